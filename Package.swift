@@ -1,0 +1,156 @@
+// swift-tools-version:6.2
+import PackageDescription
+
+// One place for the compiler's strictness: every target of ours is built with it (docs/architecture.md, "Module map").
+let strict: [SwiftSetting] = [
+  .swiftLanguageMode(.v6),
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .enableExperimentalFeature("Lifetimes"),
+  .treatAllWarnings(as: .error),
+]
+
+let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
+let hummingbirdCore = Target.Dependency.product(name: "HummingbirdCore", package: "hummingbird")
+let hummingbirdHTTP2 = Target.Dependency.product(name: "HummingbirdHTTP2", package: "hummingbird")
+let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
+let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
+let nioHTTP1 = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
+let nioTLS = Target.Dependency.product(name: "NIOTLS", package: "swift-nio")
+let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
+let nioHTTP2 = Target.Dependency.product(name: "NIOHTTP2", package: "swift-nio-http2")
+let nioExtras = Target.Dependency.product(name: "NIOExtras", package: "swift-nio-extras")
+let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
+let nioHTTPTypes = Target.Dependency.product(name: "NIOHTTPTypes", package: "swift-nio-extras")
+let nioHTTPTypesHTTP1 = Target.Dependency.product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras")
+let asyncHTTPClient = Target.Dependency.product(name: "AsyncHTTPClient", package: "async-http-client")
+let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
+let x509 = Target.Dependency.product(name: "X509", package: "swift-certificates")
+let asn1 = Target.Dependency.product(name: "SwiftASN1", package: "swift-asn1")
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics")
+let coreMetrics = Target.Dependency.product(name: "CoreMetrics", package: "swift-metrics")
+let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let unixSignals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
+let collections = Target.Dependency.product(name: "Collections", package: "swift-collections")
+let configuration = Target.Dependency.product(name: "Configuration", package: "swift-configuration")
+let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
+
+let package = Package(
+  name: "relay",
+  platforms: [.macOS(.v26)],
+  products: [
+    .executable(name: "relay", targets: ["RelayCommand"]),
+    .executable(name: "relay-bench", targets: ["RelayBenchmark"]),
+    .library(name: "RelayClient", targets: ["RelayClient"]),
+  ],
+  dependencies: [
+    .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
+    .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
+    .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+    .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
+    .package(url: "https://github.com/apple/swift-nio-http2", from: "1.46.0"),
+    .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.2"),
+    .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+    .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+    .package(url: "https://github.com/apple/swift-certificates", from: "1.21.1"),
+    .package(url: "https://github.com/apple/swift-asn1", from: "1.7.4"),
+    .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: ["YAML"]),
+    .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+    .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+    .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+    .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+  ],
+  targets: [
+    // C libraries of the system, each a module map and a header.
+    .systemLibrary(name: "CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev", "libssl-dev"])]),
+    .systemLibrary(name: "CHiredis", pkgConfig: "hiredis", providers: [.apt(["libhiredis-dev"])]),
+
+    // The pure core, and what the HTTP edges share.
+    .target(name: "RelayCore", dependencies: [collections], swiftSettings: strict),
+    .target(
+      name: "RelayHTTP",
+      dependencies: [
+        "RelayCore", hummingbird, hummingbirdCore, hummingbirdHTTP2, httpTypes, nioCore, nioPosix, nioHTTP1, nioTLS,
+        nioSSL, nioHTTP2, nioHTTPTypes, nioHTTPTypesHTTP1, logging, metrics, lifecycle,
+      ],
+      swiftSettings: strict),
+
+    // Features: they meet in RelayCore's contracts and never import each other.
+    .target(
+      name: "Relay",
+      dependencies: [
+        "RelayCore", "RelayHTTP", hummingbird, httpTypes, nioCore, crypto, logging, metrics, lifecycle, collections,
+        asyncHTTPClient,
+      ],
+      swiftSettings: strict),
+    .target(
+      name: "Federation",
+      dependencies: [
+        "RelayCore", "RelayHTTP", hummingbird, hummingbirdCore, hummingbirdHTTP2, httpTypes, nioCore, nioPosix, nioTLS,
+        nioSSL, nioHTTP2, nioHTTP1, asyncHTTPClient, crypto, x509, asn1, logging, metrics, lifecycle,
+      ],
+      swiftSettings: strict),
+    .target(
+      name: "Directory",
+      dependencies: ["RelayCore", "RelayHTTP", hummingbird, httpTypes, nioCore, crypto, logging, metrics],
+      swiftSettings: strict),
+    .target(
+      name: "Storage",
+      dependencies: ["RelayCore", "CLibPQ", "CHiredis", grdb, crypto, logging, metrics, lifecycle, collections],
+      swiftSettings: strict),
+
+    // What `relay` is made of.
+    .target(name: "RelayConfiguration", dependencies: ["RelayCore", configuration], swiftSettings: strict),
+    .target(
+      name: "Operations",
+      dependencies: ["RelayCore", "RelayHTTP", hummingbird, httpTypes, nioCore, logging, metrics, coreMetrics],
+      swiftSettings: strict),
+    .target(
+      name: "RelayClient",
+      dependencies: ["RelayCore", asyncHTTPClient, nioCore, nioHTTP1, nioSSL, crypto],
+      swiftSettings: strict),
+    .executableTarget(
+      name: "RelayCommand",
+      dependencies: [
+        "RelayCore", "RelayHTTP", "Relay", "Federation", "Directory", "Storage", "RelayConfiguration", "Operations",
+        "RelayClient", argumentParser, hummingbird, logging, metrics, coreMetrics, lifecycle, unixSignals, crypto,
+        nioCore, nioPosix, nioSSL, asyncHTTPClient,
+      ],
+      swiftSettings: strict),
+    .executableTarget(
+      name: "RelayBenchmark",
+      dependencies: ["RelayCore", "RelayClient", "CLibPQ", nioCore, nioPosix, nioHTTP1, argumentParser],
+      swiftSettings: strict),
+
+    // Tests.
+    .target(
+      name: "TestSupport",
+      dependencies: ["RelayCore", "RelayClient", "Storage", "Federation", x509, asn1, crypto, nioCore, nioSSL, asyncHTTPClient],
+      path: "Tests/Support", swiftSettings: strict),
+    .testTarget(
+      name: "RelayCoreTests", dependencies: ["RelayCore", "TestSupport"], resources: [.copy("Vectors")],
+      swiftSettings: strict),
+    .testTarget(
+      name: "RelayConfigurationTests", dependencies: ["RelayConfiguration", "RelayCore"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "StorageTests", dependencies: ["Storage", "RelayCore", "TestSupport", crypto], swiftSettings: strict),
+    .testTarget(
+      name: "FederationTests",
+      dependencies: ["Federation", "RelayCore", "Storage", "TestSupport", x509, asn1, crypto, nioCore, nioSSL, asyncHTTPClient],
+      swiftSettings: strict),
+    .testTarget(
+      name: "RelayTests",
+      dependencies: ["Relay", "RelayCore", "RelayClient", "TestSupport", crypto, nioCore, asyncHTTPClient],
+      swiftSettings: strict),
+    .testTarget(
+      name: "ClusterTests",
+      dependencies: ["RelayClient", "RelayCore", "TestSupport", crypto, nioCore, asyncHTTPClient],
+      swiftSettings: strict),
+  ]
+)

@@ -1,0 +1,49 @@
+// What the processes of one operator share besides durable storage: only what may be lost.
+
+/// Charges leaky buckets, atomically across all processes.
+package protocol RateLimiter: Sendable {
+  /// Never throws: when the shared state is away, each process falls back to buckets of its own.
+  /// - Parameter key: who is charged. It is hashed before it leaves the process.
+  func take(_ amount: Double, from limiter: LimiterName, key: LimitKey) async -> LimitDecision
+}
+
+/// The key of a bucket: up to two accounts and a device, as reference 3.6 composes them.
+package struct LimitKey: Sensitive, Sendable, Hashable {
+  package static let kind: StaticString = "limit key"
+  package let text: String
+  package init(_ account: AccountNumber) { text = account.e164 }
+  package init(_ own: AccountNumber, _ target: AccountNumber) { text = "\(own.e164)__\(target.e164)" }
+  package init(_ own: AccountNumber, _ target: AccountNumber, _ selector: DeviceSelector) {
+    text = "\(own.e164)__\(target.e164).\(selector.text)"
+  }
+}
+
+/// A change that other processes may have cached the past of.
+package enum Signal: Sendable, Equatable {
+  case accountChanged(AccountNumber)
+  case peersChanged
+}
+
+package enum SignalEvent: Sendable, Equatable {
+  case signal(Signal)
+  /// From here on every signal arrives.
+  case connected
+  /// Signals may be missed until the next `connected`: what is cached may be stale.
+  case disconnected
+}
+
+/// Carries signals to every process of the operator, this one included.
+package protocol SignalBus: Sendable {
+  /// Best effort; never throws. A signal that is lost shows as `disconnected` at its listeners.
+  func publish(_ signal: Signal) async
+  /// Calls `handler` for each event, in order, on the bus's own thread: it must not block. The present state is
+  /// reported at once.
+  func listen(_ handler: @escaping @Sendable (SignalEvent) -> Void)
+}
+
+/// Limits, signals, and their life.
+package protocol Coordination: RateLimiter, SignalBus {
+  /// nil when shared state is served, else why not, for `/readyz` and metrics.
+  func degradation() async -> String?
+  func close() async
+}

@@ -1,0 +1,102 @@
+/// An account with all its devices, as one consistent read of the store.
+package struct Account: Sendable, Equatable {
+  package let number: AccountNumber
+  /// Ascending by id; never holds two of one id; may lack device 1 only in a damaged store.
+  package var devices: [Device]
+  /// The text that was uploaded, nil before the first key upload.
+  package var identityKey: String?
+  package var supportsSMS: Bool
+  package var voice: Bool
+
+  package init(number: AccountNumber, devices: [Device], identityKey: String?, supportsSMS: Bool, voice: Bool) {
+    self.number = number
+    self.devices = devices
+    self.identityKey = identityKey
+    self.supportsSMS = supportsSMS
+    self.voice = voice
+  }
+
+  package func device(_ id: DeviceID) -> Device? { devices.first { $0.id == id } }
+
+  /// Reference 3.1: device 1 exists and is active.
+  package func isActive(at now: Timestamp) -> Bool { device(.master)?.isActive(at: now) ?? false }
+  package func activeDevices(at now: Timestamp) -> [Device] { devices.filter { $0.isActive(at: now) } }
+}
+
+/// One endpoint of an account.
+package struct Device: Sendable, Equatable {
+  package let id: DeviceID
+  package var password: PasswordHash
+  /// Base64 text as uploaded; what is pushed to the device is encrypted under it (reference 2.4).
+  package var signalingKey: Secret
+  /// 0 means "not set" (reference 0.3).
+  package var registrationID: Int32
+  package var fetchesMessages: Bool
+  package var gcmID: Secret?
+  package var apnID: Secret?
+  package var voipApnID: Secret?
+  package var name: String?
+  package var userAgent: String?
+  package var hasSignedPreKey: Bool
+  /// Midnight UTC of the day the device was last seen.
+  package var lastSeen: Timestamp
+  package var created: Timestamp
+
+  package init(
+    id: DeviceID, password: PasswordHash, signalingKey: Secret, registrationID: Int32, fetchesMessages: Bool,
+    gcmID: Secret? = nil, apnID: Secret? = nil, voipApnID: Secret? = nil, name: String? = nil, userAgent: String? = nil,
+    hasSignedPreKey: Bool = false, lastSeen: Timestamp, created: Timestamp
+  ) {
+    self.id = id
+    self.password = password
+    self.signalingKey = signalingKey
+    self.registrationID = registrationID
+    self.fetchesMessages = fetchesMessages
+    self.gcmID = gcmID
+    self.apnID = apnID
+    self.voipApnID = voipApnID
+    self.name = name
+    self.userAgent = userAgent
+    self.hasSignedPreKey = hasSignedPreKey
+    self.lastSeen = lastSeen
+    self.created = created
+  }
+
+  /// Reference 3.1 (G4): reachable, and, for a linked device, with a signed prekey and seen within 30 days.
+  package func isActive(at now: Timestamp) -> Bool {
+    let reachable = fetchesMessages || gcmID != nil || apnID != nil
+    guard id != .master else { return reachable }
+    return reachable && hasSignedPreKey && now.millis - lastSeen.millis <= 30 * Timestamp.millisPerDay
+  }
+}
+
+/// What is stored of a password: `salt` (16 bytes) and HMAC-SHA256(salt, password) (32 bytes).
+///
+/// Clients draw passwords at random (reference 1.2), so a slow hash would only slow every request
+/// (docs/decisions/2026-11-21-password-hash.md).
+package struct PasswordHash: Sensitive, Sendable, Hashable {
+  package static let kind: StaticString = "password hash"
+  package let salt: [UInt8]
+  package let hash: [UInt8]
+  package init(salt: [UInt8], hash: [UInt8]) {
+    self.salt = salt
+    self.hash = hash
+  }
+}
+
+/// A new installation: what a confirmed code puts in the place of the account (reference 1.4).
+package struct Registration: Sendable {
+  package let number: AccountNumber
+  package let token: ContactToken
+  /// The only device the account has afterwards; its id is 1.
+  package let device: Device
+  package let supportsSMS: Bool
+  package let voice: Bool
+  package init(number: AccountNumber, token: ContactToken, device: Device, supportsSMS: Bool, voice: Bool) {
+    self.number = number
+    self.token = token
+    self.device = device
+    self.supportsSMS = supportsSMS
+    self.voice = voice
+  }
+}

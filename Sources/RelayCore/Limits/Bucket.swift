@@ -1,0 +1,101 @@
+/// A leaky bucket's shape (reference 3.6).
+package struct Bucket: Sendable, Equatable {
+  /// Free space when full, in charges.
+  package let size: Double
+  /// Charges that leak out, that is space that comes back, each minute.
+  package let perMinute: Double
+  package init(size: Double, perMinute: Double) {
+    self.size = size
+    self.perMinute = perMinute
+  }
+  package var perMillisecond: Double { perMinute / 60_000 }
+  /// How long an untouched bucket takes to fill: the life of its state, in milliseconds.
+  package var refillMillis: Int64 { perMinute > 0 ? Int64((size / perMillisecond).rounded(.up)) : Int64.max / 4 }
+}
+
+/// The limiters, by their names in the configuration (`limits.NAME...`).
+package enum LimiterName: String, Sendable, CaseIterable {
+  case smsDestination = "sms-destination"
+  case voiceDestination = "voice-destination"
+  case verifyNumber = "verify-number"
+  case attachments
+  case contactQueries = "contact-queries"
+  case preKeys = "prekeys"
+  case messages
+  case allocateDevice = "allocate-device"
+  case verifyDevice = "verify-device"
+
+  /// Reference 3.6.
+  package var defaultBucket: Bucket {
+    switch self {
+    case .smsDestination, .verifyNumber, .verifyDevice: Bucket(size: 2, perMinute: 2)
+    case .voiceDestination, .allocateDevice: Bucket(size: 2, perMinute: 0.5)
+    case .attachments: Bucket(size: 50, perMinute: 50)
+    case .contactQueries: Bucket(size: 50_000, perMinute: 50_000)
+    case .preKeys: Bucket(size: 3, perMinute: 0.1)
+    case .messages: Bucket(size: 60, perMinute: 60)
+    }
+  }
+}
+
+/// The state of one bucket, and the rule of reference 3.6 as corrected: the space is a real number and the
+/// time moves on every allowed call.
+package struct LeakyBucket: Sendable, Equatable {
+  package private(set) var space: Double
+  package private(set) var updated: Timestamp
+
+  /// A full bucket.
+  package init(_ bucket: Bucket, at now: Timestamp) {
+    space = bucket.size
+    updated = now
+  }
+
+  /// Charges `amount` if there is room for all of it, else changes nothing.
+  package mutating func take(_ amount: Double, from bucket: Bucket, at now: Timestamp) -> LimitDecision {
+    let elapsed = Double(max(0, now.millis - updated.millis))
+    let available = min(bucket.size, space + elapsed * bucket.perMillisecond)
+    guard available >= amount else {
+      return .refused(retryAfter: Self.wait(for: amount, available: available, in: bucket))
+    }
+    space = available - amount
+    updated = max(now, updated)
+    return .allowed
+  }
+
+  /// - Returns: nil when `amount` can never pass.
+  package static func wait(for amount: Double, available: Double, in bucket: Bucket) -> Duration? {
+    guard amount <= bucket.size, bucket.perMillisecond > 0 else { return nil }
+    return .milliseconds(Int64(((amount - available) / bucket.perMillisecond).rounded(.up)))
+  }
+}
+
+package enum LimitDecision: Sendable, Equatable {
+  case allowed
+  /// Nothing was charged. `retryAfter` is nil when waiting cannot help.
+  case refused(retryAfter: Duration?)
+}
+
+/// The bounds of what the wire may bring, each with its reason.
+package enum WireLimits {
+  /// Reference 3.11: a bundle for the devices of one account, base64 in JSON.
+  package static let messageRequestBytesMax = 1 << 20
+  /// One decoded message body (reference 3.11).
+  package static let messageBytesMax = 64 << 10
+  /// Far above the devices an account may have, far below what would burden a batch.
+  package static let messagesPerBundleMax = 100
+  /// Prekeys of one upload; clients send 100 (reference 1.6).
+  package static let preKeysPerUploadMax = 1000
+  package static let preKeyRequestBytesMax = 1 << 20
+  /// One public key or identity key text; real ones have 44 characters.
+  package static let keyTextBytesMax = 1024
+  /// 50,000 tokens, the size of the bucket, with generous white space.
+  package static let directoryRequestBytesMax = 2 << 20
+  /// Everything else is small.
+  package static let smallRequestBytesMax = 64 << 10
+  /// Deepest nesting of a JSON body that is skipped over.
+  package static let jsonDepthMax = 32
+  /// Messages of one `GET /v1/messages` answer (reference 1.9).
+  package static let messagesPerPage = 100
+  /// Entries of one `user_tokens` page (reference 1.13.2).
+  package static let contactsPerPage = 10_000
+}

@@ -1,0 +1,70 @@
+/// One message of a submitted bundle: for one device of the destination (reference 1.8).
+package struct SubmittedMessage: Sendable, Equatable {
+  package let type: MessageType
+  package let device: DeviceID
+  /// 0 means "do not compare" (reference 3.3).
+  package let registrationID: Int64
+  /// Decoded; nil when absent or empty.
+  package let body: [UInt8]?
+  package let content: [UInt8]?
+  package init(type: MessageType, device: DeviceID, registrationID: Int64, body: [UInt8]?, content: [UInt8]?) {
+    self.type = type
+    self.device = device
+    self.registrationID = registrationID
+    self.body = body
+    self.content = content
+  }
+}
+
+/// A bundle of messages for the devices of one account, as the wire brought it.
+package struct Submission: Sendable, Equatable {
+  package let destination: AccountNumber
+  /// At most `WireLimits.messagesPerBundleMax`.
+  package let messages: [SubmittedMessage]
+  /// nil when the sender gave none: the server's clock serves (reference 2.7).
+  package let timestamp: Timestamp?
+  package init(destination: AccountNumber, messages: [SubmittedMessage], timestamp: Timestamp?) {
+    self.destination = destination
+    self.messages = messages
+    self.timestamp = timestamp
+  }
+}
+
+/// Reference 2.8.
+package enum MessageType: Int16, Sendable {
+  case unknown = 0
+  case ciphertext = 1
+  case keyExchange = 2
+  case preKeyBundle = 3
+  case plaintext = 4
+  /// Made by servers only; refused from clients.
+  case receipt = 5
+}
+
+/// Who hands a submission in, as the edge proved it.
+package enum Origin: Sendable, Equatable {
+  /// An authenticated device of this relay.
+  case client(DeviceAddress)
+  /// A peer that its certificate proved, and the device it speaks for.
+  case peer(RelayName, source: DeviceAddress)
+
+  package var source: DeviceAddress {
+    switch self {
+    case .client(let address), .peer(_, let address): address
+    }
+  }
+  /// The relay a delivered envelope names: nil for our own clients (reference 1.13.3).
+  package var relay: RelayName? {
+    switch self {
+    case .client: nil
+    case .peer(let name, _): name
+    }
+  }
+}
+
+/// What the sender is told after its messages are durable.
+package struct Acceptance: Sendable, Equatable {
+  /// Reference 1.8: the sender has other active devices that need a copy.
+  package let needsSync: Bool
+  package init(needsSync: Bool) { self.needsSync = needsSync }
+}

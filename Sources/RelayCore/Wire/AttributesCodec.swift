@@ -1,0 +1,50 @@
+/// The body of a code verification (reference 1.4).
+package struct AccountAttributes: Sendable, Equatable {
+  package var signalingKey: Secret
+  package var registrationID: Int32
+  package var supportsSMS: Bool
+  package var fetchesMessages: Bool
+  package var voice: Bool
+  package var name: String?
+
+  package static func decode(_ json: RawSpan) throws(JSONError) -> AccountAttributes {
+    var reader = JSONReader(json)
+    var signalingKey: String?
+    var registrationID: Int64 = 0
+    var supportsSMS = false
+    var fetchesMessages = false
+    var voice = false
+    var name: String?
+    try reader.beginObject()
+    while let key = try reader.nextKey() {
+      if reader.matches(key, "signalingKey") {
+        signalingKey = try reader.string()
+      } else if reader.matches(key, "registrationId") {
+        registrationID = try reader.integer() ?? 0
+      } else if reader.matches(key, "supportsSms") {
+        supportsSMS = try reader.boolean() ?? false
+      } else if reader.matches(key, "fetchesMessages") {
+        fetchesMessages = try reader.boolean() ?? false
+      } else if reader.matches(key, "voice") {
+        voice = try reader.boolean() ?? false
+      } else if reader.matches(key, "name") {
+        name = try reader.string()
+      } else {
+        try reader.skip()
+      }
+    }
+    try reader.finish()
+    guard let signalingKey, (1...signalingKeyBytesMax).contains(signalingKey.utf8.count),
+      let registration = Int32(exactly: registrationID), registration >= 0
+    else { throw .wrongShape }
+    if let name, name.count > nameCharactersMax { throw .tooLarge }
+    return AccountAttributes(
+      signalingKey: Secret(signalingKey), registrationID: registration, supportsSMS: supportsSMS,
+      fetchesMessages: fetchesMessages, voice: voice, name: name)
+  }
+
+  /// 52 bytes are 72 characters; the historic column held 255 (reference 3.8).
+  private static let signalingKeyBytesMax = 255
+  /// Reference 1.4.
+  package static let nameCharactersMax = 50
+}

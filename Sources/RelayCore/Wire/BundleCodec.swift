@@ -1,0 +1,113 @@
+/// The bundle of `PUT /v1/messages/{destination}` and of its forwarding to a peer (reference 1.8).
+package struct MessageBundle: Sendable, Equatable {
+  package var messages: [SubmittedMessage]
+  /// nil for null and empty: the destination is local.
+  package var relay: String?
+  /// Top-level time, else the first non-zero of the messages, else nil (reference 2.7).
+  package var timestamp: Timestamp?
+
+  /// - Parameter types: which message types may be submitted; others are `.wrongShape`.
+  package static func decode(_ json: RawSpan, types: Set<MessageType> = clientTypes) throws(JSONError) -> MessageBundle {
+    var reader = JSONReader(json)
+    var messages: [SubmittedMessage]?
+    var relay: String?
+    var topLevel: Int64 = 0
+    var perMessage: Int64 = 0
+    try reader.beginObject()
+    while let key = try reader.nextKey() {
+      if reader.matches(key, "messages") {
+        if try reader.readNull() { continue }
+        var list: [SubmittedMessage] = []
+        try reader.beginArray()
+        while try reader.nextElement() {
+          guard list.count < WireLimits.messagesPerBundleMax else { throw .tooLarge }
+          let (message, timestamp) = try decodeMessage(&reader, types: types)
+          list.append(message)
+          if perMessage == 0 { perMessage = timestamp }
+        }
+        messages = list
+      } else if reader.matches(key, "relay") {
+        relay = try reader.string()
+      } else if reader.matches(key, "timestamp") {
+        topLevel = try reader.integer() ?? 0
+      } else {
+        try reader.skip()
+      }
+    }
+    try reader.finish()
+    guard let messages else { throw .wrongShape }
+    let millis = topLevel != 0 ? topLevel : perMessage
+    return MessageBundle(
+      messages: messages, relay: relay?.isEmpty == true ? nil : relay,
+      timestamp: millis == 0 ? nil : Timestamp(millis: millis))
+  }
+
+  /// What clients may send; receipts are made by servers only (reference 2.8).
+  package static let clientTypes: Set<MessageType> = [.unknown, .ciphertext, .keyExchange, .preKeyBundle, .plaintext]
+
+  @_lifetime(reader: copy reader)
+  private static func decodeMessage(_ reader: inout JSONReader, types: Set<MessageType>) throws(JSONError)
+    -> (SubmittedMessage, timestamp: Int64)
+  {
+    var type: Int64 = 0
+    var device: Int64 = 1
+    var registrationID: Int64 = 0
+    var timestamp: Int64 = 0
+    var body: [UInt8]?
+    var content: [UInt8]?
+    try reader.beginObject()
+    while let key = try reader.nextKey() {
+      if reader.matches(key, "type") {
+        type = try reader.integer() ?? 0
+      } else if reader.matches(key, "destinationDeviceId") {
+        device = try reader.integer() ?? 1
+      } else if reader.matches(key, "destinationRegistrationId") {
+        registrationID = try reader.integer() ?? 0
+      } else if reader.matches(key, "body") {
+        body = try reader.base64()
+      } else if reader.matches(key, "content") {
+        content = try reader.base64()
+      } else if reader.matches(key, "timestamp") {
+        timestamp = try reader.integer() ?? 0
+      } else {
+        try reader.skip()
+      }
+    }
+    guard let raw = Int16(exactly: type), let kind = MessageType(rawValue: raw), types.contains(kind),
+      let id = DeviceID(device)
+    else { throw .wrongShape }
+    guard (body?.count ?? 0) + (content?.count ?? 0) <= WireLimits.messageBytesMax else { throw .tooLarge }
+    let message = SubmittedMessage(
+      type: kind, device: id, registrationID: registrationID, body: body, content: content)
+    return (message, timestamp)
+  }
+
+  /// The form a peer receives: base64 padded, no `relay` (reference 1.13.2, 2.2).
+  package static func encode(_ submission: Submission) -> [UInt8] {
+    var writer = JSONWriter(capacity: 512 + submission.messages.reduce(0) { $0 + 2 * ($1.body?.count ?? 0) })
+    writer.beginObject()
+    if let timestamp = submission.timestamp {
+      writer.key("timestamp")
+      writer.integer(timestamp.millis)
+    }
+    writer.key("messages")
+    writer.beginArray()
+    for message in submission.messages {
+      writer.beginObject()
+      writer.key("type")
+      writer.integer(message.type.rawValue)
+      writer.key("destinationDeviceId")
+      writer.integer(message.device.value)
+      writer.key("destinationRegistrationId")
+      writer.integer(message.registrationID)
+      writer.key("body")
+      writer.base64(message.body, padded: true)
+      writer.key("content")
+      writer.base64(message.content, padded: true)
+      writer.endObject()
+    }
+    writer.endArray()
+    writer.endObject()
+    return writer.bytes
+  }
+}
