@@ -1,0 +1,60 @@
+package import Hummingbird
+package import RelayCore
+package import RelayHTTP
+import NIOCore
+
+/// Which contacts are here or at a peer (reference 1.11).
+package struct DirectoryController: Sendable {
+  private let store: any DirectoryStore
+  private let limiter: any RateLimiter
+
+  package init(store: any DirectoryStore, limiter: any RateLimiter) {
+    self.store = store
+    self.limiter = limiter
+  }
+
+  package func addRoutes(to router: some RouterMethods<DeviceContext>) {
+    router.resource("/v1/directory/tokens", [(.put, lookUpAll)])
+    // Standard base64 contains slashes: a token may span segments (reference 1.11).
+    router.resource("/v1/directory/**", [(.get, lookUp)])
+  }
+
+  @Sendable private func lookUpAll(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
+    let body = try await request.jsonBody(max: WireLimits.directoryRequestBytesMax)
+    let tokens = try decode(body)
+    try await limiter.charge(.contactQueries, LimitKey(context.caller.address.account), amount: Double(tokens.count))
+    return .json(ContactCodec.encode(try await entries(for: tokens)))
+  }
+
+  @Sendable private func lookUp(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
+    try await limiter.charge(.contactQueries, LimitKey(context.caller.address.account))
+    let segments = context.parameters.getCatchAll().joined(separator: "/")
+    guard let text = PercentEncoding.decode(segments), let token = ContactCodec.token(text),
+      let entry = try await entries(for: [token]).first
+    else { throw Problem(.notFound) }
+    return .json(ContactCodec.encode(entry))
+  }
+
+  private func decode(_ body: ByteBuffer) throws(Problem) -> [ContactToken] {
+    do throws(ContactCodec.TokenError) {
+      return try ContactCodec.decodeTokens(body.readableBytesUInt8Span.bytes)
+    } catch {
+      switch error {
+      case .undecodable: throw Problem(.undecodableToken)
+      case .json(let error): throw Problem(error)
+      }
+    }
+  }
+
+  /// Known tokens in request order, repeated ones once.
+  private func entries(for tokens: [ContactToken]) async throws(Problem) -> [DirectoryEntry] {
+    let known: [DirectoryEntry]
+    do throws(StoreError) {
+      known = try await store.entries(for: tokens)
+    } catch {
+      throw Problem(error)
+    }
+    var unanswered = Dictionary(known.map { ($0.token, $0) }) { first, _ in first }
+    return tokens.compactMap { unanswered.removeValue(forKey: $0) }
+  }
+}

@@ -1,0 +1,98 @@
+package import RelayCore
+import Synchronization
+
+/// Accounts as last read, kept while signals of change arrive.
+///
+/// Every request looks its caller and its destination up. An entry lives until its account changes anywhere, the signal
+/// bus disconnects, or `lifetime` passes, whichever comes first; without a connected bus nothing is kept.
+package final class AccountCache: Sendable {
+  fileprivate struct Entry {
+    let account: Account
+    let loaded: ContinuousClock.Instant
+  }
+  /// Two generations bound the memory without a list of uses: a full young one becomes the old one.
+  fileprivate struct State {
+    var young: [AccountNumber: Entry] = [:]
+    var old: [AccountNumber: Entry] = [:]
+    var isConnected = false
+    /// Counts what was forgotten: a read that began before must not be kept after.
+    var epoch: UInt64 = 0
+  }
+
+  private let store: any AccountStore
+  private let bus: any SignalBus
+  private let generationSize: Int
+  private let lifetime: Duration
+  private let state = Mutex(State())
+
+  /// - Parameters:
+  ///   - capacity: accounts held at most.
+  ///   - lifetime: bounds how long a change may go unseen if its signal was never sent.
+  package init(store: any AccountStore, bus: any SignalBus, capacity: Int = 100_000, lifetime: Duration = .seconds(60)) {
+    self.store = store
+    self.bus = bus
+    self.generationSize = max(1, capacity / 2)
+    self.lifetime = lifetime
+    bus.listen { [weak self] event in self?.receive(event) }
+  }
+
+  /// - Returns: the account as it was at most `lifetime` ago, and after any change whose signal has arrived.
+  package func account(_ number: AccountNumber) async throws(StoreError) -> Account? {
+    let now = ContinuousClock.now
+    let (cached, epoch) = state.withLock { ($0.find(number, newerThan: now - lifetime, keep: generationSize), $0.epoch) }
+    if let cached { return cached }
+    guard let account = try await store.account(number) else { return nil }
+    state.withLock { state in
+      guard state.isConnected, state.epoch == epoch else { return }
+      state.insert(Entry(account: account, loaded: now), for: number, keep: generationSize)
+    }
+    return account
+  }
+
+  /// Forgets the account here at once and on every other process by signal. Called after each change.
+  package func changed(_ number: AccountNumber) async {
+    forget(number)
+    await bus.publish(.accountChanged(number))
+  }
+
+  private func forget(_ number: AccountNumber) {
+    state.withLock { state in
+      state.epoch &+= 1
+      state.young[number] = nil
+      state.old[number] = nil
+    }
+  }
+
+  private func receive(_ event: SignalEvent) {
+    switch event {
+    case .signal(.accountChanged(let number)): forget(number)
+    case .signal(.peersChanged): break
+    case .connected, .disconnected:
+      state.withLock { state in
+        state.epoch &+= 1
+        state.young.removeAll()
+        state.old.removeAll()
+        state.isConnected = event == .connected
+      }
+    }
+  }
+}
+
+extension AccountCache.State {
+  fileprivate mutating func find(_ number: AccountNumber, newerThan limit: ContinuousClock.Instant, keep: Int)
+    -> Account?
+  {
+    if let entry = young[number] { return entry.loaded > limit ? entry.account : nil }
+    guard let entry = old[number], entry.loaded > limit else { return nil }
+    insert(entry, for: number, keep: keep)
+    return entry.account
+  }
+
+  fileprivate mutating func insert(_ entry: AccountCache.Entry, for number: AccountNumber, keep: Int) {
+    if young.count >= keep {
+      old = young
+      young = [:]
+    }
+    young[number] = entry
+  }
+}

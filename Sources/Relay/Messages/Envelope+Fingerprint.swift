@@ -1,0 +1,45 @@
+import Crypto
+import RelayCore
+
+extension Submission {
+  /// One envelope for each message, in order.
+  func envelopes(from origin: Origin, at now: Timestamp) -> [Envelope] {
+    let time = timestamp ?? now
+    return messages.map { message in
+      Envelope(
+        destination: DeviceAddress(destination, message.device), type: message.type, source: origin.source,
+        relay: origin.relay, timestamp: time, message: message.body, content: message.content,
+        fingerprint: Fingerprint(
+          source: origin.source, timestamp: time, isReceipt: false, message: message.body, content: message.content))
+    }
+  }
+}
+
+extension Envelope {
+  /// The receipt that tells `delivered`'s source of its arrival: type, source and time, nothing else (reference 1.9).
+  init(receiptFor delivered: Envelope, to device: DeviceID) {
+    self.init(
+      destination: DeviceAddress(delivered.source.account, device), type: .receipt, source: delivered.destination,
+      relay: nil, timestamp: delivered.timestamp, message: nil, content: nil,
+      fingerprint: Fingerprint(
+        source: delivered.destination, timestamp: delivered.timestamp, isReceipt: true, message: nil, content: nil))
+  }
+}
+
+extension Fingerprint {
+  /// SHA-256, cut to 16 bytes, over all that makes a submission the same one again.
+  init(source: DeviceAddress, timestamp: Timestamp, isReceipt: Bool, message: [UInt8]?, content: [UInt8]?) {
+    var hash = SHA256()
+    let head: [UInt64] = [
+      source.account.digits, UInt64(source.device.value), UInt64(bitPattern: timestamp.millis), isReceipt ? 1 : 0,
+      UInt64(message?.count ?? 0), UInt64(content?.count ?? 0),
+    ]
+    head.withUnsafeBytes { hash.update(bufferPointer: $0) }
+    for part in [message, content] { part?.withUnsafeBytes { hash.update(bufferPointer: $0) } }
+    self = hash.finalize().withUnsafeBytes { digest in
+      Fingerprint(
+        high: UInt64(bigEndian: digest.loadUnaligned(fromByteOffset: 0, as: UInt64.self)),
+        low: UInt64(bigEndian: digest.loadUnaligned(fromByteOffset: 8, as: UInt64.self)))
+    }
+  }
+}

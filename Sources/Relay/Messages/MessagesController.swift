@@ -1,0 +1,93 @@
+package import Hummingbird
+import Logging
+package import RelayCore
+package import RelayHTTP
+
+/// Submitting, fetching and acknowledging messages (reference 1.8, 1.9).
+package struct MessagesController: Sendable {
+  private let store: any MessageStore
+  private let intake: LocalIntake
+  private let courier: any Courier
+  private let limiter: any RateLimiter
+
+  package init(store: any MessageStore, intake: LocalIntake, courier: any Courier, limiter: any RateLimiter) {
+    self.store = store
+    self.intake = intake
+    self.courier = courier
+    self.limiter = limiter
+  }
+
+  package func addRoutes(to router: some RouterMethods<DeviceContext>) {
+    router.resource("/v1/messages", [(.get, pending)])
+    router.resource("/v1/messages/:destination", [(.put, submit)])
+    router.resource("/v1/messages/:source/:timestamp", [(.delete, acknowledge)])
+  }
+
+  @Sendable private func submit(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
+    let destination = try context.number("destination")
+    let sender = context.caller.address
+    let body = try await request.jsonBody(max: WireLimits.messageRequestBytesMax)
+    let bundle = try body.decodeJSON { json throws(JSONError) in try MessageBundle.decode(json) }
+    try await limiter.charge(.messages, LimitKey(sender.account, destination))
+    let submission = Submission(destination: destination, messages: bundle.messages, timestamp: bundle.timestamp)
+    guard let relay = bundle.relay else {
+      return .accepted(try await intake.accept(submission, from: .client(sender)))
+    }
+    return .accepted(try await forward(submission, from: context.caller, to: relay))
+  }
+
+  private func forward(_ submission: Submission, from caller: Caller, to relay: String) async throws(Problem)
+    -> Acceptance
+  {
+    guard submission.destination != caller.address.account else { throw Problem(.syncThroughRelay) }
+    guard let relay = RelayName(relay) else { throw Problem(.notFound) }
+    try await courier.submit(submission, from: caller.address, to: relay)
+    return intake.acceptance(of: submission, by: caller)
+  }
+
+  @Sendable private func pending(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
+    let page = WireLimits.messagesPerPage
+    do throws(StoreError) {
+      let queued = try await store.pending(in: context.caller.address, after: 0, limit: page)
+      return .json(MailboxCodec.encode(queued, more: queued.count == page))
+    } catch {
+      throw Problem(error)
+    }
+  }
+
+  /// Success also when nothing matched (reference 1.9).
+  @Sendable private func acknowledge(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
+    let source = try context.number("source")
+    guard let millis = Int64(try context.segment("timestamp")) else { throw Problem(.notFound) }
+    let removed: QueuedEnvelope?
+    do throws(StoreError) {
+      removed = try await store.acknowledge(
+        source: source, timestamp: Timestamp(millis: millis), in: context.caller.address)
+    } catch {
+      throw Problem(error)
+    }
+    if let removed { await sendReceipt(for: removed.envelope, context) }
+    return .done
+  }
+
+  /// The message is gone already: a receipt that cannot be sent must not make the client think otherwise.
+  private func sendReceipt(for envelope: Envelope, _ context: DeviceContext) async {
+    do throws(Problem) {
+      try await intake.sendReceipt(for: envelope)
+    } catch {
+      context.logger.warning("delivery receipt lost", metadata: ["reason": "\(error.kind.rawValue)"])
+    }
+  }
+}
+
+extension Response {
+  /// `{"needsSync": bool}`.
+  fileprivate static func accepted(_ acceptance: Acceptance) -> Response {
+    var writer = JSONWriter(capacity: 24)
+    writer.beginObject()
+    writer.key("needsSync")
+    writer.boolean(acceptance.needsSync)
+    writer.endObject()
+    return .json(writer.bytes)
+  }
+}

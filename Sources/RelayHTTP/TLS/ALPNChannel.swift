@@ -1,0 +1,74 @@
+package import HummingbirdCore
+package import HummingbirdHTTP2
+package import Logging
+package import NIOCore
+import NIOHTTP2
+package import NIOSSL
+
+/// A TLS connection that speaks what ALPN agrees on: HTTP/2, or else `HTTP1`.
+///
+/// Unlike Hummingbird's own upgrade channel it makes the TLS handler anew for each connection, so that certificates
+/// can be replaced under a running listener, and lets `around` bind what the handshake proved to everything that the
+/// connection's requests run in (task-locals reach the tasks of HTTP/2's streams).
+package struct ALPNChannel<HTTP1: ServerChildChannel>: ServerChildChannel {
+  package struct Value: ServerChildChannelValue {
+    fileprivate let negotiated: EventLoopFuture<NIONegotiatedHTTPVersion<HTTP1.Value, HTTP2Channel.Value>>
+    package let channel: any Channel
+  }
+  package typealias Around = @Sendable (any Channel, Logger, @Sendable () async -> Void) async -> Void
+
+  private let tls: @Sendable (any Channel, Logger) throws -> NIOSSLServerHandler
+  private let handshakeTimeout: TimeAmount
+  private let http1: HTTP1
+  private let http2: HTTP2Channel
+  private let around: Around
+
+  /// - Parameters:
+  ///   - tls: makes the TLS handler of a new connection; its context must offer `h2` and `http/1.1`.
+  ///   - handshakeTimeout: a connection that has not agreed on a protocol by then is closed.
+  ///   - around: runs after the handshake and must call its last argument, or the connection is closed unserved.
+  package init(
+    tls: @escaping @Sendable (any Channel, Logger) throws -> NIOSSLServerHandler, handshakeTimeout: TimeAmount,
+    http1: HTTP1, http2: HTTP2Channel, around: @escaping Around = { _, _, serve in await serve() }
+  ) {
+    self.tls = tls
+    self.handshakeTimeout = handshakeTimeout
+    self.http1 = http1
+    self.http2 = http2
+    self.around = around
+  }
+
+  package func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
+    do {
+      try channel.pipeline.syncOperations.addHandler(try tls(channel, logger))
+    } catch {
+      return channel.eventLoop.makeFailedFuture(error)
+    }
+    let timer = channel.eventLoop.scheduleTask(in: handshakeTimeout) { channel.close(promise: nil) }
+    return channel.configureHTTP2AsyncSecureUpgrade { channel in
+      http1.setup(channel: channel, logger: logger)
+    } http2ConnectionInitializer: { channel in
+      http2.setup(channel: channel, logger: logger)
+    }
+    .map { negotiated in
+      negotiated.whenComplete { _ in timer.cancel() }
+      return Value(negotiated: negotiated, channel: channel)
+    }
+  }
+
+  package func handle(value: Value, logger: Logger) async {
+    do {
+      let version = try await value.negotiated.get()
+      await around(value.channel, logger) {
+        switch version {
+        case .http1_1(let connection): await http1.handle(value: connection, logger: logger)
+        case .http2(let connection): await http2.handle(value: connection, logger: logger)
+        }
+      }
+    } catch {
+      logger.debug("TLS handshake failed", metadata: ["error": "\(error)"])
+    }
+    // Closed already, unless it was not served.
+    value.channel.close(promise: nil)
+  }
+}
