@@ -1,0 +1,30 @@
+import ArgumentParser
+import RelayConfiguration
+
+struct CheckCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "check",
+    abstract: "Validate the configuration and print what holds, secrets hidden.",
+    discussion: "Reports every fault in one pass. Exits with 78 when there is one.")
+
+  @OptionGroup var configuration: ConfigurationOption
+  @Flag(help: "Print JSON.") var json = false
+
+  private struct Setting: Encodable {
+    let key: String
+    let value: String?
+    let origin: String
+    let place: String?
+  }
+
+  func run() async throws {
+    let loaded = try configuration.load()
+    if json {
+      return try Output.json(
+        loaded.effective.map {
+          Setting(key: $0.key, value: $0.value, origin: $0.origin.rawValue, place: $0.place?.description)
+        })
+    }
+    Output.table(loaded.effective.map { [$0.key, $0.value ?? "-", $0.place?.description ?? $0.origin.rawValue] })
+  }
+}

@@ -1,0 +1,81 @@
+import ArgumentParser
+import Foundation
+import RelayCore
+
+struct MigrateCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "migrate", abstract: "Bring the store's schema up to date.",
+    subcommands: [Plan.self, Run.self, Status.self])
+
+  struct Plan: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Show the steps that have not run.")
+    @OptionGroup var configuration: ConfigurationOption
+    @Flag(help: "Print JSON.") var json = false
+
+    func run() async throws {
+      try await withStorage(configuration, .asItIs) { storage in
+        let pending = try await storage.migrations().filter { $0.applied == nil }
+        try MigrateCommand.show(pending, json: json, empty: "Nothing to do: the schema is up to date.")
+      }
+    }
+  }
+
+  struct Run: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Run the pending steps.",
+      discussion: "Steps only go forward, each in a transaction of its own; relays may keep running meanwhile.")
+    @OptionGroup var configuration: ConfigurationOption
+    @Flag(help: "Print JSON.") var json = false
+
+    func run() async throws {
+      try await withStorage(configuration, .asItIs) { storage in
+        if await storage.isTooNew { throw CommandFailure("The schema is newer than this relay knows: run a newer relay.") }
+        let before = try await storage.migrations().filter { $0.applied == nil }.map(\.version)
+        try await storage.migrate { step in Output.note("applied \(step.version) \(step.name)") }
+        let done = try await storage.migrations().filter { before.contains($0.version) }
+        try MigrateCommand.show(done, json: json, empty: "Nothing to do: the schema is up to date.")
+      }
+    }
+  }
+
+  struct Status: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Show every step and whether it has run.", discussion: "Exits with 1 when a step is pending.")
+    @OptionGroup var configuration: ConfigurationOption
+    @Flag(help: "Print JSON.") var json = false
+
+    func run() async throws {
+      try await withStorage(configuration, .asItIs) { storage in
+        let all = try await storage.migrations()
+        try MigrateCommand.show(all, json: json, empty: "There are no steps.")
+        if all.contains(where: { $0.applied == nil }) { throw ExitCode.failure }
+      }
+    }
+  }
+
+  private struct Step: Encodable {
+    let version: Int
+    let name: String
+    let applied: String?
+  }
+
+  private static func show(_ steps: [MigrationStatus], json: Bool, empty: String) throws {
+    let rows = steps.map { Step(version: $0.version, name: $0.name, applied: $0.applied?.iso8601) }
+    if json { return try Output.json(rows) }
+    if rows.isEmpty { return Output.line(empty) }
+    Output.table(rows.map { [String($0.version), $0.name, $0.applied ?? "pending"] })
+  }
+}
+
+extension Storage {
+  var isTooNew: Bool {
+    get async {
+      if case .tooNew? = try? await compatibility() { true } else { false }
+    }
+  }
+}
+
+extension Timestamp {
+  /// In UTC, to the second.
+  var iso8601: String { Date(timeIntervalSince1970: Double(millis) / 1000).formatted(.iso8601) }
+}

@@ -1,0 +1,60 @@
+import ArgumentParser
+import Foundation
+import RelayConfiguration
+
+/// Where the configuration comes from; the same for every command.
+struct ConfigurationOption: ParsableArguments {
+  @Option(name: .long, help: ArgumentHelp("YAML configuration file (or RELAY_CONFIG).", valueName: "file"))
+  var config: String?
+
+  /// Reads the configuration, or ends the command with every fault on standard error and exit code 78.
+  func load() throws -> LoadedConfiguration {
+    do {
+      let loaded = try RelayConfiguration.load(file: config, environment: ProcessInfo.processInfo.environment)
+      for warning in loaded.warnings { Output.note("warning: \(warning)") }
+      return loaded
+    } catch {
+      for fault in error.faults { Output.note("error: \(fault)") }
+      let count = error.faults.count
+      Output.note("\(count) \(count == 1 ? "fault" : "faults") in the configuration; docs/configuration.md lists every key.")
+      throw ExitCode(78)
+    }
+  }
+}
+
+/// A command failed for a reason that its user can act on.
+struct CommandFailure: Error, CustomStringConvertible {
+  let description: String
+  init(_ description: String) { self.description = description }
+}
+
+/// What commands print: results on standard output, everything else on standard error.
+enum Output {
+  static func line(_ text: String) { write(text + "\n", to: .standardOutput) }
+  static func note(_ text: String) { write(text + "\n", to: .standardError) }
+
+  /// Pretty, keys sorted, on standard output.
+  static func json(_ value: some Encodable) throws {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    line(String(decoding: try encoder.encode(value), as: UTF8.self))
+  }
+
+  /// Rows as columns, each as wide as its widest cell.
+  static func table(_ rows: [[String]]) {
+    let widths = (0..<(rows.map(\.count).max() ?? 0)).map { column in
+      rows.map { column < $0.count ? $0[column].count : 0 }.max() ?? 0
+    }
+    for row in rows {
+      let cells = row.enumerated().map { column, cell in
+        column == row.count - 1 ? cell : cell + String(repeating: " ", count: widths[column] - cell.count)
+      }
+      line(cells.joined(separator: "  "))
+    }
+  }
+
+  private static func write(_ text: String, to handle: FileHandle) {
+    // A reader that went away is no reason to fail.
+    try? handle.write(contentsOf: Data(text.utf8))
+  }
+}

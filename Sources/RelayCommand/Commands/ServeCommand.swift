@@ -1,0 +1,20 @@
+import ArgumentParser
+import Logging
+
+struct ServeCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "serve",
+    abstract: "Serve clients, and peers where federation.port is set.",
+    discussion: """
+      Runs with no configuration: clients on 127.0.0.1:8080, the operator's tools on 127.0.0.1:8081, everything kept in \
+      relay-data/. Logs to standard error. SIGTERM and SIGINT finish what is under way and exit with 0.
+      """)
+
+  @OptionGroup var configuration: ConfigurationOption
+
+  func run() async throws {
+    let settings = try configuration.load().configuration
+    LogOutput.bootstrap(settings.log)
+    try await Server(settings, logger: Logger(label: "relay")).run()
+  }
+}

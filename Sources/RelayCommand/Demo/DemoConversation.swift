@@ -1,0 +1,117 @@
+import Foundation
+import RelayClient
+
+/// The conversation: a user registers at each of two peered relays, and one writes to the other across.
+struct DemoConversation {
+  let report: DemoReport
+  let alpha: RelayClient
+  let beta: RelayClient
+  let alphaNumber: PhoneNumber
+  let betaNumber: PhoneNumber
+
+  /// What the person who watches can go on with.
+  struct Outcome: Sendable {
+    let alphaCredentials: Credentials
+    let betaToken: String
+  }
+
+  /// - Throws: `DemoFailure` at the first step that fails, after it was shown.
+  func hold() async throws -> Outcome {
+    report.heading("A user registers at each relay")
+    let ann = try await register(alphaNumber, at: alpha, "alpha")
+    let bob = try await register(betaNumber, at: beta, "beta")
+
+    report.heading("alpha's user writes to beta's")
+    let token = ContactTokens.token(for: betaNumber)
+    let relay = try await find(token, with: ann.client)
+    let path = "/v1/keys/\(betaNumber.e164)/*?relay=\(relay)"
+    let drawn = try await report.step("alpha", "GET \(path)") {
+      let keys = try await ann.client.drawPreKeys(of: betaNumber, at: relay)
+      guard keys.count == 1, let key = keys.first else { throw DemoFailure("there are \(keys.count) keys, not one") }
+      return (key, "one-time prekey \(key.preKey.keyID) of device \(key.deviceID), drawn from beta")
+    }
+    let text = "Hello beta, this is alpha. Nobody in between can read this."
+    let box = try await report.step("alpha", "seal the message (in the client)") {
+      let box = try SealedBox.seal(
+        Array(text.utf8), to: drawn, of: betaNumber, from: Correspondent(alphaNumber))
+      return (box, "\(text.utf8.count) bytes of text in a box of \(box.count)")
+    }
+    try await report.step("alpha", "PUT /v1/messages/\(betaNumber.e164)") {
+      let message = OutgoingMessage(deviceID: drawn.deviceID, registrationID: drawn.registrationID, body: box)
+      try await ann.client.send([message], to: betaNumber, at: relay)
+      return ((), "accepted: stored at beta")
+    }
+
+    report.heading("beta's user reads it")
+    try await read(text, as: bob)
+    guard let credentials = ann.client.credentials else { throw DemoFailure("alpha's user has no credentials") }
+    return Outcome(alphaCredentials: credentials, betaToken: token)
+  }
+
+  private func register(_ number: PhoneNumber, at relay: RelayClient, _ name: String) async throws -> RegisteredDevice {
+    let code = try await report.step(name, "GET /v1/accounts/dev/code/\(number.e164)") {
+      guard let code = try await relay.requestCode(for: number, by: .development) else {
+        throw DemoFailure("the answer holds no code")
+      }
+      return (code, "code \(code)")
+    }
+    let client = relay.with(.random(for: number))
+    let attributes = DeviceAttributes.random()
+    try await report.step(name, "PUT /v1/accounts/code/\(code.filter { $0 != "-" })") {
+      try await client.confirm(code: code, attributes: attributes)
+      return ((), "\(number.e164) is registered")
+    }
+    let keys = DeviceKeys()
+    try await report.step(name, "PUT /v1/keys") {
+      try await client.upload(keys.bundle)
+      return ((), "\(keys.bundle.oneTimeKeys.count) one-time prekeys and a last resort are stored")
+    }
+    return RegisteredDevice(client: client, keys: keys, attributes: attributes)
+  }
+
+  /// Asks the directory until what beta lists has come to alpha.
+  /// - Returns: the name by which alpha knows the relay of the contact.
+  private func find(_ token: String, with client: RelayClient) async throws -> String {
+    try await report.step("alpha", "PUT /v1/directory/tokens") {
+      let deadline = ContinuousClock.now + .seconds(60)
+      var tries = 1
+      while true {
+        if let contact = try await client.lookUp([token]).first {
+          guard let relay = contact.relay else { throw DemoFailure("the directory says that the number is alpha's") }
+          return (relay, "\(betaNumber.e164) lives at \(relay)" + (tries > 1 ? ", found at try \(tries)" : ""))
+        }
+        guard ContinuousClock.now < deadline else {
+          throw DemoFailure("beta's user did not appear in alpha's directory within 60 s")
+        }
+        try await Task.sleep(for: .milliseconds(250))
+        tries += 1
+      }
+    }
+  }
+
+  private func read(_ text: String, as device: RegisteredDevice) async throws {
+    let message = try await report.step("beta", "GET /v1/messages") {
+      let page = try await device.client.fetchMessages()
+      guard page.messages.count == 1, let message = page.messages.first else {
+        throw DemoFailure("the mailbox holds \(page.messages.count) messages, not one")
+      }
+      guard let relay = message.relay else { throw DemoFailure("the message names no relay") }
+      return (message, "a message of \(message.body.count) bytes from \(message.source.number.e164) at \(relay)")
+    }
+    try await report.step("beta", "open the message (in the client)") {
+      let opened = try device.keys.open(message.body, from: message.source, to: Correspondent(betaNumber))
+      guard opened == Array(text.utf8) else { throw DemoFailure("it says something else than was sent") }
+      return ((), "\"\(String(decoding: opened, as: UTF8.self))\"")
+    }
+    let path = "/v1/messages/\(message.source.number.e164)/\(message.timestamp)"
+    try await report.step("beta", "DELETE \(path)") {
+      try await device.client.acknowledge(message)
+      return ((), "acknowledged")
+    }
+    try await report.step("beta", "GET /v1/messages") {
+      let page = try await device.client.fetchMessages()
+      guard page.messages.isEmpty else { throw DemoFailure("the mailbox still holds \(page.messages.count) messages") }
+      return ((), "the mailbox is empty")
+    }
+  }
+}

@@ -1,0 +1,151 @@
+import AsyncHTTPClient
+import Foundation
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+
+/// One operator of the demo: a relay on embedded stores in a folder of its own, driven as its administrator would,
+/// by the commands of this very executable.
+actor DemoOperator {
+  struct Ports: Sendable {
+    let client: Int
+    let federation: Int
+    let administration: Int
+  }
+
+  nonisolated let name: String
+  nonisolated let ports: Ports
+  nonisolated var url: String { "http://127.0.0.1:\(ports.client)" }
+  nonisolated var operatorURL: String { "http://127.0.0.1:\(ports.administration)" }
+
+  private let folder: URL
+  private let executable: String
+  private let environment: [String: String]
+  private var server: ChildProcess?
+
+  /// - Parameters:
+  ///   - folder: exists and is empty.
+  ///   - environment: what the children inherit, except for the variables that configure a relay.
+  init(name: String, folder: URL, ports: Ports, executable: String, environment: [String: String]) {
+    self.name = name
+    self.folder = folder
+    self.ports = ports
+    self.executable = executable
+    var environment = environment.filter { !$0.key.hasPrefix("RELAY_") }
+    environment.merge(
+      [
+        "RELAY_NAME": name,
+        "RELAY_CLIENT_PORT": "\(ports.client)",
+        "RELAY_OPERATOR_PORT": "\(ports.administration)",
+        "RELAY_FEDERATION_PORT": "\(ports.federation)",
+        "RELAY_FEDERATION_URL": "https://127.0.0.1:\(ports.federation)",
+        "RELAY_FEDERATION_DIRECTORY_INTERVAL": "0.5",
+        "RELAY_FEDERATION_DIRECTORY": folder.appending(path: "federation").path,
+        "RELAY_STORAGE_URL": "sqlite:\(folder.appending(path: "relay.sqlite").path)",
+        "RELAY_ATTACHMENTS_URL": "file:\(folder.appending(path: "attachments").path)",
+        "RELAY_DEVELOPMENT_ENABLED": "true",
+      ], uniquingKeysWith: { $1 })
+    self.environment = environment
+  }
+
+  /// Runs `relay` with `arguments` to its end.
+  /// - Returns: its standard output.
+  /// - Throws: `DemoFailure` with its last words when it does not exit with 0 within 30 s.
+  func relay(_ arguments: String...) async throws -> String {
+    let output = folder.appending(path: "output-\(UUID().uuidString)")
+    let errors = folder.appending(path: "errors-\(UUID().uuidString)")
+    defer { for file in [output, errors] { try? FileManager.default.removeItem(at: file) } }  // The folder goes anyway.
+    let child = try await launch(arguments, output: output, errors: errors)
+    let exit: ChildProcess.Exit?
+    do {
+      exit = try await child.exit(within: .seconds(30))
+    } catch {
+      await child.stop(grace: .zero)
+      throw error
+    }
+    guard exit == .code(0) else {
+      await child.stop(grace: .zero)
+      let words = try Self.tail(of: errors, lines: 3).joined(separator: " ")
+      throw DemoFailure((exit.map { "\($0)" } ?? "it did not end within 30 s") + (words.isEmpty ? "" : ": \(words)"))
+    }
+    return try String(contentsOf: output, encoding: .utf8)
+  }
+
+  /// Starts `relay serve` and waits until it says that it can serve.
+  /// - Throws: `DemoFailure` when it ends or is not ready within 30 s.
+  func serve() async throws {
+    let child = try await launch(["serve"], output: log, errors: log)
+    server = child
+    let deadline = ContinuousClock.now + .seconds(30)
+    while true {
+      if let exit = child.exit { throw DemoFailure("\(exit)") }
+      if await isReady() { return }
+      guard ContinuousClock.now < deadline else { throw DemoFailure("it was not ready within 30 s") }
+      try await Task.sleep(for: .milliseconds(20))
+    }
+  }
+
+  /// Waits for ever. - Throws: `DemoFailure` when the relay ends by itself.
+  func untilItEnds() async throws {
+    while true {
+      if let exit = server?.exit { throw DemoFailure("\(name)'s relay is gone: \(exit)", relay: name) }
+      try await Task.sleep(for: .milliseconds(200))
+    }
+  }
+
+  /// Lets the relay finish what it holds. On return its process is gone.
+  func stop() async {
+    await server?.stop(grace: .seconds(10))
+    server = nil
+  }
+
+  /// The last lines that the relay logged.
+  func logTail(lines: Int) -> [Substring] {
+    // Without a log there is nothing to show.
+    (try? Self.tail(of: log, lines: lines)) ?? []
+  }
+
+  private nonisolated var log: URL { folder.appending(path: "serve.log") }
+
+  private func launch(_ arguments: [String], output: URL, errors: URL) async throws -> ChildProcess {
+    try await ChildProcess.start(
+      ChildProcess.Launch(
+        command: [executable] + arguments, environment: environment, folder: folder.path,
+        standardOutput: output.path, standardError: errors.path))
+  }
+
+  private func isReady() async -> Bool {
+    let request = HTTPClientRequest(url: operatorURL + "/readyz")
+    // Refused until it listens.
+    let response = try? await HTTPClient.shared.execute(request, timeout: .seconds(2))
+    return response?.status.code == 200
+  }
+
+  /// Of the last 64 KiB.
+  private static func tail(of file: URL, lines: Int) throws -> [Substring] {
+    let handle = try FileHandle(forReadingFrom: file)
+    defer { try? handle.close() }  // It was only read.
+    let end = try handle.seekToEnd()
+    try handle.seek(toOffset: end - min(end, 64 << 10))
+    let text = String(decoding: try handle.readToEnd() ?? Data(), as: UTF8.self)
+    return text.split(separator: "\n").suffix(lines).map { Substring($0) }
+  }
+}
+
+/// Ports of the loopback address that nobody listened on just now.
+enum FreePorts {
+  /// - Returns: `count` different ones, held until all were found.
+  static func find(_ count: Int) async throws -> [Int] {
+    var held: [any Channel] = []
+    var ports: [Int] = []
+    for _ in 0..<count {
+      let channel = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+        .bind(host: "127.0.0.1", port: 0).get()
+      held.append(channel)
+      guard let port = channel.localAddress?.port else { throw DemoFailure("the system named no free port") }
+      ports.append(port)
+    }
+    for channel in held { try await channel.close().get() }
+    return ports
+  }
+}

@@ -1,0 +1,18 @@
+import Logging
+import RelayConfiguration
+import RelayCore
+import Storage
+
+/// Connects in the background; until Redis answers, and whenever it does not, each process limits by itself.
+func openCoordination(_ settings: RelayConfiguration, logger: Logger) throws -> any Coordination {
+  switch settings.coordination.location {
+  case .local: return LocalCoordination(buckets: settings.limits, clock: .system)
+  case .redis(let endpoint):
+    do throws(StoreError) {
+      return try RedisCoordination(
+        endpoint, buckets: settings.limits, prefix: "relay:\(settings.name):", clock: .system, logger: logger)
+    } catch {
+      throw CommandFailure("coordination.url: \(error)")
+    }
+  }
+}

@@ -1,0 +1,64 @@
+import Logging
+import RelayConfiguration
+import RelayCore
+import Storage
+
+/// What a command needs of the schema before it works on the store.
+enum SchemaDemand {
+  /// Nothing: the command is about the schema.
+  case asItIs
+  /// Usable; brought there first where the configuration says so (`storage.migrate`).
+  case usable
+}
+
+/// Opens the store that the configuration names, lets `body` use it, and closes it.
+func withStorage(
+  _ option: ConfigurationOption, _ demand: SchemaDemand = .usable, _ body: (any Storage) async throws -> Void
+) async throws {
+  let settings = try option.load().configuration
+  LogOutput.bootstrap(settings.log)
+  try await withStorage(settings, demand, body)
+}
+
+func withStorage(
+  _ settings: RelayConfiguration, _ demand: SchemaDemand = .usable, _ body: (any Storage) async throws -> Void
+) async throws {
+  let storage = try openStorage(settings, logger: Logger(label: "relay.storage"))
+  do {
+    if demand == .usable { try await prepareSchema(of: storage, settings) { _ in } }
+    try await body(storage)
+  } catch {
+    await storage.close()
+    throw error
+  }
+  await storage.close()
+}
+
+/// Connects in the background where the store is a server.
+func openStorage(_ settings: RelayConfiguration, logger: Logger) throws -> any Storage {
+  switch settings.storage.location {
+  case .sqlite(let path):
+    do throws(StoreError) {
+      return try EmbeddedStorage(path: path, clock: .system)
+    } catch {
+      throw CommandFailure("The store \(path) cannot be opened: \(error). Check storage.url and the folder's owner.")
+    }
+  case .postgres(let url): return try PostgresStorage(url: url.value, logger: logger)
+  }
+}
+
+/// Migrates where the configuration says so, and refuses a schema that this build cannot work on.
+func prepareSchema(
+  of storage: any Storage, _ settings: RelayConfiguration, progress: @Sendable (MigrationStatus) -> Void
+) async throws {
+  if settings.storage.migratesAtStart, await !storage.isTooNew { try await storage.migrate(progress: progress) }
+  switch try await storage.compatibility() {
+  case .usable: return
+  case .tooOld(let version, let needed):
+    throw CommandFailure(
+      "The store's schema is at version \(version), this relay needs \(needed): run `relay migrate run`.")
+  case .tooNew(let version, let newest):
+    throw CommandFailure(
+      "The store's schema is at version \(version), this relay knows \(newest) at most: run a newer relay.")
+  }
+}

@@ -1,0 +1,144 @@
+import AsyncHTTPClient
+import CoreMetrics
+import Directory
+import Federation
+import Hummingbird
+import Logging
+import NIOPosix
+import Operations
+import Relay
+import RelayConfiguration
+import RelayCore
+import RelayHTTP
+import ServiceLifecycle
+import Storage
+import UnixSignals
+
+/// The object graph of `relay serve`, built top to bottom, and its life.
+struct Server {
+  private let settings: RelayConfiguration
+  private let logger: Logger
+  private let readiness = Readiness()
+
+  init(_ settings: RelayConfiguration, logger: Logger) {
+    self.settings = settings
+    self.logger = logger
+  }
+
+  /// Serves until SIGTERM or SIGINT.
+  /// - Throws: what kept it from starting, in words for the operator.
+  func run() async throws {
+    let registry = PrometheusRegistry()
+    MetricsSystem.bootstrap(registry)
+    let lock = try lockStores()
+    let storage = try openStorage(settings, logger: logger)
+    let coordination = try openCoordination(settings, logger: logger)
+    do {
+      try await serve(storage, coordination, registry)
+    } catch {
+      await close(storage, coordination)
+      throw error
+    }
+    await close(storage, coordination)
+    withExtendedLifetime(lock) {}
+    logger.notice("stopped")
+  }
+
+  private func close(_ storage: any Storage, _ coordination: any Coordination) async {
+    await coordination.close()
+    await storage.close()
+  }
+
+  /// Keeps a second process off embedded stores, which one process may serve.
+  private func lockStores() throws -> EmbeddedLock? {
+    guard case .sqlite(let path) = settings.storage.location else { return nil }
+    do throws(EmbeddedLock.Failure) {
+      return try EmbeddedLock(databasePath: path)
+    } catch {
+      throw CommandFailure("\(error). One process serves embedded stores; for several, use postgres:// and redis://.")
+    }
+  }
+
+  private func serve(_ storage: any Storage, _ coordination: any Coordination, _ metrics: PrometheusRegistry)
+    async throws
+  {
+    let logger = logger
+    try await prepareSchema(of: storage, settings) { step in
+      logger.notice("schema migrated", metadata: ["version": "\(step.version)", "name": "\(step.name)"])
+    }
+    let maintenance = Maintenance(store: storage, retention: settings.messages.retention, logger: logger)
+    await maintenance.runOnce()
+    readiness.add("storage") {
+      do {
+        try await storage.ping()
+        return nil
+      } catch {
+        return "\(error)"
+      }
+    }
+    if settings.isShared {
+      // Requests can be served without Redis, so it is no reason to be unready: it shows in metrics and the log.
+      logger.info("coordination is shared", metadata: ["state": "\(await coordination.degradation() ?? "connected")"])
+    }
+
+    let accounts = AccountCache(store: storage, bus: coordination)
+    let dispenser = LocalPreKeys(store: storage, accounts: accounts, clock: .system)
+    let intake = LocalIntake(store: storage, accounts: accounts, clock: .system)
+    let federation = try FederationParts(
+      settings, storage: storage, signals: coordination, accounts: accounts, intake: intake, dispenser: dispenser,
+      logger: logger)
+    let courier: any Courier = federation?.courier ?? NoPeers()
+    let keys = KeysController(
+      store: storage, accounts: accounts, local: dispenser, courier: courier, limiter: coordination)
+    let messages = MessagesController(store: storage, intake: intake, courier: courier, limiter: coordination)
+    let directory = DirectoryController(store: storage, limiter: coordination)
+    let registration = RegistrationController(
+      store: storage, accounts: accounts, limiter: coordination, sender: makeSender(),
+      policy: .init(
+        codeLifetime: settings.verification.codeLifetime, triesMax: settings.verification.triesMax,
+        isDevelopment: settings.development.isEnabled),
+      clock: .system)
+    let edge = ClientEdge(accounts: accounts, registration: registration, keys: keys, messages: messages) { router in
+      directory.addRoutes(to: router)
+    }
+    let client = try ClientListener(settings.client, router: edge.router(), logger: logger)
+    let operations = OperatorListener(
+      host: settings.operations.host, port: settings.operations.port, readiness: readiness, registry: metrics,
+      eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger,
+      onRunning: { port in logger.notice("operator's tools", metadata: ["port": "\(port)"]) })
+
+    // In the order in which they start; they stop in the reverse order, so that what accepts work goes first.
+    let listeners: [any Service] =
+      [Listening("operator", settings.operations.host, settings.operations.port, operations), maintenance]
+      + (federation?.services ?? []) + client.services
+    try await ServiceGroup(
+      configuration: .init(
+        services: (listeners + [DrainFirst(readiness: readiness, logger: logger)]).map {
+          .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup)
+        },
+        gracefulShutdownSignals: [.sigterm, .sigint], logger: Logger(label: "relay.lifecycle", level: .error))
+    ).run()
+  }
+
+  private func makeSender() -> any Relay.VerificationSender {
+    switch settings.verification.sender {
+    case .log: LogSender(logger: logger)
+    case .webhook(let url, let secret):
+      WebhookSender(url: url.text, secret: secret, client: .shared, logger: logger)
+    case .twilio(let account, let token, let from):
+      TwilioSender(account: account, token: token, from: from, client: .shared, logger: logger)
+    }
+  }
+}
+
+extension RelayConfiguration {
+  /// Whether limits and signals live in Redis.
+  var isShared: Bool { coordination.location != .local }
+}
+
+extension Logger {
+  fileprivate init(label: String, level: Logger.Level) {
+    self.init(label: label)
+    logLevel = level
+  }
+}
