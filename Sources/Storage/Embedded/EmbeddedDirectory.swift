@@ -1,0 +1,86 @@
+import GRDB
+package import RelayCore
+
+extension EmbeddedStorage {
+  package func entries(for tokens: [ContactToken]) async throws(StoreError) -> [DirectoryEntry] {
+    let wanted = Set(tokens)
+    guard !wanted.isEmpty else { return [] }
+    return try await read { db in try wanted.compactMap { try Self.entry(for: $0, in: db) } }
+  }
+
+  package func accountCount() async throws(StoreError) -> Int {
+    try await read { db in try Int(Fields.valid(db.row("SELECT count(*) FROM accounts")).integer(0)) }
+  }
+
+  /// By token: an account that is added while a peer reads page after page moves others to higher offsets only, so
+  /// that the peer sees some twice and misses none.
+  package func accounts(offset: Int, limit: Int) async throws(StoreError) -> [ListedAccount] {
+    try await read { db in
+      try db.rows(
+        "SELECT token, active, supports_sms, voice FROM accounts ORDER BY token, number LIMIT ? OFFSET ?",
+        [limit, offset]
+      ).map {
+        try ListedAccount(token: $0.token(0), isInactive: !$0.flag(1), supportsSMS: $0.flag(2), voice: $0.flag(3))
+      }
+    }
+  }
+
+  package func accountsRevision() async throws(StoreError) -> Int64 {
+    try await read { db in try db.revision(.accounts) }
+  }
+
+  package func mergeContacts(
+    _ page: [ListedAccount], of peer: RelayName, pass: Int64
+  ) async throws(StoreError) {
+    guard !page.isEmpty else { return }
+    try await write { db in
+      guard try db.row("SELECT 1 FROM peers WHERE name = ?", [peer.text]) != nil else { return }
+      for contact in page {
+        if contact.isInactive {
+          try db.run("DELETE FROM contacts WHERE peer = ? AND token = ?", [peer.text, contact.token.data])
+        } else {
+          try db.run(
+            """
+            INSERT INTO contacts (peer, token, supports_sms, voice, pass) VALUES (?, ?, ?, ?, ?)
+            ON CONFLICT (peer, token) DO UPDATE SET supports_sms = excluded.supports_sms, voice = excluded.voice,
+              pass = max(pass, excluded.pass)
+            """, [peer.text, contact.token.data, contact.supportsSMS, contact.voice, pass])
+        }
+      }
+    }
+  }
+
+  package func finishContacts(of peer: RelayName, pass: Int64, mark: String?) async throws(StoreError) {
+    try await write { db in
+      try db.run("DELETE FROM contacts WHERE peer = ? AND pass < ?", [peer.text, pass])
+      try db.run(
+        "UPDATE peers SET contacts_pass = ?, contacts_mark = ? WHERE name = ? AND contacts_pass <= ?",
+        [pass, mark?.opaque, peer.text, pass])
+    }
+  }
+
+  package func contactsPass(of peer: RelayName) async throws(StoreError) -> (pass: Int64, mark: String?) {
+    try await read { db in
+      let found = try db.row("SELECT contacts_pass, contacts_mark FROM peers WHERE name = ?", [peer.text])
+      guard let found else { return (0, nil) }
+      return try (found.integer(0), found.optionalOpaque(1))
+    }
+  }
+
+  /// Ours first, then the active peer whose name sorts first.
+  private static func entry(for token: ContactToken, in db: Database) throws -> DirectoryEntry? {
+    let local = try db.row(
+      "SELECT supports_sms, voice FROM accounts WHERE token = ? AND active = 1 LIMIT 1", [token.data])
+    if let local {
+      return try DirectoryEntry(token: token, relay: nil, supportsSMS: local.flag(0), voice: local.flag(1))
+    }
+    let remote = try db.row(
+      """
+      SELECT c.peer, c.supports_sms, c.voice FROM contacts AS c JOIN peers AS p ON p.name = c.peer
+      WHERE c.token = ? AND p.state = 'active' ORDER BY c.peer LIMIT 1
+      """, [token.data])
+    guard let remote else { return nil }
+    return try DirectoryEntry(
+      token: token, relay: remote.relay(0), supportsSMS: remote.flag(1), voice: remote.flag(2))
+  }
+}

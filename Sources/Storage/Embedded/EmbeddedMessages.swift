@@ -1,0 +1,128 @@
+import Foundation
+import GRDB
+package import RelayCore
+
+extension EmbeddedStorage {
+  package func append(_ envelopes: [Envelope]) async throws(StoreError) {
+    try await batcher.append(envelopes)
+  }
+
+  package func pending(
+    in mailbox: DeviceAddress, after: Int64, limit: Int
+  ) async throws(StoreError) -> [QueuedEnvelope] {
+    try await read { db in
+      try db.rows(
+        """
+        SELECT sequence, type, source, source_device, relay, timestamp, message, content, fingerprint
+        FROM messages WHERE account = ? AND device = ? AND sequence > ? ORDER BY sequence LIMIT ?
+        """, [mailbox.account.key, mailbox.device.value, after, limit]
+      ).map { try Self.queued($0, in: mailbox) }
+    }
+  }
+
+  package func acknowledge(
+    source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress
+  ) async throws(StoreError) -> QueuedEnvelope? {
+    let today = clock.now().day
+    return try await write { db in
+      let oldest = try db.row(
+        """
+        SELECT sequence, type, source, source_device, relay, timestamp, message, content, fingerprint
+        FROM messages INDEXED BY messages_by_mailbox
+        WHERE account = ? AND device = ? AND source = ? AND timestamp = ? ORDER BY sequence LIMIT 1
+        """, [mailbox.account.key, mailbox.device.value, source.key, timestamp.millis])
+      guard let oldest else { return nil }
+      let removed = try Self.queued(oldest, in: mailbox)
+      try db.run("DELETE FROM messages WHERE sequence = ?", [removed.sequence])
+      try db.run(
+        "INSERT OR REPLACE INTO acknowledged (account, device, fingerprint, day) VALUES (?, ?, ?, ?)",
+        [mailbox.account.key, mailbox.device.value, Data(removed.envelope.fingerprint.bytes), today])
+      return removed
+    }
+  }
+
+  package func maintain(retention: Duration) async throws(StoreError) -> Int {
+    let now = clock.now()
+    try await forget(
+      "DELETE FROM acknowledged WHERE (account, device, fingerprint) IN"
+        + " (SELECT account, device, fingerprint FROM acknowledged WHERE day < ? LIMIT \(Self.chunkRows))",
+      before: now.day - 1)
+    try await forget(
+      "DELETE FROM verification_codes WHERE account IN"
+        + " (SELECT account FROM verification_codes WHERE expires < ? LIMIT \(Self.chunkRows))",
+      before: now.millis)
+    try await forget(
+      "DELETE FROM invitations WHERE secret_hash IN"
+        + " (SELECT secret_hash FROM invitations WHERE expires < ? LIMIT \(Self.chunkRows))",
+      before: now.millis)
+    return try await dropDays(before: now.adding(.zero - retention).day)
+  }
+
+  /// - Returns: how many days had messages to drop.
+  private func dropDays(before cutoff: Int64) async throws(StoreError) -> Int {
+    var dropped = 0
+    while let day = try await oldestDay(), day < cutoff {
+      try await forget(
+        "DELETE FROM messages WHERE sequence IN"
+          + " (SELECT sequence FROM messages WHERE arrived_day = ? LIMIT \(Self.chunkRows))",
+        before: day)
+      dropped += 1
+    }
+    return dropped
+  }
+
+  private func oldestDay() async throws(StoreError) -> Int64? {
+    try await read { db in
+      try db.row("SELECT arrived_day FROM messages ORDER BY arrived_day LIMIT 1").map { try $0.integer(0) }
+    }
+  }
+
+  /// Repeats `delete` until it finds nothing, a transaction each, so that appends get their turn in between.
+  private func forget(_ delete: String, before bound: Int64) async throws(StoreError) {
+    while try await write({ db in
+      try db.run(delete, [bound])
+      return db.changesCount == Self.chunkRows
+    }) {}
+  }
+
+  /// One transaction for all that gathered while the last one was written. Called by the batcher alone.
+  static func write(_ envelopes: [Envelope], day: Int64, to pool: DatabasePool) async throws(StoreError) {
+    do {
+      try await pool.write { db in
+        let statement = try db.cachedStatement(sql: insertUnlessKnown)
+        for envelope in envelopes {
+          let fingerprint = Data(envelope.fingerprint.bytes)
+          let (account, device) = (envelope.destination.account.key, envelope.destination.device.value)
+          try statement.execute(arguments: [
+            account, device, day, envelope.type.rawValue, envelope.source.account.key, envelope.source.device.value,
+            envelope.relay?.text, envelope.timestamp.millis, envelope.message.map { Data($0) },
+            envelope.content.map { Data($0) }, fingerprint, account, device, fingerprint,
+          ])
+        }
+      }
+    } catch {
+      throw StoreError(embedded: error)
+    }
+  }
+
+  private static let insertUnlessKnown = """
+    INSERT INTO messages (account, device, arrived_day, type, source, source_device, relay, timestamp, message,
+      content, fingerprint)
+    SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
+    WHERE NOT EXISTS (SELECT 1 FROM acknowledged WHERE account = ? AND device = ? AND fingerprint = ?)
+    ON CONFLICT (account, device, fingerprint) DO NOTHING
+    """
+
+  /// Rows of one transaction of `maintain`: a few milliseconds of the write lock.
+  private static let chunkRows = 1000
+
+  private static func queued(_ row: Fields, in mailbox: DeviceAddress) throws -> QueuedEnvelope {
+    let type = try MessageType(rawValue: Int16(truncatingIfNeeded: row.integer(1)))
+    return try QueuedEnvelope(
+      sequence: row.integer(0),
+      envelope: Envelope(
+        destination: mailbox, type: Fields.valid(type), source: DeviceAddress(row.number(2), row.device(3)),
+        relay: row.optionalRelay(4), timestamp: row.time(5), message: row.optionalBytes(6),
+        content: row.optionalBytes(7), fingerprint: Fields.valid(Fingerprint(bytes: row.bytes(8)))))
+  }
+}

@@ -1,0 +1,97 @@
+import Foundation
+import GRDB
+package import RelayCore
+
+extension EmbeddedStorage {
+  package func peers() async throws(StoreError) -> [Peer] {
+    try await read { db in
+      try db.rows("SELECT name, url, ca_certificate, state, scopes, added FROM peers ORDER BY name").map {
+        try Peer(
+          name: $0.relay(0), url: $0.text(1), caCertificate: $0.bytes(2),
+          state: Fields.valid(Peer.State(rawValue: $0.text(3))), scopes: Self.scopes($0.text(4)), added: $0.time(5))
+      }
+    }
+  }
+
+  package func peersRevision() async throws(StoreError) -> Int64 {
+    try await read { db in try db.revision(.peers) }
+  }
+
+  package func savePeer(_ peer: Peer) async throws(StoreError) -> Bool {
+    try await write { db in
+      let known = try db.row("SELECT ca_certificate FROM peers WHERE name = ?", [peer.name.text])
+      if let known, try known.bytes(0) != peer.caCertificate { return false }
+      try db.run(
+        """
+        INSERT INTO peers (name, url, ca_certificate, state, scopes, added) VALUES (?, ?, ?, ?, ?, ?)
+        ON CONFLICT (name) DO UPDATE SET url = excluded.url, state = excluded.state, scopes = excluded.scopes,
+          added = excluded.added
+        """,
+        [
+          peer.name.text, peer.url, Data(peer.caCertificate), peer.state.rawValue, Self.text(peer.scopes),
+          peer.added.millis,
+        ])
+      try db.raise(.peers)
+      return true
+    }
+  }
+
+  package func setPeerState(_ state: Peer.State, of name: RelayName) async throws(StoreError) -> Bool {
+    try await changePeers("UPDATE peers SET state = ? WHERE name = ?", [state.rawValue, name.text])
+  }
+
+  /// The peer's contacts go with it, by their foreign key.
+  package func removePeer(_ name: RelayName) async throws(StoreError) -> Bool {
+    try await changePeers("DELETE FROM peers WHERE name = ?", [name.text])
+  }
+
+  package func saveInvitation(_ invitation: Invitation) async throws(StoreError) {
+    try await write { db in
+      try db.run(
+        "INSERT OR REPLACE INTO invitations (secret_hash, expires, scopes) VALUES (?, ?, ?)",
+        [Data(invitation.secretHash), invitation.expires.millis, Self.text(invitation.scopes)])
+    }
+  }
+
+  package func hasOpenInvitation(now: Timestamp) async throws(StoreError) -> Bool {
+    try await read { db in
+      try db.row("SELECT 1 FROM invitations WHERE expires > ? AND redeemed_by IS NULL LIMIT 1", [now.millis]) != nil
+    }
+  }
+
+  package func redeemInvitation(
+    secretHash: [UInt8], caFingerprint: [UInt8], now: Timestamp
+  ) async throws(StoreError) -> Invitation? {
+    try await write { db in
+      let holder = Data(caFingerprint)
+      try db.run(
+        """
+        UPDATE invitations SET redeemed_by = ?
+        WHERE secret_hash = ? AND expires > ? AND (redeemed_by IS NULL OR redeemed_by = ?)
+        """, [holder, Data(secretHash), now.millis, holder])
+      guard db.changesCount == 1 else { return nil }
+      let row = try Fields.valid(
+        db.row("SELECT expires, scopes FROM invitations WHERE secret_hash = ?", [Data(secretHash)]))
+      return try Invitation(secretHash: secretHash, expires: row.time(0), scopes: Self.scopes(row.text(1)))
+    }
+  }
+
+  /// - Returns: false when there is no such peer.
+  private func changePeers(_ sql: String, _ arguments: StatementArguments) async throws(StoreError) -> Bool {
+    try await write { db in
+      try db.run(sql, arguments)
+      guard db.changesCount > 0 else { return false }
+      try db.raise(.peers)
+      return true
+    }
+  }
+
+  /// Scopes stand as their names, ascending, with a space between them.
+  private static func text(_ scopes: Set<Peer.Scope>) -> String {
+    scopes.sorted().map(\.rawValue).joined(separator: " ")
+  }
+  /// A scope that a newer relay wrote is none of ours: it grants nothing here.
+  private static func scopes(_ text: String) -> Set<Peer.Scope> {
+    Set(text.split(separator: " ").compactMap { Peer.Scope(rawValue: String($0)) })
+  }
+}

@@ -1,0 +1,163 @@
+package import RelayCore
+
+extension PostgresStorage {
+  package func entries(for tokens: [ContactToken]) async throws(StoreError) -> [DirectoryEntry] {
+    guard !tokens.isEmpty else { return [] }
+    let result = try await read(
+      .prepared(
+        "entries",
+        """
+        SELECT token, NULL, supports_sms, voice FROM accounts WHERE token = ANY ($1::bytea[]) AND active
+        UNION ALL
+        (
+          SELECT DISTINCT ON (c.token) c.token, c.peer, c.supports_sms, c.voice
+          FROM peer_contacts AS c JOIN peers AS p ON p.name = c.peer
+          WHERE c.token = ANY ($1::bytea[]) AND p.state = 'active'
+          ORDER BY c.token, c.peer
+        )
+        """), PostgresParameters { $0.add(byteas: tokens.lazy.map(\.bytes)) })
+    var entries: [ContactToken: DirectoryEntry] = [:]
+    for index in result.rows {
+      var row = result.cursor(row: index)
+      let entry = DirectoryEntry(
+        token: try row.token(), relay: try row.optionalRelayName(), supportsSMS: try row.boolean(),
+        voice: try row.boolean())
+      if entry.relay == nil || entries[entry.token] == nil { entries[entry.token] = entry }
+    }
+    return Array(entries.values)
+  }
+
+  package func accountCount() async throws(StoreError) -> Int {
+    let result = try await read(.prepared("account_count", "SELECT count(*) FROM accounts"))
+    var row = result.cursor(row: 0)
+    return Int(try row.bigint())
+  }
+
+  /// By token: an account that is added while a peer reads page after page moves others to higher offsets only, so
+  /// that the peer sees some twice and misses none.
+  package func accounts(offset: Int, limit: Int) async throws(StoreError) -> [ListedAccount] {
+    let result = try await read(
+      .prepared(
+        "accounts",
+        """
+        SELECT token, active, supports_sms, voice FROM accounts
+        ORDER BY token, account LIMIT $1::bigint OFFSET $2::bigint
+        """),
+      PostgresParameters {
+        $0.add(bigint: Int64(limit))
+        $0.add(bigint: Int64(offset))
+      })
+    var accounts: [ListedAccount] = []
+    accounts.reserveCapacity(result.rowCount)
+    for index in result.rows {
+      var row = result.cursor(row: index)
+      let (token, isActive) = (try row.token(), try row.boolean())
+      accounts.append(
+        ListedAccount(
+          token: token, isInactive: !isActive, supportsSMS: try row.boolean(), voice: try row.boolean()))
+    }
+    return accounts
+  }
+
+  package func accountsRevision() async throws(StoreError) -> Int64 { try await revision(of: "accounts") }
+
+  /// A number in `revisions`: its row is locked from a change to the commit, so whoever reads a value sees all that
+  /// came before it.
+  func revision(of subject: String) async throws(StoreError) -> Int64 {
+    let result = try await read(
+      .prepared("revision", "SELECT value FROM revisions WHERE subject = $1::text"),
+      PostgresParameters { $0.add(text: subject) })
+    guard result.rowCount == 1 else { throw .corrupted(reason: "the table revisions lacks a row") }
+    var row = result.cursor(row: 0)
+    return try row.bigint()
+  }
+}
+
+// MARK: - What peers list
+
+extension PostgresStorage {
+  package func mergeContacts(_ page: [ListedAccount], of peer: RelayName, pass: Int64) async throws(StoreError) {
+    // Of a token that a page lists twice the later wins, and one statement cannot write both.
+    let contacts = Dictionary(page.map { ($0.token, $0) }) { _, later in later }.values
+    let gone = contacts.filter(\.isInactive)
+    let listed = contacts.filter { !$0.isInactive }.sorted { $0.token < $1.token }
+    guard !contacts.isEmpty else { return }
+    _ = try await write([
+      PostgresStep(
+        .prepared(
+          "merge_contacts_remove", "DELETE FROM peer_contacts WHERE peer = $1::text AND token = ANY ($2::bytea[])"),
+        PostgresParameters {
+          $0.add(text: peer.text)
+          $0.add(byteas: gone.map(\.token.bytes))
+        }),
+      // The peer's row is locked against its removal, which would leave contacts of nobody behind.
+      PostgresStep(
+        .prepared(
+          "merge_contacts",
+          """
+          WITH peer AS MATERIALIZED (SELECT name FROM peers WHERE name = $1::text FOR SHARE)
+          INSERT INTO peer_contacts AS known (peer, token, supports_sms, voice, pass)
+          SELECT peer.name, i.token, i.supports_sms, i.voice, $5::bigint
+          FROM peer CROSS JOIN unnest($2::bytea[], $3::boolean[], $4::boolean[]) AS i (token, supports_sms, voice)
+          ON CONFLICT (peer, token) DO UPDATE SET supports_sms = excluded.supports_sms, voice = excluded.voice,
+            pass = greatest(known.pass, excluded.pass)
+          """),
+        PostgresParameters {
+          $0.add(text: peer.text)
+          $0.add(byteas: listed.map(\.token.bytes))
+          $0.add(booleans: listed.map(\.supportsSMS))
+          $0.add(booleans: listed.map(\.voice))
+          $0.add(bigint: pass)
+        }),
+    ])
+  }
+
+  package func finishContacts(of peer: RelayName, pass: Int64, mark: String?) async throws(StoreError) {
+    try await removeContacts(of: peer, before: pass)
+    _ = try await write(
+      .prepared(
+        "finish_contacts",
+        """
+        UPDATE peers SET contacts_pass = $2::bigint, contacts_mark = $3::bytea
+        WHERE name = $1::text AND contacts_pass <= $2::bigint
+        """),
+      PostgresParameters {
+        $0.add(text: peer.text)
+        $0.add(bigint: pass)
+        $0.add(opaque: mark)
+      })
+  }
+
+  package func contactsPass(of peer: RelayName) async throws(StoreError) -> (pass: Int64, mark: String?) {
+    let result = try await read(
+      .prepared("contacts_pass", "SELECT contacts_pass, contacts_mark FROM peers WHERE name = $1::text"),
+      PostgresParameters { $0.add(text: peer.text) })
+    guard result.rowCount == 1 else { return (0, nil) }
+    var row = result.cursor(row: 0)
+    return (try row.bigint(), row.optionalOpaque())
+  }
+
+  /// Removes contacts that no pass from `pass` on has seen, some at a time: a peer may list millions, and a statement
+  /// has its time limit and its neighbours.
+  func removeContacts(of peer: RelayName, before pass: Int64) async throws(StoreError) {
+    let chunkRows: Int64 = 10_000
+    while true {
+      let result = try await write(
+        .prepared(
+          "remove_contacts",
+          """
+          WITH stale AS MATERIALIZED (
+            SELECT token FROM peer_contacts WHERE peer = $1::text AND pass < $2::bigint LIMIT $3::bigint
+          )
+          DELETE FROM peer_contacts AS c USING stale AS s
+          WHERE c.peer = $1::text AND c.token = s.token AND c.pass < $2::bigint
+          """),
+        PostgresParameters {
+          $0.add(text: peer.text)
+          $0.add(bigint: pass)
+          $0.add(bigint: chunkRows)
+        })
+      if result.affectedRows < Int(chunkRows) { return }
+    }
+  }
+}

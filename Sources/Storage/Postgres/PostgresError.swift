@@ -1,0 +1,44 @@
+// What goes wrong with a statement. PostgreSQL's own message texts quote values: they are never kept.
+
+import RelayCore
+
+/// Why a statement has no result.
+enum PostgresError: Error {
+  /// There is no connection, it was lost on the way, or too much waits for it already.
+  case notServed(reason: String)
+  /// The server refused; nothing of the statement's transaction was done.
+  case refused(SQLState, statement: String)
+
+  var storeError: StoreError {
+    switch self {
+    case .notServed(let reason):
+      .unavailable(reason: reason)
+    case .refused(let state, let statement) where state.isPassing:
+      .unavailable(reason: "PostgreSQL refused \(statement) with SQLSTATE \(state.code)")
+    case .refused(let state, let statement):
+      .corrupted(reason: "PostgreSQL refused \(statement) with SQLSTATE \(state.code)")
+    }
+  }
+}
+
+/// A five-character code (PostgreSQL documentation, appendix A).
+struct SQLState: Equatable {
+  let code: String
+
+  static let checkViolation = SQLState(code: "23514")
+  static let undefinedTable = SQLState(code: "42P01")
+  static let duplicateTable = SQLState(code: "42P07")
+  static let unknownStatement = SQLState(code: "26000")
+
+  /// Another transaction was in the way and this one was undone: it may simply run again.
+  var isConflict: Bool { code == "40001" || code == "40P01" }
+
+  /// The refusal has nothing to do with the statement itself.
+  var isPassing: Bool {
+    switch code.prefix(2) {
+    case "08", "40", "53", "57", "58": true  // Connection, rollback, resources, operator, system.
+    // Read-only since a failover, lock time-out, schema not there yet.
+    default: code == "25006" || code == "55P03" || code == "42P01"
+    }
+  }
+}

@@ -1,0 +1,182 @@
+package import RelayCore
+
+// The sequence is taken when a row is inserted, and the row is seen when its transaction commits. So two processes
+// that append to one mailbox at the same instant may become visible in either order: a reader that keeps a position
+// across reads has to look again below it.
+
+extension PostgresStorage {
+  package func append(_ envelopes: [Envelope]) async throws(StoreError) { try await batcher.append(envelopes) }
+
+  package func pending(in mailbox: DeviceAddress, after: Int64, limit: Int) async throws(StoreError)
+    -> [QueuedEnvelope]
+  {
+    let result = try await read(
+      .prepared(
+        "pending",
+        """
+        SELECT sequence, type, source, source_device, relay, sent, message, content, fingerprint
+        FROM messages
+        WHERE account = $1::bigint AND device = $2::integer AND sequence > $3::bigint
+        ORDER BY sequence LIMIT $4::bigint
+        """),
+      PostgresParameters {
+        $0.add(account: mailbox.account)
+        $0.add(device: mailbox.device)
+        $0.add(bigint: after)
+        $0.add(bigint: Int64(limit))
+      })
+    var envelopes: [QueuedEnvelope] = []
+    envelopes.reserveCapacity(result.rowCount)
+    for index in result.rows { envelopes.append(try Self.envelope(result.cursor(row: index), in: mailbox)) }
+    return envelopes
+  }
+
+  package func acknowledge(source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress)
+    async throws(StoreError) -> QueuedEnvelope?
+  {
+    let result = try await write(
+      .prepared(
+        "acknowledge",
+        """
+        WITH oldest AS MATERIALIZED (
+            SELECT day, sequence FROM messages
+            WHERE account = $1::bigint AND device = $2::integer AND source = $3::bigint AND sent = $4::bigint
+            ORDER BY sequence LIMIT 1 FOR UPDATE
+          ),
+          removed AS (
+            DELETE FROM messages AS m USING oldest AS o
+            WHERE m.account = $1::bigint AND m.device = $2::integer AND m.sequence = o.sequence AND m.day = o.day
+            RETURNING m.sequence, m.type, m.source, m.source_device, m.relay, m.sent, m.message, m.content,
+              m.fingerprint
+          ),
+          remembered AS (
+            INSERT INTO acknowledged (account, device, fingerprint, day)
+            SELECT $1::bigint, $2::integer, fingerprint, (now() AT TIME ZONE 'UTC')::date FROM removed
+            ON CONFLICT DO NOTHING
+          )
+        SELECT sequence, type, source, source_device, relay, sent, message, content, fingerprint FROM removed
+        """),
+      PostgresParameters {
+        $0.add(account: mailbox.account)
+        $0.add(device: mailbox.device)
+        $0.add(account: source)
+        $0.add(bigint: timestamp.millis)
+      })
+    guard result.rowCount > 0 else { return nil }
+    return try Self.envelope(result.cursor(row: 0), in: mailbox)
+  }
+
+  private static func envelope(_ row: PostgresRow, in mailbox: DeviceAddress) throws(StoreError) -> QueuedEnvelope {
+    var row = row
+    let sequence = try row.bigint()
+    let type = try row.required(MessageType(rawValue: row.smallint()))
+    return QueuedEnvelope(
+      sequence: sequence,
+      envelope: Envelope(
+        destination: mailbox, type: type, source: DeviceAddress(try row.account(), try row.device()),
+        relay: try row.optionalRelayName(), timestamp: try row.timestamp(), message: row.optionalBytes(),
+        content: row.optionalBytes(), fingerprint: try row.fingerprint()))
+  }
+}
+
+// MARK: - Writing a batch
+
+extension PostgresStorage {
+  /// Inserts `envelopes` in their order as one transaction. Makes the day's partitions when nobody did.
+  static func insert(
+    _ envelopes: [Envelope], over connection: PostgresConnection, maintenance: PostgresMaintenance
+  ) async throws(StoreError) {
+    let step = insertStep(envelopes)
+    do throws(PostgresError) {
+      _ = try await connection.write(step.statement, step.parameters)
+    } catch .refused(.checkViolation, _) {
+      // "No partition of relation found for row": the table has no other check.
+      try await maintenance.run { connection throws(StoreError) in
+        try await PostgresPartitions.createMissing(over: connection)
+      }
+      do throws(PostgresError) {
+        _ = try await connection.write(step.statement, step.parameters)
+      } catch {
+        throw error.storeError
+      }
+    } catch {
+      throw error.storeError
+    }
+  }
+
+  /// An envelope is left out when its mailbox holds it, or has held it since yesterday. Today's mailbox is the conflict
+  /// clause's business, which also sees what is not committed yet.
+  private static func insertStep(_ envelopes: [Envelope]) -> PostgresStep {
+    PostgresStep(
+      .prepared(
+        "append",
+        """
+        INSERT INTO messages (account, device, sequence, day, type, source, source_device, relay, sent, message,
+          content, fingerprint)
+        SELECT account, device, nextval('message_sequence'), day, type, source, source_device, relay, sent, message,
+          content, fingerprint
+        FROM (
+          SELECT i.account, i.device, c.today AS day, i.type, i.source, i.source_device, i.relay, i.sent, i.message,
+            i.content, i.fingerprint
+          FROM unnest($1::bigint[], $2::integer[], $3::smallint[], $4::bigint[], $5::integer[], $6::text[],
+              $7::bigint[], $8::bytea[], $9::bytea[], $10::uuid[]) WITH ORDINALITY
+            AS i (account, device, type, source, source_device, relay, sent, message, content, fingerprint, place)
+          CROSS JOIN (SELECT (now() AT TIME ZONE 'UTC')::date AS today) AS c
+          WHERE NOT EXISTS (
+              SELECT FROM acknowledged AS a
+              WHERE a.account = i.account AND a.device = i.device AND a.fingerprint = i.fingerprint
+                AND a.day >= (now() AT TIME ZONE 'UTC')::date - 1)
+            AND NOT EXISTS (
+              SELECT FROM messages AS m
+              WHERE m.account = i.account AND m.device = i.device AND m.fingerprint = i.fingerprint
+                AND m.day = (now() AT TIME ZONE 'UTC')::date - 1)
+          ORDER BY i.place
+        ) AS accepted
+        ON CONFLICT (account, device, fingerprint, day) DO NOTHING
+        """),
+      PostgresParameters(
+        reserving: envelopes.reduce(400) { $0 + 140 + ($1.message?.count ?? 0) + ($1.content?.count ?? 0) }
+      ) {
+        $0.add(bigints: envelopes.lazy.map(\.destination.account.column))
+        $0.add(integers: envelopes.lazy.map(\.destination.device.value))
+        $0.add(smallints: envelopes.lazy.map(\.type.rawValue))
+        $0.add(bigints: envelopes.lazy.map(\.source.account.column))
+        $0.add(integers: envelopes.lazy.map(\.source.device.value))
+        $0.add(texts: envelopes.lazy.map { $0.relay?.text })
+        $0.add(bigints: envelopes.lazy.map(\.timestamp.millis))
+        $0.add(byteas: envelopes.lazy.map(\.message))
+        $0.add(byteas: envelopes.lazy.map(\.content))
+        $0.add(uuids: envelopes.lazy.map(\.fingerprint))
+      })
+  }
+}
+
+// MARK: - Days
+
+extension PostgresStorage {
+  package func maintain(retention: Duration) async throws(StoreError) -> Int {
+    try await forgetExpired()
+    guard try await PostgresPartitions.needsWork(retention: retention, over: reads) else { return 0 }
+    return try await maintenance.run { connection throws(StoreError) in
+      try await PostgresPartitions.createMissing(over: connection)
+      return try await PostgresPartitions.dropExpired(retention: retention, over: connection)
+    }
+  }
+
+  /// Codes and invitations nobody used. A day late, since their times are those of a relay's clock and not of this one.
+  private func forgetExpired() async throws(StoreError) {
+    let longAgo = PostgresParameters { $0.add(bigint: Timestamp.millisPerDay) }
+    _ = try await write([
+      PostgresStep(
+        .prepared(
+          "forget_codes",
+          "DELETE FROM verification_codes WHERE expires < floor(extract(epoch FROM now()) * 1000)::bigint - $1::bigint"
+        ), longAgo),
+      PostgresStep(
+        .prepared(
+          "forget_invitations",
+          "DELETE FROM invitations WHERE expires < floor(extract(epoch FROM now()) * 1000)::bigint - $1::bigint"),
+        longAgo),
+    ])
+  }
+}

@@ -1,0 +1,139 @@
+package import RelayCore
+
+// Each change of a peer raises the revision in its own transaction, so that no process sees the one without the other.
+
+extension PostgresStorage {
+  package func peers() async throws(StoreError) -> [Peer] {
+    let result = try await read(
+      .prepared("peers", "SELECT name, url, ca_certificate, state, scopes, added FROM peers ORDER BY name"))
+    var peers: [Peer] = []
+    for index in result.rows {
+      var row = result.cursor(row: index)
+      peers.append(
+        Peer(
+          name: try row.relayName(), url: try row.text(), caCertificate: try row.bytes(),
+          state: try row.required(Peer.State(rawValue: row.text())), scopes: Self.scopes(try row.text()),
+          added: try row.timestamp()))
+    }
+    return peers
+  }
+
+  package func peersRevision() async throws(StoreError) -> Int64 { try await revision(of: "peers") }
+
+  package func savePeer(_ peer: Peer) async throws(StoreError) -> Bool {
+    let result = try await write(
+      .prepared(
+        "save_peer",
+        """
+        WITH saved AS (
+          INSERT INTO peers AS known (name, url, ca_certificate, state, scopes, added)
+          VALUES ($1::text, $2::text, $3::bytea, $4::text, $5::text, $6::bigint)
+          ON CONFLICT (name) DO UPDATE SET url = excluded.url, state = excluded.state, scopes = excluded.scopes,
+            added = excluded.added
+          WHERE known.ca_certificate = excluded.ca_certificate
+          RETURNING 1
+        )
+        UPDATE revisions SET value = value + 1 WHERE subject = 'peers' AND EXISTS (SELECT FROM saved)
+        """),
+      PostgresParameters {
+        $0.add(text: peer.name.text)
+        $0.add(text: peer.url)
+        $0.add(bytea: peer.caCertificate)
+        $0.add(text: peer.state.rawValue)
+        $0.add(text: Self.text(peer.scopes))
+        $0.add(bigint: peer.added.millis)
+      })
+    return result.affectedRows == 1
+  }
+
+  package func setPeerState(_ state: Peer.State, of name: RelayName) async throws(StoreError) -> Bool {
+    let result = try await write(
+      .prepared(
+        "set_peer_state",
+        """
+        WITH changed AS (UPDATE peers SET state = $2::text WHERE name = $1::text RETURNING 1)
+        UPDATE revisions SET value = value + 1 WHERE subject = 'peers' AND EXISTS (SELECT FROM changed)
+        """),
+      PostgresParameters {
+        $0.add(text: name.text)
+        $0.add(text: state.rawValue)
+      })
+    return result.affectedRows == 1
+  }
+
+  /// The peer is suspended first: from then on its contacts are unknown, however long it takes to remove them. Stopped
+  /// half way, it stands in the list as suspended and can be removed again.
+  package func removePeer(_ name: RelayName) async throws(StoreError) -> Bool {
+    guard try await setPeerState(.suspended, of: name) else { return false }
+    try await removeContacts(of: name, before: .max)
+    let result = try await write(
+      .prepared(
+        "remove_peer",
+        """
+        WITH removed AS (DELETE FROM peers WHERE name = $1::text RETURNING name),
+          contacts AS (DELETE FROM peer_contacts AS c USING removed AS r WHERE c.peer = r.name)
+        UPDATE revisions SET value = value + 1 WHERE subject = 'peers' AND EXISTS (SELECT FROM removed)
+        """), PostgresParameters { $0.add(text: name.text) })
+    return result.affectedRows == 1
+  }
+}
+
+// MARK: - Invitations
+
+extension PostgresStorage {
+  package func saveInvitation(_ invitation: Invitation) async throws(StoreError) {
+    _ = try await write(
+      .prepared(
+        "save_invitation",
+        """
+        INSERT INTO invitations (secret_hash, expires, scopes) VALUES ($1::bytea, $2::bigint, $3::text)
+        ON CONFLICT (secret_hash) DO UPDATE SET expires = excluded.expires, scopes = excluded.scopes,
+          redeemed_by = NULL
+        """),
+      PostgresParameters {
+        $0.add(bytea: invitation.secretHash)
+        $0.add(bigint: invitation.expires.millis)
+        $0.add(text: Self.text(invitation.scopes))
+      })
+  }
+
+  package func hasOpenInvitation(now: Timestamp) async throws(StoreError) -> Bool {
+    let result = try await read(
+      .prepared(
+        "has_open_invitation",
+        "SELECT 1 FROM invitations WHERE expires > $1::bigint AND redeemed_by IS NULL LIMIT 1"),
+      PostgresParameters { $0.add(bigint: now.millis) })
+    return result.rowCount > 0
+  }
+
+  package func redeemInvitation(
+    secretHash: [UInt8], caFingerprint: [UInt8], now: Timestamp
+  ) async throws(StoreError) -> Invitation? {
+    let result = try await write(
+      .prepared(
+        "redeem_invitation",
+        """
+        UPDATE invitations SET redeemed_by = $2::bytea
+        WHERE secret_hash = $1::bytea AND expires > $3::bigint
+          AND (redeemed_by IS NULL OR redeemed_by = $2::bytea)
+        RETURNING expires, scopes
+        """),
+      PostgresParameters {
+        $0.add(bytea: secretHash)
+        $0.add(bytea: caFingerprint)
+        $0.add(bigint: now.millis)
+      })
+    guard result.rowCount == 1 else { return nil }
+    var row = result.cursor(row: 0)
+    return Invitation(secretHash: secretHash, expires: try row.timestamp(), scopes: Self.scopes(try row.text()))
+  }
+
+  /// Scopes stand as their names, ascending, with a space between them.
+  private static func text(_ scopes: Set<Peer.Scope>) -> String {
+    scopes.sorted().map(\.rawValue).joined(separator: " ")
+  }
+  /// A scope that a newer relay wrote is none of ours: it grants nothing here.
+  private static func scopes(_ text: String) -> Set<Peer.Scope> {
+    Set(text.split(separator: " ").compactMap { Peer.Scope(rawValue: String($0)) })
+  }
+}

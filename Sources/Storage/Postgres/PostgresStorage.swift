@@ -1,0 +1,75 @@
+// The PostgreSQL back end. Each contract has a file of its own in this folder; below them lie PostgresConnection (one
+// shared connection and its life), PostgresPipeline (what is on its way) and the Reactor (the thread).
+
+package import Logging
+package import RelayCore
+
+/// All durable stores in one PostgreSQL database, which any number of processes share.
+///
+/// Commits are synchronous. Three pipelined connections on one thread: reads never wait for a commit, and messages
+/// never for another write. `.unavailable` of a call that was on its way when a connection broke leaves open whether
+/// the server had committed: every call is safe to repeat.
+package final class PostgresStorage: Storage {
+  let reads: PostgresConnection
+  let writes: PostgresConnection
+  private let inserts: PostgresConnection
+  let batcher: MessageBatcher
+  let maintenance: PostgresMaintenance
+  private let reactor: Reactor
+
+  /// Begins to connect and returns; calls wait a moment for the first attempt. Runs no migration.
+  ///
+  /// - Parameter url: `postgres://` or `postgresql://`, one or several hosts, as libpq reads it.
+  /// - Throws: `.unavailable` when the URL cannot be read or the system gives no thread.
+  package init(url: String, logger: Logger) throws(StoreError) {
+    let target = try PostgresTarget(url: url)
+    let reactor = try Reactor(name: "postgres")
+    let connect = { (purpose: String) in
+      PostgresConnection(target: target, settings: .init(purpose: purpose), reactor: reactor, logger: logger)
+    }
+    let maintenance = PostgresMaintenance(target: target, reactor: reactor, logger: logger)
+    let inserts = connect("messages")
+    self.reactor = reactor
+    self.maintenance = maintenance
+    self.inserts = inserts
+    reads = connect("reads")
+    writes = connect("writes")
+    batcher = MessageBatcher { envelopes throws(StoreError) in
+      try await PostgresStorage.insert(envelopes, over: inserts, maintenance: maintenance)
+    }
+  }
+
+  package func ping() async throws(StoreError) {
+    let statement = PostgresStatement.prepared("ping", "SELECT 1")
+    do throws(PostgresError) {
+      for connection in [reads, writes, inserts] { _ = try await connection.read(statement) }
+    } catch {
+      throw error.storeError
+    }
+  }
+
+  package func close() async {
+    for connection in [reads, writes, inserts] { await connection.close() }
+    await reactor.stop()
+  }
+
+  /// Reads what is committed, beside other reads.
+  func read(_ statement: PostgresStatement, _ parameters: PostgresParameters = .none) async throws(StoreError)
+    -> PostgresResult
+  {
+    do throws(PostgresError) { return try await reads.read(statement, parameters) } catch { throw error.storeError }
+  }
+
+  /// Runs one statement as a transaction.
+  func write(_ statement: PostgresStatement, _ parameters: PostgresParameters = .none) async throws(StoreError)
+    -> PostgresResult
+  {
+    do throws(PostgresError) { return try await writes.write(statement, parameters) } catch { throw error.storeError }
+  }
+
+  /// Runs steps as one transaction.
+  /// - Returns: a result for each.
+  func write(_ steps: [PostgresStep]) async throws(StoreError) -> [PostgresResult] {
+    do throws(PostgresError) { return try await writes.transaction(steps) } catch { throw error.storeError }
+  }
+}

@@ -1,0 +1,73 @@
+// Where PostgreSQL is: the connection string, completed with what the relay wants by default.
+
+import CLibPQ
+import Glibc
+import RelayCore
+
+/// A connection string, read once.
+///
+/// libpq tries several hosts in their order, but an attempt that it does not block in has no time-out per host. So the
+/// order turns from attempt to attempt: a host that swallows packets costs one attempt and not all of them.
+struct PostgresTarget: Sendable {
+  private let options: [String: String]
+
+  /// - Parameter url: `postgres://`, `postgresql://`, with one or several hosts, as libpq reads them.
+  /// - Throws: `.unavailable` when libpq cannot read it. The text is not repeated: it may hold a password.
+  init(url: String) throws(StoreError) {
+    guard url.hasPrefix("postgres://") || url.hasPrefix("postgresql://"), let parsed = Self.parse(url) else {
+      throw .unavailable(reason: "the storage URL is no PostgreSQL connection string")
+    }
+    options = Self.defaults.merging(parsed) { _, given in given }
+  }
+
+  /// What stands when the URL does not say otherwise.
+  private static let defaults = [
+    "application_name": "relay",
+    "client_encoding": "UTF8",
+    // After a failover the old primary may still answer as a standby.
+    "target_session_attrs": "read-write",
+    // A server that vanished without a word is noticed by the kernel too, not only by a statement's deadline.
+    "keepalives_idle": "10", "keepalives_interval": "5", "keepalives_count": "3", "tcp_user_timeout": "15000",
+  ]
+
+  /// Begins to connect; the caller polls. Blocks while it resolves a host's name.
+  /// - Parameter attempt: how many attempts came before.
+  /// - Returns: nil when memory ran out.
+  func startConnecting(attempt: Int) -> OpaquePointer? {
+    let options = rotated(by: attempt)
+    let keywords = options.map { strdup($0.key) } + [nil]
+    let values = options.map { strdup($0.value) } + [nil]
+    defer { for text in keywords + values { free(text) } }
+    return PQconnectStartParams(
+      keywords.map { UnsafePointer($0) }, values.map { UnsafePointer($0) }, 0)
+  }
+
+  private func rotated(by attempt: Int) -> [String: String] {
+    let names = ["host", "hostaddr", "port"]
+    let count = names.compactMap { options[$0]?.split(separator: ",", omittingEmptySubsequences: false).count }.max()
+    guard let count, count > 1 else { return options }
+    var rotated = options
+    for name in names {
+      guard let parts = options[name]?.split(separator: ",", omittingEmptySubsequences: false), parts.count == count
+      else { continue }
+      let first = attempt % count
+      rotated[name] = (parts[first...] + parts[..<first]).joined(separator: ",")
+    }
+    return rotated
+  }
+
+  private static func parse(_ url: String) -> [String: String]? {
+    var message: UnsafeMutablePointer<CChar>?
+    let parsed = PQconninfoParse(url, &message)
+    PQfreemem(message)
+    guard let parsed else { return nil }
+    defer { PQconninfoFree(parsed) }
+    var options: [String: String] = [:]
+    var option = parsed
+    while let keyword = option.pointee.keyword {
+      if let value = option.pointee.val { options[String(cString: keyword)] = String(cString: value) }
+      option += 1
+    }
+    return options
+  }
+}

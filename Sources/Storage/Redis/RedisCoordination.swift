@@ -1,0 +1,159 @@
+import Crypto
+import Foundation
+package import Logging
+package import RelayCore
+import Synchronization
+
+/// Limits and signals of all processes of an operator, over one Redis.
+///
+/// While Redis is away every call falls back at once to a bucket of this process with a quarter of the size (at least
+/// one charge) and of the rate: four processes together then allow what the shared bucket does. It recovers by
+/// itself. Two connections: one for commands, one for the subscription.
+package final class RedisCoordination: Coordination {
+  private let buckets: [LimiterName: Bucket]
+  private let prefix: String
+  private let channel: String
+  private let time: WallClock?
+  private let clock: WallClock
+  private let fallback: Mutex<BucketTable>
+  private let health: RedisHealth
+  private let listeners = SignalListeners(initial: .disconnected)
+  /// Names this process on the channel.
+  private let sender = String(UInt64.random(in: .min ... .max), radix: 36)
+  /// A signal could not be published since the commands' connection was last ready.
+  private let hasMissed = Atomic<Bool>(false)
+  private let reactor: Reactor
+  private let commands: RedisConnection
+  private let subscription: RedisConnection
+
+  /// Connects in the background; `degradation` tells when it has. To be ended by `close`.
+  /// - Parameters:
+  ///   - buckets: shapes that differ from `LimiterName.defaultBucket`.
+  ///   - prefix: begins every key and the channel, so that several operators can share one Redis.
+  ///   - clock: for the buckets of this process.
+  ///   - time: what Redis takes for the time in place of its own clock; for tests.
+  /// - Throws: `.unavailable` when there is no thread or descriptor left.
+  package init(
+    _ endpoint: RedisEndpoint, buckets: [LimiterName: Bucket] = [:], prefix: String = "relay:", clock: WallClock,
+    time: WallClock? = nil, logger: Logger
+  ) throws(StoreError) {
+    let shapes = Dictionary(uniqueKeysWithValues: LimiterName.allCases.map { ($0, buckets[$0] ?? $0.defaultBucket) })
+    self.buckets = shapes
+    self.prefix = prefix
+    channel = prefix + "signal"
+    self.clock = clock
+    self.time = time
+    fallback = Mutex(
+      BucketTable(buckets: shapes.mapValues(\.conservative), bucketsMax: LocalCoordination.bucketsMaxDefault))
+    health = RedisHealth(logger: logger)
+    reactor = try Reactor(name: "relay-redis")
+    commands = RedisConnection(endpoint, role: .commands, limits: .init(), on: reactor)
+    subscription = RedisConnection(
+      endpoint, role: .subscription(channel: channel), limits: .init(), on: reactor)
+    commands.start { [weak self] in self?.commandsChanged($0) }
+    subscription.start { [weak self] in self?.subscriptionChanged($0) }
+  }
+
+  package func degradation() async -> String? { health.fault }
+
+  package func close() async {
+    commands.close()
+    subscription.close()
+    await reactor.stop()
+  }
+}
+
+// MARK: - Limits
+
+extension RedisCoordination {
+  package func take(_ amount: Double, from limiter: LimiterName, key: LimitKey) async -> LimitDecision {
+    let bucket = buckets[limiter] ?? limiter.defaultBucket
+    let arguments = TakeScript.arguments(amount, from: bucket, now: time?.now())
+    if let decision = await decision(bucketKey(limiter, key), arguments) { return decision }
+    health.decidedLocally()
+    // What the shared bucket could never allow stays refused; what only the smaller one could not, empties it.
+    guard amount <= bucket.size else { return .refused(retryAfter: nil) }
+    let now = clock.now()
+    let charge = min(amount, bucket.conservative.size)
+    return fallback.withLock { $0.take(charge, from: limiter, key: key, at: now) }
+  }
+
+  /// - Returns: nil when Redis gave none.
+  private func decision(_ key: String, _ arguments: [String]) async -> LimitDecision? {
+    var reply = await commands.call(RedisCommand(["EVALSHA", TakeScript.digest, "1", key] + arguments))
+    if case .error(code: "NOSCRIPT") = reply {
+      reply = await commands.call(RedisCommand(["EVAL", TakeScript.source, "1", key] + arguments))
+    }
+    // Without any reply the connection is away or about to be, and says so itself.
+    guard let reply else { return nil }
+    guard let decision = TakeScript.decision(reply) else {
+      if case .error(let code) = reply { health.limitsAway(reason: "Redis answered \(code)") }
+      return nil
+    }
+    health.limitsServed()
+    return decision
+  }
+
+  /// The number is hashed: a copy of Redis's memory lists nobody in clear.
+  private func bucketKey(_ limiter: LimiterName, _ key: LimitKey) -> String {
+    let digest = SHA256.hash(data: Data(key.text.utf8))
+    return "\(prefix)limit:\(limiter.rawValue):\(Base64.encodeURLSafe(Array(digest.prefix(16))))"
+  }
+
+  private func commandsChanged(_ event: RedisConnection.Event) {
+    switch event {
+    case .ready:
+      health.limitsServed()
+      if hasMissed.exchange(false, ordering: .relaxed) { Task { await send(.missed) } }
+    case .away(let reason): health.limitsAway(reason: reason)
+    case .message: break
+    }
+  }
+}
+
+// MARK: - Signals
+
+extension RedisCoordination {
+  /// On return the listeners of this process have been told, and Redis has taken the signal for the others. If it
+  /// could not, they are told that they missed something as soon as it can.
+  package func publish(_ signal: Signal) async {
+    await listeners.tell(.signal(signal))
+    await send(.signal(signal))
+  }
+
+  package func listen(_ handler: @escaping @Sendable (SignalEvent) -> Void) { listeners.add(handler) }
+
+  private func send(_ content: RedisSignal.Content) async {
+    let text = RedisSignal(sender: sender, content: content).text
+    guard case .integer = await commands.call(RedisCommand(["PUBLISH", channel, text])) else {
+      return hasMissed.store(true, ordering: .relaxed)
+    }
+  }
+
+  private func subscriptionChanged(_ event: RedisConnection.Event) {
+    switch event {
+    case .ready:
+      health.signalsCarried()
+      listeners.post(.connected)
+    case .away(let reason):
+      health.signalsAway(reason: reason)
+      listeners.post(.disconnected)
+    case .message(let payload): received(payload)
+    }
+  }
+
+  private func received(_ payload: [UInt8]) {
+    guard let signal = RedisSignal(payload), signal.sender != sender else { return }
+    switch signal.content {
+    case .signal(let signal): listeners.post(.signal(signal))
+    case .missed:
+      listeners.post(.disconnected)
+      listeners.post(.connected)
+    }
+  }
+}
+
+extension Bucket {
+  /// What a process allows by itself while the shared bucket is away.
+  var conservative: Bucket { Bucket(size: min(size, max(1, size / 4)), perMinute: perMinute / 4) }
+}

@@ -1,0 +1,136 @@
+// One life of one connection: hiredis's context, tied to the reactor. Who keeps a connection alive is RedisConnection.
+
+import CHiredis
+import RelayCore
+
+/// A hiredis context on a reactor's thread. Everything here happens on that thread.
+final class RedisLink {
+  enum Event {
+    case connected
+    /// Replies come in the order of their commands; on a subscribed link messages stand among them.
+    case reply(RedisReply)
+    /// The last event, unless `close` was called: then there is none.
+    case closed
+  }
+
+  private let reactor: Reactor
+  private let handler: (Event) -> Void
+  /// nil once hiredis has freed it, or was told to.
+  private var context: UnsafeMutablePointer<redisAsyncContext>?
+  private let descriptor: Int32
+  /// What hiredis waits for; epoll learns of it once a round, not at each change.
+  private var interest: Reactor.Interest = []
+  private var isConnected = false
+  private var isFlushPlanned = false
+
+  /// Begins to connect.
+  /// - Returns: nil when that fails at once.
+  init?(_ address: RedisEndpoint.Address, on reactor: Reactor, handler: @escaping (Event) -> Void) {
+    let made =
+      switch address {
+      case .tcp(let host, let port): redisAsyncConnect(host, Int32(clamping: port))
+      case .unix(let path): redisAsyncConnectUnix(path)
+      }
+    guard let context = made else { return nil }
+    guard context.pointee.err == 0 else {
+      redisAsyncFree(context)
+      return nil
+    }
+    self.reactor = reactor
+    self.handler = handler
+    self.context = context
+    descriptor = context.pointee.c.fd
+    attach(context)
+  }
+
+  /// Writes `command` at the end of this round of the reactor, with all others of the round.
+  func send(_ command: RedisCommand) {
+    guard let context else { return }
+    _ = command.bytes.withUnsafeBytes { bytes in
+      redisAsyncFormattedCommand(
+        context, { context, reply, _ in RedisLink.of(context?.pointee.data)?.received(reply) }, nil,
+        bytes.baseAddress?.assumingMemoryBound(to: CChar.self), bytes.count)
+    }
+    planFlush()
+  }
+
+  /// Ends the connection; no event follows.
+  func close() {
+    guard let context else { return }
+    self.context = nil
+    // From within a callback hiredis does it when the callback has returned.
+    redisAsyncFree(context)
+  }
+}
+
+// MARK: - hiredis's hooks
+
+extension RedisLink {
+  /// The context holds a reference to the link until hiredis calls `cleanup`, as it does exactly once.
+  private func attach(_ context: UnsafeMutablePointer<redisAsyncContext>) {
+    let owned = Unmanaged.passRetained(self).toOpaque()
+    context.pointee.data = owned
+    context.pointee.ev.data = owned
+    context.pointee.ev.addRead = { RedisLink.of($0)?.interest.insert(.read) }
+    context.pointee.ev.delRead = { RedisLink.of($0)?.interest.remove(.read) }
+    context.pointee.ev.addWrite = { RedisLink.of($0)?.interest.insert(.write) }
+    context.pointee.ev.delWrite = { RedisLink.of($0)?.interest.remove(.write) }
+    context.pointee.ev.cleanup = { data in
+      guard let data else { return }
+      Unmanaged<RedisLink>.fromOpaque(data).takeRetainedValue().freed()
+    }
+    // Runs the write hook, and hiredis tells later that the connection stands.
+    redisAsyncSetConnectCallback(context) { context, status in
+      guard status == REDIS_OK, let context = context else { return }
+      RedisLink.of(context.pointee.data)?.connected()
+    }
+    interest = [.write]
+    reactor.watch(descriptor, for: interest) { [self] in ready($0) }
+  }
+
+  private static func of(_ data: UnsafeMutableRawPointer?) -> RedisLink? {
+    data.map { Unmanaged<RedisLink>.fromOpaque($0).takeUnretainedValue() }
+  }
+
+  private func connected() {
+    isConnected = true
+    handler(.connected)
+  }
+
+  /// hiredis calls every waiting callback without a reply when a connection ends: `closed` says it once for all.
+  private func received(_ reply: UnsafeMutableRawPointer?) {
+    guard context != nil, let reply else { return }
+    handler(.reply(RedisReply(UnsafePointer(reply.assumingMemoryBound(to: redisReply.self)))))
+  }
+
+  /// The descriptor is still open here, so that epoll can forget it before its number is used again.
+  private func freed() {
+    reactor.unwatch(descriptor)
+    guard context != nil else { return }
+    context = nil
+    handler(.closed)
+  }
+
+  /// Each call into hiredis may free the context.
+  private func ready(_ readiness: Reactor.Interest) {
+    if readiness.contains(.read), let context { redisAsyncHandleRead(context) }
+    if readiness.contains(.write), let context { redisAsyncHandleWrite(context) }
+    applyInterest()
+  }
+
+  /// Before the connection stands only epoll may say that it can be written to: hiredis would take a connect that is
+  /// still under way for a success.
+  private func planFlush() {
+    guard isConnected, !isFlushPlanned else { return }
+    isFlushPlanned = true
+    reactor.afterRound { [self] in
+      isFlushPlanned = false
+      if let context { redisAsyncHandleWrite(context) }
+      applyInterest()
+    }
+  }
+
+  private func applyInterest() {
+    if context != nil { reactor.update(descriptor, for: interest) }
+  }
+}

@@ -1,0 +1,53 @@
+import CHiredis
+
+/// What Redis answered, copied out of hiredis's memory.
+enum RedisReply: Sendable, Equatable {
+  case bytes([UInt8])
+  case integer(Int64)
+  case array([RedisReply])
+  case null
+  case status(String)
+  /// The first word of an error (`NOSCRIPT`, `ERR`); the rest may repeat arguments and is dropped.
+  case error(code: String)
+
+  init(_ reply: UnsafePointer<redisReply>) {
+    let reply = reply.pointee
+    switch reply.type {
+    case REDIS_REPLY_STRING: self = .bytes(Self.bytes(of: reply))
+    case REDIS_REPLY_INTEGER: self = .integer(reply.integer)
+    case REDIS_REPLY_STATUS: self = .status(String(decoding: Self.bytes(of: reply), as: UTF8.self))
+    case REDIS_REPLY_ARRAY:
+      self = .array(
+        (0..<reply.elements).map { index in
+          guard let element = reply.element?[index] else { return .null }
+          return RedisReply(element)
+        })
+    case REDIS_REPLY_ERROR:
+      self = .error(code: String(decoding: Self.bytes(of: reply).prefix { $0 != 0x20 }, as: UTF8.self))
+    default: self = .null
+    }
+  }
+
+  private static func bytes(of reply: redisReply) -> [UInt8] {
+    guard let start = reply.str else { return [] }
+    return [UInt8](UnsafeRawBufferPointer(start: start, count: reply.len))
+  }
+}
+
+/// A command as the wire wants it: RESP, binary safe. Encoded by whoever makes it, off the reactor's thread.
+struct RedisCommand: Sendable {
+  let bytes: [UInt8]
+
+  init(_ parts: String...) { self.init(parts) }
+
+  init(_ parts: [String]) {
+    var bytes: [UInt8] = []
+    bytes.append(contentsOf: "*\(parts.count)\r\n".utf8)
+    for part in parts {
+      bytes.append(contentsOf: "$\(part.utf8.count)\r\n".utf8)
+      bytes.append(contentsOf: part.utf8)
+      bytes.append(contentsOf: [0x0D, 0x0A])
+    }
+    self.bytes = bytes
+  }
+}
