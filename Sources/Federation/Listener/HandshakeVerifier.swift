@@ -1,0 +1,99 @@
+import Logging
+import NIOCore
+import NIOSSL
+import RelayCore
+import X509
+
+/// Decides in the TLS handshake whether a client may connect (docs/federation.md, "Who may connect").
+///
+/// A certificate proves a peer when the CA of that very peer signed it for client use, it is valid now, and its
+/// `relay:NAME` is the peer's name. While an invitation is open, a certificate of a CA that we do not know may
+/// connect too; what such a stranger may do is up to `PeerGate`.
+struct HandshakeVerifier: Sendable {
+  private let registry: PeerRegistry
+  private let store: any PeerStore
+  private let clock: WallClock
+
+  init(registry: PeerRegistry, store: any PeerStore, clock: WallClock) {
+    self.registry = registry
+    self.store = store
+    self.clock = clock
+  }
+
+  /// A callback for one connection; it takes the place of BoringSSL's own check.
+  func callback(remote: String, logger: Logger) -> NIOSSLCustomVerificationCallbackWithMetadata {
+    { presented, promise in
+      promise.completeWithTask {
+        do throws(ChainFault) {
+          return .certificateVerified(VerificationMetadata(try await verify(presented)))
+        } catch {
+          logger.warning("federation: handshake refused", metadata: ["remote": "\(remote)", "reason": "\(error)"])
+          return .failed
+        }
+      }
+    }
+  }
+
+  /// - Parameter presented: as the client sent them, leaf first; nothing about them is checked yet.
+  /// - Returns: leaf and CA.
+  func verify(_ presented: [NIOSSLCertificate]) async throws(ChainFault) -> NIOSSL.ValidatedCertificateChain {
+    guard (1...Self.chainLengthMax).contains(presented.count), let leaf = Self.read(presented[0]) else {
+      throw .unreadable
+    }
+    let check = ChainCheck(role: .client, now: clock.now())
+    guard let peer = await issuer(of: leaf), peer.isActive else {
+      return try await verifyStranger(leaf, presented, check)
+    }
+    try await check.verify(leaf, by: peer.authority)
+    guard leaf.relayName == peer.name else { throw .wrongName(found: leaf.relayName, expected: peer.name) }
+    return try Self.chain(leaf: presented[0], authority: peer.authority)
+  }
+
+  private func issuer(of leaf: Certificate) async -> KnownPeer? {
+    if let peer = registry.current.issuer(of: leaf), peer.isActive { return peer }
+    await registry.refresh()
+    return registry.current.issuer(of: leaf)
+  }
+
+  /// The leaf must be signed by the CA that is presented with it: it proves the key of that CA and nothing more.
+  private func verifyStranger(
+    _ leaf: Certificate, _ presented: [NIOSSLCertificate], _ check: ChainCheck
+  ) async throws(ChainFault) -> NIOSSL.ValidatedCertificateChain {
+    guard await hasOpenInvitation() else {
+      if let peer = registry.current.issuer(of: leaf) { throw .suspended(peer.name) }
+      throw .unknownAuthority(subject: leaf.issuer.description)
+    }
+    guard let authority = presented.dropFirst().lazy.compactMap(Self.read).first(where: leaf.isIssued(by:)),
+      authority.isAuthority
+    else { throw .unknownAuthority(subject: leaf.issuer.description) }
+    try await check.verify(leaf, by: authority)
+    guard leaf.relayName != nil else { throw .noName }
+    return try Self.chain(leaf: presented[0], authority: authority)
+  }
+
+  private func hasOpenInvitation() async -> Bool {
+    do {
+      return try await store.hasOpenInvitation(now: clock.now())
+    } catch {
+      // A store that is away redeems no invitation: the stranger may as well come later.
+      return false
+    }
+  }
+
+  /// A leaf, its CA, and room for a CA's former certificate.
+  private static let chainLengthMax = 4
+
+  private static func read(_ certificate: NIOSSLCertificate) -> Certificate? {
+    try? Certificate(certificate)  // what cannot be parsed proves nothing; why does not matter
+  }
+
+  private static func chain(
+    leaf: NIOSSLCertificate, authority: Certificate
+  ) throws(ChainFault) -> NIOSSL.ValidatedCertificateChain {
+    do {
+      return NIOSSL.ValidatedCertificateChain([leaf, try NIOSSLCertificate(bytes: authority.der, format: .der)])
+    } catch {
+      throw .unreadable
+    }
+  }
+}

@@ -1,0 +1,43 @@
+import HTTPTypes
+import Hummingbird
+import Logging
+import RelayCore
+
+/// Says of every request which active peer it comes from, by what its connection proved and what the registry holds
+/// now. Everything but the redeeming of an invitation is refused to anyone else.
+struct PeerGate: RouterMiddleware {
+  let registry: PeerRegistry
+  let clock: WallClock
+
+  func handle(
+    _ request: Request, context: FederationContext, next: (Request, FederationContext) async throws -> Response
+  ) async throws -> Response {
+    guard let connection = context.connection, clock.now() <= connection.validUntil else { throw Problem(.peerRefused) }
+    var context = context
+    if let peer = registry.current.peer(fingerprint: connection.fingerprint), peer.isActive,
+      peer.name == connection.name
+    {
+      context.peer = peer
+      context.logger[metadataKey: "peer"] = "\(peer.name)"
+    } else if !Self.isRedemption(request) {
+      throw Problem(.peerRefused)
+    }
+    return try await next(request, context)
+  }
+
+  private static func isRedemption(_ request: Request) -> Bool {
+    request.method == .put && request.uri.path.split(separator: "/") == ["v1", "federation", "peering"]
+  }
+}
+
+/// Lets a peer's request pass if its scopes cover it.
+struct ScopeGate: RouterMiddleware {
+  let scope: Peer.Scope
+
+  func handle(
+    _ request: Request, context: PeerContext, next: (Request, PeerContext) async throws -> Response
+  ) async throws -> Response {
+    guard context.peer.peer.scopes.contains(scope) else { throw Problem(.scopeRefused) }
+    return try await next(request, context)
+  }
+}

@@ -1,0 +1,64 @@
+import NIOCore
+import NIOPosix
+import NIOSSL
+import X509
+
+/// Looks at the certificates that a relay presents, and hangs up before anything of ours is shown.
+enum CertificateProbe {
+  /// - Returns: the presented chain, leaf first, not empty; nothing about it is checked.
+  static func presentedChain(at endpoint: PeerEndpoint, timeout: Duration) async throws(PeerFailure) -> [Certificate] {
+    do {
+      var configuration = TLSConfiguration.makeClientConfiguration()
+      configuration.minimumTLSVersion = .tlsv13
+      configuration.trustRoots = .certificates([])
+      configuration.applicationProtocols = ["h2", "http/1.1"]
+      let context = try NIOSSLContext(configuration: configuration)
+      let captured = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+        .connectTimeout(TimeAmount(timeout))
+        .connect(host: endpoint.host, port: endpoint.port) { channel in
+          channel.eventLoop.makeCompletedFuture {
+            let promise = channel.eventLoop.makePromise(of: [NIOSSLCertificate].self)
+            let tls = try NIOSSLClientHandler(
+              context: context, serverHostname: endpoint.isIPAddress ? nil : endpoint.host,
+              customVerificationCallback: { presented, verdict in
+                promise.succeed(presented)
+                verdict.succeed(NIOSSLVerificationResult.failed)
+              })
+            try channel.pipeline.syncOperations.addHandlers([tls, ProbeHandler(promise: promise)])
+            let timer = channel.eventLoop.scheduleTask(in: TimeAmount(timeout)) {
+              promise.fail(PeerFailure.handshake(reason: "the handshake took too long"))
+            }
+            promise.futureResult.whenComplete { _ in
+              timer.cancel()
+              channel.close(promise: nil)
+            }
+            return promise.futureResult
+          }
+        }
+      let presented = try await captured.get()
+      guard !presented.isEmpty else { throw PeerFailure.handshake(reason: "it presented no certificate") }
+      return try presented.map { try Certificate($0) }
+    } catch {
+      throw PeerFailure(error)
+    }
+  }
+}
+
+/// Fails the promise when the connection ends before the certificates came. Failing it twice changes nothing.
+private final class ProbeHandler: ChannelInboundHandler {
+  typealias InboundIn = ByteBuffer
+
+  private let promise: EventLoopPromise<[NIOSSLCertificate]>
+
+  init(promise: EventLoopPromise<[NIOSSLCertificate]>) { self.promise = promise }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    promise.fail(PeerFailure.handshake(reason: "\(error)"))
+    context.close(promise: nil)
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    promise.fail(PeerFailure.handshake(reason: "the peer closed the connection"))
+    context.fireChannelInactive()
+  }
+}

@@ -1,0 +1,51 @@
+import Crypto
+import Logging
+import RelayCore
+import X509
+
+/// The inviter's side of a peering: makes a stranger who holds an invitation's secret a peer.
+struct InvitationRedeemer: Sendable {
+  let name: RelayName
+  let endpoint: PeerEndpoint
+  let store: any PeerStore
+  let signals: any SignalBus
+  let registry: PeerRegistry
+  let clock: WallClock
+
+  /// Safe to repeat by the same CA until the invitation expires: an answer lost on the way costs nothing.
+  ///
+  /// - Throws: `.peerRefused` when the certificate is for another name; `.nameTaken`, the invitation stays open then;
+  ///   `.invitationRefused`, `.unavailable`.
+  func redeem(
+    _ request: RedemptionRequest, by connection: ConnectionIdentity, logger: Logger
+  ) async throws(Problem) -> RedemptionAnswer {
+    guard request.name == connection.name else { throw Problem(.peerRefused) }
+    guard request.name != name else { throw Problem(.nameTaken) }
+    let known = try await storing { () throws(StoreError) in try await store.peers() }.compactMap { KnownPeer($0) }
+    for peer in known where (peer.name == request.name) != (peer.fingerprint == connection.fingerprint) {
+      throw Problem(.nameTaken)
+    }
+    let secretHash = Array(SHA256.hash(data: request.secret))
+    let invitation = try await storing { () throws(StoreError) in
+      try await store.redeemInvitation(
+        secretHash: secretHash, caFingerprint: connection.fingerprint, now: clock.now())
+    }
+    guard let invitation else { throw Problem(.invitationRefused) }
+    try await save(request, by: connection, scopes: invitation.scopes)
+    logger.notice("peer added", metadata: ["peer": "\(request.name)", "url": "\(request.endpoint)"])
+    return RedemptionAnswer(name: name, endpoint: endpoint)
+  }
+
+  private func save(
+    _ request: RedemptionRequest, by connection: ConnectionIdentity, scopes: Set<Peer.Scope>
+  ) async throws(Problem) {
+    let peer = Peer(
+      name: request.name, url: request.endpoint.text, caCertificate: connection.authorityDER, state: .active,
+      scopes: scopes, added: clock.now())
+    let isSaved = try await storing { () throws(StoreError) in try await store.savePeer(peer) }
+    guard isSaved else { throw Problem(.nameTaken) }
+    await signals.publish(.peersChanged)
+    // The new peer's next request, on this very connection, finds itself known.
+    await registry.refresh()
+  }
+}

@@ -1,0 +1,153 @@
+package import Logging
+package import RelayCore
+import ServiceLifecycle
+import Synchronization
+
+/// The peers as this process knows them.
+///
+/// Follows the store by signal, by a poll each second, and at once when a peer is looked up that is not known. A
+/// change made by any process is seen here within about a second even when signals are lost. While the store cannot
+/// be read, what was known last stays.
+package final class PeerRegistry: Service {
+  /// Look-ups of unknown peers read the store at most this often, whoever asks.
+  static let refreshInterval = Duration.milliseconds(100)
+  static let pollInterval = Duration.seconds(1)
+
+  private let store: any PeerStore
+  private let signals: any SignalBus
+  private let logger: Logger
+  private let table = Mutex(PeerTable())
+  private let refresher: PeerRefresher
+
+  package init(store: any PeerStore, signals: any SignalBus, logger: Logger) {
+    self.store = store
+    self.signals = signals
+    self.logger = logger
+    refresher = PeerRefresher(interval: Self.refreshInterval)
+  }
+
+  /// All peers, ascending by name.
+  package var peers: [KnownPeer] { current.byName.values.sorted { $0.name < $1.name } }
+
+  var current: PeerTable { table.withLock { $0 } }
+
+  /// The peer of that name, in whatever state.
+  package func peer(named name: RelayName) async -> KnownPeer? {
+    if let known = current.byName[name] { return known }
+    await refresh()
+    return current.byName[name]
+  }
+
+  /// The peer known by that CA key, in whatever state.
+  func peer(fingerprint: [UInt8]) async -> KnownPeer? {
+    if let known = current.peer(fingerprint: fingerprint) { return known }
+    await refresh()
+    return current.peer(fingerprint: fingerprint)
+  }
+
+  /// Reads the store; callers at one time share one reading that began after they asked.
+  package func refresh() async {
+    await refresher.refresh { [self] in await load() }
+  }
+
+  /// Keeps the table current until shut down.
+  package func run() async throws {
+    let (wakeUps, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    signals.listen { event in
+      switch event {
+      case .signal(.peersChanged), .connected: wake.yield()
+      case .signal, .disconnected: break
+      }
+    }
+    await refresh()
+    await cancelWhenGracefulShutdown { [self] in
+      await withTaskGroup(of: Void.self) { group in
+        group.addTask {
+          for await _ in wakeUps { await self.refresh() }
+        }
+        group.addTask { await self.poll() }
+      }
+    }
+  }
+
+  private func poll() async {
+    var seen: Int64?
+    while !Task.isCancelled {
+      do {
+        let revision = try await store.peersRevision()
+        if revision != seen { await refresh() }
+        seen = revision
+      } catch {
+        // `load` reports a store that is away; the next round tries again.
+        seen = nil
+        await refresh()
+      }
+      // Only cancellation throws here, and the loop's condition sees it.
+      try? await Task.sleep(for: Self.pollInterval)
+    }
+  }
+
+  private func load() async {
+    do {
+      let fresh = PeerTable(try await store.peers())
+      let unreadable = table.withLock { table in
+        defer { table = fresh }
+        return Set(fresh.unreadable).subtracting(table.unreadable)
+      }
+      for name in unreadable {
+        logger.error("a stored peer cannot be read and is ignored: remove it", metadata: ["peer": "\(name)"])
+      }
+      if await refresher.succeeded() { logger.notice("the list of peers can be read again") }
+    } catch {
+      if await refresher.failed() {
+        logger.error("the list of peers cannot be read, the last known one stays", metadata: ["error": "\(error)"])
+      }
+    }
+  }
+}
+
+/// Lets many askers share one reading, and spaces the readings.
+private actor PeerRefresher {
+  private let interval: Duration
+  private var inFlight: Task<Void, Never>?
+  private var lastStart: ContinuousClock.Instant?
+  private var isFailing = false
+
+  init(interval: Duration) { self.interval = interval }
+
+  /// Returns when a reading has ended that began after the call.
+  func refresh(_ load: @escaping @Sendable () async -> Void) async {
+    let asked = ContinuousClock.now
+    while (lastStart.map { $0 < asked }) ?? true {
+      if let inFlight {
+        await inFlight.value
+      } else {
+        let task = Task { await self.read(load) }
+        inFlight = task
+        await task.value
+      }
+    }
+  }
+
+  private func read(_ load: @Sendable () async -> Void) async {
+    if let lastStart {
+      // Not cancelled by anyone: the task is its own.
+      try? await Task.sleep(until: lastStart + interval, clock: .continuous)
+    }
+    lastStart = .now
+    await load()
+    inFlight = nil
+  }
+
+  /// - Returns: whether this ends a row of failures.
+  func succeeded() -> Bool {
+    defer { isFailing = false }
+    return isFailing
+  }
+
+  /// - Returns: whether this begins a row of failures.
+  func failed() -> Bool {
+    defer { isFailing = true }
+    return !isFailing
+  }
+}
