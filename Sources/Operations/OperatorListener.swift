@@ -1,0 +1,65 @@
+import HTTPTypes
+package import Hummingbird
+package import HummingbirdCore
+package import Logging
+package import NIOCore
+
+/// The listener for the operator's own tools: `/livez`, `/readyz` and `/metrics`.
+///
+/// A service: `run()` listens until it is cancelled or shut down gracefully. Bind it where only the operator can reach
+/// it: it asks for no credentials.
+package struct OperatorListener: ApplicationProtocol {
+  package typealias Responder = RouterResponder<BasicRequestContext>
+
+  package let host: String
+  /// 0 takes any free one; `onRunning` tells which.
+  package let port: Int
+  package let logger: Logger
+  package let eventLoopGroup: any EventLoopGroup
+  private let readiness: Readiness
+  private let registry: PrometheusRegistry
+  private let onRunning: @Sendable (Int) async -> Void
+
+  /// - Parameter onRunning: called once with the bound port when requests are accepted.
+  package init(
+    host: String, port: Int, readiness: Readiness, registry: PrometheusRegistry, eventLoopGroup: any EventLoopGroup,
+    logger: Logger, onRunning: @escaping @Sendable (Int) async -> Void = { _ in }
+  ) {
+    self.host = host
+    self.port = port
+    self.readiness = readiness
+    self.registry = registry
+    self.eventLoopGroup = eventLoopGroup
+    self.logger = logger
+    self.onRunning = onRunning
+  }
+
+  package var configuration: ApplicationConfiguration {
+    ApplicationConfiguration(address: .hostname(host, port: port))
+  }
+
+  package var server: HTTPServerBuilder { .http1(configuration: .init(idleTimeout: .seconds(60))) }
+
+  package var responder: Responder {
+    let router = Router()
+    router.get("/livez") { _, _ in plain("ok\n") }
+    router.get("/readyz") { [readiness] _, _ in answer(await readiness.reasons()) }
+    router.get("/metrics") { [registry] _, _ in plain(registry.exposition(), type: Exposition.contentType) }
+    return router.buildResponder()
+  }
+
+  package func onServerRunning(_ channel: any Channel) async { await onRunning(channel.localAddress?.port ?? port) }
+}
+
+private func plain(_ text: String, type: String = "text/plain; charset=utf-8") -> Response {
+  Response(status: .ok, headers: [.contentType: type], body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
+}
+
+/// `{"ready":true}`, or 503 and `{"ready":false,"reasons":{"NAME":"REASON"}}` with the names in order.
+private func answer(_ reasons: [String: String]) -> Response {
+  let pairs = reasons.sorted { $0.key < $1.key }.map { "\(JSONText.quoted($0)):\(JSONText.quoted($1))" }
+  let text = pairs.isEmpty ? #"{"ready":true}"# : #"{"ready":false,"reasons":{\#(pairs.joined(separator: ","))}}"#
+  return Response(
+    status: pairs.isEmpty ? .ok : .serviceUnavailable, headers: [.contentType: "application/json"],
+    body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
+}

@@ -1,0 +1,118 @@
+package import CoreMetrics
+import Synchronization
+
+/// Keeps the process's metrics for Prometheus to read.
+///
+/// Counters are named `relay_NAME_total`, timers `relay_NAME_seconds`, everything else `relay_NAME`; dimensions are
+/// labels. Asking for a series takes a lock, recording into it does not: keep the `Counter` or `Timer` where a request
+/// passes often.
+package final class PrometheusRegistry: MetricsFactory {
+  private enum Kind: String, Sendable { case counter, gauge, histogram }
+
+  private struct Family {
+    let kind: Kind
+    /// The one type of all its series.
+    let type: ObjectIdentifier
+    let help: String
+    /// By rendered labels.
+    var series: [String: any Instrument] = [:]
+  }
+
+  private struct State {
+    var families: [String: Family] = [:]
+    var helps: [String: String] = [:]
+    /// Where to find a series that is given up.
+    var places: [ObjectIdentifier: (family: String, labels: String)] = [:]
+  }
+
+  private let state = Mutex(State())
+  private let seriesMax: Int
+  private let refused = WholeCounter()
+
+  /// - Parameter seriesMax: series beyond it record nowhere and are counted in
+  ///   `relay_metrics_series_refused_total`: a label with too many values must not eat the memory.
+  package init(seriesMax: Int = 10_000) { self.seriesMax = seriesMax }
+
+  /// Gives the metric that is made under `label` its HELP text. Call it before the metric is made.
+  package func describe(_ label: String, _ help: String) { state.withLock { $0.helps[label] = help } }
+
+  /// Everything in Prometheus' text format: families by name, series by labels.
+  package func exposition() -> String {
+    let families = state.withLock { $0.families }
+    var text = ""
+    for (name, family) in families.sorted(by: { $0.key < $1.key }) where !family.series.isEmpty {
+      text += Exposition.header(name, type: family.kind.rawValue, help: family.help)
+      for (labels, instrument) in family.series.sorted(by: { $0.key < $1.key }) {
+        instrument.write(name: name, labels: labels, to: &text)
+      }
+    }
+    let name = "relay_metrics_series_refused_total"
+    text += Exposition.header(name, type: "counter", help: "Requests for a series beyond the bound on series.")
+    refused.write(name: name, labels: "", to: &text)
+    return text + ProcessMetrics.exposition()
+  }
+
+  // MARK: MetricsFactory
+
+  package func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler {
+    series(label, suffix: "_total", .counter, dimensions) { WholeCounter() }
+  }
+  package func makeFloatingPointCounter(label: String, dimensions: [(String, String)])
+    -> any FloatingPointCounterHandler
+  {
+    series(label, suffix: "_total", .counter, dimensions) { RealCounter() }
+  }
+  package func makeMeter(label: String, dimensions: [(String, String)]) -> any MeterHandler {
+    series(label, suffix: "", .gauge, dimensions) { Gauge() }
+  }
+  package func makeRecorder(label: String, dimensions: [(String, String)], aggregate: Bool) -> any RecorderHandler {
+    guard aggregate else { return series(label, suffix: "", .gauge, dimensions) { Gauge() } }
+    return series(label, suffix: "", .histogram, dimensions) { Histogram(bounds: Histogram.sizeBounds) }
+  }
+  package func makeTimer(label: String, dimensions: [(String, String)]) -> any TimerHandler {
+    series(label, suffix: "_seconds", .histogram, dimensions) { Histogram(bounds: Histogram.secondBounds) }
+  }
+
+  package func destroyCounter(_ handler: any CounterHandler) { remove(handler) }
+  package func destroyFloatingPointCounter(_ handler: any FloatingPointCounterHandler) { remove(handler) }
+  package func destroyMeter(_ handler: any MeterHandler) { remove(handler) }
+  package func destroyRecorder(_ handler: any RecorderHandler) { remove(handler) }
+  package func destroyTimer(_ handler: any TimerHandler) { remove(handler) }
+
+  // MARK: Series
+
+  /// The series of that name and those labels, made when there is none.
+  ///
+  /// A name that is taken by another type of metric gets that of its own type added: two types under one name would
+  /// make the whole page unreadable to Prometheus.
+  private func series<Made: Instrument>(
+    _ label: String, suffix: String, _ kind: Kind, _ dimensions: [(String, String)], _ make: () -> Made
+  ) -> Made {
+    var name = Exposition.metricName(label)
+    if !suffix.isEmpty, !name.hasSuffix(suffix) { name += suffix }
+    let labels = Exposition.labels(dimensions)
+    return state.withLock { state in
+      let type = ObjectIdentifier(Made.self)
+      if let family = state.families[name], family.type != type {
+        name += "_\(kind.rawValue)\(Made.self == RealCounter.self ? "_real" : "")"
+      }
+      if let known = state.families[name]?.series[labels] as? Made { return known }
+      let made = make()
+      guard state.places.count < seriesMax else {
+        refused.increment(by: 1)
+        return made
+      }
+      let help = state.helps[label] ?? label
+      state.families[name, default: Family(kind: kind, type: type, help: help)].series[labels] = made
+      state.places[ObjectIdentifier(made)] = (name, labels)
+      return made
+    }
+  }
+
+  private func remove(_ handler: AnyObject) {
+    state.withLock { state in
+      guard let place = state.places.removeValue(forKey: ObjectIdentifier(handler)) else { return }
+      state.families[place.family]?.series[place.labels] = nil
+    }
+  }
+}

@@ -1,0 +1,96 @@
+import Synchronization
+
+/// Whether requests can be served just now, and if not, why.
+package final class Readiness: Sendable {
+  private struct State {
+    var checks: [ReadinessCheck] = []
+    var isDraining = false
+  }
+
+  private let state = Mutex(State())
+  private let timeout: Duration
+
+  /// - Parameter timeout: how long each check may take; all run at once.
+  package init(timeout: Duration = .seconds(2)) { self.timeout = timeout }
+
+  /// Adds a check. Two of one name are both asked; the reason of the later shows.
+  /// - Parameter body: nil when ready, else the reason, for operators: no secrets.
+  package func add(_ name: String, _ body: @escaping @Sendable () async -> String?) {
+    state.withLock { $0.checks.append(ReadinessCheck(name: name, body: body)) }
+  }
+
+  /// From here on the answer is no, so that load balancers send no more; what is under way goes on.
+  package func drain() { state.withLock { $0.isDraining = true } }
+
+  /// The reasons why not, by the name of the check; empty when ready.
+  package func reasons() async -> [String: String] {
+    let (checks, isDraining) = state.withLock { ($0.checks, $0.isDraining) }
+    if isDraining { return ["draining": "the relay is stopping"] }
+    return await withTaskGroup(of: (String, String?).self) { group in
+      for check in checks { group.addTask { [timeout] in (check.name, await check.outcome(within: timeout)) } }
+      return await group.reduce(into: [:]) { reasons, result in
+        if let reason = result.1 { reasons[result.0] = reason }
+      }
+    }
+  }
+}
+
+/// One check. Callers that come while it runs share its outcome, so that a check that hangs is running once, however
+/// often it is asked.
+private final class ReadinessCheck: Sendable {
+  private struct State {
+    var isRunning = false
+    /// By caller, counted in order of arrival.
+    var waiting: [Int: Waiter] = [:]
+    var callers = 0
+  }
+
+  private struct Waiter {
+    let continuation: CheckedContinuation<String?, Never>
+    let timer: Task<Void, Never>
+  }
+
+  let name: String
+  private let body: @Sendable () async -> String?
+  private let state = Mutex(State())
+
+  init(name: String, body: @escaping @Sendable () async -> String?) {
+    self.name = name
+    self.body = body
+  }
+
+  /// The check's answer, or that there was none in time: then the check goes on, and later callers may have its answer.
+  func outcome(within timeout: Duration) async -> String? {
+    let caller = state.withLock { state in
+      state.callers += 1
+      return state.callers
+    }
+    return await withCheckedContinuation { continuation in
+      state.withLock { state in
+        // Both tasks find the caller here, for they need the lock first.
+        let timer = Task {
+          do { try await Task.sleep(for: timeout) } catch { return }
+          giveUp(caller, "no answer within \(timeout)")
+        }
+        state.waiting[caller] = Waiter(continuation: continuation, timer: timer)
+        if !state.isRunning { Task { finish(await body()) } }
+        state.isRunning = true
+      }
+    }
+  }
+
+  private func finish(_ outcome: String?) {
+    let waiting = state.withLock { state in
+      defer { (state.waiting, state.isRunning) = ([:], false) }
+      return state.waiting
+    }
+    for waiter in waiting.values {
+      waiter.timer.cancel()
+      waiter.continuation.resume(returning: outcome)
+    }
+  }
+
+  private func giveUp(_ caller: Int, _ reason: String) {
+    state.withLock { $0.waiting.removeValue(forKey: caller) }?.continuation.resume(returning: reason)
+  }
+}

@@ -1,0 +1,68 @@
+/// Reads typed values and notes every fault on the way, so that one pass finds them all.
+struct ConfigurationReader {
+  private let sources: ConfigurationSources
+  private(set) var faults: [ConfigurationFault]
+  private(set) var warnings: [ConfigurationFault] = []
+  private var given: [String: ConfigurationSources.Given] = [:]
+  private var faulty: Set<String> = []
+
+  init(_ sources: ConfigurationSources, faults: [ConfigurationFault]) {
+    self.sources = sources
+    self.faults = faults + sources.unknownNames()
+    for key in ConfigurationKey.all {
+      do throws(ConfigurationFault) {
+        given[key.name] = try sources.given(key)
+      } catch {
+        self.faults.append(error)
+        faulty.insert(key.name)
+      }
+    }
+  }
+
+  /// The given value, or the default when there is none or a faulty one.
+  mutating func value<Value>(_ setting: Setting<Value>) -> Value {
+    parse(setting.key, setting.type) ?? setting.defaultValue
+  }
+
+  /// The given value, or nil when there is none or a faulty one.
+  mutating func value<Value>(_ setting: OptionalSetting<Value>) -> Value? { parse(setting.key, setting.type) }
+
+  private mutating func parse<Value>(_ key: ConfigurationKey, _ type: ValueType<Value>) -> Value? {
+    guard let given = given[key.name] else { return nil }
+    do throws(Malformed) {
+      return try type.parse(given.text)
+    } catch {
+      let subject = if case .file = given.place { "\(key.name): " } else { "" }
+      let shown = key.secrecy == .open ? ", not \(Masking.quoted(given.text))" : ""
+      faults.append(ConfigurationFault(place: given.place, text: "\(subject)expects \(error.expected)\(shown)"))
+      faulty.insert(key.name)
+      return nil
+    }
+  }
+
+  func isGiven(_ key: ConfigurationKey) -> Bool { given[key.name] != nil || faulty.contains(key.name) }
+
+  /// Notes that `key` is missing. Says nothing when it is there but faulty: that is a fault already.
+  mutating func miss(_ key: ConfigurationKey, because reason: String, of cause: ConfigurationKey) {
+    guard !isGiven(key) else { return }
+    let also = key.mayComeFromFile ? " (or \(key.fileKeyName))" : ""
+    fault("\(reason): \(key.name)\(also) is needed", at: cause)
+  }
+
+  mutating func fault(_ text: String, at key: ConfigurationKey) {
+    faults.append(ConfigurationFault(place: given[key.name]?.place ?? .defaults, text: text))
+  }
+
+  mutating func warn(_ text: String, at key: ConfigurationKey) {
+    warnings.append(ConfigurationFault(place: given[key.name]?.place ?? .defaults, text: text))
+  }
+
+  /// Every key with what holds for it, in the order of the table.
+  func effective(computed: [String: String]) -> [EffectiveSetting] {
+    ConfigurationKey.all.map { key in
+      let given = given[key.name]
+      let text = given.map { Masking.masked($0.text, key.secrecy) } ?? computed[key.name] ?? key.defaultText
+      return EffectiveSetting(key: key.name, value: text, origin: given?.origin ?? .default, place: given?.place)
+    }
+  }
+}

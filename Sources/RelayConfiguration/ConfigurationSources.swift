@@ -1,0 +1,148 @@
+import Configuration
+
+/// The places values come from, the environment before the file.
+struct ConfigurationSources: Sendable {
+  /// nil when there is none, or none that can be read.
+  let file: ConfigurationFile?
+  /// Only the variables that are ours, without those that are empty: an empty variable counts as unset, since compose
+  /// files and unit files have no other way to unset one.
+  private let environment: any ConfigSnapshot
+  private let variables: Set<String>
+
+  init(file: ConfigurationFile?, environment: [String: String]) {
+    self.file = file
+    let ours = environment.filter { $0.key.hasPrefix(ConfigurationKey.variablePrefix) }
+    variables = Set(ours.keys)
+    self.environment = EnvironmentVariablesProvider(environmentVariables: ours.filter { !$0.value.isEmpty }).snapshot()
+  }
+
+  /// A value as it was given.
+  struct Given: Sendable {
+    let text: String
+    let origin: EffectiveSetting.Origin
+    let place: ConfigurationPlace
+  }
+
+  /// What is given for `key`. One place gives it directly or as the path of a file, not both; a variable of either
+  /// kind takes the place of what the file says.
+  /// - Returns: nil when the default holds.
+  func given(_ key: ConfigurationKey) throws(ConfigurationFault) -> Given? {
+    if let variable = try pick(
+      key, direct: variable(key.name).map { ($0, .variable(key.variable)) },
+      indirect: key.mayComeFromFile ? variable(key.fileKeyName).map { ($0, .variable(key.fileVariable)) } : nil,
+      origin: .environment)
+    {
+      return variable
+    }
+    return try pick(
+      key, direct: try fileValue(key.name), indirect: key.mayComeFromFile ? try fileValue(key.fileKeyName) : nil,
+      origin: .file)
+  }
+
+  private typealias Found = (text: String, place: ConfigurationPlace)
+
+  private func pick(
+    _ key: ConfigurationKey, direct: Found?, indirect: Found?, origin: EffectiveSetting.Origin
+  ) throws(ConfigurationFault) -> Given? {
+    switch (direct, indirect) {
+    case (nil, nil): return nil
+    case (let found?, nil): return Given(text: found.text, origin: origin, place: found.place)
+    case (nil, let found?):
+      return Given(text: try secret(in: found, of: key), origin: origin, place: found.place)
+    case (let found?, _?):
+      let (one, other) =
+        origin == .file ? (key.name, key.fileKeyName) : (key.variable, key.fileVariable)
+      throw ConfigurationFault(place: found.place, text: "\(one) and \(other) are both given: keep one of them")
+    }
+  }
+
+  private func variable(_ name: String) -> String? {
+    let key = AbsoluteConfigKey(["relay"] + name.split(separator: ".").map(String.init))
+    do {
+      guard case .string(let text)? = try environment.value(forKey: key, type: .string).value?.content else {
+        return nil
+      }
+      return text
+    } catch {
+      // Every variable is a string: there is nothing that could fail to convert.
+      return nil
+    }
+  }
+
+  private func fileValue(_ name: String) throws(ConfigurationFault) -> Found? {
+    guard let file, let value = file.value(name) else { return nil }
+    let place = file.place(of: name)
+    switch value {
+    case .text(let text?): return (text, place)
+    case .text(nil): throw ConfigurationFault(place: place, text: "\(name): has no value: give one or remove the line")
+    case .list: throw ConfigurationFault(place: place, text: "\(name): expects one value, not a list")
+    }
+  }
+
+  private static let secretBytesMax = 64 << 10
+
+  /// The content of a secret's file without the newline at its end.
+  private func secret(in found: Found, of key: ConfigurationKey) throws(ConfigurationFault) -> String {
+    let subject = if case .file = found.place { "\(key.fileKeyName): " } else { "" }
+    let bytes: [UInt8]
+    do throws(BoundedFile.Failure) {
+      bytes = try BoundedFile.read(found.text, bytesMax: Self.secretBytesMax)
+    } catch {
+      throw ConfigurationFault(
+        place: found.place, text: "\(subject)the file \(found.text) cannot be read: \(error.reason)")
+    }
+    guard var text = String(validating: bytes, as: UTF8.self) else {
+      throw ConfigurationFault(place: found.place, text: "\(subject)the file \(found.text) is not UTF-8")
+    }
+    // "\r\n" is one Character.
+    if text.last == "\n" || text.last == "\r\n" { text.removeLast() }
+    guard !text.isEmpty else {
+      throw ConfigurationFault(place: found.place, text: "\(subject)the file \(found.text) is empty")
+    }
+    return text
+  }
+}
+
+extension ConfigurationSources {
+  /// The variable that names the file, as `--config` does.
+  static let fileVariable = "RELAY_CONFIG"
+
+  /// Keys and variables that nobody reads.
+  func unknownNames() -> [ConfigurationFault] {
+    let names = ConfigurationKey.all.flatMap { $0.mayComeFromFile ? [$0.name, $0.fileKeyName] : [$0.name] }
+    let known = ConfigurationKey.all.flatMap { $0.mayComeFromFile ? [$0.variable, $0.fileVariable] : [$0.variable] }
+    let unknownVariables = variables.subtracting(known).subtracting([Self.fileVariable])
+    let candidates = known + [Self.fileVariable]
+    return unknownVariables.map { name in
+      let near = Spelling.nearest(to: name.uppercased(), among: candidates)
+      return ConfigurationFault(place: .variable(name), text: "unknown variable" + Self.hint(near))
+    } + (file.map { unknownKeys(of: $0, names: names) } ?? [])
+  }
+
+  private func unknownKeys(of file: ConfigurationFile, names: [String]) -> [ConfigurationFault] {
+    let known = Set(names)
+    let counts = Dictionary(file.keys.map { ($0, 1) }, uniquingKeysWith: +)
+    return counts.compactMap { key, count in
+      let place = file.place(of: key)
+      if known.contains(key) {
+        return count == 1 ? nil : ConfigurationFault(place: place, text: "\(key): given more than once")
+      }
+      let inside = names.filter { $0.hasPrefix(key + ".") }
+      if !inside.isEmpty {
+        // A section whose lines are all commented out.
+        if case .text(nil)? = file.value(key) { return nil }
+        let examples = inside.prefix(3).joined(separator: ", ") + (inside.count > 3 ? ", ..." : "")
+        return ConfigurationFault(place: place, text: "\(key): expects a section (\(examples)), not a value")
+      }
+      if let outer = names.first(where: { key.hasPrefix($0 + ".") }) {
+        return ConfigurationFault(place: place, text: "\(outer): expects one value, not a section")
+      }
+      let near = Spelling.nearest(to: key, among: names)
+      return ConfigurationFault(place: place, text: "\(key): unknown key" + Self.hint(near))
+    }
+  }
+
+  private static func hint(_ near: String?) -> String {
+    near.map { ": did you mean \($0)?" } ?? ": docs/configuration.md lists them all"
+  }
+}

@@ -1,0 +1,107 @@
+// The one table of keys. What reads the configuration, what finds unknown keys, what `relay check` prints and the
+// test of docs/configuration.md all go by it.
+
+import RelayCore
+
+enum Keys {
+  static let name = Setting(
+    "name", .relayName, default: "local", "This operator's relay name, as peers know it.")
+
+  static let clientHost = Setting("client.host", .host, default: "127.0.0.1", "Where the client API listens.")
+  static let clientPort = Setting("client.port", .port, default: "8080", "Its port; 0 takes any free one.")
+  static let clientCertificate = OptionalSetting(
+    "client.tls.certificate", .path, "PEM certificate chain of the client API; reloaded when the file changes.")
+  static let clientKey = OptionalSetting(
+    "client.tls.key", .path, "PEM private key to it; reloaded when the file changes.")
+
+  static let federationHost = Setting(
+    "federation.host", .host, default: "127.0.0.1", "Where the listener for peers listens.")
+  static let federationPort = OptionalSetting(
+    "federation.port", .port, default: "none (= off)", "Its port; mutual TLS, HTTP/2.")
+  static let federationURL = OptionalSetting(
+    "federation.url", .peerURL, "Where peers reach us: `https://HOST[:PORT]`.")
+  static let federationDirectory = Setting(
+    "federation.directory", .path, default: "relay-data/federation",
+    "Our CA, leaf certificates and keys, as `relay ca` writes them.")
+  static let directoryInterval = Setting(
+    "federation.directory-interval", .seconds(0.05...86_400), default: "5",
+    "How often the contacts of each peer are fetched.")
+
+  static let operatorHost = Setting(
+    "operator.host", .host, default: "127.0.0.1", "Where `/livez`, `/readyz` and `/metrics` are served.")
+  static let operatorPort = Setting("operator.port", .port, default: "8081", "Its port; 0 takes any free one.")
+
+  static let storageURL = Setting(
+    "storage.url", .storage, default: "sqlite:relay-data/relay.sqlite", secrecy: .password,
+    "Durable storage: `sqlite:PATH` or `postgres://...` (several hosts allowed).")
+  static let storageMigrate = OptionalSetting(
+    "storage.migrate", .boolean, default: "true for sqlite, else false", "Run pending migrations at start.")
+
+  static let coordinationURL = Setting(
+    "coordination.url", .coordination, default: "local", secrecy: .password,
+    "What processes share: `local`, `redis://...` or `redis+unix:///PATH`.")
+
+  static let attachmentsURL = Setting(
+    "attachments.url", .attachments, default: "file:relay-data/attachments",
+    "Where attachments are kept: `file:PATH` or `s3://BUCKET?endpoint=URL&region=NAME`.")
+  static let attachmentsPublicURL = OptionalSetting(
+    "attachments.public-url", .webURL, default: "the client listener's", "Base of the upload and download URLs.")
+
+  static let retentionDays = Setting(
+    "messages.retention-days", .whole(1...3650), default: "30", "How long an unfetched message is kept.")
+
+  static let verificationSender = Setting(
+    "verification.sender", .choice(VerificationSender.self), default: "log", "How verification codes are sent.")
+  static let codeMinutes = Setting(
+    "verification.code-minutes", .whole(1...1440), default: "15", "How long a code can be used.")
+  static let verificationTries = Setting(
+    "verification.tries", .whole(1...100), default: "5", "Wrong tries after which a code is void.")
+  static let webhookURL = OptionalSetting(
+    "verification.webhook.url", .webURL, "Where the sender `webhook` posts codes.")
+  static let webhookSecret = OptionalSetting(
+    "verification.webhook.secret", .secret, secrecy: .secret, "The key its requests are signed with.")
+  static let twilioAccount = OptionalSetting("verification.twilio.account", .text, "Account SID.")
+  static let twilioToken = OptionalSetting(
+    "verification.twilio.token", .secret, secrecy: .secret, "Auth token of the account.")
+  static let twilioFrom = OptionalSetting("verification.twilio.from", .text, "The number or service codes come from.")
+
+  static let developmentEnabled = Setting(
+    "development.enabled", .boolean, default: "false",
+    "Adds the transport `dev`, which returns codes to whoever asks.")
+
+  static func limitSize(_ limiter: LimiterName) -> Setting<Int> {
+    Setting(
+      "limits.\(limiter.rawValue).size", .whole(1...1_000_000_000),
+      default: String(Int(limiter.defaultBucket.size)), "Charges a full bucket takes at once.")
+  }
+  static func limitPerMinute(_ limiter: LimiterName) -> Setting<Double> {
+    let perMinute = limiter.defaultBucket.perMinute
+    return Setting(
+      "limits.\(limiter.rawValue).per-minute", .decimal(0...1_000_000_000),
+      default: perMinute == perMinute.rounded() ? String(Int(perMinute)) : String(perMinute),
+      "Charges that come back each minute.")
+  }
+
+  static let logLevel = Setting("log.level", .choice(LogLevel.self), default: "info", "The least level that is logged.")
+  static let logFormat = Setting("log.format", .choice(LogFormat.self), default: "text", "How log lines look.")
+}
+
+extension ConfigurationKey {
+  /// Every key, in the order of the documents.
+  package static let all: [ConfigurationKey] =
+    [
+      Keys.name.key,
+      Keys.clientHost.key, Keys.clientPort.key, Keys.clientCertificate.key, Keys.clientKey.key,
+      Keys.federationHost.key, Keys.federationPort.key, Keys.federationURL.key, Keys.federationDirectory.key,
+      Keys.directoryInterval.key,
+      Keys.operatorHost.key, Keys.operatorPort.key,
+      Keys.storageURL.key, Keys.storageMigrate.key,
+      Keys.coordinationURL.key,
+      Keys.attachmentsURL.key, Keys.attachmentsPublicURL.key,
+      Keys.retentionDays.key,
+      Keys.verificationSender.key, Keys.codeMinutes.key, Keys.verificationTries.key, Keys.webhookURL.key,
+      Keys.webhookSecret.key, Keys.twilioAccount.key, Keys.twilioToken.key, Keys.twilioFrom.key,
+      Keys.developmentEnabled.key,
+    ] + LimiterName.allCases.flatMap { [Keys.limitSize($0).key, Keys.limitPerMinute($0).key] }
+    + [Keys.logLevel.key, Keys.logFormat.key]
+}

@@ -1,0 +1,52 @@
+import RelayCore
+
+/// A configuration without faults, and what `relay check` tells of it.
+package struct LoadedConfiguration: Sendable {
+  package let configuration: RelayConfiguration
+  /// What works but is likely not meant. Same shape as faults.
+  package let warnings: [ConfigurationFault]
+  /// Every key of `ConfigurationKey.all`, in its order; secrets hidden.
+  package let effective: [EffectiveSetting]
+}
+
+/// What holds for one key.
+package struct EffectiveSetting: Sendable, Equatable {
+  package enum Origin: String, Sendable { case `default`, file, environment }
+
+  package let key: String
+  /// nil when the key has neither value nor default. Secrets, and passwords inside URLs, are `***`.
+  package let value: String?
+  package let origin: Origin
+  /// nil for a default.
+  package let place: ConfigurationPlace?
+}
+
+extension RelayConfiguration {
+  /// Reads the configuration in one pass: environment over file over default.
+  ///
+  /// - Parameters:
+  ///   - file: a YAML file; nil takes the one that `RELAY_CONFIG` names, if it does.
+  ///   - environment: all variables of the process; those without `RELAY_` are not looked at.
+  /// - Throws: every fault there is.
+  package static func load(file: String?, environment: [String: String]) throws(ConfigurationFaults)
+    -> LoadedConfiguration
+  {
+    let named = environment[ConfigurationSources.fileVariable].flatMap { $0.isEmpty ? nil : $0 }
+    var faults: [ConfigurationFault] = []
+    var opened: ConfigurationFile?
+    if let path = file ?? named {
+      do throws(ConfigurationFault) {
+        opened = try ConfigurationFile(path: path)
+      } catch {
+        faults.append(error)
+      }
+    }
+    var reader = ConfigurationReader(ConfigurationSources(file: opened, environment: environment), faults: faults)
+    let configuration = RelayConfiguration(&reader)
+    configuration.crossCheck(&reader)
+    guard reader.faults.isEmpty else { throw ConfigurationFaults(reader.faults) }
+    let computed = [Keys.storageMigrate.key.name: String(configuration.storage.migratesAtStart)]
+    return LoadedConfiguration(
+      configuration: configuration, warnings: reader.warnings, effective: reader.effective(computed: computed))
+  }
+}

@@ -1,0 +1,102 @@
+// Where state is kept, as `storage.url`, `coordination.url` and `attachments.url` say it.
+
+package import RelayCore
+
+package enum StorageLocation: Sendable, Equatable {
+  /// A file; relative paths start at the working directory.
+  case sqlite(path: String)
+  /// A connection URI for libpq, as it was given. Secret because it may hold the password.
+  case postgres(uri: Secret)
+}
+
+package enum CoordinationLocation: Sendable, Equatable {
+  /// Limits and signals stay in the process.
+  case local
+  case redis(RedisEndpoint)
+}
+
+package enum AttachmentsLocation: Sendable, Equatable {
+  /// A folder; relative paths start at the working directory.
+  case folder(path: String)
+  case s3(bucket: String, endpoint: WebURL, region: String)
+}
+
+extension ValueType where Value == StorageLocation {
+  static let storage = ValueType(name: "URL") { text throws(Malformed) in
+    let expected = Malformed("sqlite:PATH or postgres://[USER[:PASSWORD]@]HOST[:PORT][,HOST...]/DATABASE")
+    if text.hasPrefix("sqlite:") {
+      let path = try filePath(text.dropFirst("sqlite:".count))
+      guard !path.hasPrefix(":") else { throw Malformed("sqlite:PATH of a file: messages must outlive the process") }
+      return .sqlite(path: path)
+    }
+    guard let url = URLParts(text), url.scheme == "postgres" || url.scheme == "postgresql", !url.hasFragment,
+      let authority = url.authority, url.queryItems != nil
+    else { throw expected }
+    for host in authority.hosts.split(separator: ",", omittingEmptySubsequences: false) where !host.isEmpty {
+      // A socket's folder stands in the host's place percent-encoded.
+      guard host.hasPrefix("%") || host.hasPrefix(":") || WebURL.endpoint(String(host)) != nil else { throw expected }
+    }
+    return .postgres(uri: Secret(text))
+  }
+}
+
+extension ValueType where Value == CoordinationLocation {
+  static let coordination = ValueType(name: "URL") { text throws(Malformed) in
+    if text == "local" { return .local }
+    let expected = Malformed(
+      "local, redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE] or redis+unix://[[USER]:PASSWORD@]/PATH[?db=DATABASE]")
+    guard let url = URLParts(text), !url.hasFragment else { throw expected }
+    if url.scheme == "rediss" { throw Malformed("redis:// or redis+unix://: TLS to Redis is not supported") }
+    guard let authority = url.authority, authority.user == nil || authority.password != nil else { throw expected }
+    guard let user = URLParts.percentDecoded(authority.user ?? ""),
+      let password = URLParts.percentDecoded(authority.password ?? "")
+    else { throw expected }
+    let address: RedisEndpoint.Address
+    let databaseText: String
+    switch url.scheme {
+    case "redis":
+      guard let (host, port) = WebURL.endpoint(authority.hosts), url.query == nil else { throw expected }
+      address = .tcp(host: host, port: port ?? 6379)
+      databaseText = String(url.path.drop { $0 == "/" })
+    case "redis+unix":
+      guard authority.hosts.isEmpty, url.path.count > 1, let path = URLParts.percentDecoded(url.path),
+        let items = url.queryItems, items.count <= 1, items.allSatisfy({ $0.name == "db" })
+      else { throw expected }
+      address = .unix(path: path)
+      databaseText = items.first?.value ?? ""
+    default: throw expected
+    }
+    guard let database = databaseText.isEmpty ? 0 : Int(databaseText), (0...65_535).contains(database) else {
+      throw expected
+    }
+    return .redis(
+      RedisEndpoint(
+        address: address, user: user.isEmpty ? nil : user, password: password.isEmpty ? nil : Secret(password),
+        database: database))
+  }
+}
+
+extension ValueType where Value == AttachmentsLocation {
+  static let attachments = ValueType(name: "URL") { text throws(Malformed) in
+    if text.hasPrefix("file:") { return .folder(path: try filePath(text.dropFirst("file:".count))) }
+    let expected = Malformed("file:PATH or s3://BUCKET?endpoint=URL&region=NAME")
+    guard let url = URLParts(text), url.scheme == "s3", !url.hasFragment, url.path.isEmpty || url.path == "/",
+      let authority = url.authority, authority.user == nil, WebURL.isHost(authority.hosts),
+      let items = url.queryItems, Set(items.map(\.name)) == ["endpoint", "region"], items.count == 2
+    else { throw expected }
+    guard let endpoint = items.first(where: { $0.name == "endpoint" }).flatMap({ WebURL($0.value) }),
+      let region = items.first(where: { $0.name == "region" })?.value, !region.isEmpty
+    else { throw expected }
+    return .s3(bucket: authority.hosts, endpoint: endpoint, region: region)
+  }
+}
+
+/// What stands behind `sqlite:` or `file:`: a path, or `//` and an absolute one.
+private func filePath(_ text: Substring) throws(Malformed) -> String {
+  let path = text.hasPrefix("///") ? text.dropFirst(2) : text
+  guard !path.isEmpty, !path.hasPrefix("//"), !path.utf8.contains(0) else {
+    throw Malformed(
+      "a path behind the colon, as in sqlite:relay.sqlite, sqlite:/var/lib/relay.sqlite or file:attachments")
+  }
+  return String(path)
+}

@@ -1,0 +1,92 @@
+// Building the structs from the table of keys. A faulty value is noted by the reader and stands at its default here,
+// so that the pass goes on; the result is used only when there was no fault.
+
+import RelayCore
+
+extension RelayConfiguration {
+  init(_ reader: inout ConfigurationReader) {
+    name = reader.value(Keys.name)
+    client = Client(&reader)
+    federation = Federation(&reader)
+    operations = Operations(host: reader.value(Keys.operatorHost), port: reader.value(Keys.operatorPort))
+    storage = Storage(&reader)
+    coordination = Coordination(location: reader.value(Keys.coordinationURL))
+    attachments = Attachments(
+      location: reader.value(Keys.attachmentsURL), publicURL: reader.value(Keys.attachmentsPublicURL))
+    messages = Messages(retention: .seconds(86_400 * reader.value(Keys.retentionDays)))
+    verification = Verification(&reader)
+    development = Development(isEnabled: reader.value(Keys.developmentEnabled))
+    var limits: [LimiterName: Bucket] = [:]
+    for limiter in LimiterName.allCases {
+      limits[limiter] = Bucket(
+        size: Double(reader.value(Keys.limitSize(limiter))), perMinute: reader.value(Keys.limitPerMinute(limiter)))
+    }
+    self.limits = limits
+    log = Log(level: reader.value(Keys.logLevel), format: reader.value(Keys.logFormat))
+  }
+}
+
+extension RelayConfiguration.Client {
+  init(_ reader: inout ConfigurationReader) {
+    host = reader.value(Keys.clientHost)
+    port = reader.value(Keys.clientPort)
+    let (certificate, key) = (reader.value(Keys.clientCertificate), reader.value(Keys.clientKey))
+    tls = if let certificate, let key { RelayConfiguration.TLS(certificate: certificate, key: key) } else { nil }
+    if certificate != nil {
+      reader.miss(Keys.clientKey.key, because: "client.tls.certificate is given", of: Keys.clientCertificate.key)
+    }
+    if key != nil {
+      reader.miss(Keys.clientCertificate.key, because: "client.tls.key is given", of: Keys.clientKey.key)
+    }
+  }
+}
+
+extension RelayConfiguration.Federation {
+  init(_ reader: inout ConfigurationReader) {
+    host = reader.value(Keys.federationHost)
+    port = reader.value(Keys.federationPort)
+    url = reader.value(Keys.federationURL)
+    directory = reader.value(Keys.federationDirectory)
+    directoryInterval = reader.value(Keys.directoryInterval)
+    if port != nil {
+      reader.miss(
+        Keys.federationURL.key, because: "federation.port is given, so peers must know where to reach us",
+        of: Keys.federationPort.key)
+    }
+  }
+}
+
+extension RelayConfiguration.Storage {
+  init(_ reader: inout ConfigurationReader) {
+    location = reader.value(Keys.storageURL)
+    let isEmbedded = if case .sqlite = location { true } else { false }
+    migratesAtStart = reader.value(Keys.storageMigrate) ?? isEmbedded
+  }
+}
+
+extension RelayConfiguration.Verification {
+  init(_ reader: inout ConfigurationReader) {
+    codeLifetime = .seconds(60 * reader.value(Keys.codeMinutes))
+    triesMax = reader.value(Keys.verificationTries)
+    let (url, secret) = (reader.value(Keys.webhookURL), reader.value(Keys.webhookSecret))
+    let (account, token) = (reader.value(Keys.twilioAccount), reader.value(Keys.twilioToken))
+    let from = reader.value(Keys.twilioFrom)
+
+    let needed: [ConfigurationKey]
+    let name = reader.value(Keys.verificationSender)
+    switch name {
+    case .log:
+      sender = .log
+      needed = []
+    case .webhook:
+      sender = if let url, let secret { .webhook(url: url, secret: secret) } else { .log }
+      needed = [Keys.webhookURL.key, Keys.webhookSecret.key]
+    case .twilio:
+      sender = if let account, let token, let from { .twilio(account: account, token: token, from: from) } else { .log }
+      needed = [Keys.twilioAccount.key, Keys.twilioToken.key, Keys.twilioFrom.key]
+    }
+    for key in needed {
+      reader.miss(key, because: "verification.sender is \(name.rawValue)", of: Keys.verificationSender.key)
+    }
+  }
+}

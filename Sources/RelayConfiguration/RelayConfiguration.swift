@@ -1,0 +1,96 @@
+package import RelayCore
+
+/// Everything an operator decides, read once at start. docs/configuration.md explains each key.
+package struct RelayConfiguration: Sendable, Equatable {
+  package let name: RelayName
+  package let client: Client
+  package let federation: Federation
+  package let operations: Operations
+  package let storage: Storage
+  package let coordination: Coordination
+  package let attachments: Attachments
+  package let messages: Messages
+  package let verification: Verification
+  package let development: Development
+  /// Has every limiter.
+  package let limits: [LimiterName: Bucket]
+  package let log: Log
+
+  package struct Client: Sendable, Equatable {
+    package let host: String
+    /// 0 takes any free one.
+    package let port: Int
+    package let tls: TLS?
+  }
+
+  /// PEM files.
+  package struct TLS: Sendable, Equatable {
+    package let certificate: String
+    package let key: String
+  }
+
+  package struct Federation: Sendable, Equatable {
+    package let host: String
+    /// nil: no listener for peers.
+    package let port: Int?
+    /// Always `https` and without a path; present whenever `port` is.
+    package let url: WebURL?
+    /// A folder.
+    package let directory: String
+    /// How often the contacts of each peer are fetched.
+    package let directoryInterval: Duration
+  }
+
+  package struct Operations: Sendable, Equatable {
+    package let host: String
+    /// 0 takes any free one.
+    package let port: Int
+  }
+
+  package struct Storage: Sendable, Equatable {
+    package let location: StorageLocation
+    /// Whether pending migrations run at start.
+    package let migratesAtStart: Bool
+  }
+
+  package struct Coordination: Sendable, Equatable {
+    package let location: CoordinationLocation
+  }
+
+  package struct Attachments: Sendable, Equatable {
+    package let location: AttachmentsLocation
+    /// nil: the client listener's own URL.
+    package let publicURL: WebURL?
+  }
+
+  package struct Messages: Sendable, Equatable {
+    /// Whole days.
+    package let retention: Duration
+  }
+
+  package struct Verification: Sendable, Equatable {
+    package let sender: Sender
+    package let codeLifetime: Duration
+    /// 1 or more.
+    package let triesMax: Int
+
+    package enum Sender: Sendable, Equatable {
+      case log
+      case webhook(url: WebURL, secret: Secret)
+      case twilio(account: String, token: Secret, from: String)
+    }
+  }
+
+  package struct Development: Sendable, Equatable {
+    package let isEnabled: Bool
+  }
+
+  package struct Log: Sendable, Equatable {
+    package let level: LogLevel
+    package let format: LogFormat
+  }
+}
+
+package enum LogLevel: String, Sendable, CaseIterable { case trace, debug, info, notice, warning, error, critical }
+package enum LogFormat: String, Sendable, CaseIterable { case text, json }
+enum VerificationSender: String, Sendable, CaseIterable { case log, webhook, twilio }

@@ -1,0 +1,124 @@
+// How the text of a value is read. File and environment give the same texts and are read by the same rules.
+
+import RelayCore
+
+/// A type of value: its name for the documents and the reading of its text.
+struct ValueType<Value: Sendable>: Sendable {
+  let name: String
+  let parse: @Sendable (String) throws(Malformed) -> Value
+}
+
+/// A text that is no value of its type. Never holds the text: it may be a secret.
+struct Malformed: Error {
+  /// Completes "expects ...".
+  let expected: String
+  init(_ expected: String) { self.expected = expected }
+}
+
+extension ValueType where Value == String {
+  static let text = ValueType(name: "text") { text throws(Malformed) in
+    guard !text.isEmpty, text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else { throw Malformed("a line of text") }
+    return text
+  }
+  /// Relative ones start at the working directory.
+  static let path = ValueType(name: "path") { text throws(Malformed) in
+    guard !text.isEmpty, !text.utf8.contains(0) else { throw Malformed("the path of a file or folder") }
+    return text
+  }
+  static let host = ValueType(name: "host") { text throws(Malformed) in
+    guard WebURL.isHost(text) else { throw Malformed("a host name or an address, without scheme or port") }
+    return text
+  }
+}
+
+extension ValueType where Value == Secret {
+  static let secret = ValueType(name: "secret") { text throws(Malformed) in
+    guard !text.isEmpty else { throw Malformed("a secret that is not empty") }
+    return Secret(text)
+  }
+}
+
+extension ValueType where Value == RelayName {
+  static let relayName = ValueType(name: "relay name") { text throws(Malformed) in
+    guard let name = RelayName(text) else {
+      throw Malformed("1 to 63 of a-z 0-9 - _ . beginning with a letter or digit")
+    }
+    return name
+  }
+}
+
+extension ValueType where Value == Int {
+  static let port = ValueType(name: "port") { text throws(Malformed) in
+    guard let value = digits(text), value <= 65_535 else { throw Malformed("a port from 0 to 65535") }
+    return value
+  }
+  static func whole(_ range: ClosedRange<Int>) -> Self {
+    ValueType(name: "whole number") { text throws(Malformed) in
+      guard let value = digits(text), range.contains(value) else {
+        throw Malformed("a whole number from \(range.lowerBound) to \(range.upperBound)")
+      }
+      return value
+    }
+  }
+
+  private static func digits(_ text: String) -> Int? {
+    text.utf8.allSatisfy { $0 >= 0x30 && $0 <= 0x39 } ? Int(text) : nil
+  }
+}
+
+extension ValueType where Value == Double {
+  static func decimal(_ range: ClosedRange<Double>) -> Self {
+    ValueType(name: "decimal number") { text throws(Malformed) in
+      guard let value = DecimalText.value(text), range.contains(value) else {
+        throw Malformed(
+          "a decimal number from \(DecimalText.text(range.lowerBound)) to "
+            + DecimalText.text(range.upperBound))
+      }
+      return value
+    }
+  }
+}
+
+extension ValueType where Value == Duration {
+  static func seconds(_ range: ClosedRange<Double>) -> Self {
+    ValueType(name: "seconds") { text throws(Malformed) in
+      guard let value = DecimalText.value(text), range.contains(value) else {
+        throw Malformed("seconds from \(DecimalText.text(range.lowerBound)) to \(DecimalText.text(range.upperBound))")
+      }
+      return .milliseconds(Int64((value * 1000).rounded()))
+    }
+  }
+}
+
+extension ValueType where Value == Bool {
+  static let boolean = ValueType(name: "true or false") { text throws(Malformed) in
+    switch text.lowercased() {
+    case "true", "yes", "on", "1": return true
+    case "false", "no", "off", "0": return false
+    default: throw Malformed("true or false")
+    }
+  }
+}
+
+extension ValueType where Value: CaseIterable & RawRepresentable, Value.RawValue == String {
+  static func choice(_: Value.Type) -> Self {
+    let names = Value.allCases.map(\.rawValue)
+    return ValueType(name: names.joined(separator: ", ")) { text throws(Malformed) in
+      guard let value = Value(rawValue: text) else {
+        let near = Spelling.nearest(to: text, among: names).map { " (did you mean \($0)?)" } ?? ""
+        throw Malformed("one of \(names.joined(separator: ", "))\(near)")
+      }
+      return value
+    }
+  }
+}
+
+/// Decimal numbers as people write them: digits with at most one point, no exponent, no sign.
+private enum DecimalText {
+  static func value(_ text: String) -> Double? {
+    guard let first = text.utf8.first, first != UInt8(ascii: ".") else { return nil }
+    guard text.utf8.allSatisfy({ ($0 >= 0x30 && $0 <= 0x39) || $0 == UInt8(ascii: ".") }) else { return nil }
+    return Double(text)
+  }
+  static func text(_ value: Double) -> String { value == value.rounded() ? String(Int(value)) : String(value) }
+}

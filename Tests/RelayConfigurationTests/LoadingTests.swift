@@ -1,0 +1,155 @@
+import Foundation
+import RelayCore
+import Testing
+
+@testable import RelayConfiguration
+
+struct LoadingTests {
+  @Test("without file and environment the defaults make an embedded relay on loopback")
+  func defaults() throws {
+    let loaded = try RelayConfiguration.load(file: nil, environment: ["PATH": "/bin"])
+    let configuration = loaded.configuration
+    #expect(configuration.name == RelayName("local"))
+    #expect(configuration.client == .init(host: "127.0.0.1", port: 8080, tls: nil))
+    #expect(configuration.operations == .init(host: "127.0.0.1", port: 8081))
+    #expect(configuration.federation.port == nil && configuration.federation.url == nil)
+    #expect(configuration.federation.directoryInterval == .seconds(5))
+    #expect(configuration.storage.location == .sqlite(path: "relay-data/relay.sqlite"))
+    #expect(configuration.storage.migratesAtStart)
+    #expect(configuration.coordination.location == .local)
+    #expect(configuration.attachments.location == .folder(path: "relay-data/attachments"))
+    #expect(configuration.messages.retention == .seconds(30 * 86_400))
+    #expect(configuration.verification.sender == .log)
+    #expect(configuration.verification.codeLifetime == .seconds(900))
+    #expect(!configuration.development.isEnabled)
+    #expect(configuration.log == .init(level: .info, format: .text))
+    #expect(loaded.warnings.isEmpty)
+    for limiter in LimiterName.allCases { #expect(configuration.limits[limiter] == limiter.defaultBucket) }
+  }
+
+  @Test("the environment goes before the file, the file before the default, and each says where it came from")
+  func precedence() throws {
+    let file = try TemporaryFile("client:\n  port: 1001\n  host: 0.0.0.0\n")
+    let loaded = try RelayConfiguration.load(file: file.path, environment: ["RELAY_CLIENT_PORT": "1002"])
+    #expect(loaded.configuration.client.port == 1002)
+    #expect(loaded.configuration.client.host == "0.0.0.0")
+    #expect(loaded.configuration.operations.port == 8081)
+    #expect(try loaded.setting("client.port").place == .variable("RELAY_CLIENT_PORT"))
+    #expect(try loaded.setting("client.port").origin == .environment)
+    #expect(try loaded.setting("client.host").place == .file(file.path, line: 3))
+    #expect(try loaded.setting("client.host").origin == .file)
+    #expect(try loaded.setting("operator.port").origin == .default)
+    #expect(try loaded.setting("operator.port").value == "8081")
+  }
+
+  @Test("an empty variable counts as unset")
+  func emptyVariable() throws {
+    let file = try TemporaryFile("client:\n  port: 1001\n")
+    let loaded = try RelayConfiguration.load(
+      file: file.path, environment: ["RELAY_CLIENT_PORT": "", "RELAY_STORAGE_URL_FILE": "", "RELAY_CONFIG": ""])
+    #expect(loaded.configuration.client.port == 1001)
+  }
+
+  @Test("RELAY_CONFIG names the file unless the caller does")
+  func fileByVariable() throws {
+    let (one, other) = (try TemporaryFile("name: one"), try TemporaryFile("name: other"))
+    let environment = ["RELAY_CONFIG": one.path]
+    #expect(try RelayConfiguration.load(file: nil, environment: environment).configuration.name.text == "one")
+    #expect(try RelayConfiguration.load(file: other.path, environment: environment).configuration.name.text == "other")
+  }
+
+  @Test(
+    "files without content, in braces, as JSON, quoted and with dotted keys are all read",
+    arguments: [
+      ("", 8080), ("# nothing\n---\n", 8080), ("client:\n  # port: 1\n", 8080),
+      ("client: {port: 1001}", 1001), (#"{"client": {"port": 1001}}"#, 1001),
+      ("'client':\n    \"port\" : '1001' # a comment\n", 1001), ("client.port: 1001\n", 1001),
+      ("client:\r\n  port: 1001\r\n", 1001),
+    ])
+  func styles(_ text: String, port: Int) throws {
+    let file = try TemporaryFile(text)
+    #expect(try RelayConfiguration.load(file: file.path, environment: [:]).configuration.client.port == port)
+  }
+
+  @Test("every key is read from its variable and from the file", arguments: ConfigurationKey.all)
+  func everyKey(_ key: ConfigurationKey) throws {
+    let value = Sample.value(of: key)
+    var environment = Sample.companions(of: key)
+    environment[key.variable] = value
+    #expect(try RelayConfiguration.load(file: nil, environment: environment).setting(key.name).origin == .environment)
+    environment[key.variable] = nil
+    let file = try TemporaryFile("\(key.name): \(value)\n")
+    #expect(try RelayConfiguration.load(file: file.path, environment: environment).setting(key.name).origin == .file)
+  }
+
+  @Test("variables are told apart although dots and dashes both become underscores")
+  func variablesDiffer() {
+    let variables = ConfigurationKey.all.flatMap {
+      $0.mayComeFromFile ? [$0.variable, $0.fileVariable] : [$0.variable]
+    }
+    #expect(Set(variables).count == variables.count)
+    #expect(variables.contains("RELAY_LIMITS_SMS_DESTINATION_PER_MINUTE"))
+    #expect(variables.contains("RELAY_CLIENT_PORT"))
+  }
+
+  @Test("limits are read by name")
+  func limits() throws {
+    let environment = [
+      "RELAY_LIMITS_SMS_DESTINATION_PER_MINUTE": "0.25", "RELAY_LIMITS_SMS_DESTINATION_SIZE": "7",
+    ]
+    let limits = try RelayConfiguration.load(file: nil, environment: environment).configuration.limits
+    #expect(limits[.smsDestination] == Bucket(size: 7, perMinute: 0.25))
+    #expect(limits[.voiceDestination] == LimiterName.voiceDestination.defaultBucket)
+  }
+
+  @Test("what works but is hardly meant is a warning, not a fault")
+  func warnings() throws {
+    let file = try TemporaryFile("storage:\n  url: postgres://relay@db/relay\ndevelopment:\n  enabled: true\n")
+    let loaded = try RelayConfiguration.load(file: file.path, environment: [:])
+    #expect(loaded.warnings.map(\.place) == [.file(file.path, line: 2), .file(file.path, line: 4)])
+    #expect(!loaded.configuration.storage.migratesAtStart)
+    #expect(try loaded.setting("storage.migrate").value == "false")
+  }
+}
+
+/// A value that each key accepts.
+enum Sample {
+  static func value(of key: ConfigurationKey) -> String {
+    switch key.name {
+    case "client.port", "operator.port": "9999"
+    case "federation.port": "8443"
+    case "federation.url", "verification.webhook.url", "attachments.public-url": "https://relay.example"
+    default:
+      switch key.type {
+      case "URL": key.defaultText ?? ""
+      case "true or false": "true"
+      default: key.defaultText ?? "example"
+      }
+    }
+  }
+
+  /// What must be there for `key` to be there.
+  static func companions(of key: ConfigurationKey) -> [String: String] {
+    switch key.name {
+    case "client.tls.certificate": ["RELAY_CLIENT_TLS_KEY": "key.pem"]
+    case "client.tls.key": ["RELAY_CLIENT_TLS_CERTIFICATE": "certificate.pem"]
+    case "federation.port": ["RELAY_FEDERATION_URL": "https://relay.example"]
+    default: [:]
+    }
+  }
+}
+
+extension LoadedConfiguration {
+  func setting(_ key: String) throws -> EffectiveSetting { try #require(effective.first { $0.key == key }) }
+}
+
+/// A file that is gone when its owner is.
+final class TemporaryFile: Sendable {
+  let path: String
+
+  init(_ text: String) throws {
+    path = FileManager.default.temporaryDirectory.appendingPathComponent("relay-\(UUID().uuidString)").path
+    try text.write(toFile: path, atomically: false, encoding: .utf8)
+  }
+  deinit { try? FileManager.default.removeItem(atPath: path) }
+}

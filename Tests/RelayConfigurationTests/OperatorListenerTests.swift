@@ -1,0 +1,112 @@
+import AsyncHTTPClient
+import Logging
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import Operations
+import ServiceLifecycle
+import Synchronization
+import Testing
+
+struct OperatorListenerTests {
+  @Test("livez answers 200, readyz 200 or 503 with the reasons, metrics the page; nothing else is there")
+  func answers() async throws {
+    let readiness = Readiness()
+    let storage = Mutex<String?>(nil)
+    readiness.add("storage") { storage.withLock { $0 } }
+    readiness.add("coordination") { nil }
+    try await Self.serve(readiness) { get in
+      #expect(try await get("/livez") == (200, "text/plain; charset=utf-8", "ok\n"))
+      #expect(try await get("/readyz") == (200, "application/json", #"{"ready":true}"#))
+      storage.withLock { $0 = "no \"connection\"" }
+      #expect(
+        try await get("/readyz")
+          == (503, "application/json", #"{"ready":false,"reasons":{"storage":"no \"connection\""}}"#))
+      let metrics = try await get("/metrics")
+      #expect(metrics.0 == 200 && metrics.1 == "text/plain; version=0.0.4; charset=utf-8")
+      #expect(metrics.2.contains("# TYPE relay_metrics_series_refused_total counter\n"))
+      #expect(try await get("/").0 == 404)
+
+      storage.withLock { $0 = nil }
+      readiness.drain()
+      #expect(try await get("/readyz").0 == 503)
+      #expect(try await get("/livez").0 == 200)
+    }
+  }
+
+  /// Runs a listener on a free port for as long as `body` takes, then shuts it down gracefully.
+  private static func serve(
+    _ readiness: Readiness,
+    _ body: (_ get: (String) async throws -> (UInt, String?, String)) async throws -> Void
+  ) async throws {
+    let (ports, announce) = AsyncStream.makeStream(of: Int.self)
+    let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    let listener = OperatorListener(
+      host: "127.0.0.1", port: 0, readiness: readiness, registry: PrometheusRegistry(),
+      eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger
+    ) { announce.yield($0) }
+    let services = ServiceGroup(services: [listener], logger: logger)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask {
+        defer { announce.finish() }
+        try await services.run()
+      }
+      let port = try #require(await ports.first { _ in true })
+      try await body { path in
+        let response = try await HTTPClient.shared.execute(
+          HTTPClientRequest(url: "http://127.0.0.1:\(port)\(path)"), timeout: .seconds(10))
+        let text = String(buffer: try await response.body.collect(upTo: 1 << 20))
+        return (response.status.code, response.headers.first(name: "content-type"), text)
+      }
+      await services.triggerGracefulShutdown()
+      try await group.waitForAll()
+    }
+  }
+}
+
+struct ReadinessTests {
+  @Test("a check that hangs is a reason after the time-out, runs once however often it is asked, and may recover")
+  func hangingCheck() async {
+    let readiness = Readiness(timeout: .milliseconds(50))
+    let (gate, open) = AsyncStream.makeStream(of: Void.self)
+    let runs = Atomic<Int>(0)
+    readiness.add("storage") {
+      if runs.wrappingAdd(1, ordering: .relaxed).newValue == 1 { for await _ in gate { break } }
+      return nil
+    }
+    readiness.add("coordination") { nil }
+    for _ in 0..<3 {
+      #expect(await readiness.reasons() == ["storage": "no answer within 0.05 seconds"])
+    }
+    #expect(runs.load(ordering: .relaxed) == 1)
+    open.yield()
+    while await !readiness.reasons().isEmpty { await Task.yield() }
+  }
+
+  @Test("callers that come together share one run of a check")
+  func sharedRun() async {
+    let readiness = Readiness(timeout: .seconds(60))
+    let (gate, open) = AsyncStream.makeStream(of: Void.self)
+    let runs = Atomic<Int>(0)
+    readiness.add("storage") {
+      runs.add(1, ordering: .relaxed)
+      for await _ in gate { break }
+      return "slow"
+    }
+    await withTaskGroup(of: [String: String].self) { group in
+      group.addTask { await readiness.reasons() }
+      while runs.load(ordering: .relaxed) == 0 { await Task.yield() }
+      for _ in 0..<4 { group.addTask { await readiness.reasons() } }
+      open.finish()
+      for await reasons in group { #expect(reasons == ["storage": "slow"]) }
+    }
+  }
+
+  @Test("without checks a relay is ready until it drains")
+  func drain() async {
+    let readiness = Readiness()
+    #expect(await readiness.reasons().isEmpty)
+    readiness.drain()
+    #expect(await readiness.reasons() == ["draining": "the relay is stopping"])
+  }
+}

@@ -1,0 +1,107 @@
+import RelayCore
+import Testing
+
+@testable import RelayConfiguration
+
+struct SecretTests {
+  @Test("secrets come from files, without the newline at the end")
+  func fromFiles() throws {
+    let (url, token) = (try TemporaryFile("postgres://relay:hunter2@db/relay\n"), try TemporaryFile("tok hunter2\r\n"))
+    let file = try TemporaryFile(
+      """
+      storage:
+        url-file: \(url.path)
+      verification:
+        sender: twilio
+        twilio:
+          account: AC123
+          from: "+15550100"
+      """)
+    let loaded = try RelayConfiguration.load(
+      file: file.path, environment: ["RELAY_VERIFICATION_TWILIO_TOKEN_FILE": token.path])
+    #expect(loaded.configuration.storage.location == .postgres(uri: Secret("postgres://relay:hunter2@db/relay")))
+    #expect(
+      loaded.configuration.verification.sender
+        == .twilio(account: "AC123", token: Secret("tok hunter2"), from: "+15550100"))
+    #expect(try loaded.setting("storage.url").value == "postgres://relay:***@db/relay")
+    #expect(try loaded.setting("storage.url").origin == .file)
+    #expect(try loaded.setting("verification.twilio.token").origin == .environment)
+  }
+
+  @Test("a variable of either kind takes the place of either kind of key in the file")
+  func variableOverFile() throws {
+    let url = try TemporaryFile("sqlite:from-secret.sqlite")
+    let file = try TemporaryFile("storage:\n  url: sqlite:from-file.sqlite\ncoordination:\n  url-file: /nonexistent\n")
+    let loaded = try RelayConfiguration.load(
+      file: file.path, environment: ["RELAY_STORAGE_URL_FILE": url.path, "RELAY_COORDINATION_URL": "local"])
+    #expect(loaded.configuration.storage.location == .sqlite(path: "from-secret.sqlite"))
+  }
+
+  @Test(
+    "a secret's file that is empty, too large or no text is a fault that does not show it",
+    arguments: [
+      "", "\n", String(repeating: "hunter2", count: 20_000),
+    ])
+  func unusableFile(_ content: String) throws {
+    let secret = try TemporaryFile(content)
+    let faults = try #require(throws: ConfigurationFaults.self) {
+      try RelayConfiguration.load(file: nil, environment: ["RELAY_VERIFICATION_WEBHOOK_SECRET_FILE": secret.path])
+    }
+    #expect(faults.faults.count == 1)
+    #expect(!faults.description.contains("hunter2"))
+  }
+
+  @Test(
+    "no secret is shown, neither by the effective settings nor by describing what was loaded",
+    arguments: [
+      ["RELAY_STORAGE_URL": "postgres://relay:hunter2@one,two:5433/relay?sslmode=require"],
+      ["RELAY_STORAGE_URL": "postgresql://db/relay?user=relay&password=hunter2&sslpassword=hunter2"],
+      ["RELAY_STORAGE_URL": "postgres://relay:hunter2%40@db/relay"],
+      ["RELAY_COORDINATION_URL": "redis://:hunter2@cache:6379/3"],
+      ["RELAY_COORDINATION_URL": "redis+unix://relay:hunter2@/run/redis.sock?db=1"],
+      [
+        "RELAY_VERIFICATION_SENDER": "webhook", "RELAY_VERIFICATION_WEBHOOK_SECRET": "hunter2",
+        "RELAY_VERIFICATION_WEBHOOK_URL": "https://codes.example/send",
+      ],
+      ["RELAY_VERIFICATION_TWILIO_TOKEN": "hunter2"],
+    ])
+  func hidden(_ environment: [String: String]) throws {
+    let loaded = try RelayConfiguration.load(file: nil, environment: environment)
+    #expect(!"\(loaded)".contains("hunter2"))
+    #expect(loaded.effective.contains { $0.value?.contains("***") == true })
+    var dumped = ""
+    dump(loaded, to: &dumped)
+    #expect(!dumped.contains("hunter2"))
+  }
+
+  @Test("Redis URLs are read into their parts")
+  func redis() throws {
+    func location(_ url: String) throws -> CoordinationLocation {
+      try RelayConfiguration.load(file: nil, environment: ["RELAY_COORDINATION_URL": url])
+        .configuration.coordination.location
+    }
+    #expect(
+      try location("redis://cache")
+        == .redis(.init(address: .tcp(host: "cache", port: 6379), user: nil, password: nil, database: 0)))
+    #expect(
+      try location("redis://relay:p%40ss@[::1]:6380/2")
+        == .redis(.init(address: .tcp(host: "::1", port: 6380), user: "relay", password: Secret("p@ss"), database: 2)))
+    #expect(
+      try location("redis+unix:///run/redis/redis.sock?db=4")
+        == .redis(.init(address: .unix(path: "/run/redis/redis.sock"), user: nil, password: nil, database: 4)))
+  }
+
+  @Test("attachment and file URLs are read into their parts")
+  func attachments() throws {
+    let configuration = try RelayConfiguration.load(
+      file: nil,
+      environment: [
+        "RELAY_ATTACHMENTS_URL": "s3://relay-files?endpoint=https%3A%2F%2Fs3.example%3A9000&region=eu-1",
+        "RELAY_STORAGE_URL": "sqlite:///var/lib/relay.sqlite",
+      ]
+    ).configuration
+    let endpoint = try #require(WebURL("https://s3.example:9000"))
+    #expect(configuration.attachments.location == .s3(bucket: "relay-files", endpoint: endpoint, region: "eu-1"))
+    #expect(configuration.storage.location == .sqlite(path: "/var/lib/relay.sqlite"))
+  }
+}
