@@ -84,7 +84,7 @@ let package = Package(
     .target(
       name: "Relay",
       dependencies: [
-        "RelayCore", "RelayHTTP", hummingbird, httpTypes, nioCore, crypto, logging, metrics, lifecycle, collections,
+        "RelayCore", "RelayHTTP", hummingbird, httpTypes, nioCore, nioHTTP1, crypto, logging, metrics, lifecycle, collections,
         asyncHTTPClient,
       ],
       swiftSettings: strict),
@@ -108,7 +108,9 @@ let package = Package(
     .target(name: "RelayConfiguration", dependencies: ["RelayCore", configuration], swiftSettings: strict),
     .target(
       name: "Operations",
-      dependencies: ["RelayCore", "RelayHTTP", hummingbird, httpTypes, nioCore, logging, metrics, coreMetrics],
+      dependencies: [
+        "RelayCore", "RelayHTTP", hummingbird, hummingbirdCore, httpTypes, nioCore, logging, metrics, coreMetrics,
+      ],
       swiftSettings: strict),
     .target(
       name: "RelayClient",
@@ -119,7 +121,7 @@ let package = Package(
       dependencies: [
         "RelayCore", "RelayHTTP", "Relay", "Federation", "Directory", "Storage", "RelayConfiguration", "Operations",
         "RelayClient", argumentParser, hummingbird, logging, metrics, coreMetrics, lifecycle, unixSignals, crypto,
-        nioCore, nioPosix, nioSSL, asyncHTTPClient,
+        nioCore, nioPosix, nioHTTP1, nioSSL, asyncHTTPClient,
       ],
       swiftSettings: strict),
     .executableTarget(
@@ -130,19 +132,25 @@ let package = Package(
     // Tests.
     .target(
       name: "TestSupport",
-      dependencies: ["RelayCore", "RelayClient", "Storage", "Federation", x509, asn1, crypto, nioCore, nioSSL, asyncHTTPClient],
+      dependencies: [
+        "RelayCore", "RelayClient", "Storage", "Federation", x509, asn1, crypto, nioCore, nioHTTP1, nioSSL, grdb, asyncHTTPClient,
+      ],
       path: "Tests/Support", swiftSettings: strict),
     .testTarget(
-      name: "RelayCoreTests", dependencies: ["RelayCore", "TestSupport"], resources: [.copy("Vectors")],
+      name: "RelayCoreTests", dependencies: ["RelayCore"], resources: [.copy("Vectors")],
       swiftSettings: strict),
     .testTarget(
-      name: "RelayConfigurationTests", dependencies: ["RelayConfiguration", "RelayCore"],
-      swiftSettings: strict),
+      name: "RelayConfigurationTests",
+      dependencies: [
+        "RelayConfiguration", "RelayCore", "Operations", asyncHTTPClient, coreMetrics, metrics, logging, lifecycle, nioCore,
+        nioPosix, nioHTTP1,
+      ],
+      exclude: ["Bad"], swiftSettings: strict),
     .testTarget(
       name: "StorageTests", dependencies: ["Storage", "RelayCore", "TestSupport", crypto], swiftSettings: strict),
     .testTarget(
       name: "FederationTests",
-      dependencies: ["Federation", "RelayCore", "Storage", "TestSupport", x509, asn1, crypto, nioCore, nioSSL, asyncHTTPClient],
+      dependencies: ["Federation", "RelayCore", "Storage", "TestSupport", x509, asn1, crypto, nioCore, nioHTTP1, nioSSL, asyncHTTPClient, logging],
       swiftSettings: strict),
     .testTarget(
       name: "RelayTests",

@@ -19,12 +19,12 @@ package struct MessagesController: Sendable {
 
   package func addRoutes(to router: some RouterMethods<DeviceContext>) {
     router.resource("/v1/messages", [(.get, pending)])
-    router.resource("/v1/messages/:destination", [(.put, submit)])
-    router.resource("/v1/messages/:source/:timestamp", [(.delete, acknowledge)])
+    router.resource("/v1/messages/:number", [(.put, submit)])
+    router.resource("/v1/messages/:number/:timestamp", [(.delete, acknowledge)])
   }
 
   @Sendable private func submit(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
-    let destination = try context.number("destination")
+    let destination = try context.number("number")
     let sender = context.caller.address
     let body = try await request.jsonBody(max: WireLimits.messageRequestBytesMax)
     let bundle = try body.decodeJSON { json throws(JSONError) in try MessageBundle.decode(json) }
@@ -57,7 +57,7 @@ package struct MessagesController: Sendable {
 
   /// Success also when nothing matched (reference 1.9).
   @Sendable private func acknowledge(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
-    let source = try context.number("source")
+    let source = try context.number("number")
     guard let millis = Int64(try context.segment("timestamp")) else { throw Problem(.notFound) }
     let removed: QueuedEnvelope?
     do throws(StoreError) {

@@ -70,10 +70,7 @@ struct CACommand: AsyncParsableCommand {
 
   private static func endpoint(_ option: ConfigurationOption) throws -> (RelayConfiguration, PeerEndpoint) {
     let settings = try option.load().configuration
-    guard let url = settings.federation.url else {
-      throw CommandFailure("federation.url is not set: the certificate must carry its host. Set it and try again.")
-    }
-    return (settings, try PeerEndpoint(url: url.text))
+    return (settings, try settings.federation.endpoint("the certificate must carry its host"))
   }
 }
 

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Logging
+import RelayConfiguration
 
 struct ServeCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

@@ -48,7 +48,12 @@ struct DemoCommand: AsyncParsableCommand {
         let start = ContinuousClock.now
         try await operators.start()
         let outcome = try await converse(operators.alpha.url, operators.beta.url, numbers: .fixed, report)
-        report.text("\nAll of it took \(DemoReport.milliseconds(ContinuousClock.now - start)).")
+        report.text(
+          """
+
+          Done in \(DemoReport.milliseconds(ContinuousClock.now - start)): a message went from alpha's user to beta's. \
+          Both relays handled it; only its reader could open it.
+          """)
         progress.isComplete.withLock { $0 = true }
         if exit { return }
         invite(report, operators, outcome)
@@ -75,7 +80,8 @@ struct DemoCommand: AsyncParsableCommand {
     let user = outcome.alphaCredentials
     report.heading("Both relays stay up until Ctrl-C")
     for one in [alpha, beta] {
-      report.text("  \(one.name)  clients \(one.url)   operator \(one.operatorURL)/readyz and /metrics")
+      report.text(
+        "  \(one.name):\tclients \(one.url)   operator \(one.operatorURL)/readyz and \(one.operatorURL)/metrics")
     }
     let token = outcome.betaToken.replacing("+", with: "-").replacing("/", with: "_")
     report.text(

@@ -76,12 +76,17 @@ actor DemoOperator {
   func serve() async throws {
     let child = try await launch(["serve"], output: log, errors: log)
     server = child
-    let deadline = ContinuousClock.now + .seconds(30)
-    while true {
-      if let exit = child.exit { throw DemoFailure("\(exit)") }
-      if await isReady() { return }
-      guard ContinuousClock.now < deadline else { throw DemoFailure("it was not ready within 30 s") }
-      try await Task.sleep(for: .milliseconds(20))
+    var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow)
+    // It refuses connections until it listens: we ask again ourselves.
+    configuration.connectionPool.retryConnectionEstablishment = false
+    try await HTTPClient.withHTTPClient(configuration: configuration) { http in
+      let deadline = ContinuousClock.now + .seconds(30)
+      while true {
+        if let exit = child.exit { throw DemoFailure("\(exit)") }
+        if await isReady(http) { return }
+        guard ContinuousClock.now < deadline else { throw DemoFailure("it was not ready within 30 s") }
+        try await Task.sleep(for: .milliseconds(20))
+      }
     }
   }
 
@@ -114,10 +119,10 @@ actor DemoOperator {
         standardOutput: output.path, standardError: errors.path))
   }
 
-  private func isReady() async -> Bool {
+  private func isReady(_ http: HTTPClient) async -> Bool {
     let request = HTTPClientRequest(url: operatorURL + "/readyz")
-    // Refused until it listens.
-    let response = try? await HTTPClient.shared.execute(request, timeout: .seconds(2))
+    // A relay that cannot be asked is not ready, whatever the reason.
+    let response = try? await http.execute(request, timeout: .seconds(5))
     return response?.status.code == 200
   }
 

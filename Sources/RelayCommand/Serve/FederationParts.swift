@@ -16,13 +16,14 @@ struct FederationParts {
     _ settings: RelayConfiguration, storage: any Storage, signals: any SignalBus, accounts: AccountCache,
     intake: any Intake, dispenser: any PreKeyDispenser, logger: Logger
   ) throws {
-    guard let port = settings.federation.port, let url = settings.federation.url else { return nil }
+    guard let port = settings.federation.port else { return nil }
+    let endpoint = try settings.federation.endpoint("peers must know where to reach this relay")
     let identity = try FederationIdentity(
       folder: IdentityFolder(path: settings.federation.directory), name: settings.name, logger: logger)
     let registry = PeerRegistry(store: storage, signals: signals, logger: logger)
-    let transport = PeerTransport(identity: identity, registry: registry, clock: .system, logger: logger)
+    let transport = PeerTransport(identity: identity, registry: registry, logger: logger)
     let listener = FederationListener(
-      configuration: .init(host: settings.federation.host, port: port), endpoint: try PeerEndpoint(url: url.text),
+      configuration: .init(host: settings.federation.host, port: port), endpoint: endpoint,
       identity: identity, registry: registry,
       services: FederationServices(
         intake: intake, dispenser: dispenser, directory: storage, peers: storage, signals: signals
@@ -35,12 +36,22 @@ struct FederationParts {
       },
       clock: .system, logger: logger
     ) { port in
-      logger.notice("serving peers", metadata: ["address": "\(settings.federation.host):\(port)", "url": "\(url)"])
+      logger.notice("serving peers", metadata: ["address": "\(settings.federation.host):\(port)", "url": "\(endpoint.text)"])
     }
     let sync = DirectorySync(
-      store: storage, registry: registry, transport: transport, interval: settings.federation.directoryInterval,
+      registry: registry, transport: transport, directory: storage, interval: settings.federation.directoryInterval,
       logger: logger)
     courier = PeerCourier(registry: registry, transport: transport)
     services = [registry, identity, transport, sync, listener]
+  }
+}
+
+extension RelayConfiguration.Federation {
+  /// `federation.url`. - Throws: `CommandFailure` that says why it is needed.
+  func endpoint(_ need: String) throws -> PeerEndpoint {
+    guard let url, let endpoint = PeerEndpoint(url.text) else {
+      throw CommandFailure("federation.url is not set: \(need). Set it, for example to https://relay.example:9443.")
+    }
+    return endpoint
   }
 }

@@ -24,7 +24,7 @@ struct Listening: Service {
       try await listener.run()
     } catch let error as IOError {
       throw CommandFailure(
-        "\(name).host and \(name).port: \(host):\(port) cannot be listened on (\(error.reason)). "
+        "\(name).host and \(name).port: \(host):\(port) cannot be listened on (\(error)). "
           + "Stop what listens there, or choose another port.")
     }
   }

@@ -30,8 +30,9 @@ struct Server {
   func run() async throws {
     let registry = PrometheusRegistry()
     MetricsSystem.bootstrap(registry)
-    let lock = try lockStores()
     let storage = try openStorage(settings, logger: logger)
+    // After opening, which makes the folder, and before anything is changed.
+    let lock = try lockStores()
     let coordination = try openCoordination(settings, logger: logger)
     do {
       try await serve(storage, coordination, registry)
@@ -78,7 +79,8 @@ struct Server {
     }
     if settings.isShared {
       // Requests can be served without Redis, so it is no reason to be unready: it shows in metrics and the log.
-      logger.info("coordination is shared", metadata: ["state": "\(await coordination.degradation() ?? "connected")"])
+      let state = await coordination.degradation() ?? "connected"
+      logger.info("coordination is shared", metadata: ["state": "\(state)"])
     }
 
     let accounts = AccountCache(store: storage, bus: coordination)

@@ -15,6 +15,8 @@ package protocol AccountStore: Sendable {
 
   /// Puts `registration` in the place of the account if `code` is the pending code of its number.
   ///
+  /// Refuses a number that an active peer lists and that has no account here (reference 1.4, 417).
+  ///
   /// Atomic: the code is used up, devices, keys and queued messages of the former installation are gone, and the
   /// directory lists the account exactly when it is active. A wrong code counts as a try; the try that reaches
   /// `triesMax` drops the pending code.
@@ -36,6 +38,8 @@ package enum RegistrationOutcome: Sendable, Equatable {
   case registered
   /// No pending code, an expired one, or another one.
   case codeRefused
+  /// The code is right, but an active peer lists the number. The code stays pending; nothing else was stored.
+  case numberElsewhere
 }
 
 /// One-time and last-resort prekeys, by device.

@@ -9,9 +9,14 @@ package struct ContactToken: Sensitive, Sendable, Hashable, Comparable {
   /// - Returns: nil unless there are exactly 10 bytes.
   package init?(bytes: some Collection<UInt8>) {
     guard bytes.count == Self.byteCount else { return nil }
+    self.init(firstBytesOf: bytes)
+  }
+
+  /// The first 10 bytes of a digest, which has more.
+  package init(firstBytesOf digest: some Collection<UInt8>) {
     var high: UInt64 = 0
     var low: UInt16 = 0
-    for (index, byte) in bytes.enumerated() {
+    for (index, byte) in digest.prefix(Self.byteCount).enumerated() {
       if index < 8 { high = high << 8 | UInt64(byte) } else { low = low << 8 | UInt16(byte) }
     }
     self.high = high

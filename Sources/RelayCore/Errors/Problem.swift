@@ -12,6 +12,7 @@ package struct Problem: Error, Sendable, Equatable {
     case peerRefused = "peer-refused"
     case scopeRefused = "scope-refused"
     case invitationRefused = "invitation-refused"
+    case nameTaken = "name-taken"
     case notFound = "not-found"
     case methodNotAllowed = "method-not-allowed"
     case mismatchedDevices = "mismatched-devices"
@@ -34,7 +35,7 @@ package struct Problem: Error, Sendable, Equatable {
       case .codeRefused, .peerRefused, .scopeRefused, .invitationRefused: 403
       case .notFound: 404
       case .methodNotAllowed: 405
-      case .mismatchedDevices: 409
+      case .mismatchedDevices, .nameTaken: 409
       case .staleDevices: 410
       case .bodyTooLarge, .rateLimited: 413
       case .malformedBody, .unsupportedMediaType, .unknownTransport: 415
@@ -56,6 +57,7 @@ package struct Problem: Error, Sendable, Equatable {
       case .peerRefused: "This relay does not federate with you, or has suspended you."
       case .scopeRefused: "This peering does not cover that request."
       case .invitationRefused: "The invitation is unknown, used, or expired: ask for a new one."
+      case .nameTaken: "That relay name is held by another relay here, or you are known here by another name."
       case .notFound: "There is no such resource."
       case .methodNotAllowed: "This resource does not know that method."
       case .mismatchedDevices: "The message's devices are not the destination's."

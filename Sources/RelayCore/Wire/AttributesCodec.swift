@@ -47,4 +47,6 @@ package struct AccountAttributes: Sendable, Equatable {
   private static let signalingKeyBytesMax = 255
   /// Reference 1.4.
   package static let nameCharactersMax = 50
+  /// What is kept of `X-Signal-Agent`, free text without a bound of its own.
+  package static let agentCharactersMax = 200
 }

@@ -1,0 +1,81 @@
+import Glibc
+
+/// What a process does, for the figures.
+enum ServerClass: String, Sendable, CaseIterable, Hashable {
+  case alpha = "relay alpha"
+  case beta = "relay beta"
+  case postgres = "PostgreSQL"
+  case redis = "Redis"
+}
+
+/// CPU seconds of the servers, user and system.
+struct ServerUsage: Sendable {
+  var cpuSeconds: [ServerClass: Double] = [:]
+
+  var total: Double { cpuSeconds.values.reduce(0, +) }
+
+  static func - (end: Self, start: Self) -> Self {
+    Self(cpuSeconds: end.cpuSeconds.merging(start.cpuSeconds) { $0 - $1 })
+  }
+}
+
+/// Reads /proc. Linux counts CPU time there in ticks of 10 ms, scaled to the precise sum.
+enum ProcessUsage {
+  /// CPU time of `pid`, of the children it has already buried, and of those alive.
+  ///
+  /// One level is enough: PostgreSQL's processes are all children of its first, and the others have none. A child that
+  /// ends between two readings moves from the living to the buried and is counted once in each.
+  static func cpuSecondsOfFamily(_ pid: pid_t) throws -> Double {
+    guard let own = try status(of: pid) else { throw BenchmarkFailure("a server process is gone") }
+    var ticks = own.ownTicks + own.buriedTicks
+    for other in try allProcesses() where other != pid {
+      if let child = try status(of: other), child.parent == pid { ticks += child.ownTicks + child.buriedTicks }
+    }
+    return Double(ticks) / Double(sysconf(Int32(_SC_CLK_TCK)))
+  }
+
+  static func peakResidentBytes(_ pid: pid_t) throws -> Int {
+    let text = try read("/proc/\(pid)/status")
+    guard let line = text?.split(separator: "\n").first(where: { $0.hasPrefix("VmHWM:") }),
+      let kibibytes = line.split(whereSeparator: { " \t".contains($0) }).dropFirst().first.flatMap({ Int($0) })
+    else { throw BenchmarkFailure("a server process is gone") }
+    return kibibytes << 10
+  }
+
+  private struct Status {
+    let parent: pid_t
+    let ownTicks: Int
+    let buriedTicks: Int
+  }
+
+  /// - Returns: nil when there is no such process any more.
+  private static func status(of pid: pid_t) throws -> Status? {
+    // The name, in parentheses, may hold anything; the fields behind it are numbered from 3 (proc(5)).
+    guard let text = try read("/proc/\(pid)/stat"), let nameEnd = text.lastIndex(of: ")") else { return nil }
+    let fields = text[text.index(after: nameEnd)...].split(separator: " ")
+    let number = { (field: Int) in fields.count > field - 3 ? Int(fields[field - 3]) ?? 0 : 0 }
+    return Status(
+      parent: pid_t(number(4)), ownTicks: number(14) + number(15), buriedTicks: number(16) + number(17))
+  }
+
+  private static func allProcesses() throws -> [pid_t] {
+    guard let folder = opendir("/proc") else { throw BenchmarkFailure("/proc cannot be read") }
+    defer { closedir(folder) }
+    var pids: [pid_t] = []
+    while let entry = readdir(folder) {
+      let name = withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+      if let pid = pid_t(name) { pids.append(pid) }
+    }
+    return pids
+  }
+
+  /// - Returns: nil when the file is gone, as those of a process that has ended.
+  private static func read(_ path: String) throws -> String? {
+    let file = open(path, O_RDONLY | O_CLOEXEC)
+    guard file >= 0 else { return nil }
+    defer { close(file) }
+    var bytes = [UInt8](repeating: 0, count: 8192)
+    let count = bytes.withUnsafeMutableBytes { Glibc.read(file, $0.baseAddress, $0.count) }
+    return count > 0 ? String(decoding: bytes[..<count], as: UTF8.self) : nil
+  }
+}

@@ -1,0 +1,85 @@
+import NIOCore
+import NIOPosix
+
+/// A run's figures.
+struct LoadResult: Sendable {
+  /// Answers within the measured window, all of them successes when the run has any worth.
+  let measured: Int
+  let seconds: Double
+  let latency: LatencyHistogram
+  /// Of the whole run: before, within and after the window.
+  let successes: Int
+  let rowsChanged: Int
+  let failures: [String: Int]
+  /// Of all server processes, within the window.
+  let usage: ServerUsage
+
+  var perSecond: Double { seconds > 0 ? Double(measured) / seconds : 0 }
+}
+
+/// Drives a server by connections in a closed loop, all on one event loop, so that counting needs no locks.
+struct LoadGenerator: Sendable {
+  let warmUp: Duration
+  let window: Duration
+
+  /// An answer that is still awaited when this has passed after the window counts as a failure.
+  private static let drainLimit = TimeAmount.seconds(30)
+
+  /// - Parameters:
+  ///   - workloads: one for each connection.
+  ///   - readUsage: read at both ends of the window.
+  /// - Throws: when a connection cannot be made, and on cancellation. Failed requests are counted, not thrown.
+  func run(
+    _ workloads: [some Workload], port: Int, readUsage: @Sendable () throws -> ServerUsage
+  ) async throws -> LoadResult {
+    let loop = MultiThreadedEventLoopGroup.singleton.next()
+    let tally = NIOLoopBoundBox.makeBoxSendingValue(LoadTally(), eventLoop: loop)
+    let connections = try await connect(workloads, tally, loop, port)
+    let usage: ServerUsage
+    do {
+      try await Task.sleep(for: warmUp)
+      let before = try readUsage()
+      try await loop.submit { tally.value.beginMeasuring() }.get()
+      try await Task.sleep(for: window)
+      try await loop.submit { tally.value.stop() }.get()
+      usage = try readUsage() - before
+    } catch {
+      for connection in connections { connection.close(promise: nil) }
+      throw error
+    }
+    let cutOff = loop.scheduleTask(in: Self.drainLimit) {
+      for connection in connections { connection.close(promise: nil) }
+    }
+    for connection in connections { try await connection.closeFuture.get() }
+    cutOff.cancel()
+    return try await loop.submit {
+      let tally = tally.value
+      return LoadResult(
+        measured: Int(tally.latency.count), seconds: Double(tally.window.nanoseconds) / 1e9, latency: tally.latency,
+        successes: tally.successes, rowsChanged: tally.rowsChanged, failures: tally.failures, usage: usage)
+    }.get()
+  }
+
+  private func connect(
+    _ workloads: [some Workload], _ tally: NIOLoopBoundBox<LoadTally>, _ loop: any EventLoop, _ port: Int
+  ) async throws -> [any Channel] {
+    var connections: [any Channel] = []
+    do {
+      for work in workloads {
+        let bootstrap = ClientBootstrap(group: loop)
+          .connectTimeout(.seconds(5))
+          .channelOption(.tcpOption(.tcp_nodelay), value: 1)
+          .channelInitializer { channel in
+            channel.eventLoop.makeCompletedFuture {
+              try channel.pipeline.syncOperations.addHandler(ClosedLoopConnection(work, tally.value))
+            }
+          }
+        connections.append(try await bootstrap.connect(host: "127.0.0.1", port: port).get())
+      }
+      return connections
+    } catch {
+      for connection in connections { connection.close(promise: nil) }
+      throw error
+    }
+  }
+}

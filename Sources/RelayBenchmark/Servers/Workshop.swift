@@ -1,0 +1,139 @@
+import Foundation
+import Glibc
+import NIOCore
+import NIOPosix
+import Synchronization
+
+/// A temporary folder and the servers that work in it. `discard()` ends them and removes it.
+final class Workshop: Sendable {
+  /// Everyone may pass through it, so that another user's server reaches its own folder; nobody may list it.
+  let folder: URL
+  private let servers = Mutex<[Server]>([])
+
+  private struct Server {
+    let name: String
+    let process: ChildProcess
+    let stopSignal: Int32
+    let log: URL
+  }
+
+  init() throws {
+    folder = FileManager.default.temporaryDirectory.appending(path: "relay-bench-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(
+      at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o711])
+  }
+
+  /// A folder within, for `user` alone. - Parameter user: nil for the present one.
+  func makeFolder(_ name: String, for user: String? = nil) throws -> URL {
+    let own = folder.appending(path: name)
+    try FileManager.default.createDirectory(
+      at: own, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+    if let user { try hand(own, to: user) }
+    return own
+  }
+
+  func hand(_ file: URL, to user: String) throws {
+    guard let entry = getpwnam(user), chown(file.path, entry.pointee.pw_uid, entry.pointee.pw_gid) == 0 else {
+      throw BenchmarkFailure("a file cannot be given to the user \(user)")
+    }
+  }
+
+  /// Starts a server that runs until it is stopped. What it prints goes to a log of its own.
+  func serve(
+    _ name: String, _ command: [String], environment: [String: String], user: String? = nil,
+    stopSignal: Int32 = SIGTERM, deathSignal: String = "KILL"
+  ) async throws -> ChildProcess {
+    let log = folder.appending(path: "\(name).log")
+    let process = try await ChildProcess.start(
+      ChildProcess.Launch(
+        command: command, environment: environment, folder: folder.path, standardOutput: log.path,
+        standardError: log.path, user: user, deathSignal: deathSignal))
+    servers.withLock { $0.append(Server(name: name, process: process, stopSignal: stopSignal, log: log)) }
+    return process
+  }
+
+  /// Runs `command` to its end.
+  /// - Returns: its standard output.
+  /// - Throws: `BenchmarkFailure` with its last words when it does not exit with 0 within a minute.
+  func run(
+    _ title: String, _ command: [String], environment: [String: String], user: String? = nil
+  ) async throws -> String {
+    let output = folder.appending(path: UUID().uuidString)
+    let errors = folder.appending(path: UUID().uuidString)
+    let process = try await ChildProcess.start(
+      ChildProcess.Launch(
+        command: command, environment: environment, folder: folder.path, standardOutput: output.path,
+        standardError: errors.path, user: user))
+    let exit = await process.killed(after: .seconds(60))
+    try Task.checkCancellation()
+    guard exit == .code(0) else {
+      let words = try Self.tail(of: errors, lines: 5).joined(separator: " ")
+      throw BenchmarkFailure("\(title): \(exit)" + (words.isEmpty ? "" : ": \(words)"))
+    }
+    return try String(contentsOf: output, encoding: .utf8)
+  }
+
+  /// Ends the servers, the youngest first, and removes the folder. Also when the task is cancelled.
+  func discard() async throws {
+    let all = servers.withLock { servers in
+      defer { servers = [] }
+      return servers
+    }
+    for server in all.reversed() { await server.process.stop(server.stopSignal) }
+    try FileManager.default.removeItem(at: folder)
+  }
+
+  /// The last lines of each server's log, for whoever looks for the reason of a failure.
+  func logTails(lines: Int) -> [(server: String, lines: [Substring])] {
+    servers.withLock { $0 }.map { server in
+      // A server that never wrote has no log.
+      (server.name, (try? Self.tail(of: server.log, lines: lines)) ?? [])
+    }
+  }
+
+  /// Of the last 64 KiB.
+  private static func tail(of file: URL, lines: Int) throws -> [Substring] {
+    let handle = try FileHandle(forReadingFrom: file)
+    defer { try? handle.close() }  // It was only read.
+    let end = try handle.seekToEnd()
+    try handle.seek(toOffset: end - min(end, 64 << 10))
+    let text = String(decoding: try handle.readToEnd() ?? Data(), as: UTF8.self)
+    return text.split(separator: "\n").suffix(lines).map { Substring($0) }
+  }
+}
+
+/// Ports of the loopback address that nobody listened on just now.
+enum FreePorts {
+  /// - Returns: `count` different ones, held until all were found.
+  static func find(_ count: Int) async throws -> [Int] {
+    var held: [any Channel] = []
+    var ports: [Int] = []
+    for _ in 0..<count {
+      let channel = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+        .bind(host: "127.0.0.1", port: 0).get()
+      held.append(channel)
+      guard let port = channel.localAddress?.port else { throw BenchmarkFailure("the system named no free port") }
+      ports.append(port)
+    }
+    for channel in held { try await channel.close().get() }
+    return ports
+  }
+}
+
+/// Tries `attempt` until it succeeds.
+/// - Parameter process: whose end makes waiting pointless.
+/// - Throws: `BenchmarkFailure` with the last reason when `limit` is over or the process has ended.
+func waitUntil(
+  _ title: String, while process: ChildProcess, within limit: Duration = .seconds(30), _ attempt: () async throws -> Void
+) async throws {
+  let deadline = ContinuousClock.now + limit
+  while true {
+    do {
+      return try await attempt()
+    } catch {
+      if let exit = process.exit { throw BenchmarkFailure("\(title): \(exit)") }
+      guard ContinuousClock.now < deadline else { throw BenchmarkFailure("\(title): not within \(limit): \(error)") }
+    }
+    try await Task.sleep(for: .milliseconds(20))
+  }
+}
