@@ -1,0 +1,52 @@
+# `make help` lists everything. `run` and `test` share one build: exactly the same flags, so nothing is built twice.
+
+SWIFT ?= swift
+FLAGS := --configuration debug
+# A folder of its own: a release build and a debug build do not wait for each other.
+RELEASE := --configuration release --static-swift-stdlib --scratch-path .build-release
+OPTIONS ?=
+SOURCES := Package.swift Sources Tests
+
+.DEFAULT_GOAL := help
+.PHONY: help dependencies build run test release bench cluster cluster-down format lint clean
+
+help: ## List what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+dependencies: ## Install the Debian packages that are missing
+	@scripts/install-dependencies.sh
+
+build: dependencies ## Build everything, tests included
+	$(SWIFT) build $(FLAGS) --build-tests
+
+run: dependencies ## Build, and show two peered relays pass a message (OPTIONS=--exit: and end)
+	$(SWIFT) build $(FLAGS) --product relay
+	@exec $$($(SWIFT) build $(FLAGS) --show-bin-path)/relay demo $(OPTIONS)
+
+test: build ## Run all tests, with real PostgreSQL, Redis, TLS and several processes (OPTIONS=--filter NAME)
+	$(SWIFT) test $(FLAGS) --skip-build $(OPTIONS)
+
+release: dependencies ## Build for production: optimised, with Swift's own libraries inside
+	$(SWIFT) build $(RELEASE) --product relay
+
+bench: release ## Measure a release build against real PostgreSQL and Redis
+	$(SWIFT) build $(RELEASE) --product relay-bench
+	@$$($(SWIFT) build $(RELEASE) --show-bin-path)/relay-bench $(OPTIONS)
+
+cluster: dependencies ## Start two operators on PostgreSQL and Redis, two relay processes each behind HAProxy
+	$(SWIFT) build $(FLAGS) --product relay
+	@RELAY_BINARY=$$($(SWIFT) build $(FLAGS) --show-bin-path)/relay cluster/up.sh
+
+cluster-down: ## Stop the cluster and remove all of it
+	@cluster/down.sh
+
+format: ## Lay the sources out anew
+	$(SWIFT) format --in-place --parallel --recursive $(SOURCES)
+
+lint: ## Say what `format` would change, and check the scripts where shellcheck is installed
+	$(SWIFT) format lint --strict --parallel --recursive $(SOURCES)
+	@if command -v shellcheck >/dev/null; then shellcheck -x cluster/*.sh scripts/*.sh .ci/run; \
+	  else echo "shellcheck is not installed: the scripts were not checked"; fi
+
+clean: ## Remove what was built
+	$(SWIFT) package clean
