@@ -68,7 +68,7 @@ let package = Package(
   targets: [
     // C libraries of the system, each a module map and a header.
     .systemLibrary(name: "CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev", "libssl-dev"])]),
-    .systemLibrary(name: "CHiredis", pkgConfig: "hiredis", providers: [.apt(["libhiredis-dev"])]),
+    .systemLibrary(name: "CHiredis", providers: [.apt(["libhiredis-dev"])]),
 
     // The pure core, and what the HTTP edges share.
     .target(name: "RelayCore", dependencies: [collections], swiftSettings: strict),
@@ -147,10 +147,10 @@ let package = Package(
       ],
       exclude: ["Bad"], swiftSettings: strict),
     .testTarget(
-      name: "StorageTests", dependencies: ["Storage", "RelayCore", "TestSupport", crypto], swiftSettings: strict),
+      name: "StorageTests", dependencies: ["Storage", "RelayCore", "TestSupport", crypto, logging], swiftSettings: strict),
     .testTarget(
       name: "FederationTests",
-      dependencies: ["Federation", "RelayCore", "Storage", "TestSupport", x509, asn1, crypto, nioCore, nioHTTP1, nioSSL, asyncHTTPClient, logging],
+      dependencies: ["Federation", "RelayCore", "Storage", "TestSupport", x509, asn1, crypto, nioCore, nioHTTP1, nioSSL, asyncHTTPClient, logging, lifecycle],
       swiftSettings: strict),
     .testTarget(
       name: "RelayTests",

@@ -49,7 +49,7 @@ public enum SealedBox {
         Array(plaintext), using: secret.key, nonce: secret.nonce, authenticating: header)
       return header + box.ciphertext + box.tag
     } catch {
-      throw .malformedKey  // A point of small order: no device made such a key.
+      throw .malformedKey  // Nothing else can fail.
     }
   }
 
@@ -101,6 +101,9 @@ public enum SealedBox {
       -> (key: SymmetricKey, nonce: AES.GCM.Nonce)
     {
       let shared = try ours.sharedSecretFromKeyAgreement(with: theirs.publicKey())
+      // Of a point of small order everybody knows the secret: all zeros (RFC 7748, 6.1).
+      let isZero = shared.withUnsafeBytes { constantTimeEquals($0, [UInt8](repeating: 0, count: 32)) }
+      guard !isZero else { throw SealedBoxError.malformedKey }
       let derived = shared.hkdfDerivedSymmetricKey(
         using: SHA256.self, salt: ephemeral.bytes + preKey.bytes, sharedInfo: info, outputByteCount: 44)
       return try derived.withUnsafeBytes { bytes in

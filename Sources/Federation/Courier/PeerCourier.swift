@@ -58,7 +58,8 @@ package struct PeerCourier: Courier {
     case 404: return Problem(.notFound)
     case 409, 410:
       do throws(JSONError) {
-        let devices = try Problem.Devices.decode(answer.body.readableBytesUInt8Span.bytes, isStale: answer.status == 410)
+        let devices = try Problem.Devices.decode(
+          answer.body.readableBytesUInt8Span.bytes, isStale: answer.status == 410)
         return Problem(answer.status == 410 ? .staleDevices : .mismatchedDevices, devices: devices)
       } catch {
         return unavailable

@@ -25,7 +25,8 @@ package final class PeerTransport: Service {
   private let entries = Mutex<[RelayName: Entry]>([:])
   private let failing = Mutex<Set<RelayName>>([])
 
-  package init(identity: FederationIdentity, registry: PeerRegistry, limits: PeerLimits = PeerLimits(), logger: Logger) {
+  package init(identity: FederationIdentity, registry: PeerRegistry, limits: PeerLimits = PeerLimits(), logger: Logger)
+  {
     self.identity = identity
     self.registry = registry
     self.limits = limits

@@ -73,7 +73,8 @@ extension IdentityFolder {
       text = try SecretFile.read(file)
     } catch {
       throw FederationError(
-        .unreadableFile, "\(file) cannot be read: \(error.text).", remedy: "Check federation.directory and who owns it.")
+        .unreadableFile, "\(file) cannot be read: \(error.text).", remedy: "Check federation.directory and who owns it."
+      )
     }
     guard let text else { throw FederationError(missing, "There is no \(file).", remedy: remedy) }
     return text

@@ -87,7 +87,8 @@ package struct IdentityFolder: Sendable {
     }
     guard leaf.relayName == name else {
       throw FederationError(
-        .otherName, "The certificate in \(leafFile) is for \(leaf.relayName.map { "\"\($0)\"" } ?? "no relay"), not for"
+        .otherName,
+        "The certificate in \(leafFile) is for \(leaf.relayName.map { "\"\($0)\"" } ?? "no relay"), not for"
           + " \"\(name)\".",
         remedy: "Set `name` to what it was, or run `relay ca issue`.")
     }

@@ -55,13 +55,20 @@ struct ChainCheck {
     guard usage.allows(leaf) else { throw .wrongUsage(needed: usage.name) }
     switch role {
     case .client:
-      try await verify(leaf, by: authority) { RFC5280Policy(); usage }
+      try await verify(leaf, by: authority) {
+        RFC5280Policy(); usage
+      }
     case .server(let endpoint):
-      try await verify(leaf, by: authority) { RFC5280Policy(); usage }
+      try await verify(leaf, by: authority) {
+        RFC5280Policy(); usage
+      }
       let identity = ServerIdentityPolicy(
-        serverHostname: endpoint.isIPAddress ? nil : endpoint.host, serverIP: endpoint.isIPAddress ? endpoint.host : nil)
+        serverHostname: endpoint.isIPAddress ? nil : endpoint.host, serverIP: endpoint.isIPAddress ? endpoint.host : nil
+      )
       do throws(ChainFault) {
-        try await verify(leaf, by: authority) { RFC5280Policy(); usage; identity }
+        try await verify(leaf, by: authority) {
+          RFC5280Policy(); usage; identity
+        }
       } catch {
         throw .wrongHost(endpoint.host)
       }

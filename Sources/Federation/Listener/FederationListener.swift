@@ -118,6 +118,10 @@ package struct FederationListener: Service {
     router.group(context: PeerContext.self).add(middleware: ScopeGate(scope: scope))
   }
 
+  /// Ours have a few hundred bytes.
+  private static let headerBounds = HTTP1Channel.Configuration.DecoderConfiguration(
+    maxHeaderFieldSize: 16 << 10, maxHeaderListSize: 16 << 10, maxHeaderFieldCount: 100)
+
   private var server: HTTPServerBuilder {
     HTTPServerBuilder { [configuration, identity, verifier] responder in
       let stream = HTTP1Channel.Configuration(idleTimeout: TimeAmount(configuration.stalledRequestTimeout))
@@ -130,7 +134,9 @@ package struct FederationListener: Service {
         },
         handshakeTimeout: TimeAmount(configuration.handshakeTimeout),
         http1: HTTP1Channel(
-          responder: responder, configuration: .init(idleTimeout: TimeAmount(configuration.idleTimeout))),
+          responder: responder,
+          configuration: .init(
+            idleTimeout: TimeAmount(configuration.idleTimeout), httpDecoderConfiguration: Self.headerBounds)),
         http2: HTTP2Channel(
           responder: responder,
           configuration: .init(

@@ -117,6 +117,7 @@ package struct PeerProbe: Sendable {
 
   private func askStatus(_ peer: KnownPeer) async throws(Fault) -> String {
     let answer = try await ask(PeeringService.path, peer)
+    // What cannot be decoded is reported by its status.
     guard answer.status == 200, let status = try? PeeringStatus.decode(answer.body.readableBytesUInt8Span.bytes) else {
       throw refusal(answer)
     }

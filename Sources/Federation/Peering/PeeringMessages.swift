@@ -50,7 +50,8 @@ struct RedemptionAnswer: Sendable, Equatable {
 
   static func decode(_ json: RawSpan) throws(JSONError) -> RedemptionAnswer {
     let texts = try TextProperties.decode(json)
-    guard let name = texts.name.flatMap({ RelayName($0) }), let endpoint = texts.url.flatMap({ PeerEndpoint($0) }) else {
+    guard let name = texts.name.flatMap({ RelayName($0) }), let endpoint = texts.url.flatMap({ PeerEndpoint($0) })
+    else {
       throw .wrongShape
     }
     return RedemptionAnswer(name: name, endpoint: endpoint)
@@ -75,7 +76,8 @@ struct PeeringStatus: Sendable, Equatable {
 
   static func decode(_ json: RawSpan) throws(JSONError) -> PeeringStatus {
     let texts = try TextProperties.decode(json)
-    guard let name = texts.name.flatMap({ RelayName($0) }), let state = texts.state.flatMap({ Peer.State(rawValue: $0) })
+    guard let name = texts.name.flatMap({ RelayName($0) }),
+      let state = texts.state.flatMap({ Peer.State(rawValue: $0) })
     else { throw .wrongShape }
     return PeeringStatus(name: name, state: state)
   }

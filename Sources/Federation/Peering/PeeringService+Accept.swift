@@ -77,7 +77,8 @@ extension PeeringService {
     return authority
   }
 
-  private func connect(to endpoint: PeerEndpoint, trusting authority: Certificate) throws(FederationError) -> PeerClient {
+  private func connect(to endpoint: PeerEndpoint, trusting authority: Certificate) throws(FederationError) -> PeerClient
+  {
     do {
       return try PeerClient(endpoint: endpoint, authority: authority, credentials: credentials, limits: limits)
     } catch {
@@ -91,6 +92,7 @@ extension PeeringService {
     let request = RedemptionRequest(secret: code.secret, name: name, endpoint: endpoint)
     let answer = try await ask(.put(Self.path, request.json), at: code.endpoint, through: client)
     let body = answer.body.readableBytesUInt8Span.bytes
+    // What cannot be decoded is reported by its status: the bytes come from a stranger still.
     guard let inviter = try? RedemptionAnswer.decode(body), inviter.name == code.name else {
       throw unexpected(answer, from: code.endpoint)
     }
@@ -116,6 +118,7 @@ extension PeeringService {
 
   private func confirm(_ code: InvitationCode, through client: PeerClient) async throws(FederationError) {
     let answer = try await ask(.get(Self.path), at: code.endpoint, through: client)
+    // As above.
     guard let status = try? PeeringStatus.decode(answer.body.readableBytesUInt8Span.bytes) else {
       throw unexpected(answer, from: code.endpoint)
     }

@@ -8,14 +8,22 @@ enum ServerClass: String, Sendable, CaseIterable, Hashable {
   case redis = "Redis"
 }
 
-/// CPU seconds of the servers, user and system.
+/// CPU seconds, user and system.
 struct ServerUsage: Sendable {
+  /// Of the servers.
   var cpuSeconds: [ServerClass: Double] = [:]
+  /// Of this program.
+  var ownSeconds = 0.0
+  /// Of all that runs on the machine.
+  var machineSeconds = 0.0
 
-  var total: Double { cpuSeconds.values.reduce(0, +) }
+  /// Of those that have nothing to do with the benchmark.
+  var otherSeconds: Double { max(0, machineSeconds - ownSeconds - cpuSeconds.values.reduce(0, +)) }
 
   static func - (end: Self, start: Self) -> Self {
-    Self(cpuSeconds: end.cpuSeconds.merging(start.cpuSeconds) { $0 - $1 })
+    Self(
+      cpuSeconds: end.cpuSeconds.merging(start.cpuSeconds) { $0 - $1 }, ownSeconds: end.ownSeconds - start.ownSeconds,
+      machineSeconds: end.machineSeconds - start.machineSeconds)
   }
 }
 
@@ -31,8 +39,24 @@ enum ProcessUsage {
     for other in try allProcesses() where other != pid {
       if let child = try status(of: other), child.parent == pid { ticks += child.ownTicks + child.buriedTicks }
     }
-    return Double(ticks) / Double(sysconf(Int32(_SC_CLK_TCK)))
+    return seconds(ticks)
   }
+
+  /// CPU time of `pid` alone.
+  static func cpuSecondsOfProcess(_ pid: pid_t) throws -> Double {
+    guard let status = try status(of: pid) else { throw BenchmarkFailure("a process is gone") }
+    return seconds(status.ownTicks)
+  }
+
+  /// CPU time of all processes since the machine started.
+  static func cpuSecondsOfMachine() throws -> Double {
+    // `cpu  user nice system idle ...` (proc(5))
+    guard let fields = try read("/proc/stat")?.prefix(while: { $0 != "\n" }).split(separator: " "), fields.count > 4
+    else { throw BenchmarkFailure("/proc/stat cannot be read") }
+    return seconds(fields[1...3].compactMap { Int($0) }.reduce(0, +))
+  }
+
+  private static func seconds(_ ticks: Int) -> Double { Double(ticks) / Double(sysconf(Int32(_SC_CLK_TCK))) }
 
   static func peakResidentBytes(_ pid: pid_t) throws -> Int {
     let text = try read("/proc/\(pid)/status")

@@ -26,7 +26,8 @@ struct RequestTemplate: Sendable {
   ///   - body: JSON, or nil for a request without body.
   init(_ method: String, path: String, authorization: String, body: String? = nil) {
     var text = "\(method) \(path) HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: \(authorization)\r\n"
-    if let body { text += "Content-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)" } else { text += "\r\n" }
+    if let body { text += "Content-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n" }
+    text += "\r\n" + (body ?? "")
     bytes = ByteBuffer(string: text)
   }
 

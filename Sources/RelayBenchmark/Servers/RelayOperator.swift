@@ -1,4 +1,5 @@
 import Foundation
+import NIOCore
 import RelayCore
 
 /// One operator: its relay, driven as its administrator would, by the commands of the executable `relay`.

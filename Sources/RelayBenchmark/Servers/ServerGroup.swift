@@ -44,9 +44,11 @@ struct ServerGroup: Sendable {
     try await beta.relay("peer", "accept", invitation)
   }
 
-  /// CPU time of every server process since its start.
+  /// CPU time of every server process since its start, and what to compare it with.
   func readUsage() throws -> ServerUsage {
-    var usage = ServerUsage()
+    var usage = ServerUsage(
+      ownSeconds: try ProcessUsage.cpuSecondsOfProcess(getpid()),
+      machineSeconds: try ProcessUsage.cpuSecondsOfMachine())
     for (serverClass, process) in processes {
       usage.cpuSeconds[serverClass, default: 0] += try ProcessUsage.cpuSecondsOfFamily(process.pid)
     }
@@ -62,8 +64,8 @@ struct ServerGroup: Sendable {
     return peaks
   }
 
-  /// Process ids, for a profiler.
-  var description: String {
+  /// What runs under which process id, for a profiler.
+  var processList: String {
     processes.map { "\($0.0.rawValue) \($0.1.pid)" }.joined(separator: ", ")
   }
 }

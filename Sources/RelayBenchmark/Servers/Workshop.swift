@@ -124,7 +124,8 @@ enum FreePorts {
 /// - Parameter process: whose end makes waiting pointless.
 /// - Throws: `BenchmarkFailure` with the last reason when `limit` is over or the process has ended.
 func waitUntil(
-  _ title: String, while process: ChildProcess, within limit: Duration = .seconds(30), _ attempt: () async throws -> Void
+  _ title: String, while process: ChildProcess, within limit: Duration = .seconds(30),
+  _ attempt: () async throws -> Void
 ) async throws {
   let deadline = ContinuousClock.now + limit
   while true {

@@ -14,7 +14,7 @@ struct ClientListener {
   let services: [any Service]
 
   /// - Throws: `CommandFailure` when certificate and key cannot be used.
-  init(_ settings: RelayConfiguration.Client, router: Router<ClientContext>, logger: Logger) throws {
+  init(_ settings: RelayConfiguration.Client, router: Router<ClientContext>, state: ListenerState, logger: Logger) throws {
     let server: HTTPServerBuilder
     var services: [any Service] = []
     if let tls = settings.tls {
@@ -30,6 +30,7 @@ struct ClientListener {
         address: .hostname(settings.host, port: settings.port), serverName: nil, backlog: Self.backlog,
         availableConnectionsDelegate: MaximumAvailableConnections(Self.connectionsMax)),
       onServerRunning: { channel in
+        state.began()
         logger.notice(
           "serving clients",
           metadata: [

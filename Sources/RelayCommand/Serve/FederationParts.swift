@@ -1,5 +1,6 @@
 import Federation
 import Logging
+import Operations
 import Relay
 import RelayConfiguration
 import RelayCore
@@ -14,10 +15,11 @@ struct FederationParts {
   /// - Returns: nil when federation is off.
   init?(
     _ settings: RelayConfiguration, storage: any Storage, signals: any SignalBus, accounts: AccountCache,
-    intake: any Intake, dispenser: any PreKeyDispenser, logger: Logger
+    intake: any Intake, dispenser: any PreKeyDispenser, readiness: Readiness, logger: Logger
   ) throws {
     guard let port = settings.federation.port else { return nil }
     let endpoint = try settings.federation.endpoint("peers must know where to reach this relay")
+    let state = ListenerState("federation", in: readiness)
     let identity = try FederationIdentity(
       folder: IdentityFolder(path: settings.federation.directory), name: settings.name, logger: logger)
     let registry = PeerRegistry(store: storage, signals: signals, logger: logger)
@@ -36,6 +38,7 @@ struct FederationParts {
       },
       clock: .system, logger: logger
     ) { port in
+      state.began()
       logger.notice("serving peers", metadata: ["address": "\(settings.federation.host):\(port)", "url": "\(endpoint.text)"])
     }
     let sync = DirectorySync(

@@ -3,6 +3,7 @@ import NIOCore
 import Operations
 import RelayCore
 import ServiceLifecycle
+import Synchronization
 
 /// A listener whose port may be taken: then it says so in the operator's words.
 struct Listening: Service {
@@ -28,6 +29,20 @@ struct Listening: Service {
           + "Stop what listens there, or choose another port.")
     }
   }
+}
+
+/// Whether a listener accepts connections: until then the relay is not ready.
+final class ListenerState: Sendable {
+  private let isListening = Atomic(false)
+
+  /// - Parameter name: the prefix of its keys in the configuration.
+  init(_ name: String, in readiness: Readiness) {
+    readiness.add(name) { [weak self] in
+      self?.isListening.load(ordering: .acquiring) == true ? nil : "not listening yet"
+    }
+  }
+
+  func began() { isListening.store(true, ordering: .releasing) }
 }
 
 /// Stops before everything else: load balancers see the relay unready while it finishes what it holds.

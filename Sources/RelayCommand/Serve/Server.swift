@@ -88,7 +88,7 @@ struct Server {
     let intake = LocalIntake(store: storage, accounts: accounts, clock: .system)
     let federation = try FederationParts(
       settings, storage: storage, signals: coordination, accounts: accounts, intake: intake, dispenser: dispenser,
-      logger: logger)
+      readiness: readiness, logger: logger)
     let courier: any Courier = federation?.courier ?? NoPeers()
     let keys = KeysController(
       store: storage, accounts: accounts, local: dispenser, courier: courier, limiter: coordination)
@@ -103,7 +103,8 @@ struct Server {
     let edge = ClientEdge(accounts: accounts, registration: registration, keys: keys, messages: messages) { router in
       directory.addRoutes(to: router)
     }
-    let client = try ClientListener(settings.client, router: edge.router(), logger: logger)
+    let client = try ClientListener(
+      settings.client, router: edge.router(), state: ListenerState("client", in: readiness), logger: logger)
     let operations = OperatorListener(
       host: settings.operations.host, port: settings.operations.port, readiness: readiness, registry: metrics,
       eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger,

@@ -73,6 +73,8 @@ final class PostgresConnection: @unchecked Sendable {  // All mutable state but 
   private let reactor: Reactor
   private let logger: Logger
   private let inbox = Mutex(Inbox())
+  /// Called when a server is connected to, before it answers anything.
+  private let connected: @Sendable () -> Void
 
   private var state = State.waiting
   private var watched: Int32?
@@ -84,7 +86,11 @@ final class PostgresConnection: @unchecked Sendable {  // All mutable state but 
   private var isSweepScheduled = false
 
   /// Begins to connect at once.
-  init(target: PostgresTarget, settings: Settings, reactor: Reactor, logger: Logger) {
+  init(
+    target: PostgresTarget, settings: Settings, reactor: Reactor, logger: Logger,
+    connected: @escaping @Sendable () -> Void = {}
+  ) {
+    self.connected = connected
     self.target = target
     self.settings = settings
     self.reactor = reactor
@@ -114,8 +120,19 @@ extension PostgresConnection {
   func read(_ statement: PostgresStatement, _ parameters: PostgresParameters = .none) async throws(PostgresError)
     -> PostgresResult
   {
-    let results = try await submit([PostgresStep(statement, parameters)], isTransaction: false).get()
-    return try Self.only(results)
+    try Self.only(try await reads([PostgresStep(statement, parameters)]))
+  }
+
+  /// Reads all of `steps` from one connection, one after the other; each sees what is committed by then.
+  func reads(_ steps: [PostgresStep]) async throws(PostgresError) -> [PostgresResult] {
+    try await submit(steps, sharing: .reads).get()
+  }
+
+  /// Runs one statement that waits for no lock, in one transaction with others of its kind; durable on return.
+  func sharedWrite(_ statement: PostgresStatement, _ parameters: PostgresParameters = .none)
+    async throws(PostgresError) -> PostgresResult
+  {
+    try Self.only(try await submit([PostgresStep(statement, parameters)], sharing: .writes).get())
   }
 
   /// Runs one statement as a transaction of its own; durable on return.
@@ -129,7 +146,7 @@ extension PostgresConnection {
   /// - Returns: a result for each step.
   func transaction(_ steps: [PostgresStep]) async throws(PostgresError) -> [PostgresResult] {
     guard !steps.isEmpty else { return [] }
-    return try await submit(steps, isTransaction: true).get()
+    return try await submit(steps, sharing: .alone).get()
   }
 
   private static func only(_ results: [PostgresResult]) throws(PostgresError) -> PostgresResult {
@@ -137,9 +154,9 @@ extension PostgresConnection {
     return result
   }
 
-  private func submit(_ steps: [PostgresStep], isTransaction: Bool) async -> PostgresRequest.Outcome {
+  private func submit(_ steps: [PostgresStep], sharing: PostgresSharing) async -> PostgresRequest.Outcome {
     await withCheckedContinuation { continuation in
-      let request = PostgresRequest(steps: steps, isTransaction: isTransaction) { [self] outcome in
+      let request = PostgresRequest(steps: steps, sharing: sharing) { [self] outcome in
         release(steps)
         continuation.resume(returning: outcome)
       }
@@ -186,7 +203,7 @@ extension PostgresConnection {
     switch state {
     case .established(let pipeline, _):
       do throws(PostgresPipeline.Lost) {
-        try pipeline.send(request)
+        try pipeline.accept(request)
         scheduleFlush()
       } catch {
         // Part of it may be among what is abandoned: finishing twice does nothing.
@@ -231,6 +248,7 @@ extension PostgresConnection {
       } catch {
         return lost("the connection was lost")
       }
+      if pipeline.hasUnsent { scheduleFlush() }
     }
     if ready.contains(.write) { flush() }
   }
@@ -299,8 +317,7 @@ extension PostgresConnection {
 
   private func establish(_ handle: OpaquePointer) {
     do throws(PostgresPipeline.Lost) {
-      let pipeline = try PostgresPipeline(handle: handle, setting: settings.sql) { [self] request in accept(request) }
-      state = .established(pipeline, since: .now)
+      state = .established(try PostgresPipeline(handle: handle, setting: settings.sql), since: .now)
     } catch {
       // The pipeline owned the handle and has ended it.
       state = .waiting
@@ -308,6 +325,7 @@ extension PostgresConnection {
       return scheduleAttempt()
     }
     if failures > 0 { logger.notice("connected to PostgreSQL again") } else { logger.debug("connected to PostgreSQL") }
+    connected()
     watch(PQsocket(handle), for: .read) { [self] in ready($0) }
     scheduleFlush()
     let waiting = held

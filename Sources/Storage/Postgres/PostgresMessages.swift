@@ -10,42 +10,69 @@ extension PostgresStorage {
   package func pending(in mailbox: DeviceAddress, after: Int64, limit: Int) async throws(StoreError)
     -> [QueuedEnvelope]
   {
-    let result = try await read(
+    let (firstDay, isWorthLearning) = days.first(of: mailbox)
+    var steps = [Self.pendingStep(mailbox, from: firstDay, after: after, limit: limit)]
+    let mustLearn = isWorthLearning && after == 0
+    if mustLearn { steps.append(Self.todayStep) }
+    let results = try await read(steps)
+    guard let result = results.first else { return [] }
+    var envelopes: [QueuedEnvelope] = []
+    envelopes.reserveCapacity(result.rowCount)
+    var oldest: PostgresMailboxDays.Day?
+    for index in result.rows {
+      var row = result.cursor(row: index)
+      let day = try row.date()
+      oldest = oldest ?? day
+      envelopes.append(try Self.envelope(&row, in: mailbox))
+    }
+    if mustLearn, let today = results.last {
+      var row = today.cursor(row: 0)
+      days.learned(mailbox, oldest: oldest, today: try row.date())
+    }
+    return envelopes
+  }
+
+  private static func pendingStep(
+    _ mailbox: DeviceAddress, from firstDay: PostgresMailboxDays.Day, after: Int64, limit: Int
+  ) -> PostgresStep {
+    PostgresStep(
       .prepared(
         "pending",
         """
-        SELECT sequence, type, source, source_device, relay, sent, message, content, fingerprint
+        SELECT day, sequence, type, source, source_device, relay, sent, message, content, fingerprint
         FROM messages
-        WHERE account = $1::bigint AND device = $2::integer AND sequence > $3::bigint
-        ORDER BY sequence LIMIT $4::bigint
+        WHERE account = $1::bigint AND device = $2::integer AND day >= $3::date AND sequence > $4::bigint
+        ORDER BY sequence LIMIT $5::bigint
         """),
       PostgresParameters {
         $0.add(account: mailbox.account)
         $0.add(device: mailbox.device)
+        $0.add(date: firstDay)
         $0.add(bigint: after)
         $0.add(bigint: Int64(limit))
       })
-    var envelopes: [QueuedEnvelope] = []
-    envelopes.reserveCapacity(result.rowCount)
-    for index in result.rows { envelopes.append(try Self.envelope(result.cursor(row: index), in: mailbox)) }
-    return envelopes
   }
+
+  private static let todayStep = PostgresStep(.prepared("today", "SELECT (now() AT TIME ZONE 'UTC')::date"))
 
   package func acknowledge(source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress)
     async throws(StoreError) -> QueuedEnvelope?
   {
-    let result = try await write(
+    // What another acknowledgement is just removing is passed over: it is gone.
+    let result = try await sharedWrite(
       .prepared(
         "acknowledge",
         """
         WITH oldest AS MATERIALIZED (
             SELECT day, sequence FROM messages
             WHERE account = $1::bigint AND device = $2::integer AND source = $3::bigint AND sent = $4::bigint
-            ORDER BY sequence LIMIT 1 FOR UPDATE
+              AND day >= $5::date
+            ORDER BY sequence LIMIT 1 FOR UPDATE SKIP LOCKED
           ),
           removed AS (
             DELETE FROM messages AS m USING oldest AS o
             WHERE m.account = $1::bigint AND m.device = $2::integer AND m.sequence = o.sequence AND m.day = o.day
+              AND m.day >= $5::date
             RETURNING m.sequence, m.type, m.source, m.source_device, m.relay, m.sent, m.message, m.content,
               m.fingerprint
           ),
@@ -61,13 +88,16 @@ extension PostgresStorage {
         $0.add(device: mailbox.device)
         $0.add(account: source)
         $0.add(bigint: timestamp.millis)
+        $0.add(date: days.first(of: mailbox).day)
       })
     guard result.rowCount > 0 else { return nil }
-    return try Self.envelope(result.cursor(row: 0), in: mailbox)
+    var row = result.cursor(row: 0)
+    return try Self.envelope(&row, in: mailbox)
   }
 
-  private static func envelope(_ row: PostgresRow, in mailbox: DeviceAddress) throws(StoreError) -> QueuedEnvelope {
-    var row = row
+  private static func envelope(_ row: inout PostgresRow, in mailbox: DeviceAddress) throws(StoreError)
+    -> QueuedEnvelope
+  {
     let sequence = try row.bigint()
     let type = try row.required(MessageType(rawValue: row.smallint()))
     return QueuedEnvelope(

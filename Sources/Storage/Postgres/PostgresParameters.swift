@@ -24,6 +24,8 @@ struct PostgresParameters: Sendable {
 
   mutating func add(bigint value: Int64) { field { $0.append(bigEndian: value) } }
   mutating func add(integer value: Int32) { field { $0.append(bigEndian: value) } }
+  /// Days since 2000-01-01.
+  mutating func add(date value: Int32) { add(integer: value) }
   mutating func add(boolean value: Bool) { field { $0.append(value ? 1 : 0) } }
 
   mutating func add(text value: String?) {

@@ -6,19 +6,24 @@ import DequeModule
 /// Sends requests one behind the other and hands each answer to its request.
 ///
 /// The statements up to a synchronisation point are one transaction to PostgreSQL: an error undoes it and skips what is
-/// left of it. Reads between two transactions share one point, since each costs a system call here; a read that a
-/// neighbour's error skipped is sent again. A transaction has a point of its own and is finished by it: that is when it
-/// is durable. Belongs to the reactor's thread; owns the handle.
+/// left of it, and the point commits it. Requests that share one make a group; when one of them fails, the others are
+/// sent again, each alone. Of shared writes one group is under way at a time, and those that come meanwhile gather for
+/// the next: a commit costs the same for all of them. Belongs to the reactor's thread; owns the handle.
 final class PostgresPipeline {
-  let handle: OpaquePointer
+  private let handle: OpaquePointer
   private var entries = Deque<Entry>()
-  /// Names of statements that this server process knows, or will by the time what follows arrives.
+  /// Of statements that this server process knows, or will by the time what follows arrives: the address of the name.
   private var prepared: Set<UnsafePointer<UInt8>> = []
-  private var isGroupOpen = false
-  private var head = Answer.none
+  /// Sent, and not yet ended by a synchronisation point.
+  private var openGroup: [PostgresRequest] = []
+  /// Shared writes that wait for the group under way.
+  private var gathered = Deque<PostgresRequest>()
+  private var isWriteGroupUnderWay = false
+  /// What arrived for the first entry so far.
+  private var head: Answer?
   private var hasEmptyAnswer = false
-  /// Called with each request that has to be sent again.
-  private let resend: (PostgresRequest) -> Void
+  /// Whether something failed since the last synchronisation point.
+  private var hasGroupFailed = false
 
   /// One answer that the server owes, in order.
   private enum Entry {
@@ -26,73 +31,109 @@ final class PostgresPipeline {
     case setting
     case prepare(UnsafePointer<UInt8>, PostgresRequest)
     case step(PostgresRequest)
-    /// With the transaction that it ends.
-    case synchronisation(PostgresRequest?)
+    /// The end of a group; of shared writes, if `endsWrites`.
+    case synchronisation([PostgresRequest], endsWrites: Bool)
 
-    var request: PostgresRequest? {
+    var requests: [PostgresRequest] {
       switch self {
-      case .prepare(_, let request), .step(let request): request
-      case .synchronisation(let request): request
-      case .setting: nil
+      case .setting: []
+      case .prepare(_, let request), .step(let request): [request]
+      case .synchronisation(let group, _): group
       }
     }
   }
 
-  /// What arrived for the first entry so far.
   private enum Answer {
-    case none
     case result(PostgresResult)
     case failed(SQLState)
+    /// Not run, since something before it in its group failed.
     case skipped
   }
 
   /// A connection that can no longer be used.
   struct Lost: Error {}
 
+  private enum Bounds {
+    /// Of one transaction: what has to be sent again, one by one, when one of them fails.
+    static let sharedWritesMax = 200
+    /// More than a neighbour's error and a conflict or two: beyond it there is a defect.
+    static let attemptsMax = 8
+  }
+
   /// Takes over `handle`, connected, and sends `setting` ahead of everything.
-  init(
-    handle: OpaquePointer, setting: String, resend: @escaping (PostgresRequest) -> Void
-  ) throws(Lost) {
+  init(handle: OpaquePointer, setting: String) throws(Lost) {
     self.handle = handle
-    self.resend = resend
+    // Notices would go to standard error, and may quote values.
+    PQsetNoticeReceiver(handle, { _, _ in }, nil)
     guard PQsetnonblocking(handle, 1) == 0, PQenterPipelineMode(handle) == 1,
       PQsendQueryParams(handle, setting, 0, nil, nil, nil, nil, 1) == 1
     else { throw Lost() }
     entries.append(.setting)
-    try synchronise(nil)
+    try synchronise()
   }
 
   deinit { PQfinish(handle) }
 
-  var isIdle: Bool { entries.isEmpty }
+  var isIdle: Bool { entries.isEmpty && gathered.isEmpty }
+  /// Whether there is something for `flush` to do.
+  var hasUnsent: Bool { !openGroup.isEmpty || !isWriteGroupUnderWay && !gathered.isEmpty }
   /// The one that has waited longest, roughly: what is sent again keeps its age.
-  var oldest: PostgresRequest? { entries.lazy.compactMap(\.request).first }
+  var oldest: PostgresRequest? {
+    entries.lazy.compactMap { $0.requests.first { !$0.isFinished } }.first ?? gathered.first
+  }
 
-  /// Every request that has no answer yet, in order, perhaps more than once.
+  /// Every request that has no answer yet, in order, perhaps more than once. Nothing is sent any more.
   func abandon() -> [PostgresRequest] {
-    defer { entries.removeAll() }
-    return entries.compactMap(\.request)
+    defer {
+      entries.removeAll()
+      gathered.removeAll()
+      openGroup.removeAll()
+    }
+    return entries.flatMap(\.requests) + openGroup + gathered
   }
 }
 
 // MARK: - Sending
 
 extension PostgresPipeline {
-  func send(_ request: PostgresRequest) throws(Lost) {
-    request.attempts += 1
-    request.results.removeAll(keepingCapacity: true)
-    if request.isTransaction, isGroupOpen { try synchronise(nil) }
-    for step in request.steps { try send(step, of: request) }
-    if request.isTransaction { try synchronise(request) } else { isGroupOpen = true }
+  /// Takes `request` on; it is on its way after `flush`, or after the answers that it waits for.
+  func accept(_ request: PostgresRequest) throws(Lost) {
+    // Beside others again, their errors could go on undoing it for ever.
+    let isAlone = request.sharing == .alone || request.attempts > 0
+    if request.sharing == .writes, !isAlone {
+      gathered.append(request)
+    } else {
+      if isAlone, !openGroup.isEmpty { try synchronise() }
+      try send(request)
+      if isAlone { try synchronise() }
+    }
   }
 
   /// Ends the open group and writes what the socket takes.
   /// - Returns: whether something is left to write.
   func flush() throws(Lost) -> Bool {
-    if isGroupOpen { try synchronise(nil) }
+    if !openGroup.isEmpty { try synchronise() }
+    if !isWriteGroupUnderWay, !gathered.isEmpty {
+      isWriteGroupUnderWay = true
+      while openGroup.count < Bounds.sharedWritesMax, let request = gathered.popFirst() { try send(request) }
+      try synchronise(endsWrites: true)
+    }
     let code = PQflush(handle)
     guard code >= 0 else { throw Lost() }
     return code > 0
+  }
+
+  private func send(_ request: PostgresRequest) throws(Lost) {
+    request.attempts += 1
+    request.results.removeAll(keepingCapacity: true)
+    openGroup.append(request)
+    for step in request.steps { try send(step, of: request) }
+  }
+
+  private func synchronise(endsWrites: Bool = false) throws(Lost) {
+    guard PQpipelineSync(handle) == 1 else { throw Lost() }
+    entries.append(.synchronisation(openGroup, endsWrites: endsWrites))
+    openGroup.removeAll()
   }
 
   private func send(_ step: PostgresStep, of request: PostgresRequest) throws(Lost) {
@@ -122,12 +163,6 @@ extension PostgresPipeline {
     }
     entries.append(.step(request))
   }
-
-  private func synchronise(_ request: PostgresRequest?) throws(Lost) {
-    guard PQpipelineSync(handle) == 1 else { throw Lost() }
-    entries.append(.synchronisation(request))
-    isGroupOpen = false
-  }
 }
 
 // MARK: - Receiving
@@ -153,8 +188,10 @@ extension PostgresPipeline {
     case PGRES_PIPELINE_SYNC:
       PQclear(result)
       hasEmptyAnswer = false
-      guard case .synchronisation(let request)? = entries.popFirst() else { throw Lost() }
-      if let request { transactionEnded(request) }
+      guard case .synchronisation(let group, let endsWrites)? = entries.first else { throw Lost() }
+      if endsWrites { isWriteGroupUnderWay = false }
+      try ended(group)
+      entries.removeFirst()
     case PGRES_PIPELINE_ABORTED:
       PQclear(result)
       head = .skipped
@@ -165,9 +202,10 @@ extension PostgresPipeline {
       PQclear(result)
       // Without a state the server said nothing: libpq itself gave the connection up.
       guard let state else { throw Lost() }
-      // A commit that failed is reported in the place of its synchronisation point, with no end of its own.
-      if case .synchronisation(let request)? = entries.first {
-        if let request { refuse(request, state) }
+      hasGroupFailed = true
+      if case .synchronisation(let group, _)? = entries.first {
+        // The commit itself failed. It is reported ahead of the point, with no answer of its own.
+        if group.count == 1 { group[0].refused(state, attemptsMax: Bounds.attemptsMax) }
       } else {
         head = .failed(state)
       }
@@ -176,54 +214,59 @@ extension PostgresPipeline {
 
   /// The first entry's answer is whole.
   private func entryCompleted() throws(Lost) {
-    let answer = head
-    head = .none
-    if case .none = answer {
+    guard let answer = head else {
       // After a commit that failed libpq ends an answer, but not the entry. Twice would go on for ever.
       guard !hasEmptyAnswer else { throw Lost() }
       hasEmptyAnswer = true
       return
     }
+    head = nil
     hasEmptyAnswer = false
-    switch (entries.popFirst(), answer) {
+    switch (entries.first, answer) {
     case (.setting, .result), (.prepare, .result):
       break
-    case (.prepare(let key, let request), .failed(let state)):
-      prepared.remove(key)
-      refuse(request, state)
-    case (.prepare(let key, _), _):
+    case (.prepare(let name, let request), .failed(let state)):
+      prepared.remove(name)
+      request.refused(state, attemptsMax: Bounds.attemptsMax)
+    case (.prepare(let name, _), .skipped):
       // Whoever relied on it meanwhile is told that the statement is unknown, and is sent again.
-      prepared.remove(key)
+      prepared.remove(name)
     case (.step(let request), .result(let result)):
       request.results.append(result)
-      if !request.isTransaction { request.finish(.success(request.results)) }
+      if request.sharing == .reads, request.results.count == request.steps.count {
+        request.finish(.success(request.results))
+      }
     case (.step(let request), .failed(let state)):
-      refuse(request, state)
-    case (.step(let request), _):
-      // A transaction is skipped by an error of its own, which has been dealt with.
-      if !request.isTransaction, !request.isFinished { resend(request) }
+      request.refused(state, attemptsMax: Bounds.attemptsMax)
+    case (.step, .skipped):
+      break
     case (.setting, _), (.synchronisation, _), (nil, _):
       throw Lost()
     }
+    entries.removeFirst()
   }
 
-  private func transactionEnded(_ request: PostgresRequest) {
-    // Fewer results than steps: refused, and already finished or on its way again.
-    guard request.results.count == request.steps.count else { return }
-    request.finish(.success(request.results))
-  }
-
-  private func refuse(_ request: PostgresRequest, _ state: SQLState) {
-    let step = request.steps.dropFirst(request.results.count).first ?? request.steps.last
-    request.results.removeAll()
-    // Nothing of it was done, and the same again may succeed.
-    if state.isConflict || state == .unknownStatement, request.attempts < attemptsMax { return resend(request) }
-    request.finish(.failure(.refused(state, statement: step?.statement.label ?? "nothing")))
+  /// The group's transaction is over: committed, or undone as a whole. Its entry stays first meanwhile, so that nobody
+  /// is forgotten when the connection breaks here.
+  private func ended(_ group: [PostgresRequest]) throws(Lost) {
+    let hasFailed = hasGroupFailed
+    hasGroupFailed = false
+    if group.first?.sharing == .writes, group.first?.attempts == 1 { isWriteGroupUnderWay = false }
+    for request in group where !request.isFinished {
+      if hasFailed { try accept(request) } else { request.finish(.success(request.results)) }
+    }
   }
 }
 
-/// More than a neighbour's error and a conflict or two; an endless loop would hide a defect.
-private let attemptsMax = 8
+extension PostgresRequest {
+  /// Finishes the request, unless the same again may succeed: then its group's end sends it again.
+  fileprivate func refused(_ state: SQLState, attemptsMax: Int) {
+    if state.isConflict || state == .unknownStatement, attempts < attemptsMax { return }
+    let step = steps.dropFirst(results.count).first ?? steps.last
+    finish(.failure(.refused(state, statement: step?.statement.label ?? "nothing")))
+  }
+}
+
 /// `PG_DIAG_SQLSTATE`: a character macro, which Swift imports as another type than the call wants.
 private let sqlStateField = Int32(UInt8(ascii: "C"))
 

@@ -76,7 +76,7 @@ extension PostgresStorage {
     guard !devices.isEmpty else { return [] }
     // A key that another draw holds is passed over, not waited for: the next one serves as well. `picked` is
     // materialised, so that it runs once: what it locks is what is deleted.
-    let result = try await write(
+    let result = try await sharedWrite(
       .prepared(
         "draw_prekeys",
         """

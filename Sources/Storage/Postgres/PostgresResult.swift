@@ -48,6 +48,8 @@ struct PostgresRow {
 
   mutating func bigint() throws(StoreError) -> Int64 { try number() }
   mutating func integer() throws(StoreError) -> Int32 { try number() }
+  /// Days since 2000-01-01.
+  mutating func date() throws(StoreError) -> Int32 { try number() }
   mutating func smallint() throws(StoreError) -> Int16 { try number() }
   mutating func boolean() throws(StoreError) -> Bool { try number() as UInt8 != 0 }
 

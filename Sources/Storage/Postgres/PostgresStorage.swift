@@ -14,6 +14,7 @@ package final class PostgresStorage: Storage {
   let writes: PostgresConnection
   private let inserts: PostgresConnection
   let batcher: MessageBatcher
+  let days: PostgresMailboxDays
   let maintenance: PostgresMaintenance
   private let reactor: Reactor
 
@@ -24,14 +25,18 @@ package final class PostgresStorage: Storage {
   package init(url: String, logger: Logger) throws(StoreError) {
     let target = try PostgresTarget(url: url)
     let reactor = try Reactor(name: "postgres")
+    let days = PostgresMailboxDays()
     let connect = { (purpose: String) in
-      PostgresConnection(target: target, settings: .init(purpose: purpose), reactor: reactor, logger: logger)
+      PostgresConnection(
+        target: target, settings: .init(purpose: purpose), reactor: reactor, logger: logger,
+        connected: { days.forget() })
     }
     let maintenance = PostgresMaintenance(target: target, reactor: reactor, logger: logger)
     let inserts = connect("messages")
     self.reactor = reactor
     self.maintenance = maintenance
     self.inserts = inserts
+    self.days = days
     reads = connect("reads")
     writes = connect("writes")
     batcher = MessageBatcher { envelopes throws(StoreError) in
@@ -60,11 +65,26 @@ package final class PostgresStorage: Storage {
     do throws(PostgresError) { return try await reads.read(statement, parameters) } catch { throw error.storeError }
   }
 
+  func read(_ steps: [PostgresStep]) async throws(StoreError) -> [PostgresResult] {
+    do throws(PostgresError) { return try await reads.reads(steps) } catch { throw error.storeError }
+  }
+
   /// Runs one statement as a transaction.
   func write(_ statement: PostgresStatement, _ parameters: PostgresParameters = .none) async throws(StoreError)
     -> PostgresResult
   {
     do throws(PostgresError) { return try await writes.write(statement, parameters) } catch { throw error.storeError }
+  }
+
+  /// Runs one statement that waits for no lock, in one transaction with others of its kind.
+  func sharedWrite(_ statement: PostgresStatement, _ parameters: PostgresParameters) async throws(StoreError)
+    -> PostgresResult
+  {
+    do throws(PostgresError) {
+      return try await writes.sharedWrite(statement, parameters)
+    } catch {
+      throw error.storeError
+    }
   }
 
   /// Runs steps as one transaction.

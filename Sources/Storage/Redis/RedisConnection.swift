@@ -166,8 +166,10 @@ extension RedisConnection {
     case .closed, .waiting: return
     case .connecting, .ready: state = .waiting
     }
-    drop()
+    readiness.store(false, ordering: .releasing)
+    // First the word, then the calls that fail with it: who sees a call fail can see why.
     handler(.away(reason: reason))
+    drop()
     // Spread, so that processes that lost one Redis together do not return to it together.
     let spread = pause * Double.random(in: 0.8...1.2)
     pause = min(pause * 2, limits.pauseLongest)

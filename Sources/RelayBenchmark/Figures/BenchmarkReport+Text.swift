@@ -1,0 +1,74 @@
+import Foundation
+
+extension BenchmarkReport {
+  /// A table for people.
+  var text: String {
+    var lines = [
+      "\(machine.processor), \(machine.processors) processors, "
+        + String(format: "%.0f GiB", machine.memoryGiB) + ", Linux \(machine.kernel), PostgreSQL \(machine.postgres), "
+        + "\(machine.build) build",
+      "\(settings.connections) connections in a closed loop, \(settings.bodyBytes)-byte bodies, "
+        + String(format: "%.1f s a scenario after %.1f s of warm-up", settings.seconds, settings.warmUpSeconds)
+        + "; client, relays, PostgreSQL and Redis on this machine",
+      "",
+    ]
+    lines += Self.table(
+      ["", "per s", "p50 ms", "p99 ms", "CPU s/1,000", "aim"] + ServerClass.allCases.map(\.rawValue),
+      scenarios.map { figures in
+        let cpu = figures.cpuSecondsPerThousand
+        return [
+          figures.title, Self.number(figures.perSecond, 0), Self.number(figures.p50Millis, 2),
+          Self.number(figures.p99Millis, 2), Self.number(cpu.total, 3),
+          figures.aim.map { Self.number($0, 2) } ?? "",
+        ] + ServerClass.allCases.map { Self.number(cpu.byProcess[$0.rawValue] ?? 0, 3) }
+      } + bareRows)
+    if let peaks = scenarios.last?.peakResidentMiB {
+      let list = peaks.sorted { $0.key < $1.key }.map { "\($0.key) \(Self.number($0.value, 0)) MiB" }
+      lines += ["", "Peak resident memory: " + list.joined(separator: ", ")]
+    }
+    if let ratios {
+      lines.append(
+        "An accepted local message takes the CPU of \(Self.number(ratios.cpu, 1)) bare rows, at "
+          + "\(Self.number(ratios.rate, 2)) of their rate.")
+    }
+    let others = scenarios.map(\.machineShareOfOthers).max() ?? 0
+    if others > 0.05 {
+      lines.append(
+        "Other processes took up to \(Self.number(others * 100, 0)) % of the machine: "
+          + "on a quiet one rates are higher and latencies lower.")
+    }
+    let confirmed = scenarios.map { "\($0.rowsConfirmed) \($0.scenario.table)" }.joined(separator: ", ")
+    if !confirmed.isEmpty { lines.append("Rows counted in the database, equal to the answers: \(confirmed).") }
+    return lines.joined(separator: "\n")
+  }
+
+  private var bareRows: [[String]] {
+    guard let bareInsert else { return [] }
+    let cpu = bareInsert.cpuSecondsPerThousand
+    let postgres = cpu.byProcess[ServerClass.postgres.rawValue] ?? 0
+    return [
+      [
+        "bare rows, \(settings.rowsPerStatement) a statement", Self.number(bareInsert.rowsPerSecond, 0), "", "",
+        Self.number(cpu.total, 3), "",
+      ] + ServerClass.allCases.map { $0 == .postgres ? Self.number(postgres, 3) : "" }
+    ]
+  }
+
+  private static func number(_ value: Double, _ decimals: Int) -> String {
+    String(format: "%.\(decimals)f", value)
+  }
+
+  /// The first column to the left, the others to the right, as Markdown reads them too.
+  private static func table(_ header: [String], _ rows: [[String]]) -> [String] {
+    let widths = header.indices.map { column in max(3, ([header] + rows).map { $0[column].count }.max() ?? 0) }
+    let line = { (cells: [String]) in
+      let padded = cells.indices.map { column in
+        let padding = String(repeating: " ", count: widths[column] - cells[column].count)
+        return column == 0 ? cells[column] + padding : padding + cells[column]
+      }
+      return "| " + padded.joined(separator: " | ") + " |"
+    }
+    let rule = widths.indices.map { String(repeating: "-", count: widths[$0] - 1) + ($0 == 0 ? "-" : ":") }
+    return [line(header), line(rule)] + rows.map(line)
+  }
+}

@@ -1,0 +1,146 @@
+import RelayCore
+import Storage
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Federation
+
+/// What our clients are told when a request goes to a peer, over real TLS.
+@Suite struct CourierTests {
+  @Test func aMessageArrivesAsItWasSent() async throws {
+    try await withPeers { alpha, beta in
+      let submission = try sample()
+      try await beta.courier.submit(submission, from: source(), to: name("alpha"))
+      let call = try #require(alpha.intake.calls.first)
+      #expect(call.submission == submission)
+      #expect(call.origin == .peer(try name("beta"), source: try source()))
+    }
+  }
+
+  @Test func thePeersAnswersPassAsReference1_13_4Recommends() async throws {
+    try await withPeers { alpha, beta in
+      let two = try #require(DeviceID(2))
+      let passing: [Problem] = [
+        Problem(.notFound), .mismatched(missing: [two], extra: [.master]), .stale([two]),
+        Problem(.rateLimited, retryAfter: .seconds(7)),
+      ]
+      for problem in passing {
+        alpha.intake.refuse(with: problem)
+        #expect(try await refusal(beta) == problem)
+      }
+      for problem in [Problem(.unavailable), Problem(.internalError), Problem(.peerRefused), Problem(.unauthorized)] {
+        alpha.intake.refuse(with: problem)
+        #expect(try await refusal(beta)?.kind == .peerUnavailable)
+      }
+    }
+  }
+
+  @Test func anUnknownOrSuspendedRelayIsNotFound() async throws {
+    try await withPeers { _, beta in
+      let unknown = await #expect(throws: Problem.self) {
+        try await beta.courier.preKeys(of: number("+14155550100"), devices: .all, at: name("nowhere"))
+      }
+      #expect(unknown?.kind == .notFound)
+      #expect(try await beta.storage.setPeerState(.suspended, of: name("alpha")))
+      await beta.coordination.publish(.peersChanged)
+      try await eventually("beta has heard") { beta.registry.peers.allSatisfy { !$0.isActive } }
+      #expect(try await refusal(beta)?.kind == .notFound)
+    }
+  }
+
+  @Test func unknownAccountsOfAPeerAreNotFound() async throws {
+    try await withPeers { _, beta in
+      let problem = await #expect(throws: Problem.self) {
+        try await beta.courier.preKeys(of: number("+14155550199"), devices: .all, at: name("alpha"))
+      }
+      #expect(problem?.kind == .notFound)
+    }
+  }
+
+  @Test func aPeerThatDoesNotAnswerCostsNoMoreThanTheTimeOut() async throws {
+    var limits = PeerLimits()
+    limits.requestTimeout = .seconds(3)
+    limits.requestsMax = 1
+    try await withPeers(limits: limits) { alpha, beta in
+      alpha.intake.hold(true)
+      let isAnswered = Mutex(false)
+      async let held = {
+        defer { isAnswered.withLock { $0 = true } }
+        return try await refusal(beta)
+      }()
+      try await eventually("the first request is under way") { !alpha.intake.calls.isEmpty }
+      // The one request that the peer may hold is taken: the next is refused without waiting for it.
+      #expect(try await refusal(beta)?.kind == .peerUnavailable)
+      #expect(!isAnswered.withLock { $0 })
+      #expect(try await held?.kind == .peerUnavailable)
+      #expect(beta.log.contains("peer does not answer"))
+      alpha.intake.hold(false)
+      try await eventually("the peer serves again") { try await refusal(beta) == nil }
+      try await eventually("the log says so") { beta.log.contains("peer answers again") }
+    }
+  }
+
+  @Test func aPeerThatIsAwayIsUnavailable() async throws {
+    try await withRelay("beta") { beta in
+      try await withRelay("alpha") { alpha in
+        let invitation = try await alpha.peering().invite()
+        _ = try await beta.peering().accept(invitation.text)
+        #expect(try await refusal(beta) == nil)
+      }
+      #expect(try await refusal(beta)?.kind == .peerUnavailable)
+    }
+  }
+
+  @Test func aServerThatThePeersAuthorityDoesNotVouchForIsUnavailable() async throws {
+    try await withRelay("alpha") { alpha in
+      try await withRelay("beta") { beta in
+        // The right address, another CA.
+        let peer = Peer(
+          name: try name("alpha"), url: alpha.endpoint.text, caCertificate: try TestAuthority("alpha").der,
+          state: .active, scopes: Set(Peer.Scope.allCases), added: beta.clock.now())
+        #expect(try await beta.storage.savePeer(peer))
+        #expect(try await refusal(beta)?.kind == .peerUnavailable)
+        #expect(alpha.intake.calls.isEmpty)
+      }
+    }
+  }
+
+  @Test func oneConnectionCarriesManyRequestsAtOnce() async throws {
+    try await withPeers { alpha, beta in
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for index in 0..<64 {
+          group.addTask {
+            let submission = try sample(timestamp: Int64(index) + 1)
+            try await beta.courier.submit(submission, from: source(), to: name("alpha"))
+          }
+        }
+        try await group.waitForAll()
+      }
+      #expect(Set(alpha.intake.calls.compactMap(\.submission.timestamp)).count == 64)
+    }
+  }
+
+  private func source() throws -> DeviceAddress { DeviceAddress(try number("+14155550177"), .master) }
+
+  private func sample(timestamp: Int64 = 1_700_000_000_000) throws -> Submission {
+    Submission(
+      destination: try number("+14155550100"),
+      messages: [
+        SubmittedMessage(type: .preKeyBundle, device: .master, registrationID: 5, body: [1, 2, 3, 4], content: nil),
+        SubmittedMessage(
+          type: .ciphertext, device: try #require(DeviceID(2)), registrationID: 0, body: nil, content: [255]),
+      ],
+      timestamp: Timestamp(millis: timestamp))
+  }
+
+  /// - Returns: nil when the message was accepted.
+  private func refusal(_ relay: TestRelay) async throws -> Problem? {
+    do {
+      try await relay.courier.submit(sample(), from: source(), to: name("alpha"))
+      return nil
+    } catch let problem as Problem {
+      return problem
+    }
+  }
+}

@@ -1,0 +1,102 @@
+import Logging
+import RelayCore
+import Synchronization
+
+/// Accepts everything and remembers it.
+final class RecordingIntake: Intake {
+  struct Call: Sendable, Equatable {
+    let submission: Submission
+    let origin: Origin
+  }
+  private let state = Mutex<(calls: [Call], refusal: Problem?)>(([], nil))
+  private let isHolding = Mutex(false)
+
+  var calls: [Call] { state.withLock { $0.calls } }
+  /// While it holds, nothing is answered.
+  func hold(_ holds: Bool) { isHolding.withLock { $0 = holds } }
+  func refuse(with problem: Problem?) { state.withLock { $0.refusal = problem } }
+
+  func accept(_ submission: Submission, from origin: Origin) async throws(Problem) -> Acceptance {
+    let refusal = state.withLock { state in
+      state.calls.append(Call(submission: submission, origin: origin))
+      return state.refusal
+    }
+    while isHolding.withLock({ $0 }), !Task.isCancelled {
+      try? await Task.sleep(for: .milliseconds(5))  // Throws when cancelled, which the condition sees.
+    }
+    if let refusal { throw refusal }
+    return Acceptance(needsSync: false)
+  }
+}
+
+/// Hands the same keys to everyone who asks for the one account it knows.
+struct FixedDispenser: PreKeyDispenser {
+  static let account = AccountNumber(e164: "+14155550100")
+  static let keys = [1, 2].compactMap { DeviceID($0) }.map {
+    DrawnPreKey(
+      device: $0, registrationID: 100 + $0.value, identityKey: "identity",
+      preKey: PreKey(keyID: Int64($0.value) * 7, publicKey: "public"))
+  }
+
+  func draw(from account: AccountNumber, devices: DeviceSelector) async throws(Problem) -> [DrawnPreKey] {
+    guard account == Self.account else { throw Problem(.notFound) }
+    switch devices {
+    case .all: return Self.keys
+    case .one(let id):
+      guard let key = Self.keys.first(where: { $0.device == id }) else { throw Problem(.notFound) }
+      return [key]
+    }
+  }
+}
+
+/// A listing of accounts in memory, of any size at no cost.
+final class ListedAccounts: DirectoryStore {
+  private let state: Mutex<(accounts: [ListedAccount], revision: Int64)>
+
+  init(_ accounts: [ListedAccount] = []) { state = Mutex((accounts, 1)) }
+
+  func replace(with accounts: [ListedAccount]) {
+    state.withLock { $0 = (accounts, $0.revision + 1) }
+  }
+
+  func accountCount() async throws(StoreError) -> Int { state.withLock { $0.accounts.count } }
+  func accountsRevision() async throws(StoreError) -> Int64 { state.withLock { $0.revision } }
+  func accounts(offset: Int, limit: Int) async throws(StoreError) -> [ListedAccount] {
+    state.withLock { Array($0.accounts.dropFirst(offset).prefix(limit)) }
+  }
+
+  func entries(for tokens: [ContactToken]) async throws(StoreError) -> [DirectoryEntry] { [] }
+  func mergeContacts(_ page: [ListedAccount], of peer: RelayName, pass: Int64) async throws(StoreError) {}
+  func finishContacts(of peer: RelayName, pass: Int64, mark: String?) async throws(StoreError) {}
+  func contactsPass(of peer: RelayName) async throws(StoreError) -> (pass: Int64, mark: String?) { (0, nil) }
+}
+
+/// Remembers what was logged.
+final class LogRecorder: Sendable {
+  private let lines = Mutex<[String]>([])
+
+  func contains(_ text: String) -> Bool { lines.withLock { $0.contains { $0.contains(text) } } }
+  var all: [String] { lines.withLock { $0 } }
+
+  var logger: Logger {
+    Logger(label: "test") { _ in Handler(recorder: self) }
+  }
+
+  fileprivate func append(_ line: String) { lines.withLock { $0.append(line) } }
+
+  private struct Handler: LogHandler {
+    let recorder: LogRecorder
+    var metadata: Logger.Metadata = [:]
+    var logLevel = Logger.Level.debug
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+      get { metadata[key] }
+      set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+      let merged = metadata.merging(event.metadata ?? [:]) { _, new in new }
+      recorder.append("\(event.level) \(event.message) \(merged)")
+    }
+  }
+}

@@ -1,0 +1,167 @@
+import Federation
+import Foundation
+import NIOCore
+import NIOHTTP1
+import NIOSSL
+import RelayCore
+import Storage
+import SwiftASN1
+import TestSupport
+import Testing
+import X509
+
+/// Who may connect, with a real handshake for each answer.
+@Suite struct HandshakeTests {
+  private let count = "/v1/federation/user_count"
+
+  @Test func theRightCertificateIsServedOverHTTP2() async throws {
+    try await withPeer { relay, authority in
+      let answer = try await get(relay, authority.leaf(relay: "beta"))
+      #expect(answer.status == 200)
+      #expect(answer.version == .http2)
+      #expect(answer.text == #"{"count":0}"#)
+    }
+  }
+
+  @Test func theRightCertificateIsServedOverHTTP1() async throws {
+    try await withPeer { relay, authority in
+      let configuration = try authority.leaf(relay: "beta").clientConfiguration(trusting: relay.ownAuthority)
+      let answer = try await withClient(to: relay.endpoint.text, configuration, http1Only: true) {
+        try await $0.get(count + "/")
+      }
+      #expect(answer.status == 200)
+      #expect(answer.version == .http1_1)
+    }
+  }
+
+  @Test func noCertificateIsRefused() async throws {
+    try await withPeer { relay, _ in
+      let configuration = try TestLeaf.anonymousConfiguration(trusting: relay.ownAuthority)
+      await #expect(throws: (any Error).self) {
+        try await withClient(to: relay.endpoint.text, configuration) { try await $0.get(count) }
+      }
+    }
+  }
+
+  @Test func aForeignAuthorityIsRefused() async throws {
+    try await withPeer { relay, _ in
+      try await expectRefusal(relay, TestAuthority("stranger").leaf(relay: "beta"), because: "unknown CA")
+    }
+  }
+
+  @Test func aForeignAuthorityOfTheSameNameIsRefused() async throws {
+    try await withPeer { relay, authority in
+      // The same subject, another key, with the true CA put behind the forged leaf.
+      let forged = try TestAuthority("beta").leaf(relay: "beta").presented(with: authority)
+      try await expectRefusal(relay, forged, because: "unknown CA")
+    }
+  }
+
+  @Test func anExpiredCertificateIsRefused() async throws {
+    try await withPeer { relay, authority in
+      let leaf = try authority.leaf(relay: "beta", until: Date(timeIntervalSinceNow: -60))
+      try await expectRefusal(relay, leaf, because: "expired")
+    }
+  }
+
+  @Test func aCertificateThatIsNotYetValidIsRefused() async throws {
+    try await withPeer { relay, authority in
+      let leaf = try authority.leaf(relay: "beta", from: Date(timeIntervalSinceNow: 600))
+      try await expectRefusal(relay, leaf, because: "not yet valid")
+    }
+  }
+
+  @Test func oneAuthorityCannotVouchForAnotherPeer() async throws {
+    try await withPeer { relay, authority in
+      try await save(try TestAuthority("gamma"), as: "gamma", at: relay)
+      try await expectRefusal(relay, authority.leaf(relay: "gamma"), because: "wrong name")
+      try await expectRefusal(relay, authority.leaf(relay: nil), because: "wrong name")
+    }
+  }
+
+  @Test func aCertificateForServersOnlyIsRefused() async throws {
+    try await withPeer { relay, authority in
+      let leaf = try authority.leaf(relay: "beta", usages: [.serverAuth])
+      try await expectRefusal(relay, leaf, because: "wrong usage")
+    }
+  }
+
+  @Test func aSuspendedPeerIsRefused() async throws {
+    try await withPeer { relay, authority in
+      #expect(try await relay.storage.setPeerState(.suspended, of: name("beta")))
+      await relay.coordination.publish(.peersChanged)
+      try await eventually("the registry has heard") { !relay.registry.peers.contains { $0.isActive } }
+      try await expectRefusal(relay, authority.leaf(relay: "beta"), because: "suspended")
+    }
+  }
+
+  @Test func suspensionTakesEffectOnOpenConnections() async throws {
+    try await withPeer { relay, authority in
+      let configuration = try authority.leaf(relay: "beta").clientConfiguration(trusting: relay.ownAuthority)
+      try await withClient(to: relay.endpoint.text, configuration) { client in
+        #expect(try await client.get(count).status == 200)
+        #expect(try await relay.storage.setPeerState(.suspended, of: name("beta")))
+        // No signal: the poll of the revision has to find it.
+        try await eventually("the next request is refused") { try await client.get(count).status == 403 }
+        #expect(try await client.get(count).text.hasPrefix("peer-refused"))
+        #expect(try await relay.storage.setPeerState(.active, of: name("beta")))
+        await relay.coordination.publish(.peersChanged)
+        try await eventually("resumed on the same connection") { try await client.get(count).status == 200 }
+      }
+    }
+  }
+
+  @Test func anotherAuthorityUnderTheSameSubjectIsNotConfused() async throws {
+    try await withPeer { relay, authority in
+      // Two peers whose CAs have the same subject: each is known by its key.
+      let twin = try TestAuthority("beta")
+      try await save(twin, as: "twin", at: relay)
+      #expect(try await get(relay, twin.leaf(relay: "twin")).status == 200)
+      #expect(try await get(relay, authority.leaf(relay: "beta")).status == 200)
+      try await expectRefusal(relay, twin.leaf(relay: "beta"), because: "wrong name")
+    }
+  }
+
+  // MARK: Support
+
+  /// A relay `alpha` that has `beta` as a peer.
+  private func withPeer(_ body: @Sendable (TestRelay, TestAuthority) async throws -> Void) async throws {
+    try await withRelay("alpha") { relay in
+      let authority = try TestAuthority("beta")
+      try await save(authority, as: "beta", at: relay)
+      try await body(relay, authority)
+    }
+  }
+
+  private func get(_ relay: TestRelay, _ leaf: TestLeaf) async throws -> RawAnswer {
+    let configuration = try leaf.clientConfiguration(trusting: relay.ownAuthority)
+    return try await withClient(to: relay.endpoint.text, configuration) { try await $0.get(count) }
+  }
+
+  private func expectRefusal(_ relay: TestRelay, _ leaf: TestLeaf, because reason: String) async throws {
+    await #expect(throws: (any Error).self) { try await get(relay, leaf) }
+    try await eventually("the log says \(reason): \(relay.log.all)") {
+      relay.log.contains("handshake refused") && relay.log.contains(reason)
+    }
+  }
+}
+
+func name(_ text: String) throws -> RelayName { try #require(RelayName(text)) }
+
+/// Makes the holder of `authority` a peer without an invitation.
+func save(
+  _ authority: TestAuthority, as text: String, at relay: TestRelay, scopes: Set<Peer.Scope> = Set(Peer.Scope.allCases)
+) async throws {
+  let peer = Peer(
+    name: try name(text), url: "https://127.0.0.1:1", caCertificate: try authority.der, state: .active, scopes: scopes,
+    added: relay.clock.now())
+  #expect(try await relay.storage.savePeer(peer))
+  await relay.coordination.publish(.peersChanged)
+}
+
+extension TestRelay {
+  /// The CA that clients of this relay trust, read from its file.
+  var ownAuthority: Certificate {
+    get throws { try Certificate(pemEncoded: String(contentsOfFile: folder.authorityFile, encoding: .utf8)) }
+  }
+}

@@ -1,0 +1,211 @@
+import NIOHTTP1
+import RelayCore
+import Storage
+import TestSupport
+import Testing
+
+@testable import Federation
+
+/// Two operators become peers in one conversation.
+@Suite struct PeeringTests {
+  @Test func inviteAndAcceptMakeBothSidesActiveWithTheSameWords() async throws {
+    try await withRelay("alpha") { alpha in
+      try await withRelay("beta") { beta in
+        let invitation = try await alpha.peering().invite(scopes: [.messages, .keys])
+        let seenByBeta = try await beta.peering().accept(invitation.text)
+        let seenByAlpha = try #require(try await alpha.peering().list().first)
+        #expect(seenByAlpha.name.text == "beta")
+        #expect(seenByBeta.name.text == "alpha")
+        #expect(seenByAlpha.words == seenByBeta.words)
+        #expect(seenByAlpha.url == beta.endpoint.text)
+        #expect(seenByBeta.url == alpha.endpoint.text)
+        #expect(seenByAlpha.state == .active && seenByBeta.state == .active)
+        #expect(seenByAlpha.scopes == [.keys, .messages] && seenByBeta.scopes == [.keys, .messages])
+      }
+    }
+  }
+
+  @Test func peersAnswerEachOtherAtOnce() async throws {
+    try await withPeers { alpha, beta in
+      let keys = try await beta.courier.preKeys(
+        of: try #require(FixedDispenser.account), devices: .all, at: name("alpha"))
+      #expect(keys == FixedDispenser.keys)
+      let others = try await alpha.courier.preKeys(
+        of: try #require(FixedDispenser.account), devices: .all, at: name("beta"))
+      #expect(others == FixedDispenser.keys)
+    }
+  }
+
+  @Test func anInvitationServesOnce() async throws {
+    try await withRelay("alpha") { alpha in
+      let invitation = try await alpha.peering().invite()
+      try await withRelay("beta") { beta in _ = try await beta.peering().accept(invitation.text) }
+      try await withRelay("gamma") { gamma in
+        let error = await #expect(throws: FederationError.self) { try await gamma.peering().accept(invitation.text) }
+        #expect(error?.kind == .refused)
+        let names = try await gamma.peerNames()
+        #expect(names.isEmpty)
+      }
+      #expect(try await alpha.peerNames() == ["beta active"])
+    }
+  }
+
+  @Test func acceptMayBeRepeatedByTheSameOperator() async throws {
+    try await withRelay("alpha") { alpha in
+      try await withRelay("beta") { beta in
+        let invitation = try await alpha.peering().invite()
+        let first = try await beta.peering().accept(invitation.text)
+        let again = try await beta.peering().accept(invitation.text)
+        #expect(first == again)
+        #expect(try await alpha.peerNames() == ["beta active"])
+        #expect(try await beta.peerNames() == ["alpha active"])
+      }
+    }
+  }
+
+  @Test func anExpiredInvitationIsRefusedByBothSides() async throws {
+    try await withRelay("alpha") { alpha in
+      try await withRelay("beta") { beta in
+        let invitation = try await alpha.peering().invite(validFor: .seconds(-5))
+        let error = await #expect(throws: FederationError.self) { try await beta.peering().accept(invitation.text) }
+        #expect(error?.kind == .expiredInvitation)
+        // A clock that runs behind finds it good; the inviter does not.
+        let slow = WallClock { beta.clock.now().adding(.seconds(-60)) }
+        let refusal = await #expect(throws: FederationError.self) {
+          try await beta.peering(clock: slow).accept(invitation.text)
+        }
+        #expect(refusal?.kind == .refused)
+        #expect(try await alpha.peerNames().isEmpty)
+        #expect(try await beta.peerNames().isEmpty)
+      }
+    }
+  }
+
+  @Test func aManInTheMiddleIsNoticed() async throws {
+    try await withRelay("alpha") { alpha in
+      try await withRelay("mallory") { mallory in
+        try await withRelay("beta") { beta in
+          let genuine = try await alpha.peering().invite()
+          _ = try await mallory.peering().invite()
+          let diverted = InvitationCode(
+            name: genuine.name, endpoint: mallory.endpoint, fingerprint: genuine.fingerprint, secret: genuine.secret,
+            expires: genuine.expires, scopes: genuine.scopes)
+          let error = await #expect(throws: FederationError.self) { try await beta.peering().accept(diverted.text) }
+          #expect(error?.kind == .wrongFingerprint)
+          #expect(try await beta.peerNames().isEmpty)
+          #expect(try await mallory.peerNames().isEmpty)
+        }
+      }
+    }
+  }
+
+  @Test func theInviterMustProveTheNameThatItInvitedUnder() async throws {
+    try await withRelay("alpha") { alpha in
+      try await withRelay("beta") { beta in
+        let code = try await alpha.peering().invite()
+        let renamed = InvitationCode(
+          name: try name("delta"), endpoint: code.endpoint, fingerprint: code.fingerprint, secret: code.secret,
+          expires: code.expires, scopes: code.scopes)
+        let error = await #expect(throws: FederationError.self) { try await beta.peering().accept(renamed.text) }
+        #expect(error?.kind == .wrongCertificate)
+      }
+    }
+  }
+
+  @Test func relaysOfOneNameCannotPeer() async throws {
+    try await withRelay("local") { one in
+      try await withRelay("local") { other in
+        let invitation = try await one.peering().invite()
+        let error = await #expect(throws: FederationError.self) { try await other.peering().accept(invitation.text) }
+        #expect(error?.kind == .nameTaken)
+        #expect(try await one.peerNames().isEmpty)
+      }
+      let own = try await one.peering().invite()
+      let error = await #expect(throws: FederationError.self) { try await one.peering().accept(own.text) }
+      #expect(error?.kind == .ownInvitation)
+    }
+  }
+
+  @Test func aNameThatIsHeldByAnotherAuthorityIsRefusedAndTheInvitationStaysOpen() async throws {
+    try await withRelay("alpha") { alpha in
+      let invitation = try await alpha.peering().invite()
+      try await save(TestAuthority("beta"), as: "beta", at: alpha)
+      try await withRelay("beta") { beta in
+        let error = await #expect(throws: FederationError.self) { try await beta.peering().accept(invitation.text) }
+        #expect(error?.kind == .nameTaken)
+        #expect(error?.remedy.contains("relay peer remove") == true)
+        #expect(try await beta.peerNames().isEmpty)
+        #expect(try await alpha.storage.removePeer(name("beta")))
+        _ = try await beta.peering().accept(invitation.text)
+        #expect(try await alpha.peerNames() == ["beta active"])
+      }
+    }
+  }
+
+  @Test func aStrangerMayOnlyRedeem() async throws {
+    try await withRelay("alpha") { alpha in
+      _ = try await alpha.peering().invite()
+      let leaf = try TestAuthority("stranger").leaf(relay: "stranger")
+      let configuration = try leaf.clientConfiguration(trusting: alpha.ownAuthority)
+      try await withClient(to: alpha.endpoint.text, configuration) { client in
+        for path in [
+          "user_count", "user_tokens/0", "key/+14155550100", "key/+14155550100/*", "peering", "nothing",
+        ] {
+          #expect(try await client.get("/v1/federation/\(path)").status == 403, "\(path)")
+        }
+        let message = "/v1/federation/messages/+14155550101/1/+14155550100"
+        #expect(try await client.send(.PUT, message, body: #"{"messages":[]}"#).status == 403)
+        #expect(alpha.intake.calls.isEmpty)
+        let guess = Base64.encodeURLSafe([UInt8](repeating: 0, count: 32))
+        let wrong = try await client.send(
+          .PUT, "/v1/federation/peering",
+          body: #"{"secret":"\#(guess)","name":"stranger","url":"https://127.0.0.1:1"}"#)
+        #expect(wrong.status == 403)
+        #expect(wrong.text.hasPrefix("invitation-refused"))
+        let otherName = try await client.send(
+          .PUT, "/v1/federation/peering",
+          body: #"{"secret":"\#(guess)","name":"beta","url":"https://127.0.0.1:1"}"#)
+        #expect(otherName.text.hasPrefix("peer-refused"))
+        #expect(try await alpha.peerNames().isEmpty)
+      }
+    }
+  }
+
+  @Test func aStrangersChainMustHoldTogether() async throws {
+    try await withRelay("alpha") { alpha in
+      _ = try await alpha.peering().invite()
+      let leaf = try TestAuthority("stranger").leaf(relay: "stranger").presented(with: TestAuthority("other"))
+      let configuration = try leaf.clientConfiguration(trusting: alpha.ownAuthority)
+      await #expect(throws: (any Error).self) {
+        try await withClient(to: alpha.endpoint.text, configuration) { try await $0.get("/v1/federation/peering") }
+      }
+    }
+  }
+
+  @Test func anInviterThatIsAwayIsSaidToBeUnreachable() async throws {
+    let invitation = try await withRelay("alpha") { try await $0.peering().invite() }
+    try await withRelay("beta") { beta in
+      let error = await #expect(throws: FederationError.self) { try await beta.peering().accept(invitation.text) }
+      #expect(error?.kind == .unreachable)
+    }
+  }
+
+  @Test func theProbeWalksTheWholeWay() async throws {
+    try await withPeers { alpha, beta in
+      let probe = PeerProbe(credentials: beta.identity.credentials, clock: beta.clock)
+      let peer = try #require(await beta.registry.peer(named: name("alpha")))
+      var results: [PeerProbe.Result] = []
+      #expect(await probe.run(peer) { results.append($0) })
+      #expect(results.map(\.step) == PeerProbe.Step.allCases)
+      #expect(results.allSatisfy { $0.isPassed && $0.remedy == nil })
+
+      #expect(try await alpha.storage.setPeerState(.suspended, of: name("beta")))
+      await alpha.coordination.publish(.peersChanged)
+      try await eventually("alpha has heard") { alpha.registry.peers.allSatisfy { !$0.isActive } }
+      results = []
+      #expect(await !probe.run(peer) { results.append($0) })
+      #expect(results.last?.step == .authorisation)
+      #expect(results.last?.remedy != nil)
+    }
+  }
+}

@@ -1,0 +1,58 @@
+// A client that presents whatever a test gives it, by hand of nothing of ours.
+
+import AsyncHTTPClient
+import NIOCore
+import NIOHTTP1
+import NIOSSL
+
+struct RawAnswer: Sendable {
+  let status: Int
+  let version: HTTPVersion
+  let headers: HTTPHeaders
+  let body: ByteBuffer
+
+  var text: String { String(buffer: body) }
+}
+
+struct RawClient: Sendable {
+  let client: HTTPClient
+  let base: String
+
+  func send(
+    _ method: HTTPMethod, _ path: String, body: String? = nil, headers: [String: String] = [:]
+  ) async throws -> RawAnswer {
+    var request = HTTPClientRequest(url: base + path)
+    request.method = method
+    for (name, value) in headers { request.headers.replaceOrAdd(name: name, value: value) }
+    if let body {
+      request.headers.replaceOrAdd(name: "Content-Type", value: "application/json")
+      request.body = .bytes(ByteBuffer(string: body))
+    }
+    let response = try await client.execute(request, timeout: .seconds(10))
+    return RawAnswer(
+      status: Int(response.status.code), version: response.version, headers: response.headers,
+      body: try await response.body.collect(upTo: 16 << 20))
+  }
+
+  func get(_ path: String, headers: [String: String] = [:]) async throws -> RawAnswer {
+    try await send(.GET, path, headers: headers)
+  }
+}
+
+/// Runs `body` with a client whose connections end with it.
+func withClient<Value>(
+  to base: String, _ configuration: TLSConfiguration, http1Only: Bool = false, _ body: (RawClient) async throws -> Value
+) async throws -> Value {
+  var settings = HTTPClient.Configuration(tlsConfiguration: configuration, timeout: .init(connect: .seconds(5)))
+  settings.httpVersion = http1Only ? .http1Only : .automatic
+  settings.connectionPool.retryConnectionEstablishment = false
+  let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: settings)
+  do {
+    let value = try await body(RawClient(client: client, base: base))
+    try await client.shutdown()
+    return value
+  } catch {
+    try await client.shutdown()
+    throw error
+  }
+}

@@ -1,0 +1,109 @@
+import RelayCore
+import Storage
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Federation
+
+/// How soon and how often the list of peers is read.
+@Suite struct RegistryTests {
+  @Test func lookUpsOfUnknownPeersShareFewReadings() async throws {
+    let store = CountingPeers()
+    let registry = PeerRegistry(
+      store: store, signals: LocalCoordination(clock: TestRelay.systemClock), logger: LogRecorder().logger)
+    let start = ContinuousClock.now
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for index in 0..<200 {
+        group.addTask { #expect(await registry.peer(named: try name("nobody\(index)")) == nil) }
+      }
+      try await group.waitForAll()
+    }
+    let rounds = Int((ContinuousClock.now - start) / PeerRegistry.refreshInterval) + 2
+    #expect(store.readings <= rounds)
+  }
+
+  @Test func aPeerThatIsSavedIsFoundByTheNextLookUp() async throws {
+    try await withRelay("alpha") { alpha in
+      #expect(await alpha.registry.peer(named: try name("beta")) == nil)
+      // No signal: the look-up itself has to read the store.
+      let peer = Peer(
+        name: try name("beta"), url: "https://127.0.0.1:1", caCertificate: try TestAuthority("beta").der,
+        state: .active, scopes: [], added: alpha.clock.now())
+      #expect(try await alpha.storage.savePeer(peer))
+      #expect(await alpha.registry.peer(named: try name("beta"))?.peer == peer)
+    }
+  }
+
+  @Test func theLastKnownListStaysWhileTheStoreIsAway() async throws {
+    let store = CountingPeers()
+    let log = LogRecorder()
+    let registry = PeerRegistry(
+      store: store, signals: LocalCoordination(clock: TestRelay.systemClock), logger: log.logger)
+    store.set(
+      [
+        Peer(
+          name: try name("beta"), url: "https://127.0.0.1:1", caCertificate: try TestAuthority("beta").der,
+          state: .active, scopes: [], added: Timestamp(millis: 0))
+      ])
+    await registry.refresh()
+    store.set(nil)
+    await registry.refresh()
+    await registry.refresh()
+    #expect(registry.peers.map(\.name.text) == ["beta"])
+    #expect(log.all.filter { $0.contains("cannot be read") }.count == 1)
+    store.set([])
+    await registry.refresh()
+    #expect(registry.peers.isEmpty)
+    #expect(log.contains("can be read again"))
+  }
+
+  @Test func anAuthorityUnderTwoNamesProvesNeither() throws {
+    let der = try TestAuthority("twice").der
+    let peers = try ["one", "two"].map {
+      Peer(
+        name: try name($0), url: "https://127.0.0.1:1", caCertificate: der, state: .active, scopes: [],
+        added: Timestamp(millis: 0))
+    }
+    let known = try #require(KnownPeer(peers[0]))
+    #expect(PeerTable(peers).peer(fingerprint: known.fingerprint) == nil)
+    #expect(PeerTable([peers[0]]).peer(fingerprint: known.fingerprint)?.name.text == "one")
+  }
+
+  @Test func aDamagedPeerIsNobody() throws {
+    let peer = Peer(
+      name: try name("broken"), url: "https://127.0.0.1:1", caCertificate: [1, 2, 3], state: .active, scopes: [],
+      added: Timestamp(millis: 0))
+    let table = PeerTable([peer])
+    #expect(table.byName.isEmpty)
+    #expect(table.unreadable.map(\.text) == ["broken"])
+  }
+}
+
+/// Counts readings of the list, and can be away.
+private final class CountingPeers: PeerStore {
+  private let state = Mutex<(peers: [Peer]?, readings: Int)>(([], 0))
+
+  var readings: Int { state.withLock { $0.readings } }
+  /// - Parameter peers: nil for a store that is away.
+  func set(_ peers: [Peer]?) { state.withLock { $0.peers = peers } }
+
+  func peers() async throws(StoreError) -> [Peer] {
+    let peers = state.withLock { state in
+      state.readings += 1
+      return state.peers
+    }
+    guard let peers else { throw .unavailable(reason: "away") }
+    return peers
+  }
+
+  func peersRevision() async throws(StoreError) -> Int64 { 0 }
+  func savePeer(_ peer: Peer) async throws(StoreError) -> Bool { false }
+  func setPeerState(_ state: Peer.State, of name: RelayName) async throws(StoreError) -> Bool { false }
+  func removePeer(_ name: RelayName) async throws(StoreError) -> Bool { false }
+  func saveInvitation(_ invitation: Invitation) async throws(StoreError) {}
+  func hasOpenInvitation(now: Timestamp) async throws(StoreError) -> Bool { false }
+  func redeemInvitation(
+    secretHash: [UInt8], caFingerprint: [UInt8], now: Timestamp
+  ) async throws(StoreError) -> Invitation? { nil }
+}

@@ -1,0 +1,143 @@
+import Federation
+import Foundation
+import NIOCore
+import NIOHTTP1
+import RelayCore
+import Storage
+import TestSupport
+import Testing
+import X509
+
+/// The paths of reference 1.13.2, as a peer of any make would call them.
+@Suite struct RouteTests {
+  @Test func keysComeInBothForms() async throws {
+    try await withPeerClient { _, client in
+      let first = try await client.get("/v1/federation/key/+14155550100")
+      #expect(first.status == 200)
+      // Peers of the first generation refuse properties that they do not know.
+      #expect(first.text == #"{"keyId":7,"publicKey":"public","identityKey":"identity"}"#)
+      let all = try await client.get("/v1/federation/key/%2B14155550100/*/")
+      #expect(all.status == 200)
+      #expect(all.text.hasPrefix(#"{"keys":[{"deviceId":1,"keyId":7,"#))
+      let one = try await client.get("/v1/federation/key/+14155550100/2")
+      #expect(one.text.contains(#""deviceId":2"#) && !one.text.contains(#""deviceId":1"#))
+      #expect(try await client.get("/v1/federation/key/+14155550100/9").status == 404)
+      #expect(try await client.get("/v1/federation/key/+14155550199").status == 404)
+      #expect(try await client.get("/v1/federation/key/+14155550100/x").status == 422)
+      #expect(try await client.get("/v1/federation/key/nobody").status == 404)
+      #expect(try await client.send(.PUT, "/v1/federation/key/+14155550100").status == 405)
+    }
+  }
+
+  @Test func messagesArriveUnderTheNameThatTheCertificateProved() async throws {
+    try await withPeerClient { relay, client in
+      let answer = try await client.send(
+        .PUT, "/v1/federation/messages/+14155550177/3/+14155550100/",
+        body: #"{"relay":"someone-else","timestamp":1700000000001,"messages":[{"type":1,"body":"AQID"}]}"#)
+      #expect(answer.status == 200)
+      #expect(answer.body.readableBytes == 0)
+      let call = try #require(relay.intake.calls.first)
+      let source = DeviceAddress(try number("+14155550177"), try #require(DeviceID(3)))
+      #expect(call.origin == .peer(try name("beta"), source: source))
+      #expect(call.submission.destination == (try number("+14155550100")))
+      #expect(call.submission.timestamp == Timestamp(millis: 1_700_000_000_001))
+      #expect(call.submission.messages.map(\.body) == [[1, 2, 3]])
+    }
+  }
+
+  @Test func aPeerMayNotSpeakForOurAccounts() async throws {
+    try await withPeerClient { relay, client in
+      let answer = try await client.send(
+        .PUT, "/v1/federation/messages/+14155550111/1/+14155550100", body: #"{"messages":[]}"#)
+      #expect(answer.status == 403)
+      #expect(answer.text.hasPrefix("peer-refused"))
+      #expect(relay.intake.calls.isEmpty)
+    }
+  }
+
+  @Test func refusalsOfTheIntakeReachThePeerWhole() async throws {
+    try await withPeerClient { relay, client in
+      let device = try #require(DeviceID(2))
+      relay.intake.refuse(with: .mismatched(missing: [device], extra: []))
+      let path = "/v1/federation/messages/+14155550177/1/+14155550100"
+      let answer = try await client.send(.PUT, path, body: #"{"messages":[]}"#)
+      #expect(answer.status == 409)
+      #expect(answer.text == #"{"missingDevices":[2],"extraDevices":[]}"#)
+    }
+  }
+
+  @Test func hostileBodiesAreRefused() async throws {
+    try await withPeerClient { relay, client in
+      let path = "/v1/federation/messages/+14155550177/1/+14155550100"
+      for body in ["", "{", "[]", #"{"messages":[{"type":1,"body":"*"}]}"#, #"{"messages":[{"type":5}]}"#] {
+        let status = try await client.send(.PUT, path, body: body).status
+        #expect(status == 415)
+      }
+      let large = String(repeating: " ", count: WireLimits.messageRequestBytesMax + 1)
+      #expect(try await client.send(.PUT, path, body: large).status == 413)
+      for bad in ["+1/1/+14155550100", "+14155550177/0/+14155550100", "+14155550177/1/x", "%00/1/+14155550100"] {
+        #expect(try await client.send(.PUT, "/v1/federation/messages/\(bad)", body: #"{"messages":[]}"#).status == 404)
+      }
+      #expect(relay.intake.calls.isEmpty)
+      #expect(try await client.get("/v1/federation/user_count").status == 200)
+    }
+  }
+
+  @Test func theListingIsPagedAndTagged() async throws {
+    let listing = ListedAccounts(try tokens(10_001, inactive: [10_000]))
+    try await withPeerClient(listing: listing) { _, client in
+      let count = try await client.get("/v1/federation/user_count")
+      #expect(count.text == #"{"count":10001}"#)
+      let tag = try #require(count.headers.first(name: "ETag"))
+      let again = try await client.get("/v1/federation/user_count", headers: ["If-None-Match": tag])
+      #expect(again.status == 304)
+      let first = try await client.get("/v1/federation/user_tokens/0")
+      #expect(first.text.components(separatedBy: "token").count == 10_001)
+      let second = try await client.get("/v1/federation/user_tokens/10000/")
+      let token = try tokens(10_001)[10_000].token.base64
+      #expect(second.text == #"{"contacts":[{"token":"\#(token)","inactive":true}]}"#)
+      #expect(try await client.get("/v1/federation/user_tokens/20000").text == #"{"contacts":[]}"#)
+      #expect(try await client.get("/v1/federation/user_tokens/x").status == 404)
+      #expect(try await client.get("/v1/federation/user_tokens/-1").status == 404)
+      listing.replace(with: [])
+      #expect(try await client.get("/v1/federation/user_count", headers: ["If-None-Match": tag]).status == 200)
+    }
+  }
+
+  @Test func scopesBoundWhatAPeerMayAsk() async throws {
+    try await withPeerClient(scopes: [.keys]) { _, client in
+      #expect(try await client.get("/v1/federation/key/+14155550100").status == 200)
+      let count = try await client.get("/v1/federation/user_count")
+      #expect(count.status == 403)
+      #expect(count.text.hasPrefix("scope-refused"))
+      let message = "/v1/federation/messages/+14155550177/1/+14155550100"
+      #expect(try await client.send(.PUT, message, body: #"{"messages":[]}"#).status == 403)
+      #expect(try await client.get("/v1/federation/peering").text == #"{"name":"beta","state":"active"}"#)
+    }
+  }
+
+  /// A client that holds the certificate of `beta`, a peer.
+  private func withPeerClient(
+    scopes: Set<Peer.Scope> = Set(Peer.Scope.allCases), listing: (any DirectoryStore)? = nil,
+    _ body: @Sendable (TestRelay, RawClient) async throws -> Void
+  ) async throws {
+    try await withRelay("alpha", listing: listing) { relay in
+      let authority = try TestAuthority("beta")
+      try await save(authority, as: "beta", at: relay, scopes: scopes)
+      let configuration = try authority.leaf(relay: "beta").clientConfiguration(trusting: relay.ownAuthority)
+      try await withClient(to: relay.endpoint.text, configuration) { try await body(relay, $0) }
+    }
+  }
+}
+
+func number(_ text: String) throws -> AccountNumber { try #require(AccountNumber(e164: text)) }
+
+/// `count` accounts with distinct tokens.
+func tokens(_ count: Int, from start: Int = 0, inactive: Set<Int> = []) throws -> [ListedAccount] {
+  try (start..<start + count).map { index in
+    let bytes = withUnsafeBytes(of: UInt64(index).bigEndian) { [1, 2] + Array($0) }
+    return ListedAccount(
+      token: try #require(ContactToken(bytes: bytes)), isInactive: inactive.contains(index), supportsSMS: false,
+      voice: false)
+  }
+}

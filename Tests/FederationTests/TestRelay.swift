@@ -1,0 +1,126 @@
+// One operator's federation side on loopback: real TLS, embedded stores, everything that `relay serve` joins to it.
+
+import Federation
+import Foundation
+import Logging
+import RelayCore
+import Storage
+import TestSupport
+
+struct TestRelay: Sendable {
+  let name: RelayName
+  let endpoint: PeerEndpoint
+  let folder: IdentityFolder
+  let storage: EmbeddedStorage
+  let coordination: LocalCoordination
+  let identity: FederationIdentity
+  let registry: PeerRegistry
+  let transport: PeerTransport
+  let intake: RecordingIntake
+  let log: LogRecorder
+  let clock: WallClock
+  /// Makes another listener of this relay, for the given port.
+  let makeListener: @Sendable (Int, @escaping @Sendable (Int) -> Void) -> FederationListener
+
+  static let systemClock = WallClock { Timestamp(millis: Int64(Date().timeIntervalSince1970 * 1000)) }
+
+  var courier: PeerCourier { PeerCourier(registry: registry, transport: transport) }
+
+  /// What the commands would work with, in a process of their own.
+  func peering(at endpoint: PeerEndpoint? = nil, clock: WallClock? = nil) -> PeeringService {
+    PeeringService(
+      endpoint: endpoint ?? self.endpoint, credentials: identity.credentials, store: storage, signals: coordination,
+      clock: clock ?? self.clock)
+  }
+
+  func peerNames() async throws -> [String] { try await storage.peers().map { "\($0.name) \($0.state)" } }
+}
+
+/// An account that is registered at every test relay.
+let localAccount = AccountNumber(e164: "+14155550111")
+
+/// Runs a relay called `name` for the time of `body`.
+func withRelay<Value: Sendable>(
+  _ name: String, clock: WallClock = TestRelay.systemClock, limits: PeerLimits = PeerLimits(),
+  listing: (any DirectoryStore)? = nil,
+  _ body: @Sendable (TestRelay) async throws -> Value
+) async throws -> Value {
+  try await withTemporaryFolder { path in
+    guard let name = RelayName(name), let placeholder = PeerEndpoint("https://127.0.0.1:1") else {
+      throw TestFailure("no relay name")
+    }
+    let log = LogRecorder()
+    let folder = IdentityFolder(path: path + "/federation")
+    try folder.createAuthority(for: name, now: clock.now())
+    try folder.issueLeaf(for: name, at: placeholder, now: clock.now())
+    let storage = try EmbeddedStorage(path: path + "/relay.sqlite", clock: clock)
+    try await storage.migrate { _ in }
+    let coordination = LocalCoordination(clock: clock)
+    let identity = try FederationIdentity(
+      folder: folder, name: name, interval: .milliseconds(50), logger: log.logger)
+    let registry = PeerRegistry(store: storage, signals: coordination, logger: log.logger)
+    let transport = PeerTransport(identity: identity, registry: registry, limits: limits, logger: log.logger)
+    let intake = RecordingIntake()
+    let services = FederationServices(
+      intake: intake, dispenser: FixedDispenser(), directory: listing ?? storage, peers: storage,
+      signals: coordination, isLocalAccount: { $0 == localAccount })
+    let makeListener = { @Sendable (port: Int, onListening: @escaping @Sendable (Int) -> Void) in
+      FederationListener(
+        configuration: FederationListenerConfiguration(host: "127.0.0.1", port: port), endpoint: placeholder,
+        identity: identity, registry: registry, services: services, clock: clock, logger: log.logger,
+        onListening: { onListening($0) })
+    }
+    let (ports, port) = AsyncStream.makeStream(of: Int.self)
+
+    return try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask {
+        defer { port.finish() }
+        try await makeListener(0) { port.yield($0) }.run()
+      }
+      group.addTask { try await registry.run() }
+      group.addTask { try await identity.run() }
+      group.addTask { try await transport.run() }
+      guard let bound = await ports.first(where: { _ in true }),
+        let endpoint = PeerEndpoint("https://127.0.0.1:\(bound)")
+      else { throw TestFailure("the listener did not start: \(log.all)") }
+      let relay = TestRelay(
+        name: name, endpoint: endpoint, folder: folder, storage: storage, coordination: coordination,
+        identity: identity, registry: registry, transport: transport, intake: intake, log: log, clock: clock,
+        makeListener: makeListener)
+      let value = try await body(relay)
+      group.cancelAll()
+      transport.close()
+      while let result = await group.nextResult() {
+        if case .failure(let error) = result, !(error is CancellationError) { throw error }
+      }
+      await storage.close()
+      return value
+    }
+  }
+}
+
+/// Runs two relays that have peered by invitation, `alpha` having invited `beta`.
+///
+/// - Parameters:
+///   - limits: beta's towards alpha.
+///   - listing: what alpha lists, in place of its accounts.
+func withPeers(
+  limits: PeerLimits = PeerLimits(), listing: (any DirectoryStore)? = nil,
+  _ body: @Sendable (_ alpha: TestRelay, _ beta: TestRelay) async throws -> Void
+) async throws {
+  try await withRelay("alpha", listing: listing) { alpha in
+    try await withRelay("beta", limits: limits) { beta in
+      let invitation = try await alpha.peering().invite()
+      _ = try await beta.peering().accept(invitation.text)
+      try await body(alpha, beta)
+    }
+  }
+}
+
+/// Runs `body` with a folder that is gone afterwards.
+func withTemporaryFolder<Value: Sendable>(_ body: (String) async throws -> Value) async throws -> Value {
+  let path = NSTemporaryDirectory() + "relay-federation-" + UUID().uuidString
+  try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+  defer { try? FileManager.default.removeItem(atPath: path) }  // A leftover in the temporary folder hurts nobody.
+  return try await body(path)
+}

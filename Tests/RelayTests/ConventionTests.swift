@@ -1,0 +1,103 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// What holds for every endpoint (reference 1.1).
+@Suite(.ownRelay) struct ConventionTests {
+  let relay: RelayProcess
+  let caller: TestDevice
+  let endpoints: [Endpoint]
+
+  init() async throws {
+    relay = try suiteRelay().relay
+    caller = try await relay.register()
+    let other = try await relay.register()
+    try await relay.upload([], as: other)
+    endpoints = try Endpoint.all(caller: caller, other: other)
+  }
+
+  private func ask(_ endpoint: Endpoint, json: String? = nil, headers: [(String, String)] = []) async throws -> Answer {
+    try await relay.send(
+      endpoint.method, endpoint.path, json: json ?? endpoint.json, as: caller, headers: headers)
+  }
+
+  @Test func `a trailing slash makes no difference`() async throws {
+    for endpoint in endpoints {
+      for slash in ["", "/"] {
+        let answer = try await relay.send(
+          endpoint.method, endpoint.path + slash, json: endpoint.json, as: caller)
+        #expect(answer.status == endpoint.expectedStatus, "\(endpoint.testDescription)\(slash): \(answer.text)")
+      }
+    }
+  }
+
+  @Test func `what asks for credentials refuses everybody else`() async throws {
+    for endpoint in endpoints where endpoint.isAuthenticated {
+      let answer = try await relay.send(endpoint.method, endpoint.path, json: endpoint.json)
+      #expect(answer.status == 401, "\(endpoint.testDescription)")
+      #expect(answer.headers["www-authenticate"] == "Basic realm=\"WhisperServer\"")
+      #expect(!answer.body.isEmpty && answer.headers["content-type"]?.hasPrefix("text/plain") == true)
+    }
+  }
+
+  @Test(arguments: ["/", "/v1", "/v1/nothing", "/v1/keys/+15550000000/1/2", "/v1/accounts", "/v3/keys", "//", "/v1/%00"])
+  func `an unknown path is not found`(path: String) async throws {
+    for method in ["GET", "PUT", "DELETE", "POST"] {
+      #expect(try await relay.send(method, path, as: caller).status == 404, "\(method) \(path)")
+    }
+    #expect(try await relay.send("GET", path).status == 404)
+  }
+
+  @Test func `a known path with another method is refused and names the right ones`() async throws {
+    for endpoint in endpoints {
+      let answer = try await relay.send("PATCH", endpoint.path, json: endpoint.json, as: caller)
+      #expect(answer.status == 405, "\(endpoint.testDescription)")
+      #expect(answer.headers["allow"]?.contains(endpoint.method) == true, "\(endpoint.testDescription)")
+    }
+  }
+
+  @Test(arguments: [
+    "application/json", "application/json;charset=utf-8", "application/json; charset=UTF-8", "Application/JSON",
+    "application/json ; a=b",
+  ])
+  func `JSON may be declared with parameters and in any case`(type: String) async throws {
+    for endpoint in endpoints where endpoint.json != nil {
+      let answer = try await ask(endpoint, headers: [("Content-Type", type)])
+      #expect(answer.status == endpoint.expectedStatus, "\(endpoint.testDescription): \(answer.text)")
+    }
+  }
+
+  @Test(arguments: ["", "text/plain", "application/jsonp", "json", "application/xml", "text/json", ";"])
+  func `a body of another type is refused`(type: String) async throws {
+    for endpoint in endpoints where endpoint.json != nil {
+      let answer = try await ask(endpoint, headers: [("Content-Type", type)])
+      #expect(answer.status == 415, "\(endpoint.testDescription) as \(type)")
+    }
+  }
+
+  @Test func `a type without a body, and any Accept, do not disturb`() async throws {
+    for endpoint in endpoints where endpoint.json == nil {
+      let headers = [("Content-Type", "application/json"), ("Accept", "text/html, image/gif, *; q=.2")]
+      #expect(try await ask(endpoint, headers: headers).status == 200, "\(endpoint.testDescription)")
+    }
+  }
+
+  @Test(arguments: [
+    "", " ", "{", "}", "[]", "7", "null", "\"x\"", "{\"a\":}", "{\"a\" 1}", "{'a':1}", "{\"a\":1,}", "{\"a\":01}",
+    "{\"a\":tru}", "{\"a\":1}{}", "\u{FEFF}{}", "{\"a\":\"\u{0}\"}", "{\"a\":\"\\x\"}", "{\"a\":\"\n\"}", "{\"\\ud800\":1}",
+  ])
+  func `a body that is not the JSON in question is refused`(json: String) async throws {
+    for endpoint in endpoints where endpoint.json != nil {
+      let answer = try await ask(endpoint, json: json)
+      #expect(answer.status == 415, "\(endpoint.testDescription): \(json)")
+    }
+  }
+
+  @Test func `a refusal is a code and one sentence, and never repeats the request`() async throws {
+    for endpoint in endpoints where endpoint.json != nil {
+      let answer = try await ask(endpoint, json: #"{"needle-in-the-body""#)
+      #expect(answer.text.hasPrefix("malformed-body: "), "\(answer.text)")
+      #expect(!answer.text.contains("needle"))
+    }
+  }
+}

@@ -1,0 +1,190 @@
+import Foundation
+import Glibc
+import RelayClient
+import TestSupport
+import Testing
+
+/// How a relay starts, stops, and tells its operator about itself.
+@Suite struct LifecycleTests {
+  @Test func `the operator's listener tells life, readiness and metrics`() async throws {
+    try await RelayOperator.with { site in
+      let relay = try await site.serve()
+      _ = try await relay.register()
+      #expect(try await relay.ask("/livez").status == 200)
+      #expect(try await relay.ask("/readyz").text == #"{"ready":true}"#)
+      let metrics = try await relay.ask("/metrics")
+      #expect(metrics.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8")
+      #expect(metrics.text.contains("/v1/accounts/code/"))
+      #expect(metrics.text.contains("http_requests_total{"))
+      #expect(try await relay.ask("/v1/keys").status == 404)
+      #expect(try await relay.send("GET", "/metrics").status != 200)
+      #expect(try await relay.terminate() == .code(0))
+    }
+  }
+
+  @Test func `SIGTERM stops accepting, finishes what has begun, and ends with 0; what was accepted is there`() async throws {
+    try await RelayOperator.with(settings: RelayUnderTest.unlimited) { site in
+      let relay = try await site.serve()
+      let sender = try await relay.register()
+      let recipient = try await relay.register()
+
+      // 16 requests whose heads the relay has read, and half of their bodies.
+      let begun = try (1...16).map { number in
+        try HalfRequest(
+          put: "/v1/messages/\(recipient.number)", json: bundle(message(), timestamp: Int64(number)), as: sender,
+          port: relay.clientPort)
+      }
+      defer { for request in begun { request.close() } }
+      try await eventually("the relay has read the halves") { try HalfRequest.allRead(by: relay.clientPort, begun) }
+
+      // And others that send one after the other, until they cannot.
+      let accepted = Ledger<Int64>()
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for lane in 1...8 {
+          group.addTask {
+            for count in 1... {
+              let time = Int64(lane * 1_000_000 + count)
+              let answer = try? await relay.send(
+                "PUT", "/v1/messages/\(recipient.number)", json: bundle(message(), timestamp: time), as: sender)
+              guard let answer else { return }  // The relay is gone.
+              #expect(answer.status == 200, "\(answer.text)")
+              accepted.add(time)
+            }
+          }
+        }
+        try await eventually("the load has begun") { accepted.count > 50 }
+        relay.child.send(SIGTERM)
+        try await eventually("the relay stops accepting") { try Self.refusesConnections(relay.clientPort) }
+        #expect(relay.child.exit == nil, "what has begun is not finished yet")
+        for request in begun {
+          let status = try await request.finish()
+          #expect(status == 200)
+        }
+        try await group.waitForAll()
+      }
+      #expect(try await relay.child.exit(within: .seconds(30)) == .code(0), "\(relay.log().suffix(1000))")
+
+      let again = try await site.serve()
+      let client = try RelayClient(
+        url: again.url,
+        credentials: Credentials(
+          Correspondent(try #require(PhoneNumber(recipient.number))), password: recipient.password))
+      let fetched = try await client.drain()
+      #expect(Set(fetched).count == fetched.count, "nothing twice")
+      #expect(Set(fetched).isSuperset(of: accepted.all + (1...16)))
+      #expect(try await again.terminate() == .code(0))
+    }
+  }
+
+  @Test func `a second relay on the same embedded stores is refused and says why`() async throws {
+    try await RelayOperator.with { site in
+      let relay = try await site.serve()
+      let second = try await site.startServing()
+      let exit = try await second.child.exit(within: .seconds(30))
+      #expect(exit == .code(1))
+      #expect(second.log().contains("already serves this database"), "\(second.log())")
+      #expect(try await relay.send("GET", "/v1/keys").status == 401)
+      await relay.kill9()
+      // The lock went with the process.
+      let third = try await site.serve()
+      #expect(try await third.terminate() == .code(0))
+    }
+  }
+
+  @Test(arguments: ["RELAY_CLIENT_PORT", "RELAY_OPERATOR_PORT"])
+  func `a port that is taken is named`(variable: String) async throws {
+    let (descriptor, port) = try Loopback.listen()
+    defer { close(descriptor) }
+    try await RelayOperator.with { site in
+      let relay = try await site.startServing([variable: "\(port)"])
+      #expect(try await relay.child.exit(within: .seconds(30)) == .code(1))
+      let key = variable == "RELAY_CLIENT_PORT" ? "client.port" : "operator.port"
+      #expect(relay.log().contains(key) && relay.log().contains("\(port)"), "\(relay.log())")
+      #expect(relay.log().contains("in use"), "\(relay.log())")
+    }
+  }
+
+  @Test func `kill -9 loses nothing that was answered`() async throws {
+    try await RelayOperator.with(settings: RelayUnderTest.unlimited) { site in
+      let relay = try await site.serve()
+      let (sender, recipient) = (try await relay.register(), try await relay.register())
+      try await relay.upload([1, 2], as: recipient)
+      #expect(try await relay.send("PUT", "/v1/messages/\(recipient.number)", json: bundle(message()), as: sender).status == 200)
+      #expect(try await relay.send("GET", "/v1/keys/\(recipient.number)/1", as: sender).list("keys").count == 1)
+      await relay.kill9()
+      let again = try await site.serve()
+      #expect(try await again.mailbox(of: recipient).count == 1)
+      #expect(try await again.send("GET", "/v1/keys", as: recipient).text == #"{"count":1}"#)
+      #expect(try await again.terminate() == .code(0))
+    }
+  }
+
+  private static func refusesConnections(_ port: Int) throws -> Bool {
+    guard let descriptor = try? Loopback.connect(to: port, patience: 1) else { return true }
+    close(descriptor)
+    return false
+  }
+}
+
+extension RelayClient {
+  /// Fetches and acknowledges until the mailbox is empty. - Returns: the times of all messages that came.
+  func drain() async throws -> [Int64] {
+    var times: [Int64] = []
+    while true {
+      let page = try await fetchMessages()
+      for message in page.messages {
+        times.append(message.timestamp)
+        try await acknowledge(message)
+      }
+      if page.messages.isEmpty { return times }
+    }
+  }
+}
+
+/// A request that has been sent by half.
+struct HalfRequest: Sendable {
+  private let descriptor: Int32
+  private let rest: [UInt8]
+  private let localPort: Int
+
+  init(put path: String, json: String, as device: TestDevice, port: Int) throws {
+    let head = """
+      PUT \(path) HTTP/1.1\r\nHost: relay\r\nAuthorization: \(device.authorization)\r\n\
+      Content-Type: application/json\r\nContent-Length: \(json.utf8.count)\r\n\r\n
+      """
+    let body = Array(json.utf8)
+    let first = Array(head.utf8) + body.prefix(body.count / 2)
+    rest = Array(body.suffix(body.count - body.count / 2))
+    descriptor = try Loopback.connect(to: port, patience: 20)
+    guard send(descriptor, first, first.count, Int32(MSG_NOSIGNAL)) == first.count else { throw TestFailure("send") }
+    localPort = try Loopback.localPort(of: descriptor)
+  }
+
+  /// Sends the other half. - Returns: the status of the answer; 0 when there is none.
+  func finish() async throws -> Int {
+    try await Loopback.blocking { [descriptor, rest] in
+      guard send(descriptor, rest, rest.count, Int32(MSG_NOSIGNAL)) == rest.count else { return 0 }
+      var buffer = [UInt8](repeating: 0, count: 1024)
+      let count = recv(descriptor, &buffer, buffer.count, 0)
+      let words = String(decoding: buffer.prefix(max(0, count)), as: UTF8.self).split(separator: " ")
+      return words.count > 1 ? Int(words[1]) ?? 0 : 0
+    }
+  }
+
+  func close() { Glibc.close(descriptor) }
+
+  /// Whether nothing of what `requests` sent lies unread in the kernel on the side of `port`.
+  static func allRead(by port: Int, _ requests: [HalfRequest]) throws -> Bool {
+    // sl local remote state tx:rx ...; addresses in hexadecimal, ports behind the colon.
+    let table = try String(contentsOfFile: "/proc/net/tcp", encoding: .utf8)
+    var unread: [Int: Int] = [:]
+    for line in table.split(separator: "\n").dropFirst() {
+      let fields = line.split(separator: " ")
+      guard fields.count > 4, let local = Int(fields[1].suffix(4), radix: 16), local == port,
+        let remote = Int(fields[2].suffix(4), radix: 16), let queued = Int(fields[4].suffix(8), radix: 16)
+      else { continue }
+      unread[remote] = queued
+    }
+    return requests.allSatisfy { unread[$0.localPort] == 0 }
+  }
+}

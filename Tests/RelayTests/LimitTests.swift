@@ -1,0 +1,86 @@
+import TestSupport
+import Testing
+
+/// Buckets at the sizes of reference 3.6, or small ones where those are large.
+@Suite(.ownRelay([
+  "RELAY_LIMITS_MESSAGES_SIZE": "3", "RELAY_LIMITS_MESSAGES_PER_MINUTE": "1", "RELAY_LIMITS_CONTACT_QUERIES_SIZE": "10",
+  "RELAY_LIMITS_CONTACT_QUERIES_PER_MINUTE": "1", "RELAY_LIMITS_SMS_DESTINATION_PER_MINUTE": "0.5",
+  "RELAY_LIMITS_VERIFY_NUMBER_PER_MINUTE": "0",
+])) struct LimitTests {
+  let relay: RelayProcess
+  let caller: TestDevice
+
+  init() async throws {
+    relay = try suiteRelay().relay
+    caller = try await relay.register()
+  }
+
+  private func expectLimited(_ answer: Answer, within seconds: ClosedRange<Int>) throws {
+    #expect(answer.status == 413, "\(answer.text)")
+    #expect(answer.text.hasPrefix("rate-limited: "))
+    let wait = try #require(answer.headers["retry-after"].flatMap { Int($0) })
+    #expect(seconds.contains(wait), "\(wait) s")
+  }
+
+  @Test func `codes for one number are limited, by transport`() async throws {
+    let number = TestDevice.freshNumber()
+    for transport in ["sms", "dev"] {
+      #expect(try await relay.send("GET", "/v1/accounts/\(transport)/code/\(number)").status == 200)
+    }
+    try expectLimited(try await relay.send("GET", "/v1/accounts/sms/code/\(number)"), within: 1...120)
+    #expect(try await relay.send("GET", "/v1/accounts/voice/code/\(number)").status == 200)
+    #expect(try await relay.send("GET", "/v1/accounts/sms/code/\(TestDevice.freshNumber())").status == 200)
+  }
+
+  @Test func `tries to confirm one number are limited; where nothing comes back nothing is promised`() async throws {
+    let device = TestDevice(number: TestDevice.freshNumber(), password: "p")
+    let body = #"{"signalingKey":"c2ln"}"#
+    for _ in 0..<2 {
+      #expect(try await relay.send("PUT", "/v1/accounts/code/111111", json: body, as: device).status == 403)
+    }
+    let answer = try await relay.send("PUT", "/v1/accounts/code/111111", json: body, as: device)
+    #expect(answer.status == 413)
+    #expect(answer.headers["retry-after"] == nil)
+  }
+
+  @Test func `draws are limited by caller, target and selector`() async throws {
+    let owner = try await relay.register()
+    try await relay.upload([1, 2, 3, 4, 5, 6, 7, 8, 9], as: owner)
+    let draw = { (selector: String, device: TestDevice) in
+      try await relay.send("GET", "/v1/keys/\(owner.number)/\(selector)", as: device)
+    }
+    for _ in 0..<3 { #expect(try await draw("1", caller).status == 200) }
+    try expectLimited(try await draw("1", caller), within: 1...600)
+    #expect(try await relay.send("GET", "/v1/keys", as: owner).text == #"{"count":6}"#)
+    #expect(try await draw("*", caller).status == 200)
+    #expect(try await draw("1", owner).status == 200)
+  }
+
+  @Test func `messages are limited by caller and destination`() async throws {
+    let (first, second) = (try await relay.register(), try await relay.register())
+    for time in 1...3 {
+      let json = bundle(message(), timestamp: Int64(time))
+      #expect(try await relay.send("PUT", "/v1/messages/\(first.number)", json: json, as: caller).status == 200)
+    }
+    let refused = try await relay.send("PUT", "/v1/messages/\(first.number)", json: bundle(message()), as: caller)
+    try expectLimited(refused, within: 1...60)
+    #expect(try await relay.mailbox(of: first).count == 3)
+    let other = try await relay.send("PUT", "/v1/messages/\(second.number)", json: bundle(message()), as: caller)
+    #expect(other.status == 200)
+  }
+
+  @Test func `look-ups are charged by token, and a refused one costs nothing`() async throws {
+    let token = try TestTokens.token(of: TestDevice.freshNumber())
+    let ask = { (count: Int) in
+      let list = Array(repeating: "\"\(token)\"", count: count).joined(separator: ",")
+      return try await relay.send("PUT", "/v1/directory/tokens", json: #"{"contacts":[\#(list)]}"#, as: caller)
+    }
+    #expect(try await ask(6).status == 200)
+    try expectLimited(try await ask(5), within: 1...60)
+    #expect(try await ask(3).status == 200)
+    #expect(try await relay.send("GET", "/v1/directory/\(try TestTokens.urlSafe(caller.number))", as: caller).status == 200)
+    let last = try await relay.send("GET", "/v1/directory/\(try TestTokens.urlSafe(caller.number))", as: caller)
+    try expectLimited(last, within: 1...60)
+    #expect(try await ask(11).headers["retry-after"] == nil)
+  }
+}

@@ -1,0 +1,225 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Suite(.ownRelay) struct RegistrationTests {
+  let site: RelayOperator
+  let relay: RelayProcess
+  let number = TestDevice.freshNumber()
+
+  init() throws {
+    let suite = try suiteRelay()
+    (site, relay) = (suite.site, suite.relay)
+  }
+
+  private let attributes = #"{"signalingKey":"c2ln","fetchesMessages":true}"#
+
+  private func confirm(
+    _ code: String, path: String = "/v1/accounts/code/", authorization: String? = nil, body: String? = nil
+  ) async throws -> Answer {
+    let header = authorization ?? TestDevice.basic("\(number):secret")
+    return try await relay.send(
+      "PUT", path + code, json: body ?? attributes, headers: [("Authorization", header)])
+  }
+
+  /// A code of six digits that is not `code`.
+  private func other(_ code: String) -> String { code == "123456" ? "654321" : "123456" }
+
+  private func isKnown(_ password: String) async throws -> Bool {
+    let device = TestDevice(number: number, password: password)
+    return try await relay.send("GET", "/v1/keys", as: device).status == 200
+  }
+
+  @Test func `the development transport answers with the code as people read it`() async throws {
+    let answer = try await relay.send("GET", "/v1/accounts/dev/code/\(number)")
+    #expect(answer.status == 200)
+    #expect(try #/[1-9]\d\d-\d{3}/#.wholeMatch(in: answer.text) != nil)
+  }
+
+  @Test func `a code that goes to the number leaves the answer empty`() async throws {
+    for transport in ["sms", "voice"] {
+      let answer = try await relay.send("GET", "/v1/accounts/\(transport)/code/\(number)?client=ios")
+      #expect(answer.status == 200)
+      #expect(answer.body.isEmpty)
+      #expect(answer.headers["content-length"] == "0")
+    }
+  }
+
+  @Test(arguments: ["/v1/accounts/code/", "/v1/acccounts/code/"])
+  func `the right code makes an account, under both spellings`(path: String) async throws {
+    let code = try await relay.code(for: number)
+    #expect(try await isKnown("secret") == false)
+    let answer = try await confirm(code, path: path)
+    #expect(answer.status == 200)
+    #expect(answer.body.isEmpty)
+    #expect(try await isKnown("secret"))
+  }
+
+  @Test func `a number may be escaped in the path`() async throws {
+    let escaped = number.replacingOccurrences(of: "+", with: "%2B")
+    #expect(try await relay.send("GET", "/v1/accounts/dev/code/\(escaped)").status == 200)
+  }
+
+  @Test func `a wrong code is refused and costs the right one nothing`() async throws {
+    let code = try await relay.code(for: number)
+    #expect(try await confirm(other(code)).status == 403)
+    #expect(try await confirm("x").status == 403)
+    #expect(try await confirm(code).status == 200)
+  }
+
+  @Test func `a code is used once`() async throws {
+    let code = try await relay.code(for: number)
+    #expect(try await confirm(code).status == 200)
+    #expect(try await confirm(code).status == 403)
+  }
+
+  @Test func `a new code takes the place of the older one`() async throws {
+    let older = try await relay.code(for: number)
+    var newer = older
+    while newer == older { newer = try await relay.code(for: number) }
+    #expect(try await confirm(older).status == 403)
+    #expect(try await confirm(newer).status == 200)
+  }
+
+  @Test func `five wrong tries void a code`() async throws {
+    let code = try await relay.code(for: number)
+    for _ in 0..<5 { #expect(try await confirm(other(code)).status == 403) }
+    #expect(try await confirm(code).status == 403)
+  }
+
+  @Test func `a code of another number is refused`() async throws {
+    let code = try await relay.code(for: TestDevice.freshNumber())
+    #expect(try await confirm(code).status == 403)
+  }
+
+  @Test(arguments: [
+    "+123456789", "14155550000", "+1415555000a", "+1234567890123456", "+", "x", "+0123456789", "+1415%205550000",
+    "+298", "+29812345", "+2981234567890123",
+  ])
+  func `what is no number is refused, before its transport is looked at`(text: String) async throws {
+    for transport in ["sms", "voice", "dev", "pigeon"] {
+      #expect(try await relay.send("GET", "/v1/accounts/\(transport)/code/\(text)").status == 400)
+    }
+  }
+
+  @Test(arguments: ["+298123456", "+240123456", "+687123456", "+689123456", "+123456789012345"])
+  func `short countries and long numbers are let through`(text: String) async throws {
+    #expect(try await relay.send("GET", "/v1/accounts/dev/code/\(text)").status == 200)
+  }
+
+  @Test func `an unknown transport is refused`() async throws {
+    for transport in ["pigeon", "SMS", "de"] {
+      #expect(try await relay.send("GET", "/v1/accounts/\(transport)/code/\(number)").status == 415)
+    }
+  }
+
+  @Test(arguments: ["Basic", "Basic !!!!", "Bearer abc", "Basic " + Data("+15550000000".utf8).base64EncodedString()])
+  func `asking for a code ignores any Authorization`(header: String) async throws {
+    let answer = try await relay.send(
+      "GET", "/v1/accounts/dev/code/\(number)", headers: [("Authorization", header)])
+    #expect(answer.status == 200)
+  }
+
+  @Test(arguments: [
+    "", "Basic", "Bearer abc", "Basic !!!!", TestDevice.basic("+15550000000"), TestDevice.basic("5550000000:x"),
+    TestDevice.basic("+15550000000.x:x"), TestDevice.basic("+15550000000.1.1:x"), TestDevice.basic(":"),
+  ])
+  func `confirming without credentials to create is refused`(header: String) async throws {
+    let answer = try await confirm("123456", authorization: header)
+    #expect(answer.status == 401)
+    #expect(answer.headers["www-authenticate"] == "Basic realm=\"WhisperServer\"")
+  }
+
+  @Test func `the form of credentials is read as clients write it`() async throws {
+    let code = try await relay.code(for: number)
+    // A device id in the header that creates credentials is ignored; a password may hold colons.
+    #expect(try await confirm(code, authorization: TestDevice.basic("\(number).7:a:b:c")).status == 200)
+    let encoded = { (text: String) in Data(text.utf8).base64EncodedString() }
+    let plain = encoded("\(number):a:b:c")
+    let unpadded = encoded("\(number).1:a:b:c").filter { $0 != "=" }
+    for header in ["Basic \(plain)", "basic \(plain)", "BASIC \(unpadded)"] {
+      #expect(try await relay.send("GET", "/v1/keys", headers: [("Authorization", header)]).status == 200, "\(header)")
+    }
+  }
+
+  @Test func `unknown number, unknown device and wrong password cannot be told apart`() async throws {
+    let device = try await relay.register()
+    var answers: [Answer] = []
+    for text in [
+      "\(TestDevice.freshNumber()):x", "\(device.number).2:\(device.password)", "\(device.number):x",
+      "\(device.number):\(device.password)x", "\(device.number):",
+    ] {
+      let header = ("Authorization", TestDevice.basic(text))
+      answers.append(try await relay.send("GET", "/v1/keys", headers: [header]))
+    }
+    #expect(answers.allSatisfy { $0.status == 401 && $0.body == answers[0].body && !$0.body.isEmpty })
+    #expect(answers.allSatisfy { $0.headers.filter { $0.key != "date" } == answers[0].headers.filter { $0.key != "date" } })
+  }
+
+  @Test(arguments: [
+    #"{"signalingKey":"c2ln"}"#,
+    #"{"signalingKey":"c2ln","registrationId":"1234","fetchesMessages":"true","supportsSms":"false"}"#,
+    #"{"signalingKey":"c2ln","registrationId":null,"fetchesMessages":null,"voice":null,"name":null,"unknown":[{}]}"#,
+  ])
+  func `attributes are read as clients write them`(body: String) async throws {
+    let code = try await relay.code(for: number)
+    #expect(try await confirm(code, body: body).status == 200)
+  }
+
+  @Test(arguments: [
+    "{}", #"{"signalingKey":""}"#, #"{"signalingKey":null}"#, #"{"signalingKey":7}"#,
+    #"{"signalingKey":"a","registrationId":"x"}"#, #"{"signalingKey":"a","fetchesMessages":7}"#,
+    #"{"signalingKey":"a","registrationId":-1}"#, #"{"signalingKey":"a"} x"#, "", "[]", "null",
+  ])
+  func `malformed attributes are refused and use no code up`(body: String) async throws {
+    let code = try await relay.code(for: number)
+    #expect(try await confirm(code, body: body).status == 415)
+    #expect(try await confirm(code).status == 200)
+  }
+
+  @Test func `an account that cannot be reached is in no directory and gets no mail`() async throws {
+    let sender = try await relay.register()
+    let code = try await relay.code(for: number)
+    #expect(try await confirm(code, body: #"{"signalingKey":"c2ln"}"#).status == 200)
+    let token = try TestTokens.urlSafe(number)
+    #expect(try await relay.send("GET", "/v1/directory/\(token)", as: sender).status == 404)
+    #expect(try await relay.send("PUT", "/v1/messages/\(number)", json: bundle(message()), as: sender).status == 404)
+  }
+
+  @Test func `registering anew replaces the account and all it had`() async throws {
+    let sender = try await relay.register()
+    let former = try await relay.register(number)
+    try await relay.upload([1, 2], as: former)
+    let sent = try await relay.send("PUT", "/v1/messages/\(number)", json: bundle(message()), as: sender)
+    #expect(sent.status == 200)
+
+    let present = try await relay.register(number)
+    #expect(try await relay.send("GET", "/v1/keys", as: former).status == 401)
+    #expect(try await relay.send("GET", "/v1/keys", as: present).text == #"{"count":0}"#)
+    #expect(try await relay.mailbox(of: present).isEmpty)
+    #expect(try await relay.send("GET", "/v1/keys/\(number)", as: sender).status == 404)
+  }
+
+  @Test func `a number that a peer lists is refused, and its code stays good`() async throws {
+    try await site.listAtPeer("elsewhere", tokens: [try TestTokens.contactToken(of: number)])
+    let code = try await relay.code(for: number)
+    #expect(try await confirm(code).status == 417)
+    #expect(try await confirm(code).status == 417)
+    #expect(try await isKnown("secret") == false)
+  }
+}
+
+@Suite(.ownRelay(["RELAY_DEVELOPMENT_ENABLED": "false"])) struct ProductionTests {
+  @Test func `without development mode nobody is told a code`() async throws {
+    let suite = try suiteRelay()
+    let number = TestDevice.freshNumber()
+    #expect(try await suite.relay.send("GET", "/v1/accounts/dev/code/\(number)").status == 415)
+    #expect(try await suite.relay.send("GET", "/v1/accounts/sms/code/\(number)").status == 200)
+    let code = try #require(suite.relay.log().firstMatch(of: #/verification code (\d{3})-(\d{3})/#))
+    let device = TestDevice(number: number, password: "p")
+    let answer = try await suite.relay.send(
+      "PUT", "/v1/accounts/code/\(code.1)\(code.2)", json: #"{"signalingKey":"c2ln"}"#, as: device)
+    #expect(answer.status == 200)
+    #expect(!suite.relay.log().contains(number.dropFirst()))
+  }
+}

@@ -1,0 +1,150 @@
+import RelayCore
+import Storage
+import Testing
+
+@Suite struct AccountContract {
+  @Test("An account comes back as it was registered", arguments: Backend.allCases)
+  func roundTrip(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let registration = try Sample.registration(1, supportsSMS: false, voice: true)
+      #expect(try await store.storage.account(registration.number) == nil)
+      #expect(try await store.register(registration) == .registered)
+
+      let account = try #require(try await store.storage.account(registration.number))
+      #expect(account.number == registration.number)
+      #expect(account.devices == [registration.device])
+      #expect(account.identityKey == nil)
+      #expect(!account.supportsSMS)
+      #expect(account.voice)
+    }
+  }
+
+  @Test("A registration takes the place of devices, keys and messages", arguments: Backend.allCases)
+  func replaces(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      try await store.registerAccounts(3)
+      let (own, other) = try (Sample.address(1), Sample.address(2))
+      for address in [own, other] {
+        #expect(try await store.storage.replacePreKeys(of: address, with: Sample.upload([1, 2])))
+        try await store.storage.append([Sample.envelope(to: address, from: Sample.address(0), id: 1)])
+      }
+
+      let again = try Sample.registration(1, registrationID: 99)
+      #expect(try await store.register(again) == .registered)
+
+      let account = try #require(try await store.storage.account(own.account))
+      #expect(account.devices == [again.device])
+      #expect(account.identityKey == nil)
+      #expect(try await store.storage.preKeyCount(of: own) == 0)
+      #expect(try await store.storage.drawPreKeys(of: own.account, devices: [.master]).isEmpty)
+      #expect(try await store.mailbox(own).isEmpty)
+      // Nobody else's are touched.
+      #expect(try await store.storage.preKeyCount(of: other) == 2)
+      #expect(try await store.mailbox(other).count == 1)
+    }
+  }
+
+  @Test("A code is used once", arguments: Backend.allCases)
+  func codeIsUsedOnce(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let registration = try Sample.registration(1)
+      #expect(try await store.register(registration) == .registered)
+      let repeated = try await store.storage.register(registration, code: Store.code, triesMax: 5, now: store.now)
+      #expect(repeated == .codeRefused)
+    }
+  }
+
+  @Test("64 callers with one right code make one registration", arguments: Backend.allCases)
+  func codeIsUsedOnceAtOnce(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let number = try Sample.number(1)
+      try await store.storage.setVerificationCode(
+        VerificationCode(code: Store.code, expires: store.now.adding(.seconds(60))), for: number)
+      let registered = try await withThrowingTaskGroup(of: RegistrationOutcome.self) { group in
+        for caller in 0..<64 {
+          group.addTask {
+            try await store.storage.register(
+              Sample.registration(1, registrationID: Int32(caller)), code: Store.code, triesMax: 5, now: store.now)
+          }
+        }
+        return try await group.reduce(0) { $0 + ($1 == .registered ? 1 : 0) }
+      }
+      #expect(registered == 1)
+    }
+  }
+
+  @Test("A code ends at its time of expiry", arguments: Backend.allCases)
+  func codeExpires(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let registration = try Sample.registration(1)
+      let code = VerificationCode(code: Store.code, expires: store.now.adding(.seconds(60)))
+      try await store.storage.setVerificationCode(code, for: registration.number)
+      let late = try await store.storage.register(registration, code: Store.code, triesMax: 5, now: code.expires)
+      #expect(late == .codeRefused)
+      let justInTime = Timestamp(millis: code.expires.millis - 1)
+      #expect(
+        try await store.storage.register(registration, code: Store.code, triesMax: 5, now: justInTime) == .registered)
+    }
+  }
+
+  @Test("Wrong tries use a code up", arguments: Backend.allCases)
+  func triesAreCounted(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let registration = try Sample.registration(1)
+      let code = VerificationCode(code: Store.code, expires: store.now.adding(.seconds(60)))
+      func attempt(_ text: String) async throws -> RegistrationOutcome {
+        try await store.storage.register(registration, code: Secret(text), triesMax: 3, now: store.now)
+      }
+      try await store.storage.setVerificationCode(code, for: registration.number)
+      for _ in 0..<3 { #expect(try await attempt("654321") == .codeRefused) }
+      #expect(try await attempt(Store.code.value) == .codeRefused)
+      #expect(try await store.storage.account(registration.number) == nil)
+
+      // A new code starts with no tries used.
+      try await store.storage.setVerificationCode(code, for: registration.number)
+      for _ in 0..<2 { #expect(try await attempt("654321") == .codeRefused) }
+      #expect(try await attempt(Store.code.value) == .registered)
+    }
+  }
+
+  @Test("Only the last code of a number counts, and only for that number", arguments: Backend.allCases)
+  func lastCodeCounts(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let (one, two) = try (Sample.registration(1), Sample.registration(2))
+      let expires = store.now.adding(.seconds(60))
+      try await store.storage.setVerificationCode(
+        VerificationCode(code: Secret("111111"), expires: expires), for: one.number)
+      try await store.storage.setVerificationCode(
+        VerificationCode(code: Secret("222222"), expires: expires), for: one.number)
+      let older = try await store.storage.register(one, code: Secret("111111"), triesMax: 5, now: store.now)
+      #expect(older == .codeRefused)
+      let foreign = try await store.storage.register(two, code: Secret("222222"), triesMax: 5, now: store.now)
+      #expect(foreign == .codeRefused)
+      let newer = try await store.storage.register(one, code: Secret("222222"), triesMax: 5, now: store.now)
+      #expect(newer == .registered)
+    }
+  }
+
+  @Test("A number that an active peer lists is refused, unless it is ours already", arguments: Backend.allCases)
+  func numberElsewhere(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      try await store.register(Sample.registration(1))
+      #expect(try await store.storage.savePeer(Sample.peer("beta")))
+      let beta = try Sample.relay("beta")
+      let listed = try [1, 2].map {
+        try ListedAccount(token: Sample.token(Sample.number($0)), isInactive: false, supportsSMS: true, voice: true)
+      }
+      try await store.storage.mergeContacts(listed, of: beta, pass: 1)
+      #expect(try await store.register(Sample.registration(1, registrationID: 8)) == .registered)
+
+      let theirs = try Sample.registration(2)
+      #expect(try await store.register(theirs) == .numberElsewhere)
+      #expect(try await store.storage.account(theirs.number) == nil)
+      #expect(try await store.storage.accountCount() == 1)
+      // The code stays pending, for the time when the peer no longer claims the number.
+      #expect(try await store.storage.setPeerState(.suspended, of: beta))
+      let again = try await store.storage.register(theirs, code: Store.code, triesMax: 5, now: store.now)
+      #expect(again == .registered)
+    }
+  }
+}

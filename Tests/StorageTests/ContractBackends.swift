@@ -1,0 +1,74 @@
+// What the contract suite runs on: every promise of RelayCore's store contracts is tested once, for each back end.
+
+import Foundation
+import RelayCore
+import Storage
+import Synchronization
+import TestSupport
+import Testing
+
+enum Backend: String, CaseIterable, Sendable, CustomTestStringConvertible {
+  case embedded
+  case postgres
+
+  /// Those that take the day from a clock a test can move. PostgreSQL takes it from the server.
+  static let withClock: [Backend] = [.embedded]
+
+  var testDescription: String { rawValue }
+}
+
+/// A clock that stands still until it is moved.
+final class ManualClock: Sendable {
+  private let millis: Mutex<Int64>
+
+  init(_ start: Timestamp) { millis = Mutex(start.millis) }
+
+  var now: Timestamp { Timestamp(millis: millis.withLock { $0 }) }
+  var wall: WallClock { WallClock { self.now } }
+  func set(_ time: Timestamp) { millis.withLock { $0 = time.millis } }
+  func advance(_ duration: Duration) { set(now.adding(duration)) }
+}
+
+/// A fresh, migrated store and what a test needs around it.
+struct Store: Sendable {
+  let storage: any Storage
+  let clock: ManualClock
+  var now: Timestamp { clock.now }
+}
+
+extension Backend {
+  /// Runs `body` on a store of its own that is gone afterwards.
+  func withStore(migrated: Bool = true, _ body: (Store) async throws -> Void) async throws {
+    let clock = ManualClock(Sample.noon)
+    try await withStorage(clock: clock.wall) { storage in
+      if migrated { try await storage.migrate { _ in } }
+      try await body(Store(storage: storage, clock: clock))
+    }
+  }
+
+  private func withStorage(clock: WallClock, _ body: (any Storage) async throws -> Void) async throws {
+    switch self {
+    case .embedded:
+      try await withTemporaryFolder { folder in
+        let storage = try EmbeddedStorage(path: folder + "/relay.sqlite", clock: clock)
+        do {
+          try await body(storage)
+        } catch {
+          await storage.close()
+          throw error
+        }
+        await storage.close()
+      }
+    case .postgres:
+      try await withPostgres(migrated: false) { storage, _, _ in try await body(storage) }
+    }
+  }
+}
+
+/// Runs `body` with a folder that is gone afterwards.
+func withTemporaryFolder(_ body: (String) async throws -> Void) async throws {
+  let folder = NSTemporaryDirectory() + "relay-tests-" + UUID().uuidString
+  try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+  defer { try? FileManager.default.removeItem(atPath: folder) }  // A leftover there hurts nobody.
+  try await body(folder)
+}

@@ -1,0 +1,193 @@
+import RelayCore
+import Storage
+import Testing
+
+@Suite struct MessageContract {
+  @Test("Envelopes come back whole and in the order of acceptance", arguments: Backend.allCases)
+  func order(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      try await store.registerAccounts(3)
+      let (mailbox, other) = try (Sample.address(1), Sample.address(1, device: 2))
+      let relay = try Sample.relay("beta")
+      var sent: [Envelope] = []
+      for id in 0..<20 {
+        // The sender's time runs backwards: order goes by arrival.
+        let envelope = try Sample.envelope(
+          to: mailbox, from: Sample.address(id.isMultiple(of: 3) ? 0 : 2, device: Int64(id % 2 + 1)), id: id,
+          relay: id.isMultiple(of: 5) ? relay : nil, timestamp: Timestamp(millis: Sample.noon.millis - Int64(id)))
+        sent.append(envelope)
+      }
+      try await store.storage.append(Array(sent[0..<5]))
+      for envelope in sent[5..<10] { try await store.storage.append([envelope]) }
+      try await store.storage.append(Array(sent[10...]) + [Sample.envelope(to: other, from: mailbox, id: 50)])
+
+      let queued = try await store.mailbox(mailbox)
+      #expect(queued.map(\.envelope) == sent)
+      #expect(zip(queued, queued.dropFirst()).allSatisfy { $0.sequence < $1.sequence })
+      #expect(try await store.mailbox(other).count == 1)
+    }
+  }
+
+  @Test("Pages continue after a sequence and hold at most the limit", arguments: Backend.allCases)
+  func paging(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let (mailbox, source) = try (Sample.address(1), Sample.address(2))
+      let sent = (0..<25).map { Sample.envelope(to: mailbox, from: source, id: $0) }
+      try await store.storage.append(sent)
+      let first = try await store.storage.pending(in: mailbox, after: 0, limit: 10)
+      #expect(first.map(\.envelope) == Array(sent[0..<10]))
+      let last = try #require(first.last)
+      let second = try await store.storage.pending(in: mailbox, after: last.sequence, limit: 100)
+      #expect(second.map(\.envelope) == Array(sent[10...]))
+      let end = try #require(second.last)
+      #expect(try await store.storage.pending(in: mailbox, after: end.sequence, limit: 1).isEmpty)
+    }
+  }
+
+  @Test("A repeated envelope is stored once, also after it was acknowledged", arguments: Backend.allCases)
+  func idempotence(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let (mailbox, source) = try (Sample.address(1), Sample.address(2))
+      let envelope = Sample.envelope(to: mailbox, from: source, id: 1)
+      try await store.storage.append([envelope, envelope])
+      try await store.storage.append([envelope])
+      #expect(try await store.mailbox(mailbox).count == 1)
+      // Another mailbox with the same content is another message.
+      let copy = try Sample.envelope(to: Sample.address(1, device: 2), from: source, id: 1)
+      try await store.storage.append([copy])
+      #expect(try await store.mailbox(copy.destination).count == 1)
+
+      let removed = try await store.storage.acknowledge(
+        source: source.account, timestamp: envelope.timestamp, in: mailbox)
+      #expect(removed?.envelope == envelope)
+      try await store.storage.append([envelope])
+      #expect(try await store.mailbox(mailbox).isEmpty)
+      store.clock.advance(.seconds(24 * 3600))
+      _ = try await store.storage.maintain(retention: .seconds(30 * 86_400))
+      try await store.storage.append([envelope])
+      #expect(try await store.mailbox(mailbox).isEmpty)
+    }
+  }
+
+  @Test("64 callers who append the same envelope store it once", arguments: Backend.allCases)
+  func idempotenceAtOnce(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let (mailbox, source) = try (Sample.address(1), Sample.address(2))
+      let shared = Sample.envelope(to: mailbox, from: source, id: 1000)
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for caller in 0..<64 {
+          group.addTask {
+            try await store.storage.append([shared, Sample.envelope(to: mailbox, from: source, id: caller)])
+          }
+        }
+        try await group.waitForAll()
+      }
+      let queued = try await store.mailbox(mailbox)
+      #expect(queued.count == 65)
+      #expect(Set(queued.map(\.sequence)).count == 65)
+      #expect(queued.filter { $0.envelope == shared }.count == 1)
+    }
+  }
+
+  @Test("Appends that wait for each other keep their order while others append", arguments: Backend.allCases)
+  func orderOfOneCaller(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let mailbox = try Sample.address(1)
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for caller in 2..<10 {
+          group.addTask {
+            let source = try Sample.address(caller)
+            for id in 0..<25 { try await store.storage.append([Sample.envelope(to: mailbox, from: source, id: id)]) }
+          }
+        }
+        try await group.waitForAll()
+      }
+      let queued = try await store.mailbox(mailbox, page: 7).map(\.envelope)
+      #expect(queued.count == 200)
+      for caller in 2..<10 {
+        let source = try Sample.address(caller)
+        let mine = queued.filter { $0.source == source }
+        #expect(mine == (0..<25).map { Sample.envelope(to: mailbox, from: source, id: $0) })
+      }
+    }
+  }
+
+  @Test("Nothing is accepted once the store is closed", arguments: Backend.allCases)
+  func closed(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let envelope = try Sample.envelope(to: Sample.address(1), from: Sample.address(2), id: 1)
+      await store.storage.close()
+      let error = await #expect(throws: StoreError.self) { try await store.storage.append([envelope]) }
+      guard case .unavailable = error else {
+        Issue.record("not unavailable: \(String(describing: error))")
+        return
+      }
+    }
+  }
+
+  @Test("An acknowledgement removes the oldest match of this device alone", arguments: Backend.allCases)
+  func acknowledge(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let (mailbox, sibling, source) = try (Sample.address(1), Sample.address(1, device: 2), Sample.address(2))
+      let time = Timestamp(millis: 1234)
+      let first = Sample.envelope(to: mailbox, from: source, id: 1, timestamp: time)
+      let second = Sample.envelope(to: mailbox, from: source, id: 2, timestamp: time)
+      let later = Sample.envelope(to: mailbox, from: source, id: 3, timestamp: Timestamp(millis: 1235))
+      let stranger = try Sample.envelope(to: mailbox, from: Sample.address(3), id: 4, timestamp: time)
+      let copy = Sample.envelope(to: sibling, from: source, id: 1, timestamp: time)
+      try await store.storage.append([first, second, later, stranger, copy])
+
+      func acknowledge() async throws -> Envelope? {
+        try await store.storage.acknowledge(source: source.account, timestamp: time, in: mailbox)?.envelope
+      }
+      #expect(try await acknowledge() == first)
+      #expect(try await store.mailbox(mailbox).map(\.envelope) == [second, later, stranger])
+      #expect(try await acknowledge() == second)
+      #expect(try await acknowledge() == nil)
+      #expect(try await store.mailbox(mailbox).map(\.envelope) == [later, stranger])
+      #expect(try await store.mailbox(sibling).map(\.envelope) == [copy])
+    }
+  }
+
+  @Test("Retention drops whole days, and only when all of a day is older", arguments: Backend.withClock)
+  func retention(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let (mailbox, source) = try (Sample.address(1), Sample.address(2))
+      let retention = Duration.seconds(2 * 86_400)
+      for id in 0..<4 {
+        try await store.storage.append([Sample.envelope(to: mailbox, from: source, id: id)])
+        if id == 1 { store.clock.advance(.seconds(86_400)) }
+      }
+      // Two arrived on day 0, two on day 1, all at noon; now it is noon of day 1.
+      #expect(try await store.storage.maintain(retention: retention) == 0)
+      store.clock.advance(.seconds(86_400 + 43_199))
+      #expect(try await store.storage.maintain(retention: retention) == 0)
+      #expect(try await store.mailbox(mailbox).count == 4)
+      // The end of day 0 is two days past.
+      store.clock.advance(.seconds(1))
+      #expect(try await store.storage.maintain(retention: retention) == 1)
+      #expect(try await store.mailbox(mailbox).count == 2)
+      #expect(try await store.storage.maintain(retention: retention) == 0)
+      store.clock.advance(.seconds(30 * 86_400))
+      #expect(try await store.storage.maintain(retention: retention) == 1)
+      #expect(try await store.mailbox(mailbox).isEmpty)
+    }
+  }
+
+  @Test("Maintenance by several at once drops each day once and leaves appends alone", arguments: Backend.withClock)
+  func maintenanceAtOnce(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let (mailbox, source) = try (Sample.address(1), Sample.address(2))
+      try await store.storage.append((0..<50).map { Sample.envelope(to: mailbox, from: source, id: $0) })
+      store.clock.advance(.seconds(40 * 86_400))
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for id in 100..<110 {
+          group.addTask { _ = try await store.storage.maintain(retention: .seconds(30 * 86_400)) }
+          group.addTask { try await store.storage.append([Sample.envelope(to: mailbox, from: source, id: id)]) }
+        }
+        try await group.waitForAll()
+      }
+      #expect(try await store.mailbox(mailbox).count == 10)
+    }
+  }
+}

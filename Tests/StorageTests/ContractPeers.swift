@@ -1,0 +1,167 @@
+import RelayCore
+import Storage
+import Testing
+
+@Suite struct PeerContract {
+  @Test("Peers come back whole, ascending by name", arguments: Backend.allCases)
+  func roundTrip(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      #expect(try await store.storage.peers().isEmpty)
+      let saved = try ["gamma", "alpha.net", "alpha-net", "beta"].map { try Sample.peer($0) }
+      for peer in saved { #expect(try await store.storage.savePeer(peer)) }
+      #expect(try await store.storage.peers() == saved.sorted { $0.name < $1.name })
+    }
+  }
+
+  @Test("A peer is replaced by its own CA only", arguments: Backend.allCases)
+  func replacement(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let first = try Sample.peer("beta")
+      let moved = Peer(
+        name: first.name, url: "https://elsewhere:1", caCertificate: first.caCertificate, state: .suspended,
+        scopes: Set(Peer.Scope.allCases), added: Timestamp(millis: 5))
+      #expect(try await store.storage.savePeer(first))
+      #expect(try await store.storage.savePeer(moved))
+      #expect(try await store.storage.peers() == [moved])
+      let revision = try await store.storage.peersRevision()
+      #expect(try await !store.storage.savePeer(Sample.peer("beta", ca: 2)))
+      #expect(try await store.storage.peers() == [moved])
+      #expect(try await store.storage.peersRevision() == revision)
+    }
+  }
+
+  @Test("Of many at once that claim one name with CAs of their own, one is stored", arguments: Backend.allCases)
+  func replacementAtOnce(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let saved = try await withThrowingTaskGroup(of: Bool.self) { group in
+        for ca in 0..<16 { group.addTask { try await store.storage.savePeer(Sample.peer("beta", ca: UInt8(ca))) } }
+        return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+      }
+      #expect(saved == 1)
+      #expect(try await store.storage.peers().count == 1)
+    }
+  }
+
+  @Test("Suspending and resuming change the state alone", arguments: Backend.allCases)
+  func state(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let peer = try Sample.peer("beta")
+      #expect(try await !store.storage.setPeerState(.suspended, of: peer.name))
+      #expect(try await store.storage.savePeer(peer))
+      #expect(try await store.storage.setPeerState(.suspended, of: peer.name))
+      #expect(try await store.storage.peers() == [Sample.peer("beta", state: .suspended)])
+      #expect(try await store.storage.setPeerState(.active, of: peer.name))
+      #expect(try await store.storage.peers() == [peer])
+    }
+  }
+
+  @Test("A removed peer takes its contacts and its passes with it", arguments: Backend.allCases)
+  func removal(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let (beta, gamma) = try (Sample.peer("beta"), Sample.peer("gamma"))
+      let tokens = try [Sample.token(1), Sample.token(2)]
+      for (peer, token) in [(beta, tokens[0]), (gamma, tokens[1])] {
+        #expect(try await store.storage.savePeer(peer))
+        let page = [ListedAccount(token: token, isInactive: false, supportsSMS: true, voice: true)]
+        try await store.storage.mergeContacts(page, of: peer.name, pass: 1)
+        try await store.storage.finishContacts(of: peer.name, pass: 1, mark: "m")
+      }
+      #expect(try await store.storage.removePeer(beta.name))
+      #expect(try await !store.storage.removePeer(beta.name))
+      #expect(try await store.storage.peers() == [gamma])
+      #expect(try await store.storage.entries(for: tokens).map(\.token) == [tokens[1]])
+      // A peer that comes back, even with another CA, starts anew.
+      #expect(try await store.storage.savePeer(Sample.peer("beta", ca: 2)))
+      #expect(try await store.storage.entries(for: tokens).map(\.token) == [tokens[1]])
+      let pass = try await store.storage.contactsPass(of: beta.name)
+      #expect(pass.pass == 0 && pass.mark == nil)
+    }
+  }
+
+  @Test("The revision of the peers rises with every change", arguments: Backend.allCases)
+  func revision(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let peer = try Sample.peer("beta")
+      let changes: [@Sendable () async throws -> Bool] = [
+        { try await store.storage.savePeer(peer) },
+        { try await store.storage.setPeerState(.suspended, of: peer.name) },
+        { try await store.storage.savePeer(peer) },
+        { try await store.storage.removePeer(peer.name) },
+      ]
+      var last = try await store.storage.peersRevision()
+      for change in changes {
+        #expect(try await change())
+        let next = try await store.storage.peersRevision()
+        #expect(next > last)
+        last = next
+      }
+    }
+  }
+}
+
+@Suite struct InvitationContract {
+  private let secret: [UInt8] = Array(repeating: 7, count: 32)
+  private let holder: [UInt8] = Array(repeating: 1, count: 32)
+  private let other: [UInt8] = Array(repeating: 2, count: 32)
+
+  private func invitation(expiresIn duration: Duration, of store: Store) -> Invitation {
+    Invitation(secretHash: secret, expires: store.now.adding(duration), scopes: [.messages, .keys])
+  }
+
+  @Test("An invitation serves one CA, which may repeat itself", arguments: Backend.allCases)
+  func singleUse(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let invitation = invitation(expiresIn: .seconds(60), of: store)
+      try await store.storage.saveInvitation(invitation)
+      func redeem(_ secret: [UInt8], _ fingerprint: [UInt8]) async throws -> Invitation? {
+        try await store.storage.redeemInvitation(secretHash: secret, caFingerprint: fingerprint, now: store.now)
+      }
+      #expect(try await redeem(other, holder) == nil)
+      #expect(try await redeem(secret, holder) == invitation)
+      #expect(try await redeem(secret, other) == nil)
+      #expect(try await redeem(secret, holder) == invitation)
+    }
+  }
+
+  @Test("Of 16 CAs that redeem at once one succeeds", arguments: Backend.allCases)
+  func singleUseAtOnce(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      try await store.storage.saveInvitation(invitation(expiresIn: .seconds(60), of: store))
+      let redeemed = try await withThrowingTaskGroup(of: Bool.self) { group in
+        for caller in 0..<16 {
+          group.addTask {
+            try await store.storage.redeemInvitation(
+              secretHash: secret, caFingerprint: Array(repeating: UInt8(caller), count: 32), now: store.now) != nil
+          }
+        }
+        return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+      }
+      #expect(redeemed == 1)
+    }
+  }
+
+  @Test("An expired invitation is refused, to its first holder too", arguments: Backend.allCases)
+  func expiry(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let invitation = invitation(expiresIn: .seconds(60), of: store)
+      try await store.storage.saveInvitation(invitation)
+      func redeem(at now: Timestamp) async throws -> Invitation? {
+        try await store.storage.redeemInvitation(secretHash: secret, caFingerprint: holder, now: now)
+      }
+      #expect(try await redeem(at: invitation.expires) == nil)
+      #expect(try await redeem(at: Timestamp(millis: invitation.expires.millis - 1)) == invitation)
+      #expect(try await redeem(at: invitation.expires) == nil)
+    }
+  }
+
+  @Test("An invitation is open until it expires or is used", arguments: Backend.allCases)
+  func open(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      #expect(try await !store.storage.hasOpenInvitation(now: store.now))
+      let invitation = invitation(expiresIn: .seconds(60), of: store)
+      try await store.storage.saveInvitation(invitation)
+      #expect(try await store.storage.hasOpenInvitation(now: store.now))
+      #expect(try await !store.storage.hasOpenInvitation(now: invitation.expires))
+    }
+  }
+}

@@ -1,0 +1,67 @@
+import RelayCore
+import Testing
+
+@testable import Storage
+
+@Suite struct BucketTableTests {
+  @Test("The table holds no more buckets than it may")
+  func bounded() throws {
+    var table = BucketTable(buckets: [:], bucketsMax: 100)
+    for index in 0..<10_000 {
+      _ = table.take(1, from: .messages, key: LimitKey(try Sample.number(index)), at: Sample.noon)
+      #expect(table.count <= 100)
+    }
+  }
+
+  @Test("A bucket that is charged again and again is not forgotten")
+  func keepsTheBusy() throws {
+    var table = BucketTable(buckets: [.messages: Bucket(size: 50, perMinute: 1)], bucketsMax: 20)
+    let busy = LimitKey(try Sample.number(0))
+    var allowed = 0
+    for index in 1..<1000 {
+      _ = table.take(1, from: .messages, key: LimitKey(try Sample.number(index)), at: Sample.noon)
+      if table.take(1, from: .messages, key: busy, at: Sample.noon) == .allowed { allowed += 1 }
+    }
+    #expect(allowed == 50)
+  }
+
+  @Test("Buckets that are full again are dropped")
+  func dropsTheFull() throws {
+    var table = BucketTable(buckets: [:], bucketsMax: 1000)
+    var now = Sample.noon
+    for index in 0..<300 {
+      _ = table.take(1, from: .messages, key: LimitKey(try Sample.number(index)), at: now)
+    }
+    // Longer than the slowest of the default buckets takes to refill, twice.
+    for _ in 0..<2 {
+      now = now.adding(.seconds(1801))
+      _ = table.take(1, from: .messages, key: LimitKey(try Sample.number(0)), at: now)
+    }
+    #expect(table.count == 1)
+  }
+
+  @Test("A process by itself allows a quarter, and at least one charge")
+  func conservative() {
+    #expect(Bucket(size: 60, perMinute: 60).conservative == Bucket(size: 15, perMinute: 15))
+    #expect(Bucket(size: 2, perMinute: 2).conservative == Bucket(size: 1, perMinute: 0.5))
+    #expect(Bucket(size: 0, perMinute: 0).conservative == Bucket(size: 0, perMinute: 0))
+  }
+}
+
+@Suite struct RedisSignalTests {
+  @Test("A signal survives its text")
+  func roundTrip() throws {
+    let contents: [RedisSignal.Content] = [
+      .signal(.accountChanged(try Sample.number(1))), .signal(.peersChanged), .missed,
+    ]
+    for content in contents {
+      let signal = RedisSignal(sender: "a1", content: content)
+      #expect(RedisSignal(Array(signal.text.utf8)) == signal)
+    }
+  }
+
+  @Test("Anything else is no signal", arguments: ["", "a", "a ", "a b", "a account", "a account 12", "a peers x", "\0"])
+  func garbage(_ text: String) {
+    #expect(RedisSignal(Array(text.utf8)) == nil)
+  }
+}

@@ -1,0 +1,96 @@
+import RelayCore
+import Storage
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite struct MessageBatcherTests {
+  @Test func whatArrivesDuringAWriteFormsTheNextBatchInOrder() async throws {
+    let store = SlowStore()
+    let batcher = MessageBatcher { envelopes throws(StoreError) in try await store.write(envelopes) }
+    try await withThrowingTaskGroup { group in
+      group.addTask { try await batcher.append([Self.envelope(0)]) }
+      try await eventually("the first write began") { store.batches.count == 1 }
+      for id in 1...3 {
+        group.addTask { try await batcher.append([Self.envelope(2 * id), Self.envelope(2 * id + 1)]) }
+      }
+      // Nothing shows that the three have been queued; the second write shows it when there is one.
+      try await Task.sleep(for: .milliseconds(100))
+      store.open()
+      try await group.waitForAll()
+    }
+    #expect(store.batches.count == 2)
+    let second = try #require(store.batches.last)
+    #expect(second.sorted() == [2, 3, 4, 5, 6, 7])
+    // The envelopes of one call stay together.
+    for index in stride(from: 0, to: 6, by: 2) { #expect(second[index] + 1 == second[index + 1]) }
+  }
+
+  @Test func anEnvelopeThatTheStoreRefusesFailsItsOwnCallOnly() async throws {
+    let store = SlowStore(refuses: 3)
+    let batcher = MessageBatcher { envelopes throws(StoreError) in try await store.write(envelopes) }
+    let failed = Collected<Int>()
+    await withTaskGroup { group in
+      for id in 0..<6 {
+        group.addTask {
+          do { try await batcher.append([Self.envelope(id)]) } catch { failed.add(id) }
+        }
+      }
+      store.open()
+    }
+    #expect(failed.values == [3])
+  }
+
+  @Test func aFullQueueRefusesAtOnce() async throws {
+    let store = SlowStore()
+    var bounds = MessageBatcher.Bounds()
+    bounds.waitingEnvelopesMax = 2
+    let batcher = MessageBatcher(bounds: bounds) { envelopes throws(StoreError) in try await store.write(envelopes) }
+    try await withThrowingTaskGroup { group in
+      group.addTask { try await batcher.append([Self.envelope(0), Self.envelope(1)]) }
+      try await eventually("the first write began") { store.batches.count == 1 }
+      await #expect(throws: StoreError.self) { try await batcher.append([Self.envelope(2)]) }
+      store.open()
+      try await group.waitForAll()
+    }
+    try await batcher.append([Self.envelope(3)])
+    #expect(store.batches == [[0, 1], [3]])
+  }
+
+  @Test func aBatchStaysWithinItsBoundsUnlessOneCallIsLarger() async throws {
+    let store = SlowStore()
+    var bounds = MessageBatcher.Bounds()
+    bounds.batchEnvelopesMax = 2
+    let batcher = MessageBatcher(bounds: bounds) { envelopes throws(StoreError) in try await store.write(envelopes) }
+    try await withThrowingTaskGroup { group in
+      for id in 0..<9 { group.addTask { try await batcher.append([Self.envelope(id)]) } }
+      group.addTask { try await batcher.append((10..<15).map { try Self.envelope($0) }) }
+      store.open()
+      try await group.waitForAll()
+    }
+    #expect(store.batches.filter { $0.count > 2 } == [[10, 11, 12, 13, 14]])
+    #expect(store.batches.joined().count == 14)
+  }
+
+  private static func envelope(_ id: Int) throws -> Envelope {
+    try Sample.envelope(to: Sample.address(1), from: Sample.address(2), id: id)
+  }
+}
+
+/// Remembers batches as the ids of their envelopes, and finishes none before it is opened.
+private final class SlowStore: Sendable {
+  private let state = Mutex<(batches: [[Int]], isOpen: Bool)>(([], false))
+  private let refused: Int?
+
+  init(refuses refused: Int? = nil) { self.refused = refused }
+
+  var batches: [[Int]] { state.withLock { $0.batches } }
+  func open() { state.withLock { $0.isOpen = true } }
+
+  func write(_ envelopes: [Envelope]) async throws(StoreError) {
+    let ids = envelopes.map { Int($0.timestamp.millis - Sample.noon.millis) }
+    state.withLock { $0.batches.append(ids) }
+    while !state.withLock({ $0.isOpen }) { await Task.yield() }
+    if let refused, ids.contains(refused) { throw .corrupted(reason: "refused") }
+  }
+}

@@ -1,0 +1,190 @@
+// What is particular to PostgreSQL; the promises of the contracts are tested in the contract suite.
+
+import Logging
+import RelayCore
+import Storage
+import TestSupport
+import Testing
+
+@Suite struct PostgresStorageTests {
+  @Test func aSchemaIsTooOldUsableOrTooNew() async throws {
+    try await withPostgres(migrated: false) { storage, server, url in
+      #expect(try await storage.compatibility() == .tooOld(version: 0, needed: 1))
+      #expect(try await storage.migrations().map(\.applied) == [nil])
+      try await storage.migrate { _ in }
+      #expect(try await storage.compatibility() == .usable(version: 1))
+      #expect(try await storage.migrations().allSatisfy { $0.applied != nil })
+      try server.sql("INSERT INTO relay_schema VALUES (2, 'only adds', 5, 1)", in: url)
+      #expect(try await storage.compatibility() == .usable(version: 2))
+      try server.sql("INSERT INTO relay_schema VALUES (3, 'takes away', 6, 3)", in: url)
+      #expect(try await storage.compatibility() == .tooNew(version: 3, newestKnown: 1))
+      #expect(try await storage.migrations().map(\.version) == [1, 2, 3])
+    }
+  }
+
+  @Test func processesThatMigrateAtOnceRunEachStepOnce() async throws {
+    try await withPostgres(migrated: false) { first, _, url in
+      let reports = Counter()
+      try await withThrowingTaskGroup { group in
+        for _ in 0..<6 {
+          group.addTask {
+            let storage = try PostgresStorage(url: url, logger: .quiet)
+            try await storage.migrate { _ in reports.add() }
+            await storage.close()
+          }
+        }
+        try await group.waitForAll()
+      }
+      #expect(reports.value == 1)
+      #expect(try await first.compatibility() == .usable(version: 1))
+    }
+  }
+
+  @Test func aDayWithoutPartitionIsMadeByTheFirstAppend() async throws {
+    try await withPostgres { storage, server, url in
+      let partitions = try server.sql("SELECT inhrelid::regclass FROM pg_inherits ORDER BY 1", in: url)
+      #expect(partitions.split(separator: "\n").filter { $0.hasPrefix("messages_2") }.count >= 4)
+      for partition in partitions.split(separator: "\n") where partition.contains("_2") && !partition.hasSuffix("key") {
+        try server.sql("DROP TABLE IF EXISTS \(partition)", in: url)
+      }
+      let mailbox = try Sample.address(1)
+      try await storage.append([Sample.envelope(to: mailbox, from: Sample.address(2), id: 1)])
+      #expect(try await storage.pending(in: mailbox, after: 0, limit: 10).count == 1)
+    }
+  }
+
+  @Test func maintenanceDropsWholeDaysPastTheRetention() async throws {
+    try await withPostgres { storage, server, url in
+      #expect(try await storage.maintain(retention: .seconds(30 * 86_400)) == 0)
+      for daysAgo in [1, 29, 30, 31, 40] { try server.addDay(daysAgo, to: "messages", in: url) }
+      for daysAgo in [1, 2] { try server.addDay(daysAgo, to: "acknowledged", in: url) }
+      #expect(try await storage.maintain(retention: .seconds(30 * 86_400)) == 2)
+      #expect(try server.days(of: "messages", in: url) == [-30, -29, -1, 0, 1, 2, 3])
+      #expect(try server.days(of: "acknowledged", in: url) == [-1, 0, 1, 2, 3])
+      #expect(try await storage.maintain(retention: .seconds(30 * 86_400)) == 0)
+    }
+  }
+
+  @Test func aRetryIsKnownAcrossMidnight() async throws {
+    try await withPostgres { storage, server, url in
+      let mailbox = try Sample.address(1)
+      let queued = try Sample.envelope(to: mailbox, from: Sample.address(2), id: 1)
+      let acknowledged = try Sample.envelope(to: mailbox, from: Sample.address(2), id: 2)
+      try await storage.append([queued, acknowledged])
+      let removed = try await storage.acknowledge(
+        source: acknowledged.source.account, timestamp: acknowledged.timestamp, in: mailbox)
+      #expect(removed?.envelope == acknowledged)
+      // A day passes.
+      for table in ["messages", "acknowledged"] {
+        try server.addDay(1, to: table, in: url)
+        try server.sql("UPDATE \(table) SET day = day - 1", in: url)
+      }
+      try await storage.append([queued, acknowledged])
+      #expect(try await storage.pending(in: mailbox, after: 0, limit: 10).map(\.envelope) == [queued])
+    }
+  }
+
+  @Test func concurrentDrawersOnSeveralProcessesNeverGetOneKeyTwice() async throws {
+    try await withPostgres { first, _, url in
+      let store = Store(storage: first, clock: ManualClock(Sample.noon))
+      let number = try await store.registerAccounts(1)[0]
+      let device = DeviceAddress(number, .master)
+      #expect(try await first.replacePreKeys(of: device, with: Sample.upload(Array(0..<1000))))
+      let processes = try [first] + (0..<3).map { _ in try PostgresStorage(url: url, logger: .quiet) }
+      let drawn = try await withThrowingTaskGroup(of: [Int64].self) { group in
+        for caller in 0..<64 {
+          let storage = processes[caller % processes.count]
+          group.addTask {
+            var keys: [Int64] = []
+            while true {
+              guard let key = try await storage.drawPreKeys(of: number, devices: [.master]).first else { break }
+              if key.preKey.publicKey == "last resort" { break }
+              keys.append(key.preKey.keyID)
+            }
+            return keys
+          }
+        }
+        return try await group.reduce(into: []) { $0 += $1 }
+      }
+      // All were given, and none twice.
+      #expect(drawn.sorted() == Array(0..<1000))
+      #expect(try await first.preKeyCount(of: device) == 0)
+      for storage in processes.dropFirst() { await storage.close() }
+    }
+  }
+
+  @Test func aServerThatReturnsIsUsedAgainWithoutARestart() async throws {
+    let server = try await Loopback.blocking { try PostgresServer() }
+    let url = try server.createDatabase()
+    let storage = try PostgresStorage(url: url, logger: .quiet)
+    try await storage.migrate { _ in }
+    let mailbox = try Sample.address(1)
+    let source = try Sample.address(2)
+    try await storage.append([Sample.envelope(to: mailbox, from: source, id: 1)])
+
+    try await Loopback.blocking { try server.stop() }
+    await #expect(throws: StoreError.self) {
+      try await storage.append([Sample.envelope(to: mailbox, from: source, id: 2)])
+    }
+    await #expect(throws: StoreError.self) { try await storage.ping() }
+    let asked = ContinuousClock.now
+    await #expect(throws: StoreError.self) { _ = try await storage.pending(in: mailbox, after: 0, limit: 1) }
+    #expect(ContinuousClock.now - asked < .seconds(3))
+
+    try await Loopback.blocking { try server.start() }
+    try await eventually("the store answers again") { (try? await storage.ping()) != nil }
+    try await storage.append([Sample.envelope(to: mailbox, from: source, id: 3)])
+    let bodies = try await storage.pending(in: mailbox, after: 0, limit: 10).map(\.envelope.message)
+    #expect(bodies == [Array("message 1".utf8), Array("message 3".utf8)])
+    await storage.close()
+  }
+
+  @Test func whatWasAcceptedSurvivesACrashOfTheServer() async throws {
+    let server = try await Loopback.blocking { try PostgresServer() }
+    let storage = try PostgresStorage(url: server.createDatabase(), logger: .quiet)
+    try await storage.migrate { _ in }
+    let mailbox = try Sample.address(1)
+    let source = try Sample.address(2)
+    let accepted = Collected<Int>()
+    async let senders: Void = withTaskGroup { group in
+      for sender in 0..<8 {
+        group.addTask {
+          for id in 0..<400 {
+            let envelope = Sample.envelope(to: mailbox, from: source, id: sender * 1000 + id)
+            // Refused: the sender is told so, and nothing is promised.
+            guard (try? await storage.append([envelope])) != nil else { return }
+            accepted.add(sender * 1000 + id)
+          }
+        }
+      }
+    }
+    try await eventually("some are accepted") { accepted.values.count > 200 }
+    try await Loopback.blocking { try server.kill9() }
+    await senders
+    try await Loopback.blocking { try server.start() }
+    try await eventually("the store answers again") { (try? await storage.ping()) != nil }
+    let stored = try await Store(storage: storage, clock: ManualClock(Sample.noon)).mailbox(mailbox)
+    let ids = Set(stored.map { $0.envelope.timestamp.millis - Sample.noon.millis })
+    #expect(ids.count == stored.count)
+    #expect(ids.isSuperset(of: accepted.values.map(Int64.init)))
+    await storage.close()
+  }
+
+  @Test func aBadURLIsRefusedWithoutRepeatingIt() throws {
+    for url in ["mysql://a:secret@b/c", "postgres://a:secret@b/c?sslmode", "secret"] {
+      let error = #expect(throws: StoreError.self) { try PostgresStorage(url: url, logger: .quiet) }
+      #expect(error.map { !"\($0)".contains("secret") } == true)
+    }
+  }
+
+  @Test func aHostThatIsDownIsPassedOver() async throws {
+    let server = try await Loopback.blocking { try PostgresServer.shared() }
+    let database = try server.createDatabase().split(separator: "/").last ?? ""
+    let closed = try Loopback.freePorts(1)[0]
+    let url = "postgresql://relay@127.0.0.1:\(closed),127.0.0.1:\(server.port)/\(database)"
+    let storage = try PostgresStorage(url: url, logger: .quiet)
+    try await storage.ping()
+    await storage.close()
+    await #expect(throws: StoreError.self) { try await storage.ping() }
+  }
+}

@@ -1,0 +1,64 @@
+import Logging
+import RelayCore
+import Storage
+import Synchronization
+import TestSupport
+
+extension Logger {
+  /// Says nothing.
+  static var quiet: Logger { Logger(label: "test") { _ in SwiftLogNoOpLogHandler() } }
+}
+
+/// Runs `body` on a store over a database of its own on the shared server.
+func withPostgres(
+  migrated: Bool = true, _ body: (PostgresStorage, PostgresServer, String) async throws -> Void
+) async throws {
+  let server = try await Loopback.blocking { try PostgresServer.shared() }
+  let url = try await Loopback.blocking { try server.createDatabase() }
+  let storage = try PostgresStorage(url: url, logger: .quiet)
+  do {
+    if migrated { try await storage.migrate { _ in } }
+    try await body(storage, server, url)
+  } catch {
+    await storage.close()
+    throw error
+  }
+  await storage.close()
+}
+
+extension PostgresServer {
+  /// Adds the partition of `daysAgo` to `table`, as a relay of that day would have.
+  func addDay(_ daysAgo: Int, to table: String, in url: String) throws {
+    try sql(
+      """
+      DO $$
+      DECLARE past date := (now() AT TIME ZONE 'UTC')::date - \(daysAgo);
+      BEGIN
+        EXECUTE format('CREATE TABLE %I PARTITION OF \(table) FOR VALUES FROM (%L) TO (%L)',
+          '\(table)' || to_char(past, '_YYYYMMDD'), past, past + 1);
+      END $$
+      """, in: url)
+  }
+
+  /// The days that `table` has partitions for, relative to today.
+  func days(of table: String, in url: String) throws -> [Int] {
+    try sql(
+      """
+      SELECT to_date(right(relname, 8), 'YYYYMMDD') - (now() AT TIME ZONE 'UTC')::date
+      FROM pg_inherits JOIN pg_class ON oid = inhrelid WHERE inhparent = '\(table)'::regclass ORDER BY 1
+      """, in: url
+    ).split(separator: "\n").compactMap { Int($0) }
+  }
+}
+
+final class Collected<Element: Sendable>: Sendable {
+  private let elements = Mutex<[Element]>([])
+  var values: [Element] { elements.withLock { $0 } }
+  func add(_ element: Element) { elements.withLock { $0.append(element) } }
+}
+
+final class Counter: Sendable {
+  private let count = Atomic<Int>(0)
+  var value: Int { count.load(ordering: .relaxed) }
+  func add() { count.add(1, ordering: .relaxed) }
+}

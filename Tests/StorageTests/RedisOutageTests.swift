@@ -1,0 +1,144 @@
+import Crypto
+import Foundation
+import Logging
+import RelayCore
+import Storage
+import TestSupport
+import Testing
+
+@Suite struct RedisOutageTests {
+  private let buckets = [LimiterName.messages: Bucket(size: 40, perMinute: 40)]
+
+  /// How many charges pass before the first refusal, 100 at most.
+  private func allowed(_ coordination: RedisCoordination, _ key: LimitKey) async -> Int {
+    for count in 0..<100 where await coordination.take(1, from: .messages, key: key) != .allowed { return count }
+    return 100
+  }
+
+  @Test("Without Redis a smaller bucket of the process serves, and Redis's when it is back")
+  func stoppedAndStarted() async throws {
+    let lines = LogRecorder.Lines()
+    let logger = Logger(label: "redis") { _ in LogRecorder(lines: lines) }
+    try await RedisServer.with { server in
+      try await withRedis(server, buckets: buckets, logger: logger) { coordination in
+        let coordination = coordination[0]
+        let heard = Heard()
+        coordination.listen(heard.handler)
+        #expect(await allowed(coordination, LimitKey(try Sample.number(1))) == 40)
+
+        await server.stop()
+        try await eventually("the outage is noticed") { heard.events.contains(.disconnected) }
+        try await eventually("the outage is reported") { await coordination.degradation() != nil }
+        let started = ContinuousClock.now
+        for index in 0..<20 { #expect(await allowed(coordination, LimitKey(try Sample.number(index))) == 10) }
+        #expect(ContinuousClock.now - started < .seconds(1))
+        #expect(
+          await coordination.take(41, from: .messages, key: LimitKey(try Sample.number(50)))
+            == .refused(retryAfter: nil))
+        await coordination.publish(.peersChanged)
+        #expect(heard.events.last == .signal(.peersChanged))
+
+        try await server.start()
+        try await eventually("Redis is found again") { await coordination.degradation() == nil }
+        try await eventually("listeners are told") { heard.events.last == .connected }
+        #expect(await allowed(coordination, LimitKey(try Sample.number(3))) == 40)
+        #expect(try await server.command("DBSIZE") == ":1")
+      }
+    }
+    #expect(lines.count(.warning, containing: "limits") == 1)
+    #expect(lines.count(.notice, containing: "limits") == 1)
+  }
+
+  @Test("A silent Redis is given up within its deadline, and used again when it answers")
+  func silent() async throws {
+    try await RedisServer.with { server in
+      try await withRedis(server, buckets: buckets) { coordination in
+        let coordination = coordination[0]
+        await server.pause()
+        let started = ContinuousClock.now
+        let decision = await coordination.take(1, from: .messages, key: LimitKey(try Sample.number(1)))
+        #expect(decision == .allowed)
+        #expect(ContinuousClock.now - started < .seconds(3))
+        #expect(await coordination.degradation() != nil)
+        await server.resume()
+        try await eventually("Redis is used again") { await coordination.degradation() == nil }
+      }
+    }
+  }
+
+  @Test("An idle connection to a silent Redis is found out")
+  func silentWhileIdle() async throws {
+    try await RedisServer.with { server in
+      try await withRedis(server) { coordination in
+        let heard = Heard()
+        coordination[0].listen(heard.handler)
+        await server.pause()
+        try await eventually("the silence is noticed") { heard.events.contains(.disconnected) }
+        #expect(await coordination[0].degradation() != nil)
+        await server.resume()
+        try await eventually("Redis is used again") { await coordination[0].degradation() == nil }
+      }
+    }
+  }
+
+  @Test("A Redis that forgot its scripts is given them again")
+  func forgottenScripts() async throws {
+    try await RedisServer.with { server in
+      try await withRedis(server, buckets: buckets) { coordination in
+        let key = LimitKey(try Sample.number(1))
+        #expect(await allowed(coordination[0], key) == 40)
+        try await server.flush()
+        #expect(await allowed(coordination[0], key) == 40)
+        #expect(try await server.command("DBSIZE") == ":1")
+      }
+    }
+  }
+
+  @Test("A bucket's key holds no number, and goes when the bucket is full again")
+  func keys() async throws {
+    try await RedisServer.with { server in
+      try await withRedis(server, buckets: buckets) { coordination in
+        let number = try Sample.number(1)
+        #expect(await coordination[0].take(1, from: .messages, key: LimitKey(number)) == .allowed)
+        let digest = Array(SHA256.hash(data: Data(number.e164.utf8)).prefix(16))
+        let key = "relay:limit:messages:\(Base64.encodeURLSafe(digest))"
+        #expect(try await server.command("EXISTS \(key)") == ":1")
+        let life = try await Int(server.command("PTTL \(key)").dropFirst())
+        #expect((1...60_000).contains(try #require(life)))
+      }
+    }
+  }
+
+  @Test("Password, database and Unix socket are used as the URL says")
+  func authentication() async throws {
+    try await RedisServer.with(password: "secret") { server in
+      func reach(_ password: String?) throws -> RedisCoordination {
+        try RedisCoordination(
+          RedisEndpoint(
+            address: .unix(path: server.socketPath), password: password.map(Secret.init), database: 3),
+          clock: ManualClock(Sample.noon).wall, logger: .quiet)
+      }
+      let right = try reach("secret")
+      try await eventually("Redis is reached") { await right.degradation() == nil }
+      #expect(await right.take(1, from: .messages, key: LimitKey(try Sample.number(1))) == .allowed)
+      await right.close()
+      for (password, code) in [("wrong", "WRONGPASS"), (nil, "NOAUTH")] {
+        let refused = try reach(password)
+        try await eventually("\(code) is reported") { await refused.degradation()?.contains(code) == true }
+        await refused.close()
+      }
+    }
+  }
+
+  @Test("A Redis that was never there leaves a process that limits by itself")
+  func neverThere() async throws {
+    let port = try Loopback.freePorts(1)[0]
+    let coordination = try RedisCoordination(
+      RedisEndpoint(address: .tcp(host: "127.0.0.1", port: port)), buckets: buckets,
+      clock: ManualClock(Sample.noon).wall, logger: .quiet)
+    #expect(await allowed(coordination, LimitKey(try Sample.number(1))) == 10)
+    #expect(await coordination.degradation() != nil)
+    await coordination.close()
+    #expect(await coordination.take(1, from: .messages, key: LimitKey(try Sample.number(2))) == .allowed)
+  }
+}

@@ -1,0 +1,35 @@
+// Waiting for conditions, never for times.
+
+/// Something that a test needs did not come about.
+package struct TestFailure: Error, CustomStringConvertible {
+  package let description: String
+  package init(_ description: String) { self.description = description }
+}
+
+/// What was waited for did not happen in time.
+package struct WaitExpired: Error, CustomStringConvertible {
+  package let description: String
+}
+
+/// Asks `condition` again and again until it is not nil.
+/// - Throws: `WaitExpired` naming `what` when it is still nil after `limit`; whatever `condition` throws, at once.
+@discardableResult
+package func eventually<Value>(
+  _ what: String, within limit: Duration = .seconds(20), every pause: Duration = .milliseconds(10),
+  isolation: isolated (any Actor)? = #isolation, _ condition: () async throws -> Value?
+) async throws -> Value {
+  let deadline = ContinuousClock.now + limit
+  while true {
+    if let value = try await condition() { return value }
+    guard ContinuousClock.now < deadline else { throw WaitExpired(description: "\(what): not within \(limit)") }
+    try await Task.sleep(for: pause)
+  }
+}
+
+/// Asks `condition` until it is true.
+package func eventually(
+  _ what: String, within limit: Duration = .seconds(20), every pause: Duration = .milliseconds(10),
+  isolation: isolated (any Actor)? = #isolation, _ condition: () async throws -> Bool
+) async throws {
+  _ = try await eventually(what, within: limit, every: pause) { try await condition() ? () : nil } as Void
+}

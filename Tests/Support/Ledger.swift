@@ -1,0 +1,12 @@
+import Synchronization
+
+/// What was answered with success, as many tasks at once write it down.
+package final class Ledger<Entry: Hashable & Sendable>: Sendable {
+  private let entries = Mutex<[Entry]>([])
+  package init() {}
+
+  package func add(_ entry: Entry) { entries.withLock { $0.append(entry) } }
+  /// In the order in which they were written.
+  package var all: [Entry] { entries.withLock { $0 } }
+  package var count: Int { entries.withLock { $0.count } }
+}

@@ -1,0 +1,46 @@
+// States of embedded stores that no command or endpoint makes yet.
+
+import GRDB
+package import RelayCore
+import Storage
+
+extension RelayOperator {
+  /// Adds device `id` to an account as linking will: with a signed prekey, fetching its messages, the password of
+  /// device 1. The running relay may know the account as it was until its next change.
+  package func linkDevice(_ id: Int, registrationID: Int, to device: TestDevice) async throws -> TestDevice {
+    guard let number = AccountNumber(e164: device.number) else { throw TestFailure("not a number") }
+    let queue = try DatabaseQueue(path: databasePath, configuration: patient)
+    try await queue.write { db in
+      try db.execute(
+        sql: """
+          INSERT INTO devices (account, id, password_salt, password_hash, signaling_key, registration_id,
+            fetches_messages, has_signed_prekey, last_seen, created)
+          SELECT account, ?, password_salt, password_hash, signaling_key, ?, 1, 1, last_seen, created
+          FROM devices WHERE account = ? AND id = 1
+          """, arguments: [id, registrationID, Int64(number.digits)])
+    }
+    try queue.close()
+    return TestDevice(number: device.number, password: device.password, device: id, registrationID: registrationID)
+  }
+
+  /// Writes down that the active peer `relay` lists the numbers of `tokens`.
+  package func listAtPeer(_ relay: String, tokens: [ContactToken]) async throws {
+    guard let name = RelayName(relay) else { throw TestFailure("not a relay's name") }
+    let storage = try EmbeddedStorage(path: databasePath, clock: WallClock { Timestamp(millis: 0) })
+    let peer = Peer(
+      name: name, url: "https://127.0.0.1:1", caCertificate: [1], state: .active, scopes: Set(Peer.Scope.allCases),
+      added: Timestamp(millis: 0))
+    guard try await storage.savePeer(peer) else { throw TestFailure("the peer was not saved") }
+    let listed = tokens.map { ListedAccount(token: $0, isInactive: false, supportsSMS: false, voice: false) }
+    try await storage.mergeContacts(listed, of: name, pass: 1)
+    await storage.close()
+  }
+
+  private var databasePath: String { folder + "/relay.sqlite" }
+  /// The relay writes too.
+  private var patient: Configuration {
+    var configuration = Configuration()
+    configuration.busyMode = .timeout(10)
+    return configuration
+  }
+}
