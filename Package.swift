@@ -105,6 +105,7 @@ let package = Package(
       swiftSettings: strict),
 
     // What `relay` is made of.
+    .target(name: "ChildProcesses", swiftSettings: strict),
     .target(name: "RelayConfiguration", dependencies: ["RelayCore", configuration], swiftSettings: strict),
     .target(
       name: "Operations",
@@ -120,20 +121,20 @@ let package = Package(
       name: "RelayCommand",
       dependencies: [
         "RelayCore", "RelayHTTP", "Relay", "Federation", "Directory", "Storage", "RelayConfiguration", "Operations",
-        "RelayClient", argumentParser, hummingbird, logging, metrics, coreMetrics, lifecycle, unixSignals, crypto,
+        "RelayClient", "ChildProcesses", argumentParser, hummingbird, logging, metrics, coreMetrics, lifecycle, unixSignals, crypto,
         nioCore, nioPosix, nioHTTP1, nioSSL, asyncHTTPClient,
       ],
       swiftSettings: strict),
     .executableTarget(
       name: "RelayBenchmark",
-      dependencies: ["RelayCore", "RelayClient", "CLibPQ", nioCore, nioPosix, nioHTTP1, argumentParser],
+      dependencies: ["RelayCore", "RelayClient", "ChildProcesses", "CLibPQ", nioCore, nioPosix, nioHTTP1, argumentParser],
       swiftSettings: strict),
 
     // Tests.
     .target(
       name: "TestSupport",
       dependencies: [
-        "RelayCore", "RelayClient", "Storage", "Federation", x509, asn1, crypto, nioCore, nioHTTP1, nioSSL, grdb, asyncHTTPClient,
+        "RelayCore", "RelayClient", "Storage", "Federation", "ChildProcesses", x509, asn1, crypto, nioCore, nioHTTP1, nioSSL, grdb, asyncHTTPClient,
       ],
       path: "Tests/Support", swiftSettings: strict),
     .testTarget(

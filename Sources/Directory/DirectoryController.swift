@@ -28,8 +28,9 @@ package struct DirectoryController: Sendable {
 
   @Sendable private func lookUp(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
     try await limiter.charge(.contactQueries, LimitKey(context.caller.address.account))
-    let segments = context.parameters.getCatchAll().joined(separator: "/")
-    guard let text = PercentEncoding.decode(segments), let token = ContactCodec.token(text),
+    // Not the router's segments: it drops empty ones, and a token may begin with a slash or hold two in a row.
+    let path = request.uri.path.drop { $0 == "/" }.dropFirst("v1/directory/".count)
+    guard let text = PercentEncoding.decode(String(path)), let token = ContactCodec.token(text),
       let entry = try await entries(for: [token]).first
     else { throw Problem(.notFound) }
     return .json(ContactCodec.encode(entry))

@@ -1,5 +1,6 @@
 // A PostgreSQL of the tests' own: a private cluster in a temporary folder, gone without a trace when the process is.
 
+import ChildProcesses
 import Foundation
 import Glibc
 import Synchronization
@@ -177,37 +178,41 @@ private enum Command {
 
   /// The last command's output and errors together.
   static func run(_ arguments: [String], tools: String) throws -> String {
-    let process = process(arguments, tools: tools)
     // A file, not a pipe: a server that `pg_ctl` leaves behind would keep a pipe open.
     let output = NSTemporaryDirectory() + "relay-pg-" + UUID().uuidString
-    let descriptor = open(output, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { throw PostgresServer.Failure.command("open", output: "errno \(errno)") }
     defer { unlink(output) }
-    let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-    process.standardOutput = handle
-    process.standardError = handle
-    process.standardInput = FileHandle.nullDevice
-    try process.run()
-    process.waitUntilExit()
+    let exit = try ChildProcess.run(
+      ChildProcess.Launch(
+        command: command(arguments, tools: tools), environment: environment, standardOutput: output,
+        standardError: output, user: serverUser == nil ? nil : "postgres"))
     let text = String(decoding: try Data(contentsOf: URL(filePath: output)), as: UTF8.self)
-    guard process.terminationStatus == 0 else {
+    guard exit == .code(0) else {
       throw PostgresServer.Failure.command(arguments.first ?? "", output: text)
     }
     return text
   }
 
-  /// As PostgreSQL's user when we are root.
-  static func process(_ arguments: [String], tools: String) -> Process {
-    var arguments = arguments
-    if let name = arguments.first, FileManager.default.isExecutableFile(atPath: tools + "/" + name) {
-      arguments[0] = tools + "/" + name
+  static func command(_ arguments: [String], tools: String) -> [String] {
+    guard let name = arguments.first, FileManager.default.isExecutableFile(atPath: tools + "/" + name) else {
+      return arguments
     }
-    let process = Process()
-    process.executableURL = URL(filePath: "/usr/bin/env")
-    process.arguments = (serverUser == nil ? [] : ["runuser", "-u", "postgres", "--"]) + arguments
-    process.currentDirectoryURL = URL(filePath: "/")
+    return [tools + "/" + name] + arguments.dropFirst()
+  }
+
+  /// Ours without what would redirect libpq.
+  static var environment: [String: String] {
     var environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("PG") }
     environment["LC_ALL"] = "C"
+    return environment
+  }
+
+  /// As PostgreSQL's user when we are root.
+  static func process(_ arguments: [String], tools: String) -> Process {
+    let process = Process()
+    process.executableURL = URL(filePath: "/usr/bin/env")
+    process.arguments =
+      (serverUser == nil ? [] : ["runuser", "-u", "postgres", "--"]) + command(arguments, tools: tools)
+    process.currentDirectoryURL = URL(filePath: "/")
     process.environment = environment
     return process
   }

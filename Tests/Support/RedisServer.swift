@@ -2,73 +2,71 @@
 
 import Foundation
 import Glibc
+import Synchronization
 
 /// A `redis-server` process of one test.
 ///
-/// It cannot outlive the tests (`TetheredProcess`). Killing and starting it keeps port and socket and loses all data.
-package actor RedisServer {
-  package nonisolated let port: Int
-  package nonisolated let socketPath: String
+/// It cannot outlive the tests (`TetheredProcess`), and ends with this object. Stopping and starting it keeps port and
+/// socket and loses all data.
+package final class RedisServer: Sendable {
+  package let port: Int
+  package let socketPath: String
+  /// Over TCP.
+  package var url: String { "redis://127.0.0.1:\(port)" }
   private let folder: String
   private let password: String?
-  private var process: TetheredProcess
+  private let process: Mutex<TetheredProcess?>
 
-  /// Over TCP.
-  package nonisolated var url: String { "redis://127.0.0.1:\(port)" }
-
-  private init(port: Int, folder: String, password: String?, process: TetheredProcess) {
-    self.port = port
-    self.folder = folder
+  /// Starts a server and returns when it answers.
+  package init(password: String? = nil) async throws {
+    var template = Array("/tmp/relay-redis-XXXXXX".utf8CString)
+    guard mkdtemp(&template) != nil else { throw TestFailure("mkdtemp: errno \(errno)") }
+    folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    socketPath = folder + "/redis.sock"
+    port = try Loopback.freePorts(1)[0]
     self.password = password
-    self.process = process
-    socketPath = Self.socketPath(folder)
+    process = Mutex(nil)
+    try await start()
+  }
+
+  deinit {
+    stop()
+    try? FileManager.default.removeItem(atPath: folder)  // A leftover in the temporary folder hurts nobody.
   }
 
   /// Runs `body` with a server of its own that is gone afterwards.
   package static func with<Value>(
     password: String? = nil, _ body: (RedisServer) async throws -> Value
   ) async throws -> Value {
-    let server = try await start(password: password)
-    do {
-      let value = try await body(server)
-      await server.end()
-      return value
-    } catch {
-      await server.end()
-      throw error
+    let server = try await RedisServer(password: password)
+    defer { server.stop() }
+    return try await body(server)
+  }
+
+  /// Kills the server, as a crash would. On return it is gone; does nothing when it is.
+  package func stop() {
+    guard let process = process.withLock({ $0.take() }) else { return }
+    process.send(SIGKILL)
+    while process.exit == nil { usleep(1000) }
+  }
+
+  /// Starts a stopped server, empty; returns when it answers.
+  package func start() async throws {
+    let started = try await TetheredProcess.start(
+      .init(
+        command: arguments, environment: ProcessInfo.processInfo.environment, folder: folder,
+        outputFile: folder + "/log", errorFile: folder + "/log"))
+    process.withLock { $0 = started }
+    try await eventually("redis-server answers") {
+      if let exit = started.exit { throw TestFailure("redis-server \(exit); see \(folder)/log") }
+      // Refused until it listens.
+      return (try? command("PING")) == "+PONG"
     }
   }
 
-  /// Starts a server and returns when it answers; `end` is the caller's duty.
-  package static func start(password: String? = nil) async throws -> RedisServer {
-    var template = Array("/tmp/relay-redis-XXXXXX".utf8CString)
-    guard mkdtemp(&template) != nil else { throw TestFailure("mkdtemp: errno \(errno)") }
-    let folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    let port = try Loopback.freePorts(1)[0]
-    let process = try await launch(port: port, folder: folder, password: password)
-    let server = RedisServer(port: port, folder: folder, password: password, process: process)
-    try await server.waitUntilItAnswers()
-    return server
-  }
-
-  /// Ends the server and removes its folder.
-  package func end() async {
-    await stop()
-    try? FileManager.default.removeItem(atPath: folder)  // A leftover in the temporary folder hurts nobody.
-  }
-
-  /// Kills the server, as a crash would. On return it is gone.
-  package func stop() async { await process.kill9() }
-
-  /// Starts a stopped server again, empty; returns when it answers.
-  package func start() async throws {
-    process = try await Self.launch(port: port, folder: folder, password: password)
-    try await waitUntilItAnswers()
-  }
-
   /// Halts the server: it stays connected and is silent until `resume`.
-  package func pause() { process.send(SIGSTOP) }
-  package func resume() { process.send(SIGCONT) }
+  package func pause() { process.withLock { $0?.send(SIGSTOP) } }
+  package func resume() { process.withLock { $0?.send(SIGCONT) } }
 
   /// Drops all keys and, as a restart would, all scripts.
   package func flush() throws {
@@ -90,14 +88,6 @@ package actor RedisServer {
     return try Self.line(password == nil ? 0 : 1, from: descriptor)
   }
 
-  private func waitUntilItAnswers() async throws {
-    try await eventually("redis-server answers") {
-      if let exit = process.exit { throw TestFailure("redis-server \(exit); see \(folder)/log") }
-      // Refused until it listens.
-      return (try? command("PING")) == "+PONG"
-    }
-  }
-
   private static func line(_ index: Int, from descriptor: Int32) throws -> String {
     var received: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 4096)
@@ -111,17 +101,10 @@ package actor RedisServer {
     }
   }
 
-  private static func launch(port: Int, folder: String, password: String?) async throws -> TetheredProcess {
-    let command =
-      [
-        "redis-server", "--port", "\(port)", "--bind", "127.0.0.1", "--unixsocket", socketPath(folder), "--dir", folder,
-        "--save", "", "--appendonly", "no",
-      ] + (password.map { ["--requirepass", $0] } ?? [])
-    return try await TetheredProcess.start(
-      .init(
-        command: command, environment: ProcessInfo.processInfo.environment, folder: folder,
-        outputFile: folder + "/log", errorFile: folder + "/log"))
+  private var arguments: [String] {
+    [
+      "redis-server", "--port", "\(port)", "--bind", "127.0.0.1", "--unixsocket", socketPath, "--dir", folder,
+      "--save", "", "--appendonly", "no",
+    ] + (password.map { ["--requirepass", $0] } ?? [])
   }
-
-  private static func socketPath(_ folder: String) -> String { folder + "/redis.sock" }
 }

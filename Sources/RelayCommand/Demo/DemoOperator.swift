@@ -1,5 +1,7 @@
 import AsyncHTTPClient
+import ChildProcesses
 import Foundation
+import Glibc
 import NIOCore
 import NIOHTTP1
 import NIOPosix
@@ -56,17 +58,15 @@ actor DemoOperator {
     let errors = folder.appending(path: "errors-\(UUID().uuidString)")
     defer { for file in [output, errors] { try? FileManager.default.removeItem(at: file) } }  // The folder goes anyway.
     let child = try await launch(arguments, output: output, errors: errors)
-    let exit: ChildProcess.Exit?
-    do {
-      exit = try await child.exit(within: .seconds(30))
-    } catch {
-      await child.stop(grace: .zero)
-      throw error
+    let exit = await withTaskCancellationHandler {
+      await child.killed(after: .seconds(30))
+    } onCancel: {
+      child.send(SIGKILL)
     }
     guard exit == .code(0) else {
-      await child.stop(grace: .zero)
       let words = try Self.tail(of: errors, lines: 3).joined(separator: " ")
-      throw DemoFailure((exit.map { "\($0)" } ?? "it did not end within 30 s") + (words.isEmpty ? "" : ": \(words)"))
+      let outcome = exit == .signal(SIGKILL) ? "it did not end within 30 s" : "\(exit)"
+      throw DemoFailure(outcome + (words.isEmpty ? "" : ": \(words)"))
     }
     return try String(contentsOf: output, encoding: .utf8)
   }

@@ -48,7 +48,12 @@ package struct ALPNChannel<HTTP1: ServerChildChannel>: ServerChildChannel {
     return channel.configureHTTP2AsyncSecureUpgrade { channel in
       http1.setup(channel: channel, logger: logger)
     } http2ConnectionInitializer: { channel in
-      http2.setup(channel: channel, logger: logger)
+      http2.setup(channel: channel, logger: logger).flatMapThrowing { value in
+        let pipeline = channel.pipeline.syncOperations
+        try pipeline.addHandler(
+          DeferredCloseHandler(), position: .after(try pipeline.handler(type: NIOHTTP2Handler.self)))
+        return value
+      }
     }
     .map { negotiated in
       negotiated.whenComplete { _ in timer.cancel() }
