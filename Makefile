@@ -1,6 +1,9 @@
 # `make help` lists everything. `run` and `test` share one build: exactly the same flags, so nothing is built twice.
 
 SWIFT ?= swift
+# SwiftPM hands a package's traits to the compiler in the order of a hash table, which is another one in each run, and
+# then builds Hummingbird anew: with one order for all runs it does not.
+BUILD := SWIFT_DETERMINISTIC_HASHING=1 $(SWIFT) build
 FLAGS := --configuration debug
 # A folder of its own: a release build and a debug build do not wait for each other.
 RELEASE := --configuration release --static-swift-stdlib --scratch-path .build-release
@@ -17,25 +20,25 @@ dependencies: ## Install the Debian packages that are missing
 	@scripts/install-dependencies.sh
 
 build: dependencies ## Build everything, tests included
-	$(SWIFT) build $(FLAGS) --build-tests
+	$(BUILD) $(FLAGS) --build-tests
 
 run: dependencies ## Build, and show two peered relays pass a message (OPTIONS=--exit: and end)
-	$(SWIFT) build $(FLAGS) --product relay
-	@exec $$($(SWIFT) build $(FLAGS) --show-bin-path)/relay demo $(OPTIONS)
+	$(BUILD) $(FLAGS) --product relay
+	@exec $$($(BUILD) $(FLAGS) --show-bin-path)/relay demo $(OPTIONS)
 
 test: build ## Run all tests, with real PostgreSQL, Redis, TLS and several processes (OPTIONS=--filter NAME)
 	$(SWIFT) test $(FLAGS) --skip-build $(OPTIONS)
 
 release: dependencies ## Build for production: optimised, with Swift's own libraries inside
-	$(SWIFT) build $(RELEASE) --product relay
+	$(BUILD) $(RELEASE) --product relay
 
 bench: release ## Measure a release build against real PostgreSQL and Redis
-	$(SWIFT) build $(RELEASE) --product relay-bench
-	@$$($(SWIFT) build $(RELEASE) --show-bin-path)/relay-bench $(OPTIONS)
+	$(BUILD) $(RELEASE) --product relay-bench
+	@$$($(BUILD) $(RELEASE) --show-bin-path)/relay-bench $(OPTIONS)
 
 cluster: dependencies ## Start two operators on PostgreSQL and Redis, two relay processes each behind HAProxy
-	$(SWIFT) build $(FLAGS) --product relay
-	@RELAY_BINARY=$$($(SWIFT) build $(FLAGS) --show-bin-path)/relay cluster/up.sh
+	$(BUILD) $(FLAGS) --product relay
+	@RELAY_BINARY=$$($(BUILD) $(FLAGS) --show-bin-path)/relay cluster/up.sh
 
 cluster-down: ## Stop the cluster and remove all of it
 	@cluster/down.sh
@@ -49,4 +52,4 @@ lint: ## Say what `format` would change, and check the scripts where shellcheck 
 	  else echo "shellcheck is not installed: the scripts were not checked"; fi
 
 clean: ## Remove what was built
-	$(SWIFT) package clean
+	rm -rf .build .build-release

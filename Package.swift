@@ -155,11 +155,11 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "RelayTests",
-      dependencies: ["Relay", "RelayCore", "RelayClient", "TestSupport", crypto, nioCore, asyncHTTPClient],
+      dependencies: ["Relay", "RelayCore", "RelayClient", "ChildProcesses", "TestSupport", crypto, nioCore, asyncHTTPClient],
       swiftSettings: strict),
     .testTarget(
       name: "ClusterTests",
-      dependencies: ["RelayClient", "RelayCore", "TestSupport", crypto, nioCore, asyncHTTPClient],
+      dependencies: ["RelayClient", "RelayCore", "ChildProcesses", "TestSupport", crypto, nioCore, asyncHTTPClient],
       swiftSettings: strict),
   ]
 )

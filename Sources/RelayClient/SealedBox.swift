@@ -102,7 +102,7 @@ public enum SealedBox {
     {
       let shared = try ours.sharedSecretFromKeyAgreement(with: theirs.publicKey())
       // Of a point of small order everybody knows the secret: all zeros (RFC 7748, 6.1).
-      let isZero = shared.withUnsafeBytes { constantTimeEquals($0, [UInt8](repeating: 0, count: 32)) }
+      let isZero = shared.withUnsafeBytes { constantTimeEquals(Array($0), [UInt8](repeating: 0, count: 32)) }
       guard !isZero else { throw SealedBoxError.malformedKey }
       let derived = shared.hkdfDerivedSymmetricKey(
         using: SHA256.self, salt: ephemeral.bytes + preKey.bytes, sharedInfo: info, outputByteCount: 44)

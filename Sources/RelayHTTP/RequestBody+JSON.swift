@@ -25,6 +25,7 @@ extension Request {
 
   private static func isJSON(_ contentType: String?) -> Bool {
     guard let contentType else { return false }
+    if contentType == "application/json" { return true }
     let mediaType = contentType.prefix { $0 != ";" }
     return mediaType.utf8.count <= 64
       && mediaType.lowercased().trimmingPrefix { $0 == " " }.prefix { $0 != " " } == "application/json"

@@ -1,7 +1,8 @@
+import ChildProcesses
 import Foundation
 import Glibc
-import TestSupport
 import Testing
+import TestSupport
 
 /// Whatever is sent, every endpoint says the right thing and the relay lives on in steady memory.
 @Suite(.ownRelay, .serialized) struct HostileInputTests {

@@ -1,5 +1,5 @@
-import TestSupport
 import Testing
+import TestSupport
 
 /// Prekeys of version 1 (reference 1.6).
 @Suite(.ownRelay) struct KeysTests {

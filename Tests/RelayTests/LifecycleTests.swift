@@ -1,8 +1,9 @@
+import ChildProcesses
 import Foundation
 import Glibc
 import RelayClient
-import TestSupport
 import Testing
+import TestSupport
 
 /// How a relay starts, stops, and tells its operator about itself.
 @Suite struct LifecycleTests {
@@ -18,7 +19,7 @@ import Testing
       #expect(metrics.text.contains("http_requests_total{"))
       #expect(try await relay.ask("/v1/keys").status == 404)
       #expect(try await relay.send("GET", "/metrics").status != 200)
-      #expect(try await relay.terminate() == .code(0))
+      #expect(await relay.terminate() == .code(0))
     }
   }
 
@@ -62,7 +63,7 @@ import Testing
         }
         try await group.waitForAll()
       }
-      #expect(try await relay.child.exit(within: .seconds(30)) == .code(0), "\(relay.log().suffix(1000))")
+      #expect(await relay.exit() == .code(0), "\(relay.log().suffix(1000))")
 
       let again = try await site.serve()
       let client = try RelayClient(
@@ -72,7 +73,7 @@ import Testing
       let fetched = try await client.drain()
       #expect(Set(fetched).count == fetched.count, "nothing twice")
       #expect(Set(fetched).isSuperset(of: accepted.all + (1...16)))
-      #expect(try await again.terminate() == .code(0))
+      #expect(await again.terminate() == .code(0))
     }
   }
 
@@ -80,14 +81,14 @@ import Testing
     try await RelayOperator.with { site in
       let relay = try await site.serve()
       let second = try await site.startServing()
-      let exit = try await second.child.exit(within: .seconds(30))
+      let exit = await second.exit()
       #expect(exit == .code(1))
       #expect(second.log().contains("already serves this database"), "\(second.log())")
       #expect(try await relay.send("GET", "/v1/keys").status == 401)
       await relay.kill9()
       // The lock went with the process.
       let third = try await site.serve()
-      #expect(try await third.terminate() == .code(0))
+      #expect(await third.terminate() == .code(0))
     }
   }
 
@@ -97,7 +98,7 @@ import Testing
     defer { close(descriptor) }
     try await RelayOperator.with { site in
       let relay = try await site.startServing([variable: "\(port)"])
-      #expect(try await relay.child.exit(within: .seconds(30)) == .code(1))
+      #expect(await relay.exit() == .code(1))
       let key = variable == "RELAY_CLIENT_PORT" ? "client.port" : "operator.port"
       #expect(relay.log().contains(key) && relay.log().contains("\(port)"), "\(relay.log())")
       #expect(relay.log().contains("in use"), "\(relay.log())")
@@ -115,7 +116,7 @@ import Testing
       let again = try await site.serve()
       #expect(try await again.mailbox(of: recipient).count == 1)
       #expect(try await again.send("GET", "/v1/keys", as: recipient).text == #"{"count":1}"#)
-      #expect(try await again.terminate() == .code(0))
+      #expect(await again.terminate() == .code(0))
     }
   }
 
@@ -185,6 +186,7 @@ struct HalfRequest: Sendable {
       else { continue }
       unread[remote] = queued
     }
+    print("DEBUG", table.utf8.count, table.split(separator: "\n").count, unread.count, requests.map { unread[$0.localPort] ?? -1 })
     return requests.allSatisfy { unread[$0.localPort] == 0 }
   }
 }

@@ -1,9 +1,10 @@
 // The relay that the tests of a suite talk to.
 
+import ChildProcesses
 import Foundation
 import Glibc
-import TestSupport
 import Testing
+import TestSupport
 
 /// A running relay on embedded stores, and the operator behind it.
 struct RelayUnderTest: Sendable {
@@ -34,7 +35,7 @@ struct OwnRelay: SuiteTrait, TestScoping {
         await relay.kill9()
         throw error
       }
-      #expect(try await relay.terminate() == .code(0), "\(relay.log().suffix(2000))")
+      #expect(await relay.terminate() == .code(0), "\(relay.log().suffix(2000))")
     }
   }
 }

@@ -2,8 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The published vectors that need a whole relay to be seen.
-@Suite(.ownRelay) struct WholeRelayVectorTests {
+/// The published vectors that need a whole relay to be seen. Two of them are about one number: one after the other.
+@Suite(.ownRelay, .serialized) struct WholeRelayVectorTests {
   let site: RelayOperator
   let relay: RelayProcess
 

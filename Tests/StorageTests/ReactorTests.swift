@@ -65,11 +65,12 @@ import Testing
     var bytes: [UInt8] = [7, 8]
     #expect(write(theirs, &bytes, 2) == 2)
     try await eventually("both bytes are read") { events.values.count == 3 }
-    close(theirs)
+    shutdown(theirs, Int32(SHUT_WR))
     try await eventually("the end is read") { events.values.count == 4 }
     #expect(events.values == ["writable", "read 1 7", "read 1 8", "read 0 0"])
     await reactor.stop()
     close(ours)
+    close(theirs)
   }
 }
 

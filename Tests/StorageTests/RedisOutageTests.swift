@@ -26,7 +26,7 @@ import Testing
         coordination.listen(heard.handler)
         #expect(await allowed(coordination, LimitKey(try Sample.number(1))) == 40)
 
-        await server.stop()
+        server.stop()
         try await eventually("the outage is noticed") { heard.events.contains(.disconnected) }
         try await eventually("the outage is reported") { await coordination.degradation() != nil }
         let started = ContinuousClock.now
@@ -42,7 +42,7 @@ import Testing
         try await eventually("Redis is found again") { await coordination.degradation() == nil }
         try await eventually("listeners are told") { heard.events.last == .connected }
         #expect(await allowed(coordination, LimitKey(try Sample.number(3))) == 40)
-        #expect(try await server.command("DBSIZE") == ":1")
+        #expect(try server.command("DBSIZE") == ":1")
       }
     }
     #expect(lines.count(.warning, containing: "limits") == 1)
@@ -54,13 +54,13 @@ import Testing
     try await RedisServer.with { server in
       try await withRedis(server, buckets: buckets) { coordination in
         let coordination = coordination[0]
-        await server.pause()
+        server.pause()
         let started = ContinuousClock.now
         let decision = await coordination.take(1, from: .messages, key: LimitKey(try Sample.number(1)))
         #expect(decision == .allowed)
         #expect(ContinuousClock.now - started < .seconds(3))
         #expect(await coordination.degradation() != nil)
-        await server.resume()
+        server.resume()
         try await eventually("Redis is used again") { await coordination.degradation() == nil }
       }
     }
@@ -72,10 +72,10 @@ import Testing
       try await withRedis(server) { coordination in
         let heard = Heard()
         coordination[0].listen(heard.handler)
-        await server.pause()
+        server.pause()
         try await eventually("the silence is noticed") { heard.events.contains(.disconnected) }
         #expect(await coordination[0].degradation() != nil)
-        await server.resume()
+        server.resume()
         try await eventually("Redis is used again") { await coordination[0].degradation() == nil }
       }
     }
@@ -87,9 +87,9 @@ import Testing
       try await withRedis(server, buckets: buckets) { coordination in
         let key = LimitKey(try Sample.number(1))
         #expect(await allowed(coordination[0], key) == 40)
-        try await server.flush()
+        try server.flush()
         #expect(await allowed(coordination[0], key) == 40)
-        #expect(try await server.command("DBSIZE") == ":1")
+        #expect(try server.command("DBSIZE") == ":1")
       }
     }
   }
@@ -102,8 +102,8 @@ import Testing
         #expect(await coordination[0].take(1, from: .messages, key: LimitKey(number)) == .allowed)
         let digest = Array(SHA256.hash(data: Data(number.e164.utf8)).prefix(16))
         let key = "relay:limit:messages:\(Base64.encodeURLSafe(digest))"
-        #expect(try await server.command("EXISTS \(key)") == ":1")
-        let life = try await Int(server.command("PTTL \(key)").dropFirst())
+        #expect(try server.command("EXISTS \(key)") == ":1")
+        let life = try Int(server.command("PTTL \(key)").dropFirst())
         #expect((1...60_000).contains(try #require(life)))
       }
     }

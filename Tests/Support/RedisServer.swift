@@ -1,12 +1,13 @@
 // A private Redis for tests: real, on a free port and a Unix socket, with nothing on disk that outlives it.
 
+import ChildProcesses
 import Foundation
 import Glibc
 import Synchronization
 
 /// A `redis-server` process of one test.
 ///
-/// It cannot outlive the tests (`TetheredProcess`), and ends with this object. Stopping and starting it keeps port and
+/// It cannot outlive the tests (`ChildProcess`), and ends with this object. Stopping and starting it keeps port and
 /// socket and loses all data.
 package final class RedisServer: Sendable {
   package let port: Int
@@ -15,7 +16,7 @@ package final class RedisServer: Sendable {
   package var url: String { "redis://127.0.0.1:\(port)" }
   private let folder: String
   private let password: String?
-  private let process: Mutex<TetheredProcess?>
+  private let process: Mutex<ChildProcess?>
 
   /// Starts a server and returns when it answers.
   package init(password: String? = nil) async throws {
@@ -52,10 +53,10 @@ package final class RedisServer: Sendable {
 
   /// Starts a stopped server, empty; returns when it answers.
   package func start() async throws {
-    let started = try await TetheredProcess.start(
+    let started = try await ChildProcess.start(
       .init(
         command: arguments, environment: ProcessInfo.processInfo.environment, folder: folder,
-        outputFile: folder + "/log", errorFile: folder + "/log"))
+        standardOutput: folder + "/log", standardError: folder + "/log"))
     process.withLock { $0 = started }
     try await eventually("redis-server answers") {
       if let exit = started.exit { throw TestFailure("redis-server \(exit); see \(folder)/log") }

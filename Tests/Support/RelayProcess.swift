@@ -1,6 +1,7 @@
 // Real relays: an operator's folder and settings, the processes that serve it, the commands that administer it.
 
 import AsyncHTTPClient
+package import ChildProcesses
 import Foundation
 import Glibc
 import NIOCore
@@ -56,22 +57,17 @@ package struct RelayOperator: Sendable {
     return all.merging(settings) { $1 }.merging(overrides) { $1 }
   }
 
-  /// Runs `relay` with `arguments` to its end.
+  /// Runs `relay` with `arguments` to its end; one that takes longer than `limit` is killed.
   package func run(
     _ arguments: [String], overrides: [String: String] = [:], within limit: Duration = .seconds(60)
   ) async throws -> CommandResult {
     let (output, errors) = (file("output"), file("errors"))
-    let child = try await TetheredProcess.start(
-      TetheredProcess.Launch(
+    let child = try await ChildProcess.start(
+      ChildProcess.Launch(
         command: [try RelayExecutable.path()] + arguments, environment: environment(overrides), folder: folder,
-        outputFile: output, errorFile: errors))
-    do {
-      let exit = try await child.exit(within: limit)
-      return CommandResult(exit: exit, output: try Self.text(of: output), errors: try Self.text(of: errors))
-    } catch {
-      await child.kill9()
-      throw error
-    }
+        standardOutput: output, standardError: errors))
+    let exit = await child.killed(after: limit)
+    return CommandResult(exit: exit, output: try Self.text(of: output), errors: try Self.text(of: errors))
   }
 
   /// Runs `relay` with `arguments`.
@@ -108,10 +104,10 @@ package struct RelayOperator: Sendable {
     let ownPorts = ["RELAY_CLIENT_PORT": "\(ports[0])", "RELAY_OPERATOR_PORT": "\(ports[1])"]
     let all = environment(ownPorts.merging(overrides) { $1 })
     let log = file("serve")
-    let child = try await TetheredProcess.start(
-      TetheredProcess.Launch(
-        command: [try RelayExecutable.path(), "serve"], environment: all, folder: folder, outputFile: log,
-        errorFile: log))
+    let child = try await ChildProcess.start(
+      ChildProcess.Launch(
+        command: [try RelayExecutable.path(), "serve"], environment: all, folder: folder, standardOutput: log,
+        standardError: log))
     return RelayProcess(
       child: child, clientPort: Int(all["RELAY_CLIENT_PORT"] ?? "") ?? ports[0],
       operatorPort: Int(all["RELAY_OPERATOR_PORT"] ?? "") ?? ports[1], logFile: log)
@@ -126,7 +122,7 @@ package struct RelayOperator: Sendable {
 
 /// What a command printed and how it ended.
 package struct CommandResult: Sendable {
-  package let exit: TetheredProcess.Exit
+  package let exit: ChildProcess.Exit
   package let output: String
   package let errors: String
 }
@@ -135,10 +131,10 @@ package struct CommandResult: Sendable {
 package final class RelayProcess: Sendable {
   package let clientPort: Int
   package let operatorPort: Int
-  package let child: TetheredProcess
+  package let child: ChildProcess
   private let logFile: String
 
-  init(child: TetheredProcess, clientPort: Int, operatorPort: Int, logFile: String) {
+  init(child: ChildProcess, clientPort: Int, operatorPort: Int, logFile: String) {
     self.child = child
     self.clientPort = clientPort
     self.operatorPort = operatorPort
@@ -154,20 +150,19 @@ package final class RelayProcess: Sendable {
     String(decoding: (try? Data(contentsOf: URL(fileURLWithPath: logFile))) ?? Data(), as: UTF8.self)
   }
 
-  /// SIGTERM. - Returns: how it ended. - Throws: `WaitExpired` when it still runs after `limit`; it is killed then.
+  /// SIGTERM. - Returns: how it ended; `.signal(SIGKILL)` when it still ran after `limit`.
   @discardableResult
-  package func terminate(within limit: Duration = .seconds(30)) async throws -> TetheredProcess.Exit {
-    child.send(SIGTERM)
-    do {
-      return try await child.exit(within: limit)
-    } catch {
-      await child.kill9()
-      throw error
-    }
+  package func terminate(within limit: Duration = .seconds(30)) async -> ChildProcess.Exit {
+    await child.stop(SIGTERM, grace: limit)
+  }
+
+  /// Waits until it ends by itself. - Returns: `.signal(SIGKILL)` when it still ran after `limit`.
+  package func exit(within limit: Duration = .seconds(30)) async -> ChildProcess.Exit {
+    await child.killed(after: limit)
   }
 
   /// SIGKILL, as the out-of-memory killer would. On return it is gone.
-  package func kill9() async { await child.kill9() }
+  package func kill9() async { await child.stop(SIGKILL) }
 
   /// Resident memory, in bytes.
   package func residentBytes() throws -> Int {
@@ -191,7 +186,7 @@ package final class RelayProcess: Sendable {
 
   package enum Readiness: Sendable {
     case ready
-    case ended(TetheredProcess.Exit)
+    case ended(ChildProcess.Exit)
   }
 
   /// Waits until it can serve or has ended.

@@ -125,7 +125,7 @@ package struct FederationListener: Service {
   private var server: HTTPServerBuilder {
     HTTPServerBuilder { [configuration, identity, verifier] responder in
       let stream = HTTP1Channel.Configuration(idleTimeout: TimeAmount(configuration.stalledRequestTimeout))
-      return ALPNChannel(
+      let channel = ALPNChannel(
         tls: { channel, logger in
           NIOSSLServerHandler(
             context: identity.serverContext,
@@ -149,6 +149,7 @@ package struct FederationListener: Service {
           }
           await ConnectionIdentity.$current.withValue(proved) { await serve() }
         })
+      return ClaimedChannel(channel)
     }
   }
 }

@@ -7,7 +7,8 @@ import Synchronization
 /// bus disconnects, or `lifetime` passes, whichever comes first; without a connected bus nothing is kept.
 package final class AccountCache: Sendable {
   fileprivate struct Entry {
-    let account: Account
+    /// nil when there is no such account, which peers' messages ask for each time.
+    let account: Account?
     let loaded: ContinuousClock.Instant
   }
   /// Two generations bound the memory without a list of uses: a full young one becomes the old one.
@@ -40,8 +41,8 @@ package final class AccountCache: Sendable {
   package func account(_ number: AccountNumber) async throws(StoreError) -> Account? {
     let now = ContinuousClock.now
     let (cached, epoch) = state.withLock { ($0.find(number, newerThan: now - lifetime, keep: generationSize), $0.epoch) }
-    if let cached { return cached }
-    guard let account = try await store.account(number) else { return nil }
+    if let cached { return cached.account }
+    let account = try await store.account(number)
     state.withLock { state in
       guard state.isConnected, state.epoch == epoch else { return }
       state.insert(Entry(account: account, loaded: now), for: number, keep: generationSize)
@@ -80,12 +81,12 @@ package final class AccountCache: Sendable {
 
 extension AccountCache.State {
   fileprivate mutating func find(_ number: AccountNumber, newerThan limit: ContinuousClock.Instant, keep: Int)
-    -> Account?
+    -> AccountCache.Entry?
   {
-    if let entry = young[number] { return entry.loaded > limit ? entry.account : nil }
+    if let entry = young[number] { return entry.loaded > limit ? entry : nil }
     guard let entry = old[number], entry.loaded > limit else { return nil }
     insert(entry, for: number, keep: keep)
-    return entry.account
+    return entry
   }
 
   fileprivate mutating func insert(_ entry: AccountCache.Entry, for number: AccountNumber, keep: Int) {

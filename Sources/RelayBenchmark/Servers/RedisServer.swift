@@ -1,3 +1,4 @@
+import ChildProcesses
 import Foundation
 
 /// A private Redis that keeps nothing on disk.

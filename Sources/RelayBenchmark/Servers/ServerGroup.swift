@@ -1,3 +1,4 @@
+import ChildProcesses
 import Glibc
 
 /// Two peered operators, alpha and beta, each with one relay process, over one PostgreSQL and a Redis each.

@@ -23,9 +23,9 @@ package struct Secret: Sensitive, Sendable, Hashable {
 }
 
 /// Compares two byte strings in time that depends on their lengths alone.
-package func constantTimeEquals(_ a: some Collection<UInt8>, _ b: some Collection<UInt8>) -> Bool {
+package func constantTimeEquals(_ a: [UInt8], _ b: [UInt8]) -> Bool {
   guard a.count == b.count else { return false }
   var difference: UInt8 = 0
-  for (x, y) in zip(a, b) { difference |= x ^ y }
+  for index in a.indices { difference |= a[index] ^ b[index] }
   return difference == 0
 }

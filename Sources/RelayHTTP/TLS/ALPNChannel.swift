@@ -9,7 +9,8 @@ package import NIOSSL
 ///
 /// Unlike Hummingbird's own upgrade channel it makes the TLS handler anew for each connection, so that certificates
 /// can be replaced under a running listener, and lets `around` bind what the handshake proved to everything that the
-/// connection's requests run in (task-locals reach the tasks of HTTP/2's streams).
+/// connection's requests run in (task-locals reach the tasks of HTTP/2's streams). To be served inside a
+/// `ClaimedChannel`.
 package struct ALPNChannel<HTTP1: ServerChildChannel>: ServerChildChannel {
   package struct Value: ServerChildChannelValue {
     fileprivate let negotiated: EventLoopFuture<NIONegotiatedHTTPVersion<HTTP1.Value, HTTP2Channel.Value>>
@@ -39,11 +40,13 @@ package struct ALPNChannel<HTTP1: ServerChildChannel>: ServerChildChannel {
   }
 
   package func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
+    let guardian = QuiesceGuard()
     do {
-      try channel.pipeline.syncOperations.addHandler(try tls(channel, logger))
+      try channel.pipeline.syncOperations.addHandlers([guardian, try tls(channel, logger)])
     } catch {
       return channel.eventLoop.makeFailedFuture(error)
     }
+    let bound = NIOLoopBound(guardian, eventLoop: channel.eventLoop)
     let timer = channel.eventLoop.scheduleTask(in: handshakeTimeout) { channel.close(promise: nil) }
     return channel.configureHTTP2AsyncSecureUpgrade { channel in
       http1.setup(channel: channel, logger: logger)
@@ -56,7 +59,10 @@ package struct ALPNChannel<HTTP1: ServerChildChannel>: ServerChildChannel {
       }
     }
     .map { negotiated in
-      negotiated.whenComplete { _ in timer.cancel() }
+      negotiated.whenComplete { _ in
+        timer.cancel()
+        channel.pipeline.syncOperations.removeHandler(bound.value, promise: nil)
+      }
       return Value(negotiated: negotiated, channel: channel)
     }
   }

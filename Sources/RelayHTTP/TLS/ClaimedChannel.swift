@@ -1,0 +1,91 @@
+package import HummingbirdCore
+package import Logging
+package import NIOCore
+import Synchronization
+
+/// Sets a connection up only once a task stands ready to serve it, and ends it before that task does.
+///
+/// NIO's asynchronous channels end the process when one is dropped unserved ("Deinited NIOAsyncWriter without calling
+/// finish()"). Hummingbird drops them where a shutdown meets a connection, or an HTTP/2 stream, that has just come
+/// in. Here a dropped connection is closed, and a cancelled one is closed before its streams lose their reader.
+package struct ClaimedChannel<Base: ServerChildChannel>: ServerChildChannel {
+  package struct Value: ServerChildChannelValue {
+    fileprivate let claim: Claim
+    package var channel: any Channel { claim.channel }
+  }
+
+  private let base: Base
+
+  package init(_ base: Base) { self.base = base }
+
+  package func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
+    channel.eventLoop.makeCompletedFuture {
+      let guardian = QuiesceGuard()
+      try channel.pipeline.syncOperations.addHandler(guardian)
+      // Nothing is read until there is someone to read it.
+      try channel.syncOptions?.setOption(.autoRead, value: false)
+      return Value(claim: Claim(channel, guardian))
+    }
+  }
+
+  package func handle(value: Value, logger: Logger) async {
+    let channel = value.channel
+    let guardian = value.claim.take()
+    let served: Base.Value
+    do {
+      served = try await channel.eventLoop.flatSubmit {
+        base.setup(channel: channel, logger: logger).flatMapThrowing { served in
+          channel.pipeline.syncOperations.removeHandler(guardian.value, promise: nil)
+          try channel.syncOptions?.setOption(.autoRead, value: true)
+          return served
+        }
+      }.get()
+    } catch {
+      logger.debug("connection could not be set up", metadata: ["error": "\(error)"])
+      channel.close(promise: nil)
+      return
+    }
+    // A task of its own, which inherits task-locals but not the cancellation: the channel is closed first.
+    let serving = Task { await base.handle(value: served, logger: logger) }
+    await withTaskCancellationHandler {
+      await serving.value
+    } onCancel: {
+      channel.close(promise: nil)
+      channel.closeFuture.whenComplete { _ in serving.cancel() }
+    }
+  }
+}
+
+/// A connection that waits for a task; closes it when it is dropped.
+private final class Claim: Sendable {
+  let channel: any Channel
+  private let guardian: NIOLoopBound<QuiesceGuard>
+  private let isTaken = Atomic(false)
+
+  init(_ channel: any Channel, _ guardian: QuiesceGuard) {
+    self.channel = channel
+    self.guardian = NIOLoopBound(guardian, eventLoop: channel.eventLoop)
+  }
+
+  deinit {
+    if !isTaken.load(ordering: .acquiring) { channel.close(promise: nil) }
+  }
+
+  func take() -> NIOLoopBound<QuiesceGuard> {
+    isTaken.store(true, ordering: .releasing)
+    return guardian
+  }
+}
+
+/// Closes a connection that cannot yet be told of it otherwise when the server shuts down.
+final class QuiesceGuard: ChannelInboundHandler, RemovableChannelHandler {
+  typealias InboundIn = NIOAny
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    if event is ChannelShouldQuiesceEvent {
+      context.close(promise: nil)
+    } else {
+      context.fireUserInboundEventTriggered(event)
+    }
+  }
+}

@@ -1,0 +1,56 @@
+// An operator on real servers: PostgreSQL, Redis, and relay processes over them.
+
+import ChildProcesses
+import Foundation
+import TestSupport
+
+/// PostgreSQL, Redis and an operator over them, for one test.
+struct Cluster: Sendable {
+  let site: RelayOperator
+  let database: String
+  let postgres: PostgresServer
+  let redis: RedisServer
+
+  /// Limits that no test of something else runs into.
+  static let unlimited = [
+    "RELAY_LIMITS_SMS_DESTINATION_SIZE": "1000", "RELAY_LIMITS_VERIFY_NUMBER_SIZE": "1000",
+    "RELAY_LIMITS_PREKEYS_SIZE": "1000000", "RELAY_LIMITS_MESSAGES_SIZE": "1000000",
+  ]
+
+  /// A fresh database with an up-to-date schema, and an empty Redis.
+  /// - Parameter ownPostgres: a server that the test may stop; else one that tests share.
+  static func with<Result: Sendable>(
+    _ name: String = "local", settings: [String: String] = unlimited, ownPostgres: Bool = false,
+    _ body: @Sendable (Cluster) async throws -> Result
+  ) async throws -> Result {
+    let postgres = try await Loopback.blocking { try ownPostgres ? PostgresServer() : PostgresServer.shared() }
+    let database = try await Loopback.blocking { try postgres.createDatabase() }
+    return try await RedisServer.with { redis in
+      try await RelayOperator.with(
+        name, stores: .servers(storage: database, coordination: redis.url), settings: settings
+      ) { site in
+        try await site.relay("migrate", "run")
+        return try await body(Cluster(site: site, database: database, postgres: postgres, redis: redis))
+      }
+    }
+  }
+
+  /// Starts `count` processes, runs `body`, and ends those that still run.
+  func serve<Result>(
+    _ count: Int, isolation: isolated (any Actor)? = #isolation, _ body: ([RelayProcess]) async throws -> Result
+  ) async throws -> Result {
+    var relays: [RelayProcess] = []
+    do {
+      for _ in 0..<count { relays.append(try await site.serve()) }
+      let result = try await body(relays)
+      for relay in relays where relay.child.exit == nil {
+        let exit = await relay.terminate()
+        guard exit == .code(0) else { throw TestFailure("relay serve \(exit): \(relay.log().suffix(2000))") }
+      }
+      return result
+    } catch {
+      for relay in relays { await relay.kill9() }
+      throw error
+    }
+  }
+}

@@ -1,0 +1,213 @@
+import ChildProcesses
+import Foundation
+import RelayClient
+import Testing
+import TestSupport
+
+/// Two operators, peered by their commands while both serve.
+@Suite struct TwoOperatorsTests {
+  enum Kind: String, CaseIterable, Sendable { case embedded, servers }
+
+  @Test(arguments: Kind.allCases)
+  func `peered relays pass keys, messages and contacts; a suspended peer is refused at once in both directions`(
+    kind: Kind
+  ) async throws {
+    try await Self.with("alpha", on: kind) { alpha in
+      try await Self.with("beta", on: kind) { beta in
+        let (a, b) = (alpha.relays[0], beta.relays[0])
+        try await expectPeering(alpha, beta)
+
+        let ann = try await RelayClient(url: a.url).register(try #require(PhoneNumber(TestDevice.freshNumber())))
+        let number = try #require(PhoneNumber(TestDevice.freshNumber()))
+        let bob = try await RelayClient(url: b.url).register(number)
+        try await Self.expectDirectory(ann, finds: number, at: "beta")
+        try await Self.expectMessage(from: ann, to: bob, number, at: "beta", as: "alpha")
+
+        // Each process of an operator, the one that peers do not reach included, goes by the same list.
+        for relay in alpha.relays {
+          let other = try RelayClient(url: relay.url, credentials: ann.client.credentials)
+          #expect(try await other.drawPreKeys(of: number, at: "beta").count == 1)
+        }
+        try await expectSuspension(alpha, beta, ann, bob, number)
+      }
+    }
+  }
+
+  /// By both sides' commands: suspended here or there, nothing passes, in either direction.
+  private func expectSuspension(
+    _ alpha: Site, _ beta: Site, _ ann: RegisteredDevice, _ bob: RegisteredDevice, _ bobs: PhoneNumber
+  ) async throws {
+    let anns = try #require(ann.client.credentials).device.number
+    for (one, peer) in [(alpha, "beta"), (beta, "alpha")] {
+      try await one.site.relay("peer", "suspend", peer)
+      #expect(try await one.peers().map(\.state) == ["suspended"])
+      // The command tells the running processes nothing but through the store: they look every second.
+      try await eventually("refused from here to there", within: .seconds(3)) {
+        try await Self.status { try await ann.client.drawPreKeys(of: bobs, at: "beta") } != 200
+      }
+      try await eventually("refused from there to here", within: .seconds(3)) {
+        try await Self.status { try await bob.client.drawPreKeys(of: anns, at: "alpha") } != 200
+      }
+      let message = OutgoingMessage(body: [1])
+      #expect([403, 404, 503].contains(try await Self.status { try await ann.client.send([message], to: bobs, at: "beta") }))
+      #expect([403, 404, 503].contains(try await Self.status { try await bob.client.send([message], to: anns, at: "alpha") }))
+      try await one.site.relay("peer", "resume", peer)
+      try await eventually("passing again", within: .seconds(10)) {
+        let there = try await Self.status { try await ann.client.drawPreKeys(of: bobs, at: "beta") }
+        let back = try await Self.status { try await bob.client.drawPreKeys(of: anns, at: "alpha") }
+        return there == 200 && back == 200
+      }
+    }
+    #expect(try await bob.client.fetchMessages().messages.isEmpty)
+  }
+
+  @Test func `a removed peer and its contacts are gone`() async throws {
+    try await Self.with("alpha", on: .embedded) { alpha in
+      try await Self.with("beta", on: .embedded) { beta in
+        try await expectPeering(alpha, beta)
+        let ann = try await RelayClient(url: alpha.relays[0].url).register(
+          try #require(PhoneNumber(TestDevice.freshNumber())))
+        let number = try #require(PhoneNumber(TestDevice.freshNumber()))
+        _ = try await RelayClient(url: beta.relays[0].url).register(number)
+        try await Self.expectDirectory(ann, finds: number, at: "beta")
+        try await alpha.site.relay("peer", "remove", "beta")
+        #expect(try await alpha.peers().isEmpty)
+        try await eventually("the contact is gone") {
+          try await ann.client.lookUp(token: ContactTokens.token(for: number)) == nil
+        }
+        try await eventually("the relay is unknown", within: .seconds(3)) {
+          try await Self.status { try await ann.client.drawPreKeys(of: number, at: "beta") } == 404
+        }
+      }
+    }
+  }
+
+  @Test func `an invitation makes one peering only`() async throws {
+    try await Self.with("alpha", on: .embedded) { alpha in
+      try await Self.with("beta", on: .embedded) { beta in
+        let word = try await expectPeering(alpha, beta)
+        // The same relay again: an answer may have been lost.
+        try await beta.site.relay("peer", "accept", word)
+        try await Self.with("gamma", on: .embedded) { gamma in
+          let result = try await gamma.site.run(["peer", "accept", word])
+          #expect(result.exit == .code(1))
+          #expect(result.errors.contains("Error: "), "\(result.errors)")
+          #expect(try await gamma.peers().isEmpty)
+          #expect(try await alpha.peers().map(\.name) == ["beta"])
+        }
+      }
+    }
+  }
+
+  // MARK: - Steps
+
+  /// - Returns: the invitation, used.
+  @discardableResult
+  private func expectPeering(_ alpha: Site, _ beta: Site) async throws -> String {
+    let invited = try await alpha.site.relay("peer", "invite").split(separator: "\n")
+    let word = String(try #require(invited.last))
+    try await beta.site.relay("peer", "accept", word)
+    let (ours, theirs) = (try await alpha.peers(), try await beta.peers())
+    #expect(ours.map(\.name) == ["beta"] && theirs.map(\.name) == ["alpha"])
+    #expect(ours.map(\.state) == ["active"] && theirs.map(\.state) == ["active"])
+    #expect(ours.map(\.words) == theirs.map(\.words))
+    #expect(ours.first?.words.split(separator: " ").count == 6)
+    #expect(ours.first?.url == "https://127.0.0.1:\(beta.site.federationPort)")
+    return word
+  }
+
+  private static func expectDirectory(_ ann: RegisteredDevice, finds number: PhoneNumber, at relay: String) async throws {
+    let token = ContactTokens.token(for: number)
+    try await eventually("the contact appears") {
+      try await ann.client.lookUp([token]) == [Contact(token: token, relay: relay)]
+    }
+  }
+
+  private static func expectMessage(
+    from ann: RegisteredDevice, to bob: RegisteredDevice, _ number: PhoneNumber, at relay: String, as origin: String
+  ) async throws {
+    let sender = try #require(ann.client.credentials).device
+    let key = try #require(try await ann.client.drawPreKeys(of: number, at: relay).first)
+    #expect(key.registrationID == bob.attributes.registrationID)
+    #expect(try await bob.client.preKeyCount() == 99)
+    let box = try SealedBox.seal(Array("hello".utf8), to: key, of: number, from: sender)
+    let message = OutgoingMessage(deviceID: 1, registrationID: key.registrationID, body: box)
+    // Repeated, as after a lost answer.
+    for _ in 0..<2 { try await ann.client.send([message], to: number, at: relay, timestamp: 1234) }
+    let page = try await bob.client.fetchMessages()
+    #expect(page.messages.count == 1)
+    let received = try #require(page.messages.first)
+    #expect(received.relay == origin && received.timestamp == 1234 && received.source == sender)
+    let text = try bob.keys.open(received.body, from: received.source, to: Correspondent(number))
+    #expect(text == Array("hello".utf8))
+    try await bob.client.acknowledge(received)
+
+    // What the far relay says of devices comes back as it is.
+    let stale = OutgoingMessage(deviceID: 1, registrationID: key.registrationID % 16383 + 1, body: [1])
+    await #expect(throws: RelayClientError.staleDevices([1])) { try await ann.client.send([stale], to: number, at: relay) }
+    await #expect(throws: RelayClientError.mismatchedDevices(missing: [1], extra: [2])) {
+      try await ann.client.send([OutgoingMessage(deviceID: 2, body: [1])], to: number, at: relay)
+    }
+    let nobody = try #require(PhoneNumber(TestDevice.freshNumber()))
+    #expect(try await status { try await ann.client.send([message], to: nobody, at: relay) } == 404)
+    #expect(try await status { try await ann.client.drawPreKeys(of: nobody, at: relay) } == 404)
+  }
+
+  /// The status of a call's answer: 200 when it succeeds.
+  private static func status(_ call: () async throws -> some Any) async throws -> Int {
+    do {
+      _ = try await call()
+      return 200
+    } catch let error as RelayClientError {
+      guard let status = error.status else { throw error }
+      return status
+    }
+  }
+
+  // MARK: - Operators
+
+  struct Site: Sendable {
+    let site: RelayOperator
+    let relays: [RelayProcess]
+
+    struct Listed: Decodable {
+      let name: String
+      let url: String
+      let state: String
+      let words: String
+      let certificateExpires: String
+    }
+
+    func peers() async throws -> [Listed] {
+      try JSONDecoder().decode([Listed].self, from: Data(try await site.relay("peer", "list", "--json").utf8))
+    }
+  }
+
+  /// An operator with certificates, serving clients and peers: one process, or two on servers.
+  private static func with(
+    _ name: String, on kind: Kind, _ body: @escaping @Sendable (Site) async throws -> Void
+  ) async throws {
+    let settings = Cluster.unlimited.merging(["RELAY_FEDERATION_DIRECTORY_INTERVAL": "0.2"]) { $1 }
+    let run = { @Sendable (site: RelayOperator, count: Int) in
+      try await site.relay("ca", "init")
+      try await site.relay("ca", "issue")
+      var relays: [RelayProcess] = []
+      do {
+        // Peers reach the first; the others listen too, as they would behind a balancer.
+        for index in 0..<count {
+          let port = index == 0 ? site.federationPort : try Loopback.freePorts(1)[0]
+          relays.append(try await site.serve(["RELAY_FEDERATION_PORT": "\(port)"]))
+        }
+        try await body(Site(site: site, relays: relays))
+        for relay in relays { #expect(await relay.terminate() == .code(0), "\(relay.log().suffix(1000))") }
+      } catch {
+        for relay in relays { await relay.kill9() }
+        throw error
+      }
+    }
+    switch kind {
+    case .embedded: try await RelayOperator.with(name, settings: settings) { try await run($0, 1) }
+    case .servers: try await Cluster.with(name, settings: settings) { try await run($0.site, 2) }
+    }
+  }
+}
