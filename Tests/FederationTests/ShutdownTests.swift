@@ -1,10 +1,11 @@
-import Federation
 import NIOHTTP1
 import RelayCore
 import ServiceLifecycle
 import Storage
 import TestSupport
 import Testing
+
+@testable import Federation
 
 /// The listener's beginning and end.
 @Suite struct ShutdownTests {
@@ -47,6 +48,65 @@ import Testing
           try await running.value
         }
       }
+    }
+  }
+
+  @Test func shuttingDownUnderFireLosesNoAnswerThatBeganAndEnds() async throws {
+    try await withRelay("alpha") { alpha in
+      let authority = try TestAuthority("beta")
+      try await save(authority, as: "beta", at: alpha)
+      let (ports, port) = AsyncStream.makeStream(of: Int.self)
+      let listener = alpha.makeListener(0) { port.yield($0) }
+      let group = ServiceGroup(configuration: .init(services: [listener], logger: alpha.log.logger))
+      let running = Task { try await group.run() }
+      let base = "https://127.0.0.1:\(try #require(await ports.first { _ in true }))"
+      let configuration = try authority.leaf(relay: "beta").clientConfiguration(trusting: alpha.ownAuthority)
+      await withTaskGroup(of: Void.self) { clients in
+        for index in 0..<16 {
+          clients.addTask {
+            // Connections come and go, in both versions, until nothing is accepted any more.
+            while (try? await withClient(
+              to: base, configuration, http1Only: index.isMultiple(of: 2),
+              { try await $0.get("/v1/federation/user_count") })) != nil
+            {}
+          }
+        }
+        clients.addTask {
+          try? await Task.sleep(for: .milliseconds(200))  // Not cancelled by anyone.
+          await group.triggerGracefulShutdown()
+        }
+      }
+      try await running.value
+      #expect(alpha.log.all.allSatisfy { !$0.hasPrefix("error") })
+    }
+  }
+
+  @Test func connectionsThatHangUpAreForgotten() async throws {
+    try await withRelay("alpha") { alpha in
+      for _ in 0..<20 { _ = try await CertificateProbe.presentedChain(at: alpha.endpoint, timeout: .seconds(2)) }
+      let authority = try TestAuthority("beta")
+      try await save(authority, as: "beta", at: alpha)
+      let configuration = try authority.leaf(relay: "beta").clientConfiguration(trusting: alpha.ownAuthority)
+      for http1Only in [true, false] {
+        await withTaskGroup(of: Void.self) { group in
+          for _ in 0..<20 {
+            group.addTask {
+              let request = Task {
+                try await withClient(to: alpha.endpoint.text, configuration, http1Only: http1Only) {
+                  try await $0.get("/v1/federation/user_count")
+                }
+              }
+              try? await Task.sleep(for: .milliseconds(Int.random(in: 0...40)))  // Not cancelled by anyone.
+              request.cancel()
+              _ = await request.result
+            }
+          }
+        }
+      }
+      let answer = try await withClient(to: alpha.endpoint.text, configuration) {
+        try await $0.get("/v1/federation/user_count")
+      }
+      #expect(answer.status == 200)
     }
   }
 }

@@ -177,7 +177,11 @@ struct HalfRequest: Sendable {
   /// Whether nothing of what `requests` sent lies unread in the kernel on the side of `port`.
   static func allRead(by port: Int, _ requests: [HalfRequest]) throws -> Bool {
     // sl local remote state tx:rx ...; addresses in hexadecimal, ports behind the colon.
-    let table = try String(contentsOfFile: "/proc/net/tcp", encoding: .utf8)
+    // The kernel hands this file out a page at a time, and says of none how long it is.
+    var table = ""
+    let file = try FileHandle(forReadingFrom: URL(filePath: "/proc/net/tcp"))
+    defer { try? file.close() }  // It was only read.
+    while let page = try file.read(upToCount: 1 << 16), !page.isEmpty { table += String(decoding: page, as: UTF8.self) }
     var unread: [Int: Int] = [:]
     for line in table.split(separator: "\n").dropFirst() {
       let fields = line.split(separator: " ")
@@ -186,7 +190,6 @@ struct HalfRequest: Sendable {
       else { continue }
       unread[remote] = queued
     }
-    print("DEBUG", table.utf8.count, table.split(separator: "\n").count, unread.count, requests.map { unread[$0.localPort] ?? -1 })
     return requests.allSatisfy { unread[$0.localPort] == 0 }
   }
 }

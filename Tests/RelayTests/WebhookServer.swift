@@ -14,7 +14,13 @@ final class WebhookServer: Sendable {
 
   let port: Int
   private let descriptor: Int32
-  private let state = Mutex<(status: Int, received: [Received])>((200, []))
+  private let state = Mutex(State())
+
+  private struct State {
+    var status = 200
+    var received: [Received] = []
+    var isClosed = false
+  }
 
   /// Serves one request a connection until `close()`.
   init() throws {
@@ -22,16 +28,23 @@ final class WebhookServer: Sendable {
     Thread.detachNewThread { [self] in
       while true {
         let connection = accept(descriptor, nil, nil)
-        guard connection >= 0 else { return }
+        guard connection >= 0 else { break }
         serve(connection)
         Glibc.close(connection)
+      }
+      // The listening socket is this thread's alone: its number may be another file's from here on.
+      state.withLock { state in
+        state.isClosed = true
+        Glibc.close(descriptor)
       }
     }
   }
 
+  /// Takes no more connections; may be called again.
   func close() {
-    shutdown(descriptor, Int32(SHUT_RDWR))
-    Glibc.close(descriptor)
+    state.withLock { state in
+      if !state.isClosed { shutdown(descriptor, Int32(SHUT_RDWR)) }
+    }
   }
 
   /// What the requests to come are answered with.

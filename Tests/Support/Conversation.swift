@@ -6,6 +6,16 @@ import NIOCore
 import NIOHTTP1
 import Synchronization
 
+/// One client for all tests: a port that nobody listens on is an error at once, not after many tries.
+enum TestHTTP {
+  static let client: HTTPClient = {
+    var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow)
+    configuration.connectionPool.retryConnectionEstablishment = false
+    configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 64
+    return HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+  }()
+}
+
 /// A whole answer.
 package struct Answer: Sendable {
   package let status: Int
@@ -80,7 +90,7 @@ extension RelayProcess {
       }
     }
     for (name, value) in headers where !value.isEmpty { request.headers.add(name: name, value: value) }
-    let response = try await HTTPClient.shared.execute(request, timeout: .seconds(60))
+    let response = try await TestHTTP.client.execute(request, timeout: .seconds(60))
     let body = try await response.body.collect(upTo: 64 << 20)
     var fields: [String: String] = [:]
     for field in response.headers { fields[field.name.lowercased()] = field.value }

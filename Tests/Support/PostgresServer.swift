@@ -1,14 +1,15 @@
 // A PostgreSQL of the tests' own: a private cluster in a temporary folder, gone without a trace when the process is.
 
 import ChildProcesses
+import ChildProcesses
 import Foundation
 import Glibc
 import Synchronization
 
 /// A private PostgreSQL server with durable commits, on a free port of loopback and on a Unix socket.
 ///
-/// A janitor process waits on a pipe whose other end only this process holds: however the tests end, by a kill too, it
-/// stops the server and removes the folder. Calls block for as long as PostgreSQL's own tools take.
+/// However the tests end, by a kill too, a janitor process stops the server and removes the folder. Calls block for as
+/// long as PostgreSQL's own tools take.
 package final class PostgresServer: Sendable {
   package enum Failure: Error, CustomStringConvertible {
     case missing(String)
@@ -27,8 +28,8 @@ package final class PostgresServer: Sendable {
   /// Also where the Unix socket lies.
   package let folder: String
   private let tools: String
-  private let janitor: Janitor
   private let databaseCount = Atomic<Int>(0)
+  private let outputCount = Atomic<Int>(0)
 
   /// The server that all suites of one test process share; started by the first that asks.
   package static func shared() throws -> PostgresServer {
@@ -43,10 +44,12 @@ package final class PostgresServer: Sendable {
 
   /// Creates a cluster, starts its server, and returns when it answers.
   package init() throws {
-    tools = try Self.findTools()
-    folder = try Self.makeFolder()
+    let tools = try Self.findTools()
+    let folder = try Self.makeFolder()
+    self.tools = tools
+    self.folder = folder
     port = try Loopback.freePorts(1)[0]
-    janitor = try Janitor(folder: folder, tools: tools)
+    try Self.startJanitor(folder: folder, tools: tools)
     try run(
       "initdb", "--pgdata", data, "--username", "relay", "--auth", "trust", "--encoding", "UTF8", "--no-locale",
       "--no-sync")
@@ -100,23 +103,34 @@ package final class PostgresServer: Sendable {
 
   /// Kills every process of the server, as a crash would. `start` recovers what was committed.
   package func kill9() throws {
-    let file = try run("cat", data + "/postmaster.pid")
-    guard let line = file.split(separator: "\n").first, let pid = Int32(line) else {
-      throw Failure.command("reading postmaster.pid", output: file)
+    let file = try String(contentsOfFile: data + "/postmaster.pid", encoding: .utf8)
+    guard let line = file.split(separator: "\n").first, let postmaster = Int32(line) else {
+      throw Failure.missing("a process number in postmaster.pid")
     }
-    // The children notice the postmaster's death and end by themselves: a new one waits for that.
-    guard kill(pid, SIGKILL) == 0 else { throw Failure.command("kill", output: "errno \(errno)") }
-    while kill(pid, 0) == 0 { usleep(10_000) }
-    try run("sh", "-c", "while pgrep -P 1 -f \"$1\" >/dev/null; do sleep 0.05; done", "sh", "postgres.*" + data)
-    try run("rm", "-f", data + "/postmaster.pid")
+    let children = try run("pgrep", "--parent", "\(postmaster)").split(separator: "\n").compactMap { Int32($0) }
+    for pid in [postmaster] + children where kill(pid, SIGKILL) != 0 && errno != ESRCH {
+      throw Failure.command("kill", output: "errno \(errno)")
+    }
+    // A new server refuses to start beside what is left of the old one.
+    while ([postmaster] + children).contains(where: Self.isRunning) { usleep(5000) }
+    unlink(data + "/postmaster.pid")
+  }
+
+  /// Zombies are not: their parent may take its time.
+  private static func isRunning(_ pid: Int32) -> Bool {
+    // No such file: no such process.
+    guard let status = try? String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8) else { return false }
+    return !status.contains(") Z ")
+  }
+
+  /// Stops the server and removes its folder.
+  deinit {
+    // There is nobody to tell; the janitor tries again.
+    _ = try? run("pg_ctl", "--pgdata", data, "--mode", "immediate", "--wait", "stop")
+    _ = try? FileManager.default.removeItem(atPath: folder)
   }
 
   private var data: String { folder + "/data" }
-
-  @discardableResult
-  private func run(_ arguments: String...) throws -> String {
-    try Command.run(arguments, tools: tools)
-  }
 }
 
 // MARK: - Finding a place
@@ -140,80 +154,55 @@ extension PostgresServer {
     var template = Array("/tmp/relay-pg-XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else { throw Failure.command("mkdtemp", output: "errno \(errno)") }
     let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    if let user = Command.serverUser { chown(path, user.pw_uid, user.pw_gid) }
+    if let user = user.flatMap({ getpwnam($0)?.pointee }) { chown(path, user.pw_uid, user.pw_gid) }
     return path
   }
 }
 
-/// Stops the server and removes its folder when this process ends.
-private final class Janitor: Sendable {
-  /// Ours alone: no child inherits it. The janitor reads its end when we are gone.
-  private let pipeEnd: Int32
+// MARK: - Running PostgreSQL's tools
 
-  init(folder: String, tools: String) throws {
-    var ends: [Int32] = [0, 0]
-    guard pipe(&ends) == 0, ends.allSatisfy({ fcntl($0, F_SETFD, FD_CLOEXEC) == 0 }) else {
-      throw PostgresServer.Failure.command("pipe", output: "errno \(errno)")
-    }
-    pipeEnd = ends[1]
-    let script = """
-      trap '' INT TERM HUP
-      read -r end
-      "$1/pg_ctl" --pgdata "$2/data" --mode immediate --wait stop >/dev/null 2>&1
-      rm -rf "$2"
-      """
-    let process = Command.process(["sh", "-c", script, "sh", tools, folder], tools: tools)
-    process.standardInput = FileHandle(fileDescriptor: ends[0], closeOnDealloc: true)
-    process.standardOutput = FileHandle.nullDevice
-    process.standardError = FileHandle.nullDevice
-    try process.run()
-  }
+extension PostgresServer {
+  /// The user to run as: PostgreSQL refuses root.
+  private static var user: String? { geteuid() == 0 ? "postgres" : nil }
 
-  deinit { close(pipeEnd) }
-}
-
-private enum Command {
-  /// PostgreSQL refuses to run as root. nil when we are not.
-  static var serverUser: passwd? { geteuid() == 0 ? getpwnam("postgres")?.pointee : nil }
-
-  /// The last command's output and errors together.
-  static func run(_ arguments: [String], tools: String) throws -> String {
-    // A file, not a pipe: a server that `pg_ctl` leaves behind would keep a pipe open.
-    let output = NSTemporaryDirectory() + "relay-pg-" + UUID().uuidString
+  /// Runs one of PostgreSQL's tools, or of the system's, to its end.
+  /// - Returns: its output and errors together.
+  @discardableResult
+  private func run(_ command: String...) throws -> String {
+    let output = folder + "/output-\(outputCount.add(1, ordering: .relaxed).newValue)"
     defer { unlink(output) }
-    let exit = try ChildProcess.run(
-      ChildProcess.Launch(
-        command: command(arguments, tools: tools), environment: environment, standardOutput: output,
-        standardError: output, user: serverUser == nil ? nil : "postgres"))
-    let text = String(decoding: try Data(contentsOf: URL(filePath: output)), as: UTF8.self)
-    guard exit == .code(0) else {
-      throw PostgresServer.Failure.command(arguments.first ?? "", output: text)
-    }
+    let exit = try ChildProcess.run(Self.launch(command, output: output, tools: tools))
+    let text = try String(contentsOfFile: output, encoding: .utf8)
+    guard exit == .code(0) else { throw Failure.command(command.first ?? "", output: text) }
     return text
   }
 
-  static func command(_ arguments: [String], tools: String) -> [String] {
-    guard let name = arguments.first, FileManager.default.isExecutableFile(atPath: tools + "/" + name) else {
-      return arguments
+  private static func launch(_ command: [String], output: String, tools: String) -> ChildProcess.Launch {
+    var command = command
+    if let name = command.first, FileManager.default.isExecutableFile(atPath: tools + "/" + name) {
+      command[0] = tools + "/" + name
     }
-    return [tools + "/" + name] + arguments.dropFirst()
-  }
-
-  /// Ours without what would redirect libpq.
-  static var environment: [String: String] {
     var environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("PG") }
     environment["LC_ALL"] = "C"
-    return environment
+    return ChildProcess.Launch(
+      command: command, environment: environment, standardOutput: output, standardError: output, user: user)
   }
 
-  /// As PostgreSQL's user when we are root.
-  static func process(_ arguments: [String], tools: String) -> Process {
-    let process = Process()
-    process.executableURL = URL(filePath: "/usr/bin/env")
-    process.arguments =
-      (serverUser == nil ? [] : ["runuser", "-u", "postgres", "--"]) + command(arguments, tools: tools)
-    process.currentDirectoryURL = URL(filePath: "/")
-    process.environment = environment
-    return process
+  /// Starts a process that sleeps until this one dies, and then leaves nothing of the server.
+  private static func startJanitor(folder: String, tools: String) throws {
+    let script = """
+      trap 'kill "$!"; "$1/pg_ctl" --pgdata "$2/data" --mode immediate --wait stop; rm -rf "$2"; exit 0' TERM
+      touch "$2/janitor"
+      while :; do sleep 3600 & wait "$!"; done
+      """
+    var launch = launch(["sh", "-c", script, "sh", tools, folder], output: "/dev/null", tools: tools)
+    launch.deathSignal = "TERM"
+    // The signal goes out when the thread that started the process ends: this one never does.
+    Thread.detachNewThread { [launch] in _ = try? ChildProcess.run(launch) }  // Its failure shows below.
+    let deadline = ContinuousClock.now + .seconds(10)
+    while !FileManager.default.fileExists(atPath: folder + "/janitor") {
+      guard ContinuousClock.now < deadline else { throw Failure.missing("a shell and setpriv for the janitor") }
+      usleep(5000)
+    }
   }
 }

@@ -176,7 +176,7 @@ package final class RelayProcess: Sendable {
   /// The status of `/readyz` and its body, or nil when nobody listens.
   package func readyz() async -> (status: Int, body: String)? {
     do {
-      let response = try await HTTPClient.shared.execute(
+      let response = try await TestHTTP.client.execute(
         HTTPClientRequest(url: operatorURL + "/readyz"), timeout: .seconds(10))
       return (Int(response.status.code), String(buffer: try await response.body.collect(upTo: 1 << 16)))
     } catch {

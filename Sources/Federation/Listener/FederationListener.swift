@@ -140,16 +140,17 @@ package struct FederationListener: Service {
         http2: HTTP2Channel(
           responder: responder,
           configuration: .init(
-            idleTimeout: configuration.idleTimeout, gracefulCloseTimeout: configuration.gracefulCloseTimeout,
-            streamConfiguration: stream)),
+            idleTimeout: configuration.idleTimeout, streamConfiguration: stream)),
         around: { channel, logger, serve in
-          guard let proved = await ConnectionIdentity.of(channel) else {
+          let proved = await ConnectionIdentity.of(channel)
+          if proved == nil, channel.isActive {
             logger.warning("federation: connection closed, it showed no certificate (a resumed session)")
-            return
+            channel.close(promise: nil)
           }
+          // Served even then: `PeerGate` refuses what proved nothing, and a channel must not be dropped.
           await ConnectionIdentity.$current.withValue(proved) { await serve() }
         })
-      return ClaimedChannel(channel)
+      return ClaimedChannel(channel, grace: configuration.gracefulCloseTimeout)
     }
   }
 }

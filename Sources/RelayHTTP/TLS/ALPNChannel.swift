@@ -27,7 +27,7 @@ package struct ALPNChannel<HTTP1: ServerChildChannel>: ServerChildChannel {
   /// - Parameters:
   ///   - tls: makes the TLS handler of a new connection; its context must offer `h2` and `http/1.1`.
   ///   - handshakeTimeout: a connection that has not agreed on a protocol by then is closed.
-  ///   - around: runs after the handshake and must call its last argument, or the connection is closed unserved.
+  ///   - around: runs after the handshake; must call its last argument, also when it has closed the connection.
   package init(
     tls: @escaping @Sendable (any Channel, Logger) throws -> NIOSSLServerHandler, handshakeTimeout: TimeAmount,
     http1: HTTP1, http2: HTTP2Channel, around: @escaping Around = { _, _, serve in await serve() }
@@ -40,7 +40,7 @@ package struct ALPNChannel<HTTP1: ServerChildChannel>: ServerChildChannel {
   }
 
   package func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
-    let guardian = QuiesceGuard()
+    let guardian = QuiesceGuard(grace: .zero)
     do {
       try channel.pipeline.syncOperations.addHandlers([guardian, try tls(channel, logger)])
     } catch {
@@ -79,7 +79,7 @@ package struct ALPNChannel<HTTP1: ServerChildChannel>: ServerChildChannel {
     } catch {
       logger.debug("TLS handshake failed", metadata: ["error": "\(error)"])
     }
-    // Closed already, unless it was not served.
+    // Closed already, unless the handshake failed.
     value.channel.close(promise: nil)
   }
 }

@@ -8,6 +8,9 @@ import Synchronization
 /// NIO's asynchronous channels end the process when one is dropped unserved ("Deinited NIOAsyncWriter without calling
 /// finish()"). Hummingbird drops them where a shutdown meets a connection, or an HTTP/2 stream, that has just come
 /// in. Here a dropped connection is closed, and a cancelled one is closed before its streams lose their reader.
+///
+/// A connection that has not ended by itself within `grace` of a graceful shutdown is closed: a client that is stopped
+/// or cut off must not keep the process.
 package struct ClaimedChannel<Base: ServerChildChannel>: ServerChildChannel {
   package struct Value: ServerChildChannelValue {
     fileprivate let claim: Claim
@@ -15,12 +18,16 @@ package struct ClaimedChannel<Base: ServerChildChannel>: ServerChildChannel {
   }
 
   private let base: Base
+  private let grace: Duration
 
-  package init(_ base: Base) { self.base = base }
+  package init(_ base: Base, grace: Duration = .seconds(20)) {
+    self.base = base
+    self.grace = grace
+  }
 
   package func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
     channel.eventLoop.makeCompletedFuture {
-      let guardian = QuiesceGuard()
+      let guardian = QuiesceGuard(grace: TimeAmount(grace))
       try channel.pipeline.syncOperations.addHandler(guardian)
       // Nothing is read until there is someone to read it.
       try channel.syncOptions?.setOption(.autoRead, value: false)
@@ -35,7 +42,7 @@ package struct ClaimedChannel<Base: ServerChildChannel>: ServerChildChannel {
     do {
       served = try await channel.eventLoop.flatSubmit {
         base.setup(channel: channel, logger: logger).flatMapThrowing { served in
-          channel.pipeline.syncOperations.removeHandler(guardian.value, promise: nil)
+          guardian.value.isServing = true
           try channel.syncOptions?.setOption(.autoRead, value: true)
           return served
         }
@@ -77,15 +84,28 @@ private final class Claim: Sendable {
   }
 }
 
-/// Closes a connection that cannot yet be told of it otherwise when the server shuts down.
+/// Sees to it that a connection ends when the server shuts down: at once while nobody serves it, since nobody else
+/// would close it then, and after a time of grace when it is served.
 final class QuiesceGuard: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = NIOAny
 
+  /// Whether handlers behind this one finish what is under way.
+  var isServing = false
+  private let grace: TimeAmount
+  private var timer: Scheduled<Void>?
+
+  init(grace: TimeAmount) { self.grace = grace }
+
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-    if event is ChannelShouldQuiesceEvent {
-      context.close(promise: nil)
-    } else {
-      context.fireUserInboundEventTriggered(event)
-    }
+    guard event is ChannelShouldQuiesceEvent else { return context.fireUserInboundEventTriggered(event) }
+    guard isServing else { return context.close(promise: nil) }
+    let channel = context.channel
+    timer = context.eventLoop.scheduleTask(in: grace) { channel.close(promise: nil) }
+    context.fireUserInboundEventTriggered(event)
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    timer?.cancel()
+    context.fireChannelInactive()
   }
 }

@@ -48,7 +48,7 @@ extension PostgresStorage {
   ) async throws(StoreError) -> RegistrationOutcome {
     let results = try await write([
       Self.lockStep(registration.number),
-      Self.tryStep(registration.number, code: code, now: now),
+      Self.tryStep(registration, code: code, now: now),
       Self.removeStep(registration.number),
       Self.revisionStep(registration, now: now),
       Self.accountStep(registration, now: now),
@@ -57,7 +57,8 @@ extension PostgresStorage {
     ])
     guard let decision = results.dropFirst().first, decision.rowCount == 1 else { return .codeRefused }
     var row = decision.cursor(row: 0)
-    return try row.boolean() ? .registered : .codeRefused
+    let (isConfirmed, isRight) = (try row.boolean(), try row.boolean())
+    return isConfirmed ? .registered : isRight ? .numberElsewhere : .codeRefused
   }
 }
 
@@ -71,20 +72,27 @@ extension PostgresStorage {
       PostgresParameters { $0.add(account: number) })
   }
 
-  private static func tryStep(_ number: AccountNumber, code: Secret, now: Timestamp) -> PostgresStep {
+  /// Confirmed is a right code for a number that has an account here or that no active peer lists.
+  private static func tryStep(_ registration: Registration, code: Secret, now: Timestamp) -> PostgresStep {
     PostgresStep(
       .prepared(
         "register_try",
         """
         UPDATE verification_codes
-        SET confirmed = (code = $2::bytea), tries = tries + CASE WHEN code = $2::bytea THEN 0 ELSE 1 END
+        SET tries = tries + CASE WHEN code = $2::bytea THEN 0 ELSE 1 END,
+          confirmed = code = $2::bytea AND (
+            EXISTS (SELECT FROM accounts WHERE account = $1::bigint)
+            OR NOT EXISTS (
+              SELECT FROM peer_contacts AS c JOIN peers AS p ON p.name = c.peer
+              WHERE c.token = $4::bytea AND p.state = 'active'))
         WHERE account = $1::bigint AND expires > $3::bigint
-        RETURNING confirmed
+        RETURNING confirmed, code = $2::bytea AS is_right
         """),
       PostgresParameters {
-        $0.add(account: number)
+        $0.add(account: registration.number)
         $0.add(opaque: code.value)
         $0.add(bigint: now.millis)
+        $0.add(bytea: registration.token.bytes)
       })
   }
 

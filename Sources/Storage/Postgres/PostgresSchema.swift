@@ -13,12 +13,12 @@ extension PostgresStorage {
   package func migrate(progress: @Sendable (MigrationStatus) -> Void) async throws(StoreError) {
     try await maintenance.run { connection throws(StoreError) in
       try await connection.run(Self.historyTable)
-      let applied = try await Self.appliedMigrations { statement throws(PostgresError) in
-        try await connection.write(statement)
-      }
+      let read = { (statement: PostgresStatement) async throws(PostgresError) in try await connection.write(statement) }
+      let applied = try await Self.appliedMigrations(over: read)
       for step in PostgresMigration.all where !applied.contains(where: { $0.version == step.version }) {
         try await connection.run(step.statements + [Self.record(step)])
-        progress(MigrationStatus(version: step.version, name: step.name, applied: try await Self.now(connection)))
+        let done = try await Self.appliedMigrations(over: read).first { $0.version == step.version }
+        progress(MigrationStatus(version: step.version, name: step.name, applied: done?.at))
       }
       try await PostgresPartitions.createMissing(over: connection)
     }
@@ -62,14 +62,6 @@ extension PostgresStorage {
   }
 
   private static let nowMillis = "floor(extract(epoch FROM now()) * 1000)::bigint"
-
-  private static func now(_ connection: PostgresConnection) async throws(StoreError) -> Timestamp {
-    guard let result = try await connection.run("SELECT \(nowMillis)") else {
-      throw .corrupted(reason: "PostgreSQL gave no result")
-    }
-    var row = result.cursor(row: 0)
-    return try row.timestamp()
-  }
 
   private func appliedMigrations() async throws(StoreError) -> [Applied] {
     try await Self.appliedMigrations { statement throws(PostgresError) in try await reads.read(statement) }
