@@ -30,10 +30,15 @@ package struct DirectoryController: Sendable {
     try await limiter.charge(.contactQueries, LimitKey(context.caller.address.account))
     // Not the router's segments: it drops empty ones, and a token may begin with a slash or hold two in a row.
     let path = request.uri.path.drop { $0 == "/" }.dropFirst("v1/directory/".count)
-    guard let text = PercentEncoding.decode(String(path)), let token = ContactCodec.token(text),
+    guard let text = PercentEncoding.decode(String(path)), let token = Self.token(text),
       let entry = try await entries(for: [token]).first
     else { throw Problem(.notFound) }
     return .json(ContactCodec.encode(entry))
+  }
+
+  /// A trailing slash is the token's own, or, where it would make the token too long, makes no difference.
+  private static func token(_ text: String) -> ContactToken? {
+    ContactCodec.token(text) ?? (text.hasSuffix("/") ? ContactCodec.token(text.dropLast()) : nil)
   }
 
   private func decode(_ body: ByteBuffer) throws(Problem) -> [ContactToken] {

@@ -1,5 +1,5 @@
-import Testing
 import TestSupport
+import Testing
 
 /// Two processes over one PostgreSQL and one Redis behave as one relay.
 @Suite struct OneRelayTests {

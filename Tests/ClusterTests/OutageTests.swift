@@ -1,6 +1,6 @@
 import ChildProcesses
-import Testing
 import TestSupport
+import Testing
 
 /// What dies takes nothing with it that was answered, and what comes back is used again.
 @Suite(.serialized) struct OutageTests {

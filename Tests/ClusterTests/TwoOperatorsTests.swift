@@ -1,8 +1,8 @@
 import ChildProcesses
 import Foundation
 import RelayClient
-import Testing
 import TestSupport
+import Testing
 
 /// Two operators, peered by their commands while both serve.
 @Suite struct TwoOperatorsTests {
@@ -49,8 +49,10 @@ import TestSupport
         try await Self.status { try await bob.client.drawPreKeys(of: anns, at: "alpha") } != 200
       }
       let message = OutgoingMessage(body: [1])
-      #expect([403, 404, 503].contains(try await Self.status { try await ann.client.send([message], to: bobs, at: "beta") }))
-      #expect([403, 404, 503].contains(try await Self.status { try await bob.client.send([message], to: anns, at: "alpha") }))
+      #expect(
+        [403, 404, 503].contains(try await Self.status { try await ann.client.send([message], to: bobs, at: "beta") }))
+      #expect(
+        [403, 404, 503].contains(try await Self.status { try await bob.client.send([message], to: anns, at: "alpha") }))
       try await one.site.relay("peer", "resume", peer)
       try await eventually("passing again", within: .seconds(10)) {
         let there = try await Self.status { try await ann.client.drawPreKeys(of: bobs, at: "beta") }
@@ -116,7 +118,8 @@ import TestSupport
     return word
   }
 
-  private static func expectDirectory(_ ann: RegisteredDevice, finds number: PhoneNumber, at relay: String) async throws {
+  private static func expectDirectory(_ ann: RegisteredDevice, finds number: PhoneNumber, at relay: String) async throws
+  {
     let token = ContactTokens.token(for: number)
     try await eventually("the contact appears") {
       try await ann.client.lookUp([token]) == [Contact(token: token, relay: relay)]
@@ -144,7 +147,9 @@ import TestSupport
 
     // What the far relay says of devices comes back as it is.
     let stale = OutgoingMessage(deviceID: 1, registrationID: key.registrationID % 16383 + 1, body: [1])
-    await #expect(throws: RelayClientError.staleDevices([1])) { try await ann.client.send([stale], to: number, at: relay) }
+    await #expect(throws: RelayClientError.staleDevices([1])) {
+      try await ann.client.send([stale], to: number, at: relay)
+    }
     await #expect(throws: RelayClientError.mismatchedDevices(missing: [1], extra: [2])) {
       try await ann.client.send([OutgoingMessage(deviceID: 2, body: [1])], to: number, at: relay)
     }

@@ -59,7 +59,7 @@ import Testing
   }
 
   @Test func aPeerThatDoesNotAnswerCostsNoMoreThanTheTimeOut() async throws {
-    var limits = PeerLimits()
+    var limits = PeerLimits.patient
     limits.requestTimeout = .seconds(3)
     limits.requestsMax = 1
     try await withPeers(limits: limits) { alpha, beta in

@@ -192,7 +192,7 @@ import Testing
 
   @Test func theProbeWalksTheWholeWay() async throws {
     try await withPeers { alpha, beta in
-      let probe = PeerProbe(credentials: beta.identity.credentials, clock: beta.clock)
+      let probe = PeerProbe(credentials: beta.identity.credentials, clock: beta.clock, limits: .patient)
       let peer = try #require(await beta.registry.peer(named: name("alpha")))
       var results: [PeerProbe.Result] = []
       #expect(await probe.run(peer) { results.append($0) })

@@ -28,7 +28,7 @@ struct RawClient: Sendable {
       request.headers.replaceOrAdd(name: "Content-Type", value: "application/json")
       request.body = .bytes(ByteBuffer(string: body))
     }
-    let response = try await client.execute(request, timeout: .seconds(10))
+    let response = try await client.execute(request, timeout: .seconds(60))
     return RawAnswer(
       status: Int(response.status.code), version: response.version, headers: response.headers,
       body: try await response.body.collect(upTo: 16 << 20))
@@ -41,9 +41,10 @@ struct RawClient: Sendable {
 
 /// Runs `body` with a client whose connections end with it.
 func withClient<Value>(
-  to base: String, _ configuration: TLSConfiguration, http1Only: Bool = false, _ body: (RawClient) async throws -> Value
+  to base: String, _ configuration: TLSConfiguration, http1Only: Bool = false, patience: TimeAmount = .seconds(30),
+  _ body: (RawClient) async throws -> Value
 ) async throws -> Value {
-  var settings = HTTPClient.Configuration(tlsConfiguration: configuration, timeout: .init(connect: .seconds(5)))
+  var settings = HTTPClient.Configuration(tlsConfiguration: configuration, timeout: .init(connect: patience))
   settings.httpVersion = http1Only ? .http1Only : .automatic
   settings.connectionPool.retryConnectionEstablishment = false
   let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: settings)

@@ -66,7 +66,7 @@ import Testing
           clients.addTask {
             // Connections come and go, in both versions, until nothing is accepted any more.
             while (try? await withClient(
-              to: base, configuration, http1Only: index.isMultiple(of: 2),
+              to: base, configuration, http1Only: index.isMultiple(of: 2), patience: .seconds(5),
               { try await $0.get("/v1/federation/user_count") })) != nil
             {}
           }
@@ -83,7 +83,7 @@ import Testing
 
   @Test func connectionsThatHangUpAreForgotten() async throws {
     try await withRelay("alpha") { alpha in
-      for _ in 0..<20 { _ = try await CertificateProbe.presentedChain(at: alpha.endpoint, timeout: .seconds(2)) }
+      for _ in 0..<20 { _ = try await CertificateProbe.presentedChain(at: alpha.endpoint, timeout: .seconds(30)) }
       let authority = try TestAuthority("beta")
       try await save(authority, as: "beta", at: alpha)
       let configuration = try authority.leaf(relay: "beta").clientConfiguration(trusting: alpha.ownAuthority)

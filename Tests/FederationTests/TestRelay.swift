@@ -30,10 +30,20 @@ struct TestRelay: Sendable {
   func peering(at endpoint: PeerEndpoint? = nil, clock: WallClock? = nil) -> PeeringService {
     PeeringService(
       endpoint: endpoint ?? self.endpoint, credentials: identity.credentials, store: storage, signals: coordination,
-      clock: clock ?? self.clock)
+      clock: clock ?? self.clock, limits: .patient)
   }
 
   func peerNames() async throws -> [String] { try await storage.peers().map { "\($0.name) \($0.state)" } }
+}
+
+extension PeerLimits {
+  /// For tests that are not about time, on a machine that is busy with other tests.
+  static var patient: PeerLimits {
+    var limits = PeerLimits()
+    limits.connectTimeout = .seconds(30)
+    limits.requestTimeout = .seconds(30)
+    return limits
+  }
 }
 
 /// An account that is registered at every test relay.
@@ -41,7 +51,7 @@ let localAccount = AccountNumber(e164: "+14155550111")
 
 /// Runs a relay called `name` for the time of `body`.
 func withRelay<Value: Sendable>(
-  _ name: String, clock: WallClock = TestRelay.systemClock, limits: PeerLimits = PeerLimits(),
+  _ name: String, clock: WallClock = TestRelay.systemClock, limits: PeerLimits = .patient,
   listing: (any DirectoryStore)? = nil,
   _ body: @Sendable (TestRelay) async throws -> Value
 ) async throws -> Value {
@@ -65,8 +75,10 @@ func withRelay<Value: Sendable>(
       intake: intake, dispenser: FixedDispenser(), directory: listing ?? storage, peers: storage,
       signals: coordination, isLocalAccount: { $0 == localAccount })
     let makeListener = { @Sendable (port: Int, onListening: @escaping @Sendable (Int) -> Void) in
-      FederationListener(
-        configuration: FederationListenerConfiguration(host: "127.0.0.1", port: port), endpoint: placeholder,
+      var configuration = FederationListenerConfiguration(host: "127.0.0.1", port: port)
+      configuration.handshakeTimeout = .seconds(60)
+      return FederationListener(
+        configuration: configuration, endpoint: placeholder,
         identity: identity, registry: registry, services: services, clock: clock, logger: log.logger,
         onListening: { onListening($0) })
     }
@@ -105,7 +117,7 @@ func withRelay<Value: Sendable>(
 ///   - limits: beta's towards alpha.
 ///   - listing: what alpha lists, in place of its accounts.
 func withPeers(
-  limits: PeerLimits = PeerLimits(), listing: (any DirectoryStore)? = nil,
+  limits: PeerLimits = .patient, listing: (any DirectoryStore)? = nil,
   _ body: @Sendable (_ alpha: TestRelay, _ beta: TestRelay) async throws -> Void
 ) async throws {
   try await withRelay("alpha", listing: listing) { alpha in

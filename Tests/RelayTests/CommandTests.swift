@@ -1,7 +1,7 @@
 import ChildProcesses
 import Foundation
-import Testing
 import TestSupport
+import Testing
 
 /// What scripts rely on: names, exit codes, JSON.
 @Suite struct CommandTests {
@@ -37,7 +37,8 @@ import TestSupport
 
   @Test func `wrong usage exits with 64`() async throws {
     try await RelayOperator.with { site in
-      for arguments in [["nonsense"], ["serve", "--nonsense"], ["peer", "accept"], ["peer", "invite", "--hours", "0"]] {
+      let wrong = [["nonsense"], ["serve", "--nonsense"], ["peer", "accept"], ["peer", "invite", "--hours", "0"]]
+      for arguments in wrong {
         let result = try await site.run(arguments)
         #expect(result.exit == .code(64), "\(arguments)")
         #expect(result.output.isEmpty && !result.errors.isEmpty)
@@ -127,7 +128,10 @@ import TestSupport
 
   @Test func `a command that fails exits with 1 and says why`() async throws {
     try await RelayOperator.with { site in
-      for arguments in [["peer", "suspend", "nobody"], ["peer", "accept", "garbage"], ["peer", "invite"], ["ca", "issue"]] {
+      let failing = [
+        ["peer", "suspend", "nobody"], ["peer", "accept", "garbage"], ["peer", "invite"], ["ca", "issue"],
+      ]
+      for arguments in failing {
         let result = try await site.run(arguments)
         #expect(result.exit == .code(1), "\(arguments): \(result.exit)")
         #expect(result.output.isEmpty && result.errors.contains("Error: "), "\(arguments): \(result.errors)")

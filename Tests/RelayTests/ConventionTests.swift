@@ -40,7 +40,10 @@ import Testing
     }
   }
 
-  @Test(arguments: ["/", "/v1", "/v1/nothing", "/v1/keys/+15550000000/1/2", "/v1/accounts", "/v3/keys", "//", "/v1/%00"])
+  @Test(arguments: [
+    "/", "/v1", "/v1/nothing", "/v1/keys/+15550000000/1/2", "/v1/accounts", "/v3/keys", "//",
+    "/v1/%00",
+  ])
   func `an unknown path is not found`(path: String) async throws {
     for method in ["GET", "PUT", "DELETE", "POST"] {
       #expect(try await relay.send(method, path, as: caller).status == 404, "\(method) \(path)")
@@ -84,7 +87,8 @@ import Testing
 
   @Test(arguments: [
     "", " ", "{", "}", "[]", "7", "null", "\"x\"", "{\"a\":}", "{\"a\" 1}", "{'a':1}", "{\"a\":1,}", "{\"a\":01}",
-    "{\"a\":tru}", "{\"a\":1}{}", "\u{FEFF}{}", "{\"a\":\"\u{0}\"}", "{\"a\":\"\\x\"}", "{\"a\":\"\n\"}", "{\"\\ud800\":1}",
+    "{\"a\":tru}", "{\"a\":1}{}", "\u{FEFF}{}", "{\"a\":\"\u{0}\"}", "{\"a\":\"\\x\"}", "{\"a\":\"\n\"}",
+    "{\"\\ud800\":1}",
   ])
   func `a body that is not the JSON in question is refused`(json: String) async throws {
     for endpoint in endpoints where endpoint.json != nil {

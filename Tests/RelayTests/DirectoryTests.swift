@@ -50,7 +50,8 @@ import Testing
     let ours = try await relay.register()
     let theirs = TestDevice.freshNumber()
     let tokens = try [theirs, ours.number].map { try TestTokens.token(of: $0) }
-    try await site.listAtPeer("elsewhere", tokens: try [theirs, ours.number].map { try TestTokens.contactToken(of: $0) })
+    let listed = try [theirs, ours.number].map { try TestTokens.contactToken(of: $0) }
+    try await site.listAtPeer("elsewhere", tokens: listed)
     let answer = try await ask(tokens)
     #expect(
       answer.text == #"{"contacts":[{"token":"\#(tokens[0])","relay":"elsewhere"},{"token":"\#(tokens[1])"}]}"#)
@@ -87,12 +88,15 @@ import Testing
     _ = try await relay.register(number)
     let token = try TestTokens.token(of: number)
     let expected = #"{"token":"\#(token)"}"#
-    for path in [token, token.replacingOccurrences(of: "/", with: "%2F"), try TestTokens.urlSafe(number), token + "=="] {
+    let escaped = token.replacingOccurrences(of: "/", with: "%2F")
+    for path in [token, escaped, try TestTokens.urlSafe(number), token + "==", token + "/"] {
       #expect(try await ask(path: path).text == expected, "\(path)")
     }
   }
 
-  @Test(arguments: ["{}", #"{"contacts":null}"#, #"{"contacts":{}}"#, #"{"contacts":[7]}"#, #"{"contacts":[null]}"#, "[]"])
+  @Test(arguments: [
+    "{}", #"{"contacts":null}"#, #"{"contacts":{}}"#, #"{"contacts":[7]}"#, #"{"contacts":[null]}"#, "[]",
+  ])
   func `a malformed request is refused`(json: String) async throws {
     #expect(try await relay.send("PUT", "/v1/directory/tokens", json: json, as: caller).status == 415)
   }

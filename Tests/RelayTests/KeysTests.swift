@@ -1,5 +1,5 @@
-import Testing
 import TestSupport
+import Testing
 
 /// Prekeys of version 1 (reference 1.6).
 @Suite(.ownRelay) struct KeysTests {
@@ -95,8 +95,8 @@ import TestSupport
     try await relay.upload([1, 2, 3], prefix: "old", as: owner)
     try await relay.upload([2], prefix: "new", as: owner)
     #expect(try await count() == #"{"count":1}"#)
-    let drawn = [try await draw(), try await draw()].flatMap { $0.list("keys") }.compactMap { $0["publicKey"] as? String }
-    #expect(drawn == ["new-2", "new-last"])
+    let drawn = [try await draw(), try await draw()].flatMap { $0.list("keys") }
+    #expect(drawn.map { $0["publicKey"] as? String } == ["new-2", "new-last"])
   }
 
   @Test func `one's own keys may be drawn`() async throws {

@@ -1,10 +1,8 @@
 // The relay that the tests of a suite talk to.
 
 import ChildProcesses
-import Foundation
-import Glibc
-import Testing
 import TestSupport
+import Testing
 
 /// A running relay on embedded stores, and the operator behind it.
 struct RelayUnderTest: Sendable {

@@ -1,15 +1,16 @@
 import ChildProcesses
 import Crypto
 import Foundation
-import Testing
 import TestSupport
+import Testing
 
 @Suite struct WebhookTests {
   @Test func `codes go to the webhook, signed, and a webhook that fails is told to the client`() async throws {
     let webhook = try WebhookServer()
     defer { webhook.close() }
     let settings = [
-      "RELAY_VERIFICATION_SENDER": "webhook", "RELAY_VERIFICATION_WEBHOOK_URL": "http://127.0.0.1:\(webhook.port)/codes",
+      "RELAY_VERIFICATION_SENDER": "webhook",
+      "RELAY_VERIFICATION_WEBHOOK_URL": "http://127.0.0.1:\(webhook.port)/codes",
       "RELAY_VERIFICATION_WEBHOOK_SECRET": "hush-hush",
     ]
     try await RelayOperator.with(settings: RelayUnderTest.unlimited.merging(settings) { $1 }) { site in

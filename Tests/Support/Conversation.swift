@@ -111,7 +111,8 @@ extension RelayProcess {
     let code = try await code(for: number)
     let device = TestDevice(
       number: number, password: "password-\(UUID().uuidString)", registrationID: registrationID)
-    let body = #"{"signalingKey":"c2lnbmFsaW5n","registrationId":\#(registrationID),"fetchesMessages":true\#(attributes)}"#
+    let body =
+      #"{"signalingKey":"c2lnbmFsaW5n","registrationId":\#(registrationID),"fetchesMessages":true\#(attributes)}"#
     let answer = try await send("PUT", "/v1/accounts/code/\(code)", json: body, as: device)
     guard answer.status == 200 else { throw TestFailure("not registered: \(answer.status) \(answer.text)") }
     return device

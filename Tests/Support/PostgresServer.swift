@@ -88,7 +88,12 @@ package final class PostgresServer: Sendable {
 
   /// Starts a stopped server; returns when it answers.
   package func start() throws {
-    try run("pg_ctl", "--pgdata", data, "--log", folder + "/log", "--wait", "--timeout", "60", "start")
+    do {
+      try run("pg_ctl", "--pgdata", data, "--log", folder + "/log", "--wait", "--timeout", "60", "start")
+    } catch {
+      let log = try String(contentsOfFile: folder + "/log", encoding: .utf8)
+      throw Failure.command("starting PostgreSQL", output: log.suffix(2000).description)
+    }
   }
 
   /// Ends every connection and stops the server; returns when it has stopped.
@@ -113,7 +118,9 @@ package final class PostgresServer: Sendable {
     }
     // A new server refuses to start beside what is left of the old one.
     while ([postmaster] + children).contains(where: Self.isRunning) { usleep(5000) }
+    // They name a process that still exists while it is a zombie.
     unlink(data + "/postmaster.pid")
+    unlink(folder + "/.s.PGSQL.\(port).lock")
   }
 
   /// Zombies are not: their parent may take its time.

@@ -1,0 +1,198 @@
+// The shared connection: whose answer is whose, and what a neighbour's error does.
+
+import Glibc
+import Logging
+import RelayCore
+import TestSupport
+import Testing
+
+@testable import Storage
+
+@Suite struct PostgresConnectionTests {
+  @Test func aReadThatFailsLeavesItsNeighboursTheirAnswers() async throws {
+    try await withConnection { connection in
+      let outcomes = await withTaskGroup(of: (Int64, Result<Int64, PostgresError>).self) { group in
+        // A zero fails; all of a burst share a transaction.
+        for divisor in Int64(0)..<64 {
+          group.addTask { (divisor, await Self.quotient(100 * divisor, divisor, over: connection)) }
+        }
+        return await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
+      }
+      for (divisor, outcome) in outcomes {
+        switch outcome {
+        case .success(let value): #expect(divisor != 0 && value == 100)
+        case .failure(.refused(let state, let statement)):
+          #expect(divisor == 0 && state.code == "22012" && statement == "quotient")
+        case .failure(let error): Issue.record(error)
+        }
+      }
+    }
+  }
+
+  @Test func aSharedWriteThatFailsUndoesItselfAlone() async throws {
+    try await withConnection { connection in
+      _ = try await connection.run("CREATE TABLE numbers (value bigint PRIMARY KEY CHECK (value <> 7))")
+      let failed = Collected<Int64>()
+      await withTaskGroup { group in
+        for value in Int64(0)..<64 {
+          group.addTask {
+            let insert = PostgresStatement.prepared("number", "INSERT INTO numbers (value) VALUES ($1::bigint)")
+            do {
+              _ = try await connection.sharedWrite(insert, PostgresParameters { $0.add(bigint: value) })
+            } catch {
+              failed.add(value)
+            }
+          }
+        }
+      }
+      #expect(failed.values == [7])
+      let result = try await connection.read(.once("SELECT value FROM numbers ORDER BY value"))
+      let stored = try result.rows.map { index in
+        var row = result.cursor(row: index)
+        return try row.bigint()
+      }
+      #expect(stored == (0..<64).filter { $0 != 7 })
+    }
+  }
+
+  @Test func aTransactionIsDoneWhollyOrNotAtAll() async throws {
+    try await withConnection { connection in
+      _ = try await connection.run("CREATE TABLE numbers (value bigint PRIMARY KEY)")
+      await #expect(throws: StoreError.self) {
+        try await connection.run("INSERT INTO numbers VALUES (1)", "INSERT INTO numbers VALUES (1)")
+      }
+      let results = try await connection.transaction(
+        ["INSERT INTO numbers VALUES (2)", "INSERT INTO numbers VALUES (3), (4)"].map { PostgresStep(.once($0)) })
+      #expect(results.map(\.affectedRows) == [1, 2])
+      #expect(try await connection.read(.once("SELECT value FROM numbers")).rowCount == 3)
+    }
+  }
+
+  /// An answer to the statement is not yet success: a deferred rule speaks at the commit.
+  @Test func aCommitThatFailsFailsTheTransaction() async throws {
+    try await withConnection { connection in
+      _ = try await connection.run("CREATE TABLE numbers (value bigint UNIQUE DEFERRABLE INITIALLY DEFERRED)")
+      let insert = PostgresStep(.once("INSERT INTO numbers VALUES (1), (1)"))
+      for _ in 0..<2 {
+        let error = await #expect(throws: PostgresError.self) { try await connection.transaction([insert]) }
+        guard case .refused(let state, _)? = error else { throw TestFailure("\(String(describing: error))") }
+        #expect(state.code == "23505")
+      }
+      #expect(try await connection.read(.once("SELECT value FROM numbers")).rowCount == 0)
+      _ = try await connection.run("INSERT INTO numbers VALUES (1)")
+    }
+  }
+
+  @Test func aStatementPastItsDeadlineEndsTheConnectionAndAnotherOneIsMade() async throws {
+    try await withConnection(deadline: .milliseconds(500)) { connection in
+      async let neighbour = Self.quotientAfterSleep(over: connection)
+      await #expect(throws: PostgresError.self) { try await connection.read(.once("SELECT pg_sleep(60)")) }
+      #expect(await neighbour == nil)
+      try await eventually("it is connected again") { (try? await connection.read(.once("SELECT 1"))) != nil }
+    }
+  }
+
+  @Test func aServerThatAcceptsAndSaysNothingIsGivenUp() async throws {
+    let (listener, port) = try Loopback.listen()
+    defer { close(listener) }
+    let reactor = try Reactor(name: "test")
+    let target = try PostgresTarget(url: "postgres://relay@127.0.0.1:\(port)/none")
+    let connection = PostgresConnection(
+      target: target, settings: .init(purpose: "test"), reactor: reactor, logger: .quiet)
+    let asked = ContinuousClock.now
+    await #expect(throws: PostgresError.self) { try await connection.read(.once("SELECT 1")) }
+    #expect(ContinuousClock.now - asked < .seconds(5))
+    await connection.close()
+    await reactor.stop()
+  }
+
+  @Test func anErrorNeverCarriesAValue() async throws {
+    try await withConnection { connection in
+      let cast = PostgresStatement.prepared("cast", "SELECT $1::text::bigint")
+      let error = await #expect(throws: PostgresError.self) {
+        try await connection.read(cast, PostgresParameters { $0.add(text: "secret") })
+      }
+      #expect(error.map { !"\($0) \($0.storeError)".contains("secret") } == true)
+    }
+  }
+
+  @Test func everyKindOfValueArrivesAsItWasSent() async throws {
+    try await withConnection { connection in
+      let sql: StaticString = """
+        SELECT $1::bigint, $2::integer, $3::boolean, $4::text, $5::bytea, $6::bytea, ($7::bigint[])[2],
+          ($8::bytea[])[1], ($8::bytea[])[2] IS NULL, ($9::uuid[])[1], cardinality($10::text[])
+        """
+      let fingerprint = Fingerprint(high: 0x0102_0304_0506_0708, low: .max)
+      let result = try await connection.read(
+        .prepared("values", sql),
+        PostgresParameters {
+          $0.add(bigint: .min)
+          $0.add(integer: .max)
+          $0.add(boolean: true)
+          $0.add(text: "grün\n")
+          $0.add(bytea: [UInt8]())
+          $0.add(bytea: [UInt8]?.none)
+          $0.add(bigints: [1, -2])
+          $0.add(byteas: [[0, 255], nil])
+          $0.add(uuids: [fingerprint])
+          $0.add(texts: [])
+        })
+      var row = result.cursor(row: 0)
+      #expect(try row.bigint() == .min)
+      #expect(try row.integer() == .max)
+      #expect(try row.boolean())
+      #expect(try row.text() == "grün\n")
+      #expect(try row.bytes() == [])
+      #expect(row.optionalBytes() == nil)
+      #expect(try row.bigint() == -2)
+      #expect(try row.bytes() == [0, 255])
+      #expect(try row.boolean())
+      #expect(try row.fingerprint() == fingerprint)
+      #expect(try row.integer() == 0)
+      #expect(throws: StoreError.self) { try row.integer() }
+    }
+  }
+
+  private static func quotient(
+    _ dividend: Int64, _ divisor: Int64, over connection: PostgresConnection
+  ) async -> Result<Int64, PostgresError> {
+    do throws(PostgresError) {
+      let result = try await connection.read(
+        .prepared("quotient", "SELECT $1::bigint / $2::bigint"),
+        PostgresParameters {
+          $0.add(bigint: dividend)
+          $0.add(bigint: divisor)
+        })
+      var row = result.cursor(row: 0)
+      return .success((try? row.bigint()) ?? -1)  // Any other value fails the test.
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  private static func quotientAfterSleep(over connection: PostgresConnection) async -> Int64? {
+    try? await Task.sleep(for: .milliseconds(50))  // A cancelled test ends.
+    return try? await quotient(1, 1, over: connection).get()
+  }
+
+  /// Runs `body` with a connection to an empty database.
+  private func withConnection(
+    deadline: Duration = .seconds(10), _ body: (PostgresConnection) async throws -> Void
+  ) async throws {
+    let server = try await Loopback.blocking { try PostgresServer.shared() }
+    let target = try PostgresTarget(url: await Loopback.blocking { try server.createDatabase() })
+    let reactor = try Reactor(name: "test")
+    var settings = PostgresConnection.Settings(purpose: "test")
+    settings.deadline = deadline
+    let connection = PostgresConnection(target: target, settings: settings, reactor: reactor, logger: .quiet)
+    do {
+      try await body(connection)
+    } catch {
+      await connection.close()
+      await reactor.stop()
+      throw error
+    }
+    await connection.close()
+    await reactor.stop()
+  }
+}
