@@ -1,14 +1,14 @@
 import TestSupport
 import Testing
 
-/// Buckets at the sizes of reference 3.6, or small ones where those are large.
-@Suite(.ownRelay(LimitTests.settings)) struct LimitTests {
-  static let settings = [
-    "RELAY_LIMITS_MESSAGES_SIZE": "3", "RELAY_LIMITS_MESSAGES_PER_MINUTE": "1",
-    "RELAY_LIMITS_CONTACT_QUERIES_SIZE": "10", "RELAY_LIMITS_CONTACT_QUERIES_PER_MINUTE": "1",
-    "RELAY_LIMITS_SMS_DESTINATION_PER_MINUTE": "0.5", "RELAY_LIMITS_VERIFY_NUMBER_PER_MINUTE": "0",
-  ]
+private let tightLimits = [
+  "RELAY_LIMITS_MESSAGES_SIZE": "3", "RELAY_LIMITS_MESSAGES_PER_MINUTE": "1",
+  "RELAY_LIMITS_CONTACT_QUERIES_SIZE": "10", "RELAY_LIMITS_CONTACT_QUERIES_PER_MINUTE": "1",
+  "RELAY_LIMITS_SMS_DESTINATION_PER_MINUTE": "0.5", "RELAY_LIMITS_VERIFY_NUMBER_PER_MINUTE": "0",
+]
 
+/// Buckets at the sizes of reference 3.6, or small ones where those are large.
+@Suite(.ownRelay(tightLimits)) struct LimitTests {
   let relay: RelayProcess
   let caller: TestDevice
 

@@ -1,6 +1,7 @@
 // The relay that the tests of a suite talk to.
 
 import ChildProcesses
+import Foundation
 import TestSupport
 import Testing
 

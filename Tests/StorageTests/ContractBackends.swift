@@ -60,6 +60,8 @@ extension Backend {
         await storage.close()
       }
     case .postgres:
+      await Turns.postgres.take()
+      defer { Turns.postgres.giveBack() }
       try await withPostgres(migrated: false) { storage, _, _ in try await body(storage) }
     }
   }
@@ -71,4 +73,40 @@ func withTemporaryFolder(_ body: (String) async throws -> Void) async throws {
   try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
   defer { try? FileManager.default.removeItem(atPath: folder) }  // A leftover there hurts nobody.
   try await body(folder)
+}
+
+/// Bounds how many tests run at once against a server that all share: each has connections of its own.
+final class Turns: Sendable {
+  static let postgres = Turns(16)
+
+  private struct State {
+    var free: Int
+    var waiting: [CheckedContinuation<Void, Never>] = []
+  }
+  private let state: Mutex<State>
+
+  init(_ count: Int) { state = Mutex(State(free: count)) }
+
+  func take() async {
+    await withCheckedContinuation { turn in
+      let isMine = state.withLock { state in
+        guard state.free == 0 else {
+          state.free -= 1
+          return true
+        }
+        state.waiting.append(turn)
+        return false
+      }
+      if isMine { turn.resume() }
+    }
+  }
+
+  func giveBack() {
+    let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
+      guard state.waiting.isEmpty else { return state.waiting.removeFirst() }
+      state.free += 1
+      return nil
+    }
+    next?.resume()
+  }
 }

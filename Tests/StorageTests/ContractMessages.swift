@@ -49,6 +49,7 @@ import Testing
     try await backend.withStore { store in
       let (mailbox, source) = try (Sample.address(1), Sample.address(2))
       let envelope = Sample.envelope(to: mailbox, from: source, id: 1)
+      try await store.storage.append([])
       try await store.storage.append([envelope, envelope])
       try await store.storage.append([envelope])
       #expect(try await store.mailbox(mailbox).count == 1)

@@ -60,7 +60,8 @@ import Testing
     }
   }
 
-  @Test("Anything else is no signal", arguments: ["", "a", "a ", "a b", "a account", "a account 12", "a peers x", "\0"])
+  @Test(
+    "Anything else is no signal", arguments: ["", "a", "a ", "a b", "a account", "a account 12", "a peers x", "\0"])
   func garbage(_ text: String) {
     #expect(RedisSignal(Array(text.utf8)) == nil)
   }

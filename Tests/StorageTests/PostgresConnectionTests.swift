@@ -92,6 +92,18 @@ import Testing
     }
   }
 
+  /// As after a failover: whoever takes writes now is looked for.
+  @Test func aServerThatBecameReadOnlyIsLeft() async throws {
+    try await withConnection { connection in
+      _ = try await connection.run("CREATE TABLE numbers (value bigint)")
+      _ = try await connection.run("SET default_transaction_read_only = on")
+      await #expect(throws: StoreError.self) { try await connection.run("INSERT INTO numbers VALUES (1)") }
+      try await eventually("it is connected again") {
+        (try? await connection.run("INSERT INTO numbers VALUES (2)")) != nil
+      }
+    }
+  }
+
   @Test func aServerThatAcceptsAndSaysNothingIsGivenUp() async throws {
     let (listener, port) = try Loopback.listen()
     defer { close(listener) }

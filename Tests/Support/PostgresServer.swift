@@ -1,7 +1,6 @@
 // A PostgreSQL of the tests' own: a private cluster in a temporary folder, gone without a trace when the process is.
 
 import ChildProcesses
-import ChildProcesses
 import Foundation
 import Glibc
 import Synchronization

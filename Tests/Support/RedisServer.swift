@@ -30,17 +30,14 @@ package final class RedisServer: Sendable {
     try await start()
   }
 
-  deinit {
-    stop()
-    try? FileManager.default.removeItem(atPath: folder)  // A leftover in the temporary folder hurts nobody.
-  }
+  deinit { end() }
 
   /// Runs `body` with a server of its own that is gone afterwards.
   package static func with<Value>(
     password: String? = nil, _ body: (RedisServer) async throws -> Value
   ) async throws -> Value {
     let server = try await RedisServer(password: password)
-    defer { server.stop() }
+    defer { server.end() }
     return try await body(server)
   }
 
@@ -49,6 +46,11 @@ package final class RedisServer: Sendable {
     guard let process = process.withLock({ $0.take() }) else { return }
     process.send(SIGKILL)
     while process.exit == nil { usleep(1000) }
+  }
+
+  private func end() {
+    stop()
+    try? FileManager.default.removeItem(atPath: folder)  // A leftover in the temporary folder hurts nobody.
   }
 
   /// Starts a stopped server, empty; returns when it answers.

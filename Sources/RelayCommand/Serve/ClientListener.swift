@@ -22,7 +22,9 @@ struct ClientListener {
       services.append(context)
       server = Self.secure(context)
     } else {
-      server = .http1(configuration: Self.http1)
+      server = HTTPServerBuilder {
+        ClaimedChannel(EventLoopChannel(HTTP1Channel(responder: $0, configuration: Self.http1)))
+      }
     }
     let application = Application(
       router: router, server: server,
@@ -78,10 +80,12 @@ struct ClientListener {
 
   private static func secure(_ context: Reloading<NIOSSLContext, CommandFailure>) -> HTTPServerBuilder {
     HTTPServerBuilder { responder in
-      ALPNChannel(
-        tls: { _, _ in NIOSSLServerHandler(context: context.current) }, handshakeTimeout: handshakeTimeout,
-        http1: HTTP1Channel(responder: responder, configuration: http1),
-        http2: HTTP2Channel(responder: responder, configuration: .init(idleTimeout: .seconds(90))))
+      ClaimedChannel(
+        EventLoopChannel(
+          ALPNChannel(
+            tls: { _, _ in NIOSSLServerHandler(context: context.current) }, handshakeTimeout: handshakeTimeout,
+            http1: HTTP1Channel(responder: responder, configuration: http1),
+            http2: HTTP2Channel(responder: responder, configuration: .init(idleTimeout: .seconds(90))))))
     }
   }
 }

@@ -94,9 +94,11 @@ extension EmbeddedStorage {
       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       """,
       [
-        number.key, device.id.value, Data(device.password.salt), Data(device.password.hash), device.signalingKey.value.opaque,
+        number.key, device.id.value, Data(device.password.salt), Data(device.password.hash),
+        device.signalingKey.value.opaque,
         device.registrationID, device.fetchesMessages, device.gcmID?.value.opaque, device.apnID?.value.opaque,
-        device.voipApnID?.value.opaque, device.name?.opaque, device.userAgent?.opaque, device.hasSignedPreKey, device.lastSeen.millis,
+        device.voipApnID?.value.opaque, device.name?.opaque, device.userAgent?.opaque, device.hasSignedPreKey,
+        device.lastSeen.millis,
         device.created.millis,
       ])
   }

@@ -31,7 +31,9 @@ struct Fields {
   func bytes(_ index: Int) throws(StoreError) -> [UInt8] { [UInt8](try required(index) as Data) }
   func optionalText(_ index: Int) -> String? { String.fromDatabaseValue(row[index]) }
   /// A text that a client made up: see the schema.
-  func opaque(_ index: Int) throws(StoreError) -> String { String(decoding: try required(index) as Data, as: UTF8.self) }
+  func opaque(_ index: Int) throws(StoreError) -> String {
+    String(decoding: try required(index) as Data, as: UTF8.self)
+  }
   func optionalOpaque(_ index: Int) -> String? {
     Data.fromDatabaseValue(row[index]).map { String(decoding: $0, as: UTF8.self) }
   }

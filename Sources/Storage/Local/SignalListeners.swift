@@ -28,12 +28,18 @@ final class SignalListeners: @unchecked Sendable {  // The mutable state is touc
   /// Tells every listener soon, after what was told before.
   func post(_ event: SignalEvent, then done: @escaping @Sendable () -> Void = {}) {
     queue.async {
-      switch event {
-      case .signal: break
-      case .connected, .disconnected: self.state = event
-      }
-      for handler in self.handlers { handler(event) }
+      if self.isNews(event) { for handler in self.handlers { handler(event) } }
       done()
+    }
+  }
+
+  /// A state that is told again is no event; a signal always is one.
+  private func isNews(_ event: SignalEvent) -> Bool {
+    switch event {
+    case .signal: return true
+    case .connected, .disconnected:
+      defer { state = event }
+      return event != state
     }
   }
 }

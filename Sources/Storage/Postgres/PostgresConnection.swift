@@ -11,35 +11,6 @@ import Synchronization
 /// Lives on its reactor's thread until `close`. While it connects, calls wait a moment; while it waits to try again they
 /// fail at once. It never sends a transaction twice that may have been done: after a loss the caller decides.
 final class PostgresConnection: @unchecked Sendable {  // All mutable state but `inbox` belongs to the reactor's thread.
-  struct Settings: Sendable {
-    /// For logs.
-    let purpose: String
-    /// The server gives a statement up first, so that the connection survives it.
-    var statementTimeout: Duration = .seconds(9)
-    var lockTimeout: Duration = .seconds(5)
-    /// From submission to answer; then the connection is dropped: the server is gone or stuck.
-    var deadline: Duration = .seconds(10)
-    /// False for a connection with state of its own, a session lock: that would be lost unnoticed.
-    var reconnects = true
-    /// Plans for look-ups by key only. Statistics taken while a table was empty must not turn them into scans.
-    var plansByKey = true
-
-    /// What the server is told before anything else.
-    fileprivate var sql: String {
-      var values = [
-        ("statement_timeout", "\(statementTimeout.millis)"), ("lock_timeout", "\(lockTimeout.millis)"),
-        ("synchronous_commit", "on"), ("TimeZone", "UTC"), ("default_transaction_isolation", "read committed"),
-      ]
-      if plansByKey {
-        values += [
-          ("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off"), ("enable_hashjoin", "off"),
-          ("enable_mergejoin", "off"), ("jit", "off"),
-        ]
-      }
-      return "SELECT " + values.map { "pg_catalog.set_config('\($0)', '\($1)', false)" }.joined(separator: ", ")
-    }
-  }
-
   /// The bounds, each far above what a healthy server lets gather.
   private enum Bounds {
     static let requestsMax = 10_000
@@ -282,9 +253,7 @@ extension PostgresConnection {
 extension PostgresConnection {
   private func connect() {
     guard case .waiting = state else { return }
-    guard let handle = target.startConnecting(attempt: attempts) else {
-      return scheduleAttempt()
-    }
+    guard let handle = target.startConnecting(attempt: attempts) else { return scheduleAttempt() }
     attempts += 1
     let timeout = reactor.schedule(after: Bounds.connectTimeout) { [self] in
       attemptFailed("no answer within \(Bounds.connectTimeout)")
@@ -394,8 +363,4 @@ extension PostgresConnection {
   private static func message(of handle: OpaquePointer) -> String {
     String(cString: PQerrorMessage(handle)).split(separator: "\n").joined(separator: "; ")
   }
-}
-
-extension Duration {
-  fileprivate var millis: Int64 { Int64(self / .milliseconds(1)) }
 }

@@ -3,7 +3,7 @@ package import RelayCore
 extension PostgresStorage {
   package func entries(for tokens: [ContactToken]) async throws(StoreError) -> [DirectoryEntry] {
     guard !tokens.isEmpty else { return [] }
-    let result = try await read(
+    let result = try await readBulk(
       .prepared(
         "entries",
         """
@@ -28,7 +28,7 @@ extension PostgresStorage {
   }
 
   package func accountCount() async throws(StoreError) -> Int {
-    let result = try await read(.prepared("account_count", "SELECT count(*) FROM accounts"))
+    let result = try await readBulk(.prepared("account_count", "SELECT count(*) FROM accounts"))
     var row = result.cursor(row: 0)
     return Int(try row.bigint())
   }
@@ -36,7 +36,7 @@ extension PostgresStorage {
   /// By token: an account that is added while a peer reads page after page moves others to higher offsets only, so
   /// that the peer sees some twice and misses none.
   package func accounts(offset: Int, limit: Int) async throws(StoreError) -> [ListedAccount] {
-    let result = try await read(
+    let result = try await readBulk(
       .prepared(
         "accounts",
         """
@@ -82,7 +82,7 @@ extension PostgresStorage {
     let gone = contacts.filter(\.isInactive)
     let listed = contacts.filter { !$0.isInactive }.sorted { $0.token < $1.token }
     guard !contacts.isEmpty else { return }
-    _ = try await write([
+    _ = try await writeBulk([
       PostgresStep(
         .prepared(
           "merge_contacts_remove", "DELETE FROM peer_contacts WHERE peer = $1::text AND token = ANY ($2::bytea[])"),
@@ -142,22 +142,24 @@ extension PostgresStorage {
   func removeContacts(of peer: RelayName, before pass: Int64) async throws(StoreError) {
     let chunkRows: Int64 = 10_000
     while true {
-      let result = try await write(
-        .prepared(
-          "remove_contacts",
-          """
-          WITH stale AS MATERIALIZED (
-            SELECT token FROM peer_contacts WHERE peer = $1::text AND pass < $2::bigint LIMIT $3::bigint
-          )
-          DELETE FROM peer_contacts AS c USING stale AS s
-          WHERE c.peer = $1::text AND c.token = s.token AND c.pass < $2::bigint
-          """),
-        PostgresParameters {
-          $0.add(text: peer.text)
-          $0.add(bigint: pass)
-          $0.add(bigint: chunkRows)
-        })
-      if result.affectedRows < Int(chunkRows) { return }
+      let results = try await writeBulk([
+        PostgresStep(
+          .prepared(
+            "remove_contacts",
+            """
+            WITH stale AS MATERIALIZED (
+              SELECT token FROM peer_contacts WHERE peer = $1::text AND pass < $2::bigint LIMIT $3::bigint
+            )
+            DELETE FROM peer_contacts AS c USING stale AS s
+            WHERE c.peer = $1::text AND c.token = s.token AND c.pass < $2::bigint
+            """),
+          PostgresParameters {
+            $0.add(text: peer.text)
+            $0.add(bigint: pass)
+            $0.add(bigint: chunkRows)
+          })
+      ])
+      guard let removed = results.first?.affectedRows, removed >= Int(chunkRows) else { return }
     }
   }
 }

@@ -27,7 +27,8 @@ struct SQLState: Equatable {
 
   static let checkViolation = SQLState(code: "23514")
   static let undefinedTable = SQLState(code: "42P01")
-  static let duplicateTable = SQLState(code: "42P07")
+  /// The server has become a standby, or is told to change nothing.
+  static let readOnly = SQLState(code: "25006")
   static let unknownStatement = SQLState(code: "26000")
 
   /// Another transaction was in the way and this one was undone: it may simply run again.
@@ -37,8 +38,8 @@ struct SQLState: Equatable {
   var isPassing: Bool {
     switch code.prefix(2) {
     case "08", "40", "53", "57", "58": true  // Connection, rollback, resources, operator, system.
-    // Read-only since a failover, lock time-out, schema not there yet.
-    default: code == "25006" || code == "55P03" || code == "42P01"
+    // Read-only, lock time-out, schema not there yet.
+    default: self == .readOnly || code == "55P03" || self == .undefinedTable
     }
   }
 }

@@ -200,8 +200,9 @@ extension PostgresPipeline {
     default:
       let state = PQresultErrorField(result, sqlStateField).map { SQLState(code: String(cString: $0)) }
       PQclear(result)
-      // Without a state the server said nothing: libpq itself gave the connection up.
-      guard let state else { throw Lost() }
+      // Without a state the server said nothing: libpq itself gave the connection up. And a server that became
+      // read-only has been replaced by another one, which the next attempt looks for.
+      guard let state, state != .readOnly else { throw Lost() }
       hasGroupFailed = true
       if case .synchronisation(let group, _)? = entries.first {
         // The commit itself failed. It is reported ahead of the point, with no answer of its own.

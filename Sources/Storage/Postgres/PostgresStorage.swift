@@ -6,12 +6,13 @@ package import RelayCore
 
 /// All durable stores in one PostgreSQL database, which any number of processes share.
 ///
-/// Commits are synchronous. Three pipelined connections on one thread: reads never wait for a commit, and messages
-/// never for another write. `.unavailable` of a call that was on its way when a connection broke leaves open whether
+/// Commits are synchronous. Four pipelined connections on one thread, since what shares one waits for what is ahead:
+/// reads never wait for a commit, messages for no other write, and nobody for the directory's long lists. `.unavailable` of a call that was on its way when a connection broke leaves open whether
 /// the server had committed: every call is safe to repeat.
 package final class PostgresStorage: Storage {
   let reads: PostgresConnection
   let writes: PostgresConnection
+  let bulk: PostgresConnection
   private let inserts: PostgresConnection
   let batcher: MessageBatcher
   let days: PostgresMailboxDays
@@ -39,6 +40,7 @@ package final class PostgresStorage: Storage {
     self.days = days
     reads = connect("reads")
     writes = connect("writes")
+    bulk = connect("bulk")
     batcher = MessageBatcher { envelopes throws(StoreError) in
       try await PostgresStorage.insert(envelopes, over: inserts, maintenance: maintenance)
     }
@@ -47,14 +49,14 @@ package final class PostgresStorage: Storage {
   package func ping() async throws(StoreError) {
     let statement = PostgresStatement.prepared("ping", "SELECT 1")
     do throws(PostgresError) {
-      for connection in [reads, writes, inserts] { _ = try await connection.read(statement) }
+      for connection in [reads, writes, bulk, inserts] { _ = try await connection.read(statement) }
     } catch {
       throw error.storeError
     }
   }
 
   package func close() async {
-    for connection in [reads, writes, inserts] { await connection.close() }
+    for connection in [reads, writes, bulk, inserts] { await connection.close() }
     await reactor.stop()
   }
 
@@ -63,6 +65,19 @@ package final class PostgresStorage: Storage {
     -> PostgresResult
   {
     do throws(PostgresError) { return try await reads.read(statement, parameters) } catch { throw error.storeError }
+  }
+
+  /// Reads what may take long, apart from other reads.
+  func readBulk(_ statement: PostgresStatement, _ parameters: PostgresParameters = .none) async throws(StoreError)
+    -> PostgresResult
+  {
+    do throws(PostgresError) { return try await bulk.read(statement, parameters) } catch { throw error.storeError }
+  }
+
+  /// Runs steps that may take long as one transaction, apart from other writes.
+  /// - Returns: a result for each.
+  func writeBulk(_ steps: [PostgresStep]) async throws(StoreError) -> [PostgresResult] {
+    do throws(PostgresError) { return try await bulk.transaction(steps) } catch { throw error.storeError }
   }
 
   func read(_ steps: [PostgresStep]) async throws(StoreError) -> [PostgresResult] {

@@ -38,7 +38,11 @@ final class RedisConnection: @unchecked Sendable {  // Mutable state but `readin
     let deadline: ContinuousClock.Instant
     let completion: (RedisReply?) -> Void
   }
-  private enum State { case waiting, connecting(deadline: ContinuousClock.Instant), ready, closed }
+  private enum State {
+    case waiting
+    case connecting(deadline: ContinuousClock.Instant)
+    case ready, closed
+  }
 
   private let endpoint: RedisEndpoint
   private let role: Role

@@ -46,10 +46,10 @@ final class RedisLink {
   /// Writes `command` at the end of this round of the reactor, with all others of the round.
   func send(_ command: RedisCommand) {
     guard let context else { return }
-    _ = command.bytes.withUnsafeBytes { bytes in
+    _ = command.terminated.withUnsafeBytes { bytes in
       redisAsyncFormattedCommand(
         context, { context, reply, _ in RedisLink.of(context?.pointee.data)?.received(reply) }, nil,
-        bytes.baseAddress?.assumingMemoryBound(to: CChar.self), bytes.count)
+        bytes.baseAddress?.assumingMemoryBound(to: CChar.self), command.byteCount)
     }
     planFlush()
   }

@@ -36,7 +36,10 @@ enum RedisReply: Sendable, Equatable {
 
 /// A command as the wire wants it: RESP, binary safe. Encoded by whoever makes it, off the reactor's thread.
 struct RedisCommand: Sendable {
-  let bytes: [UInt8]
+  /// Ends with a NUL that is not sent: hiredis 0.14 looks for further arguments with C's string functions, and would
+  /// read on into whatever lies behind.
+  let terminated: [UInt8]
+  var byteCount: Int { terminated.count - 1 }
 
   init(_ parts: String...) { self.init(parts) }
 
@@ -48,6 +51,7 @@ struct RedisCommand: Sendable {
       bytes.append(contentsOf: part.utf8)
       bytes.append(contentsOf: [0x0D, 0x0A])
     }
-    self.bytes = bytes
+    bytes.append(0)
+    terminated = bytes
   }
 }

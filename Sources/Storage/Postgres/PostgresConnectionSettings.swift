@@ -1,0 +1,35 @@
+extension PostgresConnection {
+  /// What a connection is for, and what it and its server allow a statement.
+  struct Settings: Sendable {
+    /// For logs.
+    let purpose: String
+    /// The server gives a statement up first, so that the connection survives it.
+    var statementTimeout: Duration = .seconds(9)
+    var lockTimeout: Duration = .seconds(5)
+    /// From submission to answer; then the connection is dropped: the server is gone or stuck.
+    var deadline: Duration = .seconds(10)
+    /// False for a connection with state of its own, a session lock: that would be lost unnoticed.
+    var reconnects = true
+    /// Plans for look-ups by key only. Statistics taken while a table was empty must not turn them into scans.
+    var plansByKey = true
+
+    /// What the server is told before anything else.
+    var sql: String {
+      var values = [
+        ("statement_timeout", "\(statementTimeout.millis)"), ("lock_timeout", "\(lockTimeout.millis)"),
+        ("synchronous_commit", "on"), ("TimeZone", "UTC"), ("default_transaction_isolation", "read committed"),
+      ]
+      if plansByKey {
+        values += [
+          ("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off"), ("enable_hashjoin", "off"),
+          ("enable_mergejoin", "off"), ("jit", "off"),
+        ]
+      }
+      return "SELECT " + values.map { "pg_catalog.set_config('\($0)', '\($1)', false)" }.joined(separator: ", ")
+    }
+  }
+}
+
+extension Duration {
+  fileprivate var millis: Int64 { Int64(self / .milliseconds(1)) }
+}
