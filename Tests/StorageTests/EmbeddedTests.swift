@@ -101,7 +101,7 @@ import Testing
         Issue.record("not unavailable: \(String(describing: error))")
         return
       }
-      #expect(reason == "SQLite 13 (13 (database or disk is full))")
+      #expect(reason == "SQLite 13 (database or disk is full)")
       #expect(try await storage.pending(in: mailbox, after: 0, limit: 1).isEmpty)
       try await storage.append([many[0]])
     }

@@ -103,7 +103,7 @@ extension StoreError {
     case let error as StoreError:
       self = error
     case let error as DatabaseError:
-      let reason = "SQLite \(error.extendedResultCode.rawValue) (\(error.resultCode))"
+      let reason = "SQLite \(error.extendedResultCode)"
       self = Self.passing.contains(error.resultCode) ? .unavailable(reason: reason) : .corrupted(reason: reason)
     case is CancellationError:
       self = .unavailable(reason: "the caller gave up")

@@ -5,7 +5,7 @@ import RelayCore
 
 /// Makes room for the days to come and drops the days past.
 enum PostgresPartitions {
-  /// - Returns: the names of the tables that are missing or can go: what there is to do.
+  /// - Returns: whether a table is missing or can go. Needs no lock.
   static func needsWork(retention: Duration, over connection: PostgresConnection) async throws(StoreError) -> Bool {
     do throws(PostgresError) {
       if try await connection.read(.once(missing)).rowCount > 0 { return true }

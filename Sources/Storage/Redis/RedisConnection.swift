@@ -41,7 +41,8 @@ final class RedisConnection: @unchecked Sendable {  // Mutable state but `readin
   private enum State {
     case waiting
     case connecting(deadline: ContinuousClock.Instant)
-    case ready, closed
+    case ready
+    case closed
   }
 
   private let endpoint: RedisEndpoint
@@ -108,7 +109,7 @@ extension RedisConnection {
       switch event {
       case .connected: shakeHands()
       case .reply(let reply): received(reply)
-      case .closed: failed(reason: "no connection, or its end")
+      case .closed: failed(reason: readiness.load(ordering: .relaxed) ? "the connection ended" : "cannot connect")
       }
     }
     if link == nil { failed(reason: "cannot connect") }

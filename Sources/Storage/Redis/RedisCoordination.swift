@@ -20,7 +20,7 @@ package final class RedisCoordination: Coordination {
   private let listeners = SignalListeners(initial: .disconnected)
   /// Names this process on the channel.
   private let sender = String(UInt64.random(in: .min ... .max), radix: 36)
-  /// A signal could not be published since the commands' connection was last ready.
+  /// A signal could not be published, and the other processes do not know it yet.
   private let hasMissed = Atomic<Bool>(false)
   private let reactor: Reactor
   private let commands: RedisConnection
@@ -48,8 +48,7 @@ package final class RedisCoordination: Coordination {
     health = RedisHealth(logger: logger)
     reactor = try Reactor(name: "relay-redis")
     commands = RedisConnection(endpoint, role: .commands, limits: .init(), on: reactor)
-    subscription = RedisConnection(
-      endpoint, role: .subscription(channel: channel), limits: .init(), on: reactor)
+    subscription = RedisConnection(endpoint, role: .subscription(channel: channel), limits: .init(), on: reactor)
     commands.start { [weak self] in self?.commandsChanged($0) }
     subscription.start { [weak self] in self?.subscriptionChanged($0) }
   }
@@ -128,6 +127,7 @@ extension RedisCoordination {
     guard case .integer = await commands.call(RedisCommand(["PUBLISH", channel, text])) else {
       return hasMissed.store(true, ordering: .relaxed)
     }
+    if content != .missed, hasMissed.exchange(false, ordering: .relaxed) { await send(.missed) }
   }
 
   private func subscriptionChanged(_ event: RedisConnection.Event) {

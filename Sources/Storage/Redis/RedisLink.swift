@@ -79,9 +79,8 @@ extension RedisLink {
       guard let data else { return }
       Unmanaged<RedisLink>.fromOpaque(data).takeRetainedValue().freed()
     }
-    // Runs the write hook, and hiredis tells later that the connection stands.
     redisAsyncSetConnectCallback(context) { context, status in
-      guard status == REDIS_OK, let context = context else { return }
+      guard status == REDIS_OK, let context else { return }
       RedisLink.of(context.pointee.data)?.connected()
     }
     interest = [.write]
