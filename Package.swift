@@ -84,7 +84,8 @@ let package = Package(
     .target(
       name: "Relay",
       dependencies: [
-        "RelayCore", "RelayHTTP", hummingbird, httpTypes, nioCore, nioHTTP1, crypto, logging, metrics, lifecycle, collections,
+        "RelayCore", "RelayHTTP", hummingbird, httpTypes, nioCore, nioHTTP1, crypto, logging, metrics, lifecycle,
+        collections,
         asyncHTTPClient,
       ],
       swiftSettings: strict),
@@ -121,20 +122,24 @@ let package = Package(
       name: "RelayCommand",
       dependencies: [
         "RelayCore", "RelayHTTP", "Relay", "Federation", "Directory", "Storage", "RelayConfiguration", "Operations",
-        "RelayClient", "ChildProcesses", argumentParser, hummingbird, logging, metrics, coreMetrics, lifecycle, unixSignals, crypto,
+        "RelayClient", "ChildProcesses", argumentParser, hummingbird, logging, metrics, coreMetrics, lifecycle,
+        unixSignals, crypto,
         nioCore, nioPosix, nioHTTP1, nioSSL, asyncHTTPClient,
       ],
       swiftSettings: strict),
     .executableTarget(
       name: "RelayBenchmark",
-      dependencies: ["RelayCore", "RelayClient", "ChildProcesses", "CLibPQ", nioCore, nioPosix, nioHTTP1, argumentParser],
+      dependencies: [
+        "RelayCore", "RelayClient", "ChildProcesses", "CLibPQ", nioCore, nioPosix, nioHTTP1, argumentParser,
+      ],
       swiftSettings: strict),
 
     // Tests.
     .target(
       name: "TestSupport",
       dependencies: [
-        "RelayCore", "RelayClient", "Storage", "Federation", "ChildProcesses", x509, asn1, crypto, nioCore, nioHTTP1, nioSSL, grdb, asyncHTTPClient,
+        "RelayCore", "RelayClient", "Storage", "Federation", "ChildProcesses", x509, asn1, crypto, nioCore, nioHTTP1,
+        nioSSL, grdb, asyncHTTPClient,
       ],
       path: "Tests/Support", swiftSettings: strict),
     .testTarget(
@@ -143,19 +148,26 @@ let package = Package(
     .testTarget(
       name: "RelayConfigurationTests",
       dependencies: [
-        "RelayConfiguration", "RelayCore", "Operations", asyncHTTPClient, coreMetrics, metrics, logging, lifecycle, nioCore,
+        "RelayConfiguration", "RelayCore", "Operations", asyncHTTPClient, coreMetrics, metrics, logging, lifecycle,
+        nioCore,
         nioPosix, nioHTTP1,
       ],
       exclude: ["Bad"], swiftSettings: strict),
     .testTarget(
-      name: "StorageTests", dependencies: ["Storage", "RelayCore", "TestSupport", crypto, logging], swiftSettings: strict),
+      name: "StorageTests", dependencies: ["Storage", "RelayCore", "TestSupport", crypto, logging],
+      swiftSettings: strict),
     .testTarget(
       name: "FederationTests",
-      dependencies: ["Federation", "RelayCore", "Storage", "TestSupport", x509, asn1, crypto, nioCore, nioHTTP1, nioSSL, asyncHTTPClient, logging, lifecycle],
+      dependencies: [
+        "Federation", "RelayCore", "Storage", "TestSupport", x509, asn1, crypto, nioCore, nioHTTP1, nioSSL,
+        asyncHTTPClient, logging, lifecycle,
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "RelayTests",
-      dependencies: ["Relay", "RelayCore", "RelayClient", "ChildProcesses", "TestSupport", crypto, nioCore, asyncHTTPClient],
+      dependencies: [
+        "Relay", "RelayCore", "RelayClient", "ChildProcesses", "TestSupport", crypto, nioCore, asyncHTTPClient,
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "ClusterTests",

@@ -1,7 +1,7 @@
 package import Hummingbird
+import NIOCore
 package import RelayCore
 package import RelayHTTP
-import NIOCore
 
 /// Which contacts are here or at a peer (reference 1.11).
 package struct DirectoryController: Sendable {

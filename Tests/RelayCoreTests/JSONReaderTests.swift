@@ -69,7 +69,9 @@ import Testing
     var outcomes = 0
     for round in 0..<30_000 {
       var bytes = seeds[round % seeds.count]
-      if round % 3 == 0 { bytes = (0..<Int.random(in: 0...80, using: &generator)).map { _ in .random(in: 0...255, using: &generator) } }
+      if round % 3 == 0 {
+        bytes = (0..<Int.random(in: 0...80, using: &generator)).map { _ in .random(in: 0...255, using: &generator) }
+      }
       for _ in 0..<Int.random(in: 1...4, using: &generator) where !bytes.isEmpty {
         bytes[Int.random(in: 0..<bytes.count, using: &generator)] = .random(in: 0...255, using: &generator)
       }

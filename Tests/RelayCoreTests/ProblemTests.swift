@@ -4,7 +4,8 @@ import Testing
 
 @Suite("Refusals") struct ProblemTests {
   @Test func `docs/errors.md mirrors the table in code`() throws {
-    let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent()
     let page = try String(contentsOf: root.appending(path: "docs/errors.md"), encoding: .utf8)
     let rows = page.split(separator: "\n").filter { $0.hasPrefix("| ") && $0.contains("`") }
     #expect(rows.count == Problem.Kind.allCases.count)
@@ -18,13 +19,15 @@ import Testing
     let one = try #require(DeviceID(1))
     let two = try #require(DeviceID(2))
     for (devices, isStale) in [
-      (Problem.Devices.mismatched(missing: [], extra: [two]), false), (.mismatched(missing: [one, two], extra: []), false),
+      (Problem.Devices.mismatched(missing: [], extra: [two]), false),
+      (.mismatched(missing: [one, two], extra: []), false),
       (.stale([]), true), (.stale([two]), true),
     ] {
       let json = devices.json
       #expect(try Problem.Devices.decode(json.span.bytes, isStale: isStale) == devices)
     }
-    #expect(String(decoding: Problem.Devices.mismatched(missing: [], extra: []).json, as: UTF8.self)
-      == #"{"missingDevices":[],"extraDevices":[]}"#)
+    #expect(
+      String(decoding: Problem.Devices.mismatched(missing: [], extra: []).json, as: UTF8.self)
+        == #"{"missingDevices":[],"extraDevices":[]}"#)
   }
 }

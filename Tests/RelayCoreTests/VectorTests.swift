@@ -10,7 +10,7 @@ import Testing
       let password: String?
     }
     let header: String
-    let header_unpadded_variant: String?
+    let headerUnpaddedVariant: String?
     let parsed: Parsed?
   }
 
@@ -18,7 +18,7 @@ import Testing
     let vectors = try Vectors.load("basic_auth", as: [BasicAuth].self).filter { $0.parsed?.number != nil }
     #expect(vectors.count >= 5)
     for vector in vectors {
-      for header in [vector.header, vector.header_unpadded_variant].compactMap(\.self) {
+      for header in [vector.header, vector.headerUnpaddedVariant].compactMap(\.self) {
         let credentials = try #require(BasicCredentials(header: header))
         #expect(credentials.address.account.e164 == vector.parsed?.number)
         #expect(Int64(credentials.address.device.value) == vector.parsed?.deviceId)
@@ -37,28 +37,28 @@ import Testing
 
   struct Tolerance: Decodable {
     let input: String
-    let tolerant_hex: String
+    let tolerantHex: String
   }
 
   @Test func `base64 is read with and without padding and white space`() throws {
     let vectors = try Vectors.load("base64_tolerance", as: [Tolerance].self)
     #expect(vectors.count == 6)
-    for vector in vectors { #expect(Base64.decode(vector.input) == [UInt8](hex: vector.tolerant_hex)) }
+    for vector in vectors { #expect(Base64.decode(vector.input) == [UInt8](hex: vector.tolerantHex)) }
   }
 
   struct Token: Decodable {
-    let token_hex: String
-    let token_b64_unpadded: String
-    let token_b64_padded: String
-    let token_b64url_unpadded: String
+    let tokenHex: String
+    let tokenB64Unpadded: String
+    let tokenB64Padded: String
+    let tokenB64urlUnpadded: String
   }
 
   @Test func `tokens are read in three spellings and written in one`() throws {
     for vector in try Vectors.load("contact_tokens", as: [Token].self) {
-      for text in [vector.token_b64_unpadded, vector.token_b64_padded, vector.token_b64url_unpadded] {
+      for text in [vector.tokenB64Unpadded, vector.tokenB64Padded, vector.tokenB64urlUnpadded] {
         let token = try #require(ContactCodec.token(text))
-        #expect(token.bytes == [UInt8](hex: vector.token_hex))
-        #expect(token.base64 == vector.token_b64_unpadded)
+        #expect(token.bytes == [UInt8](hex: vector.tokenHex))
+        #expect(token.base64 == vector.tokenB64Unpadded)
       }
     }
   }
@@ -79,8 +79,8 @@ import Testing
       let staleDevices: [Int32]?
     }
     let name: String
-    let destination_devices: [Stored]
-    let sending_own_device: Int64?
+    let destinationDevices: [Stored]
+    let sendingOwnDevice: Int64?
     let messages: [Message]
     let status: Int
     let body: Body?
@@ -100,7 +100,7 @@ import Testing
       let problem: Problem?
       do {
         try DeviceValidation.check(
-          messages, against: account, sender: vector.sending_own_device.flatMap { DeviceID($0) }, at: now)
+          messages, against: account, sender: vector.sendingOwnDevice.flatMap { DeviceID($0) }, at: now)
         problem = nil
       } catch {
         problem = error
@@ -117,7 +117,7 @@ import Testing
   }
 
   private func account(_ vector: Validation, _ now: Timestamp) throws -> Account {
-    let devices = try vector.destination_devices.map { stored in
+    let devices = try vector.destinationDevices.map { stored in
       Device(
         id: try #require(DeviceID(stored.id)), password: PasswordHash(salt: [], hash: []), signalingKey: Secret("k"),
         registrationID: stored.registrationId, fetchesMessages: stored.active, hasSignedPreKey: true, lastSeen: now,
@@ -130,28 +130,28 @@ import Testing
 
   struct Trace: Decodable {
     struct Event: Decodable {
-      let at_millis: Int64
+      let atMillis: Int64
       let amount: Double
     }
     let name: String
-    let bucket_size: Double
-    let leak_per_minute: Double
-    let expiry_seconds: Int64
+    let bucketSize: Double
+    let leakPerMinute: Double
+    let expirySeconds: Int64
     let events: [Event]
-    let allowed_fractional_recommended: [Bool]
+    let allowedFractionalRecommended: [Bool]
   }
 
   @Test func `buckets leak as corrected`() throws {
     let vectors = try Vectors.load("leaky_bucket", as: [Trace].self)
     #expect(vectors.count == 4)
     for vector in vectors {
-      let shape = Bucket(size: vector.bucket_size, perMinute: vector.leak_per_minute)
-      #expect(shape.refillMillis == vector.expiry_seconds * 1000)
+      let shape = Bucket(size: vector.bucketSize, perMinute: vector.leakPerMinute)
+      #expect(shape.refillMillis == vector.expirySeconds * 1000)
       var bucket = LeakyBucket(shape, at: Timestamp(millis: 0))
       let allowed = vector.events.map { event in
-        bucket.take(event.amount, from: shape, at: Timestamp(millis: event.at_millis)) == .allowed
+        bucket.take(event.amount, from: shape, at: Timestamp(millis: event.atMillis)) == .allowed
       }
-      #expect(allowed == vector.allowed_fractional_recommended, "\(vector.name)")
+      #expect(allowed == vector.allowedFractionalRecommended, "\(vector.name)")
     }
   }
 }

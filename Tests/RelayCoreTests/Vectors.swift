@@ -5,10 +5,13 @@ import Testing
 /// The published vectors of the protocol (`Vectors/textsecure-vectors.json`).
 enum Vectors {
   static func load<Value: Decodable>(_ key: String, as type: [Value].Type) throws -> [Value] {
-    let url = try #require(Bundle.module.url(forResource: "textsecure-vectors", withExtension: "json", subdirectory: "Vectors"))
+    let url = try #require(
+      Bundle.module.url(forResource: "textsecure-vectors", withExtension: "json", subdirectory: "Vectors"))
     let all = try JSONSerialization.jsonObject(with: Data(contentsOf: url)) as? [String: Any]
     let section = try #require(all?[key])
-    return try JSONDecoder().decode(type, from: JSONSerialization.data(withJSONObject: section))
+    let decoder = JSONDecoder()
+    decoder.keyDecodingStrategy = .convertFromSnakeCase
+    return try decoder.decode(type, from: JSONSerialization.data(withJSONObject: section))
   }
 }
 

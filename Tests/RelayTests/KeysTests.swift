@@ -153,6 +153,13 @@ import Testing
     #expect(try await count() == #"{"count":2}"#)
   }
 
+  @Test(arguments: ["0", "-1", "4294967296", "99999999999999999999"])
+  func `an integer that no device can have is not found`(selector: String) async throws {
+    try await relay.upload([1], as: owner)
+    let path = "/v1/keys/\(owner.number)/\(selector)"
+    #expect(try await relay.send("GET", path, as: owner).status == 404)
+  }
+
   @Test func `an upload has at most 1000 keys`() async throws {
     try await relay.upload(Array(1...1000), as: owner)
     #expect(try await count() == #"{"count":1000}"#)

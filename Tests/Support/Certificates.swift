@@ -53,6 +53,10 @@ package struct TestAuthority: Sendable {
   package var der: [UInt8] {
     get throws { try certificate.testDER }
   }
+
+  package var pem: String {
+    get throws { try certificate.serializeAsPEM().pemString }
+  }
 }
 
 /// A leaf with its key and the CA that is presented with it.
@@ -70,6 +74,13 @@ package struct TestLeaf: Sendable {
 
   package var privateKey: NIOSSLPrivateKey {
     get throws { try NIOSSLPrivateKey(bytes: Array(key.serializeAsPEM().pemString.utf8), format: .pem) }
+  }
+
+  /// Replaces the PEM files of a server: leaf and CA, and the key.
+  package func write(chain: String, key file: String) throws {
+    let pem = try [certificate, authority].map { try $0.serializeAsPEM().pemString }.joined(separator: "\n")
+    try key.serializeAsPEM().pemString.write(toFile: file, atomically: true, encoding: .utf8)
+    try pem.write(toFile: chain, atomically: true, encoding: .utf8)
   }
 
   /// The same chain with another CA put behind the leaf: what a forger could present.

@@ -150,7 +150,7 @@ package struct FederationListener: Service {
           // Served even then: `PeerGate` refuses what proved nothing, and a channel must not be dropped.
           await ConnectionIdentity.$current.withValue(proved) { await serve() }
         })
-      return ClaimedChannel(EventLoopChannel(channel), grace: configuration.gracefulCloseTimeout)
+      return ClaimedChannel(channel, grace: configuration.gracefulCloseTimeout)
     }
   }
 }

@@ -20,9 +20,7 @@ struct PeerKeysController: Sendable {
 
   private func deviceKeys(_ request: Request, _ context: PeerContext) async throws(Problem) -> Response {
     let number = try context.number("number")
-    guard let selector = DeviceSelector(text: try context.segment("device")) else {
-      throw Problem(.invalidDeviceSelector)
-    }
+    let selector = try DeviceSelector(text: try context.segment("device"))
     return .json(PreKeyCodec.encode(try await dispenser.draw(from: number, devices: selector)))
   }
 }

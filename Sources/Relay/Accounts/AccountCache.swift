@@ -29,7 +29,8 @@ package final class AccountCache: Sendable {
   /// - Parameters:
   ///   - capacity: accounts held at most.
   ///   - lifetime: bounds how long a change may go unseen if its signal was never sent.
-  package init(store: any AccountStore, bus: any SignalBus, capacity: Int = 100_000, lifetime: Duration = .seconds(60)) {
+  package init(store: any AccountStore, bus: any SignalBus, capacity: Int = 100_000, lifetime: Duration = .seconds(60))
+  {
     self.store = store
     self.bus = bus
     self.generationSize = max(1, capacity / 2)
@@ -40,7 +41,9 @@ package final class AccountCache: Sendable {
   /// - Returns: the account as it was at most `lifetime` ago, and after any change whose signal has arrived.
   package func account(_ number: AccountNumber) async throws(StoreError) -> Account? {
     let now = ContinuousClock.now
-    let (cached, epoch) = state.withLock { ($0.find(number, newerThan: now - lifetime, keep: generationSize), $0.epoch) }
+    let (cached, epoch) = state.withLock {
+      ($0.find(number, newerThan: now - lifetime, keep: generationSize), $0.epoch)
+    }
     if let cached { return cached.account }
     let account = try await store.account(number)
     state.withLock { state in

@@ -16,7 +16,8 @@ package enum Passwords {
     return isEqual && stored != nil
   }
 
-  private static let absent = PasswordHash(salt: [UInt8](repeating: 0, count: 16), hash: [UInt8](repeating: 0, count: 32))
+  private static let absent = PasswordHash(
+    salt: [UInt8](repeating: 0, count: 16), hash: [UInt8](repeating: 0, count: 32))
 
   private static func mac(_ password: Secret, salt: [UInt8]) -> [UInt8] {
     let code = HMAC<SHA256>.authenticationCode(for: Array(password.value.utf8), using: SymmetricKey(data: salt))

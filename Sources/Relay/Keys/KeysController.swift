@@ -56,9 +56,7 @@ package struct KeysController: Sendable {
   }
 
   @Sendable private func draw(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
-    guard let selector = DeviceSelector(text: try context.segment("device")) else {
-      throw Problem(.invalidDeviceSelector)
-    }
+    let selector = try DeviceSelector(text: try context.segment("device"))
     return .json(PreKeyCodec.encode(try await draw(request, context, selector)))
   }
 

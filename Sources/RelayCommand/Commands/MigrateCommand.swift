@@ -29,7 +29,9 @@ struct MigrateCommand: AsyncParsableCommand {
 
     func run() async throws {
       try await withStorage(configuration, .asItIs) { storage in
-        if await storage.isTooNew { throw CommandFailure("The schema is newer than this relay knows: run a newer relay.") }
+        if await storage.isTooNew {
+          throw CommandFailure("The schema is newer than this relay knows: run a newer relay.")
+        }
         let before = try await storage.migrations().filter { $0.applied == nil }.map(\.version)
         try await storage.migrate { step in Output.note("applied \(step.version) \(step.name)") }
         let done = try await storage.migrations().filter { before.contains($0.version) }

@@ -16,7 +16,8 @@ struct ConfigurationOption: ParsableArguments {
     } catch {
       for fault in error.faults { Output.note("error: \(fault)") }
       let count = error.faults.count
-      Output.note("\(count) \(count == 1 ? "fault" : "faults") in the configuration; docs/configuration.md lists every key.")
+      Output.note(
+        "\(count) \(count == 1 ? "fault" : "faults") in the configuration; docs/configuration.md lists every key.")
       throw ExitCode(78)
     }
   }

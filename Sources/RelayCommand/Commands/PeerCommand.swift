@@ -21,7 +21,8 @@ struct PeerCommand: AsyncParsableCommand {
         """)
     @OptionGroup var configuration: ConfigurationOption
     @Option(help: "Hours until it expires, 1 to 720.") var hours = 24
-    @Option(help: ArgumentHelp("What each side may ask of the other.", valueName: "messages,keys,directory,attachments"))
+    @Option(
+      help: ArgumentHelp("What each side may ask of the other.", valueName: "messages,keys,directory,attachments"))
     var scope = "messages,keys,directory,attachments"
     @Flag(help: "Print JSON.") var json = false
 

@@ -14,7 +14,9 @@ struct ClientListener {
   let services: [any Service]
 
   /// - Throws: `CommandFailure` when certificate and key cannot be used.
-  init(_ settings: RelayConfiguration.Client, router: Router<ClientContext>, state: ListenerState, logger: Logger) throws {
+  init(_ settings: RelayConfiguration.Client, router: Router<ClientContext>, state: ListenerState, logger: Logger)
+    throws
+  {
     let server: HTTPServerBuilder
     var services: [any Service] = []
     if let tls = settings.tls {
@@ -23,7 +25,7 @@ struct ClientListener {
       server = Self.secure(context)
     } else {
       server = HTTPServerBuilder {
-        ClaimedChannel(EventLoopChannel(HTTP1Channel(responder: $0, configuration: Self.http1)))
+        ClaimedChannel(HTTP1Channel(responder: $0, configuration: Self.http1))
       }
     }
     let application = Application(
@@ -81,11 +83,10 @@ struct ClientListener {
   private static func secure(_ context: Reloading<NIOSSLContext, CommandFailure>) -> HTTPServerBuilder {
     HTTPServerBuilder { responder in
       ClaimedChannel(
-        EventLoopChannel(
-          ALPNChannel(
-            tls: { _, _ in NIOSSLServerHandler(context: context.current) }, handshakeTimeout: handshakeTimeout,
-            http1: HTTP1Channel(responder: responder, configuration: http1),
-            http2: HTTP2Channel(responder: responder, configuration: .init(idleTimeout: .seconds(90))))))
+        ALPNChannel(
+          tls: { _, _ in NIOSSLServerHandler(context: context.current) }, handshakeTimeout: handshakeTimeout,
+          http1: HTTP1Channel(responder: responder, configuration: http1),
+          http2: HTTP2Channel(responder: responder, configuration: .init(idleTimeout: .seconds(90)))))
     }
   }
 }

@@ -39,7 +39,8 @@ struct FederationParts {
       clock: .system, logger: logger
     ) { port in
       state.began()
-      logger.notice("serving peers", metadata: ["address": "\(settings.federation.host):\(port)", "url": "\(endpoint.text)"])
+      logger.notice(
+        "serving peers", metadata: ["address": "\(settings.federation.host):\(port)", "url": "\(endpoint.text)"])
     }
     let sync = DirectorySync(
       registry: registry, transport: transport, directory: storage, interval: settings.federation.directoryInterval,

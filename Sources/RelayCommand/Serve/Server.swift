@@ -34,20 +34,26 @@ struct Server {
     // After opening, which makes the folder, and before anything is changed.
     let lock = try lockStores()
     let coordination = try openCoordination(settings, logger: logger)
+    let outbound = HTTPClient(eventLoopGroupProvider: .singleton, configuration: Self.outbound)
+    let outcome: Result<Void, any Error>
     do {
-      try await serve(storage, coordination, registry)
+      outcome = .success(try await serve(storage, coordination, registry, outbound))
     } catch {
-      await close(storage, coordination)
-      throw error
+      outcome = .failure(error)
     }
-    await close(storage, coordination)
+    await coordination.close()
+    await storage.close()
+    try await outbound.shutdown()
     withExtendedLifetime(lock) {}
+    try outcome.get()
     logger.notice("stopped")
   }
 
-  private func close(_ storage: any Storage, _ coordination: any Coordination) async {
-    await coordination.close()
-    await storage.close()
+  /// Of requests to the operator's own services: a refused connection is a failure now and not ten seconds later.
+  private static var outbound: HTTPClient.Configuration {
+    var configuration = HTTPClient.Configuration(timeout: .init(connect: .seconds(5)))
+    configuration.connectionPool.retryConnectionEstablishment = false
+    return configuration
   }
 
   /// Keeps a second process off embedded stores, which one process may serve.
@@ -60,9 +66,9 @@ struct Server {
     }
   }
 
-  private func serve(_ storage: any Storage, _ coordination: any Coordination, _ metrics: PrometheusRegistry)
-    async throws
-  {
+  private func serve(
+    _ storage: any Storage, _ coordination: any Coordination, _ metrics: PrometheusRegistry, _ outbound: HTTPClient
+  ) async throws {
     let logger = logger
     try await prepareSchema(of: storage, settings) { step in
       logger.notice("schema migrated", metadata: ["version": "\(step.version)", "name": "\(step.name)"])
@@ -95,7 +101,7 @@ struct Server {
     let messages = MessagesController(store: storage, intake: intake, courier: courier, limiter: coordination)
     let directory = DirectoryController(store: storage, limiter: coordination)
     let registration = RegistrationController(
-      store: storage, accounts: accounts, limiter: coordination, sender: makeSender(),
+      store: storage, accounts: accounts, limiter: coordination, sender: makeSender(outbound),
       policy: .init(
         codeLifetime: settings.verification.codeLifetime, triesMax: settings.verification.triesMax,
         isDevelopment: settings.development.isEnabled),
@@ -123,13 +129,13 @@ struct Server {
     ).run()
   }
 
-  private func makeSender() -> any Relay.VerificationSender {
+  private func makeSender(_ client: HTTPClient) -> any Relay.VerificationSender {
     switch settings.verification.sender {
     case .log: LogSender(logger: logger)
     case .webhook(let url, let secret):
-      WebhookSender(url: url.text, secret: secret, client: .shared, logger: logger)
+      WebhookSender(url: url.text, secret: secret, client: client, logger: logger)
     case .twilio(let account, let token, let from):
-      TwilioSender(account: account, token: token, from: from, client: .shared, logger: logger)
+      TwilioSender(account: account, token: token, from: from, client: client, logger: logger)
     }
   }
 }

@@ -7,7 +7,8 @@ package struct MessageBundle: Sendable, Equatable {
   package var timestamp: Timestamp?
 
   /// - Parameter types: which message types may be submitted; others are `.wrongShape`.
-  package static func decode(_ json: RawSpan, types: Set<MessageType> = clientTypes) throws(JSONError) -> MessageBundle {
+  package static func decode(_ json: RawSpan, types: Set<MessageType> = clientTypes) throws(JSONError) -> MessageBundle
+  {
     var reader = JSONReader(json)
     var messages: [SubmittedMessage]?
     var relay: String?
