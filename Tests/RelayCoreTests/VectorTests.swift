@@ -50,12 +50,12 @@ import Testing
     let tokenHex: String
     let tokenB64Unpadded: String
     let tokenB64Padded: String
-    let tokenB64urlUnpadded: String
+    let tokenB64UrlUnpadded: String
   }
 
   @Test func `tokens are read in three spellings and written in one`() throws {
     for vector in try Vectors.load("contact_tokens", as: [Token].self) {
-      for text in [vector.tokenB64Unpadded, vector.tokenB64Padded, vector.tokenB64urlUnpadded] {
+      for text in [vector.tokenB64Unpadded, vector.tokenB64Padded, vector.tokenB64UrlUnpadded] {
         let token = try #require(ContactCodec.token(text))
         #expect(token.bytes == [UInt8](hex: vector.tokenHex))
         #expect(token.base64 == vector.tokenB64Unpadded)
