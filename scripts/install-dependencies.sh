@@ -5,7 +5,7 @@
 set -euo pipefail
 
 packages=(
-  libpq-dev libhiredis-dev libssl-dev libsqlite3-dev pkg-config # to build
+  libpq-dev libhiredis-dev libssl-dev libsqlite3-dev zlib1g-dev pkg-config # to build
   postgresql redis-server haproxy                               # to test, and for the cluster
   openssl curl                                                  # to try things by hand
 )
