@@ -28,7 +28,11 @@ package struct ProblemMiddleware<Context: RequestContext>: RouterMiddleware {
     do {
       return try await next(request, context)
     } catch let problem as Problem {
-      if problem.kind == .internalError { context.logger.error("request failed: internal error") }
+      if let reason = problem.reason {
+        // During an outage every request has one: the store says once in the log that it is away.
+        let level: Logger.Level = problem.kind == .internalError ? .error : .debug
+        context.logger.log(level: level, "request failed", metadata: ["reason": "\(reason)"])
+      }
       return problem.response
     } catch let error as HTTPError where error.status == .notFound {
       return Problem(.notFound).response

@@ -106,6 +106,20 @@ import Testing
     }
   }
 
+  /// Reference 1.13.2: keyed by source and destination, and refused with 503.
+  @Test func aPeersMessagesAreLimited() async throws {
+    try await withRelay("alpha", messages: Bucket(size: 2, perMinute: 1)) { alpha in
+      try await withRelay("beta") { beta in
+        _ = try await beta.peering().accept(try await alpha.peering().invite().text)
+        for time: Int64 in 1...2 {
+          try await beta.courier.submit(sample(timestamp: time), from: source(), to: name("alpha"))
+        }
+        #expect(try await refusal(beta)?.kind == .peerUnavailable)
+        #expect(alpha.intake.calls.count == 2)
+      }
+    }
+  }
+
   @Test func oneConnectionCarriesManyRequestsAtOnce() async throws {
     try await withPeers { alpha, beta in
       try await withThrowingTaskGroup(of: Void.self) { group in

@@ -63,6 +63,24 @@ import Testing
     }
   }
 
+  /// Whom the operator suspended or removed, an old invitation does not bring back.
+  @Test func aRepeatedRedemptionReactivatesNobody() async throws {
+    try await withRelay("alpha") { alpha in
+      try await withRelay("beta") { beta in
+        let word = try await alpha.peering().invite().text
+        _ = try await beta.peering().accept(word)
+        #expect(try await alpha.storage.setPeerState(.suspended, of: beta.name))
+        await alpha.registry.refresh()
+        await #expect(throws: FederationError.self) { try await beta.peering().accept(word) }
+        #expect(try await alpha.peerNames() == ["beta suspended"])
+        #expect(try await alpha.storage.removePeer(beta.name))
+        await alpha.registry.refresh()
+        await #expect(throws: FederationError.self) { try await beta.peering().accept(word) }
+        #expect(try await alpha.peerNames().isEmpty)
+      }
+    }
+  }
+
   @Test func anExpiredInvitationIsRefusedByBothSides() async throws {
     try await withRelay("alpha") { alpha in
       try await withRelay("beta") { beta in

@@ -52,7 +52,7 @@ let localAccount = AccountNumber(e164: "+14155550111")
 /// Runs a relay called `name` for the time of `body`.
 func withRelay<Value: Sendable>(
   _ name: String, clock: WallClock = TestRelay.systemClock, limits: PeerLimits = .patient,
-  listing: (any DirectoryStore)? = nil,
+  listing: (any DirectoryStore)? = nil, messages: Bucket = Bucket(size: 100_000, perMinute: 100_000),
   _ body: @Sendable (TestRelay) async throws -> Value
 ) async throws -> Value {
   try await withTemporaryFolder { path in
@@ -65,7 +65,7 @@ func withRelay<Value: Sendable>(
     try folder.issueLeaf(for: name, at: placeholder, now: clock.now())
     let storage = try EmbeddedStorage(path: path + "/relay.sqlite", clock: clock)
     try await storage.migrate { _ in }
-    let coordination = LocalCoordination(clock: clock)
+    let coordination = LocalCoordination(buckets: [.messages: messages], clock: clock)
     let identity = try FederationIdentity(
       folder: folder, name: name, interval: .milliseconds(50), logger: log.logger)
     let registry = PeerRegistry(store: storage, signals: coordination, logger: log.logger)
@@ -73,7 +73,7 @@ func withRelay<Value: Sendable>(
     let intake = RecordingIntake()
     let services = FederationServices(
       intake: intake, dispenser: FixedDispenser(), directory: listing ?? storage, peers: storage,
-      signals: coordination, isLocalAccount: { $0 == localAccount })
+      signals: coordination, limiter: coordination, isLocalAccount: { $0 == localAccount })
     let makeListener = { @Sendable (port: Int, onListening: @escaping @Sendable (Int) -> Void) in
       var configuration = FederationListenerConfiguration(host: "127.0.0.1", port: port)
       configuration.handshakeTimeout = .seconds(60)

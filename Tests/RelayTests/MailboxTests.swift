@@ -33,6 +33,22 @@ import Testing
     #expect(try await times(recipient) == [30, 10, 20])
   }
 
+  @Test func `a page of large messages ends early and says that there are more`() async throws {
+    let large = String(repeating: "QUJD", count: 21_000)
+    for time in 1...24 { try await send(bundle(message(large), timestamp: Int64(time))) }
+    var seen: [Int64] = []
+    while true {
+      let page = try await relay.send("GET", "/v1/messages", as: recipient)
+      let times = page.list("messages").compactMap { Shown($0).timestamp }
+      #expect(page.text.utf8.count < 2 << 20)
+      seen += times
+      for time in times { #expect(try await acknowledge(time, as: recipient) == 200) }
+      if page.object["more"] as? Bool == false { break }
+      #expect(!times.isEmpty)
+    }
+    #expect(seen == Array(1...24))
+  }
+
   @Test func `a page holds 100 and says that there are more`() async throws {
     for time in 1...103 { try await send(bundle(message(), timestamp: Int64(time))) }
     let first = try await relay.send("GET", "/v1/messages/", as: recipient)

@@ -16,10 +16,15 @@ enum ChainFault: Error, Equatable, CustomStringConvertible {
   case noName
   case broken(reason: String)
 
+  /// What a stranger wrote, fit for a line of a log.
+  private static func printable(_ text: String) -> String {
+    String(decoding: text.utf8.prefix(100).map { (0x20..<0x7F).contains($0) ? $0 : UInt8(ascii: "?") }, as: UTF8.self)
+  }
+
   var description: String {
     switch self {
     case .unreadable: "the certificate cannot be read"
-    case .unknownAuthority(let subject): "unknown CA: no peer is known by the CA that signed it (issuer \(subject))"
+    case .unknownAuthority(let subject): "unknown CA: no peer is known by the CA that signed it (issuer \(Self.printable(subject)))"
     case .suspended(let name): "the peer \(name) is suspended"
     case .notYetValid(let since): "not yet valid: the certificate begins \(since.text)"
     case .expired(let end): "expired: the certificate ended \(end.text)"

@@ -37,18 +37,20 @@ package struct FederationServices: Sendable {
   let directory: any DirectoryStore
   let peers: any PeerStore
   let signals: any SignalBus
+  let limiter: any RateLimiter
   let isLocalAccount: @Sendable (AccountNumber) async throws(Problem) -> Bool
 
   /// - Parameter isLocalAccount: whether a number is registered here; no peer may speak for it then.
   package init(
     intake: any Intake, dispenser: any PreKeyDispenser, directory: any DirectoryStore, peers: any PeerStore,
-    signals: any SignalBus, isLocalAccount: @escaping @Sendable (AccountNumber) async throws(Problem) -> Bool
+    signals: any SignalBus, limiter: any RateLimiter, isLocalAccount: @escaping @Sendable (AccountNumber) async throws(Problem) -> Bool
   ) {
     self.intake = intake
     self.dispenser = dispenser
     self.directory = directory
     self.peers = peers
     self.signals = signals
+    self.limiter = limiter
     self.isLocalAccount = isLocalAccount
   }
 }
@@ -87,7 +89,9 @@ package struct FederationListener: Service {
     PeeringController(redeemer: redeemer).addRoutes(to: router)
     ListingController(directory: services.directory).addRoutes(to: Self.scoped(router, .directory))
     PeerKeysController(dispenser: services.dispenser).addRoutes(to: Self.scoped(router, .keys))
-    PeerMessagesController(intake: services.intake, isLocalAccount: services.isLocalAccount)
+    PeerMessagesController(
+      intake: services.intake, limiter: services.limiter, isLocalAccount: services.isLocalAccount)
+    
       .addRoutes(to: Self.scoped(router, .messages))
     responder = router.buildResponder()
   }

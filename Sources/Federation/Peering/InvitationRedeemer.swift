@@ -14,7 +14,7 @@ struct InvitationRedeemer: Sendable {
 
   /// Safe to repeat by the same CA until the invitation expires: an answer lost on the way costs nothing.
   ///
-  /// - Throws: `.peerRefused` when the certificate is for another name; `.nameTaken`, the invitation stays open then;
+  /// - Throws: `.peerRefused` when the certificate is for another name or the peer is suspended; `.nameTaken`, the invitation stays open then;
   ///   `.invitationRefused`, `.unavailable`.
   func redeem(
     _ request: RedemptionRequest, by connection: ConnectionIdentity, logger: Logger
@@ -25,6 +25,8 @@ struct InvitationRedeemer: Sendable {
     for peer in known where (peer.name == request.name) != (peer.fingerprint == connection.fingerprint) {
       throw Problem(.nameTaken)
     }
+    // Whom the operator suspended, `relay peer resume` brings back and nothing else.
+    if known.contains(where: { $0.name == request.name && !$0.isActive }) { throw Problem(.peerRefused) }
     let secretHash = Array(SHA256.hash(data: request.secret))
     let invitation = try await storing { () throws(StoreError) in
       try await store.redeemInvitation(

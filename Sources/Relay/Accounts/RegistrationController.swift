@@ -123,6 +123,8 @@ package struct RegistrationController: Sendable {
     do throws(StoreError) {
       return try await store.register(registration, code: code, triesMax: policy.triesMax, now: clock.now())
     } catch {
+      // A commit whose answer was lost may have replaced the account all the same.
+      await accounts.changed(registration.number)
       throw Problem(error)
     }
   }

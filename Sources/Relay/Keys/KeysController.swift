@@ -31,12 +31,17 @@ package struct KeysController: Sendable {
     let body = try await request.jsonBody(max: WireLimits.preKeyRequestBytesMax)
     let upload = try body.decodeJSON(PreKeyCodec.decodeUpload)
     let address = context.caller.address
+    let isStored: Bool
     do throws(StoreError) {
-      guard try await store.replacePreKeys(of: address, with: upload) else { throw .unavailable(reason: "device gone") }
+      isStored = try await store.replacePreKeys(of: address, with: upload)
     } catch {
+      // A commit whose answer was lost may have replaced the identity key all the same.
+      await accounts.changed(address.account)
       throw Problem(error)
     }
     await accounts.changed(address.account)
+    // The device was removed since it proved itself.
+    guard isStored else { throw Problem(.unauthorized) }
     return .done
   }
 

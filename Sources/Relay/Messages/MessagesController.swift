@@ -46,14 +46,32 @@ package struct MessagesController: Sendable {
   }
 
   @Sendable private func pending(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
-    let page = WireLimits.messagesPerPage
     do throws(StoreError) {
-      let queued = try await store.pending(in: context.caller.address, after: 0, limit: page)
-      return .json(MailboxCodec.encode(queued, more: queued.count == page))
+      let page = try await page(of: context.caller.address)
+      return .json(MailboxCodec.encode(page.envelopes, more: page.isCut))
     } catch {
       throw Problem(error)
     }
   }
+
+  /// Read in steps, so that no more than a step beyond the page's bytes is ever held.
+  private func page(of mailbox: DeviceAddress) async throws(StoreError) -> (envelopes: [QueuedEnvelope], isCut: Bool) {
+    var page: [QueuedEnvelope] = []
+    var bytes = 0
+    while page.count < WireLimits.messagesPerPage {
+      let step = try await store.pending(in: mailbox, after: page.last?.sequence ?? 0, limit: Self.step)
+      for envelope in step where bytes < WireLimits.messagePageBytesMax {
+        page.append(envelope)
+        bytes += envelope.envelope.byteCount
+      }
+      if bytes >= WireLimits.messagePageBytesMax { return (page, true) }
+      if step.count < Self.step { return (page, false) }
+    }
+    return (page, true)
+  }
+
+  /// Divides a page; most mailboxes hold less.
+  private static let step = 20
 
   /// Success also when nothing matched (reference 1.9).
   @Sendable private func acknowledge(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {

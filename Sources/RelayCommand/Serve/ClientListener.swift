@@ -53,6 +53,8 @@ struct ClientListener {
   /// A connection without a request for so long is closed; clients come back.
   private static let idleTimeout = TimeAmount.seconds(90)
   private static let handshakeTimeout = TimeAmount.seconds(10)
+  /// A request whose sender stops in its midst.
+  private static let stalledRequestTimeout = TimeAmount.seconds(30)
   private static var http1: HTTP1Channel.Configuration {
     .init(
       idleTimeout: idleTimeout,
@@ -86,7 +88,7 @@ struct ClientListener {
         ALPNChannel(
           tls: { _, _ in NIOSSLServerHandler(context: context.current) }, handshakeTimeout: handshakeTimeout,
           http1: HTTP1Channel(responder: responder, configuration: http1),
-          http2: HTTP2Channel(responder: responder, configuration: .init(idleTimeout: .seconds(90)))))
+          http2: HTTP2Channel(responder: responder, configuration: .init(idleTimeout: .seconds(90), streamConfiguration: .init(idleTimeout: stalledRequestTimeout)))))
     }
   }
 }

@@ -14,7 +14,7 @@ struct FederationParts {
 
   /// - Returns: nil when federation is off.
   init?(
-    _ settings: RelayConfiguration, storage: any Storage, signals: any SignalBus, accounts: AccountCache,
+    _ settings: RelayConfiguration, storage: any Storage, coordination: any Coordination, accounts: AccountCache,
     intake: any Intake, dispenser: any PreKeyDispenser, readiness: Readiness, logger: Logger
   ) throws {
     guard let port = settings.federation.port else { return nil }
@@ -22,13 +22,14 @@ struct FederationParts {
     let state = ListenerState("federation", in: readiness)
     let identity = try FederationIdentity(
       folder: IdentityFolder(path: settings.federation.directory), name: settings.name, logger: logger)
-    let registry = PeerRegistry(store: storage, signals: signals, logger: logger)
+    let registry = PeerRegistry(store: storage, signals: coordination, logger: logger)
     let transport = PeerTransport(identity: identity, registry: registry, logger: logger)
     let listener = FederationListener(
       configuration: .init(host: settings.federation.host, port: port), endpoint: endpoint,
       identity: identity, registry: registry,
       services: FederationServices(
-        intake: intake, dispenser: dispenser, directory: storage, peers: storage, signals: signals
+        intake: intake, dispenser: dispenser, directory: storage, peers: storage, signals: coordination,
+        limiter: coordination
       ) { number async throws(Problem) in
         do throws(StoreError) {
           return try await accounts.account(number) != nil

@@ -93,7 +93,7 @@ struct Server {
     let dispenser = LocalPreKeys(store: storage, accounts: accounts, clock: .system)
     let intake = LocalIntake(store: storage, accounts: accounts, clock: .system)
     let federation = try FederationParts(
-      settings, storage: storage, signals: coordination, accounts: accounts, intake: intake, dispenser: dispenser,
+      settings, storage: storage, coordination: coordination, accounts: accounts, intake: intake, dispenser: dispenser,
       readiness: readiness, logger: logger)
     let courier: any Courier = federation?.courier ?? NoPeers()
     let keys = KeysController(

@@ -2,7 +2,7 @@
 // mirrors it and a test compares the two.
 
 /// A refusal as the wire shows it: a status, a code for people and scripts, and perhaps a JSON body.
-package struct Problem: Error, Sendable, Equatable {
+package struct Problem: Error, Sendable {
   package enum Kind: String, Sendable, CaseIterable {
     case invalidNumber = "invalid-number"
     case undecodableToken = "undecodable-token"
@@ -86,11 +86,14 @@ package struct Problem: Error, Sendable, Equatable {
   package let devices: Devices?
   /// Sent as `Retry-After`, whole seconds, rounded up.
   package let retryAfter: Duration?
+  /// For the log alone: what a store said, without data.
+  package let reason: String?
 
-  package init(_ kind: Kind, devices: Devices? = nil, retryAfter: Duration? = nil) {
+  package init(_ kind: Kind, devices: Devices? = nil, retryAfter: Duration? = nil, reason: String? = nil) {
     self.kind = kind
     self.devices = devices
     self.retryAfter = retryAfter
+    self.reason = reason
   }
 
   package static func mismatched(missing: [DeviceID], extra: [DeviceID]) -> Problem {
@@ -101,8 +104,15 @@ package struct Problem: Error, Sendable, Equatable {
   /// What a store's failure is to a caller; the reason goes to the log, not to the wire.
   package init(_ error: StoreError) {
     switch error {
-    case .unavailable: self.init(.unavailable, retryAfter: .seconds(1))
-    case .corrupted: self.init(.internalError)
+    case .unavailable: self.init(.unavailable, retryAfter: .seconds(1), reason: "\(error)")
+    case .corrupted: self.init(.internalError, reason: "\(error)")
     }
+  }
+}
+
+/// Two refusals are equal that look the same on the wire.
+extension Problem: Equatable {
+  package static func == (a: Problem, b: Problem) -> Bool {
+    a.kind == b.kind && a.devices == b.devices && a.retryAfter == b.retryAfter
   }
 }

@@ -96,6 +96,8 @@ package enum WireLimits {
   package static let jsonDepthMax = 32
   /// Messages of one `GET /v1/messages` answer (reference 1.9).
   package static let messagesPerPage = 100
+  /// A page ends behind the message that reaches this: a mailbox of large ones must not fill the process.
+  package static let messagePageBytesMax = 1 << 20
   /// Entries of one `user_tokens` page (reference 1.13.2).
   package static let contactsPerPage = 10_000
 }

@@ -13,6 +13,9 @@ package struct Envelope: Sendable, Equatable {
   /// message and content. Unique within one mailbox.
   package let fingerprint: Fingerprint
 
+  /// Of what the sender wrote.
+  package var byteCount: Int { (message?.count ?? 0) + (content?.count ?? 0) }
+
   package init(
     destination: DeviceAddress, type: MessageType, source: DeviceAddress, relay: RelayName?, timestamp: Timestamp,
     message: [UInt8]?, content: [UInt8]?, fingerprint: Fingerprint

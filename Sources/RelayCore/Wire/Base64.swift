@@ -46,6 +46,7 @@ package enum Base64 {
   /// Encodes with the standard alphabet.
   package static func encode(_ bytes: some Collection<UInt8>, padded: Bool) -> String {
     var output: [UInt8] = []
+    output.reserveCapacity((bytes.count + 2) / 3 * 4)
     append(bytes, padded: padded, to: &output)
     return String(decoding: output, as: UTF8.self)
   }
@@ -63,7 +64,6 @@ package enum Base64 {
 
   /// Appends the encoded text of `bytes` to `output`.
   package static func append(_ bytes: some Collection<UInt8>, padded: Bool, to output: inout [UInt8]) {
-    output.reserveCapacity(output.count + (bytes.count + 2) / 3 * 4)
     var bits: UInt32 = 0
     var held = 0
     for byte in bytes {

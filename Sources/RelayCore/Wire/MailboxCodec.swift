@@ -2,7 +2,7 @@
 package enum MailboxCodec {
   /// Base64 is padded; a receipt's `message` is an empty string, for old clients.
   package static func encode(_ queued: [QueuedEnvelope], more: Bool) -> [UInt8] {
-    var writer = JSONWriter(capacity: 64 + queued.reduce(0) { $0 + 256 + 2 * ($1.envelope.message?.count ?? 0) })
+    var writer = JSONWriter(capacity: 64 + queued.reduce(0) { $0 + 256 + $1.envelope.byteCount / 3 * 4 })
     writer.beginObject()
     writer.key("messages")
     writer.beginArray()
