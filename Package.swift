@@ -106,7 +106,7 @@ let package = Package(
       swiftSettings: strict),
 
     // What `relay` is made of.
-    .target(name: "ChildProcesses", swiftSettings: strict),
+    .target(name: "ChildProcesses", dependencies: [nioCore, nioPosix], swiftSettings: strict),
     .target(name: "RelayConfiguration", dependencies: ["RelayCore", configuration], swiftSettings: strict),
     .target(
       name: "Operations",

@@ -24,7 +24,8 @@ enum ChainFault: Error, Equatable, CustomStringConvertible {
   var description: String {
     switch self {
     case .unreadable: "the certificate cannot be read"
-    case .unknownAuthority(let subject): "unknown CA: no peer is known by the CA that signed it (issuer \(Self.printable(subject)))"
+    case .unknownAuthority(let subject):
+      "unknown CA: no peer is known by the CA that signed it (issuer \(Self.printable(subject)))"
     case .suspended(let name): "the peer \(name) is suspended"
     case .notYetValid(let since): "not yet valid: the certificate begins \(since.text)"
     case .expired(let end): "expired: the certificate ended \(end.text)"

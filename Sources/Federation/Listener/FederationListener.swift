@@ -43,7 +43,8 @@ package struct FederationServices: Sendable {
   /// - Parameter isLocalAccount: whether a number is registered here; no peer may speak for it then.
   package init(
     intake: any Intake, dispenser: any PreKeyDispenser, directory: any DirectoryStore, peers: any PeerStore,
-    signals: any SignalBus, limiter: any RateLimiter, isLocalAccount: @escaping @Sendable (AccountNumber) async throws(Problem) -> Bool
+    signals: any SignalBus, limiter: any RateLimiter,
+    isLocalAccount: @escaping @Sendable (AccountNumber) async throws(Problem) -> Bool
   ) {
     self.intake = intake
     self.dispenser = dispenser
@@ -90,9 +91,10 @@ package struct FederationListener: Service {
     ListingController(directory: services.directory).addRoutes(to: Self.scoped(router, .directory))
     PeerKeysController(dispenser: services.dispenser).addRoutes(to: Self.scoped(router, .keys))
     PeerMessagesController(
-      intake: services.intake, limiter: services.limiter, isLocalAccount: services.isLocalAccount)
-    
-      .addRoutes(to: Self.scoped(router, .messages))
+      intake: services.intake, limiter: services.limiter, isLocalAccount: services.isLocalAccount
+    )
+
+    .addRoutes(to: Self.scoped(router, .messages))
     responder = router.buildResponder()
   }
 

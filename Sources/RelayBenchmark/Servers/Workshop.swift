@@ -68,7 +68,7 @@ final class Workshop: Sendable {
     let exit = await process.killed(after: .seconds(60))
     try Task.checkCancellation()
     guard exit == .code(0) else {
-      let words = try Self.tail(of: errors, lines: 5).joined(separator: " ")
+      let words = try LogTail.lines(5, of: errors).joined(separator: " ")
       throw BenchmarkFailure("\(title): \(exit)" + (words.isEmpty ? "" : ": \(words)"))
     }
     return try String(contentsOf: output, encoding: .utf8)
@@ -88,36 +88,8 @@ final class Workshop: Sendable {
   func logTails(lines: Int) -> [(server: String, lines: [Substring])] {
     servers.withLock { $0 }.map { server in
       // A server that never wrote has no log.
-      (server.name, (try? Self.tail(of: server.log, lines: lines)) ?? [])
+      (server.name, (try? LogTail.lines(lines, of: server.log)) ?? [])
     }
-  }
-
-  /// Of the last 64 KiB.
-  private static func tail(of file: URL, lines: Int) throws -> [Substring] {
-    let handle = try FileHandle(forReadingFrom: file)
-    defer { try? handle.close() }  // It was only read.
-    let end = try handle.seekToEnd()
-    try handle.seek(toOffset: end - min(end, 64 << 10))
-    let text = String(decoding: try handle.readToEnd() ?? Data(), as: UTF8.self)
-    return text.split(separator: "\n").suffix(lines).map { Substring($0) }
-  }
-}
-
-/// Ports of the loopback address that nobody listened on just now.
-enum FreePorts {
-  /// - Returns: `count` different ones, held until all were found.
-  static func find(_ count: Int) async throws -> [Int] {
-    var held: [any Channel] = []
-    var ports: [Int] = []
-    for _ in 0..<count {
-      let channel = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup)
-        .bind(host: "127.0.0.1", port: 0).get()
-      held.append(channel)
-      guard let port = channel.localAddress?.port else { throw BenchmarkFailure("the system named no free port") }
-      ports.append(port)
-    }
-    for channel in held { try await channel.close().get() }
-    return ports
   }
 }
 

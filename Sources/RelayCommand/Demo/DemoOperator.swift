@@ -64,7 +64,7 @@ actor DemoOperator {
       child.send(SIGKILL)
     }
     guard exit == .code(0) else {
-      let words = try Self.tail(of: errors, lines: 3).joined(separator: " ")
+      let words = try LogTail.lines(3, of: errors).joined(separator: " ")
       let outcome = exit == .signal(SIGKILL) ? "it did not end within 30 s" : "\(exit)"
       throw DemoFailure(outcome + (words.isEmpty ? "" : ": \(words)"))
     }
@@ -107,7 +107,7 @@ actor DemoOperator {
   /// The last lines that the relay logged.
   func logTail(lines: Int) -> [Substring] {
     // Without a log there is nothing to show.
-    (try? Self.tail(of: log, lines: lines)) ?? []
+    (try? LogTail.lines(lines, of: log)) ?? []
   }
 
   private nonisolated var log: URL { folder.appending(path: "serve.log") }
@@ -124,33 +124,5 @@ actor DemoOperator {
     // A relay that cannot be asked is not ready, whatever the reason.
     let response = try? await http.execute(request, timeout: .seconds(5))
     return response?.status.code == 200
-  }
-
-  /// Of the last 64 KiB.
-  private static func tail(of file: URL, lines: Int) throws -> [Substring] {
-    let handle = try FileHandle(forReadingFrom: file)
-    defer { try? handle.close() }  // It was only read.
-    let end = try handle.seekToEnd()
-    try handle.seek(toOffset: end - min(end, 64 << 10))
-    let text = String(decoding: try handle.readToEnd() ?? Data(), as: UTF8.self)
-    return text.split(separator: "\n").suffix(lines).map { Substring($0) }
-  }
-}
-
-/// Ports of the loopback address that nobody listened on just now.
-enum FreePorts {
-  /// - Returns: `count` different ones, held until all were found.
-  static func find(_ count: Int) async throws -> [Int] {
-    var held: [any Channel] = []
-    var ports: [Int] = []
-    for _ in 0..<count {
-      let channel = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup)
-        .bind(host: "127.0.0.1", port: 0).get()
-      held.append(channel)
-      guard let port = channel.localAddress?.port else { throw DemoFailure("the system named no free port") }
-      ports.append(port)
-    }
-    for channel in held { try await channel.close().get() }
-    return ports
   }
 }

@@ -1,3 +1,4 @@
+import ChildProcesses
 import Foundation
 
 /// The two operators of the demo and the folder that holds all they store.

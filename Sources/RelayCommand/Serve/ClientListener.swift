@@ -88,7 +88,10 @@ struct ClientListener {
         ALPNChannel(
           tls: { _, _ in NIOSSLServerHandler(context: context.current) }, handshakeTimeout: handshakeTimeout,
           http1: HTTP1Channel(responder: responder, configuration: http1),
-          http2: HTTP2Channel(responder: responder, configuration: .init(idleTimeout: .seconds(90), streamConfiguration: .init(idleTimeout: stalledRequestTimeout)))))
+          http2: HTTP2Channel(
+            responder: responder,
+            configuration: .init(
+              idleTimeout: .seconds(90), streamConfiguration: .init(idleTimeout: stalledRequestTimeout)))))
     }
   }
 }
