@@ -123,6 +123,33 @@ import Testing
     }
   }
 
+  @Test("A used invitation brings no suspended or removed peer back", arguments: Backend.allCases)
+  func usedUp(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let peer = try Sample.peer("beta")
+      let ends: [@Sendable () async throws -> Bool] = [
+        { try await store.storage.setPeerState(.suspended, of: peer.name) },
+        { try await store.storage.removePeer(peer.name) },
+      ]
+      for end in ends {
+        let (used, open) = (
+          invitation(expiresIn: .seconds(60), of: store),
+          Invitation(secretHash: other, expires: store.now.adding(.seconds(60)), scopes: [.keys])
+        )
+        for invitation in [used, open] { try await store.storage.saveInvitation(invitation) }
+        func redeem(_ invitation: Invitation) async throws -> Invitation? {
+          try await store.storage.redeemInvitation(
+            secretHash: invitation.secretHash, caFingerprint: holder, now: store.now)
+        }
+        #expect(try await redeem(used) == used)
+        #expect(try await store.storage.savePeer(peer))
+        #expect(try await end())
+        #expect(try await redeem(used) == nil)
+        #expect(try await redeem(open) == open)
+      }
+    }
+  }
+
   @Test("Of 16 CAs that redeem at once one succeeds", arguments: Backend.allCases)
   func singleUseAtOnce(_ backend: Backend) async throws {
     try await backend.withStore { store in

@@ -83,6 +83,28 @@ import Testing
     }
   }
 
+  /// Sent again from within an answer's arrival, it is more than the socket takes at once.
+  @Test func aLargeTransactionThatIsSentAgainIsSentWhole() async throws {
+    try await withConnection { connection in
+      _ = try await connection.run("CREATE SEQUENCE attempts")
+      _ = try await connection.run(
+        """
+        CREATE FUNCTION conflict_once() RETURNS void LANGUAGE plpgsql AS $$
+        BEGIN
+          IF nextval('attempts') = 1 THEN RAISE SQLSTATE '40001'; END IF;
+        END $$
+        """)
+      let results = try await connection.transaction([
+        PostgresStep(.once("SELECT conflict_once()")),
+        PostgresStep(
+          .once("SELECT length($1::bytea)"),
+          PostgresParameters { $0.add(bytea: [UInt8](repeating: 7, count: 32 << 20)) }),
+      ])
+      var row = try #require(results.last).cursor(row: 0)
+      #expect(try row.integer() == 32 << 20)
+    }
+  }
+
   @Test func aStatementPastItsDeadlineEndsTheConnectionAndAnotherOneIsMade() async throws {
     try await withConnection(deadline: .milliseconds(500)) { connection in
       // Whichever comes first, the other waits behind it and fails with it.

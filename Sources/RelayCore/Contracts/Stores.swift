@@ -61,8 +61,8 @@ package protocol PreKeyStore: Sendable {
 package protocol MessageStore: Sendable {
   /// Appends `envelopes` to their mailboxes, all or none.
   ///
-  /// Durable on return. Safe to repeat: an envelope whose fingerprint its mailbox holds, or has held since
-  /// yesterday, is not stored again. Appends of one caller that wait for each other keep their order.
+  /// Durable on return. Safe to repeat: an envelope whose fingerprint its mailbox took in, or had acknowledged, today
+  /// or yesterday (UTC) is not stored again. Appends of one caller that wait for each other keep their order.
   func append(_ envelopes: [Envelope]) async throws(StoreError)
 
   /// The oldest envelopes of `mailbox` by order of acceptance, at most `limit` (1 or more), all with a sequence
@@ -118,10 +118,11 @@ package protocol PeerStore: Sendable {
   /// - Returns: false, with nothing stored, when another CA certificate stands under that name.
   func savePeer(_ peer: Peer) async throws(StoreError) -> Bool
 
+  /// Suspending forgets the used invitations: a repeated redemption must not bring the peer back.
   /// - Returns: false when there is no such peer.
   func setPeerState(_ state: Peer.State, of name: RelayName) async throws(StoreError) -> Bool
 
-  /// Removes the peer and every contact token that came from it.
+  /// Removes the peer, every contact token that came from it, and the used invitations.
   /// - Returns: false when there is no such peer.
   func removePeer(_ name: RelayName) async throws(StoreError) -> Bool
 
@@ -131,7 +132,8 @@ package protocol PeerStore: Sendable {
   func hasOpenInvitation(now: Timestamp) async throws(StoreError) -> Bool
 
   /// Uses the invitation up for the holder of `caFingerprint` (SHA-256 of its CA's public key). Repeating it with the
-  /// same fingerprint before it expires succeeds again, so that an answer lost on the way costs nothing.
+  /// same fingerprint before it expires succeeds again, so that an answer lost on the way costs nothing, unless a peer
+  /// was suspended or removed meanwhile.
   /// - Returns: the invitation; nil when unknown, expired, or used by another.
   func redeemInvitation(secretHash: [UInt8], caFingerprint: [UInt8], now: Timestamp) async throws(StoreError)
     -> Invitation?

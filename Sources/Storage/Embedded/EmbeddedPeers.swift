@@ -37,12 +37,14 @@ extension EmbeddedStorage {
   }
 
   package func setPeerState(_ state: Peer.State, of name: RelayName) async throws(StoreError) -> Bool {
-    try await changePeers("UPDATE peers SET state = ? WHERE name = ?", [state.rawValue, name.text])
+    try await changePeers(
+      "UPDATE peers SET state = ? WHERE name = ?", [state.rawValue, name.text],
+      forgettingInvitations: state == .suspended)
   }
 
   /// The peer's contacts go with it, by their foreign key.
   package func removePeer(_ name: RelayName) async throws(StoreError) -> Bool {
-    try await changePeers("DELETE FROM peers WHERE name = ?", [name.text])
+    try await changePeers("DELETE FROM peers WHERE name = ?", [name.text], forgettingInvitations: true)
   }
 
   package func saveInvitation(_ invitation: Invitation) async throws(StoreError) {
@@ -76,13 +78,17 @@ extension EmbeddedStorage {
     }
   }
 
+  /// Whose invitation was used is known by its CA only: all used ones go, and nobody comes back by repeating one.
   /// - Returns: false when there is no such peer.
-  private func changePeers(_ sql: String, _ arguments: StatementArguments) async throws(StoreError) -> Bool {
+  private func changePeers(
+    _ sql: String, _ arguments: StatementArguments, forgettingInvitations: Bool
+  ) async throws(StoreError) -> Bool {
     try await write { db in
       try db.run(sql, arguments)
-      guard db.changesCount > 0 else { return false }
-      try db.raise(.peers)
-      return true
+      let isKnown = db.changesCount > 0
+      if forgettingInvitations { try db.run("DELETE FROM invitations WHERE redeemed_by IS NOT NULL") }
+      if isKnown { try db.raise(.peers) }
+      return isKnown
     }
   }
 

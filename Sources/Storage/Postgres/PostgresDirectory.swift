@@ -83,14 +83,8 @@ extension PostgresStorage {
     let listed = contacts.filter { !$0.isInactive }.sorted { $0.token < $1.token }
     guard !contacts.isEmpty else { return }
     _ = try await writeBulk([
-      PostgresStep(
-        .prepared(
-          "merge_contacts_remove", "DELETE FROM peer_contacts WHERE peer = $1::text AND token = ANY ($2::bytea[])"),
-        PostgresParameters {
-          $0.add(text: peer.text)
-          $0.add(byteas: gone.map(\.token.bytes))
-        }),
-      // The peer's row is locked against its removal, which would leave contacts of nobody behind.
+      // The peer's row is locked against its removal, which would leave contacts of nobody behind. First of
+      // all, as the removal does: two that lock in different orders wait for each other.
       PostgresStep(
         .prepared(
           "merge_contacts",
@@ -108,6 +102,13 @@ extension PostgresStorage {
           $0.add(booleans: listed.map(\.supportsSMS))
           $0.add(booleans: listed.map(\.voice))
           $0.add(bigint: pass)
+        }),
+      PostgresStep(
+        .prepared(
+          "merge_contacts_remove", "DELETE FROM peer_contacts WHERE peer = $1::text AND token = ANY ($2::bytea[])"),
+        PostgresParameters {
+          $0.add(text: peer.text)
+          $0.add(byteas: gone.map(\.token.bytes))
         }),
     ])
   }

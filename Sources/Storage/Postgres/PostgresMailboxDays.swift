@@ -8,7 +8,7 @@ import Synchronization
 ///
 /// Messages arrive on the database's present day only, so what was once true of a mailbox stays true, whatever other
 /// processes do. Only a database that lost its latest commits, in a failover, can bring older messages back: a new
-/// connection therefore begins with `forget`.
+/// connection therefore begins with `forget`. And should its clock step back, what is known expires within the hour.
 final class PostgresMailboxDays: Sendable {
   /// A day as PostgreSQL counts it, from 2000-01-01.
   typealias Day = Int32
@@ -19,8 +19,16 @@ final class PostgresMailboxDays: Sendable {
   /// How far behind today the known day may fall before it is worth learning again.
   private static let staleDays: Day = 2
 
+  /// By this process's monotonic clock: how long messages may stay unseen after the database's clock stepped back.
+  static let lifetime: Duration = .seconds(3600)
+
+  private struct Known {
+    let day: Day
+    let expires: ContinuousClock.Instant
+  }
+
   private struct State {
-    var days: [DeviceAddress: Day] = [:]
+    var days: [DeviceAddress: Known] = [:]
     /// The latest that the database called today.
     var today = PostgresMailboxDays.beginning
   }
@@ -28,20 +36,20 @@ final class PostgresMailboxDays: Sendable {
   private let state = Mutex(State())
 
   /// The day before which `mailbox` holds nothing, and whether the next read should be asked for more.
-  func first(of mailbox: DeviceAddress) -> (day: Day, isWorthLearning: Bool) {
+  func first(of mailbox: DeviceAddress, now: ContinuousClock.Instant = .now) -> (day: Day, isWorthLearning: Bool) {
     state.withLock { state in
-      guard let day = state.days[mailbox] else { return (Self.beginning, true) }
-      return (day, day + Self.staleDays < state.today)
+      guard let known = state.days[mailbox], now < known.expires else { return (Self.beginning, true) }
+      return (known.day, known.day + Self.staleDays < state.today)
     }
   }
 
   /// Remembers a read of `mailbox` from its beginning.
   /// - Parameter oldest: the day of the first message by sequence; nil when there was none.
-  func learned(_ mailbox: DeviceAddress, oldest: Day?, today: Day) {
+  func learned(_ mailbox: DeviceAddress, oldest: Day?, today: Day, now: ContinuousClock.Instant = .now) {
     state.withLock { state in
       if state.days.count >= Self.mailboxesMax { state.days.removeAll(keepingCapacity: true) }
       // One less: around midnight, sequences and days of two processes may rise in different order.
-      state.days[mailbox] = min(oldest ?? today, today) - 1
+      state.days[mailbox] = Known(day: min(oldest ?? today, today) - 1, expires: now + Self.lifetime)
       state.today = max(state.today, today)
     }
   }

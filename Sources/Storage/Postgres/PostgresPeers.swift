@@ -47,35 +47,48 @@ extension PostgresStorage {
   }
 
   package func setPeerState(_ state: Peer.State, of name: RelayName) async throws(StoreError) -> Bool {
-    let result = try await write(
-      .prepared(
-        "set_peer_state",
-        """
-        WITH changed AS (UPDATE peers SET state = $2::text WHERE name = $1::text RETURNING 1)
-        UPDATE revisions SET value = value + 1 WHERE subject = 'peers' AND EXISTS (SELECT FROM changed)
-        """),
-      PostgresParameters {
-        $0.add(text: name.text)
-        $0.add(text: state.rawValue)
-      })
-    return result.affectedRows == 1
+    var steps = [
+      PostgresStep(
+        .prepared(
+          "set_peer_state",
+          """
+          WITH changed AS (UPDATE peers SET state = $2::text WHERE name = $1::text RETURNING 1)
+          UPDATE revisions SET value = value + 1 WHERE subject = 'peers' AND EXISTS (SELECT FROM changed)
+          """),
+        PostgresParameters {
+          $0.add(text: name.text)
+          $0.add(text: state.rawValue)
+        })
+    ]
+    if state == .suspended { steps.append(Self.forgetUsedInvitations) }
+    return try await write(steps).first?.affectedRows == 1
   }
 
   /// The peer is suspended first: from then on its contacts are unknown, however long it takes to remove them. Stopped
-  /// half way, it stands in the list as suspended and can be removed again.
+  /// half way, it stands in the list as suspended and can be removed again. Each step sees what was committed before
+  /// it: a merge under way holds the peer's row, and what it leaves is found once that row is gone.
   package func removePeer(_ name: RelayName) async throws(StoreError) -> Bool {
     guard try await setPeerState(.suspended, of: name) else { return false }
     try await removeContacts(of: name, before: .max)
-    let result = try await write(
-      .prepared(
-        "remove_peer",
-        """
-        WITH removed AS (DELETE FROM peers WHERE name = $1::text RETURNING name),
-          contacts AS (DELETE FROM peer_contacts AS c USING removed AS r WHERE c.peer = r.name)
-        UPDATE revisions SET value = value + 1 WHERE subject = 'peers' AND EXISTS (SELECT FROM removed)
-        """), PostgresParameters { $0.add(text: name.text) })
-    return result.affectedRows == 1
+    let peer = PostgresParameters { $0.add(text: name.text) }
+    let results = try await write([
+      PostgresStep(
+        .prepared(
+          "remove_peer",
+          """
+          WITH removed AS (DELETE FROM peers WHERE name = $1::text RETURNING 1)
+          UPDATE revisions SET value = value + 1 WHERE subject = 'peers' AND EXISTS (SELECT FROM removed)
+          """), peer),
+      PostgresStep(
+        .prepared("remove_peer_contacts", "DELETE FROM peer_contacts WHERE peer = $1::text"), peer),
+      Self.forgetUsedInvitations,
+    ])
+    return results.first?.affectedRows == 1
   }
+
+  /// Whose invitation was used is known by its CA only: all used ones go, and nobody comes back by repeating one.
+  private static let forgetUsedInvitations = PostgresStep(
+    .prepared("forget_used_invitations", "DELETE FROM invitations WHERE redeemed_by IS NOT NULL"))
 }
 
 // MARK: - Invitations

@@ -24,6 +24,8 @@ final class PostgresPipeline {
   private var hasEmptyAnswer = false
   /// Whether something failed since the last synchronisation point.
   private var hasGroupFailed = false
+  /// Whether something was handed to libpq that may lie in its buffer still: it writes what the socket takes.
+  private var mustFlush = false
 
   /// One answer that the server owes, in order.
   private enum Entry {
@@ -76,7 +78,7 @@ final class PostgresPipeline {
 
   var isIdle: Bool { entries.isEmpty && gathered.isEmpty }
   /// Whether there is something for `flush` to do.
-  var hasUnsent: Bool { !openGroup.isEmpty || !isWriteGroupUnderWay && !gathered.isEmpty }
+  var hasUnsent: Bool { mustFlush || !openGroup.isEmpty || !isWriteGroupUnderWay && !gathered.isEmpty }
   /// The one that has waited longest, roughly: what is sent again keeps its age.
   var oldest: PostgresRequest? {
     entries.lazy.compactMap { $0.requests.first { !$0.isFinished } }.first ?? gathered.first
@@ -120,6 +122,8 @@ extension PostgresPipeline {
     }
     let code = PQflush(handle)
     guard code >= 0 else { throw Lost() }
+    // What is left goes when the socket can be written to.
+    mustFlush = false
     return code > 0
   }
 
@@ -132,6 +136,7 @@ extension PostgresPipeline {
 
   private func synchronise(endsWrites: Bool = false) throws(Lost) {
     guard PQpipelineSync(handle) == 1 else { throw Lost() }
+    mustFlush = true
     entries.append(.synchronisation(openGroup, endsWrites: endsWrites))
     openGroup.removeAll()
   }

@@ -7,8 +7,9 @@ package import RelayCore
 /// All durable stores in one PostgreSQL database, which any number of processes share.
 ///
 /// Commits are synchronous. Four pipelined connections on one thread, since what shares one waits for what is ahead:
-/// reads never wait for a commit, messages for no other write, and nobody for the directory's long lists. `.unavailable` of a call that was on its way when a connection broke leaves open whether
-/// the server had committed: every call is safe to repeat.
+/// reads never wait for a commit, messages for no other write, and nobody for the directory's long lists.
+/// `.unavailable` of a call that was on its way when a connection broke leaves open whether the server had committed:
+/// every call is safe to repeat.
 package final class PostgresStorage: Storage {
   let reads: PostgresConnection
   let writes: PostgresConnection
@@ -46,10 +47,11 @@ package final class PostgresStorage: Storage {
     }
   }
 
+  /// Asks on the connections that messages depend on; a long list of the directory's is no reason to be sent nobody.
   package func ping() async throws(StoreError) {
     let statement = PostgresStatement.prepared("ping", "SELECT 1")
     do throws(PostgresError) {
-      for connection in [reads, writes, bulk, inserts] { _ = try await connection.read(statement) }
+      for connection in [reads, writes, inserts] { _ = try await connection.read(statement) }
     } catch {
       throw error.storeError
     }

@@ -1,0 +1,117 @@
+// Who waits for whom: other processes' transactions are played by psql, which waits in turn until it is waited for.
+
+import RelayCore
+import TestSupport
+import Testing
+
+@testable import Storage
+
+@Suite struct PostgresWaitTests {
+  /// A loop that ends when somebody waits for this transaction, or after ten seconds with an error.
+  private static let untilSomebodyWaits = """
+    FOR turn IN 1..1000 LOOP
+      EXIT WHEN EXISTS (
+        SELECT FROM pg_locks WHERE NOT granted AND transactionid = pg_current_xact_id()::xid);
+      IF turn = 1000 THEN RAISE 'nobody waits'; END IF;
+      PERFORM pg_sleep(0.01);
+    END LOOP;
+    """
+
+  private static func hex(_ fingerprint: Fingerprint) -> String {
+    fingerprint.bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+  }
+
+  @Test func batchesThatHoldTheSameInOppositeOrderWaitInOneOrder() async throws {
+    try await withPostgres { storage, server, url in
+      let (mailbox, source) = try (Sample.address(1), Sample.address(2))
+      let envelopes = (0..<20).map { Sample.envelope(to: mailbox, from: source, id: $0) }
+        .sorted { ($0.fingerprint.high, $0.fingerprint.low) < ($1.fingerprint.high, $1.fingerprint.low) }
+      func insert(_ envelope: Envelope) -> String {
+        """
+        INSERT INTO messages (account, device, sequence, day, type, source, source_device, sent, fingerprint)
+        VALUES (\(mailbox.account.column), 1, nextval('message_sequence'), (now() AT TIME ZONE 'UTC')::date, 1,
+          \(source.account.column), 1, 0, '\(Self.hex(envelope.fingerprint))');
+        """
+      }
+      let other = """
+        SET deadlock_timeout = '10ms';
+        DO $$ BEGIN
+          \(insert(envelopes[0]))
+          PERFORM pg_advisory_xact_lock(1);
+          \(Self.untilSomebodyWaits)
+          \(insert(envelopes[19]))
+        END $$
+        """
+      async let process = Loopback.blocking { try server.sql(other, in: url) }
+      try await eventually("the other process has begun") {
+        let held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database = "
+        let mine = "(SELECT oid FROM pg_database WHERE datname = current_database())"
+        return try server.sql(held + mine, in: url) == "1"
+      }
+      // Given the last first, the store still writes the first first, and waits with nothing in its hands.
+      try await storage.append(envelopes.reversed())
+      _ = try await process
+      let stored = try await storage.pending(in: mailbox, after: 0, limit: 100).map(\.envelope.fingerprint)
+      #expect(stored.count == 20)
+      // Between the other's, the caller's order.
+      #expect(Array(stored.dropFirst().dropLast()) == envelopes[1..<19].reversed().map(\.fingerprint))
+    }
+  }
+
+  @Test func aDirectoryThatWaitsLeavesTheStoreReady() async throws {
+    try await withPostgres { storage, server, url in
+      let other = """
+        DO $$ BEGIN
+          LOCK TABLE accounts;
+          FOR turn IN 1..1000 LOOP
+            EXIT WHEN to_regclass('released') IS NOT NULL;
+            PERFORM pg_sleep(0.01);
+          END LOOP;
+        END $$
+        """
+      async let process = Loopback.blocking { try server.sql(other, in: url) }
+      // Asked over the store's own connection, since the directory does not wait for ever.
+      func isThere(_ lock: String) async throws -> Bool {
+        let sql = "SELECT FROM pg_locks WHERE relation = 'accounts'::regclass AND \(lock)"
+        return try await storage.reads.read(.once(sql)).rowCount == 1
+      }
+      try await eventually("the table is locked") { try await isThere("granted") }
+      // Whether it is served or refused for having waited too long is not this test's matter.
+      async let count = try? storage.accountCount()
+      try await eventually("the directory waits") { try await isThere("NOT granted") }
+      try await storage.ping()
+      #expect(try await isThere("NOT granted"))
+      try server.sql("CREATE TABLE released ()", in: url)
+      _ = try await process
+      _ = await count
+    }
+  }
+
+  @Test func contactsThatArriveWhileTheirPeerIsRemovedGoWithIt() async throws {
+    try await withPostgres { storage, server, url in
+      let peer = try Sample.peer("beta")
+      #expect(try await storage.savePeer(peer))
+      // As a merge would that had the peer's row first and commits when the removal waits for it.
+      try server.sql(
+        """
+        CREATE FUNCTION merge() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+          INSERT INTO peer_contacts VALUES (OLD.name, 'token', true, true, 1);
+          RETURN OLD;
+        END $$;
+        CREATE TRIGGER merge BEFORE DELETE ON peers FOR EACH ROW EXECUTE FUNCTION merge();
+        """, in: url)
+      #expect(try await storage.removePeer(peer.name))
+      #expect(try server.sql("SELECT count(*) FROM peer_contacts", in: url) == "0")
+    }
+  }
+
+  @Test func whatIsKnownOfAMailboxExpires() throws {
+    let (days, mailbox, now) = try (PostgresMailboxDays(), Sample.address(1), ContinuousClock.now)
+    days.learned(mailbox, oldest: nil, today: 100, now: now)
+    let known = days.first(of: mailbox, now: now + .seconds(3599))
+    #expect(known.day == 99 && !known.isWorthLearning)
+    let expired = days.first(of: mailbox, now: now + .seconds(3600))
+    #expect(expired.day == PostgresMailboxDays.beginning && expired.isWorthLearning)
+  }
+}
