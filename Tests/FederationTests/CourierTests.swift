@@ -60,7 +60,7 @@ import Testing
 
   @Test func aPeerThatDoesNotAnswerCostsNoMoreThanTheTimeOut() async throws {
     var limits = PeerLimits.patient
-    limits.requestTimeout = .seconds(3)
+    limits.requestTimeout = .seconds(10)
     limits.requestsMax = 1
     try await withPeers(limits: limits) { alpha, beta in
       alpha.intake.hold(true)

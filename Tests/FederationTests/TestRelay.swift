@@ -77,6 +77,7 @@ func withRelay<Value: Sendable>(
     let makeListener = { @Sendable (port: Int, onListening: @escaping @Sendable (Int) -> Void) in
       var configuration = FederationListenerConfiguration(host: "127.0.0.1", port: port)
       configuration.handshakeTimeout = .seconds(60)
+      configuration.gracefulCloseTimeout = .seconds(60)
       return FederationListener(
         configuration: configuration, endpoint: placeholder,
         identity: identity, registry: registry, services: services, clock: clock, logger: log.logger,

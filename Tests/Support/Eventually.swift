@@ -15,7 +15,7 @@ package struct WaitExpired: Error, CustomStringConvertible {
 /// - Throws: `WaitExpired` naming `what` when it is still nil after `limit`; whatever `condition` throws, at once.
 @discardableResult
 package func eventually<Value>(
-  _ what: String, within limit: Duration = .seconds(20), every pause: Duration = .milliseconds(10),
+  _ what: String, within limit: Duration = .seconds(60), every pause: Duration = .milliseconds(10),
   isolation: isolated (any Actor)? = #isolation, _ condition: () async throws -> Value?
 ) async throws -> Value {
   let deadline = ContinuousClock.now + limit
@@ -28,7 +28,7 @@ package func eventually<Value>(
 
 /// Asks `condition` until it is true.
 package func eventually(
-  _ what: String, within limit: Duration = .seconds(20), every pause: Duration = .milliseconds(10),
+  _ what: String, within limit: Duration = .seconds(60), every pause: Duration = .milliseconds(10),
   isolation: isolated (any Actor)? = #isolation, _ condition: () async throws -> Bool
 ) async throws {
   _ = try await eventually(what, within: limit, every: pause) { try await condition() ? () : nil } as Void

@@ -5,14 +5,23 @@ import Glibc
 
 package enum Loopback {
   /// Ports that nobody listened on just now, held until all were found. Another program may take one meanwhile.
+  ///
+  /// Drawn at random from below those that the system gives to outgoing connections: many tests at once, and two runs
+  /// of them, seldom meet.
   package static func freePorts(_ count: Int) throws -> [Int] {
     var held: [Int32] = []
     defer { for descriptor in held { close(descriptor) } }
-    return try (0..<count).map { _ in
-      let (descriptor, port) = try bound(to: 0)
-      held.append(descriptor)
-      return port
+    var ports: [Int] = []
+    for attempt in 0..<1000 where ports.count < count {
+      do {
+        let (descriptor, port) = try bound(to: .random(in: 10_000..<32_000))
+        held.append(descriptor)
+        ports.append(port)
+      } catch where attempt < 999 {
+        continue  // Taken: the next draw.
+      }
     }
+    return ports
   }
 
   /// A socket that listens on a free port.
