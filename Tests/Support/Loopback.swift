@@ -17,7 +17,7 @@ package enum Loopback {
         let (descriptor, port) = try bound(to: .random(in: 10_000..<32_000))
         held.append(descriptor)
         ports.append(port)
-      } catch where attempt < 999 {
+      } catch  where attempt < 999 {
         continue  // Taken: the next draw.
       }
     }

@@ -46,7 +46,7 @@ struct JSONLogHandler: LogHandler {
     all.merge(metadataProvider?.get() ?? [:]) { $1 }
     all.merge(event.metadata ?? [:]) { $1 }
     let line = Line(
-      time: Date.now.formatted(.iso8601.time(includingFractionalSeconds: true)), level: event.level.rawValue,
+      time: Date.now.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true)), level: event.level.rawValue,
       logger: label, message: event.message.description, metadata: all.mapValues(\.description))
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
