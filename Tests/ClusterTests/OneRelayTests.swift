@@ -57,7 +57,7 @@ import Testing
     }
   }
 
-  @Test func `a re-registration is seen by the other process within a second`() async throws {
+  @Test func `a re-registration is seen by the other process long before its cache ages`() async throws {
     try await Cluster.with { cluster in
       try await cluster.serve(2) { relays in
         let (one, two) = (relays[0], relays[1])
@@ -69,7 +69,7 @@ import Testing
           let json = bundle(message(registrationID: 1))
           #expect(try await two.send("PUT", "/v1/messages/\(former.number)", json: json, as: sender).status == 200)
           let present = try await one.register(former.number, registrationID: 2)
-          try await eventually("the old password is refused", within: .seconds(1)) {
+          try await eventually("the old password is refused", within: .seconds(10)) {
             try await two.send("GET", "/v1/keys", as: former).status == 401
           }
           #expect(try await two.send("GET", "/v1/keys", as: present).status == 200)

@@ -42,10 +42,10 @@ import Testing
       try await one.site.relay("peer", "suspend", peer)
       #expect(try await one.peers().map(\.state) == ["suspended"])
       // The command tells the running processes nothing but through the store: they look every second.
-      try await eventually("refused from here to there", within: .seconds(5)) {
+      try await eventually("refused from here to there", within: .seconds(20)) {
         try await Self.status { try await ann.client.drawPreKeys(of: bobs, at: "beta") } != 200
       }
-      try await eventually("refused from there to here", within: .seconds(5)) {
+      try await eventually("refused from there to here", within: .seconds(20)) {
         try await Self.status { try await bob.client.drawPreKeys(of: anns, at: "alpha") } != 200
       }
       let message = OutgoingMessage(body: [1])
@@ -77,7 +77,7 @@ import Testing
         try await eventually("the contact is gone") {
           try await ann.client.lookUp(token: ContactTokens.token(for: number)) == nil
         }
-        try await eventually("the relay is unknown", within: .seconds(5)) {
+        try await eventually("the relay is unknown", within: .seconds(20)) {
           try await Self.status { try await ann.client.drawPreKeys(of: number, at: "beta") } == 404
         }
       }

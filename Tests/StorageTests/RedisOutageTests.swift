@@ -31,7 +31,8 @@ import Testing
         try await eventually("the outage is reported") { await coordination.degradation() != nil }
         let started = ContinuousClock.now
         for index in 0..<20 { #expect(await allowed(coordination, LimitKey(try Sample.number(index))) == 10) }
-        #expect(ContinuousClock.now - started < .seconds(1))
+        // Twenty time-outs of a second each would take longer, on a busy machine too.
+        #expect(ContinuousClock.now - started < .seconds(10))
         #expect(
           await coordination.take(41, from: .messages, key: LimitKey(try Sample.number(50)))
             == .refused(retryAfter: nil))
@@ -58,7 +59,8 @@ import Testing
         let started = ContinuousClock.now
         let decision = await coordination.take(1, from: .messages, key: LimitKey(try Sample.number(1)))
         #expect(decision == .allowed)
-        #expect(ContinuousClock.now - started < .seconds(3))
+        // It is silent for as long as it is paused: any end is the deadline's.
+        #expect(ContinuousClock.now - started < .seconds(30))
         #expect(await coordination.degradation() != nil)
         server.resume()
         try await eventually("Redis is used again") { await coordination.degradation() == nil }
