@@ -166,7 +166,7 @@ let package = Package(
     .testTarget(
       name: "RelayTests",
       dependencies: [
-        "Relay", "RelayCore", "RelayClient", "ChildProcesses", "TestSupport", crypto, nioCore, asyncHTTPClient,
+        "Relay", "RelayCore", "RelayClient", "ChildProcesses", "TestSupport", crypto, nioCore, logging, asyncHTTPClient,
       ],
       swiftSettings: strict),
     .testTarget(
