@@ -14,6 +14,10 @@ enum Keys {
   static let clientKey = OptionalSetting(
     "client.tls.key", .path, "PEM private key to it; reloaded when the file changes.")
 
+  static let clientTrustedProxies = Setting(
+    "client.trusted-proxies", .addressRanges, default: "none",
+    "Proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed: addresses or CIDR ranges, comma-separated.")
+
   static let federationHost = Setting(
     "federation.host", .host, default: "127.0.0.1", "Where the listener for peers listens.")
   static let federationPort = OptionalSetting(
@@ -37,6 +41,13 @@ enum Keys {
   static let storageMigrate = OptionalSetting(
     "storage.migrate", .boolean, default: "true for sqlite, else false", "Run pending migrations at start.")
 
+  static let encryptionKey = OptionalSetting(
+    "storage.encryption-key", .encryptionKey, secrecy: .secret,
+    "Base64 of 32 random bytes: signaling keys are stored encrypted under it. Without it they are stored as they are.")
+  static let formerEncryptionKey = OptionalSetting(
+    "storage.encryption-key-former", .encryptionKey, secrecy: .secret,
+    "The key before it: what was stored under that can still be read.")
+
   static let coordinationURL = Setting(
     "coordination.url", .coordination, default: "local", secrecy: .password,
     "What processes share: `local`, `redis://...` or `redis+unix:///PATH`.")
@@ -46,9 +57,34 @@ enum Keys {
     "Where attachments are kept: `file:PATH` or `s3://BUCKET?endpoint=URL&region=NAME`.")
   static let attachmentsPublicURL = OptionalSetting(
     "attachments.public-url", .webURL, default: "the client listener's", "Base of the upload and download URLs.")
+  static let s3AccessKey = OptionalSetting(
+    "attachments.s3.access-key", .text, "Access key id, when attachments are kept in S3.")
+  static let s3SecretKey = OptionalSetting(
+    "attachments.s3.secret-key", .secret, secrecy: .secret, "The secret access key to it.")
+  static let attachmentBytesMax = Setting(
+    "attachments.bytes-max", .whole(1...5_000_000_000), default: "104857600", "The largest attachment, in bytes.")
+  static let attachmentDays = Setting(
+    "attachments.retention-days", .whole(1...3650), default: "30", "How long an attachment is kept.")
+  static let attachmentAccountBytesMax = Setting(
+    "attachments.account-bytes-max", .whole(1...1_000_000_000_000), default: "1073741824",
+    "What the kept attachments of one account may take together, in bytes.")
 
   static let retentionDays = Setting(
     "messages.retention-days", .whole(1...3650), default: "30", "How long an unfetched message is kept.")
+
+  static let mailboxMax = Setting(
+    "messages.mailbox-max", .whole(1...1_000_000_000), default: "5000",
+    "Messages that may wait for one device; further ones are refused.")
+  static let mailboxSenderMax = Setting(
+    "messages.mailbox-sender-max", .whole(1...1_000_000_000), default: "2000",
+    "Of these, messages of one sender.")
+
+  static let devicesMax = Setting(
+    "devices.max", .whole(1...100), default: "3", "Active devices of one account; further ones cannot be linked.")
+
+  static let verifySignatures = Setting(
+    "keys.verify-signatures", .boolean, default: "true",
+    "Refuses signed prekeys that the account's identity key did not sign.")
 
   static let verificationSender = Setting(
     "verification.sender", .choice(VerificationSender.self), default: "log", "How verification codes are sent.")
@@ -64,6 +100,15 @@ enum Keys {
   static let twilioToken = OptionalSetting(
     "verification.twilio.token", .secret, secrecy: .secret, "Auth token of the account.")
   static let twilioFrom = OptionalSetting("verification.twilio.from", .text, "The number or service codes come from.")
+
+  static let twilioURL = Setting(
+    "verification.twilio.url", .webURL, default: "https://api.twilio.com", "Where its REST API is.")
+  static let tokenKey = OptionalSetting(
+    "verification.token-key", .hexKey, secrecy: .secret,
+    "Hex of the key that number tokens are made with; without it there are none.")
+  static let lockDays = Setting(
+    "verification.lock-days", .whole(1...365), default: "7",
+    "How long after an account was last seen its registration lock holds.")
 
   static let developmentEnabled = Setting(
     "development.enabled", .boolean, default: "false",
@@ -92,15 +137,19 @@ extension ConfigurationKey {
     [
       Keys.name.key,
       Keys.clientHost.key, Keys.clientPort.key, Keys.clientCertificate.key, Keys.clientKey.key,
+      Keys.clientTrustedProxies.key,
       Keys.federationHost.key, Keys.federationPort.key, Keys.federationURL.key, Keys.federationDirectory.key,
       Keys.directoryInterval.key,
       Keys.operatorHost.key, Keys.operatorPort.key,
-      Keys.storageURL.key, Keys.storageMigrate.key,
+      Keys.storageURL.key, Keys.storageMigrate.key, Keys.encryptionKey.key, Keys.formerEncryptionKey.key,
       Keys.coordinationURL.key,
-      Keys.attachmentsURL.key, Keys.attachmentsPublicURL.key,
-      Keys.retentionDays.key,
+      Keys.attachmentsURL.key, Keys.attachmentsPublicURL.key, Keys.s3AccessKey.key, Keys.s3SecretKey.key,
+      Keys.attachmentBytesMax.key, Keys.attachmentDays.key, Keys.attachmentAccountBytesMax.key,
+      Keys.retentionDays.key, Keys.mailboxMax.key, Keys.mailboxSenderMax.key,
+      Keys.devicesMax.key, Keys.verifySignatures.key,
       Keys.verificationSender.key, Keys.codeMinutes.key, Keys.verificationTries.key, Keys.webhookURL.key,
       Keys.webhookSecret.key, Keys.twilioAccount.key, Keys.twilioToken.key, Keys.twilioFrom.key,
+      Keys.twilioURL.key, Keys.tokenKey.key, Keys.lockDays.key,
       Keys.developmentEnabled.key,
     ] + LimiterName.allCases.flatMap { [Keys.limitSize($0).key, Keys.limitPerMinute($0).key] }
     + [Keys.logLevel.key, Keys.logFormat.key]

@@ -11,9 +11,12 @@ extension RelayConfiguration {
     operations = Operations(host: reader.value(Keys.operatorHost), port: reader.value(Keys.operatorPort))
     storage = Storage(&reader)
     coordination = Coordination(location: reader.value(Keys.coordinationURL))
-    attachments = Attachments(
-      location: reader.value(Keys.attachmentsURL), publicURL: reader.value(Keys.attachmentsPublicURL))
-    messages = Messages(retention: .seconds(86_400 * reader.value(Keys.retentionDays)))
+    attachments = Attachments(&reader)
+    messages = Messages(
+      retention: .seconds(86_400 * reader.value(Keys.retentionDays)), mailboxMax: reader.value(Keys.mailboxMax),
+      mailboxSenderMax: reader.value(Keys.mailboxSenderMax))
+    devices = Devices(max: reader.value(Keys.devicesMax))
+    keys = PreKeys(verifiesSignatures: reader.value(Keys.verifySignatures))
     verification = Verification(&reader)
     development = Development(isEnabled: reader.value(Keys.developmentEnabled))
     var limits: [LimiterName: Bucket] = [:]
@@ -30,6 +33,7 @@ extension RelayConfiguration.Client {
   init(_ reader: inout ConfigurationReader) {
     host = reader.value(Keys.clientHost)
     port = reader.value(Keys.clientPort)
+    trustedProxies = reader.value(Keys.clientTrustedProxies)
     let (certificate, key) = (reader.value(Keys.clientCertificate), reader.value(Keys.clientKey))
     tls = if let certificate, let key { RelayConfiguration.TLS(certificate: certificate, key: key) } else { nil }
     if certificate != nil {
@@ -61,6 +65,29 @@ extension RelayConfiguration.Storage {
     location = reader.value(Keys.storageURL)
     let isEmbedded = if case .sqlite = location { true } else { false }
     migratesAtStart = reader.value(Keys.storageMigrate) ?? isEmbedded
+    encryptionKey = reader.value(Keys.encryptionKey)
+    formerEncryptionKey = reader.value(Keys.formerEncryptionKey)
+    if formerEncryptionKey != nil {
+      reader.miss(
+        Keys.encryptionKey.key, because: "storage.encryption-key-former is given", of: Keys.formerEncryptionKey.key)
+    }
+  }
+}
+
+extension RelayConfiguration.Attachments {
+  init(_ reader: inout ConfigurationReader) {
+    location = reader.value(Keys.attachmentsURL)
+    publicURL = reader.value(Keys.attachmentsPublicURL)
+    let (access, secret) = (reader.value(Keys.s3AccessKey), reader.value(Keys.s3SecretKey))
+    s3 = if let access, let secret { .init(accessKey: access, secretKey: secret) } else { nil }
+    bytesMax = reader.value(Keys.attachmentBytesMax)
+    retention = .seconds(86_400 * reader.value(Keys.attachmentDays))
+    accountBytesMax = reader.value(Keys.attachmentAccountBytesMax)
+    if case .s3 = location {
+      let because = "attachments.url is s3://"
+      reader.miss(Keys.s3AccessKey.key, because: because, of: Keys.attachmentsURL.key)
+      reader.miss(Keys.s3SecretKey.key, because: because, of: Keys.attachmentsURL.key)
+    }
   }
 }
 
@@ -68,6 +95,9 @@ extension RelayConfiguration.Verification {
   init(_ reader: inout ConfigurationReader) {
     codeLifetime = .seconds(60 * reader.value(Keys.codeMinutes))
     triesMax = reader.value(Keys.verificationTries)
+    tokenKey = reader.value(Keys.tokenKey)
+    lockLifetime = .seconds(86_400 * reader.value(Keys.lockDays))
+    let twilioURL = reader.value(Keys.twilioURL)
     let (url, secret) = (reader.value(Keys.webhookURL), reader.value(Keys.webhookSecret))
     let (account, token) = (reader.value(Keys.twilioAccount), reader.value(Keys.twilioToken))
     let from = reader.value(Keys.twilioFrom)
@@ -82,7 +112,10 @@ extension RelayConfiguration.Verification {
       sender = if let url, let secret { .webhook(url: url, secret: secret) } else { .log }
       needed = [Keys.webhookURL.key, Keys.webhookSecret.key]
     case .twilio:
-      sender = if let account, let token, let from { .twilio(account: account, token: token, from: from) } else { .log }
+      sender =
+        if let account, let token, let from {
+          .twilio(account: account, token: token, from: from, url: twilioURL)
+        } else { .log }
       needed = [Keys.twilioAccount.key, Keys.twilioToken.key, Keys.twilioFrom.key]
     }
     for key in needed {

@@ -10,6 +10,8 @@ package struct RelayConfiguration: Sendable, Equatable {
   package let coordination: Coordination
   package let attachments: Attachments
   package let messages: Messages
+  package let devices: Devices
+  package let keys: PreKeys
   package let verification: Verification
   package let development: Development
   /// Has every limiter.
@@ -21,6 +23,7 @@ package struct RelayConfiguration: Sendable, Equatable {
     /// 0 takes any free one.
     package let port: Int
     package let tls: TLS?
+    package let trustedProxies: [AddressRange]
   }
 
   /// PEM files.
@@ -51,6 +54,9 @@ package struct RelayConfiguration: Sendable, Equatable {
     package let location: StorageLocation
     /// Whether pending migrations run at start.
     package let migratesAtStart: Bool
+    /// 32 bytes; nil: signaling keys are stored as they are.
+    package let encryptionKey: SecretBytes?
+    package let formerEncryptionKey: SecretBytes?
   }
 
   package struct Coordination: Sendable, Equatable {
@@ -61,11 +67,32 @@ package struct RelayConfiguration: Sendable, Equatable {
     package let location: AttachmentsLocation
     /// nil: the client listener's own URL.
     package let publicURL: WebURL?
+    /// Present whenever the location is S3.
+    package let s3: S3Credentials?
+    package let bytesMax: Int
+    /// Whole days.
+    package let retention: Duration
+    package let accountBytesMax: Int
+  }
+
+  package struct S3Credentials: Sendable, Equatable {
+    package let accessKey: String
+    package let secretKey: Secret
+  }
+
+  package struct Devices: Sendable, Equatable {
+    package let max: Int
+  }
+
+  package struct PreKeys: Sendable, Equatable {
+    package let verifiesSignatures: Bool
   }
 
   package struct Messages: Sendable, Equatable {
     /// Whole days.
     package let retention: Duration
+    package let mailboxMax: Int
+    package let mailboxSenderMax: Int
   }
 
   package struct Verification: Sendable, Equatable {
@@ -73,11 +100,15 @@ package struct RelayConfiguration: Sendable, Equatable {
     package let codeLifetime: Duration
     /// 1 or more.
     package let triesMax: Int
+    /// nil: no number tokens.
+    package let tokenKey: SecretBytes?
+    /// Whole days.
+    package let lockLifetime: Duration
 
     package enum Sender: Sendable, Equatable {
       case log
       case webhook(url: WebURL, secret: Secret)
-      case twilio(account: String, token: Secret, from: String)
+      case twilio(account: String, token: Secret, from: String, url: WebURL)
     }
   }
 

@@ -38,6 +38,33 @@ extension ValueType where Value == Secret {
   }
 }
 
+extension ValueType where Value == SecretBytes {
+  static let encryptionKey = ValueType(name: "secret") { text throws(Malformed) in
+    guard let bytes = Base64.decode(text), bytes.count == 32 else {
+      throw Malformed("the base64 of 32 bytes, as `openssl rand -base64 32` prints it")
+    }
+    return SecretBytes(bytes)
+  }
+  static let hexKey = ValueType(name: "secret") { text throws(Malformed) in
+    let digits = text.utf8.compactMap { Character(UnicodeScalar($0)).hexDigitValue }
+    guard digits.count == text.utf8.count, digits.count % 2 == 0, digits.count >= 32 else {
+      throw Malformed("the hex of 16 bytes or more, as `openssl rand -hex 32` prints it")
+    }
+    return SecretBytes(stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) })
+  }
+}
+
+extension ValueType where Value == [AddressRange] {
+  static let addressRanges = ValueType(name: "addresses") { text throws(Malformed) in
+    if text == "none" { return [] }
+    let ranges = text.split(separator: ",").map { AddressRange(text: $0.trimmingPrefix { $0 == " " }) }
+    guard !ranges.isEmpty, !ranges.contains(nil) else {
+      throw Malformed("addresses or CIDR ranges, comma-separated, as in 127.0.0.1,10.0.0.0/8,fd00::/8")
+    }
+    return ranges.compactMap(\.self)
+  }
+}
+
 extension ValueType where Value == RelayName {
   static let relayName = ValueType(name: "relay name") { text throws(Malformed) in
     guard let name = RelayName(text) else {

@@ -6,9 +6,12 @@ package struct ClientContext: RequestContext {
   package var coreContext: CoreRequestContextStorage
   /// Set by the authentication middleware.
   package var caller: Caller?
+  /// Where the request comes from. Until `ForwardedMiddleware` has looked, whoever holds the connection.
+  package var origin: RequestOrigin
 
   package init(source: ApplicationRequestContextSource) {
     coreContext = .init(source: source)
+    origin = RequestOrigin(address: source.channel.remoteAddress.flatMap(ClientAddress.init), isSecure: false)
   }
 }
 
@@ -27,10 +30,12 @@ package struct Caller: Sendable {
 package struct DeviceContext: ChildRequestContext {
   package var coreContext: CoreRequestContextStorage
   package let caller: Caller
+  package let origin: RequestOrigin
 
   package init(context: ClientContext) throws {
     guard let caller = context.caller else { throw Problem(.unauthorized) }
     self.coreContext = context.coreContext
     self.caller = caller
+    self.origin = context.origin
   }
 }

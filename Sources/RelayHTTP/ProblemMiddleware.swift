@@ -19,7 +19,8 @@ package struct ProblemMiddleware<Context: RequestContext>: RouterMiddleware {
     metrics.record(
       method: request.method, path: context.endpointPath ?? "none", status: response.status.code,
       elapsed: ContinuousClock.now - start)
-    return response
+    // No resource serves HEAD, but a refusal's body would be taken for the beginning of the next answer.
+    return request.method == .head ? response.createHeadResponse() : response
   }
 
   private func answer(

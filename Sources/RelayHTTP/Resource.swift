@@ -5,22 +5,35 @@ package import RelayCore
 /// Answers one request of one resource.
 package typealias Handler<Context> = @Sendable (Request, Context) async throws(Problem) -> Response
 
+/// Those that HTTP has. The router knows a path only together with a method: any other one is not found.
+private let methods: [HTTPRequest.Method] =
+  [.get, .put, .post, .delete, .head, .patch, .options, .trace, .connect]
+  + [HTTPRequest.Method("QUERY")].compactMap(\.self)
+
 extension RouterMethods {
   /// Adds everything that stands under `path`; any other known method is answered with 405 (reference 1.1).
   ///
-  /// A trailing slash makes no difference.
-  package func resource(_ path: RouterPath, _ handlers: [(method: HTTPRequest.Method, handler: Handler<Context>)]) {
-    for (method, handler) in handlers {
-      on(path, method: method) { request, context in try await handler(request, context) }
-    }
-    let allowed = handlers.map(\.method)
-    for method in [.get, .put, .post, .delete, .head, .patch, .options] as [HTTPRequest.Method]
-    where !allowed.contains(method) {
+  /// A trailing slash makes no difference. Captures at one place of several paths must have one name.
+  /// - Parameter elsewhere: methods that `part` adds for callers of another kind.
+  package func resource(
+    _ path: RouterPath, _ handlers: [(method: HTTPRequest.Method, handler: Handler<Context>)],
+    elsewhere: [HTTPRequest.Method] = []
+  ) {
+    part(of: path, handlers)
+    let allowed = handlers.map(\.method) + elsewhere
+    for method in methods where !allowed.contains(method) {
       on(path, method: method) { _, _ -> Response in
         var response = Problem(.methodNotAllowed).response
         response.headers[.allow] = allowed.map(\.rawValue).joined(separator: ", ")
         return response
       }
+    }
+  }
+
+  /// Adds what stands under `path` beside the `resource` there, which names these methods.
+  package func part(of path: RouterPath, _ handlers: [(method: HTTPRequest.Method, handler: Handler<Context>)]) {
+    for (method, handler) in handlers {
+      on(path, method: method) { request, context in try await handler(request, context) }
     }
   }
 }

@@ -32,9 +32,12 @@ struct DocumentTests {
       // Secrets of the examples are files of the reader's machine.
       let secret = try TemporaryFile("postgres://relay:example@db/relay")
       let cache = try TemporaryFile("redis://:example@cache")
+      let key = try TemporaryFile(Sample.encryptionKey)
       let yaml = block.replacing("/run/secrets/relay-storage-url", with: secret.path)
         .replacing("/run/secrets/relay-coordination-url", with: cache.path)
+        .replacing("/run/secrets/relay-encryption-key", with: key.path)
         .replacing("/run/secrets/relay-webhook-secret", with: secret.path)
+        .replacing("/run/secrets/relay-s3-secret-key", with: secret.path)
       let file = try TemporaryFile(String(yaml))
       #expect(throws: Never.self) { try RelayConfiguration.load(file: file.path, environment: [:]) }
     }

@@ -10,7 +10,7 @@ struct LoadingTests {
     let loaded = try RelayConfiguration.load(file: nil, environment: ["PATH": "/bin"])
     let configuration = loaded.configuration
     #expect(configuration.name == RelayName("local"))
-    #expect(configuration.client == .init(host: "127.0.0.1", port: 8080, tls: nil))
+    #expect(configuration.client == .init(host: "127.0.0.1", port: 8080, tls: nil, trustedProxies: []))
     #expect(configuration.operations == .init(host: "127.0.0.1", port: 8081))
     #expect(configuration.federation.port == nil && configuration.federation.url == nil)
     #expect(configuration.federation.directoryInterval == .seconds(5))
@@ -18,9 +18,17 @@ struct LoadingTests {
     #expect(configuration.storage.migratesAtStart)
     #expect(configuration.coordination.location == .local)
     #expect(configuration.attachments.location == .folder(path: "relay-data/attachments"))
-    #expect(configuration.messages.retention == .seconds(30 * 86_400))
+    #expect(configuration.storage.encryptionKey == nil && configuration.storage.formerEncryptionKey == nil)
+    #expect(configuration.attachments.retention == .seconds(30 * 86_400))
+    #expect(configuration.attachments.bytesMax == 100 << 20 && configuration.attachments.accountBytesMax == 1 << 30)
+    #expect(
+      configuration.messages == .init(retention: .seconds(30 * 86_400), mailboxMax: 5000, mailboxSenderMax: 2000))
+    #expect(configuration.devices == .init(max: 3))
+    #expect(configuration.keys == .init(verifiesSignatures: true))
     #expect(configuration.verification.sender == .log)
     #expect(configuration.verification.codeLifetime == .seconds(900))
+    #expect(
+      configuration.verification.tokenKey == nil && configuration.verification.lockLifetime == .seconds(7 * 86_400))
     #expect(!configuration.development.isEnabled)
     #expect(configuration.log == .init(level: .info, format: .text))
     #expect(loaded.warnings.isEmpty)
@@ -102,6 +110,17 @@ struct LoadingTests {
     #expect(limits[.voiceDestination] == LimiterName.voiceDestination.defaultBucket)
   }
 
+  @Test(
+    "trusted proxies are addresses and ranges, with or without spaces",
+    arguments: [
+      ("none", []), ("127.0.0.1", ["127.0.0.1"]),
+      ("10.0.0.0/8, fd00::/8,::1", ["10.0.0.0/8", "fd00::/8", "::1"]),
+    ])
+  func trustedProxies(_ text: String, ranges: [String]) throws {
+    let loaded = try RelayConfiguration.load(file: nil, environment: ["RELAY_CLIENT_TRUSTED_PROXIES": text])
+    #expect(loaded.configuration.client.trustedProxies == ranges.compactMap { AddressRange(text: $0) })
+  }
+
   @Test("what works but is hardly meant is a warning, not a fault")
   func warnings() throws {
     let file = try TemporaryFile("storage:\n  url: postgres://relay@db/relay\ndevelopment:\n  enabled: true\n")
@@ -114,11 +133,16 @@ struct LoadingTests {
 
 /// A value that each key accepts.
 enum Sample {
+  /// The base64 of the bytes 0 to 31.
+  static let encryptionKey = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+
   static func value(of key: ConfigurationKey) -> String {
     switch key.name {
     case "client.port", "operator.port": "9999"
     case "federation.port": "8443"
     case "federation.url", "verification.webhook.url", "attachments.public-url": "https://relay.example"
+    case "storage.encryption-key", "storage.encryption-key-former": encryptionKey
+    case "verification.token-key": "000102030405060708090A0b0c0d0e0f"
     default:
       switch key.type {
       case "URL": key.defaultText ?? ""
@@ -134,6 +158,7 @@ enum Sample {
     case "client.tls.certificate": ["RELAY_CLIENT_TLS_KEY": "key.pem"]
     case "client.tls.key": ["RELAY_CLIENT_TLS_CERTIFICATE": "certificate.pem"]
     case "federation.port": ["RELAY_FEDERATION_URL": "https://relay.example"]
+    case "storage.encryption-key-former": ["RELAY_STORAGE_ENCRYPTION_KEY": encryptionKey]
     default: [:]
     }
   }

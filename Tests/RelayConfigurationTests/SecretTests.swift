@@ -22,7 +22,9 @@ struct SecretTests {
     #expect(loaded.configuration.storage.location == .postgres(uri: Secret("postgres://relay:hunter2@db/relay")))
     #expect(
       loaded.configuration.verification.sender
-        == .twilio(account: "AC123", token: Secret("tok hunter2"), from: "+15550100"))
+        == .twilio(
+          account: "AC123", token: Secret("tok hunter2"), from: "+15550100",
+          url: try #require(WebURL("https://api.twilio.com"))))
     #expect(try loaded.setting("storage.url").value == "postgres://relay:***@db/relay")
     #expect(try loaded.setting("storage.url").origin == .file)
     #expect(try loaded.setting("verification.twilio.token").origin == .environment)
@@ -63,7 +65,7 @@ struct SecretTests {
         "RELAY_VERIFICATION_SENDER": "webhook", "RELAY_VERIFICATION_WEBHOOK_SECRET": "hunter2",
         "RELAY_VERIFICATION_WEBHOOK_URL": "https://codes.example/send",
       ],
-      ["RELAY_VERIFICATION_TWILIO_TOKEN": "hunter2"],
+      ["RELAY_VERIFICATION_TWILIO_TOKEN": "hunter2"], ["RELAY_ATTACHMENTS_S3_SECRET_KEY": "hunter2"],
     ])
   func hidden(_ environment: [String: String]) throws {
     let loaded = try RelayConfiguration.load(file: nil, environment: environment)
@@ -72,6 +74,20 @@ struct SecretTests {
     var dumped = ""
     dump(loaded, to: &dumped)
     #expect(!dumped.contains("hunter2"))
+  }
+
+  @Test("keys of bytes are shown nowhere either, in any of their forms")
+  func hiddenKeys() throws {
+    let (base64, hex) = ("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", "000102030405060708090a0b0c0d0e0f")
+    let loaded = try RelayConfiguration.load(
+      file: nil, environment: ["RELAY_STORAGE_ENCRYPTION_KEY": base64, "RELAY_VERIFICATION_TOKEN_KEY": hex])
+    #expect(loaded.configuration.storage.encryptionKey == SecretBytes(Array(0..<32)))
+    #expect(loaded.configuration.verification.tokenKey == SecretBytes(Array(0..<16)))
+    var dumped = "\(loaded)"
+    dump(loaded, to: &dumped)
+    for form in [base64, hex, "0, 1, 2, 3"] { #expect(!dumped.contains(form)) }
+    #expect(try loaded.setting("storage.encryption-key").value == "***")
+    #expect(try loaded.setting("verification.token-key").value == "***")
   }
 
   @Test("Redis URLs are read into their parts")
@@ -97,11 +113,13 @@ struct SecretTests {
       file: nil,
       environment: [
         "RELAY_ATTACHMENTS_URL": "s3://relay-files?endpoint=https%3A%2F%2Fs3.example%3A9000&region=eu-1",
+        "RELAY_ATTACHMENTS_S3_ACCESS_KEY": "relay", "RELAY_ATTACHMENTS_S3_SECRET_KEY": "hunter2",
         "RELAY_STORAGE_URL": "sqlite:///var/lib/relay.sqlite",
       ]
     ).configuration
     let endpoint = try #require(WebURL("https://s3.example:9000"))
     #expect(configuration.attachments.location == .s3(bucket: "relay-files", endpoint: endpoint, region: "eu-1"))
+    #expect(configuration.attachments.s3 == .init(accessKey: "relay", secretKey: Secret("hunter2")))
     #expect(configuration.storage.location == .sqlite(path: "/var/lib/relay.sqlite"))
   }
 }

@@ -111,6 +111,7 @@ import Testing
         #expect(missing.map(\.value) == vector.body?.missingDevices, "\(vector.name)")
         #expect(extra.map(\.value) == vector.body?.extraDevices, "\(vector.name)")
       case .stale(let stale): #expect(stale.map(\.value) == vector.body?.staleDevices, "\(vector.name)")
+      case .full: Issue.record("\(vector.name)")
       case nil: #expect(vector.body == nil, "\(vector.name)")
       }
     }

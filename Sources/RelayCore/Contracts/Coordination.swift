@@ -16,6 +16,11 @@ package struct LimitKey: Sensitive, Sendable, Hashable {
   package init(_ own: AccountNumber, _ target: AccountNumber, _ selector: DeviceSelector) {
     text = "\(own.e164)__\(target.e164).\(selector.text)"
   }
+  package init(_ address: ClientAddress) { text = address.charged.map(String.init).joined(separator: ".") }
+  package init(_ device: DeviceAddress) { text = "\(device.account.e164).\(device.device)" }
+  private init(text: String) { self.text = text }
+  /// One bucket for all.
+  package static let everyone = LimitKey(text: "*")
 }
 
 /// A change that other processes may have cached the past of.
@@ -45,5 +50,7 @@ package protocol SignalBus: Sendable {
 package protocol Coordination: RateLimiter, SignalBus {
   /// nil when shared state is served, else why not, for `/readyz` and metrics.
   func degradation() async -> String?
+  /// nil when nothing outlives this process.
+  var epochWitness: (any EpochWitness)? { get }
   func close() async
 }

@@ -6,15 +6,26 @@ package protocol Intake: Sendable {
   /// Accepts `submission` for an account of this relay.
   ///
   /// On return every message is durable. Safe to repeat with the same timestamp.
-  /// - Throws: `.notFound`, `.mismatchedDevices`, `.staleDevices`, `.unavailable`; nothing was stored then.
+  /// - Throws: `.notFound`, `.mismatchedDevices`, `.staleDevices`, `.mailboxFull`, `.unavailable`; nothing was stored
+  ///   then.
   func accept(_ submission: Submission, from origin: Origin) async throws(Problem) -> Acceptance
+
+  /// Queues a receipt on every device of `destination` that can be reached: `origin` has received what `destination`
+  /// sent at `timestamp`.
+  ///
+  /// Durable on return; safe to repeat.
+  /// - Throws: `.notFound` when there is no such active account.
+  func acceptReceipt(for timestamp: Timestamp, to destination: AccountNumber, from origin: Origin)
+    async throws(Problem)
 }
 
 /// Hands prekeys of this relay's accounts out. Implemented by Relay, used by Federation for peers.
 package protocol PreKeyDispenser: Sendable {
-  /// - Returns: one per active device that matches and has a key; never empty.
+  /// - Returns: one per active device that matches and has what `version` can show: for version 1 a prekey, for
+  ///   version 2 a prekey or a signed one; never empty.
   /// - Throws: `.notFound` when there is no such active account or device, or no key.
-  func draw(from account: AccountNumber, devices: DeviceSelector) async throws(Problem) -> [DrawnPreKey]
+  func draw(from account: AccountNumber, devices: DeviceSelector, version: PreKeyVersion) async throws(Problem)
+    -> [DrawnPreKey]
 }
 
 /// Carries a client's request to a peer. Implemented by Federation, used by Relay.
@@ -22,8 +33,29 @@ package protocol PreKeyDispenser: Sendable {
 /// Common: `.notFound` for a relay that is no active peer; failures of the peer as reference 1.13.4 recommends:
 /// 404, 409 and 410 with their devices and 413 pass, everything else is `.peerUnavailable`.
 package protocol Courier: Sendable {
-  func preKeys(of account: AccountNumber, devices: DeviceSelector, at relay: RelayName) async throws(Problem)
-    -> [DrawnPreKey]
+  func preKeys(
+    of account: AccountNumber, devices: DeviceSelector, version: PreKeyVersion, at relay: RelayName
+  ) async throws(Problem) -> [DrawnPreKey]
   /// On return the peer has made every message durable.
   func submit(_ submission: Submission, from source: DeviceAddress, to relay: RelayName) async throws(Problem)
+  /// Tells `destination` at `relay` that `source` has received what it sent at `timestamp` (reference 1.13.6).
+  func sendReceipt(
+    for timestamp: Timestamp, from source: DeviceAddress, to destination: AccountNumber, at relay: RelayName
+  ) async throws(Problem)
+  /// Where the blob of an attachment at `relay` can be downloaded.
+  func attachmentURL(of id: AttachmentID, at relay: RelayName) async throws(Problem) -> String
+}
+
+/// Says where blobs are downloaded. Implemented by Attachments, used by Federation for peers.
+package protocol AttachmentLocator: Sendable {
+  /// A URL that anyone may use for a limited time. Whether the blob exists is not checked (reference 1.10).
+  func downloadURL(of id: AttachmentID) async throws(Problem) -> String
+}
+
+/// Remembers outside the store how far the store's epoch had come, so that a restored older state is recognised
+/// (docs/decisions/2026-11-21-restored-stores.md). Implemented by Redis's coordination and by Federation's peers.
+package protocol EpochWitness: Sendable {
+  /// Remembers `epoch` if it is the highest so far.
+  /// - Returns: the highest epoch that was remembered before, 0 for none; nil when no witness could be asked.
+  func witness(epoch: Int64) async -> Int64?
 }

@@ -10,18 +10,47 @@ package protocol AccountStore: Sendable {
   /// - Returns: the account with its devices ascending by id, or nil.
   func account(_ number: AccountNumber) async throws(StoreError) -> Account?
 
-  /// Remembers `code` as the only valid one for `number`, with no tries used.
-  func setVerificationCode(_ code: VerificationCode, for number: AccountNumber) async throws(StoreError)
+  /// Remembers `code` as the only valid one of its purpose for `number`, with no tries used.
+  func setVerificationCode(_ code: VerificationCode, for number: AccountNumber, purpose: CodePurpose)
+    async throws(StoreError)
 
-  /// Puts `registration` in the place of the account if `code` is the pending code of its number.
+  /// Puts `registration` in the place of the account if `proof` holds.
   ///
-  /// Refuses a number that an active peer lists and that has no account here (reference 1.4, 417).
+  /// With a code it refuses a number that an active peer lists and that has no account here (reference 1.4, 417). It
+  /// refuses any proof when the account's registration lock is not `registration.satisfiedLock`.
   ///
   /// Atomic: the code is used up, devices, keys and queued messages of the former installation are gone, and the
-  /// directory lists the account exactly when it is active. A wrong code counts as a try; the try that reaches
-  /// `triesMax` drops the pending code.
-  func register(_ registration: Registration, code: Secret, triesMax: Int, now: Timestamp) async throws(StoreError)
+  /// directory lists the account exactly when it is active. A wrong code or a lock that is not satisfied counts as a
+  /// try; the try that reaches `triesMax` drops the pending code.
+  func register(_ registration: Registration, proof: RegistrationProof, now: Timestamp) async throws(StoreError)
     -> RegistrationOutcome
+
+  /// Adds `link`'s device to its account if `code` is the pending linking code.
+  ///
+  /// The device takes the lowest id from 2 on that is held by an inactive device, whose prekeys and mailbox are gone
+  /// then, or else the highest id plus 1. A wrong code counts as a try, as in `register`; a full account does not use
+  /// the code up.
+  func linkDevice(_ link: DeviceLink, code: Secret, triesMax: Int, now: Timestamp) async throws(StoreError)
+    -> LinkOutcome
+
+  /// Removes a linked device with its prekeys and its mailbox.
+  /// - Returns: false when there is no such device.
+  func removeDevice(_ device: DeviceAddress) async throws(StoreError) -> Bool
+
+  /// Applies `change`, and lists the account in the directory exactly when it is active (reference 3.7).
+  /// - Returns: false, with nothing stored, when the device does not exist.
+  func updateDevice(_ device: DeviceAddress, _ change: DeviceChange) async throws(StoreError) -> Bool
+}
+
+/// What a pending code creates.
+package enum CodePurpose: Sendable { case registration, linking }
+
+package enum LinkOutcome: Sendable, Equatable {
+  case linked(DeviceID)
+  /// No pending code, an expired one, another one, or no account.
+  case codeRefused
+  /// So many devices are active already.
+  case tooManyDevices(current: Int)
 }
 
 /// A pending code: six digits, first never 0.
@@ -40,21 +69,68 @@ package enum RegistrationOutcome: Sendable, Equatable {
   case codeRefused
   /// The code is right, but an active peer lists the number. The code stays pending; nothing else was stored.
   case numberElsewhere
+  /// The proof holds, but the account's registration lock is another than the satisfied one. A code stays pending.
+  case locked
 }
 
-/// One-time and last-resort prekeys, by device.
+/// Prekeys, by device.
 package protocol PreKeyStore: Sendable {
-  /// Puts `upload` in the place of all the device's prekeys, and its identity key into the account.
-  /// - Returns: false, with nothing stored, when the device does not exist.
-  func replacePreKeys(of device: DeviceAddress, with upload: PreKeyUpload) async throws(StoreError) -> Bool
+  /// Stores `upload`: the one-time keys in the place of all the device had, the others where it brings them, and its
+  /// identity key into the account.
+  ///
+  /// Device 1 may change the identity key; a linked device must bring the account's, or the first (reference Part 6,
+  /// 10).
+  func replacePreKeys(of device: DeviceAddress, with upload: PreKeyUpload) async throws(StoreError)
+    -> PreKeyUploadOutcome
+
+  /// - Returns: false when the device does not exist.
+  func setSignedPreKey(_ key: SignedPreKey, of device: DeviceAddress) async throws(StoreError) -> Bool
+  func signedPreKey(of device: DeviceAddress) async throws(StoreError) -> SignedPreKey?
 
   /// One-time keys left, the last resort not counted.
   func preKeyCount(of device: DeviceAddress) async throws(StoreError) -> Int
 
   /// Takes one prekey of each of `devices` that has any: the one-time key with the smallest id, which nobody is
-  /// ever given again, or, when there is none, the last-resort key, which stays.
-  /// - Returns: one per device at most, ascending by device; registration ids and identity key of this moment.
-  func drawPreKeys(of account: AccountNumber, devices: [DeviceID]) async throws(StoreError) -> [DrawnPreKey]
+  /// ever given again, or, when there is none, the last-resort key, which stays. The signed prekey comes with it.
+  /// - Parameter oneTime: the devices, of `devices`, whose one-time keys may be taken; the last resort serves for the
+  ///   others.
+  /// - Returns: one per device at most, ascending by device, with a prekey or a signed one; registration ids and
+  ///   identity key of this moment.
+  func drawPreKeys(of account: AccountNumber, devices: [DeviceID], oneTime: [DeviceID]) async throws(StoreError)
+    -> [DrawnPreKey]
+}
+
+/// How far this store has come in time, so that an older state of it can be told from the newest
+/// (docs/decisions/2026-11-21-restored-stores.md).
+package protocol EpochStore: Sendable {
+  /// Raises the epoch to `floor` if it is below, else by 1.
+  /// - Returns: the epoch before and after.
+  func advanceEpoch(atLeast floor: Int64) async throws(StoreError) -> (before: Int64, after: Int64)
+  /// Drops every one-time prekey and raises the epoch to at least `floor`.
+  func setAsideOneTimePreKeys(epoch floor: Int64) async throws(StoreError)
+  /// Remembers a peer's epoch if it is its highest so far.
+  /// - Returns: the highest one before, 0 for none; nil when there is no such peer.
+  func rememberEpoch(_ epoch: Int64, of peer: RelayName) async throws(StoreError) -> Int64?
+}
+
+/// What is known of attachments; their blobs lie elsewhere.
+package protocol AttachmentStore: Sendable {
+  /// Notes that `attachment`, without bytes yet, was given out to its account.
+  /// - Returns: false, with nothing stored, when the account's attachments and this one exceed `quota`.
+  func addAttachment(_ attachment: Attachment, quota: AttachmentQuota) async throws(StoreError) -> Bool
+  func attachment(_ id: AttachmentID) async throws(StoreError) -> Attachment?
+  /// Notes that the upload of `bytes` is complete, once and for all, and when the blob expires.
+  func finishAttachment(_ id: AttachmentID, bytes: Int64, expires: Timestamp, quota: AttachmentQuota)
+    async throws(StoreError) -> AttachmentOutcome
+  /// Attachments, uploaded or not, that expired before `now`: at most `limit`, the oldest first.
+  func expiredAttachments(before now: Timestamp, limit: Int) async throws(StoreError) -> [Attachment]
+  func removeAttachments(_ ids: [AttachmentID]) async throws(StoreError)
+}
+
+/// Secrets that the relay draws for itself and all its processes share.
+package protocol ServerSecretStore: Sendable {
+  /// - Returns: the secret under `name`; `candidate`, stored now, when there was none.
+  func serverSecret(_ name: String, orStore candidate: [UInt8]) async throws(StoreError) -> [UInt8]
 }
 
 /// The mailboxes.
@@ -74,10 +150,29 @@ package protocol MessageStore: Sendable {
   func acknowledge(source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress) async throws(StoreError)
     -> QueuedEnvelope?
 
+  /// Whether `mailbox` has taken in what `source` sent at `timestamp`: it is queued, or was acknowledged today or
+  /// yesterday (UTC). Receipts do not count.
+  func hasReceived(from source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress)
+    async throws(StoreError) -> Bool
+
+  /// How many envelopes are queued, each number counted to `max` at most.
+  func usage(of mailbox: DeviceAddress, by source: AccountNumber, countingTo max: Int) async throws(StoreError)
+    -> MailboxUsage
+
   /// Makes room for the days to come and drops envelopes that arrived more than `retention` ago, whole days at a
   /// time. Cheap when there is nothing to do; safe to run on every process at once.
   /// - Returns: how many days were dropped.
   func maintain(retention: Duration) async throws(StoreError) -> Int
+}
+
+package struct MailboxUsage: Sendable, Equatable {
+  package let total: Int
+  /// Of the total, those that one account sent.
+  package let bySource: Int
+  package init(total: Int, bySource: Int) {
+    self.total = total
+    self.bySource = bySource
+  }
 }
 
 /// Contact tokens: our accounts' and what peers told us.
@@ -170,7 +265,9 @@ package enum SchemaCompatibility: Sendable, Equatable {
 }
 
 /// All durable stores of one relay, over one database.
-package protocol Storage: AccountStore, PreKeyStore, MessageStore, DirectoryStore, PeerStore, SchemaStore {
+package protocol Storage: AccountStore, PreKeyStore, EpochStore, MessageStore, AttachmentStore, DirectoryStore,
+  PeerStore, ServerSecretStore, SchemaStore
+{
   /// Whether the store answers just now, for `/readyz`.
   func ping() async throws(StoreError)
   /// Ends every connection. Calls in flight fail with `.unavailable`.

@@ -7,8 +7,14 @@ package struct Problem: Error, Sendable {
     case invalidNumber = "invalid-number"
     case undecodableToken = "undecodable-token"
     case syncThroughRelay = "sync-through-relay"
+    case uploadIncomplete = "upload-incomplete"
     case unauthorized = "unauthorized"
     case codeRefused = "code-refused"
+    case tokenRefused = "token-refused"
+    case registrationLocked = "registration-locked"
+    case identityRefused = "identity-refused"
+    case masterDevice = "master-device"
+    case urlRefused = "url-refused"
     case peerRefused = "peer-refused"
     case scopeRefused = "scope-refused"
     case invitationRefused = "invitation-refused"
@@ -16,31 +22,40 @@ package struct Problem: Error, Sendable {
     case notFound = "not-found"
     case methodNotAllowed = "method-not-allowed"
     case mismatchedDevices = "mismatched-devices"
+    case alreadyUploaded = "already-uploaded"
     case staleDevices = "stale-devices"
+    case tooManyDevices = "too-many-devices"
     case bodyTooLarge = "body-too-large"
     case rateLimited = "rate-limited"
+    case mailboxFull = "mailbox-full"
+    case quotaExceeded = "quota-exceeded"
     case malformedBody = "malformed-body"
     case unsupportedMediaType = "unsupported-media-type"
     case unknownTransport = "unknown-transport"
+    case signatureRefused = "signature-refused"
     case numberElsewhere = "number-elsewhere"
     case invalidDeviceSelector = "invalid-device-selector"
+    case deviceNameTooLong = "device-name-too-long"
     case unavailable = "unavailable"
     case peerUnavailable = "peer-unavailable"
     case internalError = "internal"
 
     package var status: Int {
       switch self {
-      case .invalidNumber, .undecodableToken, .syncThroughRelay: 400
+      case .invalidNumber, .undecodableToken, .syncThroughRelay, .uploadIncomplete: 400
       case .unauthorized: 401
-      case .codeRefused, .peerRefused, .scopeRefused, .invitationRefused: 403
+      case .codeRefused, .tokenRefused, .registrationLocked, .identityRefused, .masterDevice, .urlRefused, .peerRefused,
+        .scopeRefused, .invitationRefused:
+        403
       case .notFound: 404
       case .methodNotAllowed: 405
-      case .mismatchedDevices, .nameTaken: 409
+      case .mismatchedDevices, .nameTaken, .alreadyUploaded: 409
       case .staleDevices: 410
-      case .bodyTooLarge, .rateLimited: 413
-      case .malformedBody, .unsupportedMediaType, .unknownTransport: 415
+      case .tooManyDevices: 411
+      case .bodyTooLarge, .rateLimited, .mailboxFull, .quotaExceeded: 413
+      case .malformedBody, .unsupportedMediaType, .unknownTransport, .signatureRefused: 415
       case .numberElsewhere: 417
-      case .invalidDeviceSelector: 422
+      case .invalidDeviceSelector, .deviceNameTooLong: 422
       case .internalError: 500
       case .unavailable, .peerUnavailable: 503
       }
@@ -52,8 +67,16 @@ package struct Problem: Error, Sendable {
       case .invalidNumber: "The number is not + followed by 10 to 15 digits."
       case .undecodableToken: "A contact token is not the base64 of 10 bytes."
       case .syncThroughRelay: "Messages to your own number cannot go through a relay."
+      case .uploadIncomplete:
+        "The upload did not declare its length, or did not arrive whole and in time: send it again."
       case .unauthorized: "Credentials are required to access this resource."
       case .codeRefused: "The verification code is wrong, used, or expired: request a new one."
+      case .tokenRefused: "The number token is not valid for this number, or this relay takes none."
+      case .registrationLocked:
+        "The number has a registration lock: send its pin, or wait until the account has not been seen for its time."
+      case .identityRefused: "Only device 1 may change the account's identity key."
+      case .masterDevice: "Device 1 cannot be removed."
+      case .urlRefused: "The URL is incomplete, altered, or expired: ask for a new one."
       case .peerRefused: "This relay does not federate with you, or has suspended you."
       case .scopeRefused: "This peering does not cover that request."
       case .invitationRefused: "The invitation is unknown, used, or expired: ask for a new one."
@@ -61,14 +84,20 @@ package struct Problem: Error, Sendable {
       case .notFound: "There is no such resource."
       case .methodNotAllowed: "This resource does not know that method."
       case .mismatchedDevices: "The message's devices are not the destination's."
+      case .alreadyUploaded: "This attachment was uploaded already: ask for another one."
+      case .tooManyDevices: "The account has as many active devices as it may have: remove one first."
       case .staleDevices: "A device was installed anew: start a new session with it."
       case .bodyTooLarge: "The request's body is too large."
       case .rateLimited: "Too many requests: try again after the time in Retry-After."
+      case .mailboxFull: "The recipient's mailbox holds as many messages as it may: try again later."
+      case .quotaExceeded: "The account's attachments take all the room it may have: wait until some expire."
       case .malformedBody: "The body is not the JSON that this resource expects."
       case .unsupportedMediaType: "The body must be sent as application/json."
       case .unknownTransport: "The transport must be sms or voice."
+      case .signatureRefused: "The signed prekey is not signed by the account's identity key."
       case .numberElsewhere: "The number belongs to another relay."
       case .invalidDeviceSelector: "The device must be a number or *."
+      case .deviceNameTooLong: "The device's name has more than 50 characters."
       case .unavailable: "The relay cannot serve this just now: try again."
       case .peerUnavailable: "The other relay cannot be reached just now: try again."
       case .internalError: "The relay failed."
@@ -76,10 +105,11 @@ package struct Problem: Error, Sendable {
     }
   }
 
-  /// The arrays of a 409 or 410; always written whole (reference 1.1).
+  /// The JSON body of a 409, 410 or 411; always written whole (reference 1.1).
   package enum Devices: Sendable, Equatable {
     case mismatched(missing: [DeviceID], extra: [DeviceID])
     case stale([DeviceID])
+    case full(current: Int, max: Int)
   }
 
   package let kind: Kind

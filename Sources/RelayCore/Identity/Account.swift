@@ -7,13 +7,19 @@ package struct Account: Sendable, Equatable {
   package var identityKey: String?
   package var supportsSMS: Bool
   package var voice: Bool
+  /// What a new installation must know beside the code; nil when the account has no registration lock.
+  package var registrationLock: PasswordHash?
 
-  package init(number: AccountNumber, devices: [Device], identityKey: String?, supportsSMS: Bool, voice: Bool) {
+  package init(
+    number: AccountNumber, devices: [Device], identityKey: String?, supportsSMS: Bool, voice: Bool,
+    registrationLock: PasswordHash? = nil
+  ) {
     self.number = number
     self.devices = devices
     self.identityKey = identityKey
     self.supportsSMS = supportsSMS
     self.voice = voice
+    self.registrationLock = registrationLock
   }
 
   package func device(_ id: DeviceID) -> Device? { devices.first { $0.id == id } }
@@ -35,6 +41,8 @@ package struct Device: Sendable, Equatable {
   package var gcmID: Secret?
   package var apnID: Secret?
   package var voipApnID: Secret?
+  /// When the push ids were registered: a provider's word of a dead id counts only if it is newer (reference 3.9).
+  package var pushRegistered: Timestamp?
   package var name: String?
   package var userAgent: String?
   package var hasSignedPreKey: Bool
@@ -44,8 +52,9 @@ package struct Device: Sendable, Equatable {
 
   package init(
     id: DeviceID, password: PasswordHash, signalingKey: Secret, registrationID: Int32, fetchesMessages: Bool,
-    gcmID: Secret? = nil, apnID: Secret? = nil, voipApnID: Secret? = nil, name: String? = nil, userAgent: String? = nil,
-    hasSignedPreKey: Bool = false, lastSeen: Timestamp, created: Timestamp
+    gcmID: Secret? = nil, apnID: Secret? = nil, voipApnID: Secret? = nil, pushRegistered: Timestamp? = nil,
+    name: String? = nil, userAgent: String? = nil, hasSignedPreKey: Bool = false, lastSeen: Timestamp,
+    created: Timestamp
   ) {
     self.id = id
     self.password = password
@@ -55,6 +64,7 @@ package struct Device: Sendable, Equatable {
     self.gcmID = gcmID
     self.apnID = apnID
     self.voipApnID = voipApnID
+    self.pushRegistered = pushRegistered
     self.name = name
     self.userAgent = userAgent
     self.hasSignedPreKey = hasSignedPreKey
@@ -66,8 +76,10 @@ package struct Device: Sendable, Equatable {
   package func isActive(at now: Timestamp) -> Bool {
     let reachable = fetchesMessages || gcmID != nil || apnID != nil
     guard id != .master else { return reachable }
-    return reachable && hasSignedPreKey && now.millis - lastSeen.millis <= 30 * Timestamp.millisPerDay
+    return reachable && hasSignedPreKey && now.millis - lastSeen.millis <= Self.linkedActiveMillis
   }
+  /// How long a linked device stays active after it was last seen (reference 3.1).
+  package static let linkedActiveMillis = 30 * Timestamp.millisPerDay
 }
 
 /// What is stored of a password: `salt` (16 bytes) and HMAC-SHA256(salt, password) (32 bytes).
@@ -84,7 +96,7 @@ package struct PasswordHash: Sensitive, Sendable, Hashable {
   }
 }
 
-/// A new installation: what a confirmed code puts in the place of the account (reference 1.4).
+/// A new installation: what a proof puts in the place of the account (reference 1.4).
 package struct Registration: Sendable {
   package let number: AccountNumber
   package let token: ContactToken
@@ -92,11 +104,42 @@ package struct Registration: Sendable {
   package let device: Device
   package let supportsSMS: Bool
   package let voice: Bool
-  package init(number: AccountNumber, token: ContactToken, device: Device, supportsSMS: Bool, voice: Bool) {
+  /// The registration lock of the former installation as it was read and satisfied; nil when it had none.
+  package let satisfiedLock: PasswordHash?
+  /// The registration lock of the new installation.
+  package let newLock: PasswordHash?
+  package init(
+    number: AccountNumber, token: ContactToken, device: Device, supportsSMS: Bool, voice: Bool,
+    satisfiedLock: PasswordHash? = nil, newLock: PasswordHash? = nil
+  ) {
     self.number = number
     self.token = token
     self.device = device
     self.supportsSMS = supportsSMS
     self.voice = voice
+    self.satisfiedLock = satisfiedLock
+    self.newLock = newLock
+  }
+}
+
+/// What proves that a number may be registered.
+package enum RegistrationProof: Sendable {
+  /// The pending code. The try that reaches `triesMax` drops it.
+  case code(Secret, triesMax: Int)
+  /// A sister service's signed token, verified already (reference 2.6).
+  case numberToken
+}
+
+/// A linked device to be: its id is given out when the code is redeemed (reference 1.14).
+package struct DeviceLink: Sendable {
+  package let account: AccountNumber
+  /// The id in it is a placeholder.
+  package let device: Device
+  /// Active devices, device 1 included, beyond which none is linked.
+  package let devicesMax: Int
+  package init(account: AccountNumber, device: Device, devicesMax: Int) {
+    self.account = account
+    self.device = device
+    self.devicesMax = devicesMax
   }
 }

@@ -22,6 +22,13 @@ package struct Secret: Sensitive, Sendable, Hashable {
   package init(_ value: String) { self.value = value }
 }
 
+/// Secret bytes: a key of the operator's.
+package struct SecretBytes: Sensitive, Sendable, Hashable {
+  package static let kind: StaticString = "secret bytes"
+  package let bytes: [UInt8]
+  package init(_ bytes: [UInt8]) { self.bytes = bytes }
+}
+
 /// Compares two byte strings in time that depends on their lengths alone.
 package func constantTimeEquals(_ a: [UInt8], _ b: [UInt8]) -> Bool {
   guard a.count == b.count else { return false }

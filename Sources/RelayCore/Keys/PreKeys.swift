@@ -9,30 +9,66 @@ package struct PreKey: Sendable, Equatable {
   }
 }
 
-/// Everything a device uploads at once. Replaces what the device had.
+/// A prekey that outlives its use and proves whose it is (reference 1.7).
+package struct SignedPreKey: Sendable, Equatable {
+  package let keyID: Int64
+  package let publicKey: String
+  /// Over the public key's bytes, by the account's identity key.
+  package let signature: String
+  package init(keyID: Int64, publicKey: String, signature: String) {
+    self.keyID = keyID
+    self.publicKey = publicKey
+    self.signature = signature
+  }
+}
+
+/// Everything a device uploads at once. Replaces the one-time keys that the device had; the others only if it brings
+/// them.
 package struct PreKeyUpload: Sendable, Equatable {
   package let identityKey: String
   /// May be empty. Key ids are unique: of two with one id the later wins.
   package let oneTimeKeys: [PreKey]
-  /// Whatever arrived as `lastResortKey`; its id says nothing (reference 1.6).
-  package let lastResort: PreKey
-  package init(identityKey: String, oneTimeKeys: [PreKey], lastResort: PreKey) {
+  /// Whatever arrived as `lastResortKey`; its id says nothing (reference 1.6). nil keeps the former one: later clients
+  /// send none (reference 1.7).
+  package let lastResort: PreKey?
+  /// nil keeps the former one: version 1 has none.
+  package let signedPreKey: SignedPreKey?
+  package init(
+    identityKey: String, oneTimeKeys: [PreKey], lastResort: PreKey?, signedPreKey: SignedPreKey? = nil
+  ) {
     self.identityKey = identityKey
     self.oneTimeKeys = oneTimeKeys
     self.lastResort = lastResort
+    self.signedPreKey = signedPreKey
   }
 }
 
-/// A prekey handed out for one device.
+package enum PreKeyUploadOutcome: Sendable, Equatable {
+  case stored
+  /// The device does not exist. Nothing was stored.
+  case noDevice
+  /// A linked device brought another identity key than the account's. Nothing was stored.
+  case identityRefused
+}
+
+/// The two shapes of prekeys on the wire: bare ones (reference 1.6), and those with a signed one (1.7).
+package enum PreKeyVersion: Sendable { case one, two }
+
+/// What is handed out for one device: never neither.
 package struct DrawnPreKey: Sendable, Equatable {
   package let device: DeviceID
   package let registrationID: Int32
   package let identityKey: String
-  package let preKey: PreKey
-  package init(device: DeviceID, registrationID: Int32, identityKey: String, preKey: PreKey) {
+  /// A one-time key, or else the last resort.
+  package let preKey: PreKey?
+  package let signedPreKey: SignedPreKey?
+  package init(
+    device: DeviceID, registrationID: Int32, identityKey: String, preKey: PreKey?, signedPreKey: SignedPreKey? = nil
+  ) {
     self.device = device
     self.registrationID = registrationID
     self.identityKey = identityKey
     self.preKey = preKey
+    self.signedPreKey = signedPreKey
   }
 }

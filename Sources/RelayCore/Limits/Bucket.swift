@@ -24,8 +24,19 @@ package enum LimiterName: String, Sendable, CaseIterable {
   case messages
   case allocateDevice = "allocate-device"
   case verifyDevice = "verify-device"
+  /// Requests for codes by one client address, and by all together.
+  case codeAddress = "code-address"
+  case codeTotal = "code-total"
+  /// Tries of codes by one client address.
+  case verifyAddress = "verify-address"
+  /// Tries of a registration lock, by number.
+  case registrationLock = "registration-lock"
+  /// One-time keys that all requesters together take of one device; beyond it the last resort serves.
+  case preKeysTarget = "prekeys-target"
+  /// Explicit receipts.
+  case receipts
 
-  /// Reference 3.6.
+  /// Reference 3.6; from `codeAddress` on our own.
   package var defaultBucket: Bucket {
     switch self {
     case .smsDestination, .verifyNumber, .verifyDevice: Bucket(size: 2, perMinute: 2)
@@ -34,6 +45,12 @@ package enum LimiterName: String, Sendable, CaseIterable {
     case .contactQueries: Bucket(size: 50_000, perMinute: 50_000)
     case .preKeys: Bucket(size: 3, perMinute: 0.1)
     case .messages: Bucket(size: 60, perMinute: 60)
+    case .codeAddress: Bucket(size: 50, perMinute: 5)
+    case .codeTotal: Bucket(size: 2000, perMinute: 1000)
+    case .verifyAddress: Bucket(size: 100, perMinute: 20)
+    case .registrationLock: Bucket(size: 10, perMinute: 10.0 / 1440)
+    case .preKeysTarget: Bucket(size: 200, perMinute: 10)
+    case .receipts: Bucket(size: 300, perMinute: 300)
     }
   }
 }

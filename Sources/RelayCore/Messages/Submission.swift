@@ -18,13 +18,24 @@ package struct SubmittedMessage: Sendable, Equatable {
 
 /// A bundle of messages for the devices of one account, as the wire brought it.
 package struct Submission: Sendable, Equatable {
+  /// Which devices the sender must have named.
+  package enum Coverage: Sendable, Equatable {
+    /// Every active one (reference 3.2).
+    case activeDevices
+    /// Device 1 alone: the first generation knows no other (reference 1.8).
+    case masterDevice
+  }
   package let destination: AccountNumber
+  package let coverage: Coverage
   /// At most `WireLimits.messagesPerBundleMax`.
   package let messages: [SubmittedMessage]
   /// nil when the sender gave none: the server's clock serves (reference 2.7).
   package let timestamp: Timestamp?
-  package init(destination: AccountNumber, messages: [SubmittedMessage], timestamp: Timestamp?) {
+  package init(
+    destination: AccountNumber, messages: [SubmittedMessage], timestamp: Timestamp?, coverage: Coverage = .activeDevices
+  ) {
     self.destination = destination
+    self.coverage = coverage
     self.messages = messages
     self.timestamp = timestamp
   }

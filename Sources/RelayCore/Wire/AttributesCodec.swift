@@ -1,4 +1,4 @@
-/// The body of a code verification (reference 1.4).
+/// What a device says of itself when it is created, and whenever that changes (reference 1.4, 1.5, 1.14).
 package struct AccountAttributes: Sendable, Equatable {
   package var signalingKey: Secret
   package var registrationID: Int32
@@ -6,7 +6,10 @@ package struct AccountAttributes: Sendable, Equatable {
   package var fetchesMessages: Bool
   package var voice: Bool
   package var name: String?
+  /// The registration lock that a new installation sets, and must know to replace one that has a lock.
+  package var pin: Secret?
 
+  /// Reads the whole body. A name of any length is read: `checkName` says what is wrong with a long one.
   package static func decode(_ json: RawSpan) throws(JSONError) -> AccountAttributes {
     var reader = JSONReader(json)
     var signalingKey: String?
@@ -15,6 +18,7 @@ package struct AccountAttributes: Sendable, Equatable {
     var fetchesMessages = false
     var voice = false
     var name: String?
+    var pin: String?
     try reader.beginObject()
     while let key = try reader.nextKey() {
       if reader.matches(key, "signalingKey") {
@@ -29,6 +33,8 @@ package struct AccountAttributes: Sendable, Equatable {
         voice = try reader.boolean() ?? false
       } else if reader.matches(key, "name") {
         name = try reader.string()
+      } else if reader.matches(key, "pin") {
+        pin = try reader.string()
       } else {
         try reader.skip()
       }
@@ -37,10 +43,15 @@ package struct AccountAttributes: Sendable, Equatable {
     guard let signalingKey, (1...signalingKeyBytesMax).contains(signalingKey.utf8.count),
       let registration = Int32(exactly: registrationID), registration >= 0
     else { throw .wrongShape }
-    if let name, name.count > nameCharactersMax { throw .tooLarge }
+    if let pin, !PinCodec.isPin(pin) { throw .wrongShape }
     return AccountAttributes(
       signalingKey: Secret(signalingKey), registrationID: registration, supportsSMS: supportsSMS,
-      fetchesMessages: fetchesMessages, voice: voice, name: name)
+      fetchesMessages: fetchesMessages, voice: voice, name: name, pin: pin.map { Secret($0) })
+  }
+
+  /// - Throws: `.deviceNameTooLong` (reference 1.4).
+  package func checkName() throws(Problem) {
+    if let name, name.count > Self.nameCharactersMax { throw Problem(.deviceNameTooLong) }
   }
 
   /// 52 bytes are 72 characters; the historic column held 255 (reference 3.8).

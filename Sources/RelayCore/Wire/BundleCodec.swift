@@ -50,37 +50,12 @@ package struct MessageBundle: Sendable, Equatable {
   private static func decodeMessage(_ reader: inout JSONReader, types: Set<MessageType>) throws(JSONError)
     -> (SubmittedMessage, timestamp: Int64)
   {
-    var type: Int64 = 0
-    var device: Int64 = 1
-    var registrationID: Int64 = 0
-    var timestamp: Int64 = 0
-    var body: [UInt8]?
-    var content: [UInt8]?
+    var fields = MessageFields()
     try reader.beginObject()
     while let key = try reader.nextKey() {
-      if reader.matches(key, "type") {
-        type = try reader.integer() ?? 0
-      } else if reader.matches(key, "destinationDeviceId") {
-        device = try reader.integer() ?? 1
-      } else if reader.matches(key, "destinationRegistrationId") {
-        registrationID = try reader.integer() ?? 0
-      } else if reader.matches(key, "body") {
-        body = try reader.base64()
-      } else if reader.matches(key, "content") {
-        content = try reader.base64()
-      } else if reader.matches(key, "timestamp") {
-        timestamp = try reader.integer() ?? 0
-      } else {
-        try reader.skip()
-      }
+      if try !fields.read(key, from: &reader) { try reader.skip() }
     }
-    guard let raw = Int16(exactly: type), let kind = MessageType(rawValue: raw), types.contains(kind),
-      let id = DeviceID(device)
-    else { throw .wrongShape }
-    guard (body?.count ?? 0) + (content?.count ?? 0) <= WireLimits.messageBytesMax else { throw .tooLarge }
-    let message = SubmittedMessage(
-      type: kind, device: id, registrationID: registrationID, body: body, content: content)
-    return (message, timestamp)
+    return (try fields.submitted(types: types), fields.timestamp)
   }
 
   /// The form a peer receives: base64 padded, no `relay` (reference 1.13.2, 2.2).
@@ -110,5 +85,46 @@ package struct MessageBundle: Sendable, Equatable {
     writer.endArray()
     writer.endObject()
     return writer.bytes
+  }
+}
+
+/// The properties of one message, as every form of a bundle has them.
+struct MessageFields {
+  private var type: Int64 = 0
+  private var device: Int64 = 1
+  private var registrationID: Int64 = 0
+  private(set) var timestamp: Int64 = 0
+  private(set) var body: [UInt8]?
+  private var content: [UInt8]?
+
+  /// Reads the value of `key`. - Returns: false when it is none of these, and nothing was read.
+  @_lifetime(reader: copy reader)
+  mutating func read(_ key: JSONKey, from reader: inout JSONReader) throws(JSONError) -> Bool {
+    if reader.matches(key, "type") {
+      type = try reader.integer() ?? 0
+    } else if reader.matches(key, "destinationDeviceId") {
+      device = try reader.integer() ?? 1
+    } else if reader.matches(key, "destinationRegistrationId") {
+      registrationID = try reader.integer() ?? 0
+    } else if reader.matches(key, "body") {
+      body = try reader.base64()
+    } else if reader.matches(key, "content") {
+      content = try reader.base64()
+    } else if reader.matches(key, "timestamp") {
+      timestamp = try reader.integer() ?? 0
+    } else {
+      return false
+    }
+    return true
+  }
+
+  /// - Throws: `.wrongShape` for a type that is not among `types` and for what is no device, `.tooLarge` for more than
+  ///   `WireLimits.messageBytesMax`.
+  func submitted(types: Set<MessageType>) throws(JSONError) -> SubmittedMessage {
+    guard let raw = Int16(exactly: type), let kind = MessageType(rawValue: raw), types.contains(kind),
+      let id = DeviceID(device)
+    else { throw .wrongShape }
+    guard (body?.count ?? 0) + (content?.count ?? 0) <= WireLimits.messageBytesMax else { throw .tooLarge }
+    return SubmittedMessage(type: kind, device: id, registrationID: registrationID, body: body, content: content)
   }
 }

@@ -1,4 +1,4 @@
-/// Prekeys of version 1 on the wire (reference 1.6).
+/// Prekeys on the wire: those of version 1 here (reference 1.6), those of version 2 in PreKeyCodecV2.swift.
 package enum PreKeyCodec {
   /// Reads the body of `PUT /v1/keys`.
   package static func decodeUpload(_ json: RawSpan) throws(JSONError) -> PreKeyUpload {
@@ -12,13 +12,7 @@ package enum PreKeyCodec {
         lastResort = try decodeKey(&reader)
       } else if reader.matches(key, "keys") {
         if try reader.readNull() { continue }
-        var list: [PreKey] = []
-        try reader.beginArray()
-        while try reader.nextElement() {
-          guard list.count < WireLimits.preKeysPerUploadMax else { throw .tooLarge }
-          list.append(try decodeKey(&reader).preKey)
-        }
-        keys = list
+        keys = try decodeKeys(&reader)
       } else {
         try reader.skip()
       }
@@ -64,7 +58,7 @@ package enum PreKeyCodec {
     return writer.bytes
   }
 
-  /// One bare object.
+  /// One bare object. The key must have a prekey: a signed one has no place in version 1.
   /// - Parameter withDevice: false for peers of the first generation, who refuse properties that they do not know.
   package static func encode(_ drawn: DrawnPreKey, withDevice: Bool) -> [UInt8] {
     var writer = JSONWriter()
@@ -83,15 +77,16 @@ package enum PreKeyCodec {
   }
 
   private static func encode(_ drawn: DrawnPreKey, withDevice: Bool, into writer: inout JSONWriter) {
+    guard let preKey = drawn.preKey else { return }
     writer.beginObject()
     if withDevice {
       writer.key("deviceId")
       writer.integer(drawn.device.value)
     }
     writer.key("keyId")
-    writer.integer(drawn.preKey.keyID)
+    writer.integer(preKey.keyID)
     writer.key("publicKey")
-    writer.string(drawn.preKey.publicKey)
+    writer.string(preKey.publicKey)
     writer.key("identityKey")
     writer.string(drawn.identityKey)
     if withDevice {
@@ -101,7 +96,19 @@ package enum PreKeyCodec {
     writer.endObject()
   }
 
-  private struct Parsed {
+  @_lifetime(reader: copy reader)
+  static func decodeKeys(_ reader: inout JSONReader) throws(JSONError) -> [PreKey] {
+    var keys: [PreKey] = []
+    try reader.beginArray()
+    while try reader.nextElement() {
+      guard keys.count < WireLimits.preKeysPerUploadMax else { throw .tooLarge }
+      keys.append(try decodeKey(&reader).preKey)
+    }
+    return keys
+  }
+
+  /// A prekey object of either version, with what version 1 adds to it.
+  struct Parsed {
     var preKey: PreKey
     var identityKey: String?
     var device: DeviceID
@@ -109,7 +116,7 @@ package enum PreKeyCodec {
   }
 
   @_lifetime(reader: copy reader)
-  private static func decodeKey(_ reader: inout JSONReader) throws(JSONError) -> Parsed {
+  static func decodeKey(_ reader: inout JSONReader) throws(JSONError) -> Parsed {
     var keyID: Int64 = 0
     var publicKey: String?
     var identityKey: String?
@@ -141,7 +148,7 @@ package enum PreKeyCodec {
   }
 
   /// Keys are opaque texts, but not empty and not endless.
-  private static func isKeyText(_ text: String) -> Bool {
+  static func isKeyText(_ text: String) -> Bool {
     (1...WireLimits.keyTextBytesMax).contains(text.utf8.count)
   }
 }

@@ -1,4 +1,4 @@
-/// The JSON bodies of 409 and 410 (reference 1.8): every array, also when empty.
+/// The JSON bodies of 409 and 410 (reference 1.8), every array, also when empty, and of 411 (reference 1.14).
 extension Problem.Devices {
   package var json: [UInt8] {
     var writer = JSONWriter()
@@ -12,6 +12,11 @@ extension Problem.Devices {
     case .stale(let stale):
       writer.key("staleDevices")
       Self.write(stale, to: &writer)
+    case .full(let current, let max):
+      writer.key("current")
+      writer.integer(current)
+      writer.key("max")
+      writer.integer(max)
     }
     writer.endObject()
     return writer.bytes
