@@ -16,6 +16,7 @@ import Testing
       #expect(account.identityKey == nil)
       #expect(!account.supportsSMS)
       #expect(account.voice)
+      #expect(account.registrationLock == nil)
     }
   }
 
@@ -25,7 +26,9 @@ import Testing
       try await store.registerAccounts(3)
       let (own, other) = try (Sample.address(1), Sample.address(2))
       for address in [own, other] {
-        #expect(try await store.storage.replacePreKeys(of: address, with: Sample.upload([1, 2])))
+        #expect(
+          try await store.storage.replacePreKeys(of: address, with: Sample.upload([1, 2], signed: Sample.signedKey(1)))
+            == .stored)
         try await store.storage.append([Sample.envelope(to: address, from: Sample.address(0), id: 1)])
       }
 
@@ -36,7 +39,8 @@ import Testing
       #expect(account.devices == [again.device])
       #expect(account.identityKey == nil)
       #expect(try await store.storage.preKeyCount(of: own) == 0)
-      #expect(try await store.storage.drawPreKeys(of: own.account, devices: [.master]).isEmpty)
+      #expect(try await store.draw(from: own.account).isEmpty)
+      #expect(try await store.storage.signedPreKey(of: own) == nil)
       #expect(try await store.mailbox(own).isEmpty)
       // Nobody else's are touched.
       #expect(try await store.storage.preKeyCount(of: other) == 2)
@@ -49,7 +53,7 @@ import Testing
     try await backend.withStore { store in
       let registration = try Sample.registration(1)
       #expect(try await store.register(registration) == .registered)
-      let repeated = try await store.storage.register(registration, code: Store.code, triesMax: 5, now: store.now)
+      let repeated = try await store.use(Store.code, for: registration)
       #expect(repeated == .codeRefused)
     }
   }
@@ -58,13 +62,11 @@ import Testing
   func codeIsUsedOnceAtOnce(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let number = try Sample.number(1)
-      try await store.storage.setVerificationCode(
-        VerificationCode(code: Store.code, expires: store.now.adding(.seconds(60))), for: number)
+      try await store.expect(Store.code, for: number)
       let registered = try await withThrowingTaskGroup(of: RegistrationOutcome.self) { group in
         for caller in 0..<64 {
           group.addTask {
-            try await store.storage.register(
-              Sample.registration(1, registrationID: Int32(caller)), code: Store.code, triesMax: 5, now: store.now)
+            try await store.use(Store.code, for: Sample.registration(1, registrationID: Int32(caller)))
           }
         }
         return try await group.reduce(0) { $0 + ($1 == .registered ? 1 : 0) }
@@ -78,12 +80,10 @@ import Testing
     try await backend.withStore { store in
       let registration = try Sample.registration(1)
       let code = VerificationCode(code: Store.code, expires: store.now.adding(.seconds(60)))
-      try await store.storage.setVerificationCode(code, for: registration.number)
-      let late = try await store.storage.register(registration, code: Store.code, triesMax: 5, now: code.expires)
-      #expect(late == .codeRefused)
+      try await store.storage.setVerificationCode(code, for: registration.number, purpose: .registration)
+      #expect(try await store.use(Store.code, for: registration, now: code.expires) == .codeRefused)
       let justInTime = Timestamp(millis: code.expires.millis - 1)
-      #expect(
-        try await store.storage.register(registration, code: Store.code, triesMax: 5, now: justInTime) == .registered)
+      #expect(try await store.use(Store.code, for: registration, now: justInTime) == .registered)
     }
   }
 
@@ -93,15 +93,15 @@ import Testing
       let registration = try Sample.registration(1)
       let code = VerificationCode(code: Store.code, expires: store.now.adding(.seconds(60)))
       func attempt(_ text: String) async throws -> RegistrationOutcome {
-        try await store.storage.register(registration, code: Secret(text), triesMax: 3, now: store.now)
+        try await store.use(Secret(text), triesMax: 3, for: registration)
       }
-      try await store.storage.setVerificationCode(code, for: registration.number)
+      try await store.storage.setVerificationCode(code, for: registration.number, purpose: .registration)
       for _ in 0..<3 { #expect(try await attempt("654321") == .codeRefused) }
       #expect(try await attempt(Store.code.value) == .codeRefused)
       #expect(try await store.storage.account(registration.number) == nil)
 
       // A new code starts with no tries used.
-      try await store.storage.setVerificationCode(code, for: registration.number)
+      try await store.storage.setVerificationCode(code, for: registration.number, purpose: .registration)
       for _ in 0..<2 { #expect(try await attempt("654321") == .codeRefused) }
       #expect(try await attempt(Store.code.value) == .registered)
     }
@@ -111,17 +111,11 @@ import Testing
   func lastCodeCounts(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (one, two) = try (Sample.registration(1), Sample.registration(2))
-      let expires = store.now.adding(.seconds(60))
-      try await store.storage.setVerificationCode(
-        VerificationCode(code: Secret("111111"), expires: expires), for: one.number)
-      try await store.storage.setVerificationCode(
-        VerificationCode(code: Secret("222222"), expires: expires), for: one.number)
-      let older = try await store.storage.register(one, code: Secret("111111"), triesMax: 5, now: store.now)
-      #expect(older == .codeRefused)
-      let foreign = try await store.storage.register(two, code: Secret("222222"), triesMax: 5, now: store.now)
-      #expect(foreign == .codeRefused)
-      let newer = try await store.storage.register(one, code: Secret("222222"), triesMax: 5, now: store.now)
-      #expect(newer == .registered)
+      let (older, newer) = (Secret("111111"), Secret("222222"))
+      for code in [older, newer] { try await store.expect(code, for: one.number) }
+      #expect(try await store.use(older, for: one) == .codeRefused)
+      #expect(try await store.use(newer, for: two) == .codeRefused)
+      #expect(try await store.use(newer, for: one) == .registered)
     }
   }
 
@@ -143,8 +137,23 @@ import Testing
       #expect(try await store.storage.accountCount() == 1)
       // The code stays pending, for the time when the peer no longer claims the number.
       #expect(try await store.storage.setPeerState(.suspended, of: beta))
-      let again = try await store.storage.register(theirs, code: Store.code, triesMax: 5, now: store.now)
+      let again = try await store.use(Store.code, for: theirs)
       #expect(again == .registered)
     }
+  }
+}
+
+extension Store {
+  /// Remembers `code` as the pending one of `number` for ten minutes.
+  func expect(_ code: Secret, for number: AccountNumber, purpose: CodePurpose = .registration) async throws {
+    let pending = VerificationCode(code: code, expires: now.adding(.seconds(600)))
+    try await storage.setVerificationCode(pending, for: number, purpose: purpose)
+  }
+
+  /// Registers with a code as it is typed.
+  func use(
+    _ code: Secret, triesMax: Int = 5, for registration: Registration, now: Timestamp? = nil
+  ) async throws -> RegistrationOutcome {
+    try await storage.register(registration, proof: .code(code, triesMax: triesMax), now: now ?? self.now)
   }
 }

@@ -50,7 +50,7 @@ extension Backend {
     switch self {
     case .embedded:
       try await withTemporaryFolder { folder in
-        let storage = try EmbeddedStorage(path: folder + "/relay.sqlite", clock: clock)
+        let storage = try EmbeddedStorage(path: folder + "/relay.sqlite", sealer: Self.sealer, clock: clock)
         do {
           try await body(storage)
         } catch {
@@ -62,9 +62,11 @@ extension Backend {
     case .postgres:
       await Turns.postgres.take()
       defer { Turns.postgres.giveBack() }
-      try await withPostgres(migrated: false) { storage, _, _ in try await body(storage) }
+      try await withPostgres(migrated: false, sealer: Self.sealer) { storage, _, _ in try await body(storage) }
     }
   }
+
+  private static let sealer = SecretSealer(current: SecretBytes([UInt8](repeating: 7, count: 32)))
 }
 
 /// Runs `body` with a folder that is gone afterwards.

@@ -150,6 +150,93 @@ import Testing
     }
   }
 
+  @Test("A mailbox knows whose message it took in, queued or acknowledged", arguments: Backend.allCases)
+  func received(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let (mailbox, sibling, source) = try (Sample.address(1), Sample.address(1, device: 2), Sample.address(2))
+      let time = Timestamp(millis: 1234)
+      func hasReceived(
+        _ mailbox: DeviceAddress, from source: DeviceAddress, at time: Timestamp
+      ) async throws -> Bool {
+        try await store.storage.hasReceived(from: source.account, timestamp: time, in: mailbox)
+      }
+      #expect(try await !hasReceived(mailbox, from: source, at: time))
+      try await store.storage.append([Sample.envelope(to: mailbox, from: source, id: 1, timestamp: time)])
+      for acknowledges in [true, false] {
+        #expect(try await hasReceived(mailbox, from: source, at: time))
+        // The sender's device does not matter, all else does.
+        #expect(try await hasReceived(mailbox, from: Sample.address(2, device: 5), at: time))
+        #expect(try await !hasReceived(mailbox, from: source, at: Timestamp(millis: 1235)))
+        #expect(try await !hasReceived(mailbox, from: Sample.address(3), at: time))
+        #expect(try await !hasReceived(sibling, from: source, at: time))
+        guard acknowledges else { break }
+        #expect(
+          try await store.storage.acknowledge(source: source.account, timestamp: time, in: mailbox) != nil)
+      }
+    }
+  }
+
+  @Test("A receipt is no message that was received", arguments: Backend.allCases)
+  func receivedReceipt(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let (mailbox, source) = try (Sample.address(1), Sample.address(2))
+      let time = Timestamp(millis: 1234)
+      func hasReceived() async throws -> Bool {
+        try await store.storage.hasReceived(from: source.account, timestamp: time, in: mailbox)
+      }
+      let receipt = Sample.envelope(to: mailbox, from: source, id: 1, type: .receipt, timestamp: time)
+      try await store.storage.append([receipt])
+      #expect(try await !hasReceived())
+      let removed = try await store.storage.acknowledge(source: source.account, timestamp: time, in: mailbox)
+      #expect(removed?.envelope == receipt)
+      #expect(try await !hasReceived())
+      try await store.storage.append([Sample.envelope(to: mailbox, from: source, id: 2, timestamp: time)])
+      #expect(try await hasReceived())
+    }
+  }
+
+  @Test("A mailbox knows what was acknowledged today and yesterday, and no longer", arguments: Backend.withClock)
+  func receivedLongAgo(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let (mailbox, source) = try (Sample.address(1), Sample.address(2))
+      let envelope = Sample.envelope(to: mailbox, from: source, id: 1)
+      try await store.storage.append([envelope])
+      _ = try await store.storage.acknowledge(source: source.account, timestamp: envelope.timestamp, in: mailbox)
+      for expected in [true, true, false] {
+        let isKnown = try await store.storage.hasReceived(
+          from: source.account, timestamp: envelope.timestamp, in: mailbox)
+        #expect(isKnown == expected)
+        store.clock.advance(.seconds(86_400))
+      }
+    }
+  }
+
+  @Test("Envelopes are counted in all and by sender, up to a bound", arguments: Backend.allCases)
+  func usage(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let (mailbox, sibling, source) = try (Sample.address(1), Sample.address(1, device: 2), Sample.address(2))
+      func usage(_ mailbox: DeviceAddress, countingTo max: Int = 100) async throws -> MailboxUsage {
+        try await store.storage.usage(of: mailbox, by: source.account, countingTo: max)
+      }
+      #expect(try await usage(mailbox) == MailboxUsage(total: 0, bySource: 0))
+      var sent: [Envelope] = []
+      for id in 0..<12 {
+        // Every third is another sender's; a sender's devices count together.
+        let from = try Sample.address(id.isMultiple(of: 3) ? 3 : 2, device: Int64(id % 2 + 1))
+        sent.append(Sample.envelope(to: mailbox, from: from, id: id))
+      }
+      try await store.storage.append(sent + [Sample.envelope(to: sibling, from: source, id: 50)])
+      #expect(try await usage(mailbox) == MailboxUsage(total: 12, bySource: 8))
+      #expect(try await usage(sibling) == MailboxUsage(total: 1, bySource: 1))
+      #expect(try await usage(mailbox, countingTo: 10) == MailboxUsage(total: 10, bySource: 8))
+      #expect(try await usage(mailbox, countingTo: 3) == MailboxUsage(total: 3, bySource: 3))
+      for envelope in sent[1...2] {
+        _ = try await store.storage.acknowledge(source: source.account, timestamp: envelope.timestamp, in: mailbox)
+      }
+      #expect(try await usage(mailbox) == MailboxUsage(total: 10, bySource: 6))
+    }
+  }
+
   @Test("Retention drops whole days, and only when all of a day is older", arguments: Backend.withClock)
   func retention(_ backend: Backend) async throws {
     try await backend.withStore { store in

@@ -55,7 +55,7 @@ import Testing
     }
   }
 
-  @Test("A removed peer takes its contacts and its passes with it", arguments: Backend.allCases)
+  @Test("A removed peer takes its contacts, its passes and its epoch with it", arguments: Backend.allCases)
   func removal(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (beta, gamma) = try (Sample.peer("beta"), Sample.peer("gamma"))
@@ -65,6 +65,7 @@ import Testing
         let page = [ListedAccount(token: token, isInactive: false, supportsSMS: true, voice: true)]
         try await store.storage.mergeContacts(page, of: peer.name, pass: 1)
         try await store.storage.finishContacts(of: peer.name, pass: 1, mark: "m")
+        #expect(try await store.storage.rememberEpoch(5, of: peer.name) == 0)
       }
       #expect(try await store.storage.removePeer(beta.name))
       #expect(try await !store.storage.removePeer(beta.name))
@@ -75,6 +76,23 @@ import Testing
       #expect(try await store.storage.entries(for: tokens).map(\.token) == [tokens[1]])
       let pass = try await store.storage.contactsPass(of: beta.name)
       #expect(pass.pass == 0 && pass.mark == nil)
+      #expect(try await store.storage.rememberEpoch(1, of: beta.name) == 0)
+      #expect(try await store.storage.rememberEpoch(1, of: gamma.name) == 5)
+    }
+  }
+
+  @Test("What a peer remembers stays when it is saved again or suspended", arguments: Backend.allCases)
+  func epochStays(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let peer = try Sample.peer("beta")
+      #expect(try await store.storage.savePeer(peer))
+      #expect(try await store.storage.rememberEpoch(7, of: peer.name) == 0)
+      #expect(try await store.storage.savePeer(peer))
+      #expect(try await store.storage.setPeerState(.suspended, of: peer.name))
+      let revision = try await store.storage.peersRevision()
+      #expect(try await store.storage.rememberEpoch(8, of: peer.name) == 7)
+      // Nobody has to read the peers anew for it.
+      #expect(try await store.storage.peersRevision() == revision)
     }
   }
 

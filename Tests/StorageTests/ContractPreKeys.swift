@@ -14,13 +14,13 @@ import Testing
       for vector in vectors {
         let served = try #require(vector.servesRecommended ?? vector.serves)
         let upload = Sample.upload(vector.uploaded.keys, lastResort: vector.uploaded.lastResort)
-        #expect(try await store.storage.replacePreKeys(of: device, with: upload))
+        #expect(try await store.storage.replacePreKeys(of: device, with: upload) == .stored)
         for (index, expected) in served.enumerated() {
           if let counts = vector.countBeforeEach {
             #expect(try await store.storage.preKeyCount(of: device) == counts[index])
           }
-          let drawn = try await store.storage.drawPreKeys(of: device.account, devices: [.master])
-          #expect(drawn.map(\.preKey.keyID) == [expected])
+          let drawn = try await store.draw(from: device.account)
+          #expect(drawn.map(\.preKey?.keyID) == [expected])
         }
       }
     }
@@ -31,8 +31,8 @@ import Testing
     try await backend.withStore { store in
       try await store.register(Sample.registration(1, registrationID: 4711))
       let device = try Sample.address(1)
-      #expect(try await store.storage.replacePreKeys(of: device, with: Sample.upload([0], identity: "mine")))
-      let drawn = try await store.storage.drawPreKeys(of: device.account, devices: [.master, .master])
+      #expect(try await store.storage.replacePreKeys(of: device, with: Sample.upload([0], identity: "mine")) == .stored)
+      let drawn = try await store.draw(from: device.account, [.master, .master])
       #expect(
         drawn == [
           DrawnPreKey(
@@ -47,11 +47,11 @@ import Testing
     try await backend.withStore { store in
       try await store.registerAccounts(2)
       let device = try Sample.address(1)
-      #expect(try await store.storage.replacePreKeys(of: device, with: Sample.upload([])))
+      #expect(try await store.storage.replacePreKeys(of: device, with: Sample.upload([])) == .stored)
       #expect(try await store.storage.preKeyCount(of: device) == 0)
       for _ in 0..<5 {
-        let drawn = try await store.storage.drawPreKeys(of: device.account, devices: [.master])
-        #expect(drawn.map(\.preKey.publicKey) == ["last resort"])
+        let drawn = try await store.draw(from: device.account)
+        #expect(drawn.map(\.preKey?.publicKey) == ["last resort"])
       }
     }
   }
@@ -61,19 +61,20 @@ import Testing
     try await backend.withStore { store in
       try await store.registerAccounts(3)
       let (device, other) = try (Sample.address(1), Sample.address(2))
-      #expect(try await store.storage.replacePreKeys(of: other, with: Sample.upload([1])))
-      #expect(try await store.storage.replacePreKeys(of: device, with: Sample.upload([1, 2, 3], lastResort: 9)))
+      #expect(try await store.storage.replacePreKeys(of: other, with: Sample.upload([1])) == .stored)
+      #expect(
+        try await store.storage.replacePreKeys(of: device, with: Sample.upload([1, 2, 3], lastResort: 9)) == .stored)
       let second = PreKeyUpload(
         identityKey: "newer",
         oneTimeKeys: [PreKey(keyID: 5, publicKey: "former"), PreKey(keyID: 5, publicKey: "later")],
         lastResort: PreKey(keyID: 1 << 40, publicKey: "newest resort"))
-      #expect(try await store.storage.replacePreKeys(of: device, with: second))
+      #expect(try await store.storage.replacePreKeys(of: device, with: second) == .stored)
 
       #expect(try await store.storage.preKeyCount(of: device) == 1)
-      let first = try await store.storage.drawPreKeys(of: device.account, devices: [.master])
+      let first = try await store.draw(from: device.account)
       #expect(first.map(\.preKey) == [PreKey(keyID: 5, publicKey: "later")])
       #expect(first.map(\.identityKey) == ["newer"])
-      let then = try await store.storage.drawPreKeys(of: device.account, devices: [.master])
+      let then = try await store.draw(from: device.account)
       #expect(then.map(\.preKey) == [PreKey(keyID: 1 << 40, publicKey: "newest resort")])
       #expect(try await store.storage.preKeyCount(of: other) == 1)
     }
@@ -84,12 +85,12 @@ import Testing
     try await backend.withStore { store in
       try await store.registerAccounts(2)
       for device in try [Sample.address(1, device: 2), Sample.address(7)] {
-        #expect(try await !store.storage.replacePreKeys(of: device, with: Sample.upload([1])))
+        #expect(try await store.storage.replacePreKeys(of: device, with: Sample.upload([1])) == .noDevice)
         #expect(try await store.storage.preKeyCount(of: device) == 0)
-        #expect(try await store.storage.drawPreKeys(of: device.account, devices: [device.device]).isEmpty)
+        #expect(try await store.draw(from: device.account, [device.device]).isEmpty)
       }
       #expect(try await store.storage.account(Sample.number(1))?.identityKey == nil)
-      #expect(try await store.storage.drawPreKeys(of: Sample.number(1), devices: []).isEmpty)
+      #expect(try await store.draw(from: Sample.number(1), []).isEmpty)
     }
   }
 
@@ -99,13 +100,13 @@ import Testing
       try await store.registerAccounts(2)
       let device = try Sample.address(1)
       let ids = (0..<1000).map(Int64.init)
-      #expect(try await store.storage.replacePreKeys(of: device, with: Sample.upload(ids.shuffled())))
+      #expect(try await store.storage.replacePreKeys(of: device, with: Sample.upload(ids.shuffled())) == .stored)
       let drawn = try await withThrowingTaskGroup(of: [Int64].self) { group in
         for _ in 0..<64 {
           group.addTask {
             var mine: [Int64] = []
             while true {
-              let keys = try await store.storage.drawPreKeys(of: device.account, devices: [.master])
+              let keys = try await store.draw(from: device.account)
               guard let key = keys.first?.preKey, key.keyID != 0xFFFFFF else { return mine }
               mine.append(key.keyID)
             }
@@ -116,6 +117,151 @@ import Testing
       #expect(drawn.count == 1000)
       #expect(Set(drawn) == Set(ids))
       #expect(try await store.storage.preKeyCount(of: device) == 0)
+    }
+  }
+
+  @Test("What an upload does not bring stays; one-time keys do not", arguments: Backend.allCases)
+  func uploadKeeps(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      try await store.registerAccounts(2)
+      let device = try Sample.address(1)
+      let (first, second) = (Sample.signedKey(1), Sample.signedKey(2))
+      #expect(
+        try await store.storage.replacePreKeys(of: device, with: Sample.upload([1, 2], lastResort: 9, signed: first))
+          == .stored)
+      #expect(try await store.storage.signedPreKey(of: device) == first)
+      #expect(
+        try await store.storage.replacePreKeys(of: device, with: Sample.upload([], lastResort: nil)) == .stored)
+      #expect(try await store.storage.preKeyCount(of: device) == 0)
+      #expect(try await store.draw(from: device.account).map(\.preKey?.keyID) == [9])
+      #expect(try await store.storage.signedPreKey(of: device) == first)
+      #expect(
+        try await store.storage.replacePreKeys(of: device, with: Sample.upload([], lastResort: 10, signed: second))
+          == .stored)
+      let drawn = try await store.draw(from: device.account)
+      #expect(drawn.map(\.preKey?.keyID) == [10])
+      #expect(drawn.map(\.signedPreKey) == [second])
+    }
+  }
+
+  @Test("A signed prekey is its device's, and goes with it", arguments: Backend.allCases)
+  func signedPreKey(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      try await store.registerAccounts(2)
+      let (master, key) = (try Sample.address(1), Sample.signedKey(4))
+      let linked = try await store.linkActive(1)
+      #expect(try await store.storage.signedPreKey(of: master) == nil)
+      #expect(try await store.storage.account(master.account)?.devices.map(\.hasSignedPreKey) == [false, true])
+      #expect(try await store.storage.setSignedPreKey(key, of: master))
+      #expect(try await store.storage.signedPreKey(of: master) == key)
+      #expect(try await store.storage.signedPreKey(of: linked) == Sample.signedKey(Int64(linked.device.value)))
+      #expect(try await store.storage.account(master.account)?.devices.map(\.hasSignedPreKey) == [true, true])
+      for unknown in try [Sample.address(1, device: 7), Sample.address(7)] {
+        #expect(try await !store.storage.setSignedPreKey(key, of: unknown))
+        #expect(try await store.storage.signedPreKey(of: unknown) == nil)
+      }
+      try await store.register(Sample.registration(1))
+      #expect(try await store.storage.signedPreKey(of: master) == nil)
+    }
+  }
+
+  @Test("A device with a signed prekey alone is drawn with it, one with none is not", arguments: Backend.allCases)
+  func signedAlone(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      try await store.registerAccounts(2)
+      let master = try Sample.address(1)
+      let linked = try await store.linkActive(1)
+      let devices = [linked.device, .master]
+      // Without an identity key nobody can use them.
+      #expect(try await store.draw(from: master.account, devices).isEmpty)
+      let upload = Sample.upload([3], lastResort: nil)
+      #expect(try await store.storage.replacePreKeys(of: master, with: upload) == .stored)
+      let first = try await store.draw(from: master.account, devices)
+      #expect(
+        first == [
+          DrawnPreKey(
+            device: .master, registrationID: 7, identityKey: "identity",
+            preKey: PreKey(keyID: 3, publicKey: "key 3")),
+          DrawnPreKey(
+            device: linked.device, registrationID: 9, identityKey: "identity", preKey: nil,
+            signedPreKey: Sample.signedKey(Int64(linked.device.value))),
+        ])
+      #expect(try await store.draw(from: master.account, devices).map(\.device) == [linked.device])
+    }
+  }
+
+  @Test("Of devices that may not give one-time keys the last resort serves", arguments: Backend.allCases)
+  func oneTimeSelection(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      try await store.registerAccounts(2)
+      let master = try Sample.address(1)
+      let linked = try await store.linkActive(1)
+      #expect(try await store.storage.replacePreKeys(of: master, with: Sample.upload([1, 2])) == .stored)
+      #expect(
+        try await store.storage.replacePreKeys(of: linked, with: Sample.upload([1, 2], lastResort: nil)) == .stored)
+      let devices = [DeviceID.master, linked.device]
+      let both = try await store.draw(from: master.account, devices, oneTime: [linked.device])
+      #expect(both.map(\.preKey?.keyID) == [0xFFFFFF, 1])
+      let none = try await store.draw(from: master.account, devices, oneTime: [])
+      #expect(none.map(\.preKey?.keyID) == [0xFFFFFF, nil])
+      #expect(none.map { $0.signedPreKey == nil } == [true, false])
+      // Only `devices` are drawn from.
+      let one = try await store.draw(from: master.account, [.master], oneTime: devices)
+      #expect(one.map(\.preKey?.keyID) == [1])
+      #expect(try await store.storage.preKeyCount(of: master) == 1)
+      #expect(try await store.storage.preKeyCount(of: linked) == 1)
+    }
+  }
+
+  /// Reference Part 6, 10.
+  @Test("Only device 1 changes the identity key", arguments: Backend.allCases)
+  func identityKey(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      try await store.registerAccounts(2)
+      let master = try Sample.address(1)
+      let linked = try await store.linkActive(1)
+      func upload(_ device: DeviceAddress, _ identity: String) async throws -> PreKeyUploadOutcome {
+        try await store.storage.replacePreKeys(
+          of: device, with: Sample.upload([1], identity: identity, signed: Sample.signedKey(50)))
+      }
+      func identity() async throws -> String? { try await store.storage.account(master.account)?.identityKey }
+
+      #expect(try await upload(linked, "first") == .stored)
+      #expect(try await identity() == "first")
+      #expect(try await upload(linked, "first") == .stored)
+      #expect(try await upload(master, "second") == .stored)
+      #expect(try await identity() == "second")
+      let before = try await store.storage.signedPreKey(of: linked)
+      #expect(try await store.storage.setSignedPreKey(Sample.signedKey(60), of: linked))
+      #expect(try await store.draw(from: master.account, [linked.device]).map(\.preKey?.keyID) == [1])
+      // Nothing of what is refused is stored.
+      #expect(try await upload(linked, "third") == .identityRefused)
+      #expect(try await identity() == "second")
+      #expect(before == Sample.signedKey(50))
+      #expect(try await store.storage.signedPreKey(of: linked) == Sample.signedKey(60))
+      #expect(try await store.storage.preKeyCount(of: linked) == 0)
+    }
+  }
+
+  @Test("Of two devices that bring the first identity key at once one wins", arguments: Backend.allCases)
+  func firstIdentityKeyAtOnce(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      try await store.registerAccounts(2)
+      let number = try Sample.number(1)
+      var devices: [DeviceAddress] = []
+      for id in 0..<4 { devices.append(try await store.linkActive(1, registrationID: Int32(20 + id))) }
+      let outcomes = try await withThrowingTaskGroup(of: PreKeyUploadOutcome.self) { group in
+        for device in devices {
+          group.addTask {
+            try await store.storage.replacePreKeys(
+              of: device, with: Sample.upload([1], identity: "of \(device.device)"))
+          }
+        }
+        return try await group.reduce(into: []) { $0.append($1) }
+      }
+      #expect(outcomes.count { $0 == .stored } == 1)
+      #expect(outcomes.count { $0 == .identityRefused } == 3)
+      #expect(try await store.storage.account(number)?.identityKey != nil)
     }
   }
 }

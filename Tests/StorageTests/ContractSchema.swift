@@ -48,6 +48,7 @@ import Testing
       let sample = try Sample.registration(1)
       var device = sample.device
       (device.name, device.userAgent, device.signalingKey) = (odd, odd, Secret(odd))
+      (device.gcmID, device.apnID, device.voipApnID) = (Secret(odd), Secret(odd), Secret(odd))
       let registration = Registration(
         number: sample.number, token: sample.token, device: device, supportsSMS: true, voice: true)
       #expect(try await store.register(registration) == .registered)
@@ -55,8 +56,8 @@ import Testing
 
       let key = PreKey(keyID: 1, publicKey: odd)
       let upload = PreKeyUpload(identityKey: odd, oneTimeKeys: [key], lastResort: key)
-      #expect(try await store.storage.replacePreKeys(of: Sample.address(1), with: upload))
-      let drawn = try await store.storage.drawPreKeys(of: sample.number, devices: [.master])
+      #expect(try await store.storage.replacePreKeys(of: Sample.address(1), with: upload) == .stored)
+      let drawn = try await store.draw(from: sample.number)
       #expect(drawn.map(\.identityKey) == [odd])
       #expect(drawn.map(\.preKey) == [key])
     }

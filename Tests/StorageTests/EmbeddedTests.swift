@@ -77,7 +77,7 @@ import Testing
           group.addTask {
             let storage = try EmbeddedStorage(path: folder + "/relay.sqlite", clock: clock.wall)
             try await storage.migrate { _ in }
-            #expect(try await storage.compatibility() == .usable(version: 1))
+            #expect(try await storage.compatibility() == .usable(version: EmbeddedMigration.newest))
             await storage.close()
           }
         }
@@ -126,11 +126,100 @@ import Testing
   func newerSchema() async throws {
     try await withStorage { storage, _ in
       let insert = "INSERT INTO relay_migrations (version, name, applied, usable_from) VALUES"
-      try await storage.write { db in try db.run("\(insert) (2, 'adds', 1, 1)") }
-      #expect(try await storage.compatibility() == .usable(version: 2))
-      #expect(try await storage.migrations().map(\.version) == [1, 2])
-      try await storage.write { db in try db.run("\(insert) (3, 'takes away', 1, 3)") }
-      #expect(try await storage.compatibility() == .tooNew(version: 3, newestKnown: 1))
+      try await storage.write { db in try db.run("\(insert) (3, 'adds', 1, 1)") }
+      #expect(try await storage.compatibility() == .usable(version: 3))
+      #expect(try await storage.migrations().map(\.version) == [1, 2, 3])
+      try await storage.write { db in try db.run("\(insert) (4, 'takes away', 1, 4)") }
+      #expect(try await storage.compatibility() == .tooNew(version: 4, newestKnown: 2))
+    }
+  }
+
+  @Test("Signaling keys lie sealed in the file, and those of before the key was given are read too")
+  func sealing() async throws {
+    try await withTemporaryFolder { folder in
+      let path = folder + "/relay.sqlite"
+      let key = SecretBytes(Array(repeating: 9, count: 32))
+      let registration = try Sample.registration(1)
+      func with(_ sealer: SecretSealer, _ body: (Store, EmbeddedStorage) async throws -> Void) async throws {
+        let storage = try EmbeddedStorage(path: path, sealer: sealer, clock: clock.wall)
+        try await storage.migrate { _ in }
+        try await body(Store(storage: storage, clock: clock), storage)
+        await storage.close()
+      }
+      func stored(_ storage: EmbeddedStorage) async throws -> [[UInt8]] {
+        try await storage.read { db in
+          try db.rows("SELECT signaling_key FROM devices ORDER BY id").map { try $0.bytes(0) }
+        }
+      }
+      let clear = Array(registration.device.signalingKey.value.utf8)
+      try await with(.none) { store, storage in
+        try await store.register(registration)
+        #expect(try await stored(storage) == [clear])
+      }
+      try await with(SecretSealer(current: key)) { store, storage in
+        let linked = try await store.linkActive(1)
+        var change = DeviceChange()
+        change.signalingKey = .set(Secret("changed"))
+        #expect(try await storage.updateDevice(linked, change))
+        let account = try #require(try await storage.account(registration.number))
+        #expect(account.devices.map(\.signalingKey) == [registration.device.signalingKey, Secret("changed")])
+        try await store.register(registration)
+        #expect(try await stored(storage).allSatisfy { $0.first == 0xFF && !$0.contains(clear) })
+        #expect(try await storage.account(registration.number)?.devices == [registration.device])
+      }
+      try await with(.none) { store, storage in
+        let refusal = await #expect(throws: StoreError.self) { try await storage.account(registration.number) }
+        #expect(refusal?.description.contains("storage.encryption-key") == true)
+        // The user is not lost with the operator's key: registering again helps.
+        let again = try await store.register(registration)
+        #expect(again == .registered)
+        let devices = try await storage.account(registration.number)?.devices
+        #expect(devices == [registration.device])
+      }
+    }
+  }
+
+  @Test("What is asked on every submission reads indexes alone, however full the mailbox is")
+  func plans() async throws {
+    try await withStorage { storage, _ in
+      let queries = [EmbeddedStorage.usageQuery, EmbeddedStorage.receivedQuery, EmbeddedStorage.chargedQuery]
+      let plans = try await storage.read { db in
+        try queries.map { query in
+          try db.rows("EXPLAIN QUERY PLAN " + query.replacing(/\?\d?/, with: "1"))
+            .map { try $0.text(3) }.filter { $0.hasPrefix("SEARCH") }
+        }
+      }
+      let source = "(account=? AND device=? AND source=?"
+      #expect(plans[0].count == 2)
+      #expect(plans[0].allSatisfy { $0.hasPrefix("SEARCH messages USING COVERING INDEX messages_by_") })
+      #expect(plans[0].last?.hasSuffix("messages_by_source \(source))") == true)
+      #expect(
+        plans[1] == [
+          "SEARCH messages USING INDEX messages_by_source \(source) AND timestamp=?)",
+          "SEARCH acknowledged USING COVERING INDEX acknowledged_by_source \(source) AND sent=? AND day>?)",
+        ])
+      #expect(plans[2] == ["SEARCH attachments USING COVERING INDEX attachments_by_account (account=?)"])
+    }
+  }
+
+  @Test("Codes that nobody used are forgotten when they have expired")
+  func expiredCodes() async throws {
+    try await withStorage { storage, _ in
+      let code = VerificationCode(code: Secret("123456"), expires: clock.now.adding(.seconds(60)))
+      for purpose in [CodePurpose.registration, .linking] {
+        try await storage.setVerificationCode(code, for: Sample.number(1), purpose: purpose)
+      }
+      func pending() async throws -> Int64? {
+        try await storage.read { db in
+          try db.row(
+            "SELECT (SELECT count(*) FROM verification_codes) + (SELECT count(*) FROM linking_codes)")?.integer(0)
+        }
+      }
+      for expected: Int64 in [2, 0] {
+        _ = try await storage.maintain(retention: .seconds(30 * 86_400))
+        #expect(try await pending() == expected)
+        clock.advance(.seconds(61))
+      }
     }
   }
 

@@ -25,19 +25,51 @@ import Testing
     #expect(allowed == 50)
   }
 
-  @Test("Buckets that are full again are dropped")
+  @Test("Buckets that are full again are dropped, each limiter's in its own time")
   func dropsTheFull() throws {
     var table = BucketTable(buckets: [:], bucketsMax: 1000)
     var now = Sample.noon
-    for index in 0..<300 {
-      _ = table.take(1, from: .messages, key: LimitKey(try Sample.number(index)), at: now)
+    let limiters: [LimiterName] = [.messages, .registrationLock]
+    for index in 0..<150 {
+      for limiter in limiters { _ = table.take(1, from: limiter, key: LimitKey(try Sample.number(index)), at: now) }
     }
-    // Longer than the slowest of the default buckets takes to refill, twice.
-    for _ in 0..<2 {
-      now = now.adding(.seconds(1801))
-      _ = table.take(1, from: .messages, key: LimitKey(try Sample.number(0)), at: now)
+    func wait(_ duration: Duration) throws {
+      for _ in 0..<2 {
+        now = now.adding(duration)
+        for limiter in limiters { _ = table.take(1, from: limiter, key: LimitKey(try Sample.number(0)), at: now) }
+      }
     }
-    #expect(table.count == 1)
+    // Longer than a bucket of messages takes to refill, twice; one of a registration lock takes a day.
+    try wait(.seconds(61))
+    #expect(table.count == 151)
+    try wait(.seconds(86_401))
+    #expect(table.count == 2)
+  }
+
+  @Test("All limiters together hold no more buckets than the table may")
+  func boundedTogether() throws {
+    var table = BucketTable(buckets: [:], bucketsMax: 100)
+    for index in 0..<10_000 {
+      let limiter = LimiterName.allCases[index / 7 % LimiterName.allCases.count]
+      _ = table.take(1, from: limiter, key: LimitKey(try Sample.number(index)), at: Sample.noon)
+      #expect(table.count <= 100)
+    }
+  }
+
+  @Test("Whoever floods one limiter with keys makes no other forget")
+  func floods() throws {
+    var table = BucketTable(buckets: [:], bucketsMax: 100)
+    let victim = LimitKey(try Sample.number(0))
+    func attempt() -> LimitDecision { table.take(1, from: .registrationLock, key: victim, at: Sample.noon) }
+    for _ in 0..<10 { #expect(attempt() == .allowed) }
+    for index in 1..<5000 {
+      _ = table.take(1, from: .verifyNumber, key: LimitKey(try Sample.number(index)), at: Sample.noon)
+      _ = table.take(1, from: .verifyAddress, key: LimitKey(try Sample.number(index)), at: Sample.noon)
+    }
+    guard case .refused = attempt() else {
+      Issue.record("the bucket was forgotten")
+      return
+    }
   }
 
   @Test("A process by itself allows a quarter, and at least one charge")

@@ -9,16 +9,16 @@ import Testing
 @Suite struct PostgresStorageTests {
   @Test func aSchemaIsTooOldUsableOrTooNew() async throws {
     try await withPostgres(migrated: false) { storage, server, url in
-      #expect(try await storage.compatibility() == .tooOld(version: 0, needed: 1))
-      #expect(try await storage.migrations().map(\.applied) == [nil])
+      #expect(try await storage.compatibility() == .tooOld(version: 0, needed: 2))
+      #expect(try await storage.migrations().map(\.applied) == [nil, nil])
       try await storage.migrate { _ in }
-      #expect(try await storage.compatibility() == .usable(version: 1))
-      #expect(try await storage.migrations().allSatisfy { $0.applied != nil })
-      try server.sql("INSERT INTO relay_schema VALUES (2, 'only adds', 5, 1)", in: url)
       #expect(try await storage.compatibility() == .usable(version: 2))
-      try server.sql("INSERT INTO relay_schema VALUES (3, 'takes away', 6, 3)", in: url)
-      #expect(try await storage.compatibility() == .tooNew(version: 3, newestKnown: 1))
-      #expect(try await storage.migrations().map(\.version) == [1, 2, 3])
+      #expect(try await storage.migrations().allSatisfy { $0.applied != nil })
+      try server.sql("INSERT INTO relay_schema VALUES (3, 'only adds', 5, 1)", in: url)
+      #expect(try await storage.compatibility() == .usable(version: 3))
+      try server.sql("INSERT INTO relay_schema VALUES (4, 'takes away', 6, 4)", in: url)
+      #expect(try await storage.compatibility() == .tooNew(version: 4, newestKnown: 2))
+      #expect(try await storage.migrations().map(\.version) == [1, 2, 3, 4])
     }
   }
 
@@ -35,8 +35,8 @@ import Testing
         }
         try await group.waitForAll()
       }
-      #expect(reports.value == 1)
-      #expect(try await first.compatibility() == .usable(version: 1))
+      #expect(reports.value == 2)
+      #expect(try await first.compatibility() == .usable(version: 2))
     }
   }
 
@@ -84,32 +84,47 @@ import Testing
     }
   }
 
-  @Test func concurrentDrawersOnSeveralProcessesNeverGetOneKeyTwice() async throws {
-    try await withPostgres { first, _, url in
-      let store = Store(storage: first, clock: ManualClock(Sample.noon))
-      let number = try await store.registerAccounts(1)[0]
-      let device = DeviceAddress(number, .master)
-      #expect(try await first.replacePreKeys(of: device, with: Sample.upload(Array(0..<1000))))
-      let processes = try [first] + (0..<3).map { _ in try PostgresStorage(url: url, logger: .quiet) }
-      let drawn = try await withThrowingTaskGroup(of: [Int64].self) { group in
-        for caller in 0..<64 {
-          let storage = processes[caller % processes.count]
-          group.addTask {
-            var keys: [Int64] = []
-            while true {
-              guard let key = try await storage.drawPreKeys(of: number, devices: [.master]).first else { break }
-              if key.preKey.publicKey == "last resort" { break }
-              keys.append(key.preKey.keyID)
-            }
-            return keys
-          }
-        }
-        return try await group.reduce(into: []) { $0 += $1 }
+  @Test func signalingKeysLieSealed() async throws {
+    let key = SecretBytes([UInt8](repeating: 7, count: 32))
+    try await withPostgres(sealer: SecretSealer(current: key)) { sealing, server, url in
+      let store = Store(storage: sealing, clock: ManualClock(Sample.noon))
+      let registration = try Sample.registration(1)
+      try await store.register(registration)
+      let linked = try await store.linkActive(1)
+      var change = DeviceChange()
+      change.signalingKey = .set(Secret("changed"))
+      #expect(try await sealing.updateDevice(linked, change))
+      let keys = try await sealing.account(registration.number)?.devices.map(\.signalingKey)
+      #expect(keys == [registration.device.signalingKey, Secret("changed")])
+      let plain = registration.device.signalingKey.value
+      let readable = "position('\(plain)'::bytea IN signaling_key) + position('changed'::bytea IN signaling_key) > 0"
+      #expect(try server.sql("SELECT count(*) FROM devices WHERE \(readable)", in: url) == "0")
+
+      // Another key does not open them; a former one does.
+      let other = SecretBytes([UInt8](repeating: 8, count: 32))
+      let strange = try PostgresStorage(url: url, sealer: SecretSealer(current: other), logger: .quiet)
+      let error = await #expect(throws: StoreError.self) { try await strange.account(registration.number) }
+      guard case .corrupted = error else { throw TestFailure("\(String(describing: error))") }
+      await strange.close()
+      let changed = SecretSealer(current: other, former: key)
+      let successor = try PostgresStorage(url: url, sealer: changed, logger: .quiet)
+      #expect(try await successor.account(registration.number)?.devices.map(\.signalingKey) == keys)
+      await successor.close()
+    }
+  }
+
+  @Test func codesThatExpiredLongAgoAreForgotten() async throws {
+    try await withPostgres { storage, server, url in
+      let (number, other) = try (Sample.number(1), Sample.number(2))
+      let code = { VerificationCode(code: Secret("123456"), expires: $0) }
+      for purpose in [CodePurpose.registration, .linking] {
+        try await storage.setVerificationCode(code(Timestamp(millis: 0)), for: number, purpose: purpose)
+        try await storage.setVerificationCode(code(Timestamp(millis: .max)), for: other, purpose: purpose)
       }
-      // All were given, and none twice.
-      #expect(drawn.sorted() == Array(0..<1000))
-      #expect(try await first.preKeyCount(of: device) == 0)
-      for storage in processes.dropFirst() { await storage.close() }
+      _ = try await storage.maintain(retention: .seconds(30 * 86_400))
+      for table in ["verification_codes", "linking_codes"] {
+        #expect(try server.sql("SELECT account FROM \(table)", in: url) == "\(other.digits)")
+      }
     }
   }
 

@@ -11,11 +11,12 @@ extension Logger {
 
 /// Runs `body` on a store over a database of its own on the shared server.
 func withPostgres(
-  migrated: Bool = true, _ body: (PostgresStorage, PostgresServer, String) async throws -> Void
+  migrated: Bool = true, sealer: SecretSealer = .none,
+  _ body: (PostgresStorage, PostgresServer, String) async throws -> Void
 ) async throws {
   let server = try await Loopback.blocking { try PostgresServer.shared() }
   let url = try await Loopback.blocking { try server.createDatabase() }
-  let storage = try PostgresStorage(url: url, logger: .quiet)
+  let storage = try PostgresStorage(url: url, sealer: sealer, logger: .quiet)
   do {
     if migrated { try await storage.migrate { _ in } }
     try await body(storage, server, url)

@@ -58,6 +58,60 @@ import Testing
     }
   }
 
+  /// Runs `change` in another process's transaction, which ends when somebody waits for it.
+  /// - Returns: when the change is done and not yet committed.
+  private static func begin(_ change: String, on server: PostgresServer, in url: String) async throws -> Task<
+    Void, any Error
+  > {
+    let transaction = """
+      DO $$ BEGIN
+        \(change);
+        PERFORM pg_advisory_xact_lock(1);
+        \(untilSomebodyWaits)
+      END $$
+      """
+    let process = Task { _ = try await Loopback.blocking { try server.sql(transaction, in: url) } }
+    try await eventually("the other process has begun") {
+      let held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database = "
+      let mine = "(SELECT oid FROM pg_database WHERE datname = current_database())"
+      return try server.sql(held + mine, in: url) == "1"
+    }
+    return process
+  }
+
+  /// What a registration compares is what stands when its turn comes, not what stood when it was sent.
+  @Test func aLockThatIsSetWhileARegistrationWaitsRefusesIt() async throws {
+    try await withPostgres { storage, server, url in
+      let store = Store(storage: storage, clock: ManualClock(Sample.noon))
+      let number = try await store.registerAccounts(1)[0]
+      let other = try await Self.begin(
+        """
+        UPDATE accounts SET registration_lock_salt = 'salt', registration_lock_hash = 'hash'
+        WHERE account = \(number.column)
+        """, on: server, in: url)
+      let registration = try Sample.registration(0, registrationID: 8)
+      #expect(try await storage.register(registration, proof: .numberToken, now: Sample.noon) == .locked)
+      try await other.value
+      #expect(try await storage.account(number)?.devices.map(\.registrationID) == [7])
+    }
+  }
+
+  @Test func aDeviceThatBecomesActiveWhileALinkWaitsKeepsItsId() async throws {
+    try await withPostgres { storage, server, url in
+      let store = Store(storage: storage, clock: ManualClock(Sample.noon))
+      let number = try await store.registerAccounts(1)[0]
+      #expect(try await store.link(Sample.link(0)) == .linked(Sample.device(2)))
+      let other = try await Self.begin(
+        """
+        PERFORM FROM accounts WHERE account = \(number.column) FOR UPDATE;
+        UPDATE devices SET has_signed_prekey = true WHERE account = \(number.column) AND device = 2
+        """, on: server, in: url)
+      #expect(try await store.link(Sample.link(0, registrationID: 10)) == .linked(Sample.device(3)))
+      try await other.value
+      #expect(try await storage.account(number)?.devices.map(\.registrationID) == [7, 9, 10])
+    }
+  }
+
   @Test func aDirectoryThatWaitsLeavesTheStoreReady() async throws {
     try await withPostgres { storage, server, url in
       let other = """

@@ -28,7 +28,8 @@ enum Sample {
   }
 
   static func registration(
-    _ index: Int, registrationID: Int32 = 7, isReachable: Bool = true, supportsSMS: Bool = true, voice: Bool = false
+    _ index: Int, registrationID: Int32 = 7, isReachable: Bool = true, supportsSMS: Bool = true, voice: Bool = false,
+    satisfiedLock: PasswordHash? = nil, newLock: PasswordHash? = nil
   ) throws -> Registration {
     let number = try number(index)
     let device = Device(
@@ -39,18 +40,33 @@ enum Sample {
       voipApnID: Secret("voip-\(index)"), name: "phone \(index)", userAgent: nil, lastSeen: noon.startOfDay,
       created: noon)
     return try Registration(
-      number: number, token: token(number), device: device, supportsSMS: supportsSMS, voice: voice)
+      number: number, token: token(number), device: device, supportsSMS: supportsSMS, voice: voice,
+      satisfiedLock: satisfiedLock, newLock: newLock)
+  }
+
+  static func lock(_ byte: UInt8) -> PasswordHash {
+    PasswordHash(salt: Array(repeating: byte, count: 16), hash: Array(repeating: byte &+ 1, count: 32))
+  }
+
+  static func link(
+    _ index: Int, registrationID: Int32 = 9, isReachable: Bool = true, devicesMax: Int = 6
+  ) throws -> DeviceLink {
+    let device = Device(
+      id: .master, password: lock(UInt8(registrationID & 255)), signalingKey: Secret("bGlua2Vk\(registrationID)"),
+      registrationID: registrationID, fetchesMessages: isReachable, name: "tablet \(index)", lastSeen: noon.startOfDay,
+      created: noon)
+    return try DeviceLink(account: number(index), device: device, devicesMax: devicesMax)
   }
 
   static func envelope(
-    to destination: DeviceAddress, from source: DeviceAddress, id: Int, relay: RelayName? = nil,
-    timestamp: Timestamp? = nil
+    to destination: DeviceAddress, from source: DeviceAddress, id: Int, type: MessageType = .ciphertext,
+    relay: RelayName? = nil, timestamp: Timestamp? = nil
   ) -> Envelope {
     let body = Array("message \(id)".utf8)
     let identity = SHA256.hash(data: Data("\(source.account.e164) \(source.device) \(id)".utf8))
     func word(_ part: Range<Int>) -> UInt64 { Array(identity)[part].reduce(0) { $0 << 8 | UInt64($1) } }
     return Envelope(
-      destination: destination, type: .ciphertext, source: source, relay: relay,
+      destination: destination, type: type, source: source, relay: relay,
       timestamp: timestamp ?? Timestamp(millis: noon.millis + Int64(id)), message: body,
       content: id.isMultiple(of: 2) ? [0, 255, UInt8(id & 255)] : nil,
       fingerprint: Fingerprint(high: word(0..<8), low: word(8..<16)))
@@ -64,10 +80,16 @@ enum Sample {
       scopes: [.messages, .directory], added: noon)
   }
 
-  static func upload(_ keyIDs: [Int64], lastResort: Int64 = 0xFFFFFF, identity: String = "identity") -> PreKeyUpload {
+  static func upload(
+    _ keyIDs: [Int64], lastResort: Int64? = 0xFFFFFF, identity: String = "identity", signed: SignedPreKey? = nil
+  ) -> PreKeyUpload {
     PreKeyUpload(
       identityKey: identity, oneTimeKeys: keyIDs.map { PreKey(keyID: $0, publicKey: "key \($0)") },
-      lastResort: PreKey(keyID: lastResort, publicKey: "last resort"))
+      lastResort: lastResort.map { PreKey(keyID: $0, publicKey: "last resort") }, signedPreKey: signed)
+  }
+
+  static func signedKey(_ keyID: Int64) -> SignedPreKey {
+    SignedPreKey(keyID: keyID, publicKey: "signed \(keyID)", signature: "signature \(keyID)")
   }
 
   struct Missing: Error {}
@@ -84,8 +106,34 @@ extension Store {
   @discardableResult
   func register(_ registration: Registration) async throws -> RegistrationOutcome {
     let pending = VerificationCode(code: Self.code, expires: now.adding(.seconds(600)))
-    try await storage.setVerificationCode(pending, for: registration.number)
-    return try await storage.register(registration, code: Self.code, triesMax: 5, now: now)
+    try await storage.setVerificationCode(pending, for: registration.number, purpose: .registration)
+    return try await storage.register(registration, proof: .code(Self.code, triesMax: 5), now: now)
+  }
+
+  /// Asks for a linking code and uses it.
+  @discardableResult
+  func link(_ link: DeviceLink) async throws -> LinkOutcome {
+    let pending = VerificationCode(code: Self.code, expires: now.adding(.seconds(600)))
+    try await storage.setVerificationCode(pending, for: link.account, purpose: .linking)
+    return try await storage.linkDevice(link, code: Self.code, triesMax: 5, now: now)
+  }
+
+  /// Links a device to account `index` that is active: it has a signed prekey.
+  func linkActive(_ index: Int, registrationID: Int32 = 9) async throws -> DeviceAddress {
+    let link = try Sample.link(index, registrationID: registrationID)
+    guard case .linked(let id) = try await self.link(link) else { throw Sample.Missing() }
+    let device = DeviceAddress(link.account, id)
+    guard try await storage.setSignedPreKey(Sample.signedKey(Int64(id.value)), of: device) else {
+      throw Sample.Missing()
+    }
+    return device
+  }
+
+  /// Takes one prekey of each of `devices`, one-time keys too where `oneTime` does not say otherwise.
+  func draw(
+    from account: AccountNumber, _ devices: [DeviceID] = [.master], oneTime: [DeviceID]? = nil
+  ) async throws -> [DrawnPreKey] {
+    try await storage.drawPreKeys(of: account, devices: devices, oneTime: oneTime ?? devices)
   }
 
   /// Registers accounts `0..<count` and returns their numbers.

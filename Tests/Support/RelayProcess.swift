@@ -30,6 +30,15 @@ package struct RelayOperator: Sendable {
     _ name: String = "local", stores: Stores = .embedded, settings: [String: String] = [:],
     isolation: isolated (any Actor)? = #isolation, _ body: (RelayOperator) async throws -> Result
   ) async throws -> Result {
+    try await MachineRoom.with {
+      try await withFolder(name, stores: stores, settings: settings, body)
+    }
+  }
+
+  private static func withFolder<Result>(
+    _ name: String, stores: Stores, settings: [String: String], isolation: isolated (any Actor)? = #isolation,
+    _ body: (RelayOperator) async throws -> Result
+  ) async throws -> Result {
     let folder = FileManager.default.temporaryDirectory.appending(path: "relay-test-\(UUID().uuidString)")
     try FileManager.default.createDirectory(
       at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])

@@ -1,12 +1,12 @@
-// States of embedded stores that no command or endpoint makes yet.
+// States of embedded stores that no single request brings about.
 
 import GRDB
 package import RelayCore
 import Storage
 
 extension RelayOperator {
-  /// Adds device `id` to an account as linking will: with a signed prekey, fetching its messages, the password of
-  /// device 1. The running relay may know the account as it was until its next change.
+  /// Adds device `id`, whatever linking would choose, to an account: it counts as having a signed prekey, fetches its
+  /// messages, and has the password of device 1. The running relay may know the account as it was until its next change.
   package func linkDevice(_ id: Int, registrationID: Int, to device: TestDevice) async throws -> TestDevice {
     guard let number = AccountNumber(e164: device.number) else { throw TestFailure("not a number") }
     let queue = try DatabaseQueue(path: databasePath, configuration: patient)

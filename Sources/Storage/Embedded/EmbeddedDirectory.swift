@@ -19,10 +19,13 @@ extension EmbeddedStorage {
       try db.rows(
         "SELECT token, active, supports_sms, voice FROM accounts ORDER BY token, number LIMIT ? OFFSET ?",
         [limit, offset]
-      ).map {
-        try ListedAccount(token: $0.token(0), isInactive: !$0.flag(1), supportsSMS: $0.flag(2), voice: $0.flag(3))
-      }
+      ).map(Self.listedAccount)
     }
+  }
+
+  /// From a row of token, active, supports_sms, voice.
+  static func listedAccount(_ row: Fields) throws -> ListedAccount {
+    try ListedAccount(token: row.token(0), isInactive: !row.flag(1), supportsSMS: row.flag(2), voice: row.flag(3))
   }
 
   package func accountsRevision() async throws(StoreError) -> Int64 {

@@ -28,18 +28,65 @@ extension EmbeddedStorage {
       let oldest = try db.row(
         """
         SELECT sequence, type, source, source_device, relay, timestamp, message, content, fingerprint
-        FROM messages INDEXED BY messages_by_mailbox
+        FROM messages INDEXED BY messages_by_source
         WHERE account = ? AND device = ? AND source = ? AND timestamp = ? ORDER BY sequence LIMIT 1
         """, [mailbox.account.key, mailbox.device.value, source.key, timestamp.millis])
       guard let oldest else { return nil }
       let removed = try Self.queued(oldest, in: mailbox)
       try db.run("DELETE FROM messages WHERE sequence = ?", [removed.sequence])
+      // Who sent it is kept for `hasReceived`, which counts no receipts.
+      let isReceipt = removed.envelope.type == .receipt
       try db.run(
-        "INSERT OR REPLACE INTO acknowledged (account, device, fingerprint, day) VALUES (?, ?, ?, ?)",
-        [mailbox.account.key, mailbox.device.value, Data(removed.envelope.fingerprint.bytes), today])
+        """
+        INSERT OR REPLACE INTO acknowledged (account, device, fingerprint, day, source, sent) VALUES (?, ?, ?, ?, ?, ?)
+        """,
+        [
+          mailbox.account.key, mailbox.device.value, Data(removed.envelope.fingerprint.bytes), today,
+          isReceipt ? nil : source.key, isReceipt ? nil : timestamp.millis,
+        ])
       return removed
     }
   }
+
+  package func hasReceived(
+    from source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress
+  ) async throws(StoreError) -> Bool {
+    let yesterday = clock.now().day - 1
+    return try await read { db in
+      let found = try db.row(
+        Self.receivedQuery,
+        [
+          mailbox.account.key, mailbox.device.value, source.key, timestamp.millis, MessageType.receipt.rawValue,
+          yesterday,
+        ])
+      return try Fields.valid(found).flag(0)
+    }
+  }
+
+  static let receivedQuery = """
+    SELECT EXISTS (
+        SELECT 1 FROM messages
+        WHERE account = ?1 AND device = ?2 AND source = ?3 AND timestamp = ?4 AND type <> ?5)
+      OR EXISTS (
+        SELECT 1 FROM acknowledged
+        WHERE account = ?1 AND device = ?2 AND source = ?3 AND sent = ?4 AND day >= ?6)
+    """
+
+  package func usage(
+    of mailbox: DeviceAddress, by source: AccountNumber, countingTo max: Int
+  ) async throws(StoreError) -> MailboxUsage {
+    try await read { db in
+      let counts = try db.row(Self.usageQuery, [mailbox.account.key, mailbox.device.value, source.key, max])
+      let row = try Fields.valid(counts)
+      return try MailboxUsage(total: Int(row.integer(0)), bySource: Int(row.integer(1)))
+    }
+  }
+
+  static let usageQuery = """
+    SELECT
+      (SELECT count(*) FROM (SELECT 1 FROM messages WHERE account = ?1 AND device = ?2 LIMIT ?4)),
+      (SELECT count(*) FROM (SELECT 1 FROM messages WHERE account = ?1 AND device = ?2 AND source = ?3 LIMIT ?4))
+    """
 
   package func maintain(retention: Duration) async throws(StoreError) -> Int {
     let now = clock.now()
@@ -47,10 +94,12 @@ extension EmbeddedStorage {
       "DELETE FROM acknowledged WHERE (account, device, fingerprint) IN"
         + " (SELECT account, device, fingerprint FROM acknowledged WHERE day < ? LIMIT \(Self.chunkRows))",
       before: now.day - 1)
-    try await forget(
-      "DELETE FROM verification_codes WHERE account IN"
-        + " (SELECT account FROM verification_codes WHERE expires < ? LIMIT \(Self.chunkRows))",
-      before: now.millis)
+    for codes in [CodePurpose.registration.table, CodePurpose.linking.table] {
+      try await forget(
+        "DELETE FROM \(codes) WHERE account IN"
+          + " (SELECT account FROM \(codes) WHERE expires < ? LIMIT \(Self.chunkRows))",
+        before: now.millis)
+    }
     try await forget(
       "DELETE FROM invitations WHERE secret_hash IN"
         + " (SELECT secret_hash FROM invitations WHERE expires < ? LIMIT \(Self.chunkRows))",

@@ -29,6 +29,8 @@ struct Fields {
   func text(_ index: Int) throws(StoreError) -> String { try required(index) }
   func time(_ index: Int) throws(StoreError) -> Timestamp { Timestamp(millis: try required(index)) }
   func bytes(_ index: Int) throws(StoreError) -> [UInt8] { [UInt8](try required(index) as Data) }
+  func optionalInteger(_ index: Int) -> Int64? { Int64.fromDatabaseValue(row[index]) }
+  func optionalTime(_ index: Int) -> Timestamp? { optionalInteger(index).map(Timestamp.init(millis:)) }
   func optionalText(_ index: Int) -> String? { String.fromDatabaseValue(row[index]) }
   /// A text that a client made up: see the schema.
   func opaque(_ index: Int) throws(StoreError) -> String {

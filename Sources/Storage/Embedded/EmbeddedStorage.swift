@@ -13,14 +13,17 @@ package import RelayCore
 package final class EmbeddedStorage: Storage {
   let pool: DatabasePool
   let clock: WallClock
+  let sealer: SecretSealer
   let batcher: MessageBatcher
 
   /// Opens the database at `path`, or creates it with permissions 0600, its folder with 0700. Runs no migration.
   ///
   /// Blocks for the time that takes: meant for the start of a process.
-  /// - Parameter clock: tells the day of arrival of a message.
+  /// - Parameters:
+  ///   - sealer: encrypts what must not lie in clear in the file.
+  ///   - clock: tells the day of arrival of a message.
   /// - Throws: `.unavailable` when the file cannot be opened, `.corrupted` when it is no database.
-  package init(path: String, clock: WallClock) throws(StoreError) {
+  package init(path: String, sealer: SecretSealer = .none, clock: WallClock) throws(StoreError) {
     try EmbeddedFile.prepare(path)
     let pool: DatabasePool
     do {
@@ -30,6 +33,7 @@ package final class EmbeddedStorage: Storage {
     }
     self.pool = pool
     self.clock = clock
+    self.sealer = sealer
     batcher = MessageBatcher { envelopes throws(StoreError) in
       try await Self.write(envelopes, day: clock.now().day, to: pool)
     }

@@ -25,6 +25,7 @@ package final class LocalCoordination: Coordination {
   package func listen(_ handler: @escaping @Sendable (SignalEvent) -> Void) { listeners.add(handler) }
 
   package func degradation() async -> String? { nil }
+  package var epochWitness: (any EpochWitness)? { nil }
   package func close() async {}
 
   /// Some 30 MB when all are in use.

@@ -77,8 +77,10 @@ extension PostgresStorage {
               m.fingerprint
           ),
           remembered AS (
-            INSERT INTO acknowledged (account, device, fingerprint, day)
-            SELECT $1::bigint, $2::integer, fingerprint, (now() AT TIME ZONE 'UTC')::date FROM removed
+            INSERT INTO acknowledged (account, device, fingerprint, day, source, sent)
+            SELECT $1::bigint, $2::integer, fingerprint, (now() AT TIME ZONE 'UTC')::date,
+              CASE WHEN type <> $6::smallint THEN source END, CASE WHEN type <> $6::smallint THEN sent END
+            FROM removed
             ON CONFLICT DO NOTHING
           )
         SELECT sequence, type, source, source_device, relay, sent, message, content, fingerprint FROM removed
@@ -89,6 +91,7 @@ extension PostgresStorage {
         $0.add(account: source)
         $0.add(bigint: timestamp.millis)
         $0.add(date: days.first(of: mailbox).day)
+        $0.add(smallint: MessageType.receipt.rawValue)
       })
     guard result.rowCount > 0 else { return nil }
     var row = result.cursor(row: 0)
@@ -206,6 +209,11 @@ extension PostgresStorage {
           "forget_codes",
           "DELETE FROM verification_codes WHERE expires < floor(extract(epoch FROM now()) * 1000)::bigint - $1::bigint"
         ), longAgo),
+      PostgresStep(
+        .prepared(
+          "forget_linking_codes",
+          "DELETE FROM linking_codes WHERE expires < floor(extract(epoch FROM now()) * 1000)::bigint - $1::bigint"),
+        longAgo),
       PostgresStep(
         .prepared(
           "forget_invitations",

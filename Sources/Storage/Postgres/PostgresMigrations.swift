@@ -11,12 +11,13 @@ struct PostgresMigration: Sendable {
 
   /// Ascending, without gaps, from 1.
   static let all = [
-    PostgresMigration(version: 1, name: "the first schema", oldestCompatible: 1, statements: initial)
+    PostgresMigration(version: 1, name: "the first schema", oldestCompatible: 1, statements: initial),
+    PostgresMigration(version: 2, name: "the whole client API", oldestCompatible: 1, statements: clientAPI),
   ]
   /// The newest step this build knows.
   static let newest = all.last?.version ?? 0
   /// The oldest schema this build can work on.
-  static let needed = 1
+  static let needed = 2
 
   // Every key of an account's row begins with its number, so that the tables can be distributed by it. Times are
   // milliseconds since 1970; days are those of UTC. A text that a client made up is `bytea`: it may hold any Unicode

@@ -22,11 +22,21 @@ struct PostgresParameters: Sendable {
     fill(&self)
   }
 
-  mutating func add(bigint value: Int64) { field { $0.append(bigEndian: value) } }
-  mutating func add(integer value: Int32) { field { $0.append(bigEndian: value) } }
+  mutating func add(bigint value: Int64?) {
+    guard let value else { return addNull() }
+    field { $0.append(bigEndian: value) }
+  }
+  mutating func add(integer value: Int32?) {
+    guard let value else { return addNull() }
+    field { $0.append(bigEndian: value) }
+  }
+  mutating func add(smallint value: Int16) { field { $0.append(bigEndian: value) } }
   /// Days since 2000-01-01.
   mutating func add(date value: Int32) { add(integer: value) }
-  mutating func add(boolean value: Bool) { field { $0.append(value ? 1 : 0) } }
+  mutating func add(boolean value: Bool?) {
+    guard let value else { return addNull() }
+    field { $0.append(value ? 1 : 0) }
+  }
 
   mutating func add(text value: String?) {
     guard let value else { return addNull() }
@@ -69,6 +79,11 @@ struct PostgresParameters: Sendable {
   /// An account number as every table holds it.
   mutating func add(account: AccountNumber) { add(bigint: account.column) }
   mutating func add(device: DeviceID) { add(integer: device.value) }
+  /// Two values, both NULL for nil.
+  mutating func add(password: PasswordHash?) {
+    add(bytea: password?.salt)
+    add(bytea: password?.hash)
+  }
 }
 
 extension AccountNumber {

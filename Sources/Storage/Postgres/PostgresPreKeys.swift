@@ -1,62 +1,54 @@
 package import RelayCore
 
 extension PostgresStorage {
-  package func replacePreKeys(of device: DeviceAddress, with upload: PreKeyUpload) async throws(StoreError) -> Bool {
-    // Of two keys with one id the later wins, and one statement cannot insert both.
-    let keys = Dictionary(upload.oneTimeKeys.map { ($0.keyID, $0.publicKey) }) { _, later in later }
-    let owner = { (parameters: inout PostgresParameters) in
-      parameters.add(account: device.account)
-      parameters.add(device: device.device)
-    }
+  /// The identity key decides: the steps behind it do something only when the account's is the one that was brought.
+  package func replacePreKeys(of device: DeviceAddress, with upload: PreKeyUpload) async throws(StoreError)
+    -> PreKeyUploadOutcome
+  {
+    var steps = [
+      Self.lockStep(device.account),
+      Self.identityStep(device, upload.identityKey),
+      Self.removeStep(device, upload.identityKey),
+      Self.oneTimeStep(device, upload),
+    ]
+    if let key = upload.lastResort { steps.append(Self.lastResortStep(device, key, identity: upload.identityKey)) }
+    if let key = upload.signedPreKey { steps.append(Self.signedStep(device, key, identity: upload.identityKey)) }
+    let results = try await write(steps)
+    guard let decision = results.dropFirst().first, decision.rowCount == 1 else { return .noDevice }
+    var row = decision.cursor(row: 0)
+    return try row.boolean() ? .stored : .identityRefused
+  }
+
+  package func setSignedPreKey(_ key: SignedPreKey, of device: DeviceAddress) async throws(StoreError) -> Bool {
     let results = try await write([
-      // Holds the account's row to the end: uploads of one account take turns.
+      Self.lockStep(device.account),
       PostgresStep(
         .prepared(
-          "replace_prekeys_identity",
+          "set_signed_prekey",
           """
-          UPDATE accounts SET identity_key = $3::bytea
-          WHERE account = $1::bigint
-            AND EXISTS (SELECT FROM devices WHERE account = $1::bigint AND device = $2::integer)
-          """),
-        PostgresParameters {
-          owner(&$0)
-          $0.add(opaque: upload.identityKey)
-        }),
-      PostgresStep(
-        .prepared(
-          "replace_prekeys_remove",
-          "DELETE FROM one_time_prekeys WHERE account = $1::bigint AND device = $2::integer"),
-        PostgresParameters { owner(&$0) }),
-      PostgresStep(
-        .prepared(
-          "replace_prekeys_one_time",
-          """
-          INSERT INTO one_time_prekeys (account, device, key_id, public_key)
-          SELECT d.account, d.device, key.id, key.public_key
-          FROM devices AS d CROSS JOIN unnest($3::bigint[], $4::bytea[]) AS key (id, public_key)
-          WHERE d.account = $1::bigint AND d.device = $2::integer
-          """),
-        PostgresParameters {
-          owner(&$0)
-          $0.add(bigints: keys.keys)
-          $0.add(byteas: keys.values.map { Array($0.utf8) })
-        }),
-      PostgresStep(
-        .prepared(
-          "replace_prekeys_last_resort",
-          """
-          INSERT INTO last_resort_prekeys (account, device, key_id, public_key)
-          SELECT account, device, $3::bigint, $4::bytea FROM devices
+          UPDATE devices SET signed_prekey_id = $3::bigint, signed_prekey = $4::bytea,
+            signed_prekey_signature = $5::bytea, has_signed_prekey = true
           WHERE account = $1::bigint AND device = $2::integer
-          ON CONFLICT (account, device) DO UPDATE SET key_id = excluded.key_id, public_key = excluded.public_key
           """),
         PostgresParameters {
-          owner(&$0)
-          $0.add(bigint: upload.lastResort.keyID)
-          $0.add(opaque: upload.lastResort.publicKey)
+          $0.add(device)
+          $0.add(key)
         }),
     ])
-    return results.first?.affectedRows == 1
+    return results.last?.affectedRows == 1
+  }
+
+  package func signedPreKey(of device: DeviceAddress) async throws(StoreError) -> SignedPreKey? {
+    let result = try await read(
+      .prepared(
+        "signed_prekey",
+        """
+        SELECT signed_prekey_id, signed_prekey, signed_prekey_signature FROM devices
+        WHERE account = $1::bigint AND device = $2::integer
+        """), PostgresParameters { $0.add(device) })
+    guard result.rowCount == 1 else { return nil }
+    var row = result.cursor(row: 0)
+    return try row.optionalSignedPreKey()
   }
 
   package func preKeyCount(of device: DeviceAddress) async throws(StoreError) -> Int {
@@ -64,59 +56,133 @@ extension PostgresStorage {
       .prepared(
         "prekey_count",
         "SELECT count(*) FROM one_time_prekeys WHERE account = $1::bigint AND device = $2::integer"),
-      PostgresParameters {
-        $0.add(account: device.account)
-        $0.add(device: device.device)
-      })
+      PostgresParameters { $0.add(device) })
     var row = result.cursor(row: 0)
     return Int(try row.bigint())
   }
+}
 
-  package func drawPreKeys(of account: AccountNumber, devices: [DeviceID]) async throws(StoreError) -> [DrawnPreKey] {
-    guard !devices.isEmpty else { return [] }
-    // A key that another draw holds is passed over, not waited for: the next one serves as well. `picked` is
-    // materialised, so that it runs once: what it locks is what is deleted.
-    let result = try await sharedWrite(
+// MARK: - The steps of an upload
+
+extension PostgresStorage {
+  /// - Returns: in its row, if the device exists, whether the account's identity key is `key` now.
+  private static func identityStep(_ device: DeviceAddress, _ key: String) -> PostgresStep {
+    PostgresStep(
       .prepared(
-        "draw_prekeys",
+        "replace_prekeys_identity",
         """
-        WITH wanted AS MATERIALIZED (
-            SELECT d.device, d.registration_id, a.identity_key
-            FROM devices AS d JOIN accounts AS a ON a.account = d.account
-            WHERE d.account = $1::bigint AND d.device = ANY ($2::integer[]) AND a.identity_key IS NOT NULL
+        WITH owner AS MATERIALIZED (
+            SELECT a.identity_key, d.device = 1 OR a.identity_key IS NULL OR a.identity_key = $3::bytea AS is_allowed
+            FROM accounts AS a JOIN devices AS d ON d.account = a.account
+            WHERE a.account = $1::bigint AND d.device = $2::integer
           ),
-          picked AS MATERIALIZED (
-            SELECT w.device, k.key_id
-            FROM wanted AS w CROSS JOIN LATERAL (
-              SELECT key_id FROM one_time_prekeys WHERE account = $1::bigint AND device = w.device
-              ORDER BY key_id LIMIT 1 FOR UPDATE SKIP LOCKED
-            ) AS k
-          ),
-          drawn AS (
-            DELETE FROM one_time_prekeys AS k USING picked AS p
-            WHERE k.account = $1::bigint AND k.device = p.device AND k.key_id = p.key_id
-            RETURNING k.device, k.key_id, k.public_key
+          changed AS (
+            UPDATE accounts AS a SET identity_key = $3::bytea
+            FROM owner AS o
+            WHERE a.account = $1::bigint AND o.is_allowed AND o.identity_key IS DISTINCT FROM $3::bytea
           )
-        SELECT w.device, w.registration_id, w.identity_key,
-          coalesce(o.key_id, l.key_id), coalesce(o.public_key, l.public_key)
-        FROM wanted AS w
-        LEFT JOIN drawn AS o ON o.device = w.device
-        LEFT JOIN last_resort_prekeys AS l ON l.account = $1::bigint AND l.device = w.device
-        WHERE o.device IS NOT NULL OR l.device IS NOT NULL
-        ORDER BY w.device
+        SELECT is_allowed FROM owner
         """),
       PostgresParameters {
-        $0.add(account: account)
-        $0.add(integers: devices.map(\.value))
+        $0.add(device)
+        $0.add(opaque: key)
       })
-    var drawn: [DrawnPreKey] = []
-    for index in result.rows {
-      var row = result.cursor(row: index)
-      drawn.append(
-        DrawnPreKey(
-          device: try row.device(), registrationID: try row.integer(), identityKey: try row.opaque(),
-          preKey: PreKey(keyID: try row.bigint(), publicKey: try row.opaque())))
-    }
-    return drawn
+  }
+
+  private static func removeStep(_ device: DeviceAddress, _ identityKey: String) -> PostgresStep {
+    PostgresStep(
+      .prepared(
+        "replace_prekeys_remove",
+        """
+        DELETE FROM one_time_prekeys AS k USING accounts AS a
+        WHERE k.account = $1::bigint AND k.device = $2::integer AND a.account = $1::bigint
+          AND a.identity_key = $3::bytea
+        """),
+      PostgresParameters {
+        $0.add(device)
+        $0.add(opaque: identityKey)
+      })
+  }
+
+  private static func oneTimeStep(_ device: DeviceAddress, _ upload: PreKeyUpload) -> PostgresStep {
+    // Of two keys with one id the later wins, and one statement cannot insert both.
+    let keys = Dictionary(upload.oneTimeKeys.map { ($0.keyID, $0.publicKey) }) { _, later in later }
+    return PostgresStep(
+      .prepared(
+        "replace_prekeys_one_time",
+        """
+        INSERT INTO one_time_prekeys (account, device, key_id, public_key)
+        SELECT d.account, d.device, key.id, key.public_key
+        FROM devices AS d JOIN accounts AS a ON a.account = d.account
+        CROSS JOIN unnest($4::bigint[], $5::bytea[]) AS key (id, public_key)
+        WHERE d.account = $1::bigint AND d.device = $2::integer AND a.identity_key = $3::bytea
+        """),
+      PostgresParameters {
+        $0.add(device)
+        $0.add(opaque: upload.identityKey)
+        $0.add(bigints: keys.keys)
+        $0.add(byteas: keys.values.map { Array($0.utf8) })
+      })
+  }
+
+  private static func lastResortStep(_ device: DeviceAddress, _ key: PreKey, identity: String) -> PostgresStep {
+    PostgresStep(
+      .prepared(
+        "replace_prekeys_last_resort",
+        """
+        INSERT INTO last_resort_prekeys (account, device, key_id, public_key)
+        SELECT d.account, d.device, $4::bigint, $5::bytea
+        FROM devices AS d JOIN accounts AS a ON a.account = d.account
+        WHERE d.account = $1::bigint AND d.device = $2::integer AND a.identity_key = $3::bytea
+        ON CONFLICT (account, device) DO UPDATE SET key_id = excluded.key_id, public_key = excluded.public_key
+        """),
+      PostgresParameters {
+        $0.add(device)
+        $0.add(opaque: identity)
+        $0.add(bigint: key.keyID)
+        $0.add(opaque: key.publicKey)
+      })
+  }
+
+  private static func signedStep(_ device: DeviceAddress, _ key: SignedPreKey, identity: String) -> PostgresStep {
+    PostgresStep(
+      .prepared(
+        "replace_prekeys_signed",
+        """
+        UPDATE devices AS d SET signed_prekey_id = $4::bigint, signed_prekey = $5::bytea,
+          signed_prekey_signature = $6::bytea, has_signed_prekey = true
+        FROM accounts AS a
+        WHERE d.account = $1::bigint AND d.device = $2::integer AND a.account = $1::bigint
+          AND a.identity_key = $3::bytea
+        """),
+      PostgresParameters {
+        $0.add(device)
+        $0.add(opaque: identity)
+        $0.add(key)
+      })
+  }
+}
+
+extension PostgresParameters {
+  /// Two values: account and device.
+  fileprivate mutating func add(_ device: DeviceAddress) {
+    add(account: device.account)
+    add(device: device.device)
+  }
+
+  /// Three values.
+  fileprivate mutating func add(_ key: SignedPreKey) {
+    add(bigint: key.keyID)
+    add(opaque: key.publicKey)
+    add(opaque: key.signature)
+  }
+}
+
+extension PostgresRow {
+  /// Three columns; nil when the first is NULL.
+  mutating func optionalSignedPreKey() throws(StoreError) -> SignedPreKey? {
+    let (id, publicKey, signature) = (try optionalBigint(), optionalOpaque(), optionalOpaque())
+    guard let id else { return nil }
+    return SignedPreKey(keyID: id, publicKey: try required(publicKey), signature: try required(signature))
   }
 }

@@ -47,6 +47,11 @@ struct PostgresRow {
   var isNull: Bool { result.bytes(row: row, column: column) == nil }
 
   mutating func bigint() throws(StoreError) -> Int64 { try number() }
+  mutating func optionalBigint() throws(StoreError) -> Int64? {
+    guard isNull else { return try bigint() }
+    column += 1
+    return nil
+  }
   mutating func integer() throws(StoreError) -> Int32 { try number() }
   /// Days since 2000-01-01.
   mutating func date() throws(StoreError) -> Int32 { try number() }
@@ -63,6 +68,17 @@ struct PostgresRow {
   mutating func optionalOpaque() -> String? { optionalText() }
 
   mutating func timestamp() throws(StoreError) -> Timestamp { Timestamp(millis: try bigint()) }
+  mutating func optionalTimestamp() throws(StoreError) -> Timestamp? {
+    try optionalBigint().map { Timestamp(millis: $0) }
+  }
+  /// Two columns, salt and hash; nil when the first is NULL.
+  mutating func optionalPassword() throws(StoreError) -> PasswordHash? {
+    guard let salt = optionalBytes() else {
+      column += 1
+      return nil
+    }
+    return PasswordHash(salt: salt, hash: try bytes())
+  }
   mutating func account() throws(StoreError) -> AccountNumber { try required(AccountNumber(digits: bigint())) }
   mutating func device() throws(StoreError) -> DeviceID { try required(DeviceID(Int64(integer()))) }
   mutating func token() throws(StoreError) -> ContactToken { try required(ContactToken(bytes: bytes())) }

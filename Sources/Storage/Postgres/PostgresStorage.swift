@@ -18,13 +18,16 @@ package final class PostgresStorage: Storage {
   let batcher: MessageBatcher
   let days: PostgresMailboxDays
   let maintenance: PostgresMaintenance
+  let sealer: SecretSealer
   private let reactor: Reactor
 
   /// Begins to connect and returns; calls wait a moment for the first attempt. Runs no migration.
   ///
-  /// - Parameter url: `postgres://` or `postgresql://`, one or several hosts, as libpq reads it.
+  /// - Parameters:
+  ///   - url: `postgres://` or `postgresql://`, one or several hosts, as libpq reads it.
+  ///   - sealer: seals signaling keys.
   /// - Throws: `.unavailable` when the URL cannot be read or the system gives no thread.
-  package init(url: String, logger: Logger) throws(StoreError) {
+  package init(url: String, sealer: SecretSealer = .none, logger: Logger) throws(StoreError) {
     let target = try PostgresTarget(url: url)
     let reactor = try Reactor(name: "postgres")
     let days = PostgresMailboxDays()
@@ -35,6 +38,7 @@ package final class PostgresStorage: Storage {
     }
     let maintenance = PostgresMaintenance(target: target, reactor: reactor, logger: logger)
     let inserts = connect("messages")
+    self.sealer = sealer
     self.reactor = reactor
     self.maintenance = maintenance
     self.inserts = inserts

@@ -4,26 +4,26 @@ package import Logging
 package import RelayCore
 import Synchronization
 
-/// Limits and signals of all processes of an operator, over one Redis.
+/// Limits, signals and the epoch's witness of all processes of an operator, over one Redis.
 ///
 /// While Redis is away every call falls back at once to a bucket of this process with a quarter of the size (at least
 /// one charge) and of the rate: four processes together then allow what the shared bucket does. It recovers by
 /// itself. Two connections: one for commands, one for the subscription.
 package final class RedisCoordination: Coordination {
   private let buckets: [LimiterName: Bucket]
-  private let prefix: String
+  let prefix: String
   private let channel: String
   private let time: WallClock?
   private let clock: WallClock
   private let fallback: Mutex<BucketTable>
-  private let health: RedisHealth
+  let health: RedisHealth
   private let listeners = SignalListeners(initial: .disconnected)
   /// Names this process on the channel.
   private let sender = String(UInt64.random(in: .min ... .max), radix: 36)
   /// A signal could not be published, and the other processes do not know it yet.
   private let hasMissed = Atomic<Bool>(false)
   private let reactor: Reactor
-  private let commands: RedisConnection
+  let commands: RedisConnection
   private let subscription: RedisConnection
 
   /// Connects in the background; `degradation` tells when it has. To be ended by `close`.
@@ -79,12 +79,8 @@ extension RedisCoordination {
 
   /// - Returns: nil when Redis gave none.
   private func decision(_ key: String, _ arguments: [String]) async -> LimitDecision? {
-    var reply = await commands.call(RedisCommand(["EVALSHA", TakeScript.digest, "1", key] + arguments))
-    if case .error(code: "NOSCRIPT") = reply {
-      reply = await commands.call(RedisCommand(["EVAL", TakeScript.source, "1", key] + arguments))
-    }
     // Without any reply the connection is away or about to be, and says so itself.
-    guard let reply else { return nil }
+    guard let reply = await commands.run(TakeScript.script, key: key, arguments) else { return nil }
     guard let decision = TakeScript.decision(reply) else {
       if case .error(let code) = reply { health.limitsAway(reason: "Redis answered \(code)") }
       return nil

@@ -46,6 +46,9 @@ final class RedisHealth: Sendable {
   /// Of the limits first, then of the signals; nil when all is well.
   var fault: String? { limits.withLock(\.fault) ?? signals.withLock(\.fault) }
 
+  /// Whether the first attempt to reach Redis is still under way.
+  var isReachingForLimits: Bool { limits.withLock { $0.condition == .connecting } }
+
   func decidedLocally() { localDecisions.increment() }
 
   func limitsServed() {

@@ -1,5 +1,3 @@
-import Crypto
-import Foundation
 import RelayCore
 
 /// `take`: charges one leaky bucket, atomically (reference 3.6 as corrected). The same rule as `LeakyBucket`.
@@ -7,7 +5,8 @@ enum TakeScript {
   // The state is "SPACE TIME", the space a real number with all its digits, so that no fraction of a charge is lost.
   // Whole-script replication (Redis before 5) would refuse TIME before a write; every supported version replicates
   // effects.
-  static let source = """
+  static let script = RedisScript(
+    """
     -- KEYS[1] the bucket. ARGV: size, space that returns per millisecond, amount, life of the state in milliseconds,
     -- and the time in milliseconds, or '' for this server's.
     -- Returns 0 when charged; the milliseconds to wait when refused, -1 when waiting cannot help.
@@ -30,12 +29,7 @@ enum TakeScript {
     end
     redis.call('SET', KEYS[1], string.format('%.17g %.0f', available - amount, math.max(now, updated)), 'PX', ARGV[4])
     return 0
-    """
-
-  /// How EVALSHA names it: lower-case hex of SHA-1, Redis's own choice.
-  static let digest = Insecure.SHA1.hash(data: Data(source.utf8)).map { byte in
-    (byte < 16 ? "0" : "") + String(byte, radix: 16)
-  }.joined()
+    """)
 
   /// - Parameter now: nil for the server's time.
   static func arguments(_ amount: Double, from bucket: Bucket, now: Timestamp?) -> [String] {

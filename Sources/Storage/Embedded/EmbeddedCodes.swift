@@ -1,0 +1,48 @@
+// Pending codes: one of each purpose for a number.
+
+import GRDB
+package import RelayCore
+
+extension EmbeddedStorage {
+  package func setVerificationCode(
+    _ code: VerificationCode, for number: AccountNumber, purpose: CodePurpose
+  ) async throws(StoreError) {
+    try await write { db in
+      try db.run(
+        "INSERT OR REPLACE INTO \(purpose.table) (account, code, expires, tries) VALUES (?, ?, ?, 0)",
+        [number.key, code.code.value.opaque, code.expires.millis])
+    }
+  }
+
+  /// Whether `code` is the pending one of `number`; if not, that was a try.
+  static func isPending(
+    _ code: Secret, _ purpose: CodePurpose, of number: AccountNumber, triesMax: Int, now: Timestamp, in db: Database
+  ) throws -> Bool {
+    let pending = try db.row("SELECT code, expires FROM \(purpose.table) WHERE account = ?", [number.key])
+    guard let pending, try pending.time(1) > now else { return false }
+    if try constantTimeEquals(pending.bytes(0), Array(code.value.utf8)) { return true }
+    try countTry(purpose, of: number, triesMax: triesMax, in: db)
+    return false
+  }
+
+  /// The try that reaches `triesMax` drops the pending code.
+  static func countTry(
+    _ purpose: CodePurpose, of number: AccountNumber, triesMax: Int, in db: Database
+  ) throws {
+    try db.run("UPDATE \(purpose.table) SET tries = tries + 1 WHERE account = ?", [number.key])
+    try db.run("DELETE FROM \(purpose.table) WHERE account = ? AND tries >= ?", [number.key, triesMax])
+  }
+
+  static func dropCode(_ purpose: CodePurpose, of number: AccountNumber, in db: Database) throws {
+    try db.run("DELETE FROM \(purpose.table) WHERE account = ?", [number.key])
+  }
+}
+
+extension CodePurpose {
+  var table: String {
+    switch self {
+    case .registration: "verification_codes"
+    case .linking: "linking_codes"
+    }
+  }
+}

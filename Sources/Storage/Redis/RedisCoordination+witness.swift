@@ -1,0 +1,22 @@
+package import RelayCore
+
+extension RedisCoordination: EpochWitness {
+  package var epochWitness: (any EpochWitness)? { self }
+
+  /// A Redis that this process has not reached yet is waited for, for as long as the first attempt takes: whoever asks
+  /// at the start of a process has just opened the connection.
+  package func witness(epoch: Int64) async -> Int64? {
+    await awaitFirstAttempt()
+    return await WitnessScript.former(commands.run(WitnessScript.script, key: prefix + "epoch", [String(epoch)]))
+  }
+
+  private func awaitFirstAttempt() async {
+    let deadline = ContinuousClock.now + Self.firstAttemptMax
+    while health.isReachingForLimits, ContinuousClock.now < deadline {
+      do { try await Task.sleep(for: .milliseconds(10)) } catch { return }  // The caller gave up.
+    }
+  }
+
+  /// The deadline of a connection, and a little.
+  private static let firstAttemptMax = Duration.seconds(3)
+}

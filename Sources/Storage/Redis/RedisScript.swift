@@ -1,0 +1,26 @@
+import Crypto
+import Foundation
+
+/// A Lua script, which Redis runs as one step.
+struct RedisScript: Sendable {
+  let source: String
+  /// How EVALSHA names it: lower-case hex of SHA-1, Redis's own choice.
+  let digest: String
+
+  init(_ source: String) {
+    self.source = source
+    digest = Insecure.SHA1.hash(data: Data(source.utf8)).map { byte in
+      (byte < 16 ? "0" : "") + String(byte, radix: 16)
+    }.joined()
+  }
+}
+
+extension RedisConnection {
+  /// Runs `script` on one key, by its digest where Redis knows it.
+  /// - Returns: as `call`.
+  func run(_ script: RedisScript, key: String, _ arguments: [String]) async -> RedisReply? {
+    let reply = await call(RedisCommand(["EVALSHA", script.digest, "1", key] + arguments))
+    guard case .error(code: "NOSCRIPT") = reply else { return reply }
+    return await call(RedisCommand(["EVAL", script.source, "1", key] + arguments))
+  }
+}

@@ -1,0 +1,114 @@
+import RelayCore
+import Storage
+import Testing
+
+@Suite struct EpochContract {
+  @Test("The epoch rises by one, or to the floor, and never falls", arguments: Backend.allCases)
+  func rises(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let first = try await store.storage.advanceEpoch(atLeast: 0)
+      #expect(first.before == 0 && first.after == 1)
+      let jump = try await store.storage.advanceEpoch(atLeast: 1_800_000_000)
+      #expect(jump.before == 1 && jump.after == 1_800_000_000)
+      for floor in [1_800_000_000, 5, 1_800_000_002] as [Int64] {
+        let step = try await store.storage.advanceEpoch(atLeast: floor)
+        #expect(step.after == step.before + 1)
+      }
+      try await store.storage.setAsideOneTimePreKeys(epoch: 7)
+      #expect(try await store.storage.advanceEpoch(atLeast: 0).before == 1_800_000_003)
+      try await store.storage.setAsideOneTimePreKeys(epoch: 1_900_000_000)
+      #expect(try await store.storage.advanceEpoch(atLeast: 0).before == 1_900_000_000)
+    }
+  }
+
+  @Test("Each of 64 steps at once begins where another ended", arguments: Backend.allCases)
+  func stepsAtOnce(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let steps = try await withThrowingTaskGroup(of: (before: Int64, after: Int64).self) { group in
+        for _ in 0..<64 { group.addTask { try await store.storage.advanceEpoch(atLeast: 10) } }
+        return try await group.reduce(into: []) { $0.append($1) }
+      }
+      #expect(steps.map(\.after).sorted() == Array(10..<74))
+      #expect(steps.map(\.before).sorted() == [0] + Array(10..<73))
+    }
+  }
+
+  @Test("Keys set aside are gone; last resorts and signed ones serve until devices refill", arguments: Backend.allCases)
+  func setAside(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let numbers = try await store.registerAccounts(3)
+      let upload = Sample.upload([1, 2, 3], signed: Sample.signedKey(4))
+      for number in numbers {
+        #expect(try await store.storage.replacePreKeys(of: DeviceAddress(number, .master), with: upload) == .stored)
+      }
+      try await store.storage.setAsideOneTimePreKeys(epoch: 1)
+      for number in numbers {
+        #expect(try await store.storage.preKeyCount(of: DeviceAddress(number, .master)) == 0)
+        let drawn = try await store.draw(from: number)
+        #expect(drawn.map(\.preKey?.publicKey) == ["last resort"])
+        #expect(drawn.map(\.signedPreKey) == [Sample.signedKey(4)])
+      }
+      let device = DeviceAddress(numbers[0], .master)
+      #expect(try await store.storage.replacePreKeys(of: device, with: Sample.upload([9])) == .stored)
+      #expect(try await store.draw(from: numbers[0]).map(\.preKey?.keyID) == [9])
+    }
+  }
+
+  @Test("Of a peer's epochs the highest is remembered, with the peer", arguments: Backend.allCases)
+  func peers(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let (storage, beta, gamma) = (store.storage, try Sample.relay("beta"), try Sample.relay("gamma"))
+      #expect(try await storage.rememberEpoch(5, of: beta) == nil)
+      for name in ["beta", "gamma"] { #expect(try await storage.savePeer(Sample.peer(name))) }
+      #expect(try await storage.rememberEpoch(5, of: beta) == 0)
+      #expect(try await storage.rememberEpoch(3, of: beta) == 5)
+      #expect(try await storage.rememberEpoch(8, of: beta) == 5)
+      #expect(try await storage.rememberEpoch(8, of: beta) == 8)
+      #expect(try await storage.rememberEpoch(1, of: gamma) == 0)
+      // A peer that is saved again or suspended is the same one.
+      #expect(try await storage.savePeer(Sample.peer("beta")))
+      #expect(try await storage.setPeerState(.suspended, of: beta))
+      #expect(try await storage.rememberEpoch(1, of: beta) == 8)
+      #expect(try await storage.removePeer(beta))
+      #expect(try await storage.rememberEpoch(9, of: beta) == nil)
+    }
+  }
+
+  @Test("A peer's epoch is no change of the peer", arguments: Backend.allCases)
+  func revision(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      #expect(try await store.storage.savePeer(Sample.peer("beta")))
+      let before = try await store.storage.peersRevision()
+      #expect(try await store.storage.rememberEpoch(5, of: Sample.relay("beta")) == 0)
+      #expect(try await store.storage.peersRevision() == before)
+      #expect(try await store.storage.peers() == [Sample.peer("beta")])
+    }
+  }
+}
+
+@Suite struct ServerSecretContract {
+  @Test("A secret is what was stored first under its name", arguments: Backend.allCases)
+  func first(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let (mine, other) = ([0, 1, 255] as [UInt8], [2, 3] as [UInt8])
+      let found = try await store.storage.serverSecret("a", orStore: mine)
+      #expect(found == mine)
+      #expect(try await store.storage.serverSecret("a", orStore: other) == mine)
+      #expect(try await store.storage.serverSecret("b", orStore: other) == other)
+      #expect(try await store.storage.serverSecret("a", orStore: []) == mine)
+    }
+  }
+
+  @Test("64 that ask at once all get the same", arguments: Backend.allCases)
+  func atOnce(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let secrets = try await withThrowingTaskGroup(of: [UInt8].self) { group in
+        for caller in 0..<64 {
+          group.addTask { try await store.storage.serverSecret("a", orStore: [UInt8(caller)]) }
+        }
+        return try await group.reduce(into: Set()) { $0.insert($1) }
+      }
+      #expect(secrets.count == 1)
+    }
+  }
+}

@@ -1,0 +1,98 @@
+import RelayCore
+import Testing
+
+@testable import Storage
+
+@Suite struct EmbeddedUpgradeTests {
+  @Test("A database of the first step keeps what it held, and builds of that step can go on writing to it")
+  func secondStep() async throws {
+    try await withTemporaryFolder { folder in
+      let storage = try EmbeddedStorage(path: folder + "/relay.sqlite", clock: ManualClock(Sample.noon).wall)
+      try await storage.migrate(to: 1) { _ in }
+      let former = try FormerBuild(storage: storage)
+      try await former.register()
+      try await former.acknowledge(sentAt: 1)
+      #expect(try await storage.compatibility() == .tooOld(version: 1, needed: 2))
+      try await storage.migrate { _ in }
+      try await former.receive(sentAt: 2)
+
+      let (mailbox, source) = (try Sample.address(1), try Sample.number(2))
+      let account = try #require(try await storage.account(mailbox.account))
+      #expect(account.registrationLock == nil)
+      #expect(account.devices.map(\.signalingKey) == [Secret("former")])
+      #expect(account.devices.map(\.pushRegistered) == [nil])
+      #expect(try await storage.preKeyCount(of: mailbox) == 1)
+      func hasReceived(_ millis: Int64) async throws -> Bool {
+        try await storage.hasReceived(from: source, timestamp: Timestamp(millis: millis), in: mailbox)
+      }
+      // The first step did not note who sent what was acknowledged.
+      #expect(try await !hasReceived(1))
+      #expect(try await hasReceived(2))
+      try await former.register()
+      #expect(try await storage.account(mailbox.account)?.devices.count == 1)
+      await storage.close()
+    }
+  }
+}
+
+/// What a build that knows the first step alone writes about number 1.
+private struct FormerBuild {
+  let storage: EmbeddedStorage
+  private let account: Int64
+  private let source: Int64
+  private let token: String
+
+  init(storage: EmbeddedStorage) throws {
+    self.storage = storage
+    let number = try Sample.number(1)
+    (account, source) = try (number.key, Sample.number(2).key)
+    token = try Self.literal(Sample.token(number).bytes)
+  }
+
+  func register() async throws {
+    try await write(
+      "DELETE FROM devices WHERE account = \(account)",
+      """
+      INSERT INTO accounts (number, token, active, supports_sms, voice, identity_key)
+      VALUES (\(account), \(token), 1, 1, 1, NULL)
+      ON CONFLICT (number) DO UPDATE SET token = excluded.token
+      """,
+      """
+      INSERT INTO devices (account, id, password_salt, password_hash, signaling_key, registration_id,
+        fetches_messages, gcm_id, apn_id, voip_apn_id, name, user_agent, has_signed_prekey, last_seen, created)
+      VALUES (\(account), 1, x'01', x'02', \(Self.literal("former".utf8)), 1, 1, NULL, NULL, NULL, NULL, NULL, 0, 0, 0)
+      """,
+      "INSERT INTO prekeys (account, device, key_id, public_key) VALUES (\(account), 1, 1, x'05')")
+  }
+
+  func acknowledge(sentAt millis: Int64) async throws {
+    try await write(
+      """
+      INSERT OR REPLACE INTO acknowledged (account, device, fingerprint, day)
+      VALUES (\(account), 1, \(fingerprint(millis)), \(Sample.noon.day))
+      """)
+  }
+
+  /// From number 2.
+  func receive(sentAt millis: Int64) async throws {
+    try await write(
+      """
+      INSERT INTO messages (account, device, arrived_day, type, source, source_device, relay, timestamp, message,
+        content, fingerprint)
+      VALUES (\(account), 1, \(Sample.noon.day), 1, \(source), 1, NULL, \(millis), NULL, NULL, \(fingerprint(millis)))
+      """)
+  }
+
+  private func write(_ statements: String...) async throws {
+    try await storage.write { db in for statement in statements { try db.run(statement) } }
+  }
+
+  private func fingerprint(_ millis: Int64) -> String {
+    Self.literal(Array(repeating: UInt8(truncatingIfNeeded: millis), count: 16))
+  }
+
+  /// How SQL writes bytes.
+  private static func literal(_ bytes: some Sequence<UInt8>) -> String {
+    "x'\(bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined())'"
+  }
+}

@@ -1,0 +1,169 @@
+// Several processes over one database: what one of them does, the others must not do again.
+
+import RelayCore
+import Storage
+import TestSupport
+import Testing
+
+@Suite struct PostgresProcessesTests {
+  @Test func concurrentDrawersOnSeveralProcessesNeverGetOneKeyTwice() async throws {
+    try await withPostgres { first, _, url in
+      let store = Store(storage: first, clock: ManualClock(Sample.noon))
+      let number = try await store.registerAccounts(1)[0]
+      let device = DeviceAddress(number, .master)
+      #expect(try await first.replacePreKeys(of: device, with: Sample.upload(Array(0..<1000))) == .stored)
+      let processes = try [first] + (0..<3).map { _ in try PostgresStorage(url: url, logger: .quiet) }
+      let drawn = try await withThrowingTaskGroup(of: [Int64].self) { group in
+        for caller in 0..<64 {
+          let storage = processes[caller % processes.count]
+          group.addTask {
+            var keys: [Int64] = []
+            while true {
+              let drawn = try await storage.drawPreKeys(of: number, devices: [.master], oneTime: [.master])
+              guard let key = drawn.first?.preKey, key.publicKey != "last resort" else { break }
+              keys.append(key.keyID)
+            }
+            return keys
+          }
+        }
+        return try await group.reduce(into: []) { $0 += $1 }
+      }
+      // All were given, and none twice.
+      #expect(drawn.sorted() == Array(0..<1000))
+      #expect(try await first.preKeyCount(of: device) == 0)
+      for storage in processes.dropFirst() { await storage.close() }
+    }
+  }
+
+  /// Nobody has satisfied the lock that the first of them sets, on a number that has no account to begin with.
+  @Test func ofFirstRegistrationsOnSeveralProcessesOneSetsTheLock() async throws {
+    try await withPostgres { first, server, url in
+      let processes = try [first] + (0..<3).map { _ in try PostgresStorage(url: url, logger: .quiet) }
+      // Slow enough that all are on their way at once.
+      try server.sql(
+        """
+        CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS
+          $$ BEGIN PERFORM pg_sleep(0.02); RETURN NEW; END $$;
+        CREATE TRIGGER linger BEFORE INSERT ON accounts FOR EACH ROW EXECUTE FUNCTION linger();
+        """, in: url)
+      for index in 0..<5 {
+        let outcomes = try await withThrowingTaskGroup(of: RegistrationOutcome.self) { group in
+          for (caller, storage) in processes.enumerated() {
+            let registration = try Sample.registration(index, newLock: Sample.lock(UInt8(caller)))
+            group.addTask { try await storage.register(registration, proof: .numberToken, now: Sample.noon) }
+          }
+          return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(outcomes.count { $0 == .registered } == 1)
+        #expect(outcomes.count { $0 == .locked } == 3)
+      }
+      for storage in processes.dropFirst() { await storage.close() }
+    }
+  }
+
+  @Test func quotasAndLinkingIdsHoldAcrossProcesses() async throws {
+    try await withPostgres { first, _, url in
+      let store = Store(storage: first, clock: ManualClock(Sample.noon))
+      try await store.registerAccounts(2)
+      let processes = try [first] + (0..<3).map { _ in try PostgresStorage(url: url, logger: .quiet) }
+      let quota = AttachmentQuota(bytesMax: 10 * AttachmentQuota.chargeMin)
+      let number = try Sample.number(1)
+      let added = try await withThrowingTaskGroup(of: Bool.self) { group in
+        for value in 1...64 as ClosedRange<Int64> {
+          let storage = processes[Int(value) % processes.count]
+          let attachment = RelayCore.Attachment(
+            id: try Sample.found(AttachmentID(value)), account: number, bytes: nil, expires: Sample.noon)
+          group.addTask { try await storage.addAttachment(attachment, quota: quota) }
+        }
+        return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+      }
+      #expect(added == 10)
+
+      try await store.expect(Store.code, for: number, purpose: .linking)
+      let link = try Sample.link(1)
+      let linked = try await withThrowingTaskGroup(of: LinkOutcome.self) { group in
+        for caller in 0..<32 {
+          let storage = processes[caller % processes.count]
+          group.addTask { try await storage.linkDevice(link, code: Store.code, triesMax: 5, now: Sample.noon) }
+        }
+        return try await group.reduce(0) { $0 + ($1 == .codeRefused ? 0 : 1) }
+      }
+      #expect(linked == 1)
+      #expect(try await first.account(number)?.devices.count == 2)
+      for storage in processes.dropFirst() { await storage.close() }
+    }
+  }
+
+  /// Each upload grows to half of the quota: beside what the others count at least there is room for one.
+  @Test func uploadsOnSeveralProcessesDoNotOverrunTheQuota() async throws {
+    try await withPostgres { first, server, url in
+      let store = Store(storage: first, clock: ManualClock(Sample.noon))
+      let numbers = try await store.registerAccounts(5)
+      let processes = try [first] + (0..<3).map { _ in try PostgresStorage(url: url, logger: .quiet) }
+      let least = AttachmentQuota.chargeMin
+      let quota = AttachmentQuota(bytesMax: 12 * least)
+      try server.sql(
+        """
+        CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS
+          $$ BEGIN PERFORM pg_sleep(0.02); RETURN NEW; END $$;
+        CREATE TRIGGER linger BEFORE UPDATE ON attachments FOR EACH ROW EXECUTE FUNCTION linger();
+        """, in: url)
+      for (index, number) in numbers.enumerated() {
+        let ids = try (1...4 as ClosedRange<Int64>).map { try Sample.found(AttachmentID(Int64(index) * 10 + $0)) }
+        for id in ids {
+          let attachment = RelayCore.Attachment(id: id, account: number, bytes: nil, expires: Sample.noon)
+          #expect(try await first.addAttachment(attachment, quota: quota))
+        }
+        let outcomes = try await withThrowingTaskGroup(of: AttachmentOutcome.self) { group in
+          for (id, storage) in zip(ids, processes) {
+            group.addTask {
+              try await storage.finishAttachment(id, bytes: 6 * least, expires: Sample.noon, quota: quota)
+            }
+          }
+          return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(outcomes.count { $0 == .finished } == 1)
+        #expect(outcomes.count { $0 == .quotaExceeded } == 3)
+      }
+      for storage in processes.dropFirst() { await storage.close() }
+    }
+  }
+
+  /// Removals and uploads lock the same rows: in one order, or they would undo each other.
+  @Test func attachmentsAreRemovedByManyProcessesWhileOthersFinish() async throws {
+    try await withPostgres { first, server, url in
+      let store = Store(storage: first, clock: ManualClock(Sample.noon))
+      let numbers = try await store.registerAccounts(4)
+      let processes = try [first] + (0..<3).map { _ in try PostgresStorage(url: url, logger: .quiet) }
+      let quota = AttachmentQuota(bytesMax: 1 << 30)
+      let ids = try (1...200 as ClosedRange<Int64>).map { try Sample.found(AttachmentID($0)) }
+      for id in ids {
+        let attachment = RelayCore.Attachment(
+          id: id, account: numbers[Int(id.value) % 4], bytes: nil, expires: Sample.noon)
+        #expect(try await first.addAttachment(attachment, quota: quota))
+      }
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for (place, storage) in processes.enumerated() {
+          group.addTask {
+            for id in ids {
+              _ = try await storage.finishAttachment(id, bytes: 9000, expires: Sample.noon, quota: quota)
+            }
+          }
+          group.addTask {
+            for page in stride(from: 0, to: 180, by: 20) {
+              let some = ids[page..<page + 20]
+              try await storage.removeAttachments(place.isMultiple(of: 2) ? Array(some) : some.reversed())
+            }
+          }
+        }
+        try await group.waitForAll()
+      }
+      // What is left is counted as what it is.
+      let charges = try server.sql("SELECT sum(total) FROM attachment_charges", in: url)
+      #expect(try server.sql("SELECT sum(charge) FROM attachments", in: url) == charges)
+      #expect(try server.sql("SELECT count(*) FROM attachments", in: url) == "20")
+      #expect(charges == "180000")
+      for storage in processes.dropFirst() { await storage.close() }
+    }
+  }
+}

@@ -1,0 +1,21 @@
+// Accounts that were seen long ago, which no test can wait for.
+
+import GRDB
+import RelayCore
+
+extension RelayOperator {
+  /// Sets the time at which every device of `number` was last seen back. The running relay may know the account as it
+  /// was until its next change; registration reads it anew.
+  package func age(_ number: String, byDays days: Int64) async throws {
+    guard let account = AccountNumber(e164: number) else { throw TestFailure("not a number") }
+    var configuration = Configuration()
+    configuration.busyMode = .timeout(10)
+    let queue = try DatabaseQueue(path: folder + "/relay.sqlite", configuration: configuration)
+    try await queue.write { db in
+      try db.execute(
+        sql: "UPDATE devices SET last_seen = last_seen - ? WHERE account = ?",
+        arguments: [days * Timestamp.millisPerDay, Int64(account.digits)])
+    }
+    try queue.close()
+  }
+}
