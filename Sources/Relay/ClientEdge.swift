@@ -4,35 +4,67 @@ package import RelayHTTP
 
 /// The client API as one router: a table of contents of who answers what.
 package struct ClientEdge: Sendable {
-  let accounts: AccountCache
-  let registration: RegistrationController
-  let keys: KeysController
-  let messages: MessagesController
-  /// Routes of other features for authenticated devices.
-  let others: @Sendable (any RouterMethods<DeviceContext>) -> Void
+  /// The controllers of this feature.
+  package struct Controllers: Sendable {
+    let registration: RegistrationController
+    let push: PushController
+    let lock: LockController
+    let devices: DevicesController
+    let keys: KeysController
+    let messages: MessagesController
 
+    package init(
+      registration: RegistrationController, push: PushController, lock: LockController, devices: DevicesController,
+      keys: KeysController, messages: MessagesController
+    ) {
+      self.registration = registration
+      self.push = push
+      self.lock = lock
+      self.devices = devices
+      self.keys = keys
+      self.messages = messages
+    }
+  }
+
+  private let accounts: AccountCache
+  private let forwarded: ForwardedMiddleware
+  private let controllers: Controllers
+  private let openRoutes: @Sendable (any RouterMethods<ClientContext>) -> Void
+  private let deviceRoutes: @Sendable (any RouterMethods<DeviceContext>) -> Void
+
+  /// - Parameters:
+  ///   - openRoutes: adds routes of other features for everybody.
+  ///   - deviceRoutes: adds routes of other features for authenticated devices.
   package init(
-    accounts: AccountCache, registration: RegistrationController, keys: KeysController, messages: MessagesController,
-    others: @escaping @Sendable (any RouterMethods<DeviceContext>) -> Void
+    accounts: AccountCache, forwarded: ForwardedMiddleware, controllers: Controllers,
+    openRoutes: @escaping @Sendable (any RouterMethods<ClientContext>) -> Void,
+    deviceRoutes: @escaping @Sendable (any RouterMethods<DeviceContext>) -> Void
   ) {
     self.accounts = accounts
-    self.registration = registration
-    self.keys = keys
-    self.messages = messages
-    self.others = others
+    self.forwarded = forwarded
+    self.controllers = controllers
+    self.openRoutes = openRoutes
+    self.deviceRoutes = deviceRoutes
   }
 
   package func router() -> Router<ClientContext> {
     let router = Router(context: ClientContext.self)
     router.add(middleware: ProblemMiddleware(edge: "client"))
-    // Before the authenticated ones: these endpoints ignore credentials that do not exist yet (reference 1.1).
-    registration.addRoutes(to: router)
+    router.add(middleware: forwarded)
+    // Before the authenticated ones: these endpoints ignore credentials, or create them (reference 1.1, 1.2).
+    controllers.registration.addRoutes(to: router)
+    controllers.devices.addRoutes(to: router)
+    openRoutes(router)
     let devices = router.group()
       .add(middleware: Authentication(accounts: accounts))
       .group(context: DeviceContext.self)
-    keys.addRoutes(to: devices)
-    messages.addRoutes(to: devices)
-    others(devices)
+    controllers.registration.addDeviceRoutes(to: devices)
+    controllers.push.addRoutes(to: devices)
+    controllers.lock.addRoutes(to: devices)
+    controllers.devices.addDeviceRoutes(to: devices)
+    controllers.keys.addRoutes(to: devices)
+    controllers.messages.addRoutes(to: devices)
+    deviceRoutes(devices)
     return router
   }
 }

@@ -2,7 +2,7 @@ package import Hummingbird
 package import RelayCore
 package import RelayHTTP
 
-/// Registration by a code (reference 1.4).
+/// Registration by a code or by a number token (reference 1.4).
 package struct RegistrationController: Sendable {
   package struct Policy: Sendable {
     package let codeLifetime: Duration
@@ -17,125 +17,110 @@ package struct RegistrationController: Sendable {
   }
 
   private let store: any AccountStore
-  private let accounts: AccountCache
-  private let limiter: any RateLimiter
+  private let registrar: Registrar
+  private let limits: CodeLimits
   private let sender: any VerificationSender
+  private let tokens: NumberTokens?
   private let policy: Policy
   private let clock: WallClock
 
+  /// - Parameter tokens: nil when no key is configured: there are none then.
   package init(
-    store: any AccountStore, accounts: AccountCache, limiter: any RateLimiter, sender: any VerificationSender,
-    policy: Policy, clock: WallClock
+    store: any AccountStore, registrar: Registrar, limits: CodeLimits, sender: any VerificationSender,
+    tokens: NumberTokens?, policy: Policy, clock: WallClock
   ) {
     self.store = store
-    self.accounts = accounts
-    self.limiter = limiter
+    self.registrar = registrar
+    self.limits = limits
     self.sender = sender
+    self.tokens = tokens
     self.policy = policy
     self.clock = clock
   }
 
   package func addRoutes(to router: some RouterMethods<ClientContext>) {
     router.resource("/v1/accounts/:transport/code/:number", [(.get, requestCode)])
-    router.resource("/v1/accounts/code/:code", [(.put, confirm)])
+    router.resource("/v1/accounts/code/:code", [(.put, confirmCode)])
     // A misprint of two published texts (reference 1.4).
-    router.resource("/v1/acccounts/code/:code", [(.put, confirm)])
+    router.resource("/v1/acccounts/code/:code", [(.put, confirmCode)])
+    router.resource("/v1/accounts/token/:token", [(.put, confirmToken)])
+    router.resource("/v1/accounts/voice/twiml/:code", [(.post, speakCode)])
+  }
+
+  package func addDeviceRoutes(to router: some RouterMethods<DeviceContext>) {
+    router.resource("/v1/accounts/token", [(.get, makeToken)])
   }
 
   // MARK: GET /v1/accounts/{transport}/code/{number}
 
-  fileprivate enum Transport {
-    case sent(VerificationTransport)
-    case answered
-  }
-
   @Sendable private func requestCode(_ request: Request, _ context: ClientContext) async throws(Problem) -> Response {
     guard let number = AccountNumber(e164: try context.segment("number")) else { throw Problem(.invalidNumber) }
-    let transport = try transport(try context.segment("transport"))
-    try await limiter.charge(transport.limiter, LimitKey(number))
-    let code = Self.drawCode()
+    let name = try context.segment("transport")
+    if name == "dev", policy.isDevelopment {
+      try await limits.chargeAnswer(of: number)
+      return .plain(VerificationCodes.displayed(try await pendingCode(for: number)).value).uncached
+    }
+    guard let transport = VerificationTransport(rawValue: name) else { throw Problem(.unknownTransport) }
+    try await limits.chargeSending(of: number, by: transport, from: context.origin.limitKey)
+    let code = try await pendingCode(for: number)
+    try await sender.send(VerificationCodes.displayed(code), to: number, by: transport)
+    return .done.uncached
+  }
+
+  private func pendingCode(for number: AccountNumber) async throws(Problem) -> Secret {
+    let code = VerificationCodes.draw()
     let pending = VerificationCode(code: code, expires: clock.now().adding(policy.codeLifetime))
     do throws(StoreError) {
-      try await store.setVerificationCode(pending, for: number)
+      try await store.setVerificationCode(pending, for: number, purpose: .registration)
     } catch {
       throw Problem(error)
     }
-    switch transport {
-    case .sent(let transport):
-      try await sender.send(Self.displayed(code), to: number, by: transport)
-      return .done
-    case .answered:
-      return .plain(Self.displayed(code).value)
-    }
+    return code
   }
 
-  private func transport(_ name: String) throws(Problem) -> Transport {
-    if name == "dev", policy.isDevelopment { return .answered }
-    guard let transport = VerificationTransport(rawValue: name) else { throw Problem(.unknownTransport) }
-    return .sent(transport)
-  }
+  // MARK: PUT /v1/accounts/code/{code}, /v1/accounts/token/{token}
 
-  /// Uniform over 100000...999999: six digits, never a leading zero.
-  private static func drawCode() -> Secret {
-    var generator = SystemRandomNumberGenerator()
-    return Secret(String(Int.random(in: 100_000...999_999, using: &generator)))
-  }
-
-  /// `ddd-ddd`, as people read it.
-  private static func displayed(_ code: Secret) -> Secret { Secret("\(code.value.prefix(3))-\(code.value.suffix(3))") }
-
-  // MARK: PUT /v1/accounts/code/{code}
-
-  @Sendable private func confirm(_ request: Request, _ context: ClientContext) async throws(Problem) -> Response {
-    guard let credentials = BasicCredentials(header: request.headers[.authorization]) else {
-      throw Problem(.unauthorized)
-    }
+  @Sendable private func confirmCode(_ request: Request, _ context: ClientContext) async throws(Problem) -> Response {
+    let applicant = try await applicant(request)
     let code = Secret(try context.segment("code"))
-    let body = try await request.jsonBody(max: WireLimits.smallRequestBytesMax)
-    let attributes = try body.decodeJSON(AccountAttributes.decode)
-    let number = credentials.address.account
-    try await limiter.charge(.verifyNumber, LimitKey(number))
-    let registration = registration(of: number, attributes, credentials.password, agent: request.headers[.signalAgent])
-    switch try await register(registration, code: code) {
-    case .registered:
-      await accounts.changed(number)
-      return .done
-    case .codeRefused: throw Problem(.codeRefused)
-    case .numberElsewhere: throw Problem(.numberElsewhere)
-    }
+    try await limits.chargeRegistration(of: applicant.number, from: context.origin.limitKey)
+    try await registrar.register(applicant, proof: .code(code, triesMax: policy.triesMax))
+    return .done
   }
 
-  private func registration(
-    of number: AccountNumber, _ attributes: AccountAttributes, _ password: Secret, agent: String?
-  ) -> Registration {
-    let now = clock.now()
-    let device = Device(
-      id: .master, password: Passwords.hash(password), signalingKey: attributes.signalingKey,
-      registrationID: attributes.registrationID, fetchesMessages: attributes.fetchesMessages, name: attributes.name,
-      userAgent: agent.map { String($0.prefix(AccountAttributes.agentCharactersMax)) }, lastSeen: now.startOfDay,
-      created: now)
-    return Registration(
-      number: number, token: ContactTokens.token(of: number), device: device, supportsSMS: attributes.supportsSMS,
-      voice: attributes.voice)
+  @Sendable private func confirmToken(_ request: Request, _ context: ClientContext) async throws(Problem) -> Response {
+    let applicant = try await applicant(request)
+    let token = Secret(try context.segment("token"))
+    try await limits.chargeRegistration(of: applicant.number, from: context.origin.limitKey)
+    guard let tokens, tokens.isValid(token, for: applicant.number) else { throw Problem(.tokenRefused) }
+    try await registrar.register(applicant, proof: .numberToken)
+    return .done
   }
 
-  private func register(_ registration: Registration, code: Secret) async throws(Problem) -> RegistrationOutcome {
-    do throws(StoreError) {
-      return try await store.register(registration, code: code, triesMax: policy.triesMax, now: clock.now())
-    } catch {
-      // A commit whose answer was lost may have replaced the account all the same.
-      await accounts.changed(registration.number)
-      throw Problem(error)
-    }
+  private func applicant(_ request: Request) async throws(Problem) -> Registrar.Applicant {
+    let credentials = try request.newCredentials()
+    let attributes = try await request.attributes()
+    return Registrar.Applicant(
+      number: credentials.address.account, password: credentials.password, attributes: attributes,
+      agent: request.signalAgent)
   }
-}
 
-extension RegistrationController.Transport {
-  /// The answer to a developer is charged like a text message.
-  fileprivate var limiter: LimiterName {
-    switch self {
-    case .sent(.sms), .answered: .smsDestination
-    case .sent(.voice): .voiceDestination
-    }
+  // MARK: GET /v1/accounts/token/
+
+  @Sendable private func makeToken(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
+    guard let tokens else { throw Problem(.notFound) }
+    var writer = JSONWriter(capacity: 80)
+    writer.beginObject()
+    writer.key("token")
+    writer.string(tokens.token(for: context.caller.address.account).value)
+    writer.endObject()
+    return .json(writer.bytes).uncached
+  }
+
+  // MARK: POST /v1/accounts/voice/twiml/{code}
+
+  @Sendable private func speakCode(_ request: Request, _ context: ClientContext) async throws(Problem) -> Response {
+    guard let twiml = VerificationCodes.twiml(Secret(try context.segment("code"))) else { throw Problem(.notFound) }
+    return .xml(twiml).uncached
   }
 }

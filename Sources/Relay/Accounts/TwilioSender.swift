@@ -33,7 +33,7 @@ package struct TwilioSender: VerificationSender {
     request.headers.add(name: "Content-Type", value: "application/x-www-form-urlencoded")
     request.headers.add(
       name: "Authorization", value: "Basic " + Base64.encode(Array("\(account):\(token.value)".utf8), padded: true))
-    let fields = [("To", number.e164), ("From", from), content(code, transport)]
+    let fields = [("To", number.e164), ("From", from), try content(code, transport)]
     let form = fields.map { "\($0)=\(Self.formEncoded($1))" }.joined(separator: "&")
     request.body = .bytes(ByteBuffer(string: form))
     do {
@@ -57,13 +57,12 @@ package struct TwilioSender: VerificationSender {
     }
   }
 
-  /// The digits of a call are separated, so that they are read one by one (reference 1.4), three times.
-  private func content(_ code: Secret, _ transport: VerificationTransport) -> (String, String) {
+  private func content(_ code: Secret, _ transport: VerificationTransport) throws(Problem) -> (String, String) {
     switch transport {
     case .sms: return ("Body", "Your verification code: \(code.value)")
     case .voice:
-      let digits = code.value.filter(\.isNumber).map(String.init).joined(separator: ", ")
-      return ("Twiml", "<Response><Say loop=\"3\">Your verification code is: \(digits).</Say></Response>")
+      guard let twiml = VerificationCodes.twiml(code) else { throw Problem(.internalError, reason: "no code to speak") }
+      return ("Twiml", twiml)
     }
   }
 

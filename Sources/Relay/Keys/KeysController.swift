@@ -2,47 +2,63 @@ package import Hummingbird
 package import RelayCore
 package import RelayHTTP
 
-/// Prekeys of version 1 (reference 1.6).
+/// Prekeys of versions 1 and 2 (reference 1.6, 1.7): two shapes of one supply.
 package struct KeysController: Sendable {
-  private let store: any PreKeyStore
+  private let store: any PreKeyStore & AccountStore
   private let accounts: AccountCache
   private let local: any PreKeyDispenser
   private let courier: any Courier
   private let limiter: any RateLimiter
+  private let verifiesSignatures: Bool
 
+  /// - Parameter verifiesSignatures: refuses signed prekeys that the account's identity key did not sign.
   package init(
-    store: any PreKeyStore, accounts: AccountCache, local: any PreKeyDispenser, courier: any Courier,
-    limiter: any RateLimiter
+    store: any PreKeyStore & AccountStore, accounts: AccountCache, local: any PreKeyDispenser, courier: any Courier,
+    limiter: any RateLimiter, verifiesSignatures: Bool
   ) {
     self.store = store
     self.accounts = accounts
     self.local = local
     self.courier = courier
     self.limiter = limiter
+    self.verifiesSignatures = verifiesSignatures
   }
 
   package func addRoutes(to router: some RouterMethods<DeviceContext>) {
-    router.resource("/v1/keys", [(.put, upload), (.get, count)])
+    router.resource("/v1/keys", [(.put, uploadV1), (.get, count)])
     router.resource("/v1/keys/:number", [(.get, drawOne)])
-    router.resource("/v1/keys/:number/:device", [(.get, draw)])
+    router.resource("/v1/keys/:number/:device", [(.get, drawV1)])
+    router.resource("/v2/keys", [(.put, uploadV2), (.get, count)])
+    router.resource("/v2/keys/signed", [(.put, replaceSigned), (.get, signed)])
+    router.resource("/v2/keys/:number/:device", [(.get, drawV2)])
+  }
+}
+
+// MARK: - The caller's own keys
+
+extension KeysController {
+  @Sendable private func uploadV1(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
+    let body = try await request.jsonBody(max: WireLimits.preKeyRequestBytesMax)
+    return try await upload(try body.decodeJSON(PreKeyCodec.decodeUpload), context)
   }
 
-  @Sendable private func upload(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
+  @Sendable private func uploadV2(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
     let body = try await request.jsonBody(max: WireLimits.preKeyRequestBytesMax)
-    let upload = try body.decodeJSON(PreKeyCodec.decodeUpload)
+    return try await upload(try body.decodeJSON(PreKeyCodec.decodeUploadV2), context)
+  }
+
+  private func upload(_ upload: PreKeyUpload, _ context: DeviceContext) async throws(Problem) -> Response {
+    if let key = upload.signedPreKey { try verify(key, against: upload.identityKey) }
     let address = context.caller.address
-    let isStored: Bool
-    do throws(StoreError) {
-      isStored = try await store.replacePreKeys(of: address, with: upload)
-    } catch {
-      // A commit whose answer was lost may have replaced the identity key all the same.
-      await accounts.changed(address.account)
-      throw Problem(error)
+    let outcome = try await changing(address.account) { () throws(StoreError) in
+      try await store.replacePreKeys(of: address, with: upload)
     }
-    await accounts.changed(address.account)
+    switch outcome {
+    case .stored: return .done
     // The device was removed since it proved itself.
-    guard isStored else { throw Problem(.unauthorized) }
-    return .done
+    case .noDevice: throw Problem(.unauthorized)
+    case .identityRefused: throw Problem(.identityRefused)
+    }
   }
 
   @Sendable private func count(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
@@ -53,26 +69,96 @@ package struct KeysController: Sendable {
     }
   }
 
+  @Sendable private func replaceSigned(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
+    let body = try await request.jsonBody(max: WireLimits.smallRequestBytesMax)
+    let key = try body.decodeJSON(PreKeyCodec.decodeSigned)
+    let address = context.caller.address
+    if verifiesSignatures { try verify(key, against: try await identityKey(of: address.account)) }
+    let isStored = try await changing(address.account) { () throws(StoreError) in
+      try await store.setSignedPreKey(key, of: address)
+    }
+    guard isStored else { throw Problem(.unauthorized) }
+    return .done
+  }
+
+  @Sendable private func signed(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
+    let key: SignedPreKey?
+    do throws(StoreError) {
+      key = try await store.signedPreKey(of: context.caller.address)
+    } catch {
+      throw Problem(error)
+    }
+    guard let key else { throw Problem(.notFound) }
+    return .json(PreKeyCodec.encode(key))
+  }
+
+  /// Read from the store: an upload through another process may have changed it this moment.
+  private func identityKey(of number: AccountNumber) async throws(Problem) -> String? {
+    do throws(StoreError) {
+      return try await store.account(number)?.identityKey
+    } catch {
+      throw Problem(error)
+    }
+  }
+
+  /// - Throws: `.signatureRefused`, also where there is no identity key yet that could have signed it.
+  private func verify(_ key: SignedPreKey, against identityKey: String?) throws(Problem) {
+    guard verifiesSignatures else { return }
+    guard let identityKey, key.isSigned(by: identityKey) else { throw Problem(.signatureRefused) }
+  }
+
+  /// Runs `change`, after which nobody may go by what was cached of the account: a commit whose answer was lost may
+  /// have changed it all the same.
+  private func changing<Value: Sendable>(
+    _ number: AccountNumber, _ change: () async throws(StoreError) -> Value
+  ) async throws(Problem) -> Value {
+    let result: Result<Value, StoreError>
+    do throws(StoreError) {
+      result = .success(try await change())
+    } catch {
+      result = .failure(error)
+    }
+    await accounts.changed(number)
+    do throws(StoreError) {
+      return try result.get()
+    } catch {
+      throw Problem(error)
+    }
+  }
+}
+
+// MARK: - Other people's keys
+
+extension KeysController {
   /// One bare object, of device 1.
   @Sendable private func drawOne(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
-    let drawn = try await draw(request, context, .one(.master))
+    let drawn = try await draw(request, context, .one(.master), .one)
     guard let key = drawn.first else { throw Problem(.notFound) }
     return .json(PreKeyCodec.encode(key, withDevice: true))
   }
 
-  @Sendable private func draw(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
-    let selector = try DeviceSelector(text: try context.segment("device"))
-    return .json(PreKeyCodec.encode(try await draw(request, context, selector)))
+  @Sendable private func drawV1(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
+    .json(PreKeyCodec.encode(try await draw(request, context, try context.selector(), .one)))
   }
 
-  private func draw(_ request: Request, _ context: DeviceContext, _ selector: DeviceSelector) async throws(Problem)
-    -> [DrawnPreKey]
-  {
+  @Sendable private func drawV2(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
+    .json(PreKeyCodec.encodeV2(try await draw(request, context, try context.selector(), .two)))
+  }
+
+  private func draw(
+    _ request: Request, _ context: DeviceContext, _ selector: DeviceSelector, _ version: PreKeyVersion
+  ) async throws(Problem) -> [DrawnPreKey] {
     let number = try context.number("number")
     try await limiter.charge(.preKeys, LimitKey(context.caller.address.account, number, selector))
-    guard let relay = try request.relay() else { return try await local.draw(from: number, devices: selector) }
-    return try await courier.preKeys(of: number, devices: selector, at: relay)
+    guard let relay = try request.relay() else {
+      return try await local.draw(from: number, devices: selector, version: version)
+    }
+    return try await courier.preKeys(of: number, devices: selector, version: version, at: relay)
   }
+}
+
+extension DeviceContext {
+  fileprivate func selector() throws(Problem) -> DeviceSelector { try DeviceSelector(text: try segment("device")) }
 }
 
 extension Request {

@@ -1,36 +1,72 @@
+import Metrics
 package import RelayCore
 
-/// Hands out prekeys of this relay's accounts, to clients and peers alike (reference 1.6).
+/// Hands out prekeys of this relay's accounts, to clients and peers alike (reference 1.6, 1.7).
+///
+/// A device's one-time keys are its owner's supply, so all requesters and peers together take them at a limited pace:
+/// beyond it the last resort serves. Nobody can drain the supply, and nobody can keep others from a session
+/// (reference Part 6, 9).
 package struct LocalPreKeys: PreKeyDispenser {
   private let store: any PreKeyStore
   private let accounts: AccountCache
+  private let limiter: any RateLimiter
+  private let restores: RestoreGuard
   private let clock: WallClock
+  private let limited = Counter(label: "relay_prekeys_limited_total")
+  private let heldBack = Counter(label: "relay_prekeys_held_back_total")
 
-  package init(store: any PreKeyStore, accounts: AccountCache, clock: WallClock) {
+  package init(
+    store: any PreKeyStore, accounts: AccountCache, limiter: any RateLimiter, restores: RestoreGuard, clock: WallClock
+  ) {
     self.store = store
     self.accounts = accounts
+    self.limiter = limiter
+    self.restores = restores
     self.clock = clock
   }
 
-  package func draw(from number: AccountNumber, devices: DeviceSelector) async throws(Problem) -> [DrawnPreKey] {
+  package func draw(from number: AccountNumber, devices: DeviceSelector, version: PreKeyVersion)
+    async throws(Problem) -> [DrawnPreKey]
+  {
     let now = clock.now()
     guard let account = try await accounts.lookUp(number), account.isActive(at: now) else { throw Problem(.notFound) }
-    let chosen: [DeviceID]
-    switch devices {
-    case .all: chosen = account.activeDevices(at: now).map(\.id)
-    case .one(let id): chosen = account.activeDevices(at: now).map(\.id).filter { $0 == id }
-    }
+    let active = account.activeDevices(at: now).map(\.id)
+    let chosen =
+      switch devices {
+      case .all: active
+      case .one(let id): active.filter { $0 == id }
+      }
     guard !chosen.isEmpty else { throw Problem(.notFound) }
     let drawn = try await take(number, chosen)
-    guard !drawn.isEmpty else { throw Problem(.notFound) }
-    return drawn
+    let shown = version == .one ? drawn.filter { $0.preKey != nil } : drawn
+    guard !shown.isEmpty else { throw Problem(.notFound) }
+    return shown
   }
 
   private func take(_ number: AccountNumber, _ devices: [DeviceID]) async throws(Problem) -> [DrawnPreKey] {
+    let oneTime = await devicesWithinLimit(number, devices)
     do throws(StoreError) {
-      return try await store.drawPreKeys(of: number, devices: devices)
+      return try await store.drawPreKeys(of: number, devices: devices, oneTime: oneTime)
     } catch {
+      restores.storeFailed()
       throw Problem(error)
     }
+  }
+
+  /// Those of `devices` whose one-time keys may be taken just now.
+  private func devicesWithinLimit(_ number: AccountNumber, _ devices: [DeviceID]) async -> [DeviceID] {
+    guard restores.allowsOneTimeKeys else {
+      heldBack.increment(by: devices.count)
+      return []
+    }
+    var allowed: [DeviceID] = []
+    for device in devices {
+      if await limiter.take(1, from: .preKeysTarget, key: LimitKey(DeviceAddress(number, device))) == .allowed {
+        allowed.append(device)
+      } else {
+        limited.increment()
+      }
+    }
+    return allowed
   }
 }

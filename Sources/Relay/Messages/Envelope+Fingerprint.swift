@@ -16,13 +16,14 @@ extension Submission {
 }
 
 extension Envelope {
-  /// The receipt that tells `delivered`'s source of its arrival: type, source and time, nothing else (reference 1.9).
-  init(receiptFor delivered: Envelope, to device: DeviceID) {
+  /// The receipt that tells `mailbox` that `origin` has received what its account sent at `timestamp`: type, source and
+  /// time, nothing else (reference 1.9).
+  init(receiptOf timestamp: Timestamp, to mailbox: DeviceAddress, from origin: Origin) {
     self.init(
-      destination: DeviceAddress(delivered.source.account, device), type: .receipt, source: delivered.destination,
-      relay: nil, timestamp: delivered.timestamp, message: nil, content: nil,
+      destination: mailbox, type: .receipt, source: origin.source, relay: origin.relay, timestamp: timestamp,
+      message: nil, content: nil,
       fingerprint: Fingerprint(
-        source: delivered.destination, timestamp: delivered.timestamp, isReceipt: true, message: nil, content: nil))
+        source: origin.source, timestamp: timestamp, isReceipt: true, message: nil, content: nil))
   }
 }
 

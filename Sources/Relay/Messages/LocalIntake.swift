@@ -1,3 +1,4 @@
+import Metrics
 package import RelayCore
 package import RelayHTTP
 
@@ -5,22 +6,29 @@ package import RelayHTTP
 package struct LocalIntake: Intake {
   private let store: any MessageStore
   private let accounts: AccountCache
+  private let quota: MailboxQuota
   private let clock: WallClock
+  private let receiptsDropped = Counter(label: "relay_receipts_dropped_total", dimensions: [("reason", "mailbox-full")])
 
-  package init(store: any MessageStore, accounts: AccountCache, clock: WallClock) {
+  package init(store: any MessageStore, accounts: AccountCache, quota: MailboxQuota, clock: WallClock) {
     self.store = store
     self.accounts = accounts
+    self.quota = quota
     self.clock = clock
   }
 
   package func accept(_ submission: Submission, from origin: Origin) async throws(Problem) -> Acceptance {
     let now = clock.now()
-    let ownDevice = origin.ownDevice(for: submission.destination)
+    let ownDevice = origin.ownDevice(for: submission)
     guard let account = try await accounts.lookUp(submission.destination),
       ownDevice != nil || account.isActive(at: now)
     else { throw Problem(.notFound) }
-    try DeviceValidation.check(submission.messages, against: account, sender: ownDevice, at: now)
-    try await append(submission.envelopes(from: origin, at: now))
+    try DeviceValidation.check(
+      submission.messages, against: account, coverage: submission.coverage, sender: ownDevice, at: now)
+    let envelopes = submission.envelopes(from: origin, at: now)
+    try await quota.reserve(envelopes)
+    defer { quota.release(envelopes) }
+    try await append(envelopes)
     guard case .client(let sender) = origin, let own = try await accounts.lookUp(sender.account) else {
       return Acceptance(needsSync: false)
     }
@@ -38,15 +46,47 @@ package struct LocalIntake: Intake {
     return Acceptance(needsSync: !isSync && sender.activeDevices(at: now).count > 1)
   }
 
-  /// Tells `acknowledged`'s source that its message has arrived, on every device that can be reached.
-  ///
-  /// A receipt is never receipted, and an account is sent none for its own messages (reference 1.9).
-  package func sendReceipt(for acknowledged: Envelope) async throws(Problem) {
-    guard acknowledged.type != .receipt, acknowledged.relay == nil,
-      acknowledged.source.account != acknowledged.destination.account
-    else { return }
+  /// A full mailbox takes no receipts: they are dropped, since their senders could do nothing about it.
+  package func acceptReceipt(for timestamp: Timestamp, to destination: AccountNumber, from origin: Origin)
+    async throws(Problem)
+  {
+    let now = clock.now()
+    guard let account = try await accounts.lookUp(destination), account.isActive(at: now) else {
+      throw Problem(.notFound)
+    }
+    try await queueReceipt(for: timestamp, to: account, from: origin, at: now)
+  }
+
+  /// Tells the source of `acknowledged`, an account of this relay, that its message has arrived, on every device that
+  /// can be reached; a source that is gone is told nothing.
+  func sendReceipt(for acknowledged: Envelope) async throws(Problem) {
     guard let account = try await accounts.lookUp(acknowledged.source.account) else { return }
-    try await append(account.activeDevices(at: clock.now()).map { Envelope(receiptFor: acknowledged, to: $0.id) })
+    try await queueReceipt(
+      for: acknowledged.timestamp, to: account, from: .client(acknowledged.destination), at: clock.now())
+  }
+
+  private func queueReceipt(for timestamp: Timestamp, to account: Account, from origin: Origin, at now: Timestamp)
+    async throws(Problem)
+  {
+    var receipts: [Envelope] = []
+    defer { quota.release(receipts) }
+    for device in account.activeDevices(at: now) {
+      let receipt = Envelope(
+        receiptOf: timestamp, to: DeviceAddress(account.number, device.id), from: origin)
+      if try await hasRoom(for: receipt) { receipts.append(receipt) } else { receiptsDropped.increment() }
+    }
+    try await append(receipts)
+  }
+
+  /// Takes the room, if there is any.
+  private func hasRoom(for receipt: Envelope) async throws(Problem) -> Bool {
+    do throws(Problem) {
+      try await quota.reserve(CollectionOfOne(receipt))
+      return true
+    } catch {
+      guard error.kind == .mailboxFull else { throw error }
+      return false
+    }
   }
 
   private func append(_ envelopes: [Envelope]) async throws(Problem) {
@@ -59,9 +99,11 @@ package struct LocalIntake: Intake {
 }
 
 extension Origin {
-  /// The sending device when a client writes to its own account: it is not among those addressed (reference 3.2).
-  fileprivate func ownDevice(for destination: AccountNumber) -> DeviceID? {
-    guard case .client(let sender) = self, sender.account == destination else { return nil }
+  /// The sending device when a client writes to its own other devices: it is not among those addressed (reference 3.2).
+  fileprivate func ownDevice(for submission: Submission) -> DeviceID? {
+    guard case .client(let sender) = self, sender.account == submission.destination,
+      submission.coverage == .activeDevices
+    else { return nil }
     return sender.device
   }
 }

@@ -3,24 +3,34 @@ import Logging
 package import RelayCore
 package import RelayHTTP
 
-/// Submitting, fetching and acknowledging messages (reference 1.8, 1.9).
+/// Submitting, fetching and acknowledging messages, and receipts (reference 1.8, 1.9).
 package struct MessagesController: Sendable {
   private let store: any MessageStore
   private let intake: LocalIntake
   private let courier: any Courier
   private let limiter: any RateLimiter
+  private let forwarder: ReceiptForwarder
+  private let legacy: LegacySubmission
+  private let receipts: ReceiptsController
 
-  package init(store: any MessageStore, intake: LocalIntake, courier: any Courier, limiter: any RateLimiter) {
+  package init(
+    store: any MessageStore, intake: LocalIntake, courier: any Courier, limiter: any RateLimiter,
+    forwarder: ReceiptForwarder
+  ) {
     self.store = store
     self.intake = intake
     self.courier = courier
     self.limiter = limiter
+    self.forwarder = forwarder
+    legacy = LegacySubmission(intake: intake, courier: courier, limiter: limiter)
+    receipts = ReceiptsController(store: store, intake: intake, courier: courier, limiter: limiter)
   }
 
   package func addRoutes(to router: some RouterMethods<DeviceContext>) {
-    router.resource("/v1/messages", [(.get, pending)])
+    router.resource("/v1/messages", [(.get, pending), (.post, submitLegacy)])
     router.resource("/v1/messages/:number", [(.put, submit)])
     router.resource("/v1/messages/:number/:timestamp", [(.delete, acknowledge)])
+    receipts.addRoutes(to: router)
   }
 
   @Sendable private func submit(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
@@ -43,6 +53,12 @@ package struct MessagesController: Sendable {
     guard let relay = RelayName(relay) else { throw Problem(.notFound) }
     try await courier.submit(submission, from: caller.address, to: relay)
     return intake.acceptance(of: submission, by: caller)
+  }
+
+  @Sendable private func submitLegacy(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
+    let body = try await request.jsonBody(max: WireLimits.messageRequestBytesMax)
+    let lists = try await legacy.submit(try body.decodeJSON(LegacyBundle.decode), from: context.caller.address)
+    return .json(LegacyBundle.encode(success: lists.success, failure: lists.failure))
   }
 
   @Sendable private func pending(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
@@ -76,11 +92,10 @@ package struct MessagesController: Sendable {
   /// Success also when nothing matched (reference 1.9).
   @Sendable private func acknowledge(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
     let source = try context.number("number")
-    guard let millis = Int64(try context.segment("timestamp")) else { throw Problem(.notFound) }
+    let timestamp = try context.timestamp()
     let removed: QueuedEnvelope?
     do throws(StoreError) {
-      removed = try await store.acknowledge(
-        source: source, timestamp: Timestamp(millis: millis), in: context.caller.address)
+      removed = try await store.acknowledge(source: source, timestamp: timestamp, in: context.caller.address)
     } catch {
       throw Problem(error)
     }
@@ -88,8 +103,12 @@ package struct MessagesController: Sendable {
     return .done
   }
 
-  /// The message is gone already: a receipt that cannot be sent must not make the client think otherwise.
+  /// Tells the source that its message has arrived. A receipt is never receipted, and an account is sent none for its
+  /// own messages (reference 1.9). The message is gone already: a receipt that cannot be sent must not make the client
+  /// think otherwise.
   private func sendReceipt(for envelope: Envelope, _ context: DeviceContext) async {
+    guard envelope.type != .receipt, envelope.source.account != envelope.destination.account else { return }
+    if let relay = envelope.relay { return forwarder.sendReceipt(for: envelope, to: relay) }
     do throws(Problem) {
       try await intake.sendReceipt(for: envelope)
     } catch {

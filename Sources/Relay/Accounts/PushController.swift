@@ -1,0 +1,61 @@
+package import Hummingbird
+package import RelayCore
+package import RelayHTTP
+
+/// How a device can be reached, and what it says of itself (reference 1.5). All acts on the asking device alone.
+package struct PushController: Sendable {
+  private let store: any AccountStore
+  private let accounts: AccountCache
+  private let clock: WallClock
+
+  package init(store: any AccountStore, accounts: AccountCache, clock: WallClock) {
+    self.store = store
+    self.accounts = accounts
+    self.clock = clock
+  }
+
+  package func addRoutes(to router: some RouterMethods<DeviceContext>) {
+    router.resource("/v1/accounts/gcm", [(.put, registerGCM), (.delete, changing { _ in .forgetGCM })])
+    router.resource("/v1/accounts/apn", [(.put, registerAPN), (.delete, changing { _ in .forgetAPN })])
+    router.resource(
+      "/v1/accounts/wsc", [(.put, changing { _ in .fetches(true) }), (.delete, changing { _ in .fetches(false) })])
+    router.resource("/v1/accounts/attributes", [(.put, setAttributes)])
+  }
+
+  @Sendable private func registerGCM(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
+    let body = try await request.jsonBody(max: WireLimits.smallRequestBytesMax)
+    let form = try body.decodeJSON(GCMRegistration.decode)
+    return try await apply(.registerGCM(form.id, fetchesMessages: form.fetchesMessages, at: clock.now()), context)
+  }
+
+  @Sendable private func registerAPN(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
+    let body = try await request.jsonBody(max: WireLimits.smallRequestBytesMax)
+    let form = try body.decodeJSON(APNRegistration.decode)
+    return try await apply(.registerAPN(form.id, voip: form.voip, at: clock.now()), context)
+  }
+
+  /// A request without a body that counts; one that comes is not looked at.
+  private func changing(_ change: @escaping @Sendable (DeviceContext) -> DeviceChange) -> Handler<DeviceContext> {
+    { request, context throws(Problem) in try await apply(change(context), context) }
+  }
+
+  /// Whether texts can be sent is said at registration alone: the clients that know this call do not say it. A pin has
+  /// its own resource.
+  @Sendable private func setAttributes(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
+    let attributes = try await request.attributes()
+    var change = DeviceChange()
+    change.signalingKey = .set(attributes.signalingKey)
+    change.fetchesMessages = .set(attributes.fetchesMessages)
+    change.registrationID = .set(attributes.registrationID)
+    change.name = .set(attributes.name)
+    change.userAgent = .set(request.signalAgent)
+    change.voice = .set(attributes.voice)
+    change.lastSeen = .set(clock.now().startOfDay)
+    return try await apply(change, context)
+  }
+
+  private func apply(_ change: DeviceChange, _ context: DeviceContext) async throws(Problem) -> Response {
+    try await accounts.update(context.caller.address, change, in: store)
+    return .done
+  }
+}

@@ -1,0 +1,109 @@
+import RelayCore
+import RelayHTTP
+
+/// Serves `POST /v1/messages/`: messages of the first generation, each on its own way (reference 1.8).
+///
+/// Every message goes to device 1 of its destination. One destination's failure never hides another's success: both
+/// are told by number.
+struct LegacySubmission: Sendable {
+  let intake: any Intake
+  let courier: any Courier
+  let limiter: any RateLimiter
+
+  /// - Returns: the numbers all of whose messages are durable, and those of which one or more are not; each number
+  ///   once, in the order of the request.
+  /// - Throws: when nothing at all was accepted: `.unavailable` or the like if a store or a peer failed, else
+  ///   `.rateLimited` or `.mailboxFull` if it is only that.
+  func submit(_ bundle: LegacyBundle, from sender: DeviceAddress) async throws(Problem)
+    -> (success: [String], failure: [String])
+  {
+    let routes = Route.grouping(bundle.entries)
+    let outcomes = await withTaskGroup(of: (Int, Outcome).self) { group in
+      var outcomes = [Outcome](repeating: Outcome(), count: routes.count)
+      for (index, route) in routes.enumerated() {
+        if index >= Self.atOnceMax, let (done, outcome) = await group.next() { outcomes[done] = outcome }
+        group.addTask { (index, await submit(route, from: sender)) }
+      }
+      for await (done, outcome) in group { outcomes[done] = outcome }
+      return outcomes
+    }
+    if let problem = Self.commonProblem(outcomes) { throw problem }
+    return Self.lists(routes, outcomes)
+  }
+
+  /// In order, up to the first message that fails.
+  private func submit(_ route: Route, from sender: DeviceAddress) async -> Outcome {
+    var outcome = Outcome()
+    do throws(Problem) {
+      guard let destination = AccountNumber(e164: route.destination) else { throw Problem(.notFound) }
+      let key = LimitKey(sender.account, destination)
+      try await limiter.charge(.messages, key, amount: Double(route.messages.count))
+      for message in route.messages {
+        let submission = Submission(
+          destination: destination, messages: [message], timestamp: nil, coverage: .masterDevice)
+        try await submit(submission, to: route.relay, from: sender)
+        outcome.accepted += 1
+      }
+    } catch {
+      outcome.problem = error
+    }
+    return outcome
+  }
+
+  private func submit(_ submission: Submission, to relay: String?, from sender: DeviceAddress) async throws(Problem) {
+    guard let relay else {
+      _ = try await intake.accept(submission, from: .client(sender))
+      return
+    }
+    guard submission.destination != sender.account else { throw Problem(.syncThroughRelay) }
+    guard let relay = RelayName(relay) else { throw Problem(.notFound) }
+    try await courier.submit(submission, from: sender, to: relay)
+  }
+
+  /// What the whole request is refused with; nil when something was accepted, or when the lists say it all.
+  private static func commonProblem(_ outcomes: [Outcome]) -> Problem? {
+    let problems = outcomes.compactMap(\.problem)
+    guard !problems.isEmpty, outcomes.allSatisfy({ $0.accepted == 0 }) else { return nil }
+    if let trouble = problems.first(where: { $0.kind.status >= 500 }) { return trouble }
+    guard problems.allSatisfy({ $0.kind.status == Problem.Kind.rateLimited.status }) else { return nil }
+    return problems.max { ($0.retryAfter ?? .zero) < ($1.retryAfter ?? .zero) }
+  }
+
+  private static func lists(_ routes: [Route], _ outcomes: [Outcome]) -> (success: [String], failure: [String]) {
+    let failed = Set(zip(routes, outcomes).filter { $1.problem != nil }.map(\.0.destination))
+    var numbers: [String] = []
+    for route in routes where !numbers.contains(route.destination) { numbers.append(route.destination) }
+    return (numbers.filter { !failed.contains($0) }, numbers.filter { failed.contains($0) })
+  }
+
+  /// Destinations at one time: a peer that is slow holds up few others.
+  private static let atOnceMax = 16
+
+  private struct Outcome: Sendable {
+    /// How many messages are durable.
+    var accepted = 0
+    /// Why the next one is not; nil when all are.
+    var problem: Problem?
+  }
+
+  /// The messages for one destination by one way, in the order of the request.
+  private struct Route {
+    let destination: String
+    let relay: String?
+    var messages: [SubmittedMessage]
+
+    /// By first mention.
+    static func grouping(_ entries: [LegacyBundle.Entry]) -> [Route] {
+      var routes: [Route] = []
+      for entry in entries {
+        let known = routes.firstIndex { $0.destination == entry.destination && $0.relay == entry.relay }
+        if let known {
+          routes[known].messages.append(entry.message)
+        } else {
+          routes.append(Route(destination: entry.destination, relay: entry.relay, messages: [entry.message]))
+        }
+      }
+      return routes
+    }
+  }
+}

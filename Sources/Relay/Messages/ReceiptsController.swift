@@ -1,0 +1,52 @@
+import Hummingbird
+import RelayCore
+import RelayHTTP
+
+/// Delivery receipts that clients send themselves (reference 1.9).
+struct ReceiptsController: Sendable {
+  let store: any MessageStore
+  let intake: any Intake
+  let courier: any Courier
+  let limiter: any RateLimiter
+
+  func addRoutes(to router: some RouterMethods<DeviceContext>) {
+    router.resource("/v1/receipt/:number/:timestamp", [(.put, send)])
+  }
+
+  /// Only for what the device has received: nobody learns by a receipt whether a number is registered, and nobody
+  /// forges one (reference Part 6, 12). A body is ignored.
+  @Sendable private func send(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
+    let destination = try context.number("number")
+    let timestamp = try context.timestamp()
+    let relay = try request.relay()
+    let caller = context.caller.address
+    try await limiter.charge(.receipts, LimitKey(caller.account))
+    // Nobody is told that his own copies have arrived.
+    guard destination != caller.account else { return .done }
+    guard try await hasReceived(from: destination, timestamp, in: caller) else { throw Problem(.notFound) }
+    if let relay {
+      try await courier.sendReceipt(for: timestamp, from: caller, to: destination, at: relay)
+    } else {
+      try await intake.acceptReceipt(for: timestamp, to: destination, from: .client(caller))
+    }
+    return .done
+  }
+
+  private func hasReceived(from source: AccountNumber, _ timestamp: Timestamp, in mailbox: DeviceAddress)
+    async throws(Problem) -> Bool
+  {
+    do throws(StoreError) {
+      return try await store.hasReceived(from: source, timestamp: timestamp, in: mailbox)
+    } catch {
+      throw Problem(error)
+    }
+  }
+}
+
+extension DeviceContext {
+  /// The segment `timestamp`. - Throws: `.notFound` for what is no integer.
+  func timestamp() throws(Problem) -> Timestamp {
+    guard let millis = Int64(try segment("timestamp")) else { throw Problem(.notFound) }
+    return Timestamp(millis: millis)
+  }
+}
