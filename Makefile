@@ -11,10 +11,14 @@ OPTIONS ?=
 SOURCES := Package.swift Sources Tests
 
 .DEFAULT_GOAL := help
-.PHONY: help dependencies build run test release bench cluster cluster-down format lint clean
+.PHONY: help dependencies python-tools build run test release bench fuzz cluster cluster-down format lint clean
 
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# What only tests need, from PyPI, into a folder of its own.
+python-tools: dependencies
+	@scripts/install-python-tools.sh
 
 dependencies: ## Install the Debian packages that are missing
 	@scripts/install-dependencies.sh
@@ -26,7 +30,7 @@ run: dependencies ## Build, and show two peered relays pass a message (OPTIONS=-
 	$(BUILD) $(FLAGS) --product relay
 	@exec $$($(BUILD) $(FLAGS) --show-bin-path)/relay demo $(OPTIONS)
 
-test: build ## Run all tests, with real PostgreSQL, Redis, TLS and several processes (OPTIONS=--filter NAME)
+test: build python-tools ## Run all tests, with real PostgreSQL, Redis, TLS and several processes (OPTIONS=--filter NAME)
 	$(SWIFT) test $(FLAGS) --skip-build $(OPTIONS)
 
 release: dependencies ## Build for production: optimised, with Swift's own libraries inside
@@ -35,6 +39,9 @@ release: dependencies ## Build for production: optimised, with Swift's own libra
 bench: release ## Measure a release build against real PostgreSQL and Redis
 	$(BUILD) $(RELEASE) --product relay-bench
 	@$$($(BUILD) $(RELEASE) --show-bin-path)/relay-bench $(OPTIONS)
+
+fuzz: python-tools ## Ask a running relay everything that docs/openapi.yaml allows (URL=http://127.0.0.1:8080)
+	@scripts/fuzz-api.sh $(or $(URL),http://127.0.0.1:8080)
 
 cluster: dependencies ## Start two operators on PostgreSQL and Redis, two relay processes each behind HAProxy
 	$(BUILD) $(FLAGS) --product relay

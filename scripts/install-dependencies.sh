@@ -7,6 +7,7 @@ set -euo pipefail
 packages=(
   libpq-dev libhiredis-dev libssl-dev libsqlite3-dev zlib1g-dev pkg-config # to build
   postgresql redis-server haproxy                               # to test, and for the cluster
+  python3-venv                                                  # to test: what scripts/install-python-tools.sh installs
   openssl curl                                                  # to try things by hand
 )
 

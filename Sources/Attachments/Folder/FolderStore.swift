@@ -1,0 +1,63 @@
+import Foundation
+package import RelayCore
+
+/// Blobs as files of one folder, which all processes of the operator share.
+///
+/// `blobs/XX/ID` is a blob that is whole and on the device; `incoming/` holds uploads under way under random names. An
+/// upload gets its blob's name by `link`, which refuses a name that is taken: of two uploads one wins. A process that is
+/// killed leaves nothing but files in `incoming`, which the sweeper removes.
+package struct FolderStore: BlobStore {
+  private let blobs: String
+  private let incoming: String
+  let signer: BlobURLSigner
+
+  /// Makes what is missing of the folder. Blocks: call it at start.
+  /// - Throws: `BlobFailure` when that cannot be done.
+  package init(folder: String, signer: BlobURLSigner) throws(BlobFailure) {
+    self.signer = signer
+    blobs = folder + "/blobs"
+    incoming = folder + "/incoming"
+    do {
+      try FileManager.default.createDirectory(
+        atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    } catch {
+      throw BlobFailure("the folder cannot be made: \(error.localizedDescription)")
+    }
+    try SystemFile.makeFolder(incoming)
+    try SystemFile.makeFolder(blobs)
+    // Made once, so that an upload need not sync two folders.
+    for index in 0..<Self.subfolders { try SystemFile.makeFolder(subfolder(index)) }
+    try SystemFile.syncFolder(blobs)
+    try SystemFile.syncFolder(folder)
+  }
+
+  package func url(for use: BlobUse, of id: AttachmentID, base: String, now: Timestamp) -> String {
+    signer.url(for: use, of: id, base: base, now: now)
+  }
+
+  package func bytes(of id: AttachmentID) async throws(BlobFailure) -> Int64? {
+    let path = path(of: id)
+    return try await BlockingWork.run { () throws(BlobFailure) in try SystemFile.size(of: path) }
+  }
+
+  package func remove(_ id: AttachmentID) async throws(BlobFailure) {
+    let path = path(of: id)
+    try await BlockingWork.run { () throws(BlobFailure) in try SystemFile.remove(path) }
+  }
+
+  package func removeLeftovers(before time: Timestamp) async throws(BlobFailure) {
+    let incoming = incoming
+    try await BlockingWork.run { () throws(BlobFailure) in try SystemFile.removeFiles(in: incoming, before: time.millis)
+    }
+  }
+
+  // MARK: Files
+
+  /// A name for an upload that no other has.
+  var freshIncomingPath: String { "\(incoming)/\(UUID().uuidString)" }
+  func path(of id: AttachmentID) -> String { "\(subfolder(of: id))/\(id.text)" }
+  /// Ids are random: the lowest byte spreads them evenly.
+  func subfolder(of id: AttachmentID) -> String { subfolder(Int(id.value & 0xFF)) }
+  private func subfolder(_ index: Int) -> String { "\(blobs)/\(Hex.encode([UInt8(index)]))" }
+  private static let subfolders = 256
+}

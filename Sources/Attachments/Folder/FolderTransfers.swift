@@ -1,0 +1,98 @@
+import Glibc
+import NIOCore
+import RelayCore
+
+// MARK: Uploads
+
+extension FolderStore {
+  /// A new file for an upload; `discard` ends it, whatever became of it.
+  func begin() async throws(BlobFailure) -> IncomingBlob {
+    let path = freshIncomingPath
+    return try await BlockingWork.run { () throws(BlobFailure) in
+      IncomingBlob(descriptor: try SystemFile.open(path, O_WRONLY | O_CREAT | O_EXCL), path: path)
+    }
+  }
+
+  func append(_ bytes: ByteBuffer, to blob: IncomingBlob) async throws(BlobFailure) {
+    try await BlockingWork.run { () throws(BlobFailure) in try SystemFile.write(bytes, to: blob.descriptor) }
+  }
+
+  /// Makes the upload the blob `id`, durable on return. - Throws: the upload has not become the blob then.
+  func place(_ blob: IncomingBlob, as id: AttachmentID) async throws(BlobFailure) -> Placement {
+    let (path, folder) = (path(of: id), subfolder(of: id))
+    return try await BlockingWork.run { () throws(BlobFailure) in
+      try SystemFile.sync(blob.descriptor)
+      guard try SystemFile.link(blob.path, as: path) else {
+        return try SystemFile.isSame(blob.path, path) ? .sameThere : .otherThere
+      }
+      do throws(BlobFailure) {
+        try SystemFile.syncFolder(folder)
+      } catch {
+        try SystemFile.remove(path)
+        throw error
+      }
+      return .placed
+    }
+  }
+
+  /// Forgets the upload; a blob that it has become stays.
+  func discard(_ blob: IncomingBlob) async throws(BlobFailure) {
+    try await BlockingWork.run { () throws(BlobFailure) in
+      close(blob.descriptor)
+      try SystemFile.remove(blob.path)
+    }
+  }
+}
+
+/// An upload under way: a file that nobody else knows.
+struct IncomingBlob: Sendable {
+  fileprivate let descriptor: Int32
+  fileprivate let path: String
+}
+
+/// What became of an upload.
+enum Placement: Sendable {
+  case placed
+  /// An upload of the same bytes was there first, perhaps one whose process died before it told the store.
+  case sameThere
+  case otherThere
+}
+
+// MARK: Downloads
+
+extension FolderStore {
+  /// - Returns: nil when there is no such blob.
+  func open(_ id: AttachmentID) async throws(BlobFailure) -> OpenBlob? {
+    let path = path(of: id)
+    return try await BlockingWork.run { () throws(BlobFailure) in
+      guard let descriptor = try SystemFile.openIfPresent(path) else { return nil }
+      return try OpenBlob(descriptor: descriptor)
+    }
+  }
+}
+
+/// A blob that is being read: it stays readable when the sweeper removes it meanwhile. Closed with its last holder.
+final class OpenBlob: Sendable {
+  let bytes: Int64
+  private let descriptor: Int32
+
+  /// Takes the descriptor over.
+  fileprivate init(descriptor: Int32) throws(BlobFailure) {
+    self.descriptor = descriptor
+    do throws(BlobFailure) {
+      bytes = try SystemFile.size(of: descriptor)
+    } catch {
+      close(descriptor)
+      throw error
+    }
+  }
+
+  deinit { close(descriptor) }
+
+  /// - Returns: up to `count` bytes from `offset` on; fewer only at the end.
+  func read(at offset: Int64, count: Int) async throws(BlobFailure) -> ByteBuffer {
+    try await BlockingWork.run { () throws(BlobFailure) in
+      try SystemFile.read(self.descriptor, at: offset, count: count)
+    }
+  }
+}
