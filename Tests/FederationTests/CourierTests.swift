@@ -36,10 +36,47 @@ import Testing
     }
   }
 
+  @Test func keysArriveInBothVersionsAsTheyWereDrawn() async throws {
+    try await withPeers { _, beta in
+      let account = try number("+14155550100")
+      let signed = try await beta.courier.preKeys(of: account, devices: .all, version: .two, at: name("alpha"))
+      #expect(signed == FixedDispenser.keys)
+      let one = try await beta.courier.preKeys(of: account, devices: .one(.master), version: .two, at: name("alpha"))
+      #expect(one == [FixedDispenser.keys[0]])
+      let bare = try await beta.courier.preKeys(of: account, devices: .all, version: .one, at: name("alpha"))
+      #expect(bare.map(\.preKey) == FixedDispenser.keys.prefix(2).map(\.preKey))
+      #expect(bare.allSatisfy { $0.signedPreKey == nil })
+    }
+  }
+
+  @Test func aReceiptArrivesAsItWasSent() async throws {
+    try await withPeers { alpha, beta in
+      let timestamp = Timestamp(millis: 1_700_000_000_001)
+      let destination = try number("+14155550100")
+      try await beta.courier.sendReceipt(for: timestamp, from: source(), to: destination, at: name("alpha"))
+      let origin = Origin.peer(try name("beta"), source: try source())
+      let receipt = RecordingIntake.Receipt(timestamp: timestamp, destination: destination, origin: origin)
+      #expect(alpha.intake.receipts == [receipt])
+    }
+  }
+
+  @Test func theURLOfABlobIsTheOneThatThePeerGives() async throws {
+    try await withPeers { alpha, beta in
+      let id = try #require(AttachmentID(Int64.max))
+      let url = try await beta.courier.attachmentURL(of: id, at: name("alpha"))
+      #expect(url == "https://blobs.example/7?signature=a%2Fb&x=1")
+      alpha.locator.answer(with: .failure(Problem(.unavailable)))
+      let problem = await #expect(throws: Problem.self) {
+        try await beta.courier.attachmentURL(of: id, at: name("alpha"))
+      }
+      #expect(problem?.kind == .peerUnavailable)
+    }
+  }
+
   @Test func anUnknownOrSuspendedRelayIsNotFound() async throws {
     try await withPeers { _, beta in
       let unknown = await #expect(throws: Problem.self) {
-        try await beta.courier.preKeys(of: number("+14155550100"), devices: .all, at: name("nowhere"))
+        try await beta.courier.preKeys(of: number("+14155550100"), devices: .all, version: .one, at: name("nowhere"))
       }
       #expect(unknown?.kind == .notFound)
       #expect(try await beta.storage.setPeerState(.suspended, of: name("alpha")))
@@ -52,7 +89,7 @@ import Testing
   @Test func unknownAccountsOfAPeerAreNotFound() async throws {
     try await withPeers { _, beta in
       let problem = await #expect(throws: Problem.self) {
-        try await beta.courier.preKeys(of: number("+14155550199"), devices: .all, at: name("alpha"))
+        try await beta.courier.preKeys(of: number("+14155550199"), devices: .all, version: .one, at: name("alpha"))
       }
       #expect(problem?.kind == .notFound)
     }
@@ -108,7 +145,7 @@ import Testing
 
   /// Reference 1.13.2: keyed by source and destination, and refused with 503.
   @Test func aPeersMessagesAreLimited() async throws {
-    try await withRelay("alpha", messages: Bucket(size: 2, perMinute: 1)) { alpha in
+    try await withRelay("alpha", buckets: [.messages: Bucket(size: 2, perMinute: 1)]) { alpha in
       try await withRelay("beta") { beta in
         _ = try await beta.peering().accept(try await alpha.peering().invite().text)
         for time: Int64 in 1...2 {
@@ -135,8 +172,6 @@ import Testing
     }
   }
 
-  private func source() throws -> DeviceAddress { DeviceAddress(try number("+14155550177"), .master) }
-
   private func sample(timestamp: Int64 = 1_700_000_000_000) throws -> Submission {
     Submission(
       destination: try number("+14155550100"),
@@ -158,3 +193,6 @@ import Testing
     }
   }
 }
+
+/// An account's device at the peer that sends.
+func source() throws -> DeviceAddress { DeviceAddress(try number("+14155550177"), .master) }

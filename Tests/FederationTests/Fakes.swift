@@ -8,10 +8,16 @@ final class RecordingIntake: Intake {
     let submission: Submission
     let origin: Origin
   }
-  private let state = Mutex<(calls: [Call], refusal: Problem?)>(([], nil))
+  struct Receipt: Sendable, Equatable {
+    let timestamp: Timestamp
+    let destination: AccountNumber
+    let origin: Origin
+  }
+  private let state = Mutex<(calls: [Call], receipts: [Receipt], refusal: Problem?)>(([], [], nil))
   private let isHolding = Mutex(false)
 
   var calls: [Call] { state.withLock { $0.calls } }
+  var receipts: [Receipt] { state.withLock { $0.receipts } }
   /// While it holds, nothing is answered.
   func hold(_ holds: Bool) { isHolding.withLock { $0 = holds } }
   func refuse(with problem: Problem?) { state.withLock { $0.refusal = problem } }
@@ -27,26 +33,49 @@ final class RecordingIntake: Intake {
     if let refusal { throw refusal }
     return Acceptance(needsSync: false)
   }
+
+  func acceptReceipt(
+    for timestamp: Timestamp, to destination: AccountNumber, from origin: Origin
+  ) async throws(Problem) {
+    let refusal = state.withLock { state in
+      state.receipts.append(Receipt(timestamp: timestamp, destination: destination, origin: origin))
+      return state.refusal
+    }
+    if let refusal { throw refusal }
+  }
 }
 
-/// Hands the same keys to everyone who asks for the one account it knows.
+/// Hands the same keys to everyone who asks for the one account it knows: device 1 has everything, device 2 no signed
+/// prekey, device 3 nothing else.
 struct FixedDispenser: PreKeyDispenser {
   static let account = AccountNumber(e164: "+14155550100")
-  static let keys = [1, 2].compactMap { DeviceID($0) }.map {
+  static let keys = [1, 2, 3].compactMap { DeviceID($0) }.map {
     DrawnPreKey(
       device: $0, registrationID: 100 + $0.value, identityKey: "identity",
-      preKey: PreKey(keyID: Int64($0.value) * 7, publicKey: "public"))
+      preKey: $0.value == 3 ? nil : PreKey(keyID: Int64($0.value) * 7, publicKey: "public"),
+      signedPreKey: $0.value == 2 ? nil : SignedPreKey(keyID: 5, publicKey: "signed", signature: "signature"))
   }
 
-  func draw(from account: AccountNumber, devices: DeviceSelector) async throws(Problem) -> [DrawnPreKey] {
+  func draw(
+    from account: AccountNumber, devices: DeviceSelector, version: PreKeyVersion
+  ) async throws(Problem) -> [DrawnPreKey] {
     guard account == Self.account else { throw Problem(.notFound) }
-    switch devices {
-    case .all: return Self.keys
-    case .one(let id):
-      guard let key = Self.keys.first(where: { $0.device == id }) else { throw Problem(.notFound) }
-      return [key]
+    let keys = Self.keys.filter { key in
+      if case .one(let id) = devices, id != key.device { return false }
+      return version == .two || key.preKey != nil
     }
+    guard !keys.isEmpty else { throw Problem(.notFound) }
+    return keys
   }
+}
+
+/// Says of every blob that it lies at one place, or whatever a test wants said.
+final class FixedLocator: AttachmentLocator {
+  private let answer = Mutex<Result<String, Problem>>(.success("https://blobs.example/7?signature=a%2Fb&x=1"))
+
+  func answer(with result: Result<String, Problem>) { answer.withLock { $0 = result } }
+
+  func downloadURL(of id: AttachmentID) async throws(Problem) -> String { try answer.withLock { $0 }.get() }
 }
 
 /// A listing of accounts in memory, of any size at no cost.

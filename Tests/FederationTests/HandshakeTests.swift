@@ -150,10 +150,11 @@ func name(_ text: String) throws -> RelayName { try #require(RelayName(text)) }
 
 /// Makes the holder of `authority` a peer without an invitation.
 func save(
-  _ authority: TestAuthority, as text: String, at relay: TestRelay, scopes: Set<Peer.Scope> = Set(Peer.Scope.allCases)
+  _ authority: TestAuthority, as text: String, at relay: TestRelay, url: String = "https://127.0.0.1:1",
+  scopes: Set<Peer.Scope> = Set(Peer.Scope.allCases)
 ) async throws {
   let peer = Peer(
-    name: try name(text), url: "https://127.0.0.1:1", caCertificate: try authority.der, state: .active, scopes: scopes,
+    name: try name(text), url: url, caCertificate: try authority.der, state: .active, scopes: scopes,
     added: relay.clock.now())
   #expect(try await relay.storage.savePeer(peer))
   await relay.coordination.publish(.peersChanged)

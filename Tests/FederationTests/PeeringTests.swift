@@ -28,10 +28,10 @@ import Testing
   @Test func peersAnswerEachOtherAtOnce() async throws {
     try await withPeers { alpha, beta in
       let keys = try await beta.courier.preKeys(
-        of: try #require(FixedDispenser.account), devices: .all, at: name("alpha"))
+        of: try #require(FixedDispenser.account), devices: .all, version: .two, at: name("alpha"))
       #expect(keys == FixedDispenser.keys)
       let others = try await alpha.courier.preKeys(
-        of: try #require(FixedDispenser.account), devices: .all, at: name("beta"))
+        of: try #require(FixedDispenser.account), devices: .all, version: .two, at: name("beta"))
       #expect(others == FixedDispenser.keys)
     }
   }
@@ -167,7 +167,8 @@ import Testing
       let configuration = try leaf.clientConfiguration(trusting: alpha.ownAuthority)
       try await withClient(to: alpha.endpoint.text, configuration) { client in
         for path in [
-          "user_count", "user_tokens/0", "key/+14155550100", "key/+14155550100/*", "peering", "nothing",
+          "user_count", "user_tokens/0", "key/+14155550100", "key/+14155550100/*", "attachment/7", "peering",
+          "nothing",
         ] {
           #expect(try await client.get("/v1/federation/\(path)").status == 403, "\(path)")
         }

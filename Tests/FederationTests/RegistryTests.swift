@@ -84,7 +84,7 @@ import Testing
 }
 
 /// Counts readings of the list, and can be away.
-private final class CountingPeers: PeerStore {
+final class CountingPeers: PeerStore {
   private let state = Mutex<(peers: [Peer]?, readings: Int)>(([], 0))
 
   var readings: Int { state.withLock { $0.readings } }

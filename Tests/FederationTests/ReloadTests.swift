@@ -30,7 +30,7 @@ import X509
   @Test func ourNewLeafIsUsedTowardsPeers() async throws {
     try await withPeers { alpha, beta in
       let keys = { @Sendable in
-        try await beta.courier.preKeys(of: number("+14155550100"), devices: .all, at: name("alpha"))
+        try await beta.courier.preKeys(of: number("+14155550100"), devices: .all, version: .two, at: name("alpha"))
       }
       #expect(try await keys() == FixedDispenser.keys)
       let before = beta.identity.credentials.leaf

@@ -29,6 +29,30 @@ import X509
     }
   }
 
+  @Test func signedKeysComeWithoutPropertiesThatPeersDoNotKnow() async throws {
+    try await withPeerClient { _, client in
+      let all = try await client.get("/v2/federation/key/+14155550100/*")
+      #expect(all.status == 200)
+      #expect(
+        try normalJSON(all.text)
+          == normalJSON(
+            #"""
+            {"identityKey": "identity", "devices": [
+              {"deviceId": 1, "registrationId": 101, "preKey": {"keyId": 7, "publicKey": "public"},
+               "signedPreKey": {"keyId": 5, "publicKey": "signed", "signature": "signature"}},
+              {"deviceId": 2, "registrationId": 102, "preKey": {"keyId": 14, "publicKey": "public"},
+               "signedPreKey": null},
+              {"deviceId": 3, "registrationId": 103, "preKey": null,
+               "signedPreKey": {"keyId": 5, "publicKey": "signed", "signature": "signature"}}]}
+            """#))
+      #expect(try await client.get("/v2/federation/key/+14155550100/3").status == 200)
+      #expect(try await client.get("/v1/federation/key/+14155550100/3").status == 404)
+      #expect(try await client.get("/v2/federation/key/+14155550100/x").status == 422)
+      #expect(try await client.get("/v2/federation/key/+14155550199/1").status == 404)
+      #expect(try await client.send(.PUT, "/v2/federation/key/+14155550100/1").status == 405)
+    }
+  }
+
   @Test func messagesArriveUnderTheNameThatTheCertificateProved() async throws {
     try await withPeerClient { relay, client in
       let answer = try await client.send(
@@ -105,29 +129,44 @@ import X509
   }
 
   @Test func scopesBoundWhatAPeerMayAsk() async throws {
-    try await withPeerClient(scopes: [.keys]) { _, client in
+    try await withPeerClient(scopes: [.keys]) { relay, client in
       #expect(try await client.get("/v1/federation/key/+14155550100").status == 200)
+      #expect(try await client.get("/v2/federation/key/+14155550100/1").status == 200)
       let count = try await client.get("/v1/federation/user_count")
       #expect(count.status == 403)
       #expect(count.text.hasPrefix("scope-refused"))
       let message = "/v1/federation/messages/+14155550177/1/+14155550100"
       #expect(try await client.send(.PUT, message, body: #"{"messages":[]}"#).status == 403)
+      #expect(try await client.send(.PUT, "/v1/receipt/+14155550177/1/+14155550100/1").status == 403)
+      #expect(try await client.get("/v1/federation/attachment/7").status == 403)
+      #expect(relay.intake.calls.isEmpty && relay.intake.receipts.isEmpty)
       #expect(try await client.get("/v1/federation/peering").text == #"{"name":"beta","state":"active"}"#)
     }
-  }
-
-  /// A client that holds the certificate of `beta`, a peer.
-  private func withPeerClient(
-    scopes: Set<Peer.Scope> = Set(Peer.Scope.allCases), listing: (any DirectoryStore)? = nil,
-    _ body: @Sendable (TestRelay, RawClient) async throws -> Void
-  ) async throws {
-    try await withRelay("alpha", listing: listing) { relay in
-      let authority = try TestAuthority("beta")
-      try await save(authority, as: "beta", at: relay, scopes: scopes)
-      let configuration = try authority.leaf(relay: "beta").clientConfiguration(trusting: relay.ownAuthority)
-      try await withClient(to: relay.endpoint.text, configuration) { try await body(relay, $0) }
+    try await withPeerClient(scopes: [.messages, .attachments]) { _, client in
+      let keys = try await client.get("/v2/federation/key/+14155550100/1")
+      #expect(keys.status == 403)
+      #expect(try await client.send(.PUT, "/v1/receipt/+14155550177/1/+14155550100/1").status == 200)
+      #expect(try await client.get("/v1/federation/attachment/7").status == 200)
     }
   }
+}
+
+/// A client that holds the certificate of `beta`, a peer.
+func withPeerClient(
+  scopes: Set<Peer.Scope> = Set(Peer.Scope.allCases), listing: (any DirectoryStore)? = nil,
+  buckets: [LimiterName: Bucket] = [:], _ body: @Sendable (TestRelay, RawClient) async throws -> Void
+) async throws {
+  try await withRelay("alpha", listing: listing, buckets: buckets) { relay in
+    let authority = try TestAuthority("beta")
+    try await save(authority, as: "beta", at: relay, scopes: scopes)
+    let configuration = try authority.leaf(relay: "beta").clientConfiguration(trusting: relay.ownAuthority)
+    try await withClient(to: relay.endpoint.text, configuration) { try await body(relay, $0) }
+  }
+}
+
+/// The same bytes for texts that say the same.
+func normalJSON(_ text: String) throws -> Data {
+  try JSONSerialization.data(withJSONObject: JSONSerialization.jsonObject(with: Data(text.utf8)), options: .sortedKeys)
 }
 
 func number(_ text: String) throws -> AccountNumber { try #require(AccountNumber(e164: text)) }

@@ -17,6 +17,7 @@ struct TestRelay: Sendable {
   let registry: PeerRegistry
   let transport: PeerTransport
   let intake: RecordingIntake
+  let locator: FixedLocator
   let log: LogRecorder
   let clock: WallClock
   /// Makes another listener of this relay, for the given port.
@@ -25,6 +26,10 @@ struct TestRelay: Sendable {
   static let systemClock = WallClock { Timestamp(millis: Int64(Date().timeIntervalSince1970 * 1000)) }
 
   var courier: PeerCourier { PeerCourier(registry: registry, transport: transport) }
+
+  func witness(timeout: Duration = .seconds(60)) -> PeerEpochWitness {
+    PeerEpochWitness(registry: registry, transport: transport, timeout: timeout)
+  }
 
   /// What the commands would work with, in a process of their own.
   func peering(at endpoint: PeerEndpoint? = nil, clock: WallClock? = nil) -> PeeringService {
@@ -52,7 +57,8 @@ let localAccount = AccountNumber(e164: "+14155550111")
 /// Runs a relay called `name` for the time of `body`.
 func withRelay<Value: Sendable>(
   _ name: String, clock: WallClock = TestRelay.systemClock, limits: PeerLimits = .patient,
-  listing: (any DirectoryStore)? = nil, messages: Bucket = Bucket(size: 100_000, perMinute: 100_000),
+  listing: (any DirectoryStore)? = nil,
+  buckets: [LimiterName: Bucket] = [.messages: Bucket(size: 100_000, perMinute: 100_000)],
   _ body: @Sendable (TestRelay) async throws -> Value
 ) async throws -> Value {
   try await withTemporaryFolder { path in
@@ -65,15 +71,17 @@ func withRelay<Value: Sendable>(
     try folder.issueLeaf(for: name, at: placeholder, now: clock.now())
     let storage = try EmbeddedStorage(path: path + "/relay.sqlite", clock: clock)
     try await storage.migrate { _ in }
-    let coordination = LocalCoordination(buckets: [.messages: messages], clock: clock)
+    let coordination = LocalCoordination(buckets: buckets, clock: clock)
     let identity = try FederationIdentity(
       folder: folder, name: name, interval: .milliseconds(50), logger: log.logger)
     let registry = PeerRegistry(store: storage, signals: coordination, logger: log.logger)
     let transport = PeerTransport(identity: identity, registry: registry, limits: limits, logger: log.logger)
     let intake = RecordingIntake()
+    let locator = FixedLocator()
     let services = FederationServices(
       intake: intake, dispenser: FixedDispenser(), directory: listing ?? storage, peers: storage,
-      signals: coordination, limiter: coordination, isLocalAccount: { $0 == localAccount })
+      signals: coordination, limiter: coordination, locator: locator, epochs: storage,
+      isLocalAccount: { $0 == localAccount })
     let makeListener = { @Sendable (port: Int, onListening: @escaping @Sendable (Int) -> Void) in
       var configuration = FederationListenerConfiguration(host: "127.0.0.1", port: port)
       configuration.handshakeTimeout = .seconds(60)
@@ -98,7 +106,8 @@ func withRelay<Value: Sendable>(
       else { throw TestFailure("the listener did not start: \(log.all)") }
       let relay = TestRelay(
         name: name, endpoint: endpoint, folder: folder, storage: storage, coordination: coordination,
-        identity: identity, registry: registry, transport: transport, intake: intake, log: log, clock: clock,
+        identity: identity, registry: registry, transport: transport, intake: intake, locator: locator, log: log,
+        clock: clock,
         makeListener: makeListener)
       let value = try await body(relay)
       group.cancelAll()

@@ -16,7 +16,9 @@ struct PeerRequest: Sendable {
   static let smallAnswerBytesMax = 64 << 10
 
   static func get(_ path: String) -> PeerRequest { PeerRequest(method: .GET, path: path) }
-  static func put(_ path: String, _ body: [UInt8]) -> PeerRequest { PeerRequest(method: .PUT, path: path, body: body) }
+  static func put(_ path: String, _ body: [UInt8]? = nil) -> PeerRequest {
+    PeerRequest(method: .PUT, path: path, body: body)
+  }
 }
 
 struct PeerAnswer: Sendable {

@@ -38,12 +38,17 @@ package struct FederationServices: Sendable {
   let peers: any PeerStore
   let signals: any SignalBus
   let limiter: any RateLimiter
+  let locator: any AttachmentLocator
+  let epochs: any EpochStore
   let isLocalAccount: @Sendable (AccountNumber) async throws(Problem) -> Bool
 
-  /// - Parameter isLocalAccount: whether a number is registered here; no peer may speak for it then.
+  /// - Parameters:
+  ///   - locator: says where attachments of our accounts are downloaded.
+  ///   - epochs: remembers peers' epochs.
+  ///   - isLocalAccount: whether a number is registered here; no peer may speak for it then.
   package init(
     intake: any Intake, dispenser: any PreKeyDispenser, directory: any DirectoryStore, peers: any PeerStore,
-    signals: any SignalBus, limiter: any RateLimiter,
+    signals: any SignalBus, limiter: any RateLimiter, locator: any AttachmentLocator, epochs: any EpochStore,
     isLocalAccount: @escaping @Sendable (AccountNumber) async throws(Problem) -> Bool
   ) {
     self.intake = intake
@@ -52,6 +57,8 @@ package struct FederationServices: Sendable {
     self.peers = peers
     self.signals = signals
     self.limiter = limiter
+    self.locator = locator
+    self.epochs = epochs
     self.isLocalAccount = isLocalAccount
   }
 }
@@ -93,8 +100,10 @@ package struct FederationListener: Service {
     PeerMessagesController(
       intake: services.intake, limiter: services.limiter, isLocalAccount: services.isLocalAccount
     )
-
     .addRoutes(to: Self.scoped(router, .messages))
+    PeerAttachmentsController(locator: services.locator).addRoutes(to: Self.scoped(router, .attachments))
+    // Whatever the peering covers: it gives nothing away.
+    EpochController(epochs: services.epochs).addRoutes(to: router.group(context: PeerContext.self))
     responder = router.buildResponder()
   }
 

@@ -2,7 +2,7 @@ import Hummingbird
 import RelayCore
 import RelayHTTP
 
-/// Messages of a peer's accounts for ours (reference 1.13.2).
+/// Messages and receipts of a peer's accounts for ours (reference 1.13.2, 1.13.6).
 struct PeerMessagesController: Sendable {
   let intake: any Intake
   let limiter: any RateLimiter
@@ -10,31 +10,55 @@ struct PeerMessagesController: Sendable {
 
   func addRoutes(to group: some RouterMethods<PeerContext>) {
     group.resource("v1/federation/messages/{source}/{sourceDevice}/{destination}", [(.put, put)])
+    group.resource("v1/receipt/{source}/{sourceDevice}/{destination}/{timestamp}", [(.put, putReceipt)])
   }
 
   /// 200 after every message is durable. The relay that recipients are shown is the one that the certificate proved,
   /// whatever the body says (reference 1.13.3).
   private func put(_ request: Request, _ context: PeerContext) async throws(Problem) -> Response {
-    let source = try context.number("source")
-    guard let device = DeviceID(text: try context.segment("sourceDevice")) else { throw Problem(.notFound) }
+    let source = try context.source()
     let destination = try context.number("destination")
     let body = try await request.jsonBody(max: WireLimits.messageRequestBytesMax)
     let bundle = try body.decodeJSON { json throws(JSONError) in try MessageBundle.decode(json) }
-    // A number that is registered here is ours to speak for.
-    guard try await !isLocalAccount(source) else { throw Problem(.peerRefused) }
-    try await charge(source, destination)
+    try await demandPeers(source.account)
+    try await charge(.messages, LimitKey(source.account, destination))
     let submission = Submission(destination: destination, messages: bundle.messages, timestamp: bundle.timestamp)
-    let origin = Origin.peer(context.peer.name, source: DeviceAddress(source, device))
-    _ = try await intake.accept(submission, from: origin)
+    _ = try await intake.accept(submission, from: .peer(context.peer.name, source: source))
     return .done
   }
 
+  /// `source`, the peer's account, has received what `destination`, ours, sent at `timestamp`. A body is not read.
+  private func putReceipt(_ request: Request, _ context: PeerContext) async throws(Problem) -> Response {
+    let source = try context.source()
+    let destination = try context.number("destination")
+    guard let millis = Int64(try context.segment("timestamp")) else { throw Problem(.notFound) }
+    try await demandPeers(source.account)
+    try await charge(.receipts, LimitKey(source.account))
+    try await intake.acceptReceipt(
+      for: Timestamp(millis: millis), to: destination, from: .peer(context.peer.name, source: source))
+    return .done
+  }
+
+  /// A number that is registered here is ours to speak for.
+  private func demandPeers(_ source: AccountNumber) async throws(Problem) {
+    guard try await !isLocalAccount(source) else { throw Problem(.peerRefused) }
+  }
+
   /// A refusal is the relay's to wait out, not its client's (reference 1.13.2).
-  private func charge(_ source: AccountNumber, _ destination: AccountNumber) async throws(Problem) {
+  private func charge(_ name: LimiterName, _ key: LimitKey) async throws(Problem) {
     do throws(Problem) {
-      try await limiter.charge(.messages, LimitKey(source, destination))
+      try await limiter.charge(name, key)
     } catch {
       throw Problem(.unavailable, retryAfter: error.retryAfter)
     }
+  }
+}
+
+extension PeerContext {
+  /// The device that the peer speaks for. - Throws: `.notFound` when the path names none.
+  fileprivate func source() throws(Problem) -> DeviceAddress {
+    let account = try number("source")
+    guard let device = DeviceID(text: try segment("sourceDevice")) else { throw Problem(.notFound) }
+    return DeviceAddress(account, device)
   }
 }

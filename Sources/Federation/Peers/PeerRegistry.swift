@@ -16,7 +16,8 @@ package final class PeerRegistry: Service {
   private let store: any PeerStore
   private let signals: any SignalBus
   private let logger: Logger
-  private let table = Mutex(PeerTable())
+  /// nil until the store was read for the first time.
+  private let table = Mutex<PeerTable?>(nil)
   private let refresher: PeerRefresher
 
   package init(store: any PeerStore, signals: any SignalBus, logger: Logger) {
@@ -29,7 +30,9 @@ package final class PeerRegistry: Service {
   /// All peers, ascending by name.
   package var peers: [KnownPeer] { current.byName.values.sorted { $0.name < $1.name } }
 
-  var current: PeerTable { table.withLock { $0 } }
+  var current: PeerTable { table.withLock { $0 } ?? PeerTable() }
+  /// Whether the list is one that the store held, and not just empty because it could never be read.
+  var hasBeenRead: Bool { table.withLock { $0 != nil } }
 
   /// The peer of that name, in whatever state.
   package func peer(named name: RelayName) async -> KnownPeer? {
@@ -92,7 +95,7 @@ package final class PeerRegistry: Service {
       let fresh = PeerTable(try await store.peers())
       let unreadable = table.withLock { table in
         defer { table = fresh }
-        return Set(fresh.unreadable).subtracting(table.unreadable)
+        return Set(fresh.unreadable).subtracting(table?.unreadable ?? [])
       }
       for name in unreadable {
         logger.error("a stored peer cannot be read and is ignored: remove it", metadata: ["peer": "\(name)"])

@@ -1,0 +1,122 @@
+import Federation
+import NIOHTTP1
+import RelayCore
+import Storage
+import TestSupport
+import Testing
+
+/// What peers remember of how far a relay's store had come.
+@Suite struct EpochTests {
+  @Test func aPeerAnswersTheHighestEpochThatItWasTold() async throws {
+    try await withPeers { alpha, beta in
+      #expect(await beta.witness().witness(epoch: 5) == 0)
+      // The store is an older one now: the peer knows better, and goes on knowing it.
+      #expect(await beta.witness().witness(epoch: 3) == 5)
+      #expect(await beta.witness().witness(epoch: 6) == 5)
+      #expect(await beta.witness().witness(epoch: 6) == 6)
+      // Each side remembers the other's, not its own.
+      #expect(await alpha.witness().witness(epoch: 1) == 0)
+    }
+  }
+
+  @Test func epochsBelongToThePeerThatTheCertificateProved() async throws {
+    try await withPeerClient(scopes: []) { relay, client in
+      func put(_ body: String) async throws -> RawAnswer {
+        try await client.send(.PUT, "/v1/federation/epoch", body: body)
+      }
+      try await save(TestAuthority("gamma"), as: "gamma", at: relay)
+      #expect(try await relay.storage.rememberEpoch(900, of: name("gamma")) == 0)
+      #expect(try await put(#"{"epoch":"7","name":"gamma"}"#).text == #"{"epoch":0}"#)
+      #expect(try await put(#"{"epoch":0}"#).text == #"{"epoch":7}"#)
+      for bad in ["", "{}", #"{"epoch":null}"#, #"{"epoch":-1}"#, #"{"epoch":9223372036854775808}"#, "7"] {
+        #expect(try await put(bad).status == 415, "\(bad)")
+      }
+      #expect(try await client.get("/v1/federation/epoch").status == 405)
+      #expect(try await put(#"{"epoch":\#(Int64.max)}"#).text == #"{"epoch":7}"#)
+      #expect(try await put(#"{"epoch":8}"#).text == #"{"epoch":\#(Int64.max)}"#)
+      // Being told epochs is no change of the list of peers that every process would have to read again.
+      let revision = try await relay.storage.peersRevision()
+      _ = try await put(#"{"epoch":9}"#)
+      #expect(try await relay.storage.peersRevision() == revision)
+      #expect(try await relay.storage.setPeerState(.suspended, of: name("beta")))
+      await relay.coordination.publish(.peersChanged)
+      try await eventually("a suspended peer is refused") { try await put(#"{"epoch":9}"#).status == 403 }
+    }
+  }
+
+  @Test func withoutActivePeersNothingIsRemembered() async throws {
+    try await withScriptedPeers(["alpha"]) { beta, peers in
+      let alpha = try name("alpha")
+      #expect(try await beta.storage.setPeerState(.suspended, of: alpha))
+      #expect(await beta.witness().witness(epoch: 5) == 0)
+      #expect(try await beta.storage.removePeer(alpha))
+      #expect(await beta.witness().witness(epoch: 5) == 0)
+      #expect(peers[0].requests.isEmpty)
+    }
+  }
+
+  @Test func theHighestOfAllAnswersCounts() async throws {
+    try await withScriptedPeers(["alpha", "gamma", "delta", "epsilon"]) { beta, peers in
+      peers[0].answer(200, #"{"epoch":4}"#)
+      peers[1].answer(200, #"{"epoch":11}"#)
+      peers[2].answer(404)
+      peers[3].answer(500)
+      #expect(await beta.witness().witness(epoch: 5) == 11)
+      #expect(peers.allSatisfy { $0.requests.map(\.body) == [#"{"epoch":5}"#] })
+      #expect(peers.allSatisfy { $0.requests.map(\.path) == ["/v1/federation/epoch"] })
+    }
+  }
+
+  @Test func peersThatKeepNoEpochsAreNoWitnesses() async throws {
+    try await withScriptedPeers(["alpha", "gamma"]) { beta, peers in
+      for peer in peers { peer.answer(404) }
+      #expect(await beta.witness().witness(epoch: 5) == 0)
+      for answer in [(500, ""), (403, ""), (200, ""), (200, #"{"epoch":-1}"#), (204, "")] {
+        peers[1].answer(answer.0, answer.1)
+        #expect(await beta.witness().witness(epoch: 5) == nil, "\(answer)")
+      }
+    }
+  }
+
+  @Test func aPeerThatWasToldNothingSaysNothingForOneThatIsAway() async throws {
+    try await withScriptedPeers(["alpha", "gamma"]) { beta, peers in
+      peers[0].answer(200, #"{"epoch":0}"#)
+      peers[1].answer(503)
+      #expect(await beta.witness().witness(epoch: 5) == nil)
+      peers[1].answer(200, #"{"epoch":0}"#)
+      #expect(await beta.witness().witness(epoch: 5) == 0)
+    }
+  }
+
+  @Test func peersThatDoNotAnswerAreWaitedForNoLongerThanTheTimeOut() async throws {
+    try await withScriptedPeers(["alpha", "gamma"]) { beta, peers in
+      let start = ContinuousClock.now
+      #expect(await beta.witness(timeout: .milliseconds(300)).witness(epoch: 5) == nil)
+      // The transport's own time-out is 30 seconds here.
+      #expect(ContinuousClock.now - start < .seconds(20))
+      peers[1].answer(200, #"{"epoch":4}"#)
+      #expect(await beta.witness(timeout: .seconds(5)).witness(epoch: 5) == 4)
+    }
+  }
+
+  @Test func morePeersThanAreAskedAtOnceAreAllAsked() async throws {
+    let names = (0..<40).map { "peer\($0)" }
+    try await withScriptedPeers(names) { beta, peers in
+      for (index, peer) in peers.enumerated() { peer.answer(200, #"{"epoch":\#(index)}"#) }
+      #expect(await beta.witness().witness(epoch: 5) == 39)
+      #expect(peers.allSatisfy { $0.requests.count == 1 })
+    }
+  }
+
+  @Test func aListOfPeersThatCannotBeReadIsNotAnEmptyOne() async throws {
+    try await withRelay("beta") { beta in
+      let store = CountingPeers()
+      store.set(nil)
+      let registry = PeerRegistry(store: store, signals: beta.coordination, logger: beta.log.logger)
+      let witness = PeerEpochWitness(registry: registry, transport: beta.transport)
+      #expect(await witness.witness(epoch: 5) == nil)
+      store.set([])
+      #expect(await witness.witness(epoch: 5) == 0)
+    }
+  }
+}
