@@ -15,22 +15,27 @@ struct RelayRequest {
   }
 
   var method: Method
-  /// Begins with `/`; percent-encoded.
+  /// Begins with `/`, percent-encoded; empty where the URL is whole.
   var path: String
   var body: [UInt8]?
+  /// Sent with it; nil sends none.
+  var contentType: String?
   var answerBytesMax = AnswerLimits.smallBytesMax
 
-  init(_ method: Method, _ path: String, answerBytesMax: Int = AnswerLimits.smallBytesMax) {
+  init(
+    _ method: Method, _ path: String, answerBytesMax: Int = AnswerLimits.smallBytesMax, contentType: String? = nil
+  ) {
     self.method = method
     self.path = path
     self.answerBytesMax = answerBytesMax
+    self.contentType = contentType
   }
 
   /// - Throws: `.invalidArgument` for a value that JSON cannot hold.
   init(
     _ method: Method, _ path: String, body: some Encodable, answerBytesMax: Int = AnswerLimits.smallBytesMax
   ) throws(RelayClientError) {
-    self.init(method, path, answerBytesMax: answerBytesMax)
+    self.init(method, path, answerBytesMax: answerBytesMax, contentType: "application/json")
     do {
       self.body = try Array(JSONEncoder().encode(body))
     } catch {
@@ -98,10 +103,8 @@ final class RelayConnections: Sendable {
     var outgoing = HTTPClientRequest(url: url + request.path)
     outgoing.method = HTTPMethod(rawValue: request.method.rawValue)
     if let credentials { outgoing.headers.add(name: "Authorization", value: credentials.basic) }
-    if let body = request.body {
-      outgoing.headers.add(name: "Content-Type", value: "application/json")
-      outgoing.body = .bytes(body)
-    }
+    if let contentType = request.contentType { outgoing.headers.add(name: "Content-Type", value: contentType) }
+    if let body = request.body { outgoing.body = .bytes(body) }
     let bytesMax = request.answerBytesMax
     do {
       return try await withDeadline(requestTimeout) { [outgoing, http] in
@@ -130,20 +133,26 @@ final class RelayConnections: Sendable {
 extension RelayClient {
   /// Sends `request` with this client's credentials. - Throws: also for every status that is not 2xx.
   func send(_ request: RelayRequest) async throws(RelayClientError) -> RelayAnswer {
-    let answer = try await connections.exchange(request, with: url, as: credentials)
-    guard !(200..<300).contains(answer.status) else { return answer }
-    switch answer.status {
+    try await connections.exchange(request, with: url, as: credentials).successful()
+  }
+}
+
+extension RelayAnswer {
+  /// This answer. - Throws: what its status says, unless that is 2xx.
+  func successful() throws(RelayClientError) -> RelayAnswer {
+    guard !(200..<300).contains(status) else { return self }
+    switch status {
     case 409:
-      if let devices = try? answer.decoded(MismatchedDevices.self) {  // else an ordinary refusal
+      if let devices = try? decoded(MismatchedDevices.self) {  // else an ordinary refusal
         throw .mismatchedDevices(missing: devices.missingDevices, extra: devices.extraDevices)
       }
     case 410:
-      if let devices = try? answer.decoded(StaleDevices.self) {  // else an ordinary refusal
+      if let devices = try? decoded(StaleDevices.self) {  // else an ordinary refusal
         throw .staleDevices(devices.staleDevices)
       }
     default: break
     }
-    throw .refused(status: answer.status, reason: answer.reason, retryAfter: answer.retryAfter)
+    throw .refused(status: status, reason: reason, retryAfter: retryAfter)
   }
 
   private struct MismatchedDevices: Decodable {
@@ -162,24 +171,8 @@ func relayQuery(_ relay: String?) throws(RelayClientError) -> String {
   return "?relay=\(name)"
 }
 
-/// Runs `body`, cancels it when `limit` is over, and then throws `.timedOut`.
-private func withDeadline<Result: Sendable>(_ limit: Duration, _ body: @escaping @Sendable () async throws -> Result)
-  async throws -> Result
-{
-  try await withThrowingTaskGroup(of: Result.self) { group in
-    group.addTask { try await body() }
-    group.addTask {
-      try await Task.sleep(for: limit)
-      throw RelayClientError.timedOut
-    }
-    defer { group.cancelAll() }
-    guard let first = try await group.next() else { throw CancellationError() }
-    return first
-  }
-}
-
 extension Duration {
-  fileprivate var nanoseconds: Int64 {
+  var nanoseconds: Int64 {
     let (seconds, attoseconds) = components
     return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
   }
