@@ -26,6 +26,7 @@ let nioHTTPTypes = Target.Dependency.product(name: "NIOHTTPTypes", package: "swi
 let nioHTTPTypesHTTP1 = Target.Dependency.product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras")
 let asyncHTTPClient = Target.Dependency.product(name: "AsyncHTTPClient", package: "async-http-client")
 let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
+let cryptoExtras = Target.Dependency.product(name: "CryptoExtras", package: "swift-crypto")
 let x509 = Target.Dependency.product(name: "X509", package: "swift-certificates")
 let asn1 = Target.Dependency.product(name: "SwiftASN1", package: "swift-asn1")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
@@ -84,9 +85,15 @@ let package = Package(
     .target(
       name: "Relay",
       dependencies: [
-        "RelayCore", "RelayHTTP", hummingbird, httpTypes, nioCore, nioHTTP1, crypto, logging, metrics, lifecycle,
-        collections,
-        asyncHTTPClient,
+        "RelayCore", "RelayHTTP", hummingbird, httpTypes, nioCore, nioHTTP1, crypto, cryptoExtras, logging, metrics,
+        lifecycle, collections, asyncHTTPClient,
+      ],
+      swiftSettings: strict),
+    .target(
+      name: "Attachments",
+      dependencies: [
+        "RelayCore", "RelayHTTP", hummingbird, hummingbirdCore, httpTypes, nioCore, nioPosix, nioHTTP1, crypto, logging,
+        metrics, lifecycle, asyncHTTPClient,
       ],
       swiftSettings: strict),
     .target(
@@ -118,10 +125,15 @@ let package = Package(
       name: "RelayClient",
       dependencies: ["RelayCore", asyncHTTPClient, nioCore, nioHTTP1, nioSSL, crypto],
       swiftSettings: strict),
+    .target(
+      name: "Conformance",
+      dependencies: ["RelayCore", "RelayClient", asyncHTTPClient, nioCore, nioHTTP1, nioSSL, crypto],
+      swiftSettings: strict),
     .executableTarget(
       name: "RelayCommand",
       dependencies: [
-        "RelayCore", "RelayHTTP", "Relay", "Federation", "Directory", "Storage", "RelayConfiguration", "Operations",
+        "RelayCore", "RelayHTTP", "Relay", "Attachments", "Federation", "Directory", "Storage", "Conformance",
+        "RelayConfiguration", "Operations",
         "RelayClient", "ChildProcesses", argumentParser, hummingbird, logging, metrics, coreMetrics, lifecycle,
         unixSignals, crypto,
         nioCore, nioPosix, nioHTTP1, nioSSL, asyncHTTPClient,
@@ -159,7 +171,7 @@ let package = Package(
     .testTarget(
       name: "FederationTests",
       dependencies: [
-        "Federation", "RelayCore", "Storage", "TestSupport", x509, asn1, crypto, nioCore, nioHTTP1, nioSSL,
+        "Federation", "RelayCore", "Storage", "TestSupport", x509, asn1, crypto, nioCore, nioPosix, nioHTTP1, nioSSL,
         asyncHTTPClient, logging, lifecycle,
       ],
       swiftSettings: strict),
@@ -167,6 +179,13 @@ let package = Package(
       name: "RelayTests",
       dependencies: [
         "Relay", "RelayCore", "RelayClient", "ChildProcesses", "TestSupport", crypto, nioCore, logging, asyncHTTPClient,
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "AttachmentsTests",
+      dependencies: [
+        "Attachments", "RelayCore", "RelayHTTP", "RelayClient", "Storage", "ChildProcesses", "TestSupport", crypto,
+        cryptoExtras, nioCore, nioHTTP1, hummingbird, logging, lifecycle, asyncHTTPClient,
       ],
       swiftSettings: strict),
     .testTarget(

@@ -64,6 +64,8 @@ prepare() {
 
 # secret: 32 hexadecimal characters.
 secret() { od -An -N16 -tx1 /dev/urandom | tr -d ' \n'; }
+# encryption_key: base64 of 32 bytes.
+encryption_key() { head -c 32 /dev/urandom | base64 -w 0; }
 
 # own FILE: for the service user's eyes only.
 own() {
@@ -134,7 +136,9 @@ environment() {
     RELAY_FEDERATION_PORT="$(value "$operator" "${process}_federation")"
     RELAY_FEDERATION_URL="https://127.0.0.1:$(value "$operator" federation)"
     RELAY_FEDERATION_DIRECTORY="$data/$operator/federation"
+    RELAY_CLIENT_TRUSTED_PROXIES=127.0.0.1
     RELAY_STORAGE_URL="$(value "$operator" storage)"
+    RELAY_STORAGE_ENCRYPTION_KEY="$(value "$operator" encryption_key)"
     RELAY_COORDINATION_URL="$(value "$operator" coordination)"
     RELAY_ATTACHMENTS_URL="file:$data/$operator/attachments"
     RELAY_ATTACHMENTS_PUBLIC_URL="http://127.0.0.1:$(value "$operator" client)"
@@ -213,6 +217,7 @@ for operator in alpha beta; do
   mkdir "$data/$operator"
   if is_root; then chown "$service_user:$service_user" "$data/$operator"; fi
   choose_ports "$operator"
+  printf -v "${operator}_encryption_key" '%s' "$(encryption_key)"
   start_postgres "$operator"
   start_redis "$operator"
   start_relays "$operator"

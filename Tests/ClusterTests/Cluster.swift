@@ -14,7 +14,9 @@ struct Cluster: Sendable {
   /// Limits that no test of something else runs into.
   static let unlimited = [
     "RELAY_LIMITS_SMS_DESTINATION_SIZE": "1000", "RELAY_LIMITS_VERIFY_NUMBER_SIZE": "1000",
-    "RELAY_LIMITS_PREKEYS_SIZE": "1000000", "RELAY_LIMITS_MESSAGES_SIZE": "1000000",
+    "RELAY_LIMITS_PREKEYS_SIZE": "1000000", "RELAY_LIMITS_PREKEYS_TARGET_SIZE": "1000000",
+    "RELAY_LIMITS_MESSAGES_SIZE": "1000000", "RELAY_LIMITS_ALLOCATE_DEVICE_SIZE": "1000",
+    "RELAY_LIMITS_VERIFY_DEVICE_SIZE": "1000",
   ]
 
   /// A fresh database with an up-to-date schema, and an empty Redis.
@@ -22,6 +24,12 @@ struct Cluster: Sendable {
   static func with<Result: Sendable>(
     _ name: String = "local", settings: [String: String] = unlimited, ownPostgres: Bool = false,
     _ body: @Sendable (Cluster) async throws -> Result
+  ) async throws -> Result {
+    try await MachineRoom.with { try await withServers(name, settings: settings, ownPostgres: ownPostgres, body) }
+  }
+
+  private static func withServers<Result: Sendable>(
+    _ name: String, settings: [String: String], ownPostgres: Bool, _ body: @Sendable (Cluster) async throws -> Result
   ) async throws -> Result {
     let postgres = try await Loopback.blocking { try ownPostgres ? PostgresServer() : PostgresServer.shared() }
     let database = try await Loopback.blocking { try postgres.createDatabase() }

@@ -69,6 +69,92 @@ import Testing
     }
   }
 
+  enum End: Sendable, CaseIterable { case stopped, killed }
+
+  @Test(arguments: End.allCases)
+  func `PostgreSQL away under 32 senders: 503 with Retry-After, no accepted message is lost, and no restart is needed`(
+    end: End
+  ) async throws {
+    try await Cluster.with(ownPostgres: true) { cluster in
+      try await cluster.serve(2) { relays in
+        let storm = try await Storm(senders: 32, at: relays)
+        try await storm.run(messages: 40) {
+          try await Loopback.blocking {
+            if end == .stopped { try cluster.postgres.stop() } else { try cluster.postgres.kill9() }
+          }
+          for relay in relays {
+            let answer = try await relay.send("GET", "/v1/accounts/dev/code/\(TestDevice.freshNumber())")
+            #expect(answer.status == 503, "\(answer.text)")
+            #expect(answer.headers["retry-after"].flatMap { Int($0) } ?? 0 >= 1)
+            try await eventually("readyz says why not") { await relay.readyz()?.status == 503 }
+          }
+          try await Loopback.blocking { try cluster.postgres.start() }
+        }
+        for relay in relays {
+          try await eventually("the relay is ready again", within: .seconds(30)) { await relay.readyz()?.status == 200 }
+        }
+        try await storm.check(at: relays[1])
+        for relay in relays { #expect(!relay.log().contains("request failed"), "\(relay.log().suffix(2000))") }
+      }
+    }
+  }
+
+  @Test func `Redis away under 32 senders: messages go on, limits bite harder, and both are told and pass`()
+    async throws
+  {
+    let size = 8
+    let limits = Cluster.unlimited.merging([
+      "RELAY_LIMITS_CONTACT_QUERIES_SIZE": "\(size)", "RELAY_LIMITS_CONTACT_QUERIES_PER_MINUTE": "0",
+    ]) { $1 }
+    try await Cluster.with(settings: limits) { cluster in
+      try await cluster.serve(2) { relays in
+        let callers = [try await relays[0].register(), try await relays[0].register()]
+        let storm = try await Storm(senders: 32, at: relays)
+        try await storm.run(messages: 40) {
+          cluster.redis.stop()
+          for relay in relays { try await availability(of: relay, becomes: 0) }
+          // A quarter of the bucket at each process, and no more.
+          #expect(try await lookUps(until: size, as: callers[0], at: relays) == [size / 4, size / 4])
+          try await cluster.redis.start()
+          for relay in relays { try await availability(of: relay, becomes: 1) }
+          // One bucket for both again, whole since Redis began anew.
+          #expect(try await lookUps(until: size + 1, as: callers[1], at: relays) == [size, 0])
+        }
+        try await storm.check(at: relays[0])
+        for relay in relays {
+          let log = relay.log()
+          #expect(log.ranges(of: "Redis is away: limits").count == 1, "said once: \(log.suffix(2000))")
+          #expect(log.ranges(of: "it serves the limits again").count == 1, "\(log.suffix(2000))")
+        }
+      }
+    }
+  }
+
+  private func availability(of relay: RelayProcess, becomes value: Int) async throws {
+    try await eventually("relay_coordination_available becomes \(value)", within: .seconds(30)) {
+      try await relay.ask("/metrics").text.split(separator: "\n").contains {
+        $0.hasPrefix("relay_coordination_available") && $0.hasSuffix(" \(value)")
+      }
+    }
+  }
+
+  /// Looks contacts up at each of `relays` in turn until one is refused, at most `max` times.
+  /// - Returns: how many each allowed.
+  private func lookUps(until max: Int, as caller: TestDevice, at relays: [RelayProcess]) async throws -> [Int] {
+    var allowed: [Int] = []
+    for relay in relays {
+      var count = 0
+      while count < max {
+        let status = try await relay.send("GET", "/v1/directory/AAAAAAAAAAAAAA", as: caller).status
+        if status == 413 { break }
+        #expect(status == 404)
+        count += 1
+      }
+      allowed.append(count)
+    }
+    return allowed
+  }
+
   @Test func `Redis away: requests go on, and what is shared is shared again when it is back`() async throws {
     try await Cluster.with { cluster in
       try await cluster.serve(2) { relays in

@@ -63,6 +63,72 @@ import Testing
     #expect(try await bob.client.fetchMessages().messages.isEmpty)
   }
 
+  /// Signed prekeys, receipts and attachments of the other operator, and every rule that needs a peer.
+  @Test(arguments: Kind.allCases)
+  func `the whole client API works across peers`(kind: Kind) async throws {
+    try await Self.with("alpha", on: kind) { alpha in
+      try await Self.with("beta", on: kind) { beta in
+        try await expectPeering(alpha, beta)
+        let (a, b) = (alpha.relays[0], beta.relays[0])
+        let (anns, bobs) = (
+          try #require(PhoneNumber(TestDevice.freshNumber())), try #require(PhoneNumber(TestDevice.freshNumber()))
+        )
+        let ann = try await RelayClient(url: a.url).register(anns).client
+        let bob = try await RelayClient(url: b.url).register(bobs).client
+        try await Self.expectSignedKeys(of: bob, bobs, drawnBy: ann)
+        try await Self.expectReceipts(from: bob, bobs, to: ann, anns)
+
+        let slot = try await bob.newAttachment()
+        let blob = (0..<70_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
+        try await bob.upload(blob, to: slot)
+        #expect(try await ann.attachment(slot.id, at: "beta", bytesMax: 1 << 20) == blob)
+
+        let result = try await alpha.site.run(
+          ["conformance", "--target", a.url, "--relay", "beta", "--filter", "relay"], within: .seconds(120))
+        #expect(result.exit == .code(0), "\(result.output.suffix(2000)) \(result.errors)")
+        #expect(result.output.split(separator: "\n").count { $0.hasPrefix("ok ") } >= 3, "\(result.output)")
+      }
+    }
+  }
+
+  private static func expectSignedKeys(of bob: RelayClient, _ number: PhoneNumber, drawnBy ann: RelayClient)
+    async throws
+  {
+    let identity = try IdentityKeys()
+    let publicKey = try IdentityKeys().publicKey
+    let signed = SignedPublicPreKey(
+      keyID: 9, publicKey: publicKey, signature: try identity.signature(of: publicKey))
+    let oneTime = PublicPreKey(keyID: 1, publicKey: publicKey)
+    let last = PublicPreKey(keyID: 16_777_215, publicKey: publicKey)
+    try await bob.upload(
+      SignedPreKeyBundle(identityKey: identity.publicKey, oneTimeKeys: [oneTime], lastResort: last, signed: signed))
+    for expected in [oneTime, last] {
+      let drawn = try await ann.drawKeys(of: number, at: "beta")
+      #expect(drawn.map(\.preKey) == [expected])
+      #expect(drawn.map(\.signed) == [signed] && drawn.map(\.identityKey) == [identity.publicKey])
+    }
+  }
+
+  /// One that an acknowledgement makes, one that is sent by itself, and none for what never arrived.
+  private static func expectReceipts(
+    from bob: RelayClient, _ bobs: PhoneNumber, to ann: RelayClient, _ anns: PhoneNumber
+  ) async throws {
+    for time in [Int64(1111), 2222] {
+      try await ann.send([OutgoingMessage(body: [1])], to: bobs, at: "beta", timestamp: time)
+    }
+    let received = try await bob.fetchMessages().messages
+    #expect(received.map(\.timestamp) == [1111, 2222] && received.map(\.relay) == ["alpha", "alpha"])
+    try await bob.acknowledge(try #require(received.first))
+    try await bob.sendReceipt(for: 2222, to: anns, at: "alpha")
+    let receipts = try await eventually("both receipts have crossed") {
+      let page = try await ann.fetchMessages().messages
+      return page.count == 2 ? page : nil
+    }
+    #expect(Set(receipts.map(\.timestamp)) == [1111, 2222])
+    #expect(receipts.allSatisfy { $0.type == 5 && $0.relay == "beta" && $0.source.number == bobs && $0.body.isEmpty })
+    #expect(try await status { try await bob.sendReceipt(for: 3333, to: anns, at: "alpha") } == 404)
+  }
+
   @Test func `a removed peer and its contacts are gone`() async throws {
     try await Self.with("alpha", on: .embedded) { alpha in
       try await Self.with("beta", on: .embedded) { beta in

@@ -23,7 +23,8 @@ import Testing
   }
 
   @Test(arguments: [
-    [], ["serve"], ["check"], ["migrate"], ["migrate", "plan"], ["migrate", "run"], ["migrate", "status"], ["ca"],
+    [], ["serve"], ["check"], ["conformance"], ["routes"], ["migrate"], ["migrate", "plan"], ["migrate", "run"],
+    ["migrate", "status"], ["ca"],
     ["ca", "init"], ["ca", "issue"], ["ca", "renew"], ["peer"], ["peer", "invite"], ["peer", "accept"],
     ["peer", "list"], ["peer", "suspend"], ["peer", "resume"], ["peer", "remove"], ["peer", "test"], ["demo"],
   ])

@@ -7,6 +7,14 @@ private let tightLimits = [
   "RELAY_LIMITS_SMS_DESTINATION_PER_MINUTE": "0.5", "RELAY_LIMITS_VERIFY_NUMBER_PER_MINUTE": "0",
 ]
 
+/// A refusal that says when to come back.
+private func expectLimited(_ answer: Answer, within seconds: ClosedRange<Int>) throws {
+  #expect(answer.status == 413, "\(answer.text)")
+  #expect(answer.text.hasPrefix("rate-limited: "))
+  let wait = try #require(answer.headers["retry-after"].flatMap { Int($0) })
+  #expect(seconds.contains(wait), "\(wait) s")
+}
+
 /// Buckets at the sizes of reference 3.6, or small ones where those are large.
 @Suite(.ownRelay(tightLimits)) struct LimitTests {
   let relay: RelayProcess
@@ -15,13 +23,6 @@ private let tightLimits = [
   init() async throws {
     relay = try suiteRelay().relay
     caller = try await relay.register()
-  }
-
-  private func expectLimited(_ answer: Answer, within seconds: ClosedRange<Int>) throws {
-    #expect(answer.status == 413, "\(answer.text)")
-    #expect(answer.text.hasPrefix("rate-limited: "))
-    let wait = try #require(answer.headers["retry-after"].flatMap { Int($0) })
-    #expect(seconds.contains(wait), "\(wait) s")
   }
 
   @Test func `codes for one number are limited, by transport`() async throws {
@@ -85,5 +86,76 @@ private let tightLimits = [
     let last = try await relay.send("GET", path, as: caller)
     try expectLimited(last, within: 1...60)
     #expect(try await ask(11).headers["retry-after"] == nil)
+  }
+}
+
+private let ownLimits = RelayUnderTest.unlimited.merging([
+  "RELAY_LIMITS_PREKEYS_TARGET_SIZE": "2", "RELAY_LIMITS_PREKEYS_TARGET_PER_MINUTE": "0.1",
+  "RELAY_LIMITS_RECEIPTS_SIZE": "2", "RELAY_LIMITS_RECEIPTS_PER_MINUTE": "1",
+  "RELAY_LIMITS_ATTACHMENTS_SIZE": "2", "RELAY_LIMITS_ATTACHMENTS_PER_MINUTE": "1",
+  "RELAY_LIMITS_ALLOCATE_DEVICE_SIZE": "2", "RELAY_LIMITS_VERIFY_DEVICE_SIZE": "2",
+]) { $1 }
+
+/// The other limiters, small.
+@Suite(.ownRelay(ownLimits)) struct FurtherLimitTests {
+  let relay: RelayProcess
+  let caller: TestDevice
+
+  init() async throws {
+    relay = try suiteRelay().relay
+    caller = try await relay.register()
+  }
+
+  @Test func `one-time keys of one device are limited across all requesters; then the last resort serves`()
+    async throws
+  {
+    let owner = try await relay.register()
+    try await relay.upload([1, 2, 3, 4], as: owner)
+    var keys: [Int?] = []
+    for _ in 0..<4 {
+      let requester = try await relay.register()
+      let answer = try await relay.send("GET", "/v1/keys/\(owner.number)/*", as: requester)
+      #expect(answer.status == 200, "nobody is kept from writing")
+      keys.append(answer.list("keys").first?["keyId"] as? Int)
+    }
+    #expect(keys == [1, 2, 16_777_215, 16_777_215])
+    #expect(try await relay.send("GET", "/v1/keys", as: owner).text == #"{"count":2}"#)
+    let other = try await relay.register()
+    try await relay.upload([7], as: other)
+    let drawn = try await relay.send("GET", "/v1/keys/\(other.number)/1", as: caller).list("keys")
+    #expect(drawn.first?["keyId"] as? Int == 7, "another device has a bucket of its own")
+  }
+
+  @Test func `explicit receipts are limited`() async throws {
+    let sender = try await relay.register()
+    for time in 1...3 {
+      let json = bundle(message(), timestamp: Int64(time))
+      #expect(try await relay.send("PUT", "/v1/messages/\(caller.number)", json: json, as: sender).status == 200)
+    }
+    for time in 1...2 {
+      #expect(try await relay.send("PUT", "/v1/receipt/\(sender.number)/\(time)", as: caller).status == 200)
+    }
+    try expectLimited(try await relay.send("PUT", "/v1/receipt/\(sender.number)/3", as: caller), within: 1...60)
+    #expect(try await relay.mailbox(of: sender).count == 2)
+  }
+
+  @Test func `new attachments are limited by account`() async throws {
+    for _ in 0..<2 { #expect(try await relay.send("GET", "/v1/attachments", as: caller).status == 200) }
+    try expectLimited(try await relay.send("GET", "/v1/attachments", as: caller), within: 1...60)
+    #expect(try await relay.send("GET", "/v1/attachments", as: try await relay.register()).status == 200)
+  }
+
+  @Test func `links of devices are limited, and the tries to confirm them`() async throws {
+    for path in ["provisioning_code", "provisioning/code"] {
+      #expect(try await relay.send("GET", "/v1/devices/\(path)", as: caller).status == 200)
+    }
+    try expectLimited(try await relay.send("GET", "/v1/devices/provisioning/code", as: caller), within: 1...120)
+    let linked = TestDevice(number: caller.number, password: "linked")
+    for _ in 0..<2 {
+      let answer = try await relay.send("PUT", "/v1/devices/000000", json: #"{"signalingKey":"c2ln"}"#, as: linked)
+      #expect(answer.status == 403)
+    }
+    let refused = try await relay.send("PUT", "/v1/devices/000000", json: #"{"signalingKey":"c2ln"}"#, as: linked)
+    try expectLimited(refused, within: 1...60)
   }
 }

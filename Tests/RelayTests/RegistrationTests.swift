@@ -34,6 +34,7 @@ import Testing
     let answer = try await relay.send("GET", "/v1/accounts/dev/code/\(number)")
     #expect(answer.status == 200)
     #expect(try #/[1-9]\d\d-\d{3}/#.wholeMatch(in: answer.text) != nil)
+    #expect(answer.headers["cache-control"] == "no-store")
   }
 
   @Test func `a code that goes to the number leaves the answer empty`() async throws {
@@ -142,19 +143,44 @@ import Testing
     }
   }
 
+  /// Users that do not exist, or not with this password, each for another reason.
+  private func strangers(_ device: TestDevice) -> [String] {
+    [
+      "\(TestDevice.freshNumber()):x", "\(device.number).2:\(device.password)", "\(device.number):x",
+      "\(device.number):\(device.password)x", "\(device.number):", "\(device.number).1:\(device.password.dropLast())",
+      "\(device.number).2147483647:\(device.password)",
+    ]
+  }
+
   @Test func `unknown number, unknown device and wrong password cannot be told apart`() async throws {
     let device = try await relay.register()
     var answers: [Answer] = []
-    for text in [
-      "\(TestDevice.freshNumber()):x", "\(device.number).2:\(device.password)", "\(device.number):x",
-      "\(device.number):\(device.password)x", "\(device.number):",
-    ] {
-      let header = ("Authorization", TestDevice.basic(text))
-      answers.append(try await relay.send("GET", "/v1/keys", headers: [header]))
+    for (method, path) in [("GET", "/v1/keys"), ("DELETE", "/v1/devices/2"), ("PUT", "/v1/accounts/wsc")] {
+      for text in strangers(device) {
+        answers.append(try await relay.send(method, path, headers: [("Authorization", TestDevice.basic(text))]))
+      }
     }
     #expect(answers.allSatisfy { $0.status == 401 && $0.body == answers[0].body && !$0.body.isEmpty })
     let headers = answers.map { answer in answer.headers.filter { $0.key != "date" } }
     #expect(headers.allSatisfy { $0 == headers[0] })
+  }
+
+  @Test func `nor by the time that the refusal takes`() async throws {
+    let device = try await relay.register()
+    let users = strangers(device)
+    var times = [[Duration]](repeating: [], count: users.count)
+    // In turns, so that whatever else the machine does meets all alike.
+    for _ in 0..<300 {
+      for (index, user) in users.enumerated() {
+        let header = ("Authorization", TestDevice.basic(user))
+        let start = ContinuousClock.now
+        #expect(try await relay.send("GET", "/v1/keys", headers: [header]).status == 401)
+        times[index].append(ContinuousClock.now - start)
+      }
+    }
+    let medians = times.map { $0.sorted()[$0.count / 2] }
+    let (least, most) = (try #require(medians.min()), try #require(medians.max()))
+    #expect(most < least * 1.5, "\(medians)")
   }
 
   @Test(arguments: [
@@ -178,6 +204,15 @@ import Testing
     #expect(try await confirm(code).status == 200)
   }
 
+  @Test func `a device's name may have 50 characters`() async throws {
+    let code = try await relay.code(for: number)
+    let body = { (count: Int) in #"{"signalingKey":"c2ln","name":"\#(String(repeating: "ä", count: count))"}"# }
+    let answer = try await confirm(code, body: body(51))
+    #expect(answer.status == 422)
+    #expect(answer.text.hasPrefix("device-name-too-long: "))
+    #expect(try await confirm(code, body: body(50)).status == 200)
+  }
+
   @Test func `an account that cannot be reached is in no directory and gets no mail`() async throws {
     let sender = try await relay.register()
     let code = try await relay.code(for: number)
@@ -199,6 +234,25 @@ import Testing
     #expect(try await relay.send("GET", "/v1/keys", as: present).text == #"{"count":0}"#)
     #expect(try await relay.mailbox(of: present).isEmpty)
     #expect(try await relay.send("GET", "/v1/keys/\(number)", as: sender).status == 404)
+  }
+
+  @Test(arguments: ["123456", "123-456"]) func `a voice gateway is told to read the digits`(code: String) async throws {
+    let answer = try await relay.send("POST", "/v1/accounts/voice/twiml/\(code)")
+    #expect(answer.status == 200)
+    #expect(answer.headers["content-type"] == "application/xml")
+    #expect(
+      answer.text == #"<?xml version="1.0" encoding="UTF-8"?><Response><Say loop="3">"#
+        + "Your verification code is: 1, 2, 3, 4, 5, 6.</Say></Response>")
+  }
+
+  @Test(arguments: [
+    "12345", "1234567", "12-3456", "1234-56", "123--456", "-123456", "12345a", "123_456", "1%2F3456", "%3CSay%3E",
+    "12345%0A",
+    "%D9%A1%D9%A2%D9%A3%D9%A4%D9%A5%D9%A6", "123456%00", "%31%32%33%34%35",
+  ])
+  func `nothing but six digits is read aloud`(code: String) async throws {
+    let answer = try await relay.send("POST", "/v1/accounts/voice/twiml/\(code)")
+    #expect(answer.status == 404)
   }
 
   @Test func `a number that a peer lists is refused, and its code stays good`() async throws {

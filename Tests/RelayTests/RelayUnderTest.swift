@@ -2,6 +2,7 @@
 
 import ChildProcesses
 import Foundation
+import RelayCore
 import TestSupport
 import Testing
 
@@ -12,11 +13,11 @@ struct RelayUnderTest: Sendable {
 
   @TaskLocal static var current: RelayUnderTest?
 
-  /// Limits that no test of something else runs into.
-  static let unlimited = [
-    "RELAY_LIMITS_SMS_DESTINATION_SIZE": "1000", "RELAY_LIMITS_VERIFY_NUMBER_SIZE": "1000",
-    "RELAY_LIMITS_PREKEYS_SIZE": "100000", "RELAY_LIMITS_MESSAGES_SIZE": "100000",
-  ]
+  /// Limits that no test of something else runs into; contact queries are plenty by default.
+  static let unlimited = Dictionary(
+    uniqueKeysWithValues: LimiterName.allCases.filter { $0 != .contactQueries }.map { limiter in
+      ("RELAY_LIMITS_\(limiter.rawValue.uppercased().replacing("-", with: "_"))_SIZE", "1000000")
+    })
 }
 
 /// Gives a suite one relay process of its own for as long as its tests run.

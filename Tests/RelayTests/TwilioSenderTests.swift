@@ -1,7 +1,9 @@
 import AsyncHTTPClient
+import ChildProcesses
 import Logging
 import Relay
 import RelayCore
+import TestSupport
 import Testing
 
 /// Twilio's REST API as the relay speaks it, to a local server that keeps what it was asked.
@@ -25,6 +27,43 @@ import Testing
     let problem = await #expect(throws: Problem.self) { try await sent(by: .sms, answeredWith: 401) }
     #expect(problem?.kind == .unavailable)
     #expect(problem?.retryAfter != nil)
+  }
+
+  @Test func `a relay that is told to sends its codes there`() async throws {
+    let server = try WebhookServer()
+    defer { server.close() }
+    let settings = [
+      "RELAY_VERIFICATION_SENDER": "twilio", "RELAY_VERIFICATION_TWILIO_ACCOUNT": "AC1",
+      "RELAY_VERIFICATION_TWILIO_TOKEN": "t0ken-that-nobody-sees", "RELAY_VERIFICATION_TWILIO_FROM": "+14155550199",
+      "RELAY_VERIFICATION_TWILIO_URL": "http://127.0.0.1:\(server.port)/twilio/",
+    ]
+    try await RelayOperator.with(settings: RelayUnderTest.unlimited.merging(settings) { $1 }) { site in
+      let relay = try await site.serve()
+      for (transport, resource) in [("sms", "Messages"), ("voice", "Calls")] {
+        server.answer(with: 201)
+        let number = TestDevice.freshNumber()
+        #expect(try await relay.send("GET", "/v1/accounts/\(transport)/code/\(number)").status == 200)
+        let request = try #require(server.received.last)
+        #expect(request.requestLine == "POST /twilio/2010-04-01/Accounts/AC1/\(resource).json HTTP/1.1")
+        let credentials = Base64.encode(Array("AC1:t0ken-that-nobody-sees".utf8), padded: true)
+        #expect(request.headers["authorization"] == "Basic " + credentials)
+        #expect(request.body.contains("To=%2B\(number.dropFirst())&From=%2B14155550199&"))
+        // What it was sent is the code that registers.
+        let code = try #require(request.body.split(separator: "code").last).replacing(/%[0-9A-F]{2}/, with: "")
+        let device = TestDevice(number: number, password: "p")
+        let confirmed = try await relay.send(
+          "PUT", "/v1/accounts/code/\(code.filter(\.isNumber).prefix(6))", json: #"{"signalingKey":"c2ln"}"#, as: device
+        )
+        #expect(confirmed.status == 200)
+
+        server.answer(with: 429)
+        let refused = try await relay.send("GET", "/v1/accounts/\(transport)/code/\(TestDevice.freshNumber())")
+        #expect(refused.status == 503)
+        #expect(refused.headers["retry-after"] != nil)
+      }
+      for secret in ["t0ken", "4155550199"] { #expect(!relay.log().contains(secret)) }
+      #expect(await relay.terminate() == .code(0))
+    }
   }
 
   private func sent(by transport: VerificationTransport, answeredWith status: Int = 201) async throws

@@ -50,6 +50,8 @@ struct RelayOperator: Sendable {
   /// Every limit is charged as always and never reached.
   private static var raisedLimits: [String: String] {
     var variables: [String: String] = [:]
+    variables["RELAY_MESSAGES_MAILBOX_MAX"] = "1000000000"
+    variables["RELAY_MESSAGES_MAILBOX_SENDER_MAX"] = "1000000000"
     for limiter in LimiterName.allCases {
       let variable = "RELAY_LIMITS_" + limiter.rawValue.uppercased().replacing("-", with: "_")
       variables["\(variable)_SIZE"] = "100000000"

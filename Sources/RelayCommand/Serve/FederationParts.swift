@@ -9,27 +9,43 @@ import ServiceLifecycle
 /// Federation's part of the graph; there is none without `federation.port`.
 struct FederationParts {
   let courier: any Courier
-  /// In the order in which they start.
-  let services: [any Service]
+  let witness: any EpochWitness
+  private let settings: RelayConfiguration
+  private let port: Int
+  private let endpoint: PeerEndpoint
+  private let identity: FederationIdentity
+  private let registry: PeerRegistry
+  private let transport: PeerTransport
+  private let logger: Logger
 
   /// - Returns: nil when federation is off.
-  init?(
-    _ settings: RelayConfiguration, storage: any Storage, coordination: any Coordination, accounts: AccountCache,
-    intake: any Intake, dispenser: any PreKeyDispenser, readiness: Readiness, logger: Logger
-  ) throws {
+  init?(_ settings: RelayConfiguration, storage: any Storage, coordination: any Coordination, logger: Logger) throws {
     guard let port = settings.federation.port else { return nil }
-    let endpoint = try settings.federation.endpoint("peers must know where to reach this relay")
-    let state = ListenerState("federation", in: readiness)
-    let identity = try FederationIdentity(
+    self.settings = settings
+    self.port = port
+    self.logger = logger
+    endpoint = try settings.federation.endpoint("peers must know where to reach this relay")
+    identity = try FederationIdentity(
       folder: IdentityFolder(path: settings.federation.directory), name: settings.name, logger: logger)
-    let registry = PeerRegistry(store: storage, signals: coordination, logger: logger)
-    let transport = PeerTransport(identity: identity, registry: registry, logger: logger)
+    registry = PeerRegistry(store: storage, signals: coordination, logger: logger)
+    transport = PeerTransport(identity: identity, registry: registry, logger: logger)
+    courier = PeerCourier(registry: registry, transport: transport)
+    witness = PeerEpochWitness(registry: registry, transport: transport)
+  }
+
+  /// What runs, in the order in which it starts.
+  func services(
+    _ local: LocalParts, locator: any AttachmentLocator, storage: any Storage, coordination: any Coordination,
+    readiness: Readiness
+  ) -> [any Service] {
+    let state = ListenerState("federation", in: readiness)
+    let accounts = local.accounts
     let listener = FederationListener(
       configuration: .init(host: settings.federation.host, port: port), endpoint: endpoint,
       identity: identity, registry: registry,
       services: FederationServices(
-        intake: intake, dispenser: dispenser, directory: storage, peers: storage, signals: coordination,
-        limiter: coordination
+        intake: local.intake, dispenser: local.dispenser, directory: storage, peers: storage, signals: coordination,
+        limiter: coordination, locator: locator, epochs: storage
       ) { number async throws(Problem) in
         do throws(StoreError) {
           return try await accounts.account(number) != nil
@@ -38,7 +54,7 @@ struct FederationParts {
         }
       },
       clock: .system, logger: logger
-    ) { port in
+    ) { [settings, endpoint, logger] port in
       state.began()
       logger.notice(
         "serving peers", metadata: ["address": "\(settings.federation.host):\(port)", "url": "\(endpoint.text)"])
@@ -46,8 +62,7 @@ struct FederationParts {
     let sync = DirectorySync(
       registry: registry, transport: transport, directory: storage, interval: settings.federation.directoryInterval,
       logger: logger)
-    courier = PeerCourier(registry: registry, transport: transport)
-    services = [registry, identity, transport, sync, listener]
+    return [registry, identity, transport, sync, listener]
   }
 }
 

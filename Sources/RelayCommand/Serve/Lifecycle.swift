@@ -88,9 +88,17 @@ struct Maintenance: Service {
 
 /// The courier of a relay without federation: every relay's name is unknown.
 struct NoPeers: Courier {
-  func preKeys(of account: AccountNumber, devices: DeviceSelector, at relay: RelayName) async throws(Problem)
-    -> [DrawnPreKey]
-  {
+  func preKeys(
+    of account: AccountNumber, devices: DeviceSelector, version: PreKeyVersion, at relay: RelayName
+  ) async throws(Problem) -> [DrawnPreKey] {
+    throw Problem(.notFound)
+  }
+  func sendReceipt(
+    for timestamp: Timestamp, from source: DeviceAddress, to destination: AccountNumber, at relay: RelayName
+  ) async throws(Problem) {
+    throw Problem(.notFound)
+  }
+  func attachmentURL(of id: AttachmentID, at relay: RelayName) async throws(Problem) -> String {
     throw Problem(.notFound)
   }
   func submit(_ submission: Submission, from source: DeviceAddress, to relay: RelayName) async throws(Problem) {

@@ -73,6 +73,7 @@ struct Server {
     try await prepareSchema(of: storage, settings) { step in
       logger.notice("schema migrated", metadata: ["version": "\(step.version)", "name": "\(step.name)"])
     }
+    try await checkEncryptionKey(of: storage, settings, logger: logger)
     let maintenance = Maintenance(store: storage, retention: settings.messages.retention, logger: logger)
     await maintenance.runOnce()
     readiness.add("storage") {
@@ -89,28 +90,19 @@ struct Server {
       logger.info("coordination is shared", metadata: ["state": "\(state)"])
     }
 
-    let accounts = AccountCache(store: storage, bus: coordination)
-    let dispenser = LocalPreKeys(store: storage, accounts: accounts, clock: .system)
-    let intake = LocalIntake(store: storage, accounts: accounts, clock: .system)
-    let federation = try FederationParts(
-      settings, storage: storage, coordination: coordination, accounts: accounts, intake: intake, dispenser: dispenser,
-      readiness: readiness, logger: logger)
+    let federation = try FederationParts(settings, storage: storage, coordination: coordination, logger: logger)
     let courier: any Courier = federation?.courier ?? NoPeers()
-    let keys = KeysController(
-      store: storage, accounts: accounts, local: dispenser, courier: courier, limiter: coordination)
-    let messages = MessagesController(store: storage, intake: intake, courier: courier, limiter: coordination)
-    let directory = DirectoryController(store: storage, limiter: coordination)
-    let registration = RegistrationController(
-      store: storage, accounts: accounts, limiter: coordination, sender: makeSender(outbound),
-      policy: .init(
-        codeLifetime: settings.verification.codeLifetime, triesMax: settings.verification.triesMax,
-        isDevelopment: settings.development.isEnabled),
-      clock: .system)
-    let edge = ClientEdge(accounts: accounts, registration: registration, keys: keys, messages: messages) { router in
-      directory.addRoutes(to: router)
-    }
+    let local = LocalParts(
+      settings, storage: storage, coordination: coordination,
+      witnesses: [coordination.epochWitness, federation?.witness].compactMap(\.self), logger: logger)
+    let attachments = try await AttachmentParts(
+      settings.attachments, at: settings.client.url, storage: storage, client: outbound, logger: logger)
+    let clients = ClientParts(
+      settings, local, storage: storage, coordination: coordination, courier: courier, attachments: attachments,
+      sender: makeSender(outbound), logger: logger)
+    await local.restores.check()
     let client = try ClientListener(
-      settings.client, router: edge.router(), state: ListenerState("client", in: readiness), logger: logger)
+      settings.client, router: clients.router, state: ListenerState("client", in: readiness), logger: logger)
     let operations = OperatorListener(
       host: settings.operations.host, port: settings.operations.port, readiness: readiness, registry: metrics,
       eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger,
@@ -119,7 +111,10 @@ struct Server {
     // In the order in which they start; they stop in the reverse order, so that what accepts work goes first.
     let listeners: [any Service] =
       [Listening("operator", settings.operations.host, settings.operations.port, operations), maintenance]
-      + (federation?.services ?? []) + client.services
+      + clients.services
+      + (federation?.services(
+        local, locator: attachments.locator, storage: storage, coordination: coordination, readiness: readiness) ?? [])
+      + [local.restores] + client.services
     try await ServiceGroup(
       configuration: .init(
         services: (listeners + [DrainFirst(readiness: readiness, logger: logger)]).map {
@@ -134,9 +129,16 @@ struct Server {
     case .log: LogSender(logger: logger)
     case .webhook(let url, let secret):
       WebhookSender(url: url.text, secret: secret, client: client, logger: logger)
-    case .twilio(let account, let token, let from):
-      TwilioSender(account: account, token: token, from: from, client: client, logger: logger)
+    case .twilio(let account, let token, let from, let url):
+      TwilioSender(account: account, token: token, from: from, origin: url.text, client: client, logger: logger)
     }
+  }
+}
+
+extension RelayConfiguration.Client {
+  /// Where it listens, as this process sees it.
+  var url: String {
+    "\(tls == nil ? "http" : "https")://\(host.contains(":") ? "[\(host)]" : host):\(port)"
   }
 }
 

@@ -1,0 +1,89 @@
+import Attachments
+import Directory
+import Hummingbird
+import Logging
+import Relay
+import RelayConfiguration
+import RelayCore
+import RelayHTTP
+import ServiceLifecycle
+
+/// What the client edge and the peers' edge both stand on: the accounts, messages and keys of this relay.
+struct LocalParts {
+  let accounts: AccountCache
+  let intake: LocalIntake
+  let restores: RestoreGuard
+  let dispenser: LocalPreKeys
+
+  /// - Parameter witnesses: who remembers this store's epoch.
+  init(
+    _ settings: RelayConfiguration, storage: any Storage, coordination: any Coordination,
+    witnesses: [any EpochWitness], logger: Logger
+  ) {
+    accounts = AccountCache(store: storage, bus: coordination)
+    let quota = MailboxQuota(
+      store: storage, mailboxMax: settings.messages.mailboxMax, senderMax: settings.messages.mailboxSenderMax)
+    intake = LocalIntake(store: storage, accounts: accounts, quota: quota, clock: .system)
+    restores = RestoreGuard(store: storage, witnesses: witnesses, clock: .system, logger: logger)
+    dispenser = LocalPreKeys(
+      store: storage, accounts: accounts, limiter: coordination, restores: restores, clock: .system)
+  }
+}
+
+/// The client edge's part of the graph.
+struct ClientParts {
+  let router: Router<ClientContext>
+  /// In the order in which they start.
+  let services: [any Service]
+
+  init(
+    _ settings: RelayConfiguration, _ local: LocalParts, storage: any Storage, coordination: any Coordination,
+    courier: any Courier, attachments: AttachmentParts, sender: any Relay.VerificationSender, logger: Logger
+  ) {
+    let forwarder = ReceiptForwarder(courier: courier, logger: logger)
+    let keys = KeysController(
+      store: storage, accounts: local.accounts, local: local.dispenser, courier: courier, limiter: coordination,
+      verifiesSignatures: settings.keys.verifiesSignatures)
+    let messages = MessagesController(
+      store: storage, intake: local.intake, courier: courier, limiter: coordination, forwarder: forwarder)
+    let directory = DirectoryController(store: storage, limiter: coordination)
+    let blobs = attachments.controller(storage: storage, courier: courier, limiter: coordination)
+
+    let limits = CodeLimits(limiter: coordination, isDevelopment: settings.development.isEnabled)
+    let locks = RegistrationLocks()
+    let registrar = Registrar(
+      store: storage, accounts: local.accounts, limits: limits, locks: locks,
+      lockLifetime: settings.verification.lockLifetime, clock: .system)
+    let registration = RegistrationController(
+      store: storage, registrar: registrar, limits: limits, sender: sender,
+      tokens: settings.verification.tokenKey.map { NumberTokens(key: $0, clock: .system) },
+      policy: .init(
+        codeLifetime: settings.verification.codeLifetime, triesMax: settings.verification.triesMax,
+        isDevelopment: settings.development.isEnabled),
+      clock: .system)
+    let devices = DevicesController(
+      store: storage, accounts: local.accounts, limits: limits,
+      policy: .init(
+        devicesMax: settings.devices.max, codeLifetime: settings.verification.codeLifetime,
+        triesMax: settings.verification.triesMax),
+      clock: .system)
+
+    let edge = ClientEdge(
+      accounts: local.accounts,
+      forwarded: ForwardedMiddleware(
+        proxies: TrustedProxies(settings.client.trustedProxies), isSecure: settings.client.tls != nil),
+      controllers: .init(
+        registration: registration,
+        push: PushController(store: storage, accounts: local.accounts, clock: .system),
+        lock: LockController(store: storage, accounts: local.accounts, limits: limits, locks: locks),
+        devices: devices, keys: keys, messages: messages)
+    ) { router in
+      attachments.addOpenRoutes(to: router)
+    } deviceRoutes: { router in
+      directory.addRoutes(to: router)
+      blobs.addRoutes(to: router)
+    }
+    router = edge.router()
+    services = [forwarder, attachments.sweeper]
+  }
+}

@@ -1,0 +1,22 @@
+import ChildProcesses
+import TestSupport
+import Testing
+
+/// The whole client API, on PostgreSQL and Redis.
+@Suite struct ConformanceTests {
+  @Test func `one of two processes over real servers keeps every rule`() async throws {
+    try await Cluster.with { cluster in
+      try await cluster.serve(2) { relays in
+        let all = try await cluster.site.relay("conformance", "--list").split(separator: "\n").count
+        #expect(all >= 200)
+        let result = try await cluster.site.run(
+          ["conformance", "--target", relays[0].url], within: .seconds(300))
+        #expect(result.exit == .code(0), "\(result.output.suffix(3000)) \(result.errors)")
+        let lines = result.output.split(separator: "\n")
+        #expect(lines.count { $0.hasPrefix("ok ") } + lines.count { $0.hasPrefix("skip ") } == all)
+        #expect(lines.count { $0.hasPrefix("ok ") } >= all - 10, "\(lines.filter { $0.hasPrefix("skip ") })")
+        for relay in relays { #expect(!relay.log().contains("request failed"), "\(relay.log().suffix(1000))") }
+      }
+    }
+  }
+}
