@@ -178,7 +178,8 @@ let package = Package(
     .testTarget(
       name: "RelayTests",
       dependencies: [
-        "Relay", "RelayCore", "RelayClient", "ChildProcesses", "TestSupport", crypto, nioCore, logging, asyncHTTPClient,
+        "Relay", "RelayCore", "RelayHTTP", "RelayClient", "ChildProcesses", "TestSupport", crypto, nioCore, hummingbird,
+        logging, asyncHTTPClient,
       ],
       swiftSettings: strict),
     .testTarget(

@@ -16,4 +16,7 @@ struct AttachmentMetrics: Sendable {
 
   /// Attachments whose blobs were removed.
   func removed(_ count: Int) { Counter(label: "relay_attachments_removed_total").increment(by: count) }
+
+  /// Attachments whose blobs the last run could not remove.
+  func stuck(_ count: Int) { Gauge(label: "relay_attachments_stuck").record(count) }
 }

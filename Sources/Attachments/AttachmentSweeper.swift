@@ -9,7 +9,7 @@ import Synchronization
 /// URL shows only there, and a process may have died between a blob and its entry. What is found is kept and counted,
 /// unless it is too large or the account has no room for it.
 ///
-/// Every process may run it: each step may be repeated, and a process that dies leaves the next one the rest.
+/// Whatever cannot be removed holds up nothing else. Every process may run it: each step may be repeated, and a process that dies leaves the next one the rest.
 package final class AttachmentSweeper: Service {
   private let store: any AttachmentStore
   private let blobs: any BlobStore
@@ -20,6 +20,9 @@ package final class AttachmentSweeper: Service {
   private let metrics = AttachmentMetrics()
   /// What the last run failed by, so that an outage is told once.
   private let failing = Mutex<String?>(nil)
+  /// The share that the last run looked for unknown blobs in. Begins anywhere, so that a process that is restarted often
+  /// comes to each.
+  private let share = Atomic<UInt8>(.random(in: .min ... .max))
 
   package init(
     store: any AttachmentStore, blobs: any BlobStore, policy: AttachmentPolicy, interval: Duration = .seconds(600),
@@ -45,46 +48,78 @@ package final class AttachmentSweeper: Service {
 
   /// Runs once; a failure leaves the rest to the next run.
   package func sweep() async {
+    var stuck = Set<AttachmentID>()
+    var failure: Failure?
     do throws(Failure) {
-      var rounds = 0
-      while try await sweepBatch(), rounds < Self.roundsMax, !Task.isCancelled { rounds += 1 }
-      let time = clock.now().adding(.zero - BlobTimes.leftoverLife)
-      try await lying { () async throws(BlobFailure) in try await blobs.removeLeftovers(before: time) }
-      if failing.withLock({ $0.take() }) != nil { logger.notice("attachments can be swept again") }
+      try await sweepExpired(&stuck, &failure)
     } catch {
-      let isNews = failing.withLock { failing in
-        defer { failing = error.description }
-        return failing != error.description
+      failure = error
+    }
+    for step in [sweepLeftovers, sweepUnknown] where !Task.isCancelled {
+      do throws(Failure) {
+        try await step()
+      } catch {
+        failure = failure ?? error
       }
-      guard isNews, !Task.isCancelled else { return }
-      logger.warning("attachments cannot be swept", metadata: ["reason": "\(error.description)"])
+    }
+    report(failure, stuck: stuck.count)
+  }
+
+  private func report(_ failure: Failure?, stuck: Int) {
+    guard !Task.isCancelled else { return }
+    metrics.stuck(stuck)
+    let told = failing.withLock { failing in
+      defer { failing = failure?.description }
+      return failing
+    }
+    if let failure, failure.description != told {
+      logger.warning(
+        "attachments cannot be swept", metadata: ["reason": "\(failure.description)", "attachments": "\(stuck)"])
+    } else if failure == nil, told != nil {
+      logger.notice("attachments can be swept again")
     }
   }
 
   private static let batchMax = 100
   /// A million attachments in one run.
   private static let roundsMax = 10_000
+  /// So many whose blobs cannot be removed are gone behind in one run.
+  private static let stuckMax = 1000
+
+  // MARK: What has expired
+
+  /// - Parameters:
+  ///   - stuck: is left with the attachments whose blobs could not be removed.
+  ///   - failure: is left with why.
+  private func sweepExpired(_ stuck: inout Set<AttachmentID>, _ failure: inout Failure?) async throws(Failure) {
+    var rounds = 0
+    while try await sweepBatch(&stuck, &failure), rounds < Self.roundsMax, stuck.count < Self.stuckMax,
+      !Task.isCancelled
+    {
+      rounds += 1
+    }
+  }
 
   /// - Returns: whether there may be more.
-  /// - Throws: after what could be removed is removed.
-  private func sweepBatch() async throws(Failure) -> Bool {
+  private func sweepBatch(_ stuck: inout Set<AttachmentID>, _ failure: inout Failure?) async throws(Failure) -> Bool {
     let end = clock.now().adding(.zero - BlobTimes.sweepGrace)
+    // Those that are stuck are among the oldest: so many more are asked for.
+    let limit = Self.batchMax + stuck.count
     let batch = try await stored { () async throws(StoreError) in
-      try await store.expiredAttachments(before: end, limit: Self.batchMax)
+      try await store.expiredAttachments(before: end, limit: limit)
     }
     var removed: [AttachmentID] = []
-    var failure: Failure?
-    for attachment in batch where !Task.isCancelled {
+    for attachment in batch where !stuck.contains(attachment.id) && !Task.isCancelled {
       do throws(Failure) {
         if try await isRemoved(attachment) { removed.append(attachment.id) }
       } catch {
+        stuck.insert(attachment.id)
         failure = error
       }
     }
     try await stored { () async throws(StoreError) in try await store.removeAttachments(removed) }
     metrics.removed(removed.count)
-    if let failure { throw failure }
-    return batch.count == Self.batchMax
+    return batch.count == limit
   }
 
   /// Removes the attachment's blob, unless it is one that came unseen and may stay.
@@ -110,6 +145,36 @@ package final class AttachmentSweeper: Service {
     case .unknown, .quotaExceeded: false
     }
   }
+
+  // MARK: What nobody knows
+
+  private func sweepLeftovers() async throws(Failure) {
+    let time = clock.now().adding(.zero - BlobTimes.leftoverLife)
+    try await lying { () async throws(BlobFailure) in try await blobs.removeLeftovers(before: time) }
+  }
+
+  /// Removes blobs without an entry, which a database that was put back to an older state leaves behind, of one share
+  /// of all in each run.
+  private func sweepUnknown() async throws(Failure) {
+    let share = share.wrappingAdd(1, ordering: .relaxed).newValue
+    let time = clock.now().adding(.zero - policy.retention - BlobTimes.unknownGrace)
+    let old = try await lying { () async throws(BlobFailure) in
+      try await blobs.blobs(inShare: share, writtenBefore: time, limit: Self.unknownMax)
+    }
+    var removed = 0
+    defer {
+      if removed > 0 { logger.notice("blobs of unknown attachments removed", metadata: ["blobs": "\(removed)"]) }
+    }
+    for id in old where !Task.isCancelled {
+      let known = try await stored { () async throws(StoreError) in try await store.attachment(id) }
+      guard known == nil else { continue }
+      try await lying { () async throws(BlobFailure) in try await blobs.remove(id) }
+      removed += 1
+    }
+  }
+
+  /// Of one share in one run.
+  private static let unknownMax = 10_000
 
   // MARK: Failures
 

@@ -59,6 +59,8 @@ package struct AttachmentsController: Sendable {
       return .attachment(
         at: blobs.url(for: .download, of: id, base: requestBase(request, context), now: clock.now()))
     }
+    // Each occupies one of the peer's places for as long as the peer likes.
+    try await limiter.charge(.attachments, LimitKey(context.caller.address.account))
     return .attachment(at: try await courier.attachmentURL(of: id, at: relay))
   }
 

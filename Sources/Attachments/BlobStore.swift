@@ -14,6 +14,11 @@ package protocol BlobStore: Sendable {
 
   /// Removes what uploads left behind that stopped before `time`.
   func removeLeftovers(before time: Timestamp) async throws(BlobFailure)
+
+  /// Blobs that were written before `time`: at most `limit`, in no order, and only those whose id's lowest byte is
+  /// `share`. Always empty where something else removes what the relay does not know.
+  func blobs(inShare share: UInt8, writtenBefore time: Timestamp, limit: Int) async throws(BlobFailure)
+    -> [AttachmentID]
 }
 
 /// What a URL is for.
@@ -38,6 +43,9 @@ package enum BlobTimes {
   static let sweepGrace = Duration.seconds(600)
   /// Far longer than any upload lives.
   static let leftoverLife = Duration.seconds(86_400)
+  /// So much longer than attachments are kept, a blob that the store does not know is left alone: its attachment, which
+  /// an older database has forgotten, may have been kept from a later moment on than it was written.
+  static let unknownGrace = Duration.seconds(86_400)
 }
 
 /// What one relay takes of blobs.

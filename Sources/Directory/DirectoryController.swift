@@ -20,7 +20,7 @@ package struct DirectoryController: Sendable {
   }
 
   @Sendable private func lookUpAll(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
-    let body = try await request.jsonBody(max: WireLimits.directoryRequestBytesMax)
+    let body = try await context.jsonBody(of: request, max: WireLimits.directoryRequestBytesMax)
     let tokens = try decode(body)
     try await limiter.charge(.contactQueries, LimitKey(context.caller.address.account), amount: Double(tokens.count))
     return .json(ContactCodec.encode(try await entries(for: tokens)))

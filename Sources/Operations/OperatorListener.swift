@@ -41,7 +41,8 @@ package struct OperatorListener: ApplicationProtocol {
   package var server: HTTPServerBuilder { .http1(configuration: .init(idleTimeout: .seconds(60))) }
 
   package var responder: Responder {
-    let router = Router()
+    // Probes may ask by HEAD: the same head, and nothing behind it.
+    let router = Router(options: .autoGenerateHeadEndpoints)
     router.get("/livez") { _, _ in plain("ok\n") }
     router.get("/readyz") { [readiness] _, _ in answer(await readiness.reasons()) }
     router.get("/metrics") { [registry] _, _ in plain(registry.exposition(), type: Exposition.contentType) }

@@ -1,4 +1,5 @@
 package import Hummingbird
+package import NIOCore
 package import RelayCore
 
 /// What travels with every request of the client edge.
@@ -19,10 +20,15 @@ package struct ClientContext: RequestContext {
 package struct Caller: Sendable {
   package let address: DeviceAddress
   package let account: Account
+  /// Whether the device still is the one that proved itself: not removed, nor part of a former installation.
+  let isStillProved: @Sendable () async throws(Problem) -> Bool
 
-  package init(address: DeviceAddress, account: Account) {
+  package init(
+    address: DeviceAddress, account: Account, isStillProved: @escaping @Sendable () async throws(Problem) -> Bool
+  ) {
     self.address = address
     self.account = account
+    self.isStillProved = isStillProved
   }
 }
 
@@ -37,5 +43,19 @@ package struct DeviceContext: ChildRequestContext {
     self.coreContext = context.coreContext
     self.caller = caller
     self.origin = context.origin
+  }
+}
+
+extension DeviceContext {
+  /// `Request.jsonBody` of a device's request: the one way in which these read their bodies.
+  ///
+  /// The device proved itself when the request's head came. Its body may come long after, and must not take effect once
+  /// the device was removed or the account registered anew.
+  /// - Throws: as `Request.jsonBody`; `.unauthorized` when the device is not any more the one that proved itself;
+  ///   `.unavailable`.
+  package func jsonBody(of request: Request, max: Int) async throws(Problem) -> ByteBuffer {
+    let body = try await request.jsonBody(max: max)
+    guard try await caller.isStillProved() else { throw Problem(.unauthorized) }
+    return body
   }
 }

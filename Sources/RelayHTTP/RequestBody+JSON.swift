@@ -8,19 +8,33 @@ package import RelayCore
 extension Request {
   /// Reads the whole JSON body, up to `max` bytes.
   ///
+  /// - Parameter limit: how long it may take. Whoever sends a body bit by bit keeps the listener's idle timer from ever
+  ///   firing, and here no bit is taken after this time; one that is waited for, the idle timer ends.
   /// - Throws: `.unsupportedMediaType` unless the body is declared as `application/json` (parameters are ignored,
-  ///   reference 1.1), `.bodyTooLarge` before more than `max` bytes are held, `.malformedBody` when the connection
-  ///   ends inside it.
-  package func jsonBody(max: Int) async throws(Problem) -> ByteBuffer {
+  ///   reference 1.1), `.bodyTooLarge` before more than `max` bytes are held, `.malformedBody` when the connection or
+  ///   `limit` ends inside it.
+  package func jsonBody(max: Int, within limit: Duration = .seconds(60)) async throws(Problem) -> ByteBuffer {
     guard Self.isJSON(headers[.contentType]) else { throw Problem(.unsupportedMediaType) }
     if let length = headers[.contentLength].flatMap({ Int($0) }), length > max { throw Problem(.bodyTooLarge) }
     do {
-      return try await body.collect(upTo: max)
-    } catch is NIOTooManyBytesError {
-      throw Problem(.bodyTooLarge)
+      return try await collect(upTo: max, until: .now + limit)
+    } catch let problem as Problem {
+      throw problem
     } catch {
       throw Problem(.malformedBody)
     }
+  }
+
+  private func collect(upTo max: Int, until deadline: ContinuousClock.Instant) async throws -> ByteBuffer {
+    var collected = ByteBuffer()
+    for try await var part in body {
+      guard .now < deadline else { throw Problem(.malformedBody) }
+      guard part.readableBytes <= max - collected.readableBytes else { throw Problem(.bodyTooLarge) }
+      // Most bodies come in one part, which is not copied.
+      if collected.readableBytes == 0 { collected = part } else { collected.writeBuffer(&part) }
+    }
+    guard .now < deadline else { throw Problem(.malformedBody) }
+    return collected
   }
 
   private static func isJSON(_ contentType: String?) -> Bool {

@@ -19,6 +19,7 @@ package struct SecretSealer: Sendable {
   }
 
   private let current: Key?
+  private let former: Key?
   private let known: [Key]
 
   /// - Parameters:
@@ -26,7 +27,8 @@ package struct SecretSealer: Sendable {
   ///   - former: what may still be sealed under.
   package init(current: SecretBytes?, former: SecretBytes? = nil) {
     self.current = current.map(Key.init)
-    known = [current, former].compactMap { $0.map(Key.init) }
+    self.former = former.map(Key.init)
+    known = [self.current, self.former].compactMap(\.self)
   }
 
   /// Stores texts as they are.
@@ -58,6 +60,20 @@ package struct SecretSealer: Sendable {
     } catch {
       throw .corrupted(reason: "a sealed secret does not open")
     }
+  }
+
+  /// - Returns: what was sealed under the former key, sealed under the current one; nil for anything else.
+  /// - Throws: `.corrupted` when it does not open.
+  package func resealed(_ stored: [UInt8], of account: AccountNumber) throws(StoreError) -> [UInt8]? {
+    guard let former, let current, former.name != current.name, stored.first == Self.mark,
+      former.name[...] == stored.dropFirst().prefix(4)
+    else { return nil }
+    return try seal(open(stored, of: account), of: account)
+  }
+
+  /// As `resealed`; nil also for what does not open, which its account's next registration replaces.
+  func resealedIfIntact(_ stored: [UInt8], of account: AccountNumber) -> [UInt8]? {
+    do throws(StoreError) { return try resealed(stored, of: account) } catch { return nil }
   }
 
   private static let mark: UInt8 = 0xFF

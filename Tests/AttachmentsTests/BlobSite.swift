@@ -29,10 +29,13 @@ struct BlobSite: Sendable {
   static let megabyte = AttachmentPolicy(
     bytesMax: 1 << 20, retention: .seconds(86_400), quota: AttachmentQuota(bytesMax: 10 << 20))
 
-  /// - Parameter routes: adds further ones.
+  /// - Parameters:
+  ///   - wrap: what the blob routes have for a store.
+  ///   - routes: adds further ones.
   static func with(
     _ policy: AttachmentPolicy = Self.megabyte, uploadPace: TransferPace = .upload,
-    downloadPace: TransferPace = .download,
+    downloadPace: TransferPace = .download, downloads: DownloadBounds = DownloadBounds(),
+    uploadsTo wrap: (EmbeddedStorage) -> any AttachmentStore = { $0 },
     routes: @escaping @Sendable (Router<ClientContext>, EmbeddedStorage, FolderStore, SettableClock) -> Void = {
       _, _, _, _ in
     },
@@ -47,8 +50,8 @@ struct BlobSite: Sendable {
       let router = Router(context: ClientContext.self)
       router.add(middleware: ProblemMiddleware(edge: "client"))
       BlobController(
-        folder: blobs, store: store, policy: policy, uploadPace: uploadPace, downloadPace: downloadPace,
-        clock: clock.wall, logger: .silent
+        folder: blobs, store: wrap(store), policy: policy, uploadPace: uploadPace, downloadPace: downloadPace,
+        downloads: downloads, clock: clock.wall, logger: .silent
       ).addBlobRoutes(to: router)
       routes(router, store, blobs, clock)
       let (ports, port) = AsyncStream.makeStream(of: Int.self)

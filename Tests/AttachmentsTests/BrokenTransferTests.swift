@@ -1,6 +1,7 @@
 import Attachments
 import Foundation
 import Glibc
+import NIOHTTP1
 import RelayCore
 import Storage
 import TestSupport
@@ -122,6 +123,32 @@ import Testing
       for connection in held { connection.close() }
       try await eventually("places are free again") {
         try await site.upload([1], to: try await site.allocate()).status == 200
+      }
+    }
+  }
+
+  @Test func `neither one reader nor one blob takes every place of downloads`() async throws {
+    let policy = AttachmentPolicy(
+      bytesMax: 64 << 20, retention: .seconds(60), quota: AttachmentQuota(bytesMax: 256 << 20))
+    for (bounds, other) in [(DownloadBounds(perAddress: 2), 503), (DownloadBounds(perBlob: 2), 200)] {
+      try await BlobSite.with(policy, downloads: bounds) { site in
+        let (large, small) = (try await site.allocate(), try await site.allocate())
+        // More than connections hold on their way.
+        #expect(try await site.upload([UInt8](repeating: 1, count: 64 << 20), to: large).status == 200)
+        #expect(try await site.upload([1], to: small).status == 200)
+        var held: [RawConnection] = []
+        for _ in 0..<2 {
+          let connection = try RawConnection(to: site.port)
+          try connection.send("GET \(Self.target(site.downloadURL(large))) HTTP/1.1\r\nHost: relay\r\n\r\n")
+          try await connection.waitForBytes()
+          held.append(connection)
+        }
+        let refused = try await site.download(large)
+        #expect(refused.status == 503 && refused.headers.first(name: "Retry-After") == "5")
+        #expect(try await site.download(small).status == other)
+        // With bytes unread: the relay is told at once.
+        held.removeAll()
+        try await eventually("places are free again") { try await site.download(small).status == 200 }
       }
     }
   }

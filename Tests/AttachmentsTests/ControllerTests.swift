@@ -70,8 +70,19 @@ import Testing
       let limited = try await Exchange.get(site.url + "/v1/attachments")
       #expect(limited.status == 413 && limited.code == "rate-limited")
       #expect(limited.headers.first(name: "Retry-After") != nil)
-      // Looking up is not limited (reference 1.10).
+      // Looking up what lies here is not limited (reference 1.10).
       #expect(try await Exchange.get(site.url + "/v1/attachments/1").status == 200)
+    }
+  }
+
+  /// Each occupies one of the places that the peer has.
+  @Test func `looking up at another relay is limited`() async throws {
+    try await Self.with { site, courier in
+      for _ in 0..<50 { _ = try await Exchange.get(site.url + "/v1/attachments/77?relay=beta") }
+      let limited = try await Exchange.get(site.url + "/v1/attachments/77?relay=beta")
+      #expect(limited.status == 413 && limited.code == "rate-limited")
+      #expect(courier.asked.count == 50)
+      #expect(try await Exchange.get(site.url + "/v1/attachments/77?relay=").status == 200)
     }
   }
 
@@ -151,7 +162,8 @@ private struct OneCaller: RouterMiddleware {
     context.origin.isSecure = isSecure
     context.caller = Caller(
       address: DeviceAddress(BlobSite.account, .master),
-      account: Account(number: BlobSite.account, devices: [], identityKey: nil, supportsSMS: false, voice: false))
+      account: Account(number: BlobSite.account, devices: [], identityKey: nil, supportsSMS: false, voice: false)
+    ) { true }
     return try await next(request, context)
   }
 }

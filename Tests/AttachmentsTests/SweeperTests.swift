@@ -91,15 +91,53 @@ import Testing
     }
   }
 
+  @Test func `more blobs that cannot be removed than are looked at in one go hold up nothing`() async throws {
+    let policy = AttachmentPolicy(
+      bytesMax: 1, retention: .seconds(60), quota: AttachmentQuota(bytesMax: 10 << 20))
+    try await BlobSite.with(policy) { site in
+      for _ in 0..<120 {
+        let stuck = try await site.allocate()
+        try FileManager.default.createDirectory(atPath: site.file(of: stuck), withIntermediateDirectories: false)
+      }
+      site.clock.advance(by: .seconds(5))
+      let other = try await site.allocate()
+      try site.write(site.folder + "/attachments/incoming/old", secondsAgo: 86_500)
+      site.clock.advance(by: .seconds(20_000))
+      await site.sweeper.sweep()
+      #expect(try await site.store.attachment(other) == nil)
+      #expect(try await site.store.expiredAttachments(before: site.clock.now, limit: 200).count == 120)
+      #expect(try site.incoming.isEmpty)
+    }
+  }
+
+  /// Left by a database that was put back to an older state.
+  @Test func `blobs that the store does not know go, a day after they could be wanted last`() async throws {
+    try await BlobSite.with { site in
+      let known = try await site.allocate()
+      #expect(try await site.upload([1], to: known).status == 200)
+      let ids = (0..<3).compactMap { AttachmentID(4_000_000 + $0) }
+      let folder = String(site.file(of: known).dropLast(known.text.count))
+      for (id, age) in zip(ids, [172_900, 172_700, 90_000] as [Int64]) {
+        try site.write(site.file(of: id), secondsAgo: age)
+      }
+      try site.write(site.file(of: known), secondsAgo: 1_000_000)
+      try site.write(folder + "notes", secondsAgo: 1_000_000)
+      try site.write(folder + "0\(known.text)", secondsAgo: 1_000_000)
+      // One share in each run.
+      let sweeper = site.sweeper
+      for _ in 0..<256 { await sweeper.sweep() }
+      #expect(ids.map { site.hasBlob($0) } == [false, true, true])
+      #expect(try await site.download(known).status == 200)
+      #expect(FileManager.default.fileExists(atPath: folder + "notes"))
+      #expect(FileManager.default.fileExists(atPath: folder + "0\(known.text)"))
+    }
+  }
+
   @Test func `what killed processes left of uploads goes after a day`() async throws {
     try await BlobSite.with { site in
       let folder = site.folder + "/attachments/incoming/"
-      let now = site.clock.now.millis / 1000
-      for (name, age) in [("old", 86_500), ("young", 86_300)] as [(String, Int64)] {
-        try Data(count: 10).write(to: URL(fileURLWithPath: folder + name))
-        var times = [timeval(tv_sec: Int(now - age), tv_usec: 0), timeval(tv_sec: Int(now - age), tv_usec: 0)]
-        #expect(utimes(folder + name, &times) == 0)
-      }
+      try site.write(folder + "old", secondsAgo: 86_500)
+      try site.write(folder + "young", secondsAgo: 86_300)
       await site.sweeper.sweep()
       #expect(try site.incoming == ["young"])
     }
@@ -107,6 +145,13 @@ import Testing
 }
 
 extension BlobSite {
+  /// Makes a file, or leaves the one that is there, as if it had been written so long ago.
+  func write(_ path: String, secondsAgo age: Int64) throws {
+    if !FileManager.default.fileExists(atPath: path) { try Data(count: 10).write(to: URL(fileURLWithPath: path)) }
+    let time = timeval(tv_sec: Int(clock.now.millis / 1000 - age), tv_usec: 0)
+    #expect(utimes(path, [time, time]) == 0)
+  }
+
   var sweeper: AttachmentSweeper {
     AttachmentSweeper(store: store, blobs: blobs, policy: policy, clock: clock.wall, logger: .silent)
   }

@@ -164,4 +164,37 @@ import Testing
       #expect(try await site.upload(randomBytes(30_000), to: second).status == 200)
     }
   }
+
+  @Test func `a refused upload leaves the blob to another one of the same bytes that was taken meanwhile`() async throws
+  {
+    try await BlobSite.with(uploadsTo: { OvertakingStore(store: $0) }) { site in
+      let (id, bytes) = (try await site.allocate(), randomBytes(1000))
+      let refused = try await site.upload(bytes, to: id)
+      #expect(refused.status == 413 && refused.code == "quota-exceeded")
+      #expect(try await site.store.attachment(id)?.bytes == 1000)
+      #expect(try await site.download(id).body == bytes)
+    }
+  }
+}
+
+/// Refuses every upload, and lets another of the same bytes in before it says so.
+private struct OvertakingStore: AttachmentStore {
+  let store: EmbeddedStorage
+
+  func finishAttachment(_ id: AttachmentID, bytes: Int64, expires: Timestamp, quota: AttachmentQuota)
+    async throws(StoreError) -> AttachmentOutcome
+  {
+    _ = try await store.finishAttachment(id, bytes: bytes, expires: expires, quota: quota)
+    return .quotaExceeded
+  }
+  func addAttachment(_ attachment: RelayCore.Attachment, quota: AttachmentQuota) async throws(StoreError) -> Bool {
+    try await store.addAttachment(attachment, quota: quota)
+  }
+  func attachment(_ id: AttachmentID) async throws(StoreError) -> RelayCore.Attachment? {
+    try await store.attachment(id)
+  }
+  func expiredAttachments(before now: Timestamp, limit: Int) async throws(StoreError) -> [RelayCore.Attachment] {
+    try await store.expiredAttachments(before: now, limit: limit)
+  }
+  func removeAttachments(_ ids: [AttachmentID]) async throws(StoreError) { try await store.removeAttachments(ids) }
 }

@@ -60,20 +60,6 @@ import Testing
     }
   }
 
-  /// By the account that received, and refused with 503 as messages are.
-  @Test func aPeersReceiptsAreLimited() async throws {
-    try await withPeerClient(buckets: [.receipts: Bucket(size: 2, perMinute: 1)]) { relay, client in
-      for time in 1...2 {
-        #expect(try await client.send(.PUT, "/v1/receipt/+14155550177/1/+14155550100/\(time)").status == 200)
-      }
-      let answer = try await client.send(.PUT, "/v1/receipt/+14155550177/2/+14155550122/3")
-      #expect(answer.status == 503)
-      #expect(answer.headers.first(name: "Retry-After") != nil)
-      #expect(try await client.send(.PUT, "/v1/receipt/+14155550178/1/+14155550100/4").status == 200)
-      #expect(relay.intake.receipts.count == 3)
-    }
-  }
-
   @Test func attachmentsAreLocatedInTheFormThatPeersKnow() async throws {
     try await withPeerClient { relay, client in
       let answer = try await client.get("/v1/federation/attachment/9223372036854775807/")

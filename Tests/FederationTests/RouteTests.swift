@@ -154,14 +154,23 @@ import X509
 /// A client that holds the certificate of `beta`, a peer.
 func withPeerClient(
   scopes: Set<Peer.Scope> = Set(Peer.Scope.allCases), listing: (any DirectoryStore)? = nil,
-  buckets: [LimiterName: Bucket] = [:], _ body: @Sendable (TestRelay, RawClient) async throws -> Void
+  epochs: (any EpochStore)? = nil, buckets: [LimiterName: Bucket] = [:],
+  _ body: @Sendable (TestRelay, RawClient) async throws -> Void
 ) async throws {
-  try await withRelay("alpha", listing: listing, buckets: buckets) { relay in
-    let authority = try TestAuthority("beta")
-    try await save(authority, as: "beta", at: relay, scopes: scopes)
-    let configuration = try authority.leaf(relay: "beta").clientConfiguration(trusting: relay.ownAuthority)
-    try await withClient(to: relay.endpoint.text, configuration) { try await body(relay, $0) }
+  try await withRelay("alpha", listing: listing, epochs: epochs, buckets: buckets) { relay in
+    try await withPeer("beta", of: relay, scopes: scopes) { try await body(relay, $0) }
   }
+}
+
+/// A client that holds the certificate of another peer of `relay`.
+func withPeer(
+  _ name: String, of relay: TestRelay, scopes: Set<Peer.Scope> = Set(Peer.Scope.allCases),
+  _ body: (RawClient) async throws -> Void
+) async throws {
+  let authority = try TestAuthority(name)
+  try await save(authority, as: name, at: relay, scopes: scopes)
+  let configuration = try authority.leaf(relay: name).clientConfiguration(trusting: relay.ownAuthority)
+  try await withClient(to: relay.endpoint.text, configuration, body)
 }
 
 /// The same bytes for texts that say the same.

@@ -57,7 +57,7 @@ let localAccount = AccountNumber(e164: "+14155550111")
 /// Runs a relay called `name` for the time of `body`.
 func withRelay<Value: Sendable>(
   _ name: String, clock: WallClock = TestRelay.systemClock, limits: PeerLimits = .patient,
-  listing: (any DirectoryStore)? = nil,
+  listing: (any DirectoryStore)? = nil, epochs: (any EpochStore)? = nil,
   buckets: [LimiterName: Bucket] = [.messages: Bucket(size: 100_000, perMinute: 100_000)],
   _ body: @Sendable (TestRelay) async throws -> Value
 ) async throws -> Value {
@@ -80,7 +80,7 @@ func withRelay<Value: Sendable>(
     let locator = FixedLocator()
     let services = FederationServices(
       intake: intake, dispenser: FixedDispenser(), directory: listing ?? storage, peers: storage,
-      signals: coordination, limiter: coordination, locator: locator, epochs: storage,
+      signals: coordination, limiter: coordination, locator: locator, epochs: epochs ?? storage,
       isLocalAccount: { $0 == localAccount })
     let makeListener = { @Sendable (port: Int, onListening: @escaping @Sendable (Int) -> Void) in
       var configuration = FederationListenerConfiguration(host: "127.0.0.1", port: port)

@@ -15,7 +15,7 @@ struct OperatorListenerTests {
     let storage = Mutex<String?>(nil)
     readiness.add("storage") { storage.withLock { $0 } }
     readiness.add("coordination") { nil }
-    try await Self.serve(readiness) { get in
+    try await Self.serve(readiness) { get, _ in
       #expect(try await get("/livez") == (200, "text/plain; charset=utf-8", "ok\n"))
       #expect(try await get("/readyz") == (200, "application/json", #"{"ready":true}"#))
       storage.withLock { $0 = "no \"connection\"" }
@@ -34,10 +34,33 @@ struct OperatorListenerTests {
     }
   }
 
+  @Test("an answer to HEAD ends with its head")
+  func head() async throws {
+    try await Self.serve(Readiness()) { _, port in
+      for path in ["/livez", "/readyz", "/metrics", "/nothing"] {
+        let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+          .connect(host: "127.0.0.1", port: port) { channel in
+            channel.eventLoop.makeCompletedFuture {
+              try NIOAsyncChannel<ByteBuffer, ByteBuffer>(wrappingChannelSynchronously: channel)
+            }
+          }
+        let answer = try await channel.executeThenClose { inbound, outbound in
+          try await outbound.write(
+            ByteBuffer(string: "HEAD \(path) HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n"))
+          var answer = ""
+          for try await piece in inbound { answer += String(buffer: piece) }
+          return answer
+        }
+        #expect(answer.hasPrefix("HTTP/1.1 \(path == "/nothing" ? 404 : 200) "), "\(path)")
+        #expect(answer.hasSuffix("\r\n\r\n") && answer.split(separator: "\r\n\r\n").count == 1, "\(path)")
+      }
+    }
+  }
+
   /// Runs a listener on a free port for as long as `body` takes, then shuts it down gracefully.
   private static func serve(
     _ readiness: Readiness,
-    _ body: (_ get: (String) async throws -> (UInt, String?, String)) async throws -> Void
+    _ body: (_ get: (String) async throws -> (UInt, String?, String), _ port: Int) async throws -> Void
   ) async throws {
     let (ports, announce) = AsyncStream.makeStream(of: Int.self)
     let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
@@ -52,12 +75,13 @@ struct OperatorListenerTests {
         try await services.run()
       }
       let port = try #require(await ports.first { _ in true })
-      try await body { path in
+      let get = { (path: String) in
         let response = try await HTTPClient.shared.execute(
           HTTPClientRequest(url: "http://127.0.0.1:\(port)\(path)"), timeout: .seconds(10))
         let text = String(buffer: try await response.body.collect(upTo: 1 << 20))
         return (response.status.code, response.headers.first(name: "content-type"), text)
       }
+      try await body(get, port)
       await services.triggerGracefulShutdown()
       try await group.waitForAll()
     }

@@ -23,6 +23,29 @@ import Testing
     }
   }
 
+  @Test func `a name may have 400 bytes and no more, however few its characters`() throws {
+    for (marks, isGood) in [(199, true), (200, false), (20_000, false)] {
+      // Two characters, of two bytes for each mark.
+      let name = "aa" + String(repeating: "\u{0301}", count: marks)
+      let attributes = try decode(#"{"signalingKey":"k","name":"\#(name)"}"#, AccountAttributes.decode)
+      #expect((name.utf8.count <= 400) == isGood)
+      if isGood {
+        try attributes.checkName()
+      } else {
+        #expect(throws: Problem(.deviceNameTooLong)) { try attributes.checkName() }
+      }
+    }
+  }
+
+  @Test func `of an agent 200 characters and 800 bytes are kept, whole characters alone`() {
+    #expect(AccountAttributes.keptAgent("OWA") == "OWA")
+    #expect(AccountAttributes.keptAgent(String(repeating: "a", count: 900)) == String(repeating: "a", count: 200))
+    #expect(AccountAttributes.keptAgent(String(repeating: "😀", count: 900)) == String(repeating: "😀", count: 200))
+    let marked = "a" + String(repeating: "\u{0301}", count: 100)
+    #expect(AccountAttributes.keptAgent(String(repeating: marked, count: 9)) == String(repeating: marked, count: 3))
+    #expect(AccountAttributes.keptAgent("a" + String(repeating: "\u{0301}", count: 8000)) == "")
+  }
+
   @Test func `a pin has 4 to 100 characters`() throws {
     for (count, isGood) in [(0, false), (3, false), (4, true), (100, true), (101, false)] {
       let pin = String(repeating: "ü", count: count)

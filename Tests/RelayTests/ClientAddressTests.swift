@@ -164,6 +164,40 @@ struct AddressLimitTests {
   }
 }
 
+private let fewTries = [
+  "RELAY_DEVELOPMENT_ENABLED": "false", "RELAY_CLIENT_TRUSTED_PROXIES": "127.0.0.1",
+  "RELAY_LIMITS_VERIFY_NUMBER_PER_MINUTE": "0", "RELAY_LIMITS_VERIFY_DEVICE_PER_MINUTE": "0",
+]
+
+/// Tries by number, at the sizes of reference 3.6 (two), behind a trusted proxy.
+@Suite(.ownRelay(fewTries)) struct TriesByAddressTests {
+  let relay: RelayProcess
+
+  init() throws { relay = try suiteRelay().relay }
+
+  private func attempt(_ path: String, _ number: String, from address: String) async throws -> Int {
+    try await relay.send(
+      "PUT", path, json: #"{"signalingKey":"c2ln"}"#, as: TestDevice(number: number, password: "p"),
+      headers: [("X-Forwarded-For", address)]
+    ).status
+  }
+
+  @Test(arguments: ["/v1/accounts/code/111111", "/v1/devices/111111"])
+  func `whoever uses the tries of a number up, leaves those of every other address`(path: String) async throws {
+    let victim = TestDevice.freshNumber()
+    let statuses = try await (0..<4).asyncMap { _ in try await attempt(path, victim, from: "198.51.100.80") }
+    #expect(statuses == [403, 403, 413, 413])
+    #expect(try await attempt(path, victim, from: "198.51.100.81") == 403)
+  }
+
+  @Test func `number tokens that do not hold use no tries up`() async throws {
+    let number = TestDevice.freshNumber()
+    for _ in 0..<4 { #expect(try await attempt("/v1/accounts/token/x", number, from: "198.51.100.90") == 403) }
+    for _ in 0..<2 { #expect(try await attempt("/v1/accounts/code/111111", number, from: "198.51.100.90") == 403) }
+    #expect(try await attempt("/v1/accounts/code/111111", number, from: "198.51.100.90") == 413)
+  }
+}
+
 /// The same without a trusted proxy.
 @Suite(.ownRelay(perAddress)) struct UntrustedAddressTests {
   @Test func `a header does not make a client somebody else`() async throws {

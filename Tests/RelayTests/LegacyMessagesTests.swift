@@ -72,11 +72,14 @@ private func request(_ entries: [String]) -> String { #"{"messages":[\#(entries.
     #expect(try await shown(third).map(\.message) == ["YmFy"])
   }
 
-  @Test func `a number is told once: as failed if one of its messages is`() async throws {
-    let answer = try await post(
-      entry(recipient.number), entry(recipient.number, "YmFy", #","destinationRegistrationId":999"#))
+  @Test func `a number is told once: as failed if one of its messages is, and then none is stored`() async throws {
+    let wrong = #","destinationRegistrationId":999"#
+    let answer = try await post(entry(recipient.number), entry(recipient.number, "YmFy", wrong))
     #expect(answer.text == #"{"success":[],"failure":["\#(recipient.number)"]}"#)
-    #expect(try await shown(recipient).map(\.message) == ["Zm9v"])
+    #expect(try await shown(recipient).isEmpty)
+    // Sent again as told, each arrives once.
+    #expect(try await post(entry(recipient.number), entry(recipient.number, "YmFy")).status == 200)
+    #expect(try await shown(recipient).map(\.message) == ["Zm9v", "YmFy"])
   }
 
   @Test func `who cannot be reached is a failure, as are copies to oneself by way of a relay`() async throws {
@@ -128,15 +131,26 @@ struct LegacyLimitTests {
     let post = { (entries: [String]) in
       try await relay.send("POST", "/v1/messages/", json: request(entries), as: sender)
     }
-    let three = ["YQ", "Yg", "Yw"].map { entry(first.number, $0) }
-    let mixed = try await post(three + [entry(second.number)])
+    let two = ["YQ", "Yg"].map { entry(first.number, $0) }
+    #expect(try await post([two[0]]).status == 200)
+    let mixed = try await post(two + [entry(second.number)])
     #expect(mixed.text == #"{"success":["\#(second.number)"],"failure":["\#(first.number)"]}"#)
-    #expect(try await relay.mailbox(of: first).isEmpty)
-    #expect(try await post(Array(three.prefix(2))).status == 200)
+    #expect(try await relay.mailbox(of: first).count == 1)
+    #expect(try await post([two[1]]).status == 200)
     let refused = try await post([entry(first.number)])
     #expect(refused.status == 413 && refused.text.hasPrefix("rate-limited: "))
     #expect((1...60).contains(try #require(refused.headers["retry-after"].flatMap { Int($0) })))
     #expect(try await relay.mailbox(of: first).count == 2)
+  }
+
+  @Test func `more messages for one number than a bucket holds pass when it is full`() async throws {
+    let relay = try suiteRelay().relay
+    let (sender, recipient) = (try await relay.register(), try await relay.register())
+    let five = ["YQ", "Yg", "Yw", "ZA", "ZQ"].map { entry(recipient.number, $0) }
+    #expect(try await relay.send("POST", "/v1/messages/", json: request(five), as: sender).status == 200)
+    #expect(try await relay.mailbox(of: recipient).count == 5)
+    let next = try await relay.send("POST", "/v1/messages/", json: request(Array(five.prefix(1))), as: sender)
+    #expect(next.status == 413 && next.headers["retry-after"] != nil, "the bucket was emptied")
   }
 }
 

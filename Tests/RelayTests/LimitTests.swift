@@ -72,6 +72,37 @@ private func expectLimited(_ answer: Answer, within seconds: ClosedRange<Int>) t
     #expect(other.status == 200)
   }
 
+  @Test func `a bundle costs what it brings for one device`() async throws {
+    let recipient = try await relay.register()
+    let path = "/v1/messages/\(recipient.number)"
+    let bodies = ["YQ==", "Yg==", "Yw=="].map { message($0) }.joined(separator: ",")
+    let refused = try await relay.send("PUT", path, json: #"{"messages":[]}"#, as: caller)
+    #expect(refused.status == 409, "names the devices, and is charged for it")
+    try expectLimited(
+      try await relay.send("PUT", path, json: #"{"messages":[\#(bodies)],"timestamp":1}"#, as: caller), within: 1...60)
+    #expect(try await relay.mailbox(of: recipient).isEmpty)
+
+    let other = try await relay.register()
+    let bundle = #"{"messages":[\#(bodies)],"timestamp":1}"#
+    let accepted = try await relay.send("PUT", "/v1/messages/\(recipient.number)", json: bundle, as: other)
+    #expect(accepted.status == 200)
+    try expectLimited(
+      try await relay.send("PUT", path, json: #"{"messages":[\#(message())]}"#, as: other), within: 1...60)
+  }
+
+  @Test func `all together take no more than a fifth of a supply at once`() async throws {
+    let owner = try await relay.register()
+    try await relay.upload(Array(1...100), as: owner)
+    for _ in 0..<8 {
+      let requester = try await relay.register()
+      for _ in 0..<3 {
+        #expect(try await relay.send("GET", "/v1/keys/\(owner.number)/1", as: requester).status == 200)
+      }
+    }
+    let left = try await relay.send("GET", "/v1/keys", as: owner).object["count"] as? Int
+    #expect((77...80).contains(try #require(left)), "one comes back each minute")
+  }
+
   @Test func `look-ups are charged by token, and a refused one costs nothing`() async throws {
     let token = try TestTokens.token(of: TestDevice.freshNumber())
     let ask = { (count: Int) in

@@ -22,6 +22,24 @@ enum RawExchange {
     }
   }
 
+  /// Sends `head`, waits for `meanwhile`, and sends `body` then.
+  static func send(
+    _ head: [UInt8], then body: [UInt8], to port: Int, patience: Int = 20, meanwhile: () async throws -> Void
+  ) async throws -> Outcome {
+    let descriptor = try await Loopback.blocking {
+      let descriptor = try Loopback.connect(to: port, patience: patience)
+      let count = head.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+      guard count == head.count else {
+        close(descriptor)
+        throw TestFailure("the head was not taken")
+      }
+      return descriptor
+    }
+    defer { close(descriptor) }
+    try await meanwhile()
+    return try await Loopback.blocking { run(descriptor, body, bodyBytes: 0, isChunked: false, patience: patience) }
+  }
+
   private static func run(
     _ descriptor: Int32, _ head: [UInt8], bodyBytes: Int, isChunked: Bool, patience: Int
   ) -> Outcome {

@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import Testing
 
@@ -123,6 +124,43 @@ struct RegistrationLockTests {
     try await site.age(former.number, byDays: 1)
     #expect(try await confirm(code, nil, as: next).status == 200)
     #expect(try await confirm(try await relay.code(for: former.number), nil, as: next).status == 200)
+  }
+
+  @Test func `a lock that is set holds from that day, however long ago the account was seen`() async throws {
+    let device = try await relay.register()
+    let next = TestDevice(number: device.number, password: "next")
+    try await site.age(device.number, byDays: 40)
+    #expect(try await relay.send("PUT", "/v1/accounts/pin", json: #"{"pin":"hunter22"}"#, as: device).status == 200)
+    expectLocked(try await confirm(try await relay.code(for: device.number), nil, as: next))
+  }
+
+  @Test func `whoever fetches is seen, and a lock holds`() async throws {
+    let (former, next) = try await locked()
+    try await site.age(former.number, byDays: 40)
+    _ = try await relay.send("PUT", "/v1/accounts/wsc", as: former)  // The relay reads the account anew.
+    #expect(try await relay.send("GET", "/v1/messages", as: former).status == 200)
+    expectLocked(try await confirm(try await relay.code(for: former.number), nil, as: next))
+  }
+
+  @Test func `a linked device that fetches is seen, and stays active`() async throws {
+    let (master, sender) = (try await relay.register(), try await relay.register())
+    let linked = try await site.linkDevice(2, registrationID: 0, to: master)
+    try await site.age(master.number, byDays: 40)
+    _ = try await relay.send("PUT", "/v1/accounts/wsc", as: master)  // The relay reads the account anew.
+    let both = bundle(message(), message(device: 2))
+    let send = { try await relay.send("PUT", "/v1/messages/\(master.number)", json: both, as: sender) }
+    #expect(try await send().status == 409)
+    let seen = { () async throws -> [Int64?] in
+      try await relay.send("GET", "/v1/devices", as: master).list("devices")
+        .map { ($0["lastSeen"] as? NSNumber)?.int64Value }
+    }
+    let before = try await seen()
+    #expect(try await relay.send("GET", "/v1/messages", as: linked).status == 200)
+    #expect(try await send().status == 200)
+    let after = try await seen()
+    #expect(after.first == before.first, "device 1 did not fetch")
+    let days = try #require(after[1]) - (try #require(before[1]))
+    #expect(days >= 40 * 86_400_000 && days % 86_400_000 == 0)
   }
 
   @Test func `a number token does not pass the lock either`() async throws {

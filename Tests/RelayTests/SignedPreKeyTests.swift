@@ -258,10 +258,13 @@ import Testing
     let relay = try suiteRelay().relay
     let owner = try await relay.register()
     let signed = #"{"keyId":1,"publicKey":"a","signature":"b"}"#
-    #expect(try await relay.send("PUT", "/v2/keys/signed", json: signed, as: owner).status == 200)
+    #expect(try await relay.send("PUT", "/v2/keys/signed", json: signed, as: owner).status == 415, "signed by nobody")
     let upload = #"{"identityKey":"I","preKeys":[],"signedPreKey":\#(signed)}"#
     #expect(try await relay.send("PUT", "/v2/keys", json: upload, as: owner).status == 200)
     #expect(try await relay.send("GET", "/v2/keys/signed", as: owner).text == signed)
+    let next = #"{"keyId":2,"publicKey":"c","signature":"d"}"#
+    #expect(try await relay.send("PUT", "/v2/keys/signed", json: next, as: owner).status == 200)
+    #expect(try await relay.send("GET", "/v2/keys/signed", as: owner).text == next)
   }
 }
 

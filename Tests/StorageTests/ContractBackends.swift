@@ -66,6 +66,42 @@ extension Backend {
     }
   }
 
+  /// Runs `body` with a way to open one migrated database under any encryption keys. What it opens is closed.
+  func withKeys(_ body: ((SecretSealer, (Store) async throws -> Void) async throws -> Void) async throws -> Void)
+    async throws
+  {
+    let clock = ManualClock(Sample.noon)
+    switch self {
+    case .embedded:
+      try await withTemporaryFolder { folder in
+        try await body { sealer, use in
+          let storage = try EmbeddedStorage(path: folder + "/relay.sqlite", sealer: sealer, clock: clock.wall)
+          try await Self.use(Store(storage: storage, clock: clock), use)
+        }
+      }
+    case .postgres:
+      await Turns.postgres.take()
+      defer { Turns.postgres.giveBack() }
+      try await withPostgres { _, _, url in
+        try await body { sealer, use in
+          let storage = try PostgresStorage(url: url, sealer: sealer, logger: .quiet)
+          try await Self.use(Store(storage: storage, clock: clock), use)
+        }
+      }
+    }
+  }
+
+  private static func use(_ store: Store, _ body: (Store) async throws -> Void) async throws {
+    do {
+      try await store.storage.migrate { _ in }
+      try await body(store)
+    } catch {
+      await store.storage.close()
+      throw error
+    }
+    await store.storage.close()
+  }
+
   private static let sealer = SecretSealer(current: SecretBytes([UInt8](repeating: 7, count: 32)))
 }
 

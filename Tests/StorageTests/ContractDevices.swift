@@ -214,7 +214,7 @@ import Testing
       // Peers are told of accounts, not of devices.
       #expect(try await store.storage.accountsRevision() == revision)
       for key in [1, 2] as [Int64] {
-        #expect(try await !store.storage.setSignedPreKey(Sample.signedKey(key), of: removed))
+        #expect(try await !store.storage.setSignedPreKey(Sample.signedKey(key), of: removed, identityKey: "identity"))
       }
       #expect(try await store.storage.replacePreKeys(of: removed, with: Sample.upload([1])) == .noDevice)
       #expect(try await !store.storage.updateDevice(removed, .fetches(true)))
@@ -256,7 +256,7 @@ extension Store {
 
 extension DeviceLink {
   /// With a device that is active as soon as it is linked.
-  fileprivate var active: DeviceLink {
+  var active: DeviceLink {
     var device = device
     device.hasSignedPreKey = true
     return DeviceLink(account: account, device: device, devicesMax: devicesMax)

@@ -85,30 +85,3 @@ import Testing
     }
   }
 }
-
-@Suite struct ServerSecretContract {
-  @Test("A secret is what was stored first under its name", arguments: Backend.allCases)
-  func first(_ backend: Backend) async throws {
-    try await backend.withStore { store in
-      let (mine, other) = ([0, 1, 255] as [UInt8], [2, 3] as [UInt8])
-      let found = try await store.storage.serverSecret("a", orStore: mine)
-      #expect(found == mine)
-      #expect(try await store.storage.serverSecret("a", orStore: other) == mine)
-      #expect(try await store.storage.serverSecret("b", orStore: other) == other)
-      #expect(try await store.storage.serverSecret("a", orStore: []) == mine)
-    }
-  }
-
-  @Test("64 that ask at once all get the same", arguments: Backend.allCases)
-  func atOnce(_ backend: Backend) async throws {
-    try await backend.withStore { store in
-      let secrets = try await withThrowingTaskGroup(of: [UInt8].self) { group in
-        for caller in 0..<64 {
-          group.addTask { try await store.storage.serverSecret("a", orStore: [UInt8(caller)]) }
-        }
-        return try await group.reduce(into: Set()) { $0.insert($1) }
-      }
-      #expect(secrets.count == 1)
-    }
-  }
-}

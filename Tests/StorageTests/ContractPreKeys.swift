@@ -152,12 +152,12 @@ import Testing
       let linked = try await store.linkActive(1)
       #expect(try await store.storage.signedPreKey(of: master) == nil)
       #expect(try await store.storage.account(master.account)?.devices.map(\.hasSignedPreKey) == [false, true])
-      #expect(try await store.storage.setSignedPreKey(key, of: master))
+      #expect(try await store.storage.setSignedPreKey(key, of: master, identityKey: "identity"))
       #expect(try await store.storage.signedPreKey(of: master) == key)
       #expect(try await store.storage.signedPreKey(of: linked) == Sample.signedKey(Int64(linked.device.value)))
       #expect(try await store.storage.account(master.account)?.devices.map(\.hasSignedPreKey) == [true, true])
       for unknown in try [Sample.address(1, device: 7), Sample.address(7)] {
-        #expect(try await !store.storage.setSignedPreKey(key, of: unknown))
+        #expect(try await !store.storage.setSignedPreKey(key, of: unknown, identityKey: "identity"))
         #expect(try await store.storage.signedPreKey(of: unknown) == nil)
       }
       try await store.register(Sample.registration(1))
@@ -172,8 +172,6 @@ import Testing
       let master = try Sample.address(1)
       let linked = try await store.linkActive(1)
       let devices = [linked.device, .master]
-      // Without an identity key nobody can use them.
-      #expect(try await store.draw(from: master.account, devices).isEmpty)
       let upload = Sample.upload([3], lastResort: nil)
       #expect(try await store.storage.replacePreKeys(of: master, with: upload) == .stored)
       let first = try await store.draw(from: master.account, devices)
@@ -219,7 +217,8 @@ import Testing
     try await backend.withStore { store in
       try await store.registerAccounts(2)
       let master = try Sample.address(1)
-      let linked = try await store.linkActive(1)
+      let linked = try Sample.address(1, device: 2)
+      #expect(try await store.link(Sample.link(1)) == .linked(linked.device))
       func upload(_ device: DeviceAddress, _ identity: String) async throws -> PreKeyUploadOutcome {
         try await store.storage.replacePreKeys(
           of: device, with: Sample.upload([1], identity: identity, signed: Sample.signedKey(50)))
@@ -231,15 +230,68 @@ import Testing
       #expect(try await upload(linked, "first") == .stored)
       #expect(try await upload(master, "second") == .stored)
       #expect(try await identity() == "second")
-      let before = try await store.storage.signedPreKey(of: linked)
-      #expect(try await store.storage.setSignedPreKey(Sample.signedKey(60), of: linked))
+      #expect(
+        try await store.storage.setSignedPreKey(Sample.signedKey(60), of: linked, identityKey: "second"))
       #expect(try await store.draw(from: master.account, [linked.device]).map(\.preKey?.keyID) == [1])
       // Nothing of what is refused is stored.
       #expect(try await upload(linked, "third") == .identityRefused)
       #expect(try await identity() == "second")
-      #expect(before == Sample.signedKey(50))
       #expect(try await store.storage.signedPreKey(of: linked) == Sample.signedKey(60))
       #expect(try await store.storage.preKeyCount(of: linked) == 0)
+    }
+  }
+
+  @Test("A changed identity key takes the signed prekeys of all devices with it", arguments: Backend.allCases)
+  func changedIdentityKey(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      try await store.registerAccounts(3)
+      let (master, other) = (try Sample.address(1), try Sample.address(2))
+      let linked = [try await store.linkActive(1), try await store.linkActive(1)]
+      let key = Sample.signedKey(4)
+      for device in [master, other] {
+        #expect(try await store.storage.replacePreKeys(of: device, with: Sample.upload([1], signed: key)) == .stored)
+      }
+      func signed() async throws -> [Bool]? {
+        try await store.storage.account(master.account)?.devices.map(\.hasSignedPreKey)
+      }
+      // The same again changes nothing.
+      #expect(try await store.storage.replacePreKeys(of: master, with: Sample.upload([1])) == .stored)
+      #expect(try await signed() == [true, true, true])
+
+      let revision = try await store.storage.accountsRevision()
+      let changed = Sample.upload([1], identity: "second", signed: Sample.signedKey(5))
+      #expect(try await store.storage.replacePreKeys(of: master, with: changed) == .stored)
+      #expect(try await signed() == [true, false, false])
+      #expect(try await store.storage.signedPreKey(of: master) == Sample.signedKey(5))
+      for device in linked { #expect(try await store.storage.signedPreKey(of: device) == nil) }
+      let ids = linked.map(\.device)
+      #expect(try await store.draw(from: master.account, ids).isEmpty)
+      #expect(try await store.storage.signedPreKey(of: other) == key)
+      #expect(try await store.storage.accountsRevision() == revision)
+      // One that brings no signed prekey leaves none.
+      let bare = Sample.upload([1], identity: "third")
+      #expect(try await store.storage.replacePreKeys(of: master, with: bare) == .stored)
+      #expect(try await signed() == [false, false, false])
+    }
+  }
+
+  @Test("A signed prekey is stored while the identity key that signed it is the account's", arguments: Backend.allCases)
+  func identityKeyOfSigned(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      try await store.registerAccounts(2)
+      let (device, key) = (try Sample.address(1), Sample.signedKey(4))
+      // Without an identity key nobody can have signed it.
+      #expect(try await !store.storage.setSignedPreKey(key, of: device, identityKey: "first"))
+      #expect(
+        try await store.storage.replacePreKeys(of: device, with: Sample.upload([], identity: "first")) == .stored)
+      #expect(try await store.storage.setSignedPreKey(key, of: device, identityKey: "first"))
+      #expect(
+        try await store.storage.replacePreKeys(of: device, with: Sample.upload([], identity: "second")) == .stored)
+      #expect(try await !store.storage.setSignedPreKey(key, of: device, identityKey: "first"))
+      #expect(try await store.storage.signedPreKey(of: device) == nil)
+      #expect(try await store.storage.account(device.account)?.devices.map(\.hasSignedPreKey) == [false])
+      #expect(try await store.storage.setSignedPreKey(key, of: device, identityKey: "second"))
+      #expect(try await store.storage.signedPreKey(of: device) == key)
     }
   }
 
@@ -249,7 +301,11 @@ import Testing
       try await store.registerAccounts(2)
       let number = try Sample.number(1)
       var devices: [DeviceAddress] = []
-      for id in 0..<4 { devices.append(try await store.linkActive(1, registrationID: Int32(20 + id))) }
+      for id in 0..<4 {
+        let link = try Sample.link(1, registrationID: Int32(20 + id)).active
+        guard case .linked(let device) = try await store.link(link) else { throw Sample.Missing() }
+        devices.append(DeviceAddress(number, device))
+      }
       let outcomes = try await withThrowingTaskGroup(of: PreKeyUploadOutcome.self) { group in
         for device in devices {
           group.addTask {

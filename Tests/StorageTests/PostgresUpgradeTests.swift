@@ -55,7 +55,7 @@ import Testing
       let drawn = try await storage.drawPreKeys(of: account, devices: [.master], oneTime: [.master])
       #expect(drawn.map(\.preKey) == [PreKey(keyID: 5, publicKey: "key")])
       #expect(drawn.map(\.signedPreKey) == [nil])
-      #expect(try await storage.setSignedPreKey(Sample.signedKey(1), of: mailbox))
+      #expect(try await storage.setSignedPreKey(Sample.signedKey(1), of: mailbox, identityKey: "identity"))
       // Days that the first build made take what is acknowledged today.
       let envelope = try Sample.envelope(to: mailbox, from: Sample.address(2), id: 1)
       try await storage.append([envelope])
@@ -66,12 +66,38 @@ import Testing
     }
   }
 
+  /// The first build knows neither, and whoever registers through it must not meet the former owner's.
+  @Test func aRegistrationByTheFirstBuildEndsLinkingCodesAndLocks() async throws {
+    try await withPostgres { storage, server, url in
+      let store = Store(storage: storage, clock: ManualClock(Sample.noon))
+      let lock = Sample.lock(1)
+      for index in [1, 2] {
+        #expect(try await store.register(Sample.registration(index, newLock: lock)) == .registered)
+      }
+      let code = VerificationCode(code: Store.code, expires: store.now.adding(.seconds(600)))
+      for index in [1, 2] {
+        try await storage.setVerificationCode(code, for: Sample.number(index), purpose: .linking)
+        #expect(try await storage.account(Sample.number(index))?.registrationLock == lock)
+      }
+      try server.sql(Self.registrationOfFirstBuild(1), in: url)
+      #expect(try await storage.account(Sample.number(1))?.registrationLock == nil)
+      #expect(
+        try await storage.linkDevice(Sample.link(1), code: Store.code, triesMax: 5, now: store.now) == .codeRefused)
+      // Of that number alone; and a linked device is no registration.
+      #expect(
+        try await storage.linkDevice(Sample.link(2), code: Store.code, triesMax: 5, now: store.now)
+          == .linked(Sample.device(2)))
+      #expect(try await storage.account(Sample.number(2))?.registrationLock == lock)
+    }
+  }
+
   @Test func theFirstBuildWorksOnTodaysSchema() async throws {
     try await withPostgres { storage, server, url in
       let (account, mailbox, source) = try (Sample.number(1), Sample.address(1), Sample.number(2))
       #expect(PostgresMigration.all.allSatisfy { $0.oldestCompatible == 1 })
       try server.sql(Self.registrationOfFirstBuild(1), in: url)
-      #expect(try await storage.setSignedPreKey(Sample.signedKey(1), of: mailbox))
+      try server.sql("UPDATE accounts SET identity_key = 'identity'", in: url)
+      #expect(try await storage.setSignedPreKey(Sample.signedKey(1), of: mailbox, identityKey: "identity"))
       // A registration by the first build takes the signed prekey away with the device.
       try server.sql(Self.registrationOfFirstBuild(1), in: url)
       #expect(try await storage.account(account)?.devices == [Self.expected()])

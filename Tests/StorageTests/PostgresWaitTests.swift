@@ -134,10 +134,78 @@ import Testing
       async let count = try? storage.accountCount()
       try await eventually("the directory waits") { try await isThere("NOT granted") }
       try await storage.ping()
+      // Nor does whoever sends a message wait.
+      let (mailbox, source) = try (Sample.address(1), Sample.number(2))
+      #expect(try await storage.usage(of: mailbox, by: source, countingTo: 9).total == 0)
+      #expect(try await !storage.hasReceived(from: source, timestamp: Sample.noon, in: mailbox))
       #expect(try await isThere("NOT granted"))
       try server.sql("CREATE TABLE released ()", in: url)
       _ = try await process
       _ = await count
+    }
+  }
+
+  /// Takes `lock` in another process's transaction for as long as `body` runs, ten seconds at most.
+  private static func holding(
+    _ lock: String, on server: PostgresServer, in url: String, _ body: () async throws -> Void
+  ) async throws {
+    let transaction = """
+      DO $$ BEGIN
+        \(lock);
+        PERFORM pg_advisory_xact_lock(1);
+        FOR turn IN 1..1000 LOOP
+          EXIT WHEN to_regclass('released') IS NOT NULL;
+          PERFORM pg_sleep(0.01);
+        END LOOP;
+      END $$
+      """
+    async let process = Loopback.blocking { try server.sql(transaction, in: url) }
+    try await eventually("the other process has begun") {
+      let held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database = "
+      let mine = "(SELECT oid FROM pg_database WHERE datname = current_database())"
+      return try server.sql(held + mine, in: url) == "1"
+    }
+    try await body()
+    try server.sql("CREATE TABLE released ()", in: url)
+    _ = try await process
+  }
+
+  /// Whatever draws keys stands behind a truncation that waits.
+  @Test func settingKeysAsideGivesUpSoonWhenItMustWait() async throws {
+    try await withPostgres { storage, server, url in
+      let store = Store(storage: storage, clock: ManualClock(Sample.noon))
+      let device = DeviceAddress(try await store.registerAccounts(1)[0], .master)
+      #expect(try await storage.replacePreKeys(of: device, with: Sample.upload([1, 2])) == .stored)
+      let lock = "LOCK TABLE one_time_prekeys IN ROW EXCLUSIVE MODE"
+      try await Self.holding(lock, on: server, in: url) {
+        let began = ContinuousClock.now
+        let error = await #expect(throws: StoreError.self) { try await storage.setAsideOneTimePreKeys(epoch: 5) }
+        let took = ContinuousClock.now - began
+        guard case .unavailable = error else { throw TestFailure("\(String(describing: error))") }
+        #expect(took < .seconds(3))
+        #expect(try await store.draw(from: device.account).map(\.preKey?.keyID) == [1])
+      }
+      #expect(
+        try await storage.bulk.read(.once("SELECT FROM pg_settings WHERE name = 'lock_timeout' AND setting = '5000'"))
+          .rowCount == 1)
+      try await storage.setAsideOneTimePreKeys(epoch: 5)
+      #expect(try await storage.preKeyCount(of: device) == 0)
+    }
+  }
+
+  @Test func aPeersEpochThatDoesNotRiseWaitsForNobody() async throws {
+    try await withPostgres { storage, server, url in
+      let peer = try Sample.peer("beta")
+      #expect(try await storage.savePeer(peer))
+      #expect(try await storage.rememberEpoch(5, of: peer.name) == 0)
+      try await Self.holding("PERFORM FROM peers FOR UPDATE", on: server, in: url) {
+        for epoch in [0, 5] as [Int64] {
+          let known = try await storage.rememberEpoch(epoch, of: peer.name)
+          #expect(known == 5)
+        }
+      }
+      #expect(try await storage.rememberEpoch(6, of: peer.name) == 5)
+      #expect(try await storage.rememberEpoch(0, of: peer.name) == 6)
     }
   }
 

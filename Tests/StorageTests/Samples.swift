@@ -118,14 +118,16 @@ extension Store {
     return try await storage.linkDevice(link, code: Self.code, triesMax: 5, now: now)
   }
 
-  /// Links a device to account `index` that is active: it has a signed prekey.
+  /// Links a device to account `index` that is active: it has a signed prekey, which the account's identity key signed,
+  /// "identity" where it had none.
   func linkActive(_ index: Int, registrationID: Int32 = 9) async throws -> DeviceAddress {
     let link = try Sample.link(index, registrationID: registrationID)
     guard case .linked(let id) = try await self.link(link) else { throw Sample.Missing() }
     let device = DeviceAddress(link.account, id)
-    guard try await storage.setSignedPreKey(Sample.signedKey(Int64(id.value)), of: device) else {
-      throw Sample.Missing()
-    }
+    let identity = try await storage.account(link.account)?.identityKey ?? "identity"
+    let upload = Sample.upload(
+      [], lastResort: nil, identity: identity, signed: Sample.signedKey(Int64(id.value)))
+    guard try await storage.replacePreKeys(of: device, with: upload) == .stored else { throw Sample.Missing() }
     return device
   }
 

@@ -83,6 +83,24 @@ import Testing
     #expect(refusal { _ = try SecretSealer(current: first).open(new, of: account) } != nil)
   }
 
+  @Test("What was sealed under the former key is sealed anew, and nothing else")
+  func resealing() throws {
+    let account = try Sample.number(1)
+    let (old, new) = (SecretSealer(current: first), SecretSealer(current: second))
+    let changing = SecretSealer(current: second, former: first)
+    let stored = try old.seal(secret, of: account)
+    let resealed = try #require(try changing.resealed(stored, of: account))
+    #expect(try new.open(resealed, of: account) == secret)
+    #expect(try changing.resealed(resealed, of: account) == nil)
+    #expect(try changing.resealed(SecretSealer.none.seal(secret, of: account), of: account) == nil)
+    let third = SecretSealer(current: SecretBytes(Array(repeating: 3, count: 32)))
+    #expect(try changing.resealed(third.seal(secret, of: account), of: account) == nil)
+    for sealer in [old, new, .none, SecretSealer(current: first, former: first)] {
+      #expect(try sealer.resealed(stored, of: account) == nil)
+    }
+    #expect(refusal { _ = try changing.resealed(stored.dropLast(), of: account) } == "a sealed secret does not open")
+  }
+
   @Test("A key of another length is refused before anything is stored")
   func wrongLength() throws {
     let account = try Sample.number(1)

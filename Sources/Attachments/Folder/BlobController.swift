@@ -14,17 +14,19 @@ package struct BlobController: Sendable {
   private let paces: (upload: TransferPace, download: TransferPace)
   private let clock: WallClock
   private let logger: Logger
-  private let slots = TransferSlots()
+  private let slots: TransferSlots
   private let metrics = AttachmentMetrics()
 
   package init(
     folder: FolderStore, store: any AttachmentStore, policy: AttachmentPolicy, uploadPace: TransferPace = .upload,
-    downloadPace: TransferPace = .download, clock: WallClock, logger: Logger
+    downloadPace: TransferPace = .download, downloads: DownloadBounds = DownloadBounds(), clock: WallClock,
+    logger: Logger
   ) {
     self.folder = folder
     self.store = store
     self.policy = policy
     paces = (uploadPace, downloadPace)
+    slots = TransferSlots(downloads: downloads)
     self.clock = clock
     self.logger = logger
   }
@@ -50,7 +52,7 @@ package struct BlobController: Sendable {
   @Sendable private func download(_ request: Request, _ context: ClientContext) async throws(Problem) -> Response {
     try await counted { () async throws(Problem) in
       let id = try authorized(request, context, for: .download)
-      let lease = try slots.download()
+      let lease = try slots.download(of: id, by: context.origin.limitKey)
       guard let blob = try await open(id) else { throw Problem(.notFound) }
       return Response(
         status: .ok,

@@ -104,11 +104,20 @@ struct BlobUpload: Sendable {
     }
   }
 
-  /// What another upload has put there is its own business.
+  /// What another upload has put there is its own business, and so is what another of the same bytes has told the store
+  /// meanwhile.
   private func withdraw(_ id: AttachmentID, _ placement: Placement) async throws(Problem) {
-    guard placement == .placed else { return }
+    guard placement == .placed, try await !isFinished(id) else { return }
     do throws(BlobFailure) {
       try await folder.remove(id)
+    } catch {
+      throw Problem(error)
+    }
+  }
+
+  private func isFinished(_ id: AttachmentID) async throws(Problem) -> Bool {
+    do throws(StoreError) {
+      return try await store.attachment(id)?.bytes != nil
     } catch {
       throw Problem(error)
     }

@@ -47,9 +47,29 @@ package struct FolderStore: BlobStore {
 
   package func removeLeftovers(before time: Timestamp) async throws(BlobFailure) {
     let incoming = incoming
-    try await BlockingWork.run { () throws(BlobFailure) in try SystemFile.removeFiles(in: incoming, before: time.millis)
+    try await BlockingWork.run { () throws(BlobFailure) in
+      for name in try SystemFile.files(in: incoming, before: time.millis, limit: Self.leftoversMax) {
+        try SystemFile.remove("\(incoming)/\(name)")
+      }
     }
   }
+
+  package func blobs(
+    inShare share: UInt8, writtenBefore time: Timestamp, limit: Int
+  ) async throws(BlobFailure) -> [AttachmentID] {
+    let folder = subfolder(Int(share))
+    let names = try await BlockingWork.run { () throws(BlobFailure) in
+      try SystemFile.files(in: folder, before: time.millis, limit: limit)
+    }
+    // What bears another name than a blob of this subfolder does is none of ours.
+    return names.compactMap { name in
+      guard let id = AttachmentID(text: name), id.text == name, subfolder(of: id) == folder else { return nil }
+      return id
+    }
+  }
+
+  /// Of one run; the next one goes on.
+  private static let leftoversMax = 100_000
 
   // MARK: Files
 

@@ -17,20 +17,21 @@ extension FolderStore {
     try await BlockingWork.run { () throws(BlobFailure) in try SystemFile.write(bytes, to: blob.descriptor) }
   }
 
-  /// Makes the upload the blob `id`, durable on return. - Throws: the upload has not become the blob then.
+  /// Makes the upload the blob `id`, durable on return, also where the same bytes were there before.
+  ///
+  /// - Throws: the blob may be there then, but perhaps not after a crash. It is left: an upload of the same bytes at the
+  ///   same time may have told its client that it is kept. A repeated upload finds it, or else the sweeper.
   func place(_ blob: IncomingBlob, as id: AttachmentID) async throws(BlobFailure) -> Placement {
     let (path, folder) = (path(of: id), subfolder(of: id))
     return try await BlockingWork.run { () throws(BlobFailure) in
       try SystemFile.sync(blob.descriptor)
       guard try SystemFile.link(blob.path, as: path) else {
-        return try SystemFile.isSame(blob.path, path) ? .sameThere : .otherThere
-      }
-      do throws(BlobFailure) {
+        guard try SystemFile.isSame(blob.path, path) else { return .otherThere }
+        // Whoever gave it the name may not have come so far.
         try SystemFile.syncFolder(folder)
-      } catch {
-        try SystemFile.remove(path)
-        throw error
+        return .sameThere
       }
+      try SystemFile.syncFolder(folder)
       return .placed
     }
   }

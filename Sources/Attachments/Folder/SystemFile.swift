@@ -110,19 +110,22 @@ enum SystemFile {
     }
   }
 
-  /// Removes the files of `folder` that were last written before `time`, in milliseconds since 1970.
-  static func removeFiles(in folder: String, before time: Int64) throws(BlobFailure) {
+  /// Names of files in `folder` that were last written before `time`, in milliseconds since 1970: at most `limit`, in no
+  /// order.
+  static func files(in folder: String, before time: Int64, limit: Int) throws(BlobFailure) -> [String] {
     guard let stream = opendir(folder) else { throw failure("opendir") }
     defer { closedir(stream) }
-    while let entry = readdir(stream) {
+    var names: [String] = []
+    while names.count < limit, let entry = readdir(stream) {
       let name = withUnsafePointer(to: &entry.pointee.d_name) {
         $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
       }
       var status = stat()
       // What is gone by now, another process has removed.
-      guard name != ".", name != "..", lstat("\(folder)/\(name)", &status) == 0 else { continue }
-      if Int64(status.st_mtim.tv_sec) * 1000 < time { try remove("\(folder)/\(name)") }
+      guard lstat("\(folder)/\(name)", &status) == 0, status.st_mode & S_IFMT == S_IFREG else { continue }
+      if Int64(status.st_mtim.tv_sec) * 1000 < time { names.append(name) }
     }
+    return names
   }
 
   static func failure(_ call: StaticString) -> BlobFailure {

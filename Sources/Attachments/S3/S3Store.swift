@@ -64,6 +64,11 @@ package struct S3Store: BlobStore {
   /// An object appears when its upload is complete.
   package func removeLeftovers(before time: Timestamp) async throws(BlobFailure) {}
 
+  /// A rule of the bucket removes what is too old (docs/attachments.md): the relay's credentials need not list objects.
+  package func blobs(
+    inShare share: UInt8, writtenBefore time: Timestamp, limit: Int
+  ) async throws(BlobFailure) -> [AttachmentID] { [] }
+
   private func ask(_ method: HTTPMethod, _ id: AttachmentID) async throws(BlobFailure) -> HTTPClientResponse {
     var request = HTTPClientRequest(url: url(method.rawValue, id, now: clock.now(), seconds: 60))
     request.method = method

@@ -5,7 +5,7 @@ import RelayHTTP
 /// Remembers peers' epochs for them, so that a peer whose store was restored learns how far it had come
 /// (docs/federation.md, "Paths of our own").
 struct EpochController: Sendable {
-  let epochs: any EpochStore
+  let memory: EpochMemory
 
   func addRoutes(to group: some RouterMethods<PeerContext>) {
     group.resource("v1/federation/epoch", [(.put, witness)])
@@ -15,10 +15,8 @@ struct EpochController: Sendable {
   private func witness(_ request: Request, _ context: PeerContext) async throws(Problem) -> Response {
     let body = try await request.jsonBody(max: WireLimits.smallRequestBytesMax)
     let told = try body.decodeJSON { json throws(JSONError) in try EpochMessage.decode(json) }
-    let name = context.peer.name
-    let before = try await storing { () throws(StoreError) in
-      try await epochs.rememberEpoch(told.epoch, of: name)
-    }
+    let peer = context.peer
+    let before = try await storing { () throws(StoreError) in try await memory.remember(told.epoch, of: peer) }
     // Removed since the gate let it in.
     guard let before else { throw Problem(.peerRefused) }
     return .json(EpochMessage(epoch: before).json)

@@ -17,16 +17,19 @@ package struct PeerEpochWitness: EpochWitness {
   }
 
   /// Works before the registry runs: it reads the list of peers itself.
-  /// - Returns: the highest of the peers' answers, when it is not 0 or all have answered; 0 also when no active peer
-  ///   keeps epochs; nil when a peer that might remember did not answer, or the list of peers cannot be read.
-  package func witness(epoch: Int64) async -> Int64? {
+  /// - Returns: an answer of each active peer that keeps epochs; nil alone when the list of peers cannot be read.
+  package func witness(epoch: Int64) async -> [Int64?] {
     await registry.refresh()
-    guard registry.hasBeenRead else { return nil }
-    let testimonies = await ask(registry.peers.filter(\.isActive), EpochMessage(epoch: epoch))
-    let epochs = testimonies.compactMap { if case .epoch(let epoch) = $0 { epoch } else { nil } }
-    let highest = epochs.max() ?? 0
-    // A peer that was never told anything says nothing for one that was.
-    return highest == 0 && testimonies.contains(.missing) ? nil : highest
+    guard registry.hasBeenRead else { return [nil] }
+    var answers: [Int64?] = []
+    for testimony in await ask(registry.peers.filter(\.isActive), EpochMessage(epoch: epoch)) {
+      switch testimony {
+      case .epoch(let epoch): answers.append(epoch)
+      case .missing: answers.append(nil)
+      case .notKept: continue
+      }
+    }
+    return answers
   }
 
   private enum Testimony: Sendable, Equatable {

@@ -96,14 +96,15 @@ package struct FederationListener: Service {
       registry: registry, clock: clock)
     PeeringController(redeemer: redeemer).addRoutes(to: router)
     ListingController(directory: services.directory).addRoutes(to: Self.scoped(router, .directory))
-    PeerKeysController(dispenser: services.dispenser).addRoutes(to: Self.scoped(router, .keys))
+    PeerKeysController(dispenser: services.dispenser, limiter: services.limiter)
+      .addRoutes(to: Self.scoped(router, .keys))
     PeerMessagesController(
       intake: services.intake, limiter: services.limiter, isLocalAccount: services.isLocalAccount
     )
     .addRoutes(to: Self.scoped(router, .messages))
     PeerAttachmentsController(locator: services.locator).addRoutes(to: Self.scoped(router, .attachments))
     // Whatever the peering covers: it gives nothing away.
-    EpochController(epochs: services.epochs).addRoutes(to: router.group(context: PeerContext.self))
+    EpochController(memory: EpochMemory(store: services.epochs)).addRoutes(to: router.group(context: PeerContext.self))
     responder = router.buildResponder()
   }
 

@@ -5,6 +5,7 @@ import RelayHTTP
 /// Prekeys of our accounts, for peers (reference 1.13.2).
 struct PeerKeysController: Sendable {
   let dispenser: any PreKeyDispenser
+  let limiter: any RateLimiter
 
   func addRoutes(to group: some RouterMethods<PeerContext>) {
     group.resource("v1/federation/key/{number}", [(.get, masterKey)])
@@ -14,22 +15,33 @@ struct PeerKeysController: Sendable {
 
   /// The form of the first generation, whose peers refuse properties that they do not know.
   private func masterKey(_ request: Request, _ context: PeerContext) async throws(Problem) -> Response {
-    let drawn = try await dispenser.draw(from: try context.number("number"), devices: .one(.master), version: .one)
+    let drawn = try await draw(.one(.master), .one, context)
     guard let key = drawn.first else { throw Problem(.notFound) }
     return .json(PreKeyCodec.encode(key, withDevice: false))
   }
 
   private func deviceKeys(_ request: Request, _ context: PeerContext) async throws(Problem) -> Response {
-    .json(PreKeyCodec.encode(try await draw(.one, context)))
+    .json(PreKeyCodec.encode(try await draw(try context.selector(), .one, context)))
   }
 
   private func signedKeys(_ request: Request, _ context: PeerContext) async throws(Problem) -> Response {
-    .json(PreKeyCodec.encodeV2(try await draw(.two, context)))
+    .json(PreKeyCodec.encodeV2(try await draw(try context.selector(), .two, context)))
   }
 
-  private func draw(_ version: PreKeyVersion, _ context: PeerContext) async throws(Problem) -> [DrawnPreKey] {
+  /// A refusal is 413, which the peer passes on to its client (reference 1.13.4).
+  private func draw(
+    _ selector: DeviceSelector, _ version: PreKeyVersion, _ context: PeerContext
+  ) async throws(Problem) -> [DrawnPreKey] {
     let number = try context.number("number")
-    let selector = try DeviceSelector(text: try context.segment("device"))
+    let key = LimitKey(context.peer.name, LimitKey(number, selector))
+    try await limiter.charge(.preKeys, key, amount: Self.charge)
     return try await dispenser.draw(from: number, devices: selector, version: version)
   }
+
+  /// All clients of a peer share its bucket: it holds as much as those of ten clients of ours.
+  private static let charge = 0.1
+}
+
+extension PeerContext {
+  fileprivate func selector() throws(Problem) -> DeviceSelector { try DeviceSelector(text: try segment("device")) }
 }

@@ -21,9 +21,12 @@ struct PeerMessagesController: Sendable {
     let body = try await request.jsonBody(max: WireLimits.messageRequestBytesMax)
     let bundle = try body.decodeJSON { json throws(JSONError) in try MessageBundle.decode(json) }
     try await demandPeers(source.account)
-    try await charge(.messages, LimitKey(source.account, destination))
+    let (peer, key) = (context.peer.name, LimitKey(source.account, destination))
     let submission = Submission(destination: destination, messages: bundle.messages, timestamp: bundle.timestamp)
-    _ = try await intake.accept(submission, from: .peer(context.peer.name, source: source))
+    try await limited { () async throws(Problem) in
+      try await limiter.chargeMessages(max(1, submission.messagesPerDeviceMax), LimitKey(peer, key))
+    }
+    _ = try await intake.accept(submission, from: .peer(peer, source: source))
     return .done
   }
 
@@ -33,7 +36,8 @@ struct PeerMessagesController: Sendable {
     let destination = try context.number("destination")
     guard let millis = Int64(try context.segment("timestamp")) else { throw Problem(.notFound) }
     try await demandPeers(source.account)
-    try await charge(.receipts, LimitKey(source.account))
+    let key = LimitKey(context.peer.name, LimitKey(source.account))
+    try await limited { () async throws(Problem) in try await limiter.charge(.receipts, key) }
     try await intake.acceptReceipt(
       for: Timestamp(millis: millis), to: destination, from: .peer(context.peer.name, source: source))
     return .done
@@ -45,9 +49,9 @@ struct PeerMessagesController: Sendable {
   }
 
   /// A refusal is the relay's to wait out, not its client's (reference 1.13.2).
-  private func charge(_ name: LimiterName, _ key: LimitKey) async throws(Problem) {
+  private func limited(_ charge: () async throws(Problem) -> Void) async throws(Problem) {
     do throws(Problem) {
-      try await limiter.charge(name, key)
+      try await charge()
     } catch {
       throw Problem(.unavailable, retryAfter: error.retryAfter)
     }

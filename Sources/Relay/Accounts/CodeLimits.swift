@@ -28,19 +28,23 @@ package struct CodeLimits: Sendable {
     try await limiter.charge(.codeTotal, .everyone)
   }
 
-  /// Charges a try of a registration's code or number token.
+  /// Charges a try of whatever proves a number, before anything is looked at.
+  func chargeTry(from address: LimitKey) async throws(Problem) {
+    if !isDevelopment { try await limiter.charge(.verifyAddress, address) }
+  }
+
+  /// Charges the number of a try that counts: of a registration's code, or of a number token that holds.
+  ///
+  /// Numbers are charged by address, so that nobody uses up another's tries; how many a code allows over all addresses
+  /// is the store's to say.
   func chargeRegistration(of number: AccountNumber, from address: LimitKey) async throws(Problem) {
-    try await chargeTry(.verifyNumber, number, address)
+    try await limiter.charge(.verifyNumber, LimitKey(number, from: address))
   }
 
   /// Charges a try of a linking code.
   func chargeLinking(to number: AccountNumber, from address: LimitKey) async throws(Problem) {
-    try await chargeTry(.verifyDevice, number, address)
-  }
-
-  private func chargeTry(_ name: LimiterName, _ number: AccountNumber, _ address: LimitKey) async throws(Problem) {
-    if !isDevelopment { try await limiter.charge(.verifyAddress, address) }
-    try await limiter.charge(name, LimitKey(number))
+    try await chargeTry(from: address)
+    try await limiter.charge(.verifyDevice, LimitKey(number, from: address))
   }
 
   /// Charges a new linking code.

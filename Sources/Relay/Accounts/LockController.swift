@@ -9,12 +9,16 @@ package struct LockController: Sendable {
   private let accounts: AccountCache
   private let limits: CodeLimits
   private let locks: RegistrationLocks
+  private let clock: WallClock
 
-  package init(store: any AccountStore, accounts: AccountCache, limits: CodeLimits, locks: RegistrationLocks) {
+  package init(
+    store: any AccountStore, accounts: AccountCache, limits: CodeLimits, locks: RegistrationLocks, clock: WallClock
+  ) {
     self.store = store
     self.accounts = accounts
     self.limits = limits
     self.locks = locks
+    self.clock = clock
   }
 
   package func addRoutes(to router: some RouterMethods<DeviceContext>) {
@@ -23,20 +27,24 @@ package struct LockController: Sendable {
 
   @Sendable private func set(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
     try context.requireMaster()
-    let body = try await request.jsonBody(max: WireLimits.smallRequestBytesMax)
+    let body = try await context.jsonBody(of: request, max: WireLimits.smallRequestBytesMax)
     let pin = try body.decodeJSON(PinCodec.decode)
     try await limits.chargeLock(by: context.caller.address)
-    return try await store(try await locks.hash(pin), context)
+    var change = DeviceChange()
+    change.registrationLock = .set(try await locks.hash(pin))
+    // A lock holds from the day the account was last seen: one that is set today must not be void at once.
+    change.lastSeen = .set(clock.now().startOfDay)
+    return try await apply(change, context)
   }
 
   @Sendable private func remove(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
     try context.requireMaster()
-    return try await store(nil, context)
+    var change = DeviceChange()
+    change.registrationLock = .set(nil)
+    return try await apply(change, context)
   }
 
-  private func store(_ lock: PasswordHash?, _ context: DeviceContext) async throws(Problem) -> Response {
-    var change = DeviceChange()
-    change.registrationLock = .set(lock)
+  private func apply(_ change: DeviceChange, _ context: DeviceContext) async throws(Problem) -> Response {
     try await accounts.update(context.caller.address, change, in: store)
     return .done
   }

@@ -23,13 +23,13 @@ package struct PushController: Sendable {
   }
 
   @Sendable private func registerGCM(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
-    let body = try await request.jsonBody(max: WireLimits.smallRequestBytesMax)
+    let body = try await context.jsonBody(of: request, max: WireLimits.smallRequestBytesMax)
     let form = try body.decodeJSON(GCMRegistration.decode)
     return try await apply(.registerGCM(form.id, fetchesMessages: form.fetchesMessages, at: clock.now()), context)
   }
 
   @Sendable private func registerAPN(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
-    let body = try await request.jsonBody(max: WireLimits.smallRequestBytesMax)
+    let body = try await context.jsonBody(of: request, max: WireLimits.smallRequestBytesMax)
     let form = try body.decodeJSON(APNRegistration.decode)
     return try await apply(.registerAPN(form.id, voip: form.voip, at: clock.now()), context)
   }
@@ -42,7 +42,8 @@ package struct PushController: Sendable {
   /// Whether texts can be sent is said at registration alone: the clients that know this call do not say it. A pin has
   /// its own resource.
   @Sendable private func setAttributes(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
-    let attributes = try await request.attributes()
+    let body = try await context.jsonBody(of: request, max: WireLimits.smallRequestBytesMax)
+    let attributes = try body.attributes()
     var change = DeviceChange()
     change.signalingKey = .set(attributes.signalingKey)
     change.fetchesMessages = .set(attributes.fetchesMessages)

@@ -83,6 +83,7 @@ package struct RegistrationController: Sendable {
   @Sendable private func confirmCode(_ request: Request, _ context: ClientContext) async throws(Problem) -> Response {
     let applicant = try await applicant(request)
     let code = Secret(try context.segment("code"))
+    try await limits.chargeTry(from: context.origin.limitKey)
     try await limits.chargeRegistration(of: applicant.number, from: context.origin.limitKey)
     try await registrar.register(applicant, proof: .code(code, triesMax: policy.triesMax))
     return .done
@@ -91,8 +92,9 @@ package struct RegistrationController: Sendable {
   @Sendable private func confirmToken(_ request: Request, _ context: ClientContext) async throws(Problem) -> Response {
     let applicant = try await applicant(request)
     let token = Secret(try context.segment("token"))
-    try await limits.chargeRegistration(of: applicant.number, from: context.origin.limitKey)
+    try await limits.chargeTry(from: context.origin.limitKey)
     guard let tokens, tokens.isValid(token, for: applicant.number) else { throw Problem(.tokenRefused) }
+    try await limits.chargeRegistration(of: applicant.number, from: context.origin.limitKey)
     try await registrar.register(applicant, proof: .numberToken)
     return .done
   }

@@ -1,5 +1,6 @@
 import HTTPTypes
 import Hummingbird
+import NIOCore
 import RelayCore
 import RelayHTTP
 
@@ -9,22 +10,26 @@ extension Request {
   /// The credentials that the request creates; a device id in them means nothing.
   /// - Throws: `.unauthorized` when they are missing or malformed.
   func newCredentials() throws(Problem) -> BasicCredentials {
-    guard let credentials = BasicCredentials(header: headers[.authorization]) else { throw Problem(.unauthorized) }
+    guard let credentials = BasicCredentials(creating: headers[.authorization]) else { throw Problem(.unauthorized) }
     return credentials
   }
 
-  /// The body, when it is a device's attributes.
+  /// The body, when it is the attributes of a device to be.
   /// - Throws: as `jsonBody`; `.malformedBody`, `.deviceNameTooLong`.
   func attributes() async throws(Problem) -> AccountAttributes {
-    let body = try await jsonBody(max: WireLimits.smallRequestBytesMax)
-    let attributes = try body.decodeJSON(AccountAttributes.decode)
-    try attributes.checkName()
-    return attributes
+    try await jsonBody(max: WireLimits.smallRequestBytesMax).attributes()
   }
 
   /// What the client names itself, as much of it as is kept.
-  var signalAgent: String? {
-    headers[.signalAgent].map { String($0.prefix(AccountAttributes.agentCharactersMax)) }
+  var signalAgent: String? { headers[.signalAgent].map(AccountAttributes.keptAgent) }
+}
+
+extension ByteBuffer {
+  /// A device's attributes. - Throws: `.malformedBody`, `.deviceNameTooLong`.
+  func attributes() throws(Problem) -> AccountAttributes {
+    let attributes = try decodeJSON(AccountAttributes.decode)
+    try attributes.checkName()
+    return attributes
   }
 }
 

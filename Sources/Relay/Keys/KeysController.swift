@@ -38,12 +38,12 @@ package struct KeysController: Sendable {
 
 extension KeysController {
   @Sendable private func uploadV1(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
-    let body = try await request.jsonBody(max: WireLimits.preKeyRequestBytesMax)
+    let body = try await context.jsonBody(of: request, max: WireLimits.preKeyRequestBytesMax)
     return try await upload(try body.decodeJSON(PreKeyCodec.decodeUpload), context)
   }
 
   @Sendable private func uploadV2(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
-    let body = try await request.jsonBody(max: WireLimits.preKeyRequestBytesMax)
+    let body = try await context.jsonBody(of: request, max: WireLimits.preKeyRequestBytesMax)
     return try await upload(try body.decodeJSON(PreKeyCodec.decodeUploadV2), context)
   }
 
@@ -70,14 +70,19 @@ extension KeysController {
   }
 
   @Sendable private func replaceSigned(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
-    let body = try await request.jsonBody(max: WireLimits.smallRequestBytesMax)
+    let body = try await context.jsonBody(of: request, max: WireLimits.smallRequestBytesMax)
     let key = try body.decodeJSON(PreKeyCodec.decodeSigned)
     let address = context.caller.address
-    if verifiesSignatures { try verify(key, against: try await identityKey(of: address.account)) }
+    let identityKey = try await identityKey(of: address)
+    try verify(key, against: identityKey)
     let isStored = try await changing(address.account) { () throws(StoreError) in
-      try await store.setSignedPreKey(key, of: address)
+      try await store.setSignedPreKey(key, of: address, identityKey: identityKey)
     }
-    guard isStored else { throw Problem(.unauthorized) }
+    guard isStored else {
+      // The device is gone, or the account has another identity key by now.
+      _ = try await self.identityKey(of: address)
+      throw Problem(.signatureRefused)
+    }
     return .done
   }
 
@@ -93,18 +98,22 @@ extension KeysController {
   }
 
   /// Read from the store: an upload through another process may have changed it this moment.
-  private func identityKey(of number: AccountNumber) async throws(Problem) -> String? {
+  /// - Throws: `.unauthorized` when the device was removed since it proved itself; `.signatureRefused` when there is no
+  ///   identity key yet that could have signed anything.
+  private func identityKey(of device: DeviceAddress) async throws(Problem) -> String {
+    let account: Account?
     do throws(StoreError) {
-      return try await store.account(number)?.identityKey
+      account = try await store.account(device.account)
     } catch {
       throw Problem(error)
     }
+    guard let account, account.devices.contains(where: { $0.id == device.device }) else { throw Problem(.unauthorized) }
+    guard let identityKey = account.identityKey else { throw Problem(.signatureRefused) }
+    return identityKey
   }
 
-  /// - Throws: `.signatureRefused`, also where there is no identity key yet that could have signed it.
-  private func verify(_ key: SignedPreKey, against identityKey: String?) throws(Problem) {
-    guard verifiesSignatures else { return }
-    guard let identityKey, key.isSigned(by: identityKey) else { throw Problem(.signatureRefused) }
+  private func verify(_ key: SignedPreKey, against identityKey: String) throws(Problem) {
+    guard !verifiesSignatures || key.isSigned(by: identityKey) else { throw Problem(.signatureRefused) }
   }
 
   /// Runs `change`, after which nobody may go by what was cached of the account: a commit whose answer was lost may

@@ -45,7 +45,7 @@ package final class RestoreGuard: Service {
 
   /// False while the store may be an older state of itself: until a witness has answered, and from a failed call to
   /// the next look.
-  var allowsOneTimeKeys: Bool { state.withLock { $0.isCompared && $0.failures == $0.failuresLookedAfter } }
+  package var allowsOneTimeKeys: Bool { state.withLock { $0.isCompared && $0.failures == $0.failuresLookedAfter } }
 
   /// A call of the store failed: whatever answers the next one is looked at first.
   func storeFailed() { state.withLock { $0.failures &+= 1 } }
@@ -97,10 +97,16 @@ package final class RestoreGuard: Service {
     guard !state.withLock({ $0.isCompared }) else { return }
     // Asked before the store is: what they remember by now, a store that was not put back holds.
     let answers = await ask(0)
-    guard Self.isConclusive(answers) else { return sayHeldBack() }
+    // Without the store's own epoch nothing is known to be implausible. It is read when the answers may decide something,
+    // and only then again: no waiting raises an older state to what they remember.
+    let known = state.withLock { $0.epoch }
+    guard Self.isConclusive(known > 0 ? plausible(answers, own: known) : answers) else { return sayHeldBack() }
     // By 1 alone: should this process end here, the next one sees what it would have seen.
-    let own = try await store.advanceEpoch(atLeast: 0).before
-    let remembered = plausible(answers, own: own)
+    let (own, raised) = try await store.advanceEpoch(atLeast: 0)
+    state.withLock { $0.epoch = max($0.epoch, raised) }
+    let believed = plausible(answers, own: own)
+    guard Self.isConclusive(believed) else { return sayHeldBack() }
+    let remembered = believed.compactMap(\.self).max() ?? 0
     if remembered > own { try await setAside(newest: remembered, own: own) }
     state.withLock { $0.isCompared = true }
   }
@@ -111,13 +117,14 @@ package final class RestoreGuard: Service {
     answers.contains { ($0 ?? 0) > 0 } || !answers.contains(nil)
   }
 
-  private func plausible(_ answers: [Int64?], own: Int64) -> Int64 {
+  /// `answers`, with nil for those that no witness can remember: they are no answers, and hide no others.
+  private func plausible(_ answers: [Int64?], own: Int64) -> [Int64?] {
     let limit = max(own, clock.now().millis) + Self.clockSkewMillis
-    let known = answers.compactMap(\.self)
-    if known.contains(where: { $0 > limit }), state.withLock({ $0.sayImplausible() }) {
+    let believed = answers.map { answer in answer.flatMap { $0 <= limit ? $0 : nil } }
+    if believed != answers, state.withLock({ $0.sayImplausible() }) {
       logger.warning("a witness remembers an epoch of the store that lies in the future: ignored")
     }
-    return known.filter { $0 <= limit }.max() ?? 0
+    return believed
   }
 
   private func sayHeldBack() {
@@ -132,9 +139,12 @@ package final class RestoreGuard: Service {
   private func raise() async throws(StoreError) {
     let (known, failures) = state.withLock { ($0.epoch, $0.failures) }
     // By 1 first, for the same reason.
-    let own = try await store.advanceEpoch(atLeast: 0).before
-    if own < known { try await setAside(newest: known, own: own) }
-    let raised = try await store.advanceEpoch(atLeast: clock.now().millis).after
+    var (own, newest) = try await store.advanceEpoch(atLeast: 0)
+    if own < known { newest = try await setAside(newest: known, own: own) }
+    let raised: Int64
+    (own, raised) = try await store.advanceEpoch(atLeast: clock.now().millis)
+    // It was put back between the two.
+    if own < newest { try await setAside(newest: newest, own: own) }
     let wasHeldBack = state.withLock { state in
       state.epoch = raised
       state.failuresLookedAfter = failures
@@ -145,19 +155,22 @@ package final class RestoreGuard: Service {
     witnessed.record(await ask(raised).count { $0 != nil })
   }
 
-  private func setAside(newest: Int64, own: Int64) async throws(StoreError) {
-    try await store.setAsideOneTimePreKeys(epoch: newest + 1)
+  /// - Returns: what the store has reached at least.
+  @discardableResult private func setAside(newest: Int64, own: Int64) async throws(StoreError) -> Int64 {
+    let floor = newest + 1
+    try await store.setAsideOneTimePreKeys(epoch: floor)
     restores.increment()
     logger.warning(
       "the store was put back to an older state: its one-time prekeys are set aside until clients refill",
       metadata: ["behind-seconds": "\((newest - own) / 1000)"])
+    return floor
   }
 
-  /// - Returns: as many answers as there are witnesses, in no order.
+  /// - Returns: the answers of all witnesses, in no order.
   private func ask(_ epoch: Int64) async -> [Int64?] {
-    await withTaskGroup(of: Int64?.self) { group in
+    await withTaskGroup(of: [Int64?].self) { group in
       for witness in witnesses { group.addTask { await witness.witness(epoch: epoch) } }
-      return await group.reduce(into: []) { $0.append($1) }
+      return await group.reduce(into: []) { $0 += $1 }
     }
   }
 }

@@ -3,15 +3,15 @@ import RelayHTTP
 
 /// Serves `POST /v1/messages/`: messages of the first generation, each on its own way (reference 1.8).
 ///
-/// Every message goes to device 1 of its destination. One destination's failure never hides another's success: both
-/// are told by number.
+/// Every message goes to device 1 of its destination, together with the others for it. One destination's failure never
+/// hides another's success: both are told by number.
 struct LegacySubmission: Sendable {
   let intake: any Intake
   let courier: any Courier
   let limiter: any RateLimiter
 
-  /// - Returns: the numbers all of whose messages are durable, and those of which one or more are not; each number
-  ///   once, in the order of the request.
+  /// - Returns: the numbers all of whose messages are durable, and the others, none of whose messages are (unless they
+  ///   were sent by several relays to one number); each number once, in the order of the request.
   /// - Throws: when nothing at all was accepted: `.unavailable` or the like if a store or a peer failed, else
   ///   `.rateLimited` or `.mailboxFull` if it is only that.
   func submit(_ bundle: LegacyBundle, from sender: DeviceAddress) async throws(Problem)
@@ -19,7 +19,7 @@ struct LegacySubmission: Sendable {
   {
     let routes = Route.grouping(bundle.entries)
     let outcomes = await withTaskGroup(of: (Int, Outcome).self) { group in
-      var outcomes = [Outcome](repeating: Outcome(), count: routes.count)
+      var outcomes = [Outcome](repeating: .accepted, count: routes.count)
       for (index, route) in routes.enumerated() {
         if index >= Self.atOnceMax, let (done, outcome) = await group.next() { outcomes[done] = outcome }
         group.addTask { (index, await submit(route, from: sender)) }
@@ -31,23 +31,18 @@ struct LegacySubmission: Sendable {
     return Self.lists(routes, outcomes)
   }
 
-  /// In order, up to the first message that fails.
+  /// All of the route's messages or none: what is reported as failed is sent again, and must not arrive twice.
   private func submit(_ route: Route, from sender: DeviceAddress) async -> Outcome {
-    var outcome = Outcome()
     do throws(Problem) {
       guard let destination = AccountNumber(e164: route.destination) else { throw Problem(.notFound) }
-      let key = LimitKey(sender.account, destination)
-      try await limiter.charge(.messages, key, amount: Double(route.messages.count))
-      for message in route.messages {
-        let submission = Submission(
-          destination: destination, messages: [message], timestamp: nil, coverage: .masterDevice)
-        try await submit(submission, to: route.relay, from: sender)
-        outcome.accepted += 1
-      }
+      try await limiter.chargeMessages(route.messages.count, LimitKey(sender.account, destination))
+      let submission = Submission(
+        destination: destination, messages: route.messages, timestamp: nil, coverage: .masterDevice)
+      try await submit(submission, to: route.relay, from: sender)
+      return .accepted
     } catch {
-      outcome.problem = error
+      return .refused(error)
     }
-    return outcome
   }
 
   private func submit(_ submission: Submission, to relay: String?, from sender: DeviceAddress) async throws(Problem) {
@@ -63,7 +58,7 @@ struct LegacySubmission: Sendable {
   /// What the whole request is refused with; nil when something was accepted, or when the lists say it all.
   private static func commonProblem(_ outcomes: [Outcome]) -> Problem? {
     let problems = outcomes.compactMap(\.problem)
-    guard !problems.isEmpty, outcomes.allSatisfy({ $0.accepted == 0 }) else { return nil }
+    guard !problems.isEmpty, problems.count == outcomes.count else { return nil }
     if let trouble = problems.first(where: { $0.kind.status >= 500 }) { return trouble }
     guard problems.allSatisfy({ $0.kind.status == Problem.Kind.rateLimited.status }) else { return nil }
     return problems.max { ($0.retryAfter ?? .zero) < ($1.retryAfter ?? .zero) }
@@ -79,11 +74,18 @@ struct LegacySubmission: Sendable {
   /// Destinations at one time: a peer that is slow holds up few others.
   private static let atOnceMax = 16
 
-  private struct Outcome: Sendable {
-    /// How many messages are durable.
-    var accepted = 0
-    /// Why the next one is not; nil when all are.
-    var problem: Problem?
+  private enum Outcome: Sendable {
+    /// Every message of the route is durable.
+    case accepted
+    /// None is, and why.
+    case refused(Problem)
+
+    var problem: Problem? {
+      switch self {
+      case .accepted: nil
+      case .refused(let problem): problem
+      }
+    }
   }
 
   /// The messages for one destination by one way, in the order of the request.

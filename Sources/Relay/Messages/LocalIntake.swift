@@ -25,10 +25,18 @@ package struct LocalIntake: Intake {
     else { throw Problem(.notFound) }
     try DeviceValidation.check(
       submission.messages, against: account, coverage: submission.coverage, sender: ownDevice, at: now)
+    // Before anything is durable: behind the commit nothing may fail.
+    let acceptance = try await acceptance(of: submission, from: origin, at: now)
     let envelopes = submission.envelopes(from: origin, at: now)
     try await quota.reserve(envelopes)
     defer { quota.release(envelopes) }
     try await append(envelopes)
+    return acceptance
+  }
+
+  private func acceptance(of submission: Submission, from origin: Origin, at now: Timestamp) async throws(Problem)
+    -> Acceptance
+  {
     guard case .client(let sender) = origin, let own = try await accounts.lookUp(sender.account) else {
       return Acceptance(needsSync: false)
     }

@@ -71,14 +71,18 @@ package final class MailboxQuota: Sendable {
 // MARK: - Credit
 
 extension MailboxQuota {
-  /// What one sender has in one mailbox.
+  /// What one sender has in one mailbox. The credit of a number belongs to the relay that speaks for it; the store
+  /// counts by number alone, so all who speak for one share its limit.
   fileprivate struct Lane: Hashable {
     let mailbox: DeviceAddress
     let sender: AccountNumber
+    /// nil for ours.
+    let relay: RelayName?
 
     init(_ envelope: Envelope) {
       mailbox = envelope.destination
       sender = envelope.source.account
+      relay = envelope.relay
     }
   }
 

@@ -10,18 +10,20 @@ package struct MessagesController: Sendable {
   private let courier: any Courier
   private let limiter: any RateLimiter
   private let forwarder: ReceiptForwarder
+  private let attendance: Attendance
   private let legacy: LegacySubmission
   private let receipts: ReceiptsController
 
   package init(
     store: any MessageStore, intake: LocalIntake, courier: any Courier, limiter: any RateLimiter,
-    forwarder: ReceiptForwarder
+    forwarder: ReceiptForwarder, attendance: Attendance
   ) {
     self.store = store
     self.intake = intake
     self.courier = courier
     self.limiter = limiter
     self.forwarder = forwarder
+    self.attendance = attendance
     legacy = LegacySubmission(intake: intake, courier: courier, limiter: limiter)
     receipts = ReceiptsController(store: store, intake: intake, courier: courier, limiter: limiter)
   }
@@ -36,10 +38,10 @@ package struct MessagesController: Sendable {
   @Sendable private func submit(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
     let destination = try context.number("number")
     let sender = context.caller.address
-    let body = try await request.jsonBody(max: WireLimits.messageRequestBytesMax)
+    let body = try await context.jsonBody(of: request, max: WireLimits.messageRequestBytesMax)
     let bundle = try body.decodeJSON { json throws(JSONError) in try MessageBundle.decode(json) }
-    try await limiter.charge(.messages, LimitKey(sender.account, destination))
     let submission = Submission(destination: destination, messages: bundle.messages, timestamp: bundle.timestamp)
+    try await limiter.chargeMessages(submission.messagesPerDeviceMax, LimitKey(sender.account, destination))
     guard let relay = bundle.relay else {
       return .accepted(try await intake.accept(submission, from: .client(sender)))
     }
@@ -56,7 +58,7 @@ package struct MessagesController: Sendable {
   }
 
   @Sendable private func submitLegacy(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
-    let body = try await request.jsonBody(max: WireLimits.messageRequestBytesMax)
+    let body = try await context.jsonBody(of: request, max: WireLimits.messageRequestBytesMax)
     let lists = try await legacy.submit(try body.decodeJSON(LegacyBundle.decode), from: context.caller.address)
     return .json(LegacyBundle.encode(success: lists.success, failure: lists.failure))
   }
@@ -64,6 +66,7 @@ package struct MessagesController: Sendable {
   @Sendable private func pending(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
     do throws(StoreError) {
       let page = try await page(of: context.caller.address)
+      await attendance.note(context.caller, logger: context.logger)
       return .json(MailboxCodec.encode(page.envelopes, more: page.isCut))
     } catch {
       throw Problem(error)

@@ -45,7 +45,8 @@ struct ClientParts {
       store: storage, accounts: local.accounts, local: local.dispenser, courier: courier, limiter: coordination,
       verifiesSignatures: settings.keys.verifiesSignatures)
     let messages = MessagesController(
-      store: storage, intake: local.intake, courier: courier, limiter: coordination, forwarder: forwarder)
+      store: storage, intake: local.intake, courier: courier, limiter: coordination, forwarder: forwarder,
+      attendance: Attendance(store: storage, accounts: local.accounts, clock: .system))
     let directory = DirectoryController(store: storage, limiter: coordination)
     let blobs = attachments.controller(storage: storage, courier: courier, limiter: coordination)
 
@@ -75,7 +76,8 @@ struct ClientParts {
       controllers: .init(
         registration: registration,
         push: PushController(store: storage, accounts: local.accounts, clock: .system),
-        lock: LockController(store: storage, accounts: local.accounts, limits: limits, locks: locks),
+        lock: LockController(
+          store: storage, accounts: local.accounts, limits: limits, locks: locks, clock: .system),
         devices: devices, keys: keys, messages: messages)
     ) { router in
       attachments.addOpenRoutes(to: router)

@@ -63,21 +63,3 @@ func prepareSchema(
       "The store's schema is at version \(version), this relay knows \(newest) at most: run a newer relay.")
   }
 }
-
-/// Refuses to serve with another encryption key than the one that the store's first secret was sealed under: it would
-/// show only when somebody's signaling key is needed. Says so when there is no key at all.
-func checkEncryptionKey(of storage: any Storage, _ settings: RelayConfiguration, logger: Logger) async throws {
-  let sealer = SecretSealer(current: settings.storage.encryptionKey, former: settings.storage.formerEncryptionKey)
-  guard sealer.isSealing, let nobody = AccountNumber(digits: 1) else {
-    logger.warning("signaling keys are stored as they are: set storage.encryption-key (openssl rand -base64 32)")
-    return
-  }
-  let sample = try await storage.serverSecret("encryption-check", orStore: try sealer.seal(Secret("relay"), of: nobody))
-  do throws(StoreError) {
-    _ = try sealer.open(sample, of: nobody)
-  } catch {
-    throw CommandFailure(
-      "storage.encryption-key is not the key that this store's secrets are sealed under. Set that one, or keep it as "
-        + "storage.encryption-key-former.")
-  }
-}

@@ -73,7 +73,8 @@ struct Server {
     try await prepareSchema(of: storage, settings) { step in
       logger.notice("schema migrated", metadata: ["version": "\(step.version)", "name": "\(step.name)"])
     }
-    try await checkEncryptionKey(of: storage, settings, logger: logger)
+    let encryptionKeys = EncryptionKeys(settings.storage, store: storage, logger: logger)
+    try await encryptionKeys.check()
     let maintenance = Maintenance(store: storage, retention: settings.messages.retention, logger: logger)
     await maintenance.runOnce()
     readiness.add("storage") {
@@ -111,6 +112,7 @@ struct Server {
     // In the order in which they start; they stop in the reverse order, so that what accepts work goes first.
     let listeners: [any Service] =
       [Listening("operator", settings.operations.host, settings.operations.port, operations), maintenance]
+      + (encryptionKeys.isChanging ? [encryptionKeys] : [])
       + clients.services
       + (federation?.services(
         local, locator: attachments.locator, storage: storage, coordination: coordination, readiness: readiness) ?? [])

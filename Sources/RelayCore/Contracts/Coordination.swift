@@ -7,7 +7,7 @@ package protocol RateLimiter: Sendable {
   func take(_ amount: Double, from limiter: LimiterName, key: LimitKey) async -> LimitDecision
 }
 
-/// The key of a bucket: up to two accounts and a device, as reference 3.6 composes them.
+/// The key of a bucket: up to two accounts and a device, as reference 3.6 composes them, perhaps of one peer.
 package struct LimitKey: Sensitive, Sendable, Hashable {
   package static let kind: StaticString = "limit key"
   package let text: String
@@ -16,8 +16,14 @@ package struct LimitKey: Sensitive, Sendable, Hashable {
   package init(_ own: AccountNumber, _ target: AccountNumber, _ selector: DeviceSelector) {
     text = "\(own.e164)__\(target.e164).\(selector.text)"
   }
+  package init(_ target: AccountNumber, _ selector: DeviceSelector) { text = "\(target.e164).\(selector.text)" }
   package init(_ address: ClientAddress) { text = address.charged.map(String.init).joined(separator: ".") }
   package init(_ device: DeviceAddress) { text = "\(device.account.e164).\(device.device)" }
+  /// An account as one client address asks for it.
+  package init(_ account: AccountNumber, from address: LimitKey) { text = "\(account.e164)__\(address.text)" }
+  /// `key`, of what `peer` says of its accounts: no other peer, and no client of ours, shares the bucket. Keys of
+  /// numbers begin with a plus sign, which no name holds.
+  package init(_ peer: RelayName, _ key: LimitKey) { text = "\(peer)__\(key.text)" }
   private init(text: String) { self.text = text }
   /// One bucket for all.
   package static let everyone = LimitKey(text: "*")

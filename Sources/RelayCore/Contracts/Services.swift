@@ -52,10 +52,11 @@ package protocol AttachmentLocator: Sendable {
   func downloadURL(of id: AttachmentID) async throws(Problem) -> String
 }
 
-/// Remembers outside the store how far the store's epoch had come, so that a restored older state is recognised
+/// Those who remember outside the store how far the store's epoch had come, so that a restored older state is recognised
 /// (docs/decisions/2026-11-21-restored-stores.md). Implemented by Redis's coordination and by Federation's peers.
 package protocol EpochWitness: Sendable {
-  /// Remembers `epoch` if it is the highest so far.
-  /// - Returns: the highest epoch that was remembered before, 0 for none; nil when no witness could be asked.
-  func witness(epoch: Int64) async -> Int64?
+  /// Has each of them remember `epoch` if it is the highest so far.
+  /// - Returns: an answer of each that might remember, in no order, possibly none: the highest epoch that it remembered
+  ///   before, 0 for none; nil when it did not answer. What is plausible is the caller's to judge, answer by answer.
+  func witness(epoch: Int64) async -> [Int64?]
 }

@@ -79,12 +79,15 @@ package protocol PreKeyStore: Sendable {
   /// identity key into the account.
   ///
   /// Device 1 may change the identity key; a linked device must bring the account's, or the first (reference Part 6,
-  /// 10).
+  /// 10). A change removes the signed prekeys of all the account's devices, which the former key signed, except the one
+  /// that the upload brings.
   func replacePreKeys(of device: DeviceAddress, with upload: PreKeyUpload) async throws(StoreError)
     -> PreKeyUploadOutcome
 
-  /// - Returns: false when the device does not exist.
-  func setSignedPreKey(_ key: SignedPreKey, of device: DeviceAddress) async throws(StoreError) -> Bool
+  /// Stores `key` while `identityKey`, which signed it, is still the account's.
+  /// - Returns: false, with nothing stored, when the device does not exist or the account has another identity key.
+  func setSignedPreKey(_ key: SignedPreKey, of device: DeviceAddress, identityKey: String) async throws(StoreError)
+    -> Bool
   func signedPreKey(of device: DeviceAddress) async throws(StoreError) -> SignedPreKey?
 
   /// One-time keys left, the last resort not counted.
@@ -127,10 +130,34 @@ package protocol AttachmentStore: Sendable {
   func removeAttachments(_ ids: [AttachmentID]) async throws(StoreError)
 }
 
-/// Secrets that the relay draws for itself and all its processes share.
+/// Secrets that the relay draws for itself and all its processes share, and the sealing of those that it keeps for
+/// others.
 package protocol ServerSecretStore: Sendable {
+  /// - Returns: the secret under `name`, or nil.
+  func serverSecret(_ name: String) async throws(StoreError) -> [UInt8]?
   /// - Returns: the secret under `name`; `candidate`, stored now, when there was none.
   func serverSecret(_ name: String, orStore candidate: [UInt8]) async throws(StoreError) -> [UInt8]
+  /// Puts `replacement` in the place of the secret under `name`.
+  /// - Returns: false, with nothing stored, unless that was `former`.
+  func replaceServerSecret(_ name: String, _ former: [UInt8], with replacement: [UInt8]) async throws(StoreError)
+    -> Bool
+
+  /// Seals anew, under the current encryption key, what is sealed under the former one: the signaling keys among the
+  /// `limit` devices (1 or more) that follow `last` in a stable order, or are the first. What does not open stays as it
+  /// is.
+  func resealSecrets(after last: DeviceAddress?, limit: Int) async throws(StoreError) -> ResealedSecrets
+}
+
+/// What one step through the devices came to.
+package struct ResealedSecrets: Sendable, Equatable {
+  /// How many signaling keys were sealed anew.
+  package let count: Int
+  /// The last device that was looked at; nil past the end.
+  package let last: DeviceAddress?
+  package init(count: Int, last: DeviceAddress?) {
+    self.count = count
+    self.last = last
+  }
 }
 
 /// The mailboxes.

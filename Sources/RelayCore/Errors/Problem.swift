@@ -97,7 +97,7 @@ package struct Problem: Error, Sendable {
       case .signatureRefused: "The signed prekey is not signed by the account's identity key."
       case .numberElsewhere: "The number belongs to another relay."
       case .invalidDeviceSelector: "The device must be a number or *."
-      case .deviceNameTooLong: "The device's name has more than 50 characters."
+      case .deviceNameTooLong: "The device's name has more than 50 characters, or more than 400 bytes."
       case .unavailable: "The relay cannot serve this just now: try again."
       case .peerUnavailable: "The other relay cannot be reached just now: try again."
       case .internalError: "The relay failed."

@@ -49,7 +49,7 @@ package enum LimiterName: String, Sendable, CaseIterable {
     case .codeTotal: Bucket(size: 2000, perMinute: 1000)
     case .verifyAddress: Bucket(size: 100, perMinute: 20)
     case .registrationLock: Bucket(size: 10, perMinute: 10.0 / 1440)
-    case .preKeysTarget: Bucket(size: 200, perMinute: 10)
+    case .preKeysTarget: Bucket(size: 20, perMinute: 1)
     case .receipts: Bucket(size: 300, perMinute: 300)
     }
   }

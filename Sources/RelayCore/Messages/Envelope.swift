@@ -9,8 +9,8 @@ package struct Envelope: Sendable, Equatable {
   package let timestamp: Timestamp
   package let message: [UInt8]?
   package let content: [UInt8]?
-  /// Equal for a repeated submission and for nothing else: 16 bytes over source, source device, timestamp,
-  /// message and content. Unique within one mailbox.
+  /// Equal for a repeated submission and for nothing else: 16 bytes over the relay that speaks, source, source device,
+  /// timestamp, message and content. Unique within one mailbox.
   package let fingerprint: Fingerprint
 
   /// Of what the sender wrote.

@@ -39,6 +39,14 @@ package struct Submission: Sendable, Equatable {
     self.messages = messages
     self.timestamp = timestamp
   }
+
+  /// The most messages that name one device, which is what a bundle costs at `.messages`: 1 when a message is sent to
+  /// all devices, and without messages, since the refusal names the devices.
+  package var messagesPerDeviceMax: Int {
+    var counts: [DeviceID: Int] = [:]
+    for message in messages { counts[message.device, default: 0] += 1 }
+    return counts.values.max() ?? 1
+  }
 }
 
 /// Reference 2.8.

@@ -51,13 +51,26 @@ package struct AccountAttributes: Sendable, Equatable {
 
   /// - Throws: `.deviceNameTooLong` (reference 1.4).
   package func checkName() throws(Problem) {
-    if let name, name.count > Self.nameCharactersMax { throw Problem(.deviceNameTooLong) }
+    guard let name else { return }
+    guard name.utf8.count <= Self.nameBytesMax, name.count <= Self.nameCharactersMax else {
+      throw Problem(.deviceNameTooLong)
+    }
+  }
+
+  /// The beginning of an `X-Signal-Agent`, in whole characters.
+  package static func keptAgent(_ agent: String) -> String {
+    var kept = agent.prefix(agentCharactersMax)
+    while kept.utf8.count > agentBytesMax { kept.removeLast() }
+    return String(kept)
   }
 
   /// 52 bytes are 72 characters; the historic column held 255 (reference 3.8).
   private static let signalingKeyBytesMax = 255
   /// Reference 1.4.
   package static let nameCharactersMax = 50
+  /// A character may have any number of combining marks; two of four bytes each are plenty.
+  private static let nameBytesMax = 400
   /// What is kept of `X-Signal-Agent`, free text without a bound of its own.
-  package static let agentCharactersMax = 200
+  private static let agentCharactersMax = 200
+  private static let agentBytesMax = 800
 }

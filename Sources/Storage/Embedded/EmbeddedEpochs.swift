@@ -1,4 +1,3 @@
-import Foundation
 import GRDB
 package import RelayCore
 
@@ -34,16 +33,5 @@ extension EmbeddedStorage {
   }
   private static func setEpoch(_ epoch: Int64, in db: Database) throws {
     try db.run("UPDATE epochs SET value = ? WHERE only_row = 1", [epoch])
-  }
-}
-
-extension EmbeddedStorage {
-  package func serverSecret(_ name: String, orStore candidate: [UInt8]) async throws(StoreError) -> [UInt8] {
-    try await write { db in
-      try db.run(
-        "INSERT INTO server_secrets (name, secret) VALUES (?, ?) ON CONFLICT (name) DO NOTHING",
-        [name, Data(candidate)])
-      return try Fields.valid(db.row("SELECT secret FROM server_secrets WHERE name = ?", [name])).bytes(0)
-    }
   }
 }

@@ -15,6 +15,7 @@ extension EmbeddedStorage {
       guard device.device == .master || identity == nil || identity == upload.identityKey else {
         return .identityRefused
       }
+      if let identity, identity != upload.identityKey { try Self.removeSignedPreKeys(of: device.account, in: db) }
       try db.run("UPDATE accounts SET identity_key = ? WHERE number = ?", [upload.identityKey.opaque, account])
       try db.run("DELETE FROM prekeys WHERE account = ? AND device = ?", [account, id])
       for key in upload.oneTimeKeys {
@@ -27,13 +28,17 @@ extension EmbeddedStorage {
           "INSERT OR REPLACE INTO last_resort_prekeys (account, device, key_id, public_key) VALUES (?, ?, ?, ?)",
           [account, id, lastResort.keyID, lastResort.publicKey.opaque])
       }
-      if let signed = upload.signedPreKey { try Self.store(signed, of: device, in: db) }
+      if let signed = upload.signedPreKey {
+        try Self.store(signed, of: device, identityKey: upload.identityKey, in: db)
+      }
       return .stored
     }
   }
 
-  package func setSignedPreKey(_ key: SignedPreKey, of device: DeviceAddress) async throws(StoreError) -> Bool {
-    try await write { db in try Self.store(key, of: device, in: db) }
+  package func setSignedPreKey(
+    _ key: SignedPreKey, of device: DeviceAddress, identityKey: String
+  ) async throws(StoreError) -> Bool {
+    try await write { db in try Self.store(key, of: device, identityKey: identityKey, in: db) }
   }
 
   package func signedPreKey(of device: DeviceAddress) async throws(StoreError) -> SignedPreKey? {
@@ -99,16 +104,32 @@ extension EmbeddedStorage {
     return key
   }
 
-  /// - Returns: false when the device does not exist.
+  /// - Returns: false when the device does not exist, or its account has another identity key.
   @discardableResult
-  private static func store(_ key: SignedPreKey, of device: DeviceAddress, in db: Database) throws -> Bool {
+  private static func store(
+    _ key: SignedPreKey, of device: DeviceAddress, identityKey: String, in db: Database
+  ) throws -> Bool {
     try db.run(
       """
       UPDATE devices SET signed_prekey_id = ?, signed_prekey = ?, signed_prekey_signature = ?, has_signed_prekey = 1
       WHERE account = ? AND id = ?
+        AND EXISTS (SELECT 1 FROM accounts AS a WHERE a.number = devices.account AND a.identity_key = ?)
       """,
-      [key.keyID, key.publicKey.opaque, key.signature.opaque, device.account.key, device.device.value])
+      [
+        key.keyID, key.publicKey.opaque, key.signature.opaque, device.account.key, device.device.value,
+        identityKey.opaque,
+      ])
     return db.changesCount == 1
+  }
+
+  /// Those that a former identity key signed.
+  private static func removeSignedPreKeys(of account: AccountNumber, in db: Database) throws {
+    try db.run(
+      """
+      UPDATE devices SET signed_prekey_id = NULL, signed_prekey = NULL, signed_prekey_signature = NULL,
+        has_signed_prekey = 0
+      WHERE account = ?
+      """, [account.key])
   }
 
   /// - Parameter index: of the id; the key and its signature follow.

@@ -17,10 +17,11 @@ extension PostgresStorage {
     return (try before.bigint(), try after.bigint())
   }
 
-  /// Millions of keys go at once, and to the servers that stand by as well. It waits for draws under way and is
-  /// `.unavailable` when they take too long.
+  /// Millions of keys go at once, and to the servers that stand by as well. It waits for draws under way, but not for
+  /// long: others wait behind it meanwhile. Then it is `.unavailable`, and the caller comes again later.
   package func setAsideOneTimePreKeys(epoch floor: Int64) async throws(StoreError) {
     _ = try await writeBulk([
+      PostgresStep(.prepared("set_aside_patience", "SELECT set_config('lock_timeout', '200ms', true)")),
       PostgresStep(.prepared("set_aside", "TRUNCATE one_time_prekeys")),
       PostgresStep(
         .prepared("set_aside_epoch", "UPDATE epochs SET value = greatest(value, $1::bigint)"),
@@ -28,8 +29,19 @@ extension PostgresStorage {
     ])
   }
 
-  /// With the directory's long lists, since it may wait for one: a merge holds the peer's row.
+  /// Without a lock where nothing rises, which is the rule. Else with the directory's long lists, since it may wait for
+  /// one: a merge holds the peer's row.
   package func rememberEpoch(_ epoch: Int64, of peer: RelayName) async throws(StoreError) -> Int64? {
+    let known = try await read(
+      .prepared("known_epoch", "SELECT witnessed_epoch FROM peers WHERE name = $1::text"),
+      PostgresParameters { $0.add(text: peer.text) })
+    guard known.rowCount == 1 else { return nil }
+    var found = known.cursor(row: 0)
+    let highest = try found.bigint()
+    return highest < epoch ? try await raiseEpoch(to: epoch, of: peer) : highest
+  }
+
+  private func raiseEpoch(to epoch: Int64, of peer: RelayName) async throws(StoreError) -> Int64? {
     let results = try await writeBulk([
       PostgresStep(
         .prepared("witnessed_epoch", "SELECT witnessed_epoch FROM peers WHERE name = $1::text FOR UPDATE"),
@@ -46,30 +58,5 @@ extension PostgresStorage {
     guard let former = results.first, former.rowCount == 1 else { return nil }
     var row = former.cursor(row: 0)
     return try row.bigint()
-  }
-}
-
-// MARK: - Server secrets
-
-extension PostgresStorage {
-  package func serverSecret(_ name: String, orStore candidate: [UInt8]) async throws(StoreError) -> [UInt8] {
-    let results = try await write([
-      PostgresStep(
-        .prepared(
-          "store_server_secret",
-          "INSERT INTO server_secrets (name, secret) VALUES ($1::text, $2::bytea) ON CONFLICT (name) DO NOTHING"),
-        PostgresParameters {
-          $0.add(text: name)
-          $0.add(bytea: candidate)
-        }),
-      PostgresStep(
-        .prepared("server_secret", "SELECT secret FROM server_secrets WHERE name = $1::text"),
-        PostgresParameters { $0.add(text: name) }),
-    ])
-    guard let found = results.last, found.rowCount == 1 else {
-      throw .corrupted(reason: "the table server_secrets lacks a row")
-    }
-    var row = found.cursor(row: 0)
-    return try row.bytes()
   }
 }

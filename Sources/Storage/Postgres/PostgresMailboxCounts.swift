@@ -1,5 +1,5 @@
 // What is asked of a mailbox beside its messages. Each question looks through one mailbox, which its quota bounds, and
-// apart from the reads that somebody waits for.
+// with the other reads: whoever sends a message waits for the answer.
 
 package import RelayCore
 
@@ -7,7 +7,7 @@ extension PostgresStorage {
   package func hasReceived(from source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress)
     async throws(StoreError) -> Bool
   {
-    let result = try await readBulk(
+    let result = try await read(
       .prepared(
         "has_received",
         """
@@ -35,7 +35,7 @@ extension PostgresStorage {
   package func usage(of mailbox: DeviceAddress, by source: AccountNumber, countingTo max: Int)
     async throws(StoreError) -> MailboxUsage
   {
-    let result = try await readBulk(
+    let result = try await read(
       .prepared(
         "mailbox_usage",
         """

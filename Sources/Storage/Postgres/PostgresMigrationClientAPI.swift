@@ -20,6 +20,21 @@ extension PostgresMigration {
       PRIMARY KEY (account)
     )
     """,
+    // Whoever registers begins without a linking code and a lock of the former owner. Builds of the first step know
+    // neither: what they write tells.
+    """
+    CREATE FUNCTION relay_registered() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+      DELETE FROM linking_codes WHERE account = NEW.account;
+      UPDATE accounts SET registration_lock_salt = NULL, registration_lock_hash = NULL
+      WHERE account = NEW.account AND registration_lock_hash IS NOT NULL;
+      RETURN NULL;
+    END $$
+    """,
+    """
+    CREATE TRIGGER relay_registered AFTER INSERT ON devices FOR EACH ROW WHEN (NEW.device = 1)
+    EXECUTE FUNCTION relay_registered()
+    """,
     // Both NULL where nobody may be told that the message was received: it was a receipt itself.
     "ALTER TABLE acknowledged ADD COLUMN source bigint, ADD COLUMN sent bigint",
     "ALTER TABLE peers ADD COLUMN witnessed_epoch bigint NOT NULL DEFAULT 0",

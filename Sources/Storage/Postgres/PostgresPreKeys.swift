@@ -19,21 +19,11 @@ extension PostgresStorage {
     return try row.boolean() ? .stored : .identityRefused
   }
 
-  package func setSignedPreKey(_ key: SignedPreKey, of device: DeviceAddress) async throws(StoreError) -> Bool {
+  package func setSignedPreKey(_ key: SignedPreKey, of device: DeviceAddress, identityKey: String)
+    async throws(StoreError) -> Bool
+  {
     let results = try await write([
-      Self.lockStep(device.account),
-      PostgresStep(
-        .prepared(
-          "set_signed_prekey",
-          """
-          UPDATE devices SET signed_prekey_id = $3::bigint, signed_prekey = $4::bytea,
-            signed_prekey_signature = $5::bytea, has_signed_prekey = true
-          WHERE account = $1::bigint AND device = $2::integer
-          """),
-        PostgresParameters {
-          $0.add(device)
-          $0.add(key)
-        }),
+      Self.lockStep(device.account), Self.signedStep(device, key, identity: identityKey),
     ])
     return results.last?.affectedRows == 1
   }
@@ -65,6 +55,7 @@ extension PostgresStorage {
 // MARK: - The steps of an upload
 
 extension PostgresStorage {
+  /// A change takes the signed prekeys away, which the former key signed.
   /// - Returns: in its row, if the device exists, whether the account's identity key is `key` now.
   private static func identityStep(_ device: DeviceAddress, _ key: String) -> PostgresStep {
     PostgresStep(
@@ -80,6 +71,12 @@ extension PostgresStorage {
             UPDATE accounts AS a SET identity_key = $3::bytea
             FROM owner AS o
             WHERE a.account = $1::bigint AND o.is_allowed AND o.identity_key IS DISTINCT FROM $3::bytea
+          ),
+          unsigned AS (
+            UPDATE devices AS d SET signed_prekey_id = NULL, signed_prekey = NULL, signed_prekey_signature = NULL,
+              has_signed_prekey = false
+            FROM owner AS o
+            WHERE d.account = $1::bigint AND o.is_allowed AND o.identity_key <> $3::bytea
           )
         SELECT is_allowed FROM owner
         """),

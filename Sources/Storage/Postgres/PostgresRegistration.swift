@@ -11,8 +11,9 @@ extension PostgresStorage {
       Self.tryStep(registration, proof: proof, now: now),
       Self.removeStep(registration.number),
       Self.revisionStep(registration, now: now),
-      Self.accountStep(registration, now: now),
+      // The device first: that a device 1 is written clears the lock (`PostgresMigration.clientAPI`).
       try deviceStep(registration),
+      Self.accountStep(registration, now: now),
       Self.spendStep(registration.number, proof: proof),
     ])
     guard let decision = results.dropFirst(2).first, decision.rowCount == 1 else { return .codeRefused }

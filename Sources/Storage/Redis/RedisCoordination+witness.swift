@@ -5,9 +5,9 @@ extension RedisCoordination: EpochWitness {
 
   /// A Redis that this process has not reached yet is waited for, for as long as the first attempt takes: whoever asks
   /// at the start of a process has just opened the connection.
-  package func witness(epoch: Int64) async -> Int64? {
+  package func witness(epoch: Int64) async -> [Int64?] {
     await awaitFirstAttempt()
-    return await WitnessScript.former(commands.run(WitnessScript.script, key: prefix + "epoch", [String(epoch)]))
+    return [await WitnessScript.former(commands.run(WitnessScript.script, key: prefix + "epoch", [String(epoch)]))]
   }
 
   private func awaitFirstAttempt() async {

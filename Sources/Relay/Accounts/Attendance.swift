@@ -1,0 +1,30 @@
+import Logging
+package import RelayCore
+import RelayHTTP
+
+/// Notes on which day a device was last seen: by it registration locks hold and linked devices stay active (reference
+/// 3.1).
+package struct Attendance: Sendable {
+  private let store: any AccountStore
+  private let accounts: AccountCache
+  private let clock: WallClock
+
+  package init(store: any AccountStore, accounts: AccountCache, clock: WallClock) {
+    self.store = store
+    self.accounts = accounts
+    self.clock = clock
+  }
+
+  /// Writes the day down unless it is known already, so once a day. Best effort: the next request tries again.
+  func note(_ caller: Caller, logger: Logger) async {
+    let today = clock.now().startOfDay
+    guard let device = caller.account.device(caller.address.device), device.lastSeen < today else { return }
+    var change = DeviceChange()
+    change.lastSeen = .set(today)
+    do throws(Problem) {
+      try await accounts.update(caller.address, change, in: store)
+    } catch {
+      logger.debug("a device's day was not noted", metadata: ["reason": "\(error.kind.rawValue)"])
+    }
+  }
+}

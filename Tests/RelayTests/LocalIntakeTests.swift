@@ -1,0 +1,146 @@
+import Crypto
+import Relay
+import RelayCore
+import Synchronization
+import Testing
+
+/// What is decided before a submission is made durable, and what makes it the same one again.
+@Suite struct LocalIntakeTests {
+  private let store = MemoryMessages()
+  private let sender: DeviceAddress
+  private let recipient: AccountNumber
+
+  init() throws {
+    sender = DeviceAddress(try #require(AccountNumber(e164: "+14155550101")), .master)
+    recipient = try #require(AccountNumber(e164: "+14155550102"))
+  }
+
+  private func intake(knowing numbers: [AccountNumber], mailboxSenderMax: Int = 2000) -> LocalIntake {
+    LocalIntake(
+      store: store, accounts: AccountCache(store: FewAccounts(numbers: numbers), bus: SilentBus()),
+      quota: MailboxQuota(store: store, mailboxMax: 5000, senderMax: mailboxSenderMax),
+      clock: WallClock { Timestamp(millis: 1000) })
+  }
+
+  private func submission(_ body: [UInt8] = [1, 2, 3], at time: Int64 = 7) -> Submission {
+    Submission(
+      destination: recipient,
+      messages: [SubmittedMessage(type: .ciphertext, device: .master, registrationID: 0, body: body, content: [4])],
+      timestamp: Timestamp(millis: time))
+  }
+
+  private func peer(_ name: String) throws -> Origin { .peer(try #require(RelayName(name)), source: sender) }
+
+  @Test func `a sender who cannot be looked up is told so before anything is stored`() async {
+    await #expect(throws: Problem.self) {
+      try await intake(knowing: [recipient]).accept(submission(), from: .client(sender))
+    }
+    #expect(store.envelopes.isEmpty)
+  }
+
+  @Test func `one relay's message is never taken for another's`() async throws {
+    let intake = intake(knowing: [sender.account, recipient])
+    let origins: [Origin] = [.client(sender), try peer("alpha"), try peer("beta"), try peer("alpha")]
+    for origin in origins { _ = try await intake.accept(submission(), from: origin) }
+    for origin in origins {
+      try await intake.acceptReceipt(for: Timestamp(millis: 7), to: recipient, from: origin)
+    }
+    let fingerprints = store.envelopes.map(\.fingerprint)
+    #expect(fingerprints.count == 8 && Set(fingerprints).count == 6)
+    #expect(fingerprints[1] == fingerprints[3] && fingerprints[5] == fingerprints[7])
+  }
+
+  /// Queues hold such fingerprints, and clients repeat what they sent before an upgrade.
+  @Test func `the fingerprint of a client's message is what it always was`() async throws {
+    _ = try await intake(knowing: [sender.account, recipient]).accept(submission(), from: .client(sender))
+    let head: [UInt64] = [sender.account.digits, 1, 7, 0, 3, 1]
+    let bytes = head.flatMap { word in (0..<8).map { UInt8(truncatingIfNeeded: word.littleEndian >> (8 * $0)) } }
+    let digest = SHA256.hash(data: bytes + [1, 2, 3, 4])
+    #expect(store.envelopes.map(\.fingerprint.bytes) == [Array(digest.prefix(16))])
+  }
+
+  @Test func `one relay that has used its credit up does not use up another's`() async throws {
+    let intake = intake(knowing: [sender.account, recipient], mailboxSenderMax: 16)
+    store.usage = MailboxUsage(total: 16, bySource: 16)
+    _ = try await intake.accept(submission(at: 1), from: try peer("alpha"))
+    for time: Int64 in 2...3 {
+      await #expect(throws: Problem.self) {
+        try await intake.accept(submission(at: time), from: try peer("alpha"))
+      }
+    }
+    _ = try await intake.accept(submission(at: 4), from: .client(sender))
+    #expect(store.envelopes.map(\.timestamp.millis) == [1, 4])
+  }
+
+  @Test func `a bundle costs what it has for one device, and at least 1`() throws {
+    func cost(_ devices: [Int64]) throws -> Int {
+      let messages = try devices.map { id in
+        SubmittedMessage(
+          type: .ciphertext, device: try #require(DeviceID(id)), registrationID: 0, body: nil, content: nil)
+      }
+      return Submission(destination: recipient, messages: messages, timestamp: nil).messagesPerDeviceMax
+    }
+    #expect(try cost([]) == 1)
+    #expect(try cost([1, 2, 3]) == 1)
+    #expect(try cost([1, 2, 1, 3, 2, 1]) == 3)
+  }
+}
+
+/// Some accounts of one fetching device each; to look any other up fails.
+private struct FewAccounts: AccountStore {
+  let numbers: [AccountNumber]
+
+  func account(_ number: AccountNumber) async throws(StoreError) -> Account? {
+    guard numbers.contains(number) else { throw Self.away }
+    let device = Device(
+      id: .master, password: PasswordHash(salt: [], hash: []), signalingKey: Secret(""), registrationID: 1,
+      fetchesMessages: true, lastSeen: Timestamp(millis: 0), created: Timestamp(millis: 0))
+    return Account(number: number, devices: [device], identityKey: nil, supportsSMS: false, voice: false)
+  }
+
+  func setVerificationCode(_ code: VerificationCode, for number: AccountNumber, purpose: CodePurpose)
+    async throws(StoreError)
+  { throw Self.away }
+  func register(_ registration: Registration, proof: RegistrationProof, now: Timestamp) async throws(StoreError)
+    -> RegistrationOutcome
+  { throw Self.away }
+  func linkDevice(_ link: DeviceLink, code: Secret, triesMax: Int, now: Timestamp) async throws(StoreError)
+    -> LinkOutcome
+  { throw Self.away }
+  func removeDevice(_ device: DeviceAddress) async throws(StoreError) -> Bool { throw Self.away }
+  func updateDevice(_ device: DeviceAddress, _ change: DeviceChange) async throws(StoreError) -> Bool {
+    throw Self.away
+  }
+
+  private static let away = StoreError.unavailable(reason: "away")
+}
+
+/// Keeps what is appended, every repetition too.
+private final class MemoryMessages: MessageStore {
+  private let state = Mutex<(envelopes: [Envelope], usage: MailboxUsage)>(([], MailboxUsage(total: 0, bySource: 0)))
+
+  var envelopes: [Envelope] { state.withLock { $0.envelopes } }
+  /// Of every mailbox by every sender.
+  var usage: MailboxUsage {
+    get { state.withLock { $0.usage } }
+    set { state.withLock { $0.usage = newValue } }
+  }
+
+  func append(_ envelopes: [Envelope]) async throws(StoreError) { state.withLock { $0.envelopes += envelopes } }
+  func pending(in mailbox: DeviceAddress, after: Int64, limit: Int) async throws(StoreError) -> [QueuedEnvelope] { [] }
+  func acknowledge(source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress) async throws(StoreError)
+    -> QueuedEnvelope?
+  { nil }
+  func hasReceived(from source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress)
+    async throws(StoreError) -> Bool
+  { false }
+  func usage(of mailbox: DeviceAddress, by source: AccountNumber, countingTo max: Int) async throws(StoreError)
+    -> MailboxUsage
+  { usage }
+  func maintain(retention: Duration) async throws(StoreError) -> Int { 0 }
+}
+
+private struct SilentBus: SignalBus {
+  func publish(_ signal: Signal) async {}
+  func listen(_ handler: @escaping @Sendable (SignalEvent) -> Void) {}
+}

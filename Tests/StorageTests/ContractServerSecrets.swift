@@ -1,0 +1,146 @@
+import RelayCore
+import Storage
+import Testing
+
+@Suite struct ServerSecretContract {
+  @Test("A secret is what was stored first under its name", arguments: Backend.allCases)
+  func first(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let (mine, other) = ([0, 1, 255] as [UInt8], [2, 3] as [UInt8])
+      let found = try await store.storage.serverSecret("a", orStore: mine)
+      #expect(found == mine)
+      #expect(try await store.storage.serverSecret("a", orStore: other) == mine)
+      #expect(try await store.storage.serverSecret("b", orStore: other) == other)
+      #expect(try await store.storage.serverSecret("a", orStore: []) == mine)
+    }
+  }
+
+  @Test("64 that ask at once all get the same", arguments: Backend.allCases)
+  func atOnce(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let secrets = try await withThrowingTaskGroup(of: [UInt8].self) { group in
+        for caller in 0..<64 {
+          group.addTask { try await store.storage.serverSecret("a", orStore: [UInt8(caller)]) }
+        }
+        return try await group.reduce(into: Set()) { $0.insert($1) }
+      }
+      #expect(secrets.count == 1)
+    }
+  }
+
+  @Test("A secret is replaced by whoever knows it", arguments: Backend.allCases)
+  func replacement(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let (first, second) = ([0, 1, 255] as [UInt8], [2] as [UInt8])
+      let before = try await store.storage.serverSecret("a")
+      #expect(before == nil)
+      #expect(try await !store.storage.replaceServerSecret("a", first, with: second))
+      #expect(try await store.storage.serverSecret("a") == nil)
+      #expect(try await store.storage.serverSecret("a", orStore: first) == first)
+      #expect(try await !store.storage.replaceServerSecret("a", second, with: first))
+      #expect(try await store.storage.replaceServerSecret("a", first, with: second))
+      #expect(try await store.storage.serverSecret("a") == second)
+      #expect(try await !store.storage.replaceServerSecret("a", first, with: []))
+      #expect(try await store.storage.serverSecret("b") == nil)
+    }
+  }
+}
+
+@Suite struct ResealingContract {
+  private static func key(_ byte: UInt8) -> SecretBytes { SecretBytes([UInt8](repeating: byte, count: 32)) }
+  private static let changing = SecretSealer(current: key(2), former: key(1))
+
+  /// Goes through all devices. - Returns: how many each step sealed anew.
+  private static func reseal(_ store: Store, limit: Int) async throws -> [Int] {
+    var (counts, last): ([Int], DeviceAddress?) = ([], nil)
+    repeat {
+      let step = try await store.storage.resealSecrets(after: last, limit: limit)
+      counts.append(step.count)
+      last = step.last
+    } while last != nil
+    return counts
+  }
+
+  private static func keys(_ store: Store, _ index: Int) async throws -> [Secret]? {
+    try await store.storage.account(Sample.number(index))?.devices.map(\.signalingKey)
+  }
+
+  @Test("After resealing the current key opens all, step by step", arguments: Backend.allCases)
+  func resealing(_ backend: Backend) async throws {
+    try await backend.withKeys { open in
+      try await open(SecretSealer(current: Self.key(1))) { store in
+        try await store.registerAccounts(4)
+        _ = try await store.linkActive(1)
+        _ = try await store.linkActive(1)
+        // Nothing to do without a former key.
+        #expect(try await Self.reseal(store, limit: 9) == [0, 0])
+      }
+      try await open(Self.changing) { store in
+        // One is under the current key by itself.
+        try await store.register(Sample.registration(4))
+        let devices = [try Sample.address(0), try Sample.address(1), try Sample.address(1, device: 2)]
+        let first = try await store.storage.resealSecrets(after: nil, limit: 3)
+        #expect(first == ResealedSecrets(count: 3, last: devices[2]))
+        #expect(try await Self.reseal(store, limit: 3) == [0, 3, 0, 0])
+        #expect(try await Self.reseal(store, limit: 100) == [0, 0])
+      }
+      try await open(SecretSealer(current: Self.key(2))) { store in
+        for index in 0..<5 {
+          let expected = try Sample.registration(index).device.signalingKey
+          #expect(try await Self.keys(store, index)?.first == expected)
+        }
+        #expect(try await Self.keys(store, 1)?.dropFirst() == [Secret("bGlua2Vk9"), Secret("bGlua2Vk9")])
+      }
+    }
+  }
+
+  @Test("What is not under the former key stays as it is, and holds nothing up", arguments: Backend.allCases)
+  func others(_ backend: Backend) async throws {
+    try await backend.withKeys { open in
+      try await open(.none) { store in try await store.register(Sample.registration(0)) }
+      try await open(SecretSealer(current: Self.key(3))) { store in try await store.register(Sample.registration(1)) }
+      try await open(SecretSealer(current: Self.key(1))) { store in try await store.register(Sample.registration(2)) }
+      try await open(Self.changing) { store in
+        let resealed = try await Self.reseal(store, limit: 1)
+        #expect(resealed == [0, 0, 1, 0])
+      }
+      let expected = try (0..<2).map { try [Sample.registration($0).device.signalingKey] }
+      try await open(.none) { store in
+        let keys = try await Self.keys(store, 0)
+        #expect(keys == expected[0])
+      }
+      try await open(SecretSealer(current: Self.key(3))) { store in
+        let keys = try await Self.keys(store, 1)
+        #expect(keys == expected[1])
+      }
+    }
+  }
+
+  @Test("Devices that change meanwhile keep what they were given", arguments: Backend.allCases)
+  func meanwhile(_ backend: Backend) async throws {
+    try await backend.withKeys { open in
+      try await open(SecretSealer(current: Self.key(1))) { store in try await store.registerAccounts(20) }
+      try await open(Self.changing) { store in
+        try await withThrowingTaskGroup(of: Void.self) { group in
+          for _ in 0..<4 { group.addTask { _ = try await Self.reseal(store, limit: 3) } }
+          for index in 0..<20 {
+            group.addTask {
+              var change = DeviceChange()
+              change.signalingKey = .set(Secret("changed \(index)"))
+              let isKnown = try await store.storage.updateDevice(Sample.address(index), change)
+              #expect(isKnown)
+            }
+          }
+          try await group.waitForAll()
+        }
+        #expect(try await Self.reseal(store, limit: 100) == [0, 0])
+      }
+      try await open(SecretSealer(current: Self.key(2))) { store in
+        for index in 0..<20 {
+          let keys = try await Self.keys(store, index)
+          #expect(keys == [Secret("changed \(index)")])
+        }
+      }
+    }
+  }
+}
