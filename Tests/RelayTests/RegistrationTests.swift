@@ -123,7 +123,8 @@ import Testing
 
   @Test(arguments: [
     "", "Basic", "Bearer abc", "Basic !!!!", TestDevice.basic("+15550000000"), TestDevice.basic("5550000000:x"),
-    TestDevice.basic("x.+15550000000:x"), TestDevice.basic(".1:x"), TestDevice.basic(":"),
+    TestDevice.basic("+15550000000.x:x"), TestDevice.basic("+15550000000.1.1:x"), TestDevice.basic("+15550000000.:x"),
+    TestDevice.basic(".1:x"), TestDevice.basic(":"),
   ])
   func `confirming without credentials to create is refused`(header: String) async throws {
     let answer = try await confirm("123456", authorization: header)
@@ -131,7 +132,7 @@ import Testing
     #expect(answer.headers["www-authenticate"] == "Basic realm=\"WhisperServer\"")
   }
 
-  @Test(arguments: ["", ".", ".0", ".2", ".abc", ".-1", ".1.1", ".99999999999999999999"])
+  @Test(arguments: ["", ".0", ".2", ".99999999999999999999"])
   func `whatever device the credentials to be name, it is ignored`(device: String) async throws {
     let code = try await relay.code(for: number)
     #expect(try await confirm(code, authorization: TestDevice.basic("\(number)\(device):secret")).status == 200)

@@ -17,12 +17,14 @@ package struct BasicCredentials: Sendable, Equatable {
     self.password = password
   }
 
-  /// Credentials to be: the device is what the request makes, so whatever follows the number in the user name is
-  /// ignored (reference 1.2).
-  /// - Returns: nil when the header is missing or is not `number[.anything]:password` in base64.
+  /// Credentials to be: the device is what the request makes, so a device id in the user name is ignored, whether a
+  /// device can have it or not (reference 1.2).
+  /// - Returns: nil when the header is missing or is not `number[.digits]:password` in base64.
   package init?(creating header: String?) {
-    guard let (user, password) = Self.fields(header),
-      let number = AccountNumber(e164: user.prefix { $0 != "." })
+    guard let (user, password) = Self.fields(header) else { return nil }
+    let parts = user.split(separator: ".", omittingEmptySubsequences: false)
+    guard (1...2).contains(parts.count), let number = AccountNumber(e164: parts[0]),
+      parts.dropFirst().allSatisfy({ !$0.isEmpty && $0.utf8.allSatisfy { $0 >= 0x30 && $0 <= 0x39 } })
     else { return nil }
     address = DeviceAddress(number, .master)
     self.password = password
