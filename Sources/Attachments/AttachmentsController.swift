@@ -55,7 +55,7 @@ package struct AttachmentsController: Sendable {
   /// Whether the blob exists is not checked: an unknown id yields a URL that leads nowhere (reference 1.10).
   @Sendable private func locate(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
     guard let id = AttachmentID(text: try context.segment("id")) else { throw Problem(.notFound) }
-    guard let relay = try request.attachmentRelay() else {
+    guard let relay = try request.relay() else {
       return .attachment(
         at: blobs.url(for: .download, of: id, base: requestBase(request, context), now: clock.now()))
     }
@@ -77,16 +77,6 @@ extension AttachmentID {
     while true {
       if let id = AttachmentID(Int64.random(in: 1...Int64.max, using: &generator)) { return id }
     }
-  }
-}
-
-extension Request {
-  /// The `relay` of the query; an empty one counts as absent (reference 1.6).
-  /// - Throws: `.notFound` for what cannot be a relay's name.
-  fileprivate func attachmentRelay() throws(Problem) -> RelayName? {
-    guard let text = uri.queryParameters.get("relay"), !text.isEmpty else { return nil }
-    guard let relay = RelayName(text) else { throw Problem(.notFound) }
-    return relay
   }
 }
 

@@ -118,7 +118,7 @@ import Testing
         DO $$ BEGIN
           LOCK TABLE accounts;
           FOR turn IN 1..1000 LOOP
-            EXIT WHEN to_regclass('released') IS NOT NULL;
+            EXIT WHEN EXISTS (SELECT FROM pg_tables WHERE tablename = 'released');
             PERFORM pg_sleep(0.01);
           END LOOP;
         END $$
@@ -154,7 +154,7 @@ import Testing
         \(lock);
         PERFORM pg_advisory_xact_lock(1);
         FOR turn IN 1..1000 LOOP
-          EXIT WHEN to_regclass('released') IS NOT NULL;
+          EXIT WHEN EXISTS (SELECT FROM pg_tables WHERE tablename = 'released');
           PERFORM pg_sleep(0.01);
         END LOOP;
       END $$

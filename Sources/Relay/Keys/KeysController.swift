@@ -169,13 +169,3 @@ extension KeysController {
 extension DeviceContext {
   fileprivate func selector() throws(Problem) -> DeviceSelector { try DeviceSelector(text: try segment("device")) }
 }
-
-extension Request {
-  /// The `relay` of the query; an empty one counts as absent (reference 1.6).
-  /// - Throws: `.notFound` for what cannot be a relay's name.
-  func relay() throws(Problem) -> RelayName? {
-    guard let text = uri.queryParameters.get("relay"), !text.isEmpty else { return nil }
-    guard let relay = RelayName(text) else { throw Problem(.notFound) }
-    return relay
-  }
-}
