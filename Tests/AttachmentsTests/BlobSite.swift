@@ -139,7 +139,8 @@ struct Exchange: Sendable {
   }
 
   static func send(_ request: HTTPClientRequest) async throws -> Exchange {
-    let response = try await HTTPClient.shared.execute(request, timeout: .seconds(60))
+    // Tens of megabytes on a machine that runs everything at once.
+    let response = try await HTTPClient.shared.execute(request, timeout: .seconds(300))
     let body = try await response.body.collect(upTo: 64 << 20)
     return Exchange(
       status: Int(response.status.code), headers: response.headers, body: Array(body.readableBytesView))
