@@ -133,7 +133,7 @@ package enum RegistrationProof: Sendable {
 /// A linked device to be: its id is given out when the code is redeemed (reference 1.14).
 package struct DeviceLink: Sendable {
   package let account: AccountNumber
-  /// The id in it is a placeholder.
+  /// Its id says nothing: the store gives one out when the code is redeemed.
   package let device: Device
   /// Active devices, device 1 included, beyond which none is linked.
   package let devicesMax: Int
