@@ -82,10 +82,10 @@ extension RedisCoordination {
     // Without any reply the connection is away or about to be, and says so itself.
     guard let reply = await commands.run(TakeScript.script, key: key, arguments) else { return nil }
     guard let decision = TakeScript.decision(reply) else {
-      if case .error(let code) = reply { health.limitsAway(reason: "Redis answered \(code)") }
+      if case .error(let code) = reply { health.limitsRefused(reason: "Redis answered \(code)") }
       return nil
     }
-    health.limitsServed()
+    health.limitsAnswered()
     return decision
   }
 

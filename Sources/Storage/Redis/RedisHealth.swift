@@ -9,6 +9,8 @@ final class RedisHealth: Sendable {
     enum Condition: Equatable {
       case connecting
       case served
+      /// Connected, but Redis answers commands with errors.
+      case refused(reason: String)
       case away(reason: String)
     }
     var condition = Condition.connecting
@@ -17,7 +19,7 @@ final class RedisHealth: Sendable {
       switch condition {
       case .connecting: "connecting to Redis"
       case .served: nil
-      case .away(let reason): reason
+      case .away(let reason), .refused(let reason): reason
       }
     }
 
@@ -26,7 +28,7 @@ final class RedisHealth: Sendable {
       let previous = condition
       condition = next
       switch (previous, next) {
-      case (.served, .served), (.away, .away), (.connecting, .connecting): return nil
+      case (.served, .served), (.away, .away), (.refused, .refused), (.connecting, .connecting): return nil
       default: return previous
       }
     }
@@ -51,14 +53,40 @@ final class RedisHealth: Sendable {
 
   func decidedLocally() { localDecisions.increment() }
 
-  func limitsServed() {
-    guard let previous = limits.withLock({ $0.become(.served) }) else { return }
+  /// The connection stands.
+  func limitsServed() { limits.withLock { servedAgain(since: $0.become(.served)) } }
+
+  /// A command was answered as it should be. Says nothing about the connection: the caller may learn of an answer after
+  /// the connection that brought it was lost.
+  func limitsAnswered() {
+    limits.withLock { service in
+      if case .refused = service.condition { servedAgain(since: service.become(.served)) }
+    }
+  }
+
+  /// A command was answered with an error on a connection that stands.
+  func limitsRefused(reason: String) {
+    limits.withLock { service in
+      if case .served = service.condition { awayNow(since: service.become(.refused(reason: reason)), reason: reason) }
+    }
+  }
+
+  /// The connection was lost, or cannot be made.
+  func limitsAway(reason: String) {
+    limits.withLock { awayNow(since: $0.become(.away(reason: reason)), reason: reason) }
+  }
+
+  private func servedAgain(since previous: Service.Condition?) {
+    guard let previous else { return }
     available.record(1)
     if previous != .connecting { logger.notice("Redis is back: it serves the limits again") }
   }
 
-  func limitsAway(reason: String) {
-    guard limits.withLock({ $0.become(.away(reason: reason)) }) != nil else { return }
+  private func awayNow(since previous: Service.Condition?, reason: String) {
+    switch previous {
+    case .connecting, .served: break
+    case nil, .refused, .away: return
+    }
     available.record(0)
     logger.warning("Redis is away: limits come from smaller buckets of this process", metadata: ["reason": "\(reason)"])
   }

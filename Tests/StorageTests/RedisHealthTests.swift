@@ -1,0 +1,40 @@
+import Logging
+import TestSupport
+import Testing
+
+@testable import Storage
+
+/// Whether Redis is there is what its connection says; answers that arrive late change nothing.
+@Suite struct RedisHealthTests {
+  private let lines = LogRecorder.Lines()
+  private var health: RedisHealth {
+    RedisHealth(logger: Logger(label: "redis") { [lines] _ in LogRecorder(lines: lines) })
+  }
+
+  @Test func `an answer that its caller sees after the connection was lost does not bring Redis back`() {
+    let health = health
+    health.limitsServed()
+    health.signalsCarried()
+    health.limitsAway(reason: "the connection ended")
+    health.limitsAnswered()
+    health.limitsRefused(reason: "Redis answered LOADING")
+    #expect(health.fault == "the connection ended")
+    health.limitsServed()
+    #expect(health.fault == nil)
+    #expect(lines.count(.warning, containing: "is away") == 1)
+    #expect(lines.count(.notice, containing: "is back") == 1)
+  }
+
+  @Test func `a Redis that answers with errors is away until it answers well`() {
+    let health = health
+    health.limitsServed()
+    health.signalsCarried()
+    health.limitsRefused(reason: "Redis answered LOADING")
+    #expect(health.fault == "Redis answered LOADING")
+    health.limitsRefused(reason: "Redis answered LOADING")
+    health.limitsAnswered()
+    #expect(health.fault == nil)
+    #expect(lines.count(.warning, containing: "is away") == 1)
+    #expect(lines.count(.notice, containing: "is back") == 1)
+  }
+}
