@@ -24,7 +24,7 @@ extension Problem {
   }
 
   /// Whole seconds, rounded up, at least 1.
-  private var retryAfterSeconds: Int64? {
+  package var retryAfterSeconds: Int64? {
     guard let (seconds, attoseconds) = retryAfter?.components else { return nil }
     return max(1, seconds + (attoseconds > 0 ? 1 : 0))
   }

@@ -1,4 +1,4 @@
-// Bounded JSON bodies in, exact answers out: what every controller of every edge needs.
+// Bounded bodies in, exact answers out: what every controller of every edge needs.
 
 import HTTPTypes
 package import Hummingbird
@@ -14,8 +14,16 @@ extension Request {
   ///   reference 1.1), `.bodyTooLarge` before more than `max` bytes are held, `.malformedBody` when the connection or
   ///   `limit` ends inside it.
   package func jsonBody(max: Int, within limit: Duration = .seconds(60)) async throws(Problem) -> ByteBuffer {
-    guard Self.isJSON(headers[.contentType]) else { throw Problem(.unsupportedMediaType) }
-    if let length = headers[.contentLength].flatMap({ Int($0) }), length > max { throw Problem(.bodyTooLarge) }
+    try await body(as: "application/json", max: max, within: limit)
+  }
+
+  /// `jsonBody` of another media type.
+  /// - Parameter mediaType: in lower case.
+  package func body(as mediaType: String, max: Int, within limit: Duration = .seconds(60)) async throws(Problem)
+    -> ByteBuffer
+  {
+    guard Self.isDeclared(headers[.contentType], as: mediaType) else { throw Problem(.unsupportedMediaType) }
+    if let length = declaredLength, length > max { throw Problem(.bodyTooLarge) }
     do {
       return try await collect(upTo: max, until: .now + limit)
     } catch let problem as Problem {
@@ -37,12 +45,15 @@ extension Request {
     return collected
   }
 
-  private static func isJSON(_ contentType: String?) -> Bool {
+  /// The `Content-Length`, if there is one.
+  package var declaredLength: Int? { headers[.contentLength].flatMap { Int($0) } }
+
+  private static func isDeclared(_ contentType: String?, as expected: String) -> Bool {
     guard let contentType else { return false }
-    if contentType == "application/json" { return true }
+    if contentType == expected { return true }
     let mediaType = contentType.prefix { $0 != ";" }
     return mediaType.utf8.count <= 64
-      && mediaType.lowercased().trimmingPrefix { $0 == " " }.prefix { $0 != " " } == "application/json"
+      && mediaType.lowercased().trimmingPrefix { $0 == " " }.prefix { $0 != " " } == expected
   }
 }
 

@@ -5,6 +5,26 @@ package protocol RateLimiter: Sendable {
   /// Never throws: when the shared state is away, each process falls back to buckets of its own.
   /// - Parameter key: who is charged. It is hashed before it leaves the process.
   func take(_ amount: Double, from limiter: LimiterName, key: LimitKey) async -> LimitDecision
+
+  /// Takes all of `charges`, at most `WireLimits.limitChargesMax` for different buckets, or none: atomically, in one
+  /// round trip. Never throws, as `take`.
+  /// - Returns: the longest wait of those that refuse.
+  func take(_ charges: [LimitCharge]) async -> LimitDecision
+
+  /// The free space of a bucket just now, in charges: for showing it.
+  func space(in limiter: LimiterName, key: LimitKey) async -> Double
+}
+
+/// One bucket's part of a charge of several.
+package struct LimitCharge: Sendable {
+  package let amount: Double
+  package let limiter: LimiterName
+  package let key: LimitKey
+  package init(_ amount: Double, from limiter: LimiterName, key: LimitKey) {
+    self.amount = amount
+    self.limiter = limiter
+    self.key = key
+  }
 }
 
 /// The key of a bucket: up to two accounts and a device, as reference 3.6 composes them, perhaps of one peer.
@@ -24,6 +44,8 @@ package struct LimitKey: Sensitive, Sendable, Hashable {
   /// `key`, of what `peer` says of its accounts: no other peer, and no client of ours, shares the bucket. Keys of
   /// numbers begin with a plus sign, which no name holds.
   package init(_ peer: RelayName, _ key: LimitKey) { text = "\(peer)__\(key.text)" }
+  /// All that `peer` does here.
+  package init(_ peer: RelayName) { text = "\(peer)__" }
   private init(text: String) { self.text = text }
   /// One bucket for all.
   package static let everyone = LimitKey(text: "*")

@@ -17,6 +17,12 @@ package protocol Intake: Sendable {
   /// - Throws: `.notFound` when there is no such active account.
   func acceptReceipt(for timestamp: Timestamp, to destination: AccountNumber, from origin: Origin)
     async throws(Problem)
+
+  /// Queues on every device of the account of `message.source` that can be reached the word that `message`, which was
+  /// accepted, will not reach its destination (docs/protocol.md, "Undeliverable messages").
+  ///
+  /// Durable on return; safe to repeat. A sender that is gone is told nothing, and a full mailbox takes no more.
+  func reportUndeliverable(_ message: OutgoingMessage) async throws(Problem)
 }
 
 /// Hands prekeys of this relay's accounts out. Implemented by Relay, used by Federation for peers.
@@ -36,7 +42,8 @@ package protocol Courier: Sendable {
   func preKeys(
     of account: AccountNumber, devices: DeviceSelector, version: PreKeyVersion, at relay: RelayName
   ) async throws(Problem) -> [DrawnPreKey]
-  /// On return the peer has made every message durable.
+  /// On return the peer has made every message durable, or this relay's outbox has, where the operator lets it hold
+  /// messages for a peer that cannot be reached.
   func submit(_ submission: Submission, from source: DeviceAddress, to relay: RelayName) async throws(Problem)
   /// Tells `destination` at `relay` that `source` has received what it sent at `timestamp` (reference 1.13.6).
   func sendReceipt(
@@ -59,4 +66,21 @@ package protocol EpochWitness: Sendable {
   /// - Returns: an answer of each that might remember, in no order, possibly none: the highest epoch that it remembered
   ///   before, 0 for none; nil when it did not answer. What is plausible is the caller's to judge, answer by answer.
   func witness(epoch: Int64) async -> [Int64?]
+}
+
+/// Finds contacts that no copy of a listing is kept of, by asking the peers. Implemented by Federation, used by Directory.
+package protocol ContactFinder: Sendable {
+  /// - Returns: entries for those of `tokens` that a peer knows, in no order, at most one each; peers that do not answer
+  ///   in time are passed over.
+  func find(_ tokens: [ContactToken]) async -> [DirectoryEntry]
+}
+
+/// The account of this relay that other operators may send test messages to (docs/federation.md, "The probe account").
+/// Implemented by Relay, used by Federation and by `relay peer test`.
+package protocol ProbeHost: Sendable {
+  /// Makes the account where there is none, and gives it keys where they run out. Safe to repeat.
+  func prepare() async throws(Problem) -> AccountNumber
+  /// Takes what came from `relay` out of the account's mailbox, and with it what has lain there for long.
+  /// - Returns: the senders' times of what came from `relay`, in the order of acceptance.
+  func collect(from relay: RelayName) async throws(Problem) -> [Timestamp]
 }

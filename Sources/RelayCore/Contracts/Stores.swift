@@ -16,8 +16,9 @@ package protocol AccountStore: Sendable {
 
   /// Puts `registration` in the place of the account if `proof` holds.
   ///
-  /// With a code it refuses a number that an active peer lists and that has no account here (reference 1.4, 417). It
-  /// refuses any proof when the account's registration lock is not `registration.satisfiedLock`.
+  /// With a code, and when `registration.respectsClaims`, it refuses a number that an active peer lists and that has no
+  /// account here (reference 1.4, 417). It refuses any proof when the account's registration lock is not
+  /// `registration.satisfiedLock`.
   ///
   /// Atomic: the code is used up, devices, keys and queued messages of the former installation are gone, and the
   /// directory lists the account exactly when it is active. A wrong code or a lock that is not satisfied counts as a
@@ -109,7 +110,8 @@ package protocol EpochStore: Sendable {
   /// Raises the epoch to `floor` if it is below, else by 1.
   /// - Returns: the epoch before and after.
   func advanceEpoch(atLeast floor: Int64) async throws(StoreError) -> (before: Int64, after: Int64)
-  /// Drops every one-time prekey and raises the epoch to at least `floor`.
+  /// Drops every one-time prekey, raises the epoch to at least `floor`, and begins a new generation of the listing: peers
+  /// read it anew.
   func setAsideOneTimePreKeys(epoch floor: Int64) async throws(StoreError)
   /// Remembers a peer's epoch if it is its highest so far.
   /// - Returns: the highest one before, 0 for none; nil when there is no such peer.
@@ -178,7 +180,7 @@ package protocol MessageStore: Sendable {
     -> QueuedEnvelope?
 
   /// Whether `mailbox` has taken in what `source` sent at `timestamp`: it is queued, or was acknowledged today or
-  /// yesterday (UTC). Receipts do not count.
+  /// yesterday (UTC). Notices (`MessageType.isNotice`) do not count.
   func hasReceived(from source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress)
     async throws(StoreError) -> Bool
 
@@ -218,7 +220,8 @@ package protocol DirectoryStore: Sendable {
   func accountsRevision() async throws(StoreError) -> Int64
 
   /// Adds one page of what `peer` lists to the pass `pass` (a number that rises from pass to pass of one peer).
-  /// Inactive accounts are removed, active ones added or refreshed. Does nothing when the peer does not exist.
+  /// Inactive accounts are removed, active ones added or refreshed. Does nothing when the peer does not exist, or its
+  /// policy wants no copy.
   func mergeContacts(_ page: [ListedAccount], of peer: RelayName, pass: Int64) async throws(StoreError)
 
   /// Removes what the complete pass `pass` did not see, and remembers the peer's revision mark.
@@ -226,6 +229,73 @@ package protocol DirectoryStore: Sendable {
 
   /// The last finished pass of `peer`, 0 when there is none, and the mark it ended with.
   func contactsPass(of peer: RelayName) async throws(StoreError) -> (pass: Int64, mark: String?)
+
+  /// The end of the feed of changes to local accounts' listings, whose revisions rise in the order of commits. Who reads
+  /// the whole listing afterwards, and follows the feed from here, misses nothing.
+  func listingCursor() async throws(StoreError) -> ListingCursor
+
+  /// - Parameter limit: 1 or more.
+  /// - Returns: nil when `cursor` is none of this listing's, or ahead of it: the reader begins anew.
+  func listingChanges(after cursor: ListingCursor, limit: Int) async throws(StoreError) -> ListingChanges?
+
+  /// Applies changes that `peer` fed us on top of its last finished pass, and remembers `mark`: all or nothing. Inactive
+  /// accounts are removed, active ones added or refreshed. Does nothing when the peer does not exist, or its policy wants
+  /// no copy.
+  func applyContactChanges(_ changes: [ListedAccount], of peer: RelayName, mark: String) async throws(StoreError)
+
+  /// How many contacts of `peer` are kept, counted to `max` at most.
+  func contactCount(of peer: RelayName, countingTo max: Int) async throws(StoreError) -> Int
+
+  /// The active peers that list `token`, ascending by name: those that may speak for its account.
+  func claimants(of token: ContactToken) async throws(StoreError) -> [RelayName]
+
+  /// Which of `tokens` are active accounts of ours, for a peer that asks: in no order, at most one each.
+  func localEntries(for tokens: [ContactToken]) async throws(StoreError) -> [ListedAccount]
+}
+
+/// Messages that were accepted for peers which could not be reached, and what is needed to accept them
+/// (docs/federation.md, "The outbox").
+package protocol OutboxStore: Sendable {
+  /// Remembers that `relay` has confirmed at `now` that these are the devices of `account`, all of them: the last word
+  /// counts.
+  func confirmDevices(_ devices: [ConfirmedDevice], of account: AccountNumber, at relay: RelayName, now: Timestamp)
+    async throws(StoreError)
+  /// - Returns: the devices that `relay` confirmed last, ascending by id; nil when that was before `since`, or never.
+  func confirmedDevices(of account: AccountNumber, at relay: RelayName, since: Timestamp) async throws(StoreError)
+    -> [ConfirmedDevice]?
+  /// Forgets what `relay` confirmed of `account`: it has said otherwise.
+  func forgetConfirmedDevices(of account: AccountNumber, at relay: RelayName) async throws(StoreError)
+
+  /// Appends `message` to its peer's outbox, due at once. Durable on return; safe to repeat: an equal message that waits
+  /// is not held twice.
+  /// - Returns: false, with nothing stored, when the peer's outbox would exceed `bounds`, or the peer does not exist.
+  func hold(_ message: OutgoingMessage, bounds: OutboxBounds, now: Timestamp) async throws(StoreError) -> Bool
+  /// Whether anything waits for `destination` at `relay`: a later message must not overtake it.
+  func isHeld(for destination: AccountNumber, at relay: RelayName) async throws(StoreError) -> Bool
+  /// What waits for `relay`, due or not, ascending by sequence, all above `after`; at most `limit` (1 or more), fewer where
+  /// they are large, and none only where nothing waits.
+  ///
+  /// Who has seen a message has seen all that will ever come before it. What the store holds of a message and cannot read
+  /// comes back without messages for any device: a peer refuses that for good.
+  func held(for relay: RelayName, after: Int64, limit: Int) async throws(StoreError) -> [HeldMessage]
+  /// Counts an attempt for each of `sequences`, and puts the next one off until `notBefore`.
+  func putOff(_ sequences: [Int64], until notBefore: Timestamp) async throws(StoreError)
+  /// Everything that waits for `relay` is due at once.
+  /// - Returns: how many messages.
+  func makeDue(for relay: RelayName, now: Timestamp) async throws(StoreError) -> Int
+  /// Forgets messages that were handed over, or given up.
+  func removeHeld(_ sequences: [Int64]) async throws(StoreError)
+  /// Of every peer for which something waits, ascending by name.
+  func outboxUsage() async throws(StoreError) -> [OutboxUsage]
+}
+
+/// Turns that processes take at what one of them should do at a time.
+package protocol LeaseStore: Sendable {
+  /// Takes or renews the lease `name` for `holder` (a random number of the process), by the store's clock.
+  /// - Returns: false when another holder has it.
+  func acquireLease(_ name: String, holder: Int64, for duration: Duration) async throws(StoreError) -> Bool
+  /// Gives it up early; does nothing when another holder has it.
+  func releaseLease(_ name: String, holder: Int64) async throws(StoreError)
 }
 
 /// Peers and invitations.
@@ -236,7 +306,8 @@ package protocol PeerStore: Sendable {
   /// Rises whenever a peer is added, changed or removed, by whatever process.
   func peersRevision() async throws(StoreError) -> Int64
 
-  /// Adds `peer`, or replaces what is known under its name if the CA certificate is the same.
+  /// Adds `peer`, or replaces what is known under its name if the CA certificate is the same; its policy, trust and
+  /// condition then stay as they are.
   /// - Returns: false, with nothing stored, when another CA certificate stands under that name.
   func savePeer(_ peer: Peer) async throws(StoreError) -> Bool
 
@@ -244,9 +315,24 @@ package protocol PeerStore: Sendable {
   /// - Returns: false when there is no such peer.
   func setPeerState(_ state: Peer.State, of name: RelayName) async throws(StoreError) -> Bool
 
-  /// Removes the peer, every contact token that came from it, and the used invitations.
+  /// Removes the peer, every contact token that came from it, what it confirmed, what is held for it, and the used
+  /// invitations.
   /// - Returns: false when there is no such peer.
   func removePeer(_ name: RelayName) async throws(StoreError) -> Bool
+
+  /// - Returns: false when there is no such peer.
+  func setPeerScopes(_ scopes: Set<Peer.Scope>, of name: RelayName) async throws(StoreError) -> Bool
+  /// What is held for the peer stays held. Where its contacts are not to be copied any more, the copy is dropped with its
+  /// mark. - Returns: false when there is no such peer.
+  func setPeerPolicy(_ policy: PeerPolicy, of name: RelayName) async throws(StoreError) -> Bool
+  /// Takes up what a statement says, unless one with the same or a higher sequence was taken up before.
+  /// - Parameter caCertificate: what takes the place of the peer's CA certificate; equal to it when nothing changes.
+  /// - Returns: false, with nothing stored, when there is no such peer or the statement is not newer.
+  func setPeerTrust(_ trust: PeerTrust, caCertificate: [UInt8], of name: RelayName) async throws(StoreError) -> Bool
+  /// Shares what a process found out. The revision rises only when it is a change of kind: between reachable and not, or
+  /// of the fault; a peer that only changes its fault stays unreachable since the first.
+  /// - Returns: whether it was one: false too when there is no such peer.
+  func setPeerCondition(_ condition: PeerCondition, of name: RelayName) async throws(StoreError) -> Bool
 
   func saveInvitation(_ invitation: Invitation) async throws(StoreError)
 
@@ -293,7 +379,7 @@ package enum SchemaCompatibility: Sendable, Equatable {
 
 /// All durable stores of one relay, over one database.
 package protocol Storage: AccountStore, PreKeyStore, EpochStore, MessageStore, AttachmentStore, DirectoryStore,
-  PeerStore, ServerSecretStore, SchemaStore
+  PeerStore, OutboxStore, LeaseStore, ServerSecretStore, SchemaStore
 {
   /// Whether the store answers just now, for `/readyz`.
   func ping() async throws(StoreError)

@@ -8,6 +8,7 @@ package struct Problem: Error, Sendable {
     case undecodableToken = "undecodable-token"
     case syncThroughRelay = "sync-through-relay"
     case uploadIncomplete = "upload-incomplete"
+    case undecodableMessage = "undecodable-message"
     case unauthorized = "unauthorized"
     case codeRefused = "code-refused"
     case tokenRefused = "token-refused"
@@ -17,6 +18,7 @@ package struct Problem: Error, Sendable {
     case urlRefused = "url-refused"
     case peerRefused = "peer-refused"
     case scopeRefused = "scope-refused"
+    case sourceRefused = "source-refused"
     case invitationRefused = "invitation-refused"
     case nameTaken = "name-taken"
     case notFound = "not-found"
@@ -27,6 +29,7 @@ package struct Problem: Error, Sendable {
     case tooManyDevices = "too-many-devices"
     case bodyTooLarge = "body-too-large"
     case rateLimited = "rate-limited"
+    case budgetExceeded = "budget-exceeded"
     case mailboxFull = "mailbox-full"
     case quotaExceeded = "quota-exceeded"
     case malformedBody = "malformed-body"
@@ -42,17 +45,17 @@ package struct Problem: Error, Sendable {
 
     package var status: Int {
       switch self {
-      case .invalidNumber, .undecodableToken, .syncThroughRelay, .uploadIncomplete: 400
+      case .invalidNumber, .undecodableToken, .syncThroughRelay, .uploadIncomplete, .undecodableMessage: 400
       case .unauthorized: 401
       case .codeRefused, .tokenRefused, .registrationLocked, .identityRefused, .masterDevice, .urlRefused, .peerRefused,
-        .scopeRefused, .invitationRefused:
+        .scopeRefused, .sourceRefused, .invitationRefused:
         403
       case .notFound: 404
       case .methodNotAllowed: 405
       case .mismatchedDevices, .nameTaken, .alreadyUploaded: 409
       case .staleDevices: 410
       case .tooManyDevices: 411
-      case .bodyTooLarge, .rateLimited, .mailboxFull, .quotaExceeded: 413
+      case .bodyTooLarge, .rateLimited, .budgetExceeded, .mailboxFull, .quotaExceeded: 413
       case .malformedBody, .unsupportedMediaType, .unknownTransport, .signatureRefused: 415
       case .numberElsewhere: 417
       case .invalidDeviceSelector, .deviceNameTooLong: 422
@@ -69,6 +72,7 @@ package struct Problem: Error, Sendable {
       case .syncThroughRelay: "Messages to your own number cannot go through a relay."
       case .uploadIncomplete:
         "The upload did not declare its length, or did not arrive whole and in time: send it again."
+      case .undecodableMessage: "The message is not the base64 of a signal that can be delivered."
       case .unauthorized: "Credentials are required to access this resource."
       case .codeRefused: "The verification code is wrong, used, or expired: request a new one."
       case .tokenRefused: "The number token is not valid for this number, or this relay takes none."
@@ -79,6 +83,7 @@ package struct Problem: Error, Sendable {
       case .urlRefused: "The URL is incomplete, altered, or expired: ask for a new one."
       case .peerRefused: "This relay does not federate with you, or has suspended you."
       case .scopeRefused: "This peering does not cover that request."
+      case .sourceRefused: "The source is an account of another relay: you cannot speak for it."
       case .invitationRefused: "The invitation is unknown, used, or expired: ask for a new one."
       case .nameTaken: "That relay name is held by another relay here, or you are known here by another name."
       case .notFound: "There is no such resource."
@@ -89,10 +94,12 @@ package struct Problem: Error, Sendable {
       case .staleDevices: "A device was installed anew: start a new session with it."
       case .bodyTooLarge: "The request's body is too large."
       case .rateLimited: "Too many requests: try again after the time in Retry-After."
+      case .budgetExceeded: "Your relay has used up its budget here: try again after the time in Retry-After."
       case .mailboxFull: "The recipient's mailbox holds as many messages as it may: try again later."
       case .quotaExceeded: "The account's attachments take all the room it may have: wait until some expire."
-      case .malformedBody: "The body is not the JSON that this resource expects."
-      case .unsupportedMediaType: "The body must be sent as application/json."
+      case .malformedBody: "The body is not the JSON, or the protobuf, that this resource expects."
+      case .unsupportedMediaType:
+        "The body must be sent as application/json (a batch of a peer: application/x-protobuf)."
       case .unknownTransport: "The transport must be sms or voice."
       case .signatureRefused: "The signed prekey is not signed by the account's identity key."
       case .numberElsewhere: "The number belongs to another relay."

@@ -108,9 +108,11 @@ package struct Registration: Sendable {
   package let satisfiedLock: PasswordHash?
   /// The registration lock of the new installation.
   package let newLock: PasswordHash?
+  /// Whether a number that a peer lists stays the peer's, whatever is proved here.
+  package let respectsClaims: Bool
   package init(
     number: AccountNumber, token: ContactToken, device: Device, supportsSMS: Bool, voice: Bool,
-    satisfiedLock: PasswordHash? = nil, newLock: PasswordHash? = nil
+    satisfiedLock: PasswordHash? = nil, newLock: PasswordHash? = nil, respectsClaims: Bool = true
   ) {
     self.number = number
     self.token = token
@@ -119,6 +121,7 @@ package struct Registration: Sendable {
     self.voice = voice
     self.satisfiedLock = satisfiedLock
     self.newLock = newLock
+    self.respectsClaims = respectsClaims
   }
 }
 

@@ -35,6 +35,15 @@ package enum LimiterName: String, Sendable, CaseIterable {
   case preKeysTarget = "prekeys-target"
   /// Explicit receipts.
   case receipts
+  /// What one peer may do here: requests, messages and receipts for our devices, bytes of bodies, and one-time keys.
+  case peerRequests = "peer-requests"
+  case peerRecipients = "peer-recipients"
+  case peerBytes = "peer-bytes"
+  case peerPreKeys = "peer-prekeys"
+  /// Contact tokens that one peer asks for (docs/federation.md, "Asking instead of copying").
+  case peerTokens = "peer-tokens"
+  /// Probes that one peer asks us to run.
+  case peerProbes = "peer-probes"
 
   /// Reference 3.6; from `codeAddress` on our own.
   package var defaultBucket: Bucket {
@@ -51,6 +60,11 @@ package enum LimiterName: String, Sendable, CaseIterable {
     case .registrationLock: Bucket(size: 10, perMinute: 10.0 / 1440)
     case .preKeysTarget: Bucket(size: 20, perMinute: 1)
     case .receipts: Bucket(size: 300, perMinute: 300)
+    case .peerRequests, .peerRecipients: Bucket(size: 60_000, perMinute: 120_000)
+    case .peerBytes: Bucket(size: 256_000_000, perMinute: 512_000_000)
+    case .peerPreKeys: Bucket(size: 3000, perMinute: 600)
+    case .peerTokens: Bucket(size: 500_000, perMinute: 500_000)
+    case .peerProbes: Bucket(size: 5, perMinute: 5)
     }
   }
 }
@@ -69,14 +83,19 @@ package struct LeakyBucket: Sendable, Equatable {
 
   /// Charges `amount` if there is room for all of it, else changes nothing.
   package mutating func take(_ amount: Double, from bucket: Bucket, at now: Timestamp) -> LimitDecision {
-    let elapsed = Double(max(0, now.millis - updated.millis))
-    let available = min(bucket.size, space + elapsed * bucket.perMillisecond)
+    let available = space(in: bucket, at: now)
     guard available >= amount else {
       return .refused(retryAfter: Self.wait(for: amount, available: available, in: bucket))
     }
     space = available - amount
     updated = max(now, updated)
     return .allowed
+  }
+
+  /// What is free at `now`.
+  package func space(in bucket: Bucket, at now: Timestamp) -> Double {
+    let elapsed = Double(max(0, now.millis - updated.millis))
+    return min(bucket.size, space + elapsed * bucket.perMillisecond)
   }
 
   /// - Returns: nil when `amount` can never pass.
@@ -90,6 +109,15 @@ package enum LimitDecision: Sendable, Equatable {
   case allowed
   /// Nothing was charged. `retryAfter` is nil when waiting cannot help.
   case refused(retryAfter: Duration?)
+
+  /// The decision on two charges that stand or fall together: the longer wait of those that refuse.
+  package func and(_ other: LimitDecision) -> LimitDecision {
+    switch (self, other) {
+    case (.allowed, let decision), (let decision, .allowed): decision
+    case (.refused(let first?), .refused(let second?)): .refused(retryAfter: max(first, second))
+    case (.refused, .refused): .refused(retryAfter: nil)
+    }
+  }
 }
 
 /// The bounds of what the wire may bring, each with its reason.
@@ -117,4 +145,9 @@ package enum WireLimits {
   package static let messagePageBytesMax = 1 << 20
   /// Entries of one `user_tokens` page (reference 1.13.2).
   package static let contactsPerPage = 10_000
+  /// Buckets that one request may be charged to at once.
+  package static let limitChargesMax = 8
+  /// Hand-overs of one batch between relays, and their bytes (docs/federation.md, "Batches").
+  package static let handOversPerBatchMax = 256
+  package static let batchBytesMax = 4 << 20
 }

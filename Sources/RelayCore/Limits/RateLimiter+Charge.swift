@@ -7,6 +7,14 @@ extension RateLimiter {
     }
   }
 
+  /// Charges all or refuses. - Throws: as the other `charge`.
+  package func charge(_ charges: [LimitCharge]) async throws(Problem) {
+    switch await take(charges) {
+    case .allowed: return
+    case .refused(let retryAfter): throw Problem(.rateLimited, retryAfter: retryAfter)
+    }
+  }
+
   /// Charges `.messages` for `count` messages, or for as many of them as the bucket can hold, within a factor of 2: what
   /// no wait makes possible would be refused forever.
   /// - Throws: `.rateLimited` as `charge`.

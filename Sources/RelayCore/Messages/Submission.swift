@@ -58,6 +58,13 @@ package enum MessageType: Int16, Sendable {
   case plaintext = 4
   /// Made by servers only; refused from clients.
   case receipt = 5
+  /// Made by our own relay only: what it had accepted cannot be delivered (docs/protocol.md, "Undeliverable messages").
+  /// Far from the values that clients of later generations gave a meaning.
+  case undeliverable = 64
+
+  /// Made by relays, to tell of a message: such an envelope has no content, is not receipted, and is no proof that
+  /// anything was received from its source. Stores compare: `receipt` is the lowest of them.
+  package var isNotice: Bool { rawValue >= Self.receipt.rawValue }
 }
 
 /// Who hands a submission in, as the edge proved it.

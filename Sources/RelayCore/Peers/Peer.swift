@@ -3,21 +3,30 @@ package struct Peer: Sendable, Equatable {
   package enum State: String, Sendable { case active, suspended }
   /// What a peer may ask of us.
   package enum Scope: String, Sendable, CaseIterable, Comparable {
-    case messages, keys, directory, attachments
+    case messages, keys
+    /// To read our listing, whole and as it changes, and what `lookup` allows.
+    case directory
+    /// To ask which of some contact tokens are ours, and nothing else of the directory.
+    case lookup
+    case attachments
     package static func < (a: Self, b: Self) -> Bool { a.rawValue < b.rawValue }
   }
 
   package let name: RelayName
   /// Where it listens for us: `https://host:port`.
   package let url: String
-  /// Its CA certificate, DER: the only anchor that may vouch for it.
+  /// Its CA certificate, DER: the anchor that may vouch for it, beside `trust.nextCACertificate`.
   package let caCertificate: [UInt8]
   package let state: State
   package let scopes: Set<Scope>
   package let added: Timestamp
+  package let policy: PeerPolicy
+  package let trust: PeerTrust
+  package let condition: PeerCondition
 
   package init(
-    name: RelayName, url: String, caCertificate: [UInt8], state: State, scopes: Set<Scope>, added: Timestamp
+    name: RelayName, url: String, caCertificate: [UInt8], state: State, scopes: Set<Scope>, added: Timestamp,
+    policy: PeerPolicy = PeerPolicy(), trust: PeerTrust = PeerTrust(), condition: PeerCondition = .reachable
   ) {
     self.name = name
     self.url = url
@@ -25,7 +34,65 @@ package struct Peer: Sendable, Equatable {
     self.state = state
     self.scopes = scopes
     self.added = added
+    self.policy = policy
+    self.trust = trust
+    self.condition = condition
   }
+}
+
+/// What this operator does with one peer, by its own choice.
+package struct PeerPolicy: Sendable, Equatable {
+  /// How the peer's contacts are found.
+  package enum Contacts: String, Sendable, CaseIterable {
+    /// We keep a copy of its listing.
+    case copy
+    /// We ask it at look-up time.
+    case query
+    /// Not at all.
+    case none
+  }
+  /// Whether messages for it are accepted into the outbox while it cannot be reached, instead of refused.
+  package var holdsMessages: Bool
+  package var contacts: Contacts
+  package init(holdsMessages: Bool = false, contacts: Contacts = .copy) {
+    self.holdsMessages = holdsMessages
+    self.contacts = contacts
+  }
+}
+
+/// What a peer's CA has said of itself since the peering, signed (docs/federation.md, "Authority statements").
+package struct PeerTrust: Sendable, Equatable {
+  /// The CA that takes over, DER: it may vouch for the peer too.
+  package var nextCACertificate: [UInt8]?
+  /// Serial numbers of leaves that prove nothing any more, big-endian; ascending.
+  package var revokedSerials: [[UInt8]]
+  /// Of the last statement; 0 for none. Only rises.
+  package var sequence: Int64
+  package init(nextCACertificate: [UInt8]? = nil, revokedSerials: [[UInt8]] = [], sequence: Int64 = 0) {
+    self.nextCACertificate = nextCACertificate
+    self.revokedSerials = revokedSerials
+    self.sequence = sequence
+  }
+}
+
+/// Whether requests to a peer are worth a try, as the processes of this operator found out and share.
+package enum PeerCondition: Sendable, Equatable {
+  case reachable
+  case unreachable(PeerFault, since: Timestamp)
+
+  package var isReachable: Bool { self == .reachable }
+}
+
+/// Why a peer is not asked, in one word for tables and metrics.
+package enum PeerFault: String, Sendable, CaseIterable {
+  /// No connection.
+  case network
+  /// Connected, and no answer in time.
+  case silent
+  /// Its certificate or ours was refused in the handshake.
+  case certificate
+  /// It answers that we are no active peer of it.
+  case refused
 }
 
 /// A peering invitation as its issuer remembers it.

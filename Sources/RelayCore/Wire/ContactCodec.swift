@@ -79,10 +79,17 @@ package enum ContactCodec {
     writer.endObject()
   }
 
-  /// One page of `user_tokens`.
+  /// One page of `user_tokens`, or what a peer learns of tokens that it asked for.
   package static func encode(_ accounts: [ListedAccount]) -> [UInt8] {
     var writer = JSONWriter(capacity: 32 + 32 * accounts.count)
     writer.beginObject()
+    encodeList(accounts, into: &writer)
+    writer.endObject()
+    return writer.bytes
+  }
+
+  /// `"contacts": [...]`, a member of an object that the caller has begun.
+  static func encodeList(_ accounts: [ListedAccount], into writer: inout JSONWriter) {
     writer.key("contacts")
     writer.beginArray()
     for account in accounts {
@@ -96,6 +103,16 @@ package enum ContactCodec {
       encodeFlags(supportsSMS: account.supportsSMS, voice: account.voice, into: &writer)
       writer.endObject()
     }
+    writer.endArray()
+  }
+
+  /// `{"contacts": [token...]}`: the body of `PUT /v1/directory/tokens`, as relays ask each other too.
+  package static func encode(tokens: [ContactToken]) -> [UInt8] {
+    var writer = JSONWriter(capacity: 32 + 17 * tokens.count)
+    writer.beginObject()
+    writer.key("contacts")
+    writer.beginArray()
+    for token in tokens { writer.string(token.base64) }
     writer.endArray()
     writer.endObject()
     return writer.bytes
@@ -113,15 +130,23 @@ package enum ContactCodec {
         try reader.skip()
         continue
       }
-      try reader.beginArray()
-      while try reader.nextElement() {
-        guard count < WireLimits.contactsPerPage else { throw .tooLarge }
-        count += 1
-        if let account = try decodeListed(&reader) { accounts.append(account) }
-      }
+      try decodeList(&reader, into: &accounts, count: &count)
     }
     try reader.finish()
     return (accounts, count)
+  }
+
+  /// Reads `[entry...]`, a page at most with what `count` says was read before.
+  @_lifetime(reader: copy reader)
+  static func decodeList(
+    _ reader: inout JSONReader, into accounts: inout [ListedAccount], count: inout Int
+  ) throws(JSONError) {
+    try reader.beginArray()
+    while try reader.nextElement() {
+      guard count < WireLimits.contactsPerPage else { throw .tooLarge }
+      count += 1
+      if let account = try decodeListed(&reader) { accounts.append(account) }
+    }
   }
 
   @_lifetime(reader: copy reader)

@@ -1,6 +1,6 @@
 /// The answer of `GET /v1/messages/` (reference 1.9).
 package enum MailboxCodec {
-  /// Base64 is padded; a receipt's `message` is an empty string, for old clients.
+  /// Base64 is padded; a notice's `message` is an empty string, for old clients.
   package static func encode(_ queued: [QueuedEnvelope], more: Bool) -> [UInt8] {
     var writer = JSONWriter(capacity: 64 + queued.reduce(0) { $0 + 256 + $1.envelope.byteCount / 3 * 4 })
     writer.beginObject()
@@ -27,7 +27,7 @@ package enum MailboxCodec {
     writer.key("sourceDevice")
     writer.integer(envelope.source.device.value)
     writer.key("message")
-    if envelope.type == .receipt { writer.string("") } else { writer.base64(envelope.message, padded: true) }
+    if envelope.type.isNotice { writer.string("") } else { writer.base64(envelope.message, padded: true) }
     writer.key("content")
     writer.base64(envelope.content, padded: true)
     writer.endObject()

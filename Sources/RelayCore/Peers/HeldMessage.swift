@@ -1,0 +1,80 @@
+/// A message that was accepted for a peer which could not be reached then: a row of the outbox.
+package struct HeldMessage: Sendable, Equatable {
+  /// Rises in the order of acceptance.
+  package let sequence: Int64
+  package let message: OutgoingMessage
+  /// When its sender was answered.
+  package let accepted: Timestamp
+  /// How often the peer was asked to take it.
+  package let attempts: Int
+  /// Not to be tried before.
+  package let notBefore: Timestamp
+  package init(
+    sequence: Int64, message: OutgoingMessage, accepted: Timestamp, attempts: Int, notBefore: Timestamp
+  ) {
+    self.sequence = sequence
+    self.message = message
+    self.accepted = accepted
+    self.attempts = attempts
+    self.notBefore = notBefore
+  }
+}
+
+/// A submission of one of our devices on its way to a peer.
+package struct OutgoingMessage: Sendable, Equatable {
+  package let relay: RelayName
+  package let source: DeviceAddress
+  /// Has a timestamp when it is held: the peer tells repeated hand-overs by it.
+  package let submission: Submission
+  package init(relay: RelayName, source: DeviceAddress, submission: Submission) {
+    self.relay = relay
+    self.source = source
+    self.submission = submission
+  }
+  /// Of what the sender wrote.
+  package var byteCount: Int {
+    submission.messages.reduce(0) { $0 + ($1.body?.count ?? 0) + ($1.content?.count ?? 0) }
+  }
+}
+
+/// How much the outbox takes, for each peer.
+package struct OutboxBounds: Sendable, Equatable {
+  package let messagesMax: Int
+  package let bytesMax: Int64
+  /// What is older is given up.
+  package let age: Duration
+  package init(messagesMax: Int, bytesMax: Int64, age: Duration) {
+    self.messagesMax = messagesMax
+    self.bytesMax = bytesMax
+    self.age = age
+  }
+}
+
+/// What waits for one peer.
+package struct OutboxUsage: Sendable, Equatable {
+  package let relay: RelayName
+  package let messages: Int
+  package let bytes: Int64
+  /// When the oldest was accepted.
+  package let oldest: Timestamp
+  /// When the next is due.
+  package let nextAttempt: Timestamp
+  package init(relay: RelayName, messages: Int, bytes: Int64, oldest: Timestamp, nextAttempt: Timestamp) {
+    self.relay = relay
+    self.messages = messages
+    self.bytes = bytes
+    self.oldest = oldest
+    self.nextAttempt = nextAttempt
+  }
+}
+
+/// A device that a peer confirmed, by accepting a message for it.
+package struct ConfirmedDevice: Sendable, Hashable {
+  package let id: DeviceID
+  /// As the accepted message gave it; 0 when it gave none.
+  package let registrationID: Int64
+  package init(id: DeviceID, registrationID: Int64) {
+    self.id = id
+    self.registrationID = registrationID
+  }
+}
