@@ -176,20 +176,22 @@ import Testing
     }
   }
 
-  @Test("A receipt is no message that was received", arguments: Backend.allCases)
-  func receivedReceipt(_ backend: Backend) async throws {
+  @Test("A receipt, or word of what was not delivered, is no message that was received", arguments: Backend.allCases)
+  func receivedNotice(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (mailbox, source) = try (Sample.address(1), Sample.address(2))
       let time = Timestamp(millis: 1234)
       func hasReceived() async throws -> Bool {
         try await store.storage.hasReceived(from: source.account, timestamp: time, in: mailbox)
       }
-      let receipt = Sample.envelope(to: mailbox, from: source, id: 1, type: .receipt, timestamp: time)
-      try await store.storage.append([receipt])
-      #expect(try await !hasReceived())
-      let removed = try await store.storage.acknowledge(source: source.account, timestamp: time, in: mailbox)
-      #expect(removed?.envelope == receipt)
-      #expect(try await !hasReceived())
+      for (id, type) in [MessageType.receipt, .undeliverable].enumerated() {
+        let notice = Sample.envelope(to: mailbox, from: source, id: id, type: type, timestamp: time)
+        try await store.storage.append([notice])
+        #expect(try await !hasReceived())
+        let removed = try await store.storage.acknowledge(source: source.account, timestamp: time, in: mailbox)
+        #expect(removed?.envelope == notice)
+        #expect(try await !hasReceived())
+      }
       try await store.storage.append([Sample.envelope(to: mailbox, from: source, id: 2, timestamp: time)])
       #expect(try await hasReceived())
     }

@@ -87,4 +87,175 @@ import Testing
       #expect(await coordination[0].take(1, from: .preKeys, key: key) == .refused(retryAfter: .seconds(600)))
     }
   }
+
+  @Test(
+    "A free bucket's space is all of it, then what charges leave, and comes back",
+    arguments: CoordinationBackend.allCases)
+  func space(_ backend: CoordinationBackend) async throws {
+    let clock = ManualClock(Sample.noon)
+    try await backend.with(buckets: [.messages: Bucket(size: 10, perMinute: 6)], clock: clock) { coordination in
+      let key = LimitKey(try Sample.number(1))
+      func space() async -> Double { await coordination[0].space(in: .messages, key: key) }
+      #expect(await space() == 10)
+      #expect(await coordination[0].take(2.5, from: .messages, key: key) == .allowed)
+      for _ in 0..<2 { #expect(await space() == 7.5) }
+      clock.advance(.seconds(20))
+      #expect(abs(await space() - 9.5) < 1e-9)
+      clock.advance(.seconds(20))
+      #expect(await space() == 10)
+      #expect(await coordination[0].space(in: .messages, key: LimitKey(try Sample.number(2))) == 10)
+    }
+  }
+}
+
+@Suite struct SeveralLimitsContract {
+  // All take minutes to refill: Redis forgets a bucket that must be full by then, and its clock for that does not stand
+  // still with the test's.
+  private static let shapes: [LimiterName: Bucket] = [
+    .peerRequests: Bucket(size: 20, perMinute: 10), .peerRecipients: Bucket(size: 50, perMinute: 5),
+    .peerBytes: Bucket(size: 100_000, perMinute: 20_000), .peerPreKeys: Bucket(size: 4, perMinute: 0),
+    .messages: Bucket(size: 5, perMinute: 0.7),
+  ]
+
+  @Test("All are charged or none, and the longest wait is told", arguments: CoordinationBackend.allCases)
+  func allOrNone(_ backend: CoordinationBackend) async throws {
+    try await backend.with(buckets: Self.shapes) { coordination in
+      let key = LimitKey(try Sample.relay("beta"))
+      func take(_ requests: Double, _ recipients: Double, _ bytes: Double) async -> LimitDecision {
+        await coordination[0].take([
+          LimitCharge(requests, from: .peerRequests, key: key),
+          LimitCharge(recipients, from: .peerRecipients, key: key), LimitCharge(bytes, from: .peerBytes, key: key),
+        ])
+      }
+      func spaces() async -> [Double] {
+        var spaces: [Double] = []
+        for limiter in [LimiterName.peerRequests, .peerRecipients, .peerBytes] {
+          spaces.append(await coordination[0].space(in: limiter, key: key))
+        }
+        return spaces
+      }
+      #expect(await take(15, 40, 500) == .allowed)
+      #expect(await spaces() == [5, 10, 99_500])
+      // Ten requests return a minute, five recipients.
+      #expect(await take(6, 15, 1) == .refused(retryAfter: .seconds(60)))
+      #expect(await take(20, 11, 1) == .refused(retryAfter: .seconds(90)))
+      #expect(await take(20, 11, 100_001) == .refused(retryAfter: nil))
+      #expect(await take(21, 11, 1) == .refused(retryAfter: nil))
+      #expect(await spaces() == [5, 10, 99_500])
+      #expect(await take(5, 10, 99_500) == .allowed)
+      #expect(await spaces() == [0, 0, 0])
+      #expect(await take(0, 0, 0) == .allowed)
+      #expect(await coordination[0].take([]) == .allowed)
+    }
+  }
+
+  @Test("Random charges are judged as by buckets side by side", arguments: CoordinationBackend.allCases)
+  func model(_ backend: CoordinationBackend) async throws {
+    let clock = ManualClock(Sample.noon)
+    let limiters = Self.shapes.keys.sorted { $0.rawValue < $1.rawValue }
+    try await backend.with(2, buckets: Self.shapes, clock: clock) { coordination in
+      var random = SplitMix(state: 20_261_121)
+      var model: [Charged: LeakyBucket] = [:]
+      var allowed = 0
+      for round in 0..<1500 {
+        clock.advance(
+          .milliseconds(Int64.random(in: 0...2000, using: &random) * Int64.random(in: 0...20, using: &random)))
+        let count = Int.random(in: 1...WireLimits.limitChargesMax, using: &random)
+        var charges: [LimitCharge] = []
+        for choice in Self.choices(limiters).shuffled(using: &random).prefix(count) {
+          let size = try #require(Self.shapes[choice.limiter]).size
+          let amount = size * Double.random(in: 0...1, using: &random)
+          let whole = Bool.random(using: &random) ? amount.rounded(.up) : amount / 10
+          // Now and then more than it can ever hold.
+          let charged = Int.random(in: 0..<200, using: &random) == 0 ? size + 1 : whole
+          charges.append(LimitCharge(charged, from: choice.limiter, key: LimitKey(try Sample.number(choice.index))))
+        }
+        let expected = Self.judge(charges, &model, at: clock.now)
+        let decision = await coordination[round % 2].take(charges)
+        #expect(decision == expected, "round \(round)")
+        if decision == .allowed { allowed += 1 }
+        if let charge = charges.randomElement(using: &random), let shape = Self.shapes[charge.limiter] {
+          let space = await coordination[0].space(in: charge.limiter, key: charge.key)
+          let wanted = model[Charged(charge)]?.space(in: shape, at: clock.now) ?? shape.size
+          #expect(abs(space - wanted) <= 1e-9 * shape.size, "round \(round)")
+        }
+      }
+      #expect((100...1400).contains(allowed))
+    }
+  }
+
+  @Test(
+    "32 concurrent callers exhaust the narrowest bucket, and charge no other for what it refuses",
+    arguments: CoordinationBackend.allCases)
+  func concurrent(_ backend: CoordinationBackend) async throws {
+    let buckets: [LimiterName: Bucket] = [
+      .peerRequests: Bucket(size: 1000, perMinute: 60), .peerRecipients: Bucket(size: 600, perMinute: 60),
+    ]
+    try await backend.with(2, buckets: buckets) { coordination in
+      let beta = LimitKey(try Sample.relay("beta"))
+      let allowed = await withTaskGroup(of: Int.self) { group in
+        for caller in 0..<32 {
+          group.addTask {
+            // In either order of the buckets: nobody waits for anybody.
+            var charges = [
+              LimitCharge(1, from: .peerRequests, key: beta), LimitCharge(2, from: .peerRecipients, key: beta),
+            ]
+            if caller.isMultiple(of: 3) { charges.reverse() }
+            var allowed = 0
+            for _ in 0..<20 where await coordination[caller % 2].take(charges) == .allowed { allowed += 1 }
+            return allowed
+          }
+        }
+        return await group.reduce(0, +)
+      }
+      #expect(allowed == 300)
+      #expect(await coordination[0].space(in: .peerRecipients, key: beta) == 0)
+      #expect(await coordination[0].space(in: .peerRequests, key: beta) == 700)
+    }
+  }
+
+  private struct Choice { let limiter: LimiterName, index: Int }
+  private struct Charged: Hashable {
+    let limiter: LimiterName
+    let key: LimitKey
+    init(_ charge: LimitCharge) { (limiter, key) = (charge.limiter, charge.key) }
+  }
+
+  private static func choices(_ limiters: [LimiterName]) -> [Choice] {
+    limiters.flatMap { limiter in (0..<2).map { Choice(limiter: limiter, index: $0) } }
+  }
+
+  private static func judge(_ charges: [LimitCharge], _ model: inout [Charged: LeakyBucket], at now: Timestamp)
+    -> LimitDecision
+  {
+    var charged = model
+    let decisions = charges.map { charge -> LimitDecision in
+      let shape = shapes[charge.limiter] ?? charge.limiter.defaultBucket
+      return charged[Charged(charge), default: LeakyBucket(shape, at: now)].take(charge.amount, from: shape, at: now)
+    }
+    var longest = Duration.zero
+    var isRefused = false
+    for case .refused(let wait) in decisions {
+      guard let wait else { return .refused(retryAfter: nil) }
+      isRefused = true
+      longest = max(longest, wait)
+    }
+    guard isRefused else {
+      model = charged
+      return .allowed
+    }
+    return .refused(retryAfter: longest)
+  }
+}
+
+/// Random numbers that are the same in every run.
+private struct SplitMix: RandomNumberGenerator {
+  var state: UInt64
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var value = state
+    value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
+    return value ^ (value >> 31)
+  }
 }

@@ -126,11 +126,11 @@ import Testing
   func newerSchema() async throws {
     try await withStorage { storage, _ in
       let insert = "INSERT INTO relay_migrations (version, name, applied, usable_from) VALUES"
-      try await storage.write { db in try db.run("\(insert) (3, 'adds', 1, 1)") }
-      #expect(try await storage.compatibility() == .usable(version: 3))
-      #expect(try await storage.migrations().map(\.version) == [1, 2, 3])
-      try await storage.write { db in try db.run("\(insert) (4, 'takes away', 1, 4)") }
-      #expect(try await storage.compatibility() == .tooNew(version: 4, newestKnown: 2))
+      try await storage.write { db in try db.run("\(insert) (4, 'adds', 1, 1)") }
+      #expect(try await storage.compatibility() == .usable(version: 4))
+      #expect(try await storage.migrations().map(\.version) == [1, 2, 3, 4])
+      try await storage.write { db in try db.run("\(insert) (5, 'takes away', 1, 5)") }
+      #expect(try await storage.compatibility() == .tooNew(version: 5, newestKnown: 3))
     }
   }
 

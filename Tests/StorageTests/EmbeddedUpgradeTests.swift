@@ -12,7 +12,7 @@ import Testing
       let former = try FormerBuild(storage: storage)
       try await former.register()
       try await former.acknowledge(sentAt: 1)
-      #expect(try await storage.compatibility() == .tooOld(version: 1, needed: 2))
+      #expect(try await storage.compatibility() == .tooOld(version: 1, needed: 3))
       try await storage.migrate { _ in }
       try await former.receive(sentAt: 2)
 
@@ -33,9 +33,47 @@ import Testing
       await storage.close()
     }
   }
+
+  @Test("A database of the second step keeps what it held, and builds of that step can go on writing to it")
+  func thirdStep() async throws {
+    try await withTemporaryFolder { folder in
+      let storage = try EmbeddedStorage(path: folder + "/relay.sqlite", clock: ManualClock(Sample.noon).wall)
+      try await storage.migrate(to: 2) { _ in }
+      let former = try FormerBuild(storage: storage)
+      try await former.register()
+      try await former.savePeer()
+      #expect(try await storage.compatibility() == .tooOld(version: 2, needed: 3))
+      try await storage.migrate { _ in }
+      #expect(try await storage.compatibility() == .usable(version: 3))
+      #expect(EmbeddedMigration.all.map(\.usableFrom) == [1, 1, 2])
+
+      let peer = try Sample.peer("beta")
+      #expect(try await storage.peers() == [peer])
+      let pass = try await storage.contactsPass(of: peer.name)
+      #expect(pass.pass == 4 && pass.mark == "mark")
+      // Its accounts are in the listing, and in the feed from their next change on.
+      var reader = try await ListingReader(of: storage)
+      #expect(reader.cursor.revision == 0)
+      try await reader.read()
+      try await former.register()
+      #expect(try await reader.follow() == 0)
+      try await former.setActive(false)
+      #expect(try await reader.follow() == 1)
+      #expect(try await reader.isCurrent())
+      try await former.register(2)
+      #expect(try await reader.follow() == 1)
+      #expect(try await reader.isCurrent())
+
+      #expect(
+        try await storage.setPeerTrust(PeerTrust(sequence: 2), caCertificate: peer.caCertificate, of: peer.name))
+      try await former.savePeer()
+      #expect(try await storage.peers().map(\.trust.sequence) == [2])
+      await storage.close()
+    }
+  }
 }
 
-/// What a build that knows the first step alone writes about number 1.
+/// What builds that know the first two steps alone write about number 1, and about a peer.
 private struct FormerBuild {
   let storage: EmbeddedStorage
   private let account: Int64
@@ -63,6 +101,29 @@ private struct FormerBuild {
       VALUES (\(account), 1, x'01', x'02', \(Self.literal("former".utf8)), 1, 1, NULL, NULL, NULL, NULL, NULL, 0, 0, 0)
       """,
       "INSERT INTO prekeys (account, device, key_id, public_key) VALUES (\(account), 1, 1, x'05')")
+  }
+
+  /// Another account, without devices.
+  func register(_ index: Int) async throws {
+    let number = try Sample.number(index)
+    let token = try Self.literal(Sample.token(number).bytes)
+    try await write(
+      "INSERT INTO accounts (number, token, active, supports_sms, voice) VALUES (\(number.key), \(token), 1, 0, 1)")
+  }
+
+  func setActive(_ isActive: Bool) async throws {
+    try await write("UPDATE accounts SET active = \(isActive ? 1 : 0) WHERE number = \(account)")
+  }
+
+  func savePeer() async throws {
+    try await write(
+      """
+      INSERT INTO peers (name, url, ca_certificate, state, scopes, added)
+      VALUES ('beta', 'https://beta.example:8443', x'300100ff', 'active', 'directory messages', \(Sample.noon.millis))
+      ON CONFLICT (name) DO UPDATE SET url = excluded.url, state = excluded.state, scopes = excluded.scopes,
+        added = excluded.added
+      """,
+      "UPDATE peers SET contacts_pass = 4, contacts_mark = \(Self.literal("mark".utf8))")
   }
 
   func acknowledge(sentAt millis: Int64) async throws {

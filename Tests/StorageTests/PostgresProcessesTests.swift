@@ -166,4 +166,64 @@ import Testing
       for storage in processes.dropFirst() { await storage.close() }
     }
   }
+
+  /// Changes whose transactions last, so that they overlap: each waits for whoever took the feed's revision before it, and
+  /// whatever the order in which they take their rows, none waits in a circle.
+  @Test func aReaderThatFollowsWhileSeveralProcessesWriteMissesNobody() async throws {
+    try await withPostgres { first, server, url in
+      let processes = try [first] + (0..<3).map { _ in try PostgresStorage(url: url, logger: .quiet) }
+      try server.sql(
+        """
+        CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS
+          $$ BEGIN PERFORM pg_sleep(0.002); RETURN NULL; END $$;
+        CREATE TRIGGER linger AFTER INSERT OR UPDATE ON accounts FOR EACH ROW EXECUTE FUNCTION linger();
+        """, in: url)
+      try await followWhileManyWrite(to: processes, accounts: 200, limit: 3)
+      #expect(
+        try server.sql("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()", in: url) == "0")
+      for storage in processes.dropFirst() { await storage.close() }
+    }
+  }
+
+  @Test func aLeaseHasOneHolderAmongProcesses() async throws {
+    try await withPostgres { first, _, url in
+      let processes = try [first] + (0..<3).map { _ in try PostgresStorage(url: url, logger: .quiet) }
+      for round in 0..<10 {
+        let holders = try await withThrowingTaskGroup(of: Bool.self) { group in
+          for (holder, storage) in processes.enumerated() {
+            group.addTask {
+              try await storage.acquireLease("round \(round)", holder: Int64(holder), for: .seconds(60))
+            }
+          }
+          return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+        }
+        #expect(holders == 1)
+      }
+      for storage in processes.dropFirst() { await storage.close() }
+    }
+  }
+
+  /// More than one step of the removal takes.
+  @Test func aRemovedPeerLeavesNothingHoweverMuchItHad() async throws {
+    try await withPostgres { storage, server, url in
+      let peer = try Sample.peer("beta")
+      for name in ["beta", "gamma"] {
+        #expect(try await storage.savePeer(Sample.peer(name)))
+        try server.sql(
+          """
+          INSERT INTO outbox (peer, account, device, destination, covers_master_only, bundle, bytes, fingerprint,
+            accepted, not_before)
+          SELECT '\(name)', 1, 1, g, false, 'bundle', 6, gen_random_uuid(), g, g FROM generate_series(1, 2500) AS g;
+          INSERT INTO outbox_charges VALUES ('\(name)', 2500, 15000);
+          INSERT INTO confirmed_devices SELECT g, '\(name)', '{1}', '{7}', g FROM generate_series(1, 2500) AS g;
+          """, in: url)
+      }
+      #expect(try await storage.outboxUsage().map(\.messages) == [2500, 2500])
+      #expect(try await storage.removePeer(peer.name))
+      #expect(try await storage.outboxUsage().map(\.relay) == [Sample.relay("gamma")])
+      for (table, count) in [("outbox", "2500"), ("outbox_charges", "1"), ("confirmed_devices", "2500")] {
+        #expect(try server.sql("SELECT count(*) FROM \(table)", in: url) == count)
+      }
+    }
+  }
 }

@@ -24,6 +24,20 @@ import Testing
       """
   }
 
+  /// Brings an empty database to an earlier step, as a build that knew no more did.
+  private static func migrate(to version: Int, on server: PostgresServer, in url: String) throws {
+    let steps = PostgresMigration.all.filter { $0.version <= version }
+    let history = steps.map {
+      "INSERT INTO relay_schema VALUES (\($0.version), '\($0.name)', 5, \($0.oldestCompatible))"
+    }
+    let table = """
+      CREATE TABLE relay_schema (version integer NOT NULL, name text NOT NULL, applied bigint NOT NULL,
+        oldest_compatible integer NOT NULL, PRIMARY KEY (version))
+      """
+    try server.sql((steps.flatMap(\.statements) + [table] + history).joined(separator: ";\n"), in: url)
+    for table in ["messages", "acknowledged"] { try server.addDay(0, to: table, in: url) }
+  }
+
   private static func expected() -> Device {
     Device(
       id: .master, password: PasswordHash(salt: Array("salt".utf8), hash: Array("hash".utf8)),
@@ -33,22 +47,15 @@ import Testing
 
   @Test func whatTheFirstBuildStoredIsKept() async throws {
     try await withPostgres(migrated: false) { storage, server, url in
-      let first = PostgresMigration.all[0]
-      let history = """
-        CREATE TABLE relay_schema (version integer NOT NULL, name text NOT NULL, applied bigint NOT NULL,
-          oldest_compatible integer NOT NULL, PRIMARY KEY (version));
-        INSERT INTO relay_schema VALUES (1, '\(first.name)', 5, 1);
-        """
-      try server.sql(first.statements.joined(separator: ";\n") + ";\n" + history, in: url)
-      for table in ["messages", "acknowledged"] { try server.addDay(0, to: table, in: url) }
+      try Self.migrate(to: 1, on: server, in: url)
       let (account, mailbox) = try (Sample.number(1), Sample.address(1))
       try server.sql(Self.registrationOfFirstBuild(1), in: url)
       try server.sql("INSERT INTO one_time_prekeys VALUES (\(account.column), 1, 5, 'key')", in: url)
       try server.sql("UPDATE accounts SET identity_key = 'identity'", in: url)
-      #expect(try await storage.compatibility() == .tooOld(version: 1, needed: 2))
+      #expect(try await storage.compatibility() == .tooOld(version: 1, needed: 3))
 
       try await storage.migrate { _ in }
-      #expect(try await storage.compatibility() == .usable(version: 2))
+      #expect(try await storage.compatibility() == .usable(version: 3))
       let found = try #require(try await storage.account(account))
       #expect(found.devices == [Self.expected()])
       #expect(found.registrationLock == nil)
@@ -91,10 +98,9 @@ import Testing
     }
   }
 
-  @Test func theFirstBuildWorksOnTodaysSchema() async throws {
+  @Test func whatTheFirstBuildWritesFitsTodaysSchema() async throws {
     try await withPostgres { storage, server, url in
       let (account, mailbox, source) = try (Sample.number(1), Sample.address(1), Sample.number(2))
-      #expect(PostgresMigration.all.allSatisfy { $0.oldestCompatible == 1 })
       try server.sql(Self.registrationOfFirstBuild(1), in: url)
       try server.sql("UPDATE accounts SET identity_key = 'identity'", in: url)
       #expect(try await storage.setSignedPreKey(Sample.signedKey(1), of: mailbox, identityKey: "identity"))
@@ -117,6 +123,82 @@ import Testing
         "INSERT INTO peers (name, url, ca_certificate, state, scopes, added) VALUES ('b', 'u', 'c', 'active', '', 1)",
         in: url)
       #expect(try await storage.rememberEpoch(3, of: Sample.relay("b")) == 0)
+    }
+  }
+
+  /// By which the second build saved a peer, as far as it names columns.
+  private static let peerOfSecondBuild = """
+    WITH saved AS (
+      INSERT INTO peers AS known (name, url, ca_certificate, state, scopes, added)
+      VALUES ('beta', 'https://beta.example:8443', '\\x300100ff', 'active', 'directory messages', \(Sample.noon.millis))
+      ON CONFLICT (name) DO UPDATE SET url = excluded.url, state = excluded.state, scopes = excluded.scopes,
+        added = excluded.added
+      WHERE known.ca_certificate = excluded.ca_certificate
+      RETURNING 1
+    )
+    UPDATE revisions SET value = value + 1 WHERE subject = 'peers' AND EXISTS (SELECT FROM saved)
+    """
+
+  @Test func whatTheSecondBuildStoredIsKept() async throws {
+    try await withPostgres(migrated: false) { storage, server, url in
+      try Self.migrate(to: 2, on: server, in: url)
+      try server.sql(Self.registrationOfFirstBuild(1), in: url)
+      try server.sql(Self.peerOfSecondBuild, in: url)
+      try server.sql("UPDATE peers SET contacts_pass = 4, contacts_mark = 'mark', witnessed_epoch = 9", in: url)
+      let token = try Sample.token(7)
+      try server.sql("INSERT INTO peer_contacts VALUES ('beta', '\\x00000000000000000007', true, false, 4)", in: url)
+      #expect(try await storage.compatibility() == .tooOld(version: 2, needed: 3))
+
+      try await storage.migrate { _ in }
+      #expect(try await storage.compatibility() == .usable(version: 3))
+      let beta = try Sample.relay("beta")
+      #expect(try await storage.peers() == [Sample.peer("beta")])
+      #expect(try await storage.rememberEpoch(1, of: beta) == 9)
+      let pass = try await storage.contactsPass(of: beta)
+      #expect(pass.pass == 4 && pass.mark == "mark")
+      #expect(try await storage.claimants(of: token) == [beta])
+      // Its accounts are in the listing, and in the feed from their next change on.
+      #expect(try await storage.listingCursor().revision == 0)
+      var reader = try await ListingReader(of: storage)
+      try await reader.read()
+      #expect(try await reader.follow() == 0)
+      #expect(try await reader.known.count == storage.accountCount())
+      var change = DeviceChange()
+      change.voice = .set(true)
+      #expect(try await storage.updateDevice(Sample.address(1), change))
+      #expect(try await reader.follow() == 1)
+    }
+  }
+
+  @Test func theSecondBuildWorksOnTodaysSchema() async throws {
+    try await withPostgres { storage, server, url in
+      #expect(PostgresMigration.all.map(\.oldestCompatible) == [1, 1, 2])
+      let account = try Sample.number(1).column
+      var reader = try await ListingReader(of: storage)
+      // What it changes of the listing reaches those that follow the feed, and nothing else does.
+      let statements = try [
+        (Self.registrationOfFirstBuild(1), changes: 1), (Self.registrationOfFirstBuild(1), 0),
+        ("UPDATE accounts SET active = false WHERE account = \(account)", 1),
+        ("UPDATE accounts SET active = false, voice = false WHERE account = \(account)", 0),
+        ("UPDATE accounts SET identity_key = 'identity' WHERE account = \(account)", 0),
+        (Self.registrationOfFirstBuild(1), 1), (Self.registrationOfFirstBuild(2), 1),
+      ]
+      for (statement, changes) in statements {
+        try server.sql(statement, in: url)
+        #expect(try await reader.follow() == changes)
+        #expect(try await reader.isCurrent())
+      }
+      // A peer that it saves again is trusted as before, and found as before.
+      let peer = try Sample.peer("beta")
+      try server.sql(Self.peerOfSecondBuild, in: url)
+      #expect(try await storage.peers() == [peer])
+      #expect(try await storage.setPeerPolicy(PeerPolicy(holdsMessages: true), of: peer.name))
+      #expect(
+        try await storage.setPeerTrust(PeerTrust(sequence: 2), caCertificate: peer.caCertificate, of: peer.name))
+      try server.sql(Self.peerOfSecondBuild, in: url)
+      try server.sql("UPDATE peers SET state = 'suspended' WHERE name = 'beta'", in: url)
+      let kept = try #require(try await storage.peers().first)
+      #expect(kept.policy.holdsMessages && kept.trust.sequence == 2 && kept.state == .suspended)
     }
   }
 }

@@ -143,4 +143,46 @@ import Testing
     await coordination.close()
     #expect(await coordination.take(1, from: .messages, key: LimitKey(try Sample.number(2))) == .allowed)
   }
+
+  @Test("Without Redis, or with one that forgot everything, charges of several are still all or none")
+  func several() async throws {
+    let buckets = [
+      LimiterName.peerRequests: Bucket(size: 40, perMinute: 40), .peerBytes: Bucket(size: 400, perMinute: 40),
+    ]
+    try await RedisServer.with { server in
+      try await withRedis(server, buckets: buckets) { coordination in
+        let coordination = coordination[0]
+        func charges(_ name: String, _ bytes: Double) throws -> [LimitCharge] {
+          let key = LimitKey(try Sample.relay(name))
+          return [LimitCharge(1, from: .peerRequests, key: key), LimitCharge(bytes, from: .peerBytes, key: key)]
+        }
+        func allowed(_ name: String, _ bytes: Double) async throws -> Int {
+          for count in 0..<100 where try await coordination.take(charges(name, bytes)) != .allowed { return count }
+          return 100
+        }
+        func space(_ limiter: LimiterName, _ name: String) async throws -> Double {
+          await coordination.space(in: limiter, key: LimitKey(try Sample.relay(name)))
+        }
+        for _ in 0..<2 {
+          #expect(try await allowed("beta", 20) == 20)
+          #expect(try await space(.peerRequests, "beta") == 20)
+          try server.flush()
+        }
+        server.stop()
+        try await eventually("the outage is reported") { await coordination.degradation() != nil }
+        // A quarter of each, the narrower first.
+        #expect(try await allowed("beta", 20) == 5)
+        #expect(try await space(.peerRequests, "beta") == 5)
+        #expect(try await space(.peerBytes, "beta") == 0)
+        // More than the quarter empties it; more than the whole is refused for good.
+        #expect(try await coordination.take(charges("gamma", 401)) == .refused(retryAfter: nil))
+        #expect(try await coordination.take(charges("gamma", 400)) == .allowed)
+        #expect(try await space(.peerBytes, "gamma") == 0)
+        #expect(try await space(.peerRequests, "gamma") == 9)
+        try await server.start()
+        try await eventually("Redis is found again") { await coordination.degradation() == nil }
+        #expect(try await allowed("beta", 20) == 20)
+      }
+    }
+  }
 }

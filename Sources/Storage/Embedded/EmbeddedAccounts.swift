@@ -43,7 +43,7 @@ extension EmbeddedStorage {
       guard try isPending(code, .registration, of: number, triesMax: triesMax, now: now, in: db) else {
         return .codeRefused
       }
-      guard try !isElsewhere(registration, in: db) else { return .numberElsewhere }
+      guard try !registration.respectsClaims || !isElsewhere(registration, in: db) else { return .numberElsewhere }
     }
     let account = try db.row(
       "SELECT registration_lock_salt, registration_lock_hash FROM accounts WHERE number = ?", [number.key])
@@ -56,8 +56,10 @@ extension EmbeddedStorage {
   private static func isElsewhere(_ registration: Registration, in db: Database) throws -> Bool {
     guard try db.row("SELECT 1 FROM accounts WHERE number = ?", [registration.number.key]) == nil else { return false }
     return try db.row(
-      "SELECT 1 FROM contacts AS c JOIN peers AS p ON p.name = c.peer WHERE c.token = ? AND p.state = 'active' LIMIT 1",
-      [registration.token.data]) != nil
+      """
+      SELECT 1 FROM contacts AS c JOIN peers AS p ON p.name = c.peer
+      WHERE c.token = ? AND p.state = 'active' AND p.contacts_mode = 'copy' LIMIT 1
+      """, [registration.token.data]) != nil
   }
 
   /// Devices take their prekeys with them. A new installation begins with empty mailboxes that remember nothing.

@@ -37,18 +37,28 @@ extension EmbeddedStorage {
   ) async throws(StoreError) {
     guard !page.isEmpty else { return }
     try await write { db in
-      guard try db.row("SELECT 1 FROM peers WHERE name = ?", [peer.text]) != nil else { return }
-      for contact in page {
-        if contact.isInactive {
-          try db.run("DELETE FROM contacts WHERE peer = ? AND token = ?", [peer.text, contact.token.data])
-        } else {
-          try db.run(
-            """
-            INSERT INTO contacts (peer, token, supports_sms, voice, pass) VALUES (?, ?, ?, ?, ?)
-            ON CONFLICT (peer, token) DO UPDATE SET supports_sms = excluded.supports_sms, voice = excluded.voice,
-              pass = max(pass, excluded.pass)
-            """, [peer.text, contact.token.data, contact.supportsSMS, contact.voice, pass])
-        }
+      guard try Self.copiedPass(of: peer, in: db) != nil else { return }
+      try Self.merge(page, of: peer, pass: pass, in: db)
+    }
+  }
+
+  /// - Returns: the last finished pass of `peer`; nil when its contacts are not copied.
+  static func copiedPass(of peer: RelayName, in db: Database) throws -> Int64? {
+    try db.row("SELECT contacts_pass FROM peers WHERE name = ? AND contacts_mode = 'copy'", [peer.text])?.integer(0)
+  }
+
+  /// Removes inactive accounts, adds or refreshes the others.
+  static func merge(_ page: [ListedAccount], of peer: RelayName, pass: Int64, in db: Database) throws {
+    for contact in page {
+      if contact.isInactive {
+        try db.run("DELETE FROM contacts WHERE peer = ? AND token = ?", [peer.text, contact.token.data])
+      } else {
+        try db.run(
+          """
+          INSERT INTO contacts (peer, token, supports_sms, voice, pass) VALUES (?, ?, ?, ?, ?)
+          ON CONFLICT (peer, token) DO UPDATE SET supports_sms = excluded.supports_sms, voice = excluded.voice,
+            pass = max(pass, excluded.pass)
+          """, [peer.text, contact.token.data, contact.supportsSMS, contact.voice, pass])
       }
     }
   }
@@ -57,8 +67,10 @@ extension EmbeddedStorage {
     try await write { db in
       try db.run("DELETE FROM contacts WHERE peer = ? AND pass < ?", [peer.text, pass])
       try db.run(
-        "UPDATE peers SET contacts_pass = ?, contacts_mark = ? WHERE name = ? AND contacts_pass <= ?",
-        [pass, mark?.opaque, peer.text, pass])
+        """
+        UPDATE peers SET contacts_pass = ?, contacts_mark = ?
+        WHERE name = ? AND contacts_pass <= ? AND contacts_mode = 'copy'
+        """, [pass, mark?.opaque, peer.text, pass])
     }
   }
 
@@ -80,7 +92,7 @@ extension EmbeddedStorage {
     let remote = try db.row(
       """
       SELECT c.peer, c.supports_sms, c.voice FROM contacts AS c JOIN peers AS p ON p.name = c.peer
-      WHERE c.token = ? AND p.state = 'active' ORDER BY c.peer LIMIT 1
+      WHERE c.token = ? AND p.state = 'active' AND p.contacts_mode = 'copy' ORDER BY c.peer LIMIT 1
       """, [token.data])
     guard let remote else { return nil }
     return try DirectoryEntry(

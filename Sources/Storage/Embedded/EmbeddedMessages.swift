@@ -34,15 +34,15 @@ extension EmbeddedStorage {
       guard let oldest else { return nil }
       let removed = try Self.queued(oldest, in: mailbox)
       try db.run("DELETE FROM messages WHERE sequence = ?", [removed.sequence])
-      // Who sent it is kept for `hasReceived`, which counts no receipts.
-      let isReceipt = removed.envelope.type == .receipt
+      // Who sent it is kept for `hasReceived`, which counts no notices.
+      let isNotice = removed.envelope.type.isNotice
       try db.run(
         """
         INSERT OR REPLACE INTO acknowledged (account, device, fingerprint, day, source, sent) VALUES (?, ?, ?, ?, ?, ?)
         """,
         [
           mailbox.account.key, mailbox.device.value, Data(removed.envelope.fingerprint.bytes), today,
-          isReceipt ? nil : source.key, isReceipt ? nil : timestamp.millis,
+          isNotice ? nil : source.key, isNotice ? nil : timestamp.millis,
         ])
       return removed
     }
@@ -66,7 +66,7 @@ extension EmbeddedStorage {
   static let receivedQuery = """
     SELECT EXISTS (
         SELECT 1 FROM messages
-        WHERE account = ?1 AND device = ?2 AND source = ?3 AND timestamp = ?4 AND type <> ?5)
+        WHERE account = ?1 AND device = ?2 AND source = ?3 AND timestamp = ?4 AND type < ?5)
       OR EXISTS (
         SELECT 1 FROM acknowledged
         WHERE account = ?1 AND device = ?2 AND source = ?3 AND sent = ?4 AND day >= ?6)
@@ -104,6 +104,13 @@ extension EmbeddedStorage {
       "DELETE FROM invitations WHERE secret_hash IN"
         + " (SELECT secret_hash FROM invitations WHERE expires < ? LIMIT \(Self.chunkRows))",
       before: now.millis)
+    try await forget(
+      "DELETE FROM leases WHERE name IN (SELECT name FROM leases WHERE expires < ? LIMIT \(Self.chunkRows))",
+      before: now.millis)
+    try await forget(
+      "DELETE FROM confirmed_devices WHERE (account, peer) IN"
+        + " (SELECT account, peer FROM confirmed_devices WHERE confirmed < ? LIMIT \(Self.chunkRows))",
+      before: now.millis - OutboxRow.confirmationMillisMax)
     return try await dropDays(before: now.adding(.zero - retention).day)
   }
 

@@ -5,12 +5,25 @@ package import RelayCore
 extension EmbeddedStorage {
   package func peers() async throws(StoreError) -> [Peer] {
     try await read { db in
-      try db.rows("SELECT name, url, ca_certificate, state, scopes, added FROM peers ORDER BY name").map {
-        try Peer(
-          name: $0.relay(0), url: $0.text(1), caCertificate: $0.bytes(2),
-          state: Fields.valid(Peer.State(rawValue: $0.text(3))), scopes: Self.scopes($0.text(4)), added: $0.time(5))
-      }
+      try db.rows(
+        """
+        SELECT name, url, ca_certificate, state, scopes, added, holds_messages, contacts_mode, next_ca_certificate,
+          revoked_serials, statement_sequence, fault, fault_since
+        FROM peers ORDER BY name
+        """
+      ).map(Self.peer)
     }
+  }
+
+  private static func peer(_ row: Fields) throws -> Peer {
+    try Peer(
+      name: row.relay(0), url: row.text(1), caCertificate: row.bytes(2),
+      state: Fields.valid(Peer.State(rawValue: row.text(3))), scopes: Set(column: row.text(4)), added: row.time(5),
+      policy: PeerPolicy(holdsMessages: row.flag(6), contacts: PeerPolicy.Contacts(column: row.text(7))),
+      trust: PeerTrust(
+        nextCACertificate: row.optionalBytes(8), revokedSerials: Fields.valid(SerialsText.decode(row.text(9))),
+        sequence: row.integer(10)),
+      condition: PeerCondition(fault: row.optionalText(11), since: row.optionalTime(12)))
   }
 
   package func peersRevision() async throws(StoreError) -> Int64 {
@@ -23,13 +36,17 @@ extension EmbeddedStorage {
       if let known, try known.bytes(0) != peer.caCertificate { return false }
       try db.run(
         """
-        INSERT INTO peers (name, url, ca_certificate, state, scopes, added) VALUES (?, ?, ?, ?, ?, ?)
+        INSERT INTO peers (name, url, ca_certificate, state, scopes, added, holds_messages, contacts_mode,
+          next_ca_certificate, revoked_serials, statement_sequence, fault, fault_since)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         ON CONFLICT (name) DO UPDATE SET url = excluded.url, state = excluded.state, scopes = excluded.scopes,
           added = excluded.added
         """,
         [
-          peer.name.text, peer.url, Data(peer.caCertificate), peer.state.rawValue, Self.text(peer.scopes),
-          peer.added.millis,
+          peer.name.text, peer.url, Data(peer.caCertificate), peer.state.rawValue, peer.scopes.column,
+          peer.added.millis, peer.policy.holdsMessages, peer.policy.contacts.rawValue,
+          peer.trust.nextCACertificate.map { Data($0) }, SerialsText.encode(peer.trust.revokedSerials),
+          peer.trust.sequence, peer.condition.fault?.rawValue, peer.condition.faultSince?.millis,
         ])
       try db.raise(.peers)
       return true
@@ -42,7 +59,7 @@ extension EmbeddedStorage {
       forgettingInvitations: state == .suspended)
   }
 
-  /// The peer's contacts go with it, by their foreign key.
+  /// The peer's contacts, what it confirmed and what is held for it go with it, by their foreign keys.
   package func removePeer(_ name: RelayName) async throws(StoreError) -> Bool {
     try await changePeers("DELETE FROM peers WHERE name = ?", [name.text], forgettingInvitations: true)
   }
@@ -51,7 +68,7 @@ extension EmbeddedStorage {
     try await write { db in
       try db.run(
         "INSERT OR REPLACE INTO invitations (secret_hash, expires, scopes) VALUES (?, ?, ?)",
-        [Data(invitation.secretHash), invitation.expires.millis, Self.text(invitation.scopes)])
+        [Data(invitation.secretHash), invitation.expires.millis, invitation.scopes.column])
     }
   }
 
@@ -74,14 +91,14 @@ extension EmbeddedStorage {
       guard db.changesCount == 1 else { return nil }
       let row = try Fields.valid(
         db.row("SELECT expires, scopes FROM invitations WHERE secret_hash = ?", [Data(secretHash)]))
-      return try Invitation(secretHash: secretHash, expires: row.time(0), scopes: Self.scopes(row.text(1)))
+      return try Invitation(secretHash: secretHash, expires: row.time(0), scopes: Set(column: row.text(1)))
     }
   }
 
   /// Whose invitation was used is known by its CA only: all used ones go, and nobody comes back by repeating one.
   /// - Returns: false when there is no such peer.
-  private func changePeers(
-    _ sql: String, _ arguments: StatementArguments, forgettingInvitations: Bool
+  func changePeers(
+    _ sql: String, _ arguments: StatementArguments, forgettingInvitations: Bool = false
   ) async throws(StoreError) -> Bool {
     try await write { db in
       try db.run(sql, arguments)
@@ -90,14 +107,5 @@ extension EmbeddedStorage {
       if isKnown { try db.raise(.peers) }
       return isKnown
     }
-  }
-
-  /// Scopes stand as their names, ascending, with a space between them.
-  private static func text(_ scopes: Set<Peer.Scope>) -> String {
-    scopes.sorted().map(\.rawValue).joined(separator: " ")
-  }
-  /// A scope that a newer relay wrote is none of ours: it grants nothing here.
-  private static func scopes(_ text: String) -> Set<Peer.Scope> {
-    Set(text.split(separator: " ").compactMap { Peer.Scope(rawValue: String($0)) })
   }
 }

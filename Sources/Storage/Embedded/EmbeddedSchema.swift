@@ -80,12 +80,20 @@ extension EmbeddedStorage {
 
 extension Database {
   /// A number that rises with each change of a subject, by whatever process.
-  enum Revision: String { case accounts, peers }
+  enum Revision: String {
+    case accounts, peers
+    /// Of the feed of our listing: see `EmbeddedMigration.trustedFederation`.
+    case listing
+    case listingGeneration = "listing-generation"
+  }
 
   func revision(_ subject: Revision) throws -> Int64 {
     try Fields.valid(row("SELECT value FROM revisions WHERE subject = ?", [subject.rawValue])).integer(0)
   }
   func raise(_ subject: Revision) throws {
     try run("UPDATE revisions SET value = value + 1 WHERE subject = ?", [subject.rawValue])
+  }
+  func set(_ subject: Revision, to value: Int64) throws {
+    try run("UPDATE revisions SET value = ? WHERE subject = ?", [value, subject.rawValue])
   }
 }

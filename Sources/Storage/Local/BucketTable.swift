@@ -27,11 +27,19 @@ struct BucketTable {
       if now.millis - begun.millis > shape.refillMillis { turn(at: now) }
     }
 
-    mutating func take(_ amount: Double, key: LimitKey, at now: Timestamp) -> LimitDecision {
-      var bucket = young[key] ?? old.removeValue(forKey: key) ?? LeakyBucket(shape, at: now)
-      let decision = bucket.take(amount, from: shape, at: now)
+    /// The bucket of `key`, which counts as used from here on.
+    mutating func use(_ key: LimitKey, at now: Timestamp) -> LeakyBucket {
+      let bucket = young[key] ?? old.removeValue(forKey: key) ?? LeakyBucket(shape, at: now)
       young[key] = bucket
-      return decision
+      return bucket
+    }
+
+    mutating func store(_ bucket: LeakyBucket, of key: LimitKey) {
+      if young.updateValue(bucket, forKey: key) == nil { old[key] = nil }
+    }
+
+    func bucket(of key: LimitKey, at now: Timestamp) -> LeakyBucket {
+      young[key] ?? old[key] ?? LeakyBucket(shape, at: now)
     }
   }
 
@@ -42,7 +50,7 @@ struct BucketTable {
 
   /// - Parameters:
   ///   - buckets: shapes that differ from `LimiterName.defaultBucket`.
-  ///   - bucketsMax: of all limiters together, 2 at least.
+  ///   - bucketsMax: of all limiters together, 2 at least; a charge of several may exceed it by those.
   init(buckets: [LimiterName: Bucket], bucketsMax: Int) {
     self.buckets = buckets
     self.bucketsMax = max(2, bucketsMax)
@@ -52,10 +60,38 @@ struct BucketTable {
   var count: Int { limiters.values.reduce(0) { $0 + $1.young.count + $1.old.count } }
 
   mutating func take(_ amount: Double, from limiter: LimiterName, key: LimitKey, at now: Timestamp) -> LimitDecision {
-    let unused = Generations(shape: buckets[limiter] ?? limiter.defaultBucket)
-    limiters[limiter, default: unused].turnIfRefilled(at: now)
+    take([LimitCharge(amount, from: limiter, key: key)], at: now)
+  }
+
+  /// Charges different buckets: all or none, though each counts as used.
+  mutating func take(_ charges: [LimitCharge], at now: Timestamp) -> LimitDecision {
+    var decision = LimitDecision.allowed
+    var charged: [LeakyBucket] = []
+    charged.reserveCapacity(charges.count)
+    for charge in charges {
+      var bucket = use(charge, at: now)
+      decision = decision.and(bucket.take(charge.amount, from: shape(of: charge.limiter), at: now))
+      charged.append(bucket)
+    }
+    guard decision == .allowed else { return decision }
+    // A table of a few buckets may have forgotten the first of them for the last: what is stored is what was judged.
+    for (charge, bucket) in zip(charges, charged) { limiters[charge.limiter]?.store(bucket, of: charge.key) }
+    return .allowed
+  }
+
+  /// Of a bucket that has not been used it is all, and it does not count as used by this.
+  func space(in limiter: LimiterName, key: LimitKey, at now: Timestamp) -> Double {
+    let shape = shape(of: limiter)
+    return (limiters[limiter]?.bucket(of: key, at: now) ?? LeakyBucket(shape, at: now)).space(in: shape, at: now)
+  }
+
+  private func shape(of limiter: LimiterName) -> Bucket { buckets[limiter] ?? limiter.defaultBucket }
+
+  private mutating func use(_ charge: LimitCharge, at now: Timestamp) -> LeakyBucket {
+    let unused = Generations(shape: shape(of: charge.limiter))
+    limiters[charge.limiter, default: unused].turnIfRefilled(at: now)
     makeRoom(at: now)
-    return limiters[limiter, default: unused].take(amount, key: key, at: now)
+    return limiters[charge.limiter, default: unused].use(charge.key, at: now)
   }
 
   private mutating func makeRoom(at now: Timestamp) {

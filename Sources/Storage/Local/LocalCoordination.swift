@@ -20,6 +20,16 @@ package final class LocalCoordination: Coordination {
     return table.withLock { $0.take(amount, from: limiter, key: key, at: now) }
   }
 
+  package func take(_ charges: [LimitCharge]) async -> LimitDecision {
+    let now = clock.now()
+    return table.withLock { $0.take(charges, at: now) }
+  }
+
+  package func space(in limiter: LimiterName, key: LimitKey) async -> Double {
+    let now = clock.now()
+    return table.withLock { $0.space(in: limiter, key: key, at: now) }
+  }
+
   /// On return every listener has been told.
   package func publish(_ signal: Signal) async { await listeners.tell(.signal(signal)) }
   package func listen(_ handler: @escaping @Sendable (SignalEvent) -> Void) { listeners.add(handler) }

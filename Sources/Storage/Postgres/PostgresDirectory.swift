@@ -12,7 +12,7 @@ extension PostgresStorage {
         (
           SELECT DISTINCT ON (c.token) c.token, c.peer, c.supports_sms, c.voice
           FROM peer_contacts AS c JOIN peers AS p ON p.name = c.peer
-          WHERE c.token = ANY ($1::bytea[]) AND p.state = 'active'
+          WHERE c.token = ANY ($1::bytea[]) AND p.state = 'active' AND p.contacts_mode = 'copy'
           ORDER BY c.token, c.peer
         )
         """), PostgresParameters { $0.add(byteas: tokens.lazy.map(\.bytes)) })
@@ -51,10 +51,7 @@ extension PostgresStorage {
     accounts.reserveCapacity(result.rowCount)
     for index in result.rows {
       var row = result.cursor(row: index)
-      let (token, isActive) = (try row.token(), try row.boolean())
-      accounts.append(
-        ListedAccount(
-          token: token, isInactive: !isActive, supportsSMS: try row.boolean(), voice: try row.boolean()))
+      accounts.append(try Self.listedAccount(&row))
     }
     return accounts
   }
@@ -83,13 +80,15 @@ extension PostgresStorage {
     let listed = contacts.filter { !$0.isInactive }.sorted { $0.token < $1.token }
     guard !contacts.isEmpty else { return }
     _ = try await writeBulk([
-      // The peer's row is locked against its removal, which would leave contacts of nobody behind. First of
-      // all, as the removal does: two that lock in different orders wait for each other.
+      // The peer's row is locked against its removal, or the end of its copy, which would leave contacts of nobody
+      // behind. First of all, as those do: two that lock in different orders wait for each other.
       PostgresStep(
         .prepared(
           "merge_contacts",
           """
-          WITH peer AS MATERIALIZED (SELECT name FROM peers WHERE name = $1::text FOR SHARE)
+          WITH peer AS MATERIALIZED (
+            SELECT name FROM peers WHERE name = $1::text AND contacts_mode = 'copy' FOR SHARE
+          )
           INSERT INTO peer_contacts AS known (peer, token, supports_sms, voice, pass)
           SELECT peer.name, i.token, i.supports_sms, i.voice, $5::bigint
           FROM peer CROSS JOIN unnest($2::bytea[], $3::boolean[], $4::boolean[]) AS i (token, supports_sms, voice)
@@ -120,7 +119,7 @@ extension PostgresStorage {
         "finish_contacts",
         """
         UPDATE peers SET contacts_pass = $2::bigint, contacts_mark = $3::bytea
-        WHERE name = $1::text AND contacts_pass <= $2::bigint
+        WHERE name = $1::text AND contacts_pass <= $2::bigint AND contacts_mode = 'copy'
         """),
       PostgresParameters {
         $0.add(text: peer.text)

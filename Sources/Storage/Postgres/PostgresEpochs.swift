@@ -26,6 +26,17 @@ extension PostgresStorage {
       PostgresStep(
         .prepared("set_aside_epoch", "UPDATE epochs SET value = greatest(value, $1::bigint)"),
         PostgresParameters { $0.add(bigint: floor) }),
+      // Another number than any that was given before, also after the backup that was restored: it follows the clock, and
+      // witnesses of the epoch where the clock stepped back.
+      PostgresStep(
+        .prepared(
+          "set_aside_listing",
+          """
+          UPDATE revisions
+          SET value = greatest(value + 1, $1::bigint, floor(extract(epoch FROM now()) * 1000)::bigint)
+          WHERE subject = 'listing-generation'
+          """),
+        PostgresParameters { $0.add(bigint: floor) }),
     ])
   }
 

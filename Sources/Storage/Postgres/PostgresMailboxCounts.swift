@@ -14,7 +14,7 @@ extension PostgresStorage {
         SELECT EXISTS (
             SELECT FROM messages
             WHERE account = $1::bigint AND device = $2::integer AND source = $3::bigint AND sent = $4::bigint
-              AND day >= $5::date AND type <> $6::smallint)
+              AND day >= $5::date AND type < $6::smallint)
           OR EXISTS (
             SELECT FROM acknowledged
             WHERE account = $1::bigint AND device = $2::integer AND source = $3::bigint AND sent = $4::bigint

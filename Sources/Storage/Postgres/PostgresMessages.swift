@@ -79,7 +79,7 @@ extension PostgresStorage {
           remembered AS (
             INSERT INTO acknowledged (account, device, fingerprint, day, source, sent)
             SELECT $1::bigint, $2::integer, fingerprint, (now() AT TIME ZONE 'UTC')::date,
-              CASE WHEN type <> $6::smallint THEN source END, CASE WHEN type <> $6::smallint THEN sent END
+              CASE WHEN type < $6::smallint THEN source END, CASE WHEN type < $6::smallint THEN sent END
             FROM removed
             ON CONFLICT DO NOTHING
           )
@@ -193,6 +193,7 @@ extension PostgresStorage {
 extension PostgresStorage {
   package func maintain(retention: Duration) async throws(StoreError) -> Int {
     try await forgetExpired()
+    try await forgetOldConfirmations()
     guard try await PostgresPartitions.needsWork(retention: retention, over: reads) else { return 0 }
     return try await maintenance.run { connection throws(StoreError) in
       try await PostgresPartitions.createMissing(over: connection)
@@ -201,6 +202,7 @@ extension PostgresStorage {
   }
 
   /// Codes and invitations nobody used. A day late, since their times are those of a relay's clock and not of this one.
+  /// And leases that nobody takes any more.
   private func forgetExpired() async throws(StoreError) {
     let longAgo = PostgresParameters { $0.add(bigint: Timestamp.millisPerDay) }
     _ = try await write([
@@ -219,6 +221,7 @@ extension PostgresStorage {
           "forget_invitations",
           "DELETE FROM invitations WHERE expires < floor(extract(epoch FROM now()) * 1000)::bigint - $1::bigint"),
         longAgo),
+      PostgresStep(.prepared("forget_leases", "DELETE FROM leases WHERE expires < now() - interval '1 day'")),
     ])
   }
 }

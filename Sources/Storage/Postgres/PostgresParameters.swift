@@ -75,6 +75,12 @@ struct PostgresParameters: Sendable {
       $0.append(bigEndian: $1.low)
     }
   }
+  mutating func add(uuid value: Fingerprint) {
+    field {
+      $0.append(bigEndian: value.high)
+      $0.append(bigEndian: value.low)
+    }
+  }
 
   /// An account number as every table holds it.
   mutating func add(account: AccountNumber) { add(bigint: account.column) }

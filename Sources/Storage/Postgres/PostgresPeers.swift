@@ -5,17 +5,34 @@ package import RelayCore
 extension PostgresStorage {
   package func peers() async throws(StoreError) -> [Peer] {
     let result = try await read(
-      .prepared("peers", "SELECT name, url, ca_certificate, state, scopes, added FROM peers ORDER BY name"))
+      .prepared(
+        "peers",
+        """
+        SELECT name, url, ca_certificate, state, scopes, added, holds_messages, contacts_mode, next_ca_certificate,
+          (
+            SELECT coalesce(string_agg(encode(serial, 'hex'), ' ' ORDER BY place), '')
+            FROM unnest(revoked_serials) WITH ORDINALITY AS r (serial, place)
+          ), statement_sequence, fault, fault_since
+        FROM peers ORDER BY name
+        """))
     var peers: [Peer] = []
     for index in result.rows {
       var row = result.cursor(row: index)
-      peers.append(
-        Peer(
-          name: try row.relayName(), url: try row.text(), caCertificate: try row.bytes(),
-          state: try row.required(Peer.State(rawValue: row.text())), scopes: Self.scopes(try row.text()),
-          added: try row.timestamp()))
+      peers.append(try Self.peer(&row))
     }
     return peers
+  }
+
+  private static func peer(_ row: inout PostgresRow) throws(StoreError) -> Peer {
+    Peer(
+      name: try row.relayName(), url: try row.text(), caCertificate: try row.bytes(),
+      state: try row.required(Peer.State(rawValue: row.text())), scopes: Set(column: try row.text()),
+      added: try row.timestamp(),
+      policy: PeerPolicy(holdsMessages: try row.boolean(), contacts: PeerPolicy.Contacts(column: try row.text())),
+      trust: PeerTrust(
+        nextCACertificate: row.optionalBytes(), revokedSerials: try row.required(SerialsText.decode(row.text())),
+        sequence: try row.bigint()),
+      condition: PeerCondition(fault: row.optionalText(), since: try row.optionalTimestamp()))
   }
 
   package func peersRevision() async throws(StoreError) -> Int64 { try await revision(of: "peers") }
@@ -26,8 +43,10 @@ extension PostgresStorage {
         "save_peer",
         """
         WITH saved AS (
-          INSERT INTO peers AS known (name, url, ca_certificate, state, scopes, added)
-          VALUES ($1::text, $2::text, $3::bytea, $4::text, $5::text, $6::bigint)
+          INSERT INTO peers AS known (name, url, ca_certificate, state, scopes, added, holds_messages, contacts_mode,
+            next_ca_certificate, revoked_serials, statement_sequence, fault, fault_since)
+          VALUES ($1::text, $2::text, $3::bytea, $4::text, $5::text, $6::bigint, $7::boolean, $8::text,
+            $9::bytea, $10::bytea[], $11::bigint, $12::text, $13::bigint)
           ON CONFLICT (name) DO UPDATE SET url = excluded.url, state = excluded.state, scopes = excluded.scopes,
             added = excluded.added
           WHERE known.ca_certificate = excluded.ca_certificate
@@ -40,8 +59,13 @@ extension PostgresStorage {
         $0.add(text: peer.url)
         $0.add(bytea: peer.caCertificate)
         $0.add(text: peer.state.rawValue)
-        $0.add(text: Self.text(peer.scopes))
+        $0.add(text: peer.scopes.column)
         $0.add(bigint: peer.added.millis)
+        $0.add(boolean: peer.policy.holdsMessages)
+        $0.add(text: peer.policy.contacts.rawValue)
+        $0.add(trust: peer.trust)
+        $0.add(text: peer.condition.fault?.rawValue)
+        $0.add(bigint: peer.condition.faultSince?.millis)
       })
     return result.affectedRows == 1
   }
@@ -66,10 +90,12 @@ extension PostgresStorage {
 
   /// The peer is suspended first: from then on its contacts are unknown, however long it takes to remove them. Stopped
   /// half way, it stands in the list as suspended and can be removed again. Each step sees what was committed before
-  /// it: a merge under way holds the peer's row, and what it leaves is found once that row is gone.
+  /// it: a merge under way holds the peer's row, as does whoever holds a message for it, and what they leave is found
+  /// once that row is gone.
   package func removePeer(_ name: RelayName) async throws(StoreError) -> Bool {
     guard try await setPeerState(.suspended, of: name) else { return false }
     try await removeContacts(of: name, before: .max)
+    try await removeHeldAndConfirmed(of: name)
     let peer = PostgresParameters { $0.add(text: name.text) }
     let results = try await write([
       PostgresStep(
@@ -81,6 +107,12 @@ extension PostgresStorage {
           """), peer),
       PostgresStep(
         .prepared("remove_peer_contacts", "DELETE FROM peer_contacts WHERE peer = $1::text"), peer),
+      // The charge before the messages that it counts, as whoever changes either.
+      PostgresStep(
+        .prepared("remove_peer_charge", "DELETE FROM outbox_charges WHERE peer = $1::text"), peer),
+      PostgresStep(.prepared("remove_peer_outbox", "DELETE FROM outbox WHERE peer = $1::text"), peer),
+      PostgresStep(
+        .prepared("remove_peer_confirmed", "DELETE FROM confirmed_devices WHERE peer = $1::text"), peer),
       Self.forgetUsedInvitations,
     ])
     return results.first?.affectedRows == 1
@@ -106,7 +138,7 @@ extension PostgresStorage {
       PostgresParameters {
         $0.add(bytea: invitation.secretHash)
         $0.add(bigint: invitation.expires.millis)
-        $0.add(text: Self.text(invitation.scopes))
+        $0.add(text: invitation.scopes.column)
       })
   }
 
@@ -138,15 +170,6 @@ extension PostgresStorage {
       })
     guard result.rowCount == 1 else { return nil }
     var row = result.cursor(row: 0)
-    return Invitation(secretHash: secretHash, expires: try row.timestamp(), scopes: Self.scopes(try row.text()))
-  }
-
-  /// Scopes stand as their names, ascending, with a space between them.
-  private static func text(_ scopes: Set<Peer.Scope>) -> String {
-    scopes.sorted().map(\.rawValue).joined(separator: " ")
-  }
-  /// A scope that a newer relay wrote is none of ours: it grants nothing here.
-  private static func scopes(_ text: String) -> Set<Peer.Scope> {
-    Set(text.split(separator: " ").compactMap { Peer.Scope(rawValue: String($0)) })
+    return Invitation(secretHash: secretHash, expires: try row.timestamp(), scopes: Set(column: try row.text()))
   }
 }

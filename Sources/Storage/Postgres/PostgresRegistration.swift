@@ -40,7 +40,7 @@ extension PostgresStorage {
   }
 
   /// Confirmed is a right code, with the right registration lock, for a number that has an account here or that no
-  /// active peer lists. A number without an account has no lock.
+  /// active peer lists, where that counts. A number without an account has no lock.
   private static func codeStep(_ registration: Registration, code: Secret, now: Timestamp) -> PostgresStep {
     PostgresStep(
       .prepared(
@@ -56,10 +56,10 @@ extension PostgresStorage {
                   AND registration_lock_hash IS NOT DISTINCT FROM $6::bytea
                 FROM accounts WHERE account = $1::bigint
               ), $5::bytea IS NULL) AS is_unlocked,
-            EXISTS (SELECT FROM accounts WHERE account = $1::bigint)
+            NOT $7::boolean OR EXISTS (SELECT FROM accounts WHERE account = $1::bigint)
             OR NOT EXISTS (
               SELECT FROM peer_contacts AS c JOIN peers AS p ON p.name = c.peer
-              WHERE c.token = $4::bytea AND p.state = 'active') AS is_ours
+              WHERE c.token = $4::bytea AND p.state = 'active' AND p.contacts_mode = 'copy') AS is_ours
         ) AS c
         WHERE v.account = $1::bigint AND v.expires > $3::bigint
         RETURNING v.confirmed, v.code = $2::bytea AS is_right, c.is_unlocked
@@ -70,6 +70,7 @@ extension PostgresStorage {
         $0.add(bigint: now.millis)
         $0.add(bytea: registration.token.bytes)
         $0.add(password: registration.satisfiedLock)
+        $0.add(boolean: registration.respectsClaims)
       })
   }
 

@@ -7,7 +7,8 @@ extension RedisCoordination: EpochWitness {
   /// at the start of a process has just opened the connection.
   package func witness(epoch: Int64) async -> [Int64?] {
     await awaitFirstAttempt()
-    return [await WitnessScript.former(commands.run(WitnessScript.script, key: prefix + "epoch", [String(epoch)]))]
+    let reply = await commands.run(WitnessScript.script, keys: [prefix + "epoch"], [String(epoch)])
+    return [WitnessScript.former(reply)]
   }
 
   private func awaitFirstAttempt() async {

@@ -1,5 +1,3 @@
-import Crypto
-import Foundation
 package import Logging
 package import RelayCore
 import Synchronization
@@ -10,12 +8,12 @@ import Synchronization
 /// one charge) and of the rate: four processes together then allow what the shared bucket does. It recovers by
 /// itself. Two connections: one for commands, one for the subscription.
 package final class RedisCoordination: Coordination {
-  private let buckets: [LimiterName: Bucket]
+  let buckets: [LimiterName: Bucket]
   let prefix: String
   private let channel: String
-  private let time: WallClock?
-  private let clock: WallClock
-  private let fallback: Mutex<BucketTable>
+  let time: WallClock?
+  let clock: WallClock
+  let fallback: Mutex<BucketTable>
   let health: RedisHealth
   private let listeners = SignalListeners(initial: .disconnected)
   /// Names this process on the channel.
@@ -62,50 +60,6 @@ package final class RedisCoordination: Coordination {
   }
 }
 
-// MARK: - Limits
-
-extension RedisCoordination {
-  package func take(_ amount: Double, from limiter: LimiterName, key: LimitKey) async -> LimitDecision {
-    let bucket = buckets[limiter] ?? limiter.defaultBucket
-    let arguments = TakeScript.arguments(amount, from: bucket, now: time?.now())
-    if let decision = await decision(bucketKey(limiter, key), arguments) { return decision }
-    health.decidedLocally()
-    // What the shared bucket could never allow stays refused; what only the smaller one could not, empties it.
-    guard amount <= bucket.size else { return .refused(retryAfter: nil) }
-    let now = clock.now()
-    let charge = min(amount, bucket.conservative.size)
-    return fallback.withLock { $0.take(charge, from: limiter, key: key, at: now) }
-  }
-
-  /// - Returns: nil when Redis gave none.
-  private func decision(_ key: String, _ arguments: [String]) async -> LimitDecision? {
-    // Without any reply the connection is away or about to be, and says so itself.
-    guard let reply = await commands.run(TakeScript.script, key: key, arguments) else { return nil }
-    guard let decision = TakeScript.decision(reply) else {
-      if case .error(let code) = reply { health.limitsRefused(reason: "Redis answered \(code)") }
-      return nil
-    }
-    health.limitsAnswered()
-    return decision
-  }
-
-  /// The number is hashed: a copy of Redis's memory lists nobody in clear.
-  private func bucketKey(_ limiter: LimiterName, _ key: LimitKey) -> String {
-    let digest = SHA256.hash(data: Data(key.text.utf8))
-    return "\(prefix)limit:\(limiter.rawValue):\(Base64.encodeURLSafe(Array(digest.prefix(16))))"
-  }
-
-  private func commandsChanged(_ event: RedisConnection.Event) {
-    switch event {
-    case .ready:
-      health.limitsServed()
-      if hasMissed.exchange(false, ordering: .relaxed) { Task { await send(.missed) } }
-    case .away(let reason): health.limitsAway(reason: reason)
-    case .message: break
-    }
-  }
-}
-
 // MARK: - Signals
 
 extension RedisCoordination {
@@ -124,6 +78,16 @@ extension RedisCoordination {
       return hasMissed.store(true, ordering: .relaxed)
     }
     if content != .missed, hasMissed.exchange(false, ordering: .relaxed) { await send(.missed) }
+  }
+
+  private func commandsChanged(_ event: RedisConnection.Event) {
+    switch event {
+    case .ready:
+      health.limitsServed()
+      if hasMissed.exchange(false, ordering: .relaxed) { Task { await send(.missed) } }
+    case .away(let reason): health.limitsAway(reason: reason)
+    case .message: break
+    }
   }
 
   private func subscriptionChanged(_ event: RedisConnection.Event) {
@@ -147,9 +111,4 @@ extension RedisCoordination {
       listeners.post(.connected)
     }
   }
-}
-
-extension Bucket {
-  /// What a process allows by itself while the shared bucket is away.
-  var conservative: Bucket { Bucket(size: min(size, max(1, size / 4)), perMinute: perMinute / 4) }
 }

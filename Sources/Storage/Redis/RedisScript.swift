@@ -16,11 +16,15 @@ struct RedisScript: Sendable {
 }
 
 extension RedisConnection {
-  /// Runs `script` on one key, by its digest where Redis knows it.
+  /// Runs `script` on `keys`, by its digest where Redis knows it.
+  ///
+  /// Any keys may stand together: the scripts are for one Redis, not for a cluster of them, which would want all keys of
+  /// a script in one slot.
   /// - Returns: as `call`.
-  func run(_ script: RedisScript, key: String, _ arguments: [String]) async -> RedisReply? {
-    let reply = await call(RedisCommand(["EVALSHA", script.digest, "1", key] + arguments))
+  func run(_ script: RedisScript, keys: [String], _ arguments: [String]) async -> RedisReply? {
+    let rest = [String(keys.count)] + keys + arguments
+    let reply = await call(RedisCommand(["EVALSHA", script.digest] + rest))
     guard case .error(code: "NOSCRIPT") = reply else { return reply }
-    return await call(RedisCommand(["EVAL", script.source, "1", key] + arguments))
+    return await call(RedisCommand(["EVAL", script.source] + rest))
   }
 }

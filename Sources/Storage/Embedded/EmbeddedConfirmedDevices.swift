@@ -1,0 +1,51 @@
+import GRDB
+package import RelayCore
+
+extension EmbeddedStorage {
+  package func confirmDevices(
+    _ devices: [ConfirmedDevice], of account: AccountNumber, at relay: RelayName, now: Timestamp
+  ) async throws(StoreError) {
+    let text = Self.text(devices)
+    try await write { db in
+      try db.run(
+        """
+        INSERT INTO confirmed_devices (account, peer, devices, confirmed)
+        SELECT ?, name, ?, ? FROM peers WHERE name = ?
+        ON CONFLICT (account, peer) DO UPDATE SET devices = excluded.devices, confirmed = excluded.confirmed
+        WHERE confirmed <= excluded.confirmed
+        """, [account.key, text, now.millis, relay.text])
+    }
+  }
+
+  package func confirmedDevices(of account: AccountNumber, at relay: RelayName, since: Timestamp)
+    async throws(StoreError) -> [ConfirmedDevice]?
+  {
+    try await read { db in
+      let found = try db.row(
+        "SELECT devices FROM confirmed_devices WHERE account = ? AND peer = ? AND confirmed >= ?",
+        [account.key, relay.text, since.millis])
+      return try found.map { try Self.confirmedDevices($0.text(0)) }
+    }
+  }
+
+  package func forgetConfirmedDevices(of account: AccountNumber, at relay: RelayName) async throws(StoreError) {
+    try await write { db in
+      try db.run("DELETE FROM confirmed_devices WHERE account = ? AND peer = ?", [account.key, relay.text])
+    }
+  }
+
+  /// See `EmbeddedMigration.trustedFederation`.
+  private static func text(_ devices: [ConfirmedDevice]) -> String {
+    devices.sorted { $0.id < $1.id }.map { "\($0.id.value):\($0.registrationID)" }.joined(separator: " ")
+  }
+
+  private static func confirmedDevices(_ text: String) throws(StoreError) -> [ConfirmedDevice] {
+    var devices: [ConfirmedDevice] = []
+    for word in text.split(separator: " ") {
+      let parts = word.split(separator: ":", maxSplits: 1).compactMap { Int64($0) }
+      guard parts.count == 2 else { throw .corrupted(reason: "a column holds what no relay writes") }
+      devices.append(ConfirmedDevice(id: try Fields.valid(DeviceID(parts[0])), registrationID: parts[1]))
+    }
+    return devices
+  }
+}

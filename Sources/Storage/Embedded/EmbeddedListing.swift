@@ -1,0 +1,76 @@
+// The feed of changes to our own listing, which a trigger numbers (`EmbeddedMigration.trustedFederation`).
+
+import GRDB
+package import RelayCore
+
+extension EmbeddedStorage {
+  package func listingCursor() async throws(StoreError) -> ListingCursor {
+    try await read { db in try Self.cursor(in: db) }
+  }
+
+  /// Writers take turns, so that a change that is seen has none before it that is not seen yet.
+  package func listingChanges(after cursor: ListingCursor, limit: Int) async throws(StoreError) -> ListingChanges? {
+    try await read { db in
+      let end = try Self.cursor(in: db)
+      guard cursor.generation == end.generation, cursor.revision <= end.revision else { return nil }
+      let rows = try db.rows(
+        """
+        SELECT token, active, supports_sms, voice, listing_revision FROM accounts
+        WHERE listing_revision > 0 AND listing_revision > ? ORDER BY listing_revision LIMIT ?
+        """, [cursor.revision, limit])
+      let last = try rows.last?.integer(4) ?? cursor.revision
+      return try ListingChanges(
+        accounts: rows.map(Self.listedAccount), cursor: ListingCursor(generation: end.generation, revision: last),
+        isPartial: rows.count == limit)
+    }
+  }
+
+  private static func cursor(in db: Database) throws -> ListingCursor {
+    try ListingCursor(generation: db.revision(.listingGeneration), revision: db.revision(.listing))
+  }
+
+  package func localEntries(for tokens: [ContactToken]) async throws(StoreError) -> [ListedAccount] {
+    let wanted = Set(tokens)
+    guard !wanted.isEmpty else { return [] }
+    return try await read { db in
+      try wanted.compactMap { token in
+        try db.row(
+          "SELECT token, active, supports_sms, voice FROM accounts WHERE token = ? AND active = 1 LIMIT 1", [token.data]
+        ).map(Self.listedAccount)
+      }
+    }
+  }
+}
+
+// MARK: - What peers list, as it changes, and who lists what
+
+extension EmbeddedStorage {
+  package func applyContactChanges(
+    _ changes: [ListedAccount], of peer: RelayName, mark: String
+  ) async throws(StoreError) {
+    try await write { db in
+      guard let pass = try Self.copiedPass(of: peer, in: db) else { return }
+      try Self.merge(changes, of: peer, pass: pass, in: db)
+      try db.run("UPDATE peers SET contacts_mark = ? WHERE name = ?", [mark.opaque, peer.text])
+    }
+  }
+
+  package func contactCount(of peer: RelayName, countingTo max: Int) async throws(StoreError) -> Int {
+    try await read { db in
+      let count = try db.row(
+        "SELECT count(*) FROM (SELECT 1 FROM contacts WHERE peer = ? LIMIT ?)", [peer.text, max])
+      return try Int(Fields.valid(count).integer(0))
+    }
+  }
+
+  package func claimants(of token: ContactToken) async throws(StoreError) -> [RelayName] {
+    try await read { db in
+      try db.rows(
+        """
+        SELECT c.peer FROM contacts AS c JOIN peers AS p ON p.name = c.peer
+        WHERE c.token = ? AND p.state = 'active' AND p.contacts_mode = 'copy' ORDER BY c.peer
+        """, [token.data]
+      ).map { try $0.relay(0) }
+    }
+  }
+}

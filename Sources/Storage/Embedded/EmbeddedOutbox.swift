@@ -1,0 +1,111 @@
+import Foundation
+import GRDB
+package import RelayCore
+
+// One writer at a time: sequences rise in the order of commits, and the charges, which triggers keep, are exact.
+
+extension EmbeddedStorage {
+  package func hold(_ message: OutgoingMessage, bounds: OutboxBounds, now: Timestamp) async throws(StoreError) -> Bool {
+    let row = OutboxRow(message)
+    return try await write { db in
+      let (peer, fingerprint) = (message.relay.text, Data(row.fingerprint.bytes))
+      guard try db.row("SELECT 1 FROM peers WHERE name = ?", [peer]) != nil else { return false }
+      let known = try db.row("SELECT 1 FROM outbox WHERE peer = ? AND fingerprint = ?", [peer, fingerprint])
+      guard known == nil else { return true }
+      let bytes = Int64(message.byteCount)
+      let charges = try db.row("SELECT messages, bytes FROM outbox_charges WHERE peer = ?", [peer])
+      let (messagesHeld, bytesHeld) = try charges.map { try ($0.integer(0), $0.integer(1)) } ?? (0, 0)
+      guard messagesHeld < Int64(bounds.messagesMax), bytesHeld <= bounds.bytesMax - bytes else { return false }
+      try db.run(
+        """
+        INSERT INTO outbox (peer, account, device, destination, covers_master_only, bundle, bytes, fingerprint,
+          accepted, not_before)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        [
+          peer, message.source.account.key, message.source.device.value, message.submission.destination.key,
+          row.coversMasterOnly, Data(row.bundle), bytes, fingerprint, now.millis, now.millis,
+        ])
+      return true
+    }
+  }
+
+  package func isHeld(for destination: AccountNumber, at relay: RelayName) async throws(StoreError) -> Bool {
+    try await read { db in
+      try db.row("SELECT 1 FROM outbox WHERE peer = ? AND destination = ? LIMIT 1", [relay.text, destination.key])
+        != nil
+    }
+  }
+
+  package func held(for relay: RelayName, after: Int64, limit: Int) async throws(StoreError) -> [HeldMessage] {
+    try await read { db in
+      let statement = try db.cachedStatement(sql: Self.heldQuery)
+      let rows = try Row.fetchCursor(statement, arguments: [relay.text, after, limit])
+      var messages: [HeldMessage] = []
+      var bytes: Int64 = 0
+      while bytes < OutboxRow.pageBytesMax, let row = try rows.next() {
+        let fields = Fields(row: row)
+        let bundle = try fields.bytes(5)
+        bytes += Int64(bundle.count)
+        messages.append(try Self.heldMessage(fields, bundle: bundle, for: relay))
+      }
+      return messages
+    }
+  }
+
+  private static let heldQuery = """
+    SELECT sequence, account, device, destination, covers_master_only, bundle, accepted, attempts, not_before
+    FROM outbox WHERE peer = ? AND sequence > ? ORDER BY sequence LIMIT ?
+    """
+
+  package func putOff(_ sequences: [Int64], until notBefore: Timestamp) async throws(StoreError) {
+    try await write { db in
+      for sequence in sequences {
+        try db.run(
+          "UPDATE outbox SET attempts = attempts + 1, not_before = ? WHERE sequence = ?", [notBefore.millis, sequence])
+      }
+    }
+  }
+
+  package func makeDue(for relay: RelayName, now: Timestamp) async throws(StoreError) -> Int {
+    try await write { db in
+      try db.run(
+        "UPDATE outbox SET not_before = ?1 WHERE peer = ?2 AND not_before > ?1", [now.millis, relay.text])
+      let charges = try db.row("SELECT messages FROM outbox_charges WHERE peer = ?", [relay.text])
+      return try charges.map { try Int($0.integer(0)) } ?? 0
+    }
+  }
+
+  package func removeHeld(_ sequences: [Int64]) async throws(StoreError) {
+    try await write { db in
+      for sequence in sequences { try db.run("DELETE FROM outbox WHERE sequence = ?", [sequence]) }
+    }
+  }
+
+  package func outboxUsage() async throws(StoreError) -> [OutboxUsage] {
+    try await read { db in
+      try db.rows(
+        """
+        SELECT peer, messages, bytes,
+          (SELECT accepted FROM outbox WHERE peer = c.peer ORDER BY sequence LIMIT 1),
+          (SELECT not_before FROM outbox WHERE peer = c.peer ORDER BY not_before LIMIT 1)
+        FROM outbox_charges AS c WHERE messages > 0 ORDER BY peer
+        """
+      ).map {
+        try OutboxUsage(
+          relay: $0.relay(0), messages: Int($0.integer(1)), bytes: $0.integer(2), oldest: $0.time(3),
+          nextAttempt: $0.time(4))
+      }
+    }
+  }
+
+  private static func heldMessage(_ row: Fields, bundle: [UInt8], for relay: RelayName) throws -> HeldMessage {
+    let (destination, accepted) = try (row.number(3), row.time(6))
+    let submission = try OutboxRow.submission(
+      bundle: bundle, to: destination, coversMasterOnly: row.flag(4), accepted: accepted)
+    let source = try DeviceAddress(row.number(1), row.device(2))
+    return try HeldMessage(
+      sequence: row.integer(0), message: OutgoingMessage(relay: relay, source: source, submission: submission),
+      accepted: accepted, attempts: Int(row.integer(7)), notBefore: row.time(8))
+  }
+}

@@ -1,0 +1,51 @@
+// What changes of a peer while it stays one: what it may ask, what we do with it, whom we believe, how it fares.
+
+import Foundation
+import GRDB
+package import RelayCore
+
+extension EmbeddedStorage {
+  package func setPeerScopes(_ scopes: Set<Peer.Scope>, of name: RelayName) async throws(StoreError) -> Bool {
+    try await changePeers("UPDATE peers SET scopes = ? WHERE name = ?", [scopes.column, name.text])
+  }
+
+  /// Where no copy is wanted any more, none is left. Without its mark the next one begins with the whole listing, and a
+  /// pass that is under way is outrun, so that its end leaves no mark.
+  package func setPeerPolicy(_ policy: PeerPolicy, of name: RelayName) async throws(StoreError) -> Bool {
+    let isKnown = try await changePeers(
+      """
+      UPDATE peers SET holds_messages = ?1, contacts_mode = ?2, contacts_mark = iif(?2 = 'copy', contacts_mark, NULL),
+        contacts_pass = iif(?2 = 'copy', contacts_pass, contacts_pass + 2)
+      WHERE name = ?3
+      """, [policy.holdsMessages, policy.contacts.rawValue, name.text])
+    guard isKnown, policy.contacts != .copy else { return isKnown }
+    try await write { db in
+      guard try Self.copiedPass(of: name, in: db) == nil else { return }
+      try db.run("DELETE FROM contacts WHERE peer = ?", [name.text])
+    }
+    return true
+  }
+
+  package func setPeerTrust(
+    _ trust: PeerTrust, caCertificate: [UInt8], of name: RelayName
+  ) async throws(StoreError) -> Bool {
+    try await changePeers(
+      """
+      UPDATE peers SET ca_certificate = ?, next_ca_certificate = ?, revoked_serials = ?, statement_sequence = ?4
+      WHERE name = ? AND statement_sequence < ?4
+      """,
+      [
+        Data(caCertificate), trust.nextCACertificate.map { Data($0) }, SerialsText.encode(trust.revokedSerials),
+        trust.sequence, name.text,
+      ])
+  }
+
+  /// Another fault does not make the peer's absence begin anew.
+  package func setPeerCondition(_ condition: PeerCondition, of name: RelayName) async throws(StoreError) -> Bool {
+    try await changePeers(
+      """
+      UPDATE peers SET fault = ?1, fault_since = iif(fault IS NULL OR ?1 IS NULL, ?2, fault_since)
+      WHERE name = ?3 AND fault IS NOT ?1
+      """, [condition.fault?.rawValue, condition.faultSince?.millis, name.text])
+  }
+}

@@ -1,0 +1,82 @@
+// What peers list, as it changes, and who lists what.
+
+package import RelayCore
+
+extension PostgresStorage {
+  package func applyContactChanges(
+    _ changes: [ListedAccount], of peer: RelayName, mark: String
+  ) async throws(StoreError) {
+    // Of a token that changed twice the later change wins, and one statement cannot write both.
+    let contacts = Dictionary(changes.map { ($0.token, $0) }) { _, later in later }.values
+    let gone = contacts.filter(\.isInactive)
+    let listed = contacts.filter { !$0.isInactive }.sorted { $0.token < $1.token }
+    let name = PostgresParameters { $0.add(text: peer.text) }
+    _ = try await writeBulk([
+      // First of all, as a merge and the removal do; as firmly as the last step needs it.
+      PostgresStep(
+        .prepared("lock_peer", "SELECT 1 FROM peers WHERE name = $1::text FOR NO KEY UPDATE"), name),
+      PostgresStep(
+        .prepared(
+          "apply_contacts",
+          """
+          INSERT INTO peer_contacts AS known (peer, token, supports_sms, voice, pass)
+          SELECT p.name, i.token, i.supports_sms, i.voice, p.contacts_pass
+          FROM peers AS p CROSS JOIN unnest($2::bytea[], $3::boolean[], $4::boolean[]) AS i (token, supports_sms, voice)
+          WHERE p.name = $1::text AND p.contacts_mode = 'copy'
+          ON CONFLICT (peer, token) DO UPDATE SET supports_sms = excluded.supports_sms, voice = excluded.voice,
+            pass = greatest(known.pass, excluded.pass)
+          """),
+        PostgresParameters {
+          $0.add(text: peer.text)
+          $0.add(byteas: listed.map(\.token.bytes))
+          $0.add(booleans: listed.map(\.supportsSMS))
+          $0.add(booleans: listed.map(\.voice))
+        }),
+      PostgresStep(
+        .prepared(
+          "apply_contacts_remove", "DELETE FROM peer_contacts WHERE peer = $1::text AND token = ANY ($2::bytea[])"),
+        PostgresParameters {
+          $0.add(text: peer.text)
+          $0.add(byteas: gone.map(\.token.bytes))
+        }),
+      PostgresStep(
+        .prepared(
+          "apply_contacts_mark",
+          "UPDATE peers SET contacts_mark = $2::bytea WHERE name = $1::text AND contacts_mode = 'copy'"),
+        PostgresParameters {
+          $0.add(text: peer.text)
+          $0.add(opaque: mark)
+        }),
+    ])
+  }
+
+  package func contactCount(of peer: RelayName, countingTo max: Int) async throws(StoreError) -> Int {
+    let result = try await readBulk(
+      .prepared(
+        "contact_count",
+        "SELECT count(*) FROM (SELECT FROM peer_contacts WHERE peer = $1::text LIMIT $2::bigint) AS listed"),
+      PostgresParameters {
+        $0.add(text: peer.text)
+        $0.add(bigint: Int64(max))
+      })
+    var row = result.cursor(row: 0)
+    return Int(try row.bigint())
+  }
+
+  package func claimants(of token: ContactToken) async throws(StoreError) -> [RelayName] {
+    let result = try await read(
+      .prepared(
+        "claimants",
+        """
+        SELECT c.peer FROM peer_contacts AS c JOIN peers AS p ON p.name = c.peer
+        WHERE c.token = $1::bytea AND p.state = 'active' AND p.contacts_mode = 'copy'
+        ORDER BY c.peer
+        """), PostgresParameters { $0.add(bytea: token.bytes) })
+    var names: [RelayName] = []
+    for index in result.rows {
+      var row = result.cursor(row: index)
+      names.append(try row.relayName())
+    }
+    return names
+  }
+}

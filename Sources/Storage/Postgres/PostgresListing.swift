@@ -1,0 +1,80 @@
+// The feed of changes to our own listing. A trigger numbers them (`PostgresMigration.trustedFederation`).
+
+package import RelayCore
+
+extension PostgresStorage {
+  package func listingCursor() async throws(StoreError) -> ListingCursor {
+    let result = try await read(
+      .prepared(
+        "listing_cursor",
+        """
+        SELECT g.value, l.value FROM revisions AS g CROSS JOIN revisions AS l
+        WHERE g.subject = 'listing-generation' AND l.subject = 'listing'
+        """))
+    guard result.rowCount == 1 else { throw .corrupted(reason: "the table revisions lacks a row") }
+    var row = result.cursor(row: 0)
+    return ListingCursor(generation: try row.bigint(), revision: try row.bigint())
+  }
+
+  /// One statement, so that place and changes are of one moment. Whoever takes a revision holds its row until the commit:
+  /// a change that is seen has none before it that is not seen yet, and the reader may go on behind it. A change moves its
+  /// account to the feed's end, so that no page ever holds one twice.
+  package func listingChanges(after cursor: ListingCursor, limit: Int) async throws(StoreError) -> ListingChanges? {
+    let result = try await readBulk(
+      .prepared(
+        "listing_changes",
+        """
+        SELECT a.listing_revision, a.token, a.active, a.supports_sms, a.voice
+        FROM revisions AS g CROSS JOIN revisions AS l
+        LEFT JOIN LATERAL (
+          SELECT listing_revision, token, active, supports_sms, voice FROM accounts
+          WHERE listing_revision > 0 AND listing_revision > $2::bigint
+          ORDER BY listing_revision LIMIT $3::bigint
+        ) AS a ON true
+        WHERE g.subject = 'listing-generation' AND g.value = $1::bigint
+          AND l.subject = 'listing' AND l.value >= $2::bigint
+        ORDER BY a.listing_revision
+        """),
+      PostgresParameters {
+        $0.add(bigint: cursor.generation)
+        $0.add(bigint: cursor.revision)
+        $0.add(bigint: Int64(limit))
+      })
+    guard result.rowCount > 0 else { return nil }
+    var accounts: [ListedAccount] = []
+    var last = cursor.revision
+    for index in result.rows {
+      var row = result.cursor(row: index)
+      // A row of NULLs says that nothing has changed.
+      guard let revision = try row.optionalBigint() else { break }
+      last = revision
+      accounts.append(try Self.listedAccount(&row))
+    }
+    return ListingChanges(
+      accounts: accounts, cursor: ListingCursor(generation: cursor.generation, revision: last),
+      isPartial: accounts.count == limit)
+  }
+
+  /// From token, active, supports_sms, voice.
+  static func listedAccount(_ row: inout PostgresRow) throws(StoreError) -> ListedAccount {
+    let (token, isActive) = (try row.token(), try row.boolean())
+    return ListedAccount(
+      token: token, isInactive: !isActive, supportsSMS: try row.boolean(), voice: try row.boolean())
+  }
+
+  package func localEntries(for tokens: [ContactToken]) async throws(StoreError) -> [ListedAccount] {
+    guard !tokens.isEmpty else { return [] }
+    let result = try await readBulk(
+      .prepared(
+        "local_entries",
+        "SELECT token, active, supports_sms, voice FROM accounts WHERE token = ANY ($1::bytea[]) AND active"),
+      PostgresParameters { $0.add(byteas: tokens.lazy.map(\.bytes)) })
+    var entries: [ContactToken: ListedAccount] = [:]
+    for index in result.rows {
+      var row = result.cursor(row: index)
+      let entry = try Self.listedAccount(&row)
+      entries[entry.token] = entry
+    }
+    return Array(entries.values)
+  }
+}

@@ -1,0 +1,154 @@
+// What changes of a peer while it stays one: what it may ask, what we do with it, whom we believe, how it fares. Each change
+// raises the revision of the peers in its own statement, as in PostgresPeers.
+
+package import RelayCore
+
+extension PostgresStorage {
+  package func setPeerScopes(_ scopes: Set<Peer.Scope>, of name: RelayName) async throws(StoreError) -> Bool {
+    let result = try await write(
+      .prepared(
+        "set_peer_scopes",
+        """
+        WITH changed AS (UPDATE peers SET scopes = $2::text WHERE name = $1::text RETURNING 1)
+        UPDATE revisions SET value = value + 1 WHERE subject = 'peers' AND EXISTS (SELECT FROM changed)
+        """),
+      PostgresParameters {
+        $0.add(text: name.text)
+        $0.add(text: scopes.column)
+      })
+    return result.affectedRows == 1
+  }
+
+  /// Where no copy is wanted any more, none is found from the commit on. A merge under way holds the peer's row until its
+  /// own; then it is gone too. Without its mark the next copy begins with the whole listing, and a pass that is under way
+  /// is outrun, so that its end leaves no mark.
+  package func setPeerPolicy(_ policy: PeerPolicy, of name: RelayName) async throws(StoreError) -> Bool {
+    let result = try await write(
+      .prepared(
+        "set_peer_policy",
+        """
+        WITH changed AS (
+          UPDATE peers SET holds_messages = $2::boolean, contacts_mode = $3::text,
+            contacts_mark = CASE WHEN $3::text = 'copy' THEN contacts_mark END,
+            contacts_pass = CASE WHEN $3::text = 'copy' THEN contacts_pass ELSE contacts_pass + 2 END
+          WHERE name = $1::text RETURNING 1
+        )
+        UPDATE revisions SET value = value + 1 WHERE subject = 'peers' AND EXISTS (SELECT FROM changed)
+        """),
+      PostgresParameters {
+        $0.add(text: name.text)
+        $0.add(boolean: policy.holdsMessages)
+        $0.add(text: policy.contacts.rawValue)
+      })
+    guard result.affectedRows == 1 else { return false }
+    if policy.contacts != .copy { try await removeContacts(of: name, before: .max) }
+    return true
+  }
+
+  package func setPeerTrust(
+    _ trust: PeerTrust, caCertificate: [UInt8], of name: RelayName
+  ) async throws(StoreError) -> Bool {
+    let result = try await write(
+      .prepared(
+        "set_peer_trust",
+        """
+        WITH changed AS (
+          UPDATE peers SET ca_certificate = $2::bytea, next_ca_certificate = $3::bytea,
+            revoked_serials = $4::bytea[], statement_sequence = $5::bigint
+          WHERE name = $1::text AND statement_sequence < $5::bigint RETURNING 1
+        )
+        UPDATE revisions SET value = value + 1 WHERE subject = 'peers' AND EXISTS (SELECT FROM changed)
+        """),
+      PostgresParameters {
+        $0.add(text: name.text)
+        $0.add(bytea: caCertificate)
+        $0.add(trust: trust)
+      })
+    return result.affectedRows == 1
+  }
+
+  /// Without a lock where nothing changes: every process finds out for itself. Else with the directory's long lists, since
+  /// it may wait for one: a merge holds the peer's row.
+  package func setPeerCondition(_ condition: PeerCondition, of name: RelayName) async throws(StoreError) -> Bool {
+    let change = PostgresParameters {
+      $0.add(text: name.text)
+      $0.add(text: condition.fault?.rawValue)
+    }
+    let differs = try await read(
+      .prepared(
+        "peer_condition", "SELECT 1 FROM peers WHERE name = $1::text AND fault IS DISTINCT FROM $2::text"), change)
+    guard differs.rowCount == 1 else { return false }
+    var parameters = change
+    parameters.add(bigint: condition.faultSince?.millis)
+    // Another fault does not make the peer's absence begin anew.
+    let results = try await writeBulk([
+      PostgresStep(
+        .prepared(
+          "set_peer_condition",
+          """
+          WITH changed AS (
+            UPDATE peers SET fault = $2::text,
+              fault_since = CASE WHEN fault IS NULL OR $2::text IS NULL THEN $3::bigint ELSE fault_since END
+            WHERE name = $1::text AND fault IS DISTINCT FROM $2::text RETURNING 1
+          )
+          UPDATE revisions SET value = value + 1 WHERE subject = 'peers' AND EXISTS (SELECT FROM changed)
+          """), parameters)
+    ])
+    return results.first?.affectedRows == 1
+  }
+
+  /// Some at a time, as its contacts. What is added meanwhile is `removePeer`'s business.
+  func removeHeldAndConfirmed(of name: RelayName) async throws(StoreError) {
+    let peer = PostgresParameters { $0.add(text: name.text) }
+    let chunk = PostgresParameters {
+      $0.add(text: name.text)
+      $0.add(bigint: Self.removedRowsMax)
+    }
+    let held = [
+      PostgresStep(
+        .prepared("remove_outbox_lock", "SELECT 1 FROM outbox_charges WHERE peer = $1::text FOR UPDATE"), peer),
+      PostgresStep(
+        .prepared(
+          "remove_outbox_some",
+          """
+          WITH chunk AS MATERIALIZED (
+              SELECT sequence FROM outbox WHERE peer = $1::text ORDER BY sequence LIMIT $2::bigint
+            ),
+            removed AS (
+              DELETE FROM outbox AS o USING chunk AS c WHERE o.peer = $1::text AND o.sequence = c.sequence
+              RETURNING o.bytes
+            ),
+            released AS (
+              UPDATE outbox_charges SET messages = messages - (SELECT count(*) FROM removed),
+                bytes = bytes - (SELECT coalesce(sum(r.bytes), 0)::bigint FROM removed AS r)
+              WHERE peer = $1::text
+            )
+          SELECT 1 FROM removed
+          """), chunk),
+    ]
+    let confirmed = [
+      PostgresStep(
+        .prepared(
+          "remove_confirmed_some",
+          """
+          WITH chunk AS MATERIALIZED (SELECT account FROM confirmed_devices WHERE peer = $1::text LIMIT $2::bigint)
+          DELETE FROM confirmed_devices AS d USING chunk AS c WHERE d.account = c.account AND d.peer = $1::text
+          RETURNING 1
+          """), chunk)
+    ]
+    for steps in [held, confirmed] {
+      while let removed = try await writeBulk(steps).last?.rowCount, removed >= Int(Self.removedRowsMax) {}
+    }
+  }
+
+  private static let removedRowsMax: Int64 = 1000
+}
+
+extension PostgresParameters {
+  /// Three values: the CA that takes over, the revoked serials, the statement's sequence.
+  mutating func add(trust: PeerTrust) {
+    add(bytea: trust.nextCACertificate)
+    add(byteas: trust.revokedSerials)
+    add(bigint: trust.sequence)
+  }
+}

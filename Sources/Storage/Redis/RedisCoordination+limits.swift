@@ -1,0 +1,62 @@
+import Crypto
+import Foundation
+package import RelayCore
+import Synchronization
+
+extension RedisCoordination {
+  package func take(_ amount: Double, from limiter: LimiterName, key: LimitKey) async -> LimitDecision {
+    await take([LimitCharge(amount, from: limiter, key: key)])
+  }
+
+  package func take(_ charges: [LimitCharge]) async -> LimitDecision {
+    guard !charges.isEmpty else { return .allowed }
+    let shapes = charges.map { shape(of: $0.limiter) }
+    let keys = charges.map { bucketKey($0.limiter, $0.key) }
+    let arguments = TakeScript.arguments(zip(charges, shapes).map { ($0.amount, $1) }, now: time?.now())
+    if let decision = await answer(TakeScript.script, keys, arguments, read: TakeScript.decision) { return decision }
+    health.decidedLocally()
+    // What the shared bucket could never allow stays refused; what only the smaller one could not, empties it.
+    guard zip(charges, shapes).allSatisfy({ $0.amount <= $1.size }) else { return .refused(retryAfter: nil) }
+    let local = zip(charges, shapes).map { charge, shape in
+      LimitCharge(min(charge.amount, shape.conservative.size), from: charge.limiter, key: charge.key)
+    }
+    let now = clock.now()
+    return fallback.withLock { $0.take(local, at: now) }
+  }
+
+  package func space(in limiter: LimiterName, key: LimitKey) async -> Double {
+    let arguments = SpaceScript.arguments(shape(of: limiter), now: time?.now())
+    let shared = await answer(SpaceScript.script, [bucketKey(limiter, key)], arguments, read: SpaceScript.space)
+    if let shared { return shared }
+    let now = clock.now()
+    return fallback.withLock { $0.space(in: limiter, key: key, at: now) }
+  }
+
+  /// - Returns: nil when Redis gave none: then the process decides by itself.
+  private func answer<Answer>(
+    _ script: RedisScript, _ keys: [String], _ arguments: [String], read: (RedisReply) -> Answer?
+  ) async -> Answer? {
+    // Without any reply the connection is away or about to be, and says so itself.
+    if let reply = await commands.run(script, keys: keys, arguments) {
+      if let answer = read(reply) {
+        health.limitsAnswered()
+        return answer
+      }
+      if case .error(let code) = reply { health.limitsRefused(reason: "Redis answered \(code)") }
+    }
+    return nil
+  }
+
+  private func shape(of limiter: LimiterName) -> Bucket { buckets[limiter] ?? limiter.defaultBucket }
+
+  /// The number is hashed: a copy of Redis's memory lists nobody in clear.
+  private func bucketKey(_ limiter: LimiterName, _ key: LimitKey) -> String {
+    let digest = SHA256.hash(data: Data(key.text.utf8))
+    return "\(prefix)limit:\(limiter.rawValue):\(Base64.encodeURLSafe(Array(digest.prefix(16))))"
+  }
+}
+
+extension Bucket {
+  /// What a process allows by itself while the shared bucket is away.
+  var conservative: Bucket { Bucket(size: min(size, max(1, size / 4)), perMinute: perMinute / 4) }
+}

@@ -1,0 +1,150 @@
+import RelayCore
+import Storage
+import Testing
+
+// What peers list, as they feed it to us, and who lists what.
+
+@Suite struct ContactContract {
+  private static func listed(_ index: Int, voice: Bool = false, isInactive: Bool = false) throws -> ListedAccount {
+    try ListedAccount(token: Sample.token(index), isInactive: isInactive, supportsSMS: true, voice: voice)
+  }
+
+  @Test("Changes add, refresh and remove on top of the last pass, with their mark", arguments: Backend.allCases)
+  func changes(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let (storage, beta) = (store.storage, try Sample.relay("beta"))
+      #expect(try await storage.savePeer(Sample.peer("beta")))
+      try await storage.mergeContacts([Self.listed(1), Self.listed(2), Self.listed(3)], of: beta, pass: 4)
+      try await storage.finishContacts(of: beta, pass: 4, mark: "first")
+
+      try await storage.applyContactChanges(
+        [
+          Self.listed(1, voice: true), Self.listed(2, isInactive: true), Self.listed(5),
+          // Of a token that comes twice the later counts.
+          Self.listed(6), Self.listed(6, isInactive: true), Self.listed(7, isInactive: true), Self.listed(7),
+        ], of: beta, mark: "second")
+      let entries = try await storage.entries(for: (0..<9).map { try Sample.token($0) })
+      let expected = try [Self.listed(1, voice: true), Self.listed(3), Self.listed(5), Self.listed(7)]
+      #expect(
+        entries.sorted { $0.token < $1.token }
+          == expected.map {
+            DirectoryEntry(token: $0.token, relay: beta, supportsSMS: $0.supportsSMS, voice: $0.voice)
+          })
+      let pass = try await storage.contactsPass(of: beta)
+      #expect(pass.pass == 4 && pass.mark == "second")
+
+      // No change is a place in the feed, too.
+      try await storage.applyContactChanges([], of: beta, mark: "third")
+      #expect(try await storage.contactsPass(of: beta).mark == "third")
+      // The next pass judges what came by the feed as what it saw itself.
+      try await storage.mergeContacts([Self.listed(5)], of: beta, pass: 5)
+      try await storage.finishContacts(of: beta, pass: 5, mark: "fourth")
+      #expect(try await storage.contactCount(of: beta, countingTo: 100) == 1)
+    }
+  }
+
+  @Test("Changes of a peer that does not exist are not stored", arguments: Backend.allCases)
+  func unknownPeer(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let name = try Sample.relay("nobody")
+      try await store.storage.applyContactChanges([Self.listed(1)], of: name, mark: "m")
+      #expect(try await store.storage.savePeer(Sample.peer("nobody")))
+      #expect(try await store.storage.contactsPass(of: name).mark == nil)
+      #expect(try await store.storage.contactCount(of: name, countingTo: 10) == 0)
+      #expect(try await store.storage.claimants(of: Sample.token(1)).isEmpty)
+    }
+  }
+
+  @Test("Contacts are counted to a bound, of one peer alone", arguments: Backend.allCases)
+  func count(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      for name in ["beta", "gamma"] {
+        #expect(try await store.storage.savePeer(Sample.peer(name)))
+        try await store.storage.mergeContacts((0..<20).map { try Self.listed($0) }, of: Sample.relay(name), pass: 1)
+      }
+      let beta = try Sample.relay("beta")
+      for (bound, count) in [(0, 0), (7, 7), (20, 20), (21, 20)] {
+        #expect(try await store.storage.contactCount(of: beta, countingTo: bound) == count)
+      }
+      #expect(try await store.storage.contactCount(of: Sample.relay("delta"), countingTo: 5) == 0)
+    }
+  }
+
+  @Test("Those that list a token are its active peers, ascending", arguments: Backend.allCases)
+  func claimants(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let (storage, token) = (store.storage, try Sample.token(1))
+      let (alpha, beta, gamma) = try (Sample.relay("alpha"), Sample.relay("beta"), Sample.relay("gamma"))
+      for name in [gamma, alpha, beta] { #expect(try await storage.savePeer(Sample.peer(name.text))) }
+      for name in [gamma, alpha] { try await storage.mergeContacts([Self.listed(1)], of: name, pass: 1) }
+      try await storage.applyContactChanges([Self.listed(2)], of: beta, mark: "m")
+      #expect(try await storage.claimants(of: token) == [alpha, gamma])
+      try await storage.applyContactChanges([Self.listed(1)], of: beta, mark: "m")
+      #expect(try await storage.claimants(of: token) == [alpha, beta, gamma])
+      #expect(try await storage.setPeerState(.suspended, of: alpha))
+      #expect(try await storage.removePeer(gamma))
+      #expect(try await storage.claimants(of: token) == [beta])
+      #expect(try await storage.claimants(of: Sample.token(3)).isEmpty)
+    }
+  }
+
+  @Test("Where no copy is wanted none is kept, and the next one begins anew", arguments: Backend.allCases)
+  func noCopy(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let (storage, beta, token) = (store.storage, try Sample.relay("beta"), try Sample.token(1))
+      for name in ["beta", "gamma"] { #expect(try await storage.savePeer(Sample.peer(name))) }
+      for contacts in [PeerPolicy.Contacts.query, .none] {
+        let pass = try await storage.contactsPass(of: beta).pass + 1
+        try await storage.mergeContacts([Self.listed(1)], of: beta, pass: pass)
+        try await storage.finishContacts(of: beta, pass: pass, mark: "m")
+        try await storage.mergeContacts([Self.listed(9)], of: Sample.relay("gamma"), pass: 1)
+        #expect(try await storage.setPeerPolicy(PeerPolicy(contacts: contacts), of: beta))
+        #expect(try await storage.entries(for: [token]).isEmpty)
+        #expect(try await storage.claimants(of: token).isEmpty)
+        #expect(try await storage.contactCount(of: beta, countingTo: 10) == 0)
+        // What was on its way comes too late.
+        try await storage.mergeContacts([Self.listed(1)], of: beta, pass: pass + 1)
+        try await storage.applyContactChanges([Self.listed(1)], of: beta, mark: "late")
+        try await storage.finishContacts(of: beta, pass: pass + 1, mark: "late")
+        #expect(try await storage.contactCount(of: beta, countingTo: 10) == 0)
+
+        #expect(try await storage.setPeerPolicy(PeerPolicy(contacts: .copy), of: beta))
+        try await storage.finishContacts(of: beta, pass: pass + 1, mark: "late")
+        let next = try await storage.contactsPass(of: beta)
+        #expect(next.pass > pass && next.mark == nil)
+      }
+      #expect(try await storage.contactCount(of: Sample.relay("gamma"), countingTo: 10) == 1)
+    }
+  }
+
+  @Test("A claim of a peer stops a registration where claims count, and only there", arguments: Backend.allCases)
+  func respectedClaims(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let (storage, beta) = (store.storage, try Sample.relay("beta"))
+      #expect(try await storage.savePeer(Sample.peer("beta")))
+      let claims = try (1...3).map {
+        ListedAccount(token: try Sample.token(Sample.number($0)), isInactive: false, supportsSMS: true, voice: true)
+      }
+      try await storage.mergeContacts(claims, of: beta, pass: 1)
+      #expect(try await store.register(Sample.registration(1)) == .numberElsewhere)
+      #expect(try await store.register(Self.ignoringClaims(1)) == .registered)
+      // Local proof beats the claim.
+      #expect(try await storage.entries(for: [claims[0].token]).map(\.relay) == [nil])
+      // From then on the number has an account here.
+      #expect(try await store.register(Sample.registration(1)) == .registered)
+      // A wrong code is one all the same.
+      let ignoring = try Self.ignoringClaims(2)
+      #expect(try await store.use(Secret("654321"), for: ignoring) == .codeRefused)
+      // Who is asked at look-up time claims nothing.
+      #expect(try await storage.setPeerPolicy(PeerPolicy(contacts: .query), of: beta))
+      #expect(try await store.register(Sample.registration(3)) == .registered)
+    }
+  }
+
+  private static func ignoringClaims(_ index: Int) throws -> Registration {
+    let sample = try Sample.registration(index)
+    return Registration(
+      number: sample.number, token: sample.token, device: sample.device, supportsSMS: true, voice: true,
+      respectsClaims: false)
+  }
+}

@@ -1,0 +1,66 @@
+import RelayCore
+import Storage
+import Testing
+
+@Suite struct LeaseContract {
+  @Test("A lease has one holder, who may renew it and give it up", arguments: Backend.allCases)
+  func holder(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      func acquire(_ name: String, _ holder: Int64) async throws -> Bool {
+        try await store.storage.acquireLease(name, holder: holder, for: .seconds(60))
+      }
+      #expect(try await acquire("outbox", 1))
+      #expect(try await acquire("outbox", 1))
+      #expect(try await !acquire("outbox", -2))
+      // Of that name alone, and given up by its holder alone.
+      #expect(try await acquire("directory", -2))
+      try await store.storage.releaseLease("outbox", holder: -2)
+      #expect(try await !acquire("outbox", -2))
+      try await store.storage.releaseLease("outbox", holder: 1)
+      #expect(try await acquire("outbox", -2))
+      #expect(try await !acquire("outbox", 1))
+      try await store.storage.releaseLease("nobody's", holder: 1)
+    }
+  }
+
+  @Test("Who has no word of its holder any more gets the lease when it has run out", arguments: Backend.allCases)
+  func expiry(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      func acquire(_ holder: Int64) async throws -> Bool {
+        try await store.storage.acquireLease("outbox", holder: holder, for: .milliseconds(300))
+      }
+      #expect(try await acquire(1))
+      #expect(try await !acquire(2))
+      // One of the two clocks is the store's.
+      store.clock.advance(.milliseconds(299))
+      if backend == .embedded { #expect(try await !acquire(2)) }
+      store.clock.advance(.milliseconds(1))
+      let deadline = ContinuousClock.now + .seconds(10)
+      while try await !acquire(2) {
+        guard ContinuousClock.now < deadline else {
+          Issue.record("the lease never ran out")
+          return
+        }
+        try await Task.sleep(for: .milliseconds(20))
+      }
+      #expect(try await !acquire(1))
+      // Housekeeping leaves the leases that are held alone.
+      #expect(try await store.storage.acquireLease("outbox", holder: 2, for: .seconds(60)))
+      _ = try await store.storage.maintain(retention: .seconds(86_400))
+      #expect(try await !acquire(1))
+    }
+  }
+
+  @Test("Of 32 that take a lease at once one gets it", arguments: Backend.allCases)
+  func atOnce(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let holders = try await withThrowingTaskGroup(of: Bool.self) { group in
+        for holder in 0..<32 as Range<Int64> {
+          group.addTask { try await store.storage.acquireLease("outbox", holder: holder, for: .seconds(60)) }
+        }
+        return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+      }
+      #expect(holders == 1)
+    }
+  }
+}

@@ -1,0 +1,159 @@
+import RelayCore
+import Storage
+import Testing
+
+@Suite struct PeerTermsContract {
+  private static let first = Timestamp(millis: 1_000)
+  private static let later = Timestamp(millis: 2_000)
+
+  @Test("A peer comes back with its policy, its trust and its condition", arguments: Backend.allCases)
+  func roundTrip(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let whole = Self.peer(
+        try Sample.peer("beta"), policy: PeerPolicy(holdsMessages: true, contacts: .query),
+        trust: PeerTrust(nextCACertificate: [1, 0, 255], revokedSerials: [[0, 1], [0xAB, 0xCD, 0xEF]], sequence: 7),
+        condition: .unreachable(.certificate, since: Self.first))
+      #expect(try await store.storage.savePeer(whole))
+      #expect(try await store.storage.peers() == [whole])
+
+      // Saved again, it is treated and trusted as before, and as reachable.
+      let plain = try Sample.peer("beta")
+      #expect(try await store.storage.savePeer(plain))
+      #expect(
+        try await store.storage.peers() == [
+          Self.peer(plain, policy: whole.policy, trust: whole.trust, condition: whole.condition)
+        ])
+      // Not after it was removed.
+      #expect(try await store.storage.removePeer(plain.name))
+      #expect(try await store.storage.savePeer(plain))
+      #expect(try await store.storage.peers() == [plain])
+    }
+  }
+
+  @Test("Scopes and policy change alone, and raise the revision", arguments: Backend.allCases)
+  func scopesAndPolicy(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let peer = try Sample.peer("beta")
+      let policy = PeerPolicy(holdsMessages: true, contacts: .none)
+      #expect(try await !store.storage.setPeerScopes([.keys], of: peer.name))
+      #expect(try await !store.storage.setPeerPolicy(policy, of: peer.name))
+      #expect(try await store.storage.savePeer(peer))
+      #expect(try await store.storage.savePeer(Sample.peer("gamma")))
+
+      try await Self.raisesRevision(of: store) { try await store.storage.setPeerScopes([], of: peer.name) }
+      try await Self.raisesRevision(of: store) {
+        try await store.storage.setPeerScopes([.lookup, .attachments], of: peer.name)
+      }
+      try await Self.raisesRevision(of: store) { try await store.storage.setPeerPolicy(policy, of: peer.name) }
+      let changed = Peer(
+        name: peer.name, url: peer.url, caCertificate: peer.caCertificate, state: peer.state,
+        scopes: [.lookup, .attachments], added: peer.added, policy: policy)
+      #expect(try await store.storage.peers() == [changed, Sample.peer("gamma")])
+    }
+  }
+
+  @Test("A statement is taken up if it is newer, and only then", arguments: Backend.allCases)
+  func trust(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let peer = try Sample.peer("beta")
+      let successor: [UInt8] = [0x30, 9, 9]
+      let announced = PeerTrust(nextCACertificate: successor, revokedSerials: [[5]], sequence: 3)
+      func take(_ trust: PeerTrust, ca: [UInt8]) async throws -> Bool {
+        try await store.storage.setPeerTrust(trust, caCertificate: ca, of: peer.name)
+      }
+      #expect(try await !take(announced, ca: peer.caCertificate))
+      #expect(try await store.storage.savePeer(peer))
+      #expect(try await !take(PeerTrust(sequence: 0), ca: successor))
+      try await Self.raisesRevision(of: store) { try await take(announced, ca: peer.caCertificate) }
+      #expect(try await store.storage.peers() == [Self.peer(peer, trust: announced)])
+
+      let revision = try await store.storage.peersRevision()
+      for sequence in [1, 3] as [Int64] {
+        #expect(try await !take(PeerTrust(sequence: sequence), ca: successor))
+      }
+      #expect(try await store.storage.peersRevision() == revision)
+      // The new CA is the peer's from then on, and the former one is not.
+      let over = PeerTrust(revokedSerials: [[5], [6]], sequence: 4)
+      #expect(try await take(over, ca: successor))
+      let kept = try #require(try await store.storage.peers().first)
+      #expect(kept.caCertificate == successor && kept.trust == over)
+      #expect(try await !store.storage.savePeer(peer))
+    }
+  }
+
+  @Test("Of statements at once, the highest stays", arguments: Backend.allCases)
+  func trustAtOnce(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let peer = try Sample.peer("beta")
+      #expect(try await store.storage.savePeer(peer))
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for sequence in 1...32 as ClosedRange<Int64> {
+          group.addTask {
+            _ = try await store.storage.setPeerTrust(
+              PeerTrust(sequence: sequence), caCertificate: peer.caCertificate, of: peer.name)
+          }
+        }
+        try await group.waitForAll()
+      }
+      #expect(try await store.storage.peers().map(\.trust.sequence) == [32])
+    }
+  }
+
+  @Test("A condition counts once, and its beginning stays", arguments: Backend.allCases)
+  func condition(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let peer = try Sample.peer("beta")
+      func set(_ condition: PeerCondition) async throws -> Bool {
+        try await store.storage.setPeerCondition(condition, of: peer.name)
+      }
+      func current() async throws -> PeerCondition? { try await store.storage.peers().first?.condition }
+      #expect(try await !set(.unreachable(.network, since: Self.first)))
+      #expect(try await store.storage.savePeer(peer))
+      #expect(try await !set(.reachable))
+
+      try await Self.raisesRevision(of: store) { try await set(.unreachable(.network, since: Self.first)) }
+      let revision = try await store.storage.peersRevision()
+      #expect(try await !set(.unreachable(.network, since: Self.later)))
+      #expect(try await store.storage.peersRevision() == revision)
+      #expect(try await current() == .unreachable(.network, since: Self.first))
+
+      try await Self.raisesRevision(of: store) { try await set(.unreachable(.refused, since: Self.later)) }
+      #expect(try await current() == .unreachable(.refused, since: Self.first))
+      try await Self.raisesRevision(of: store) { try await set(.reachable) }
+      #expect(try await current() == .reachable)
+      #expect(try await set(.unreachable(.silent, since: Self.later)))
+      #expect(try await current() == .unreachable(.silent, since: Self.later))
+    }
+  }
+
+  @Test("Of 16 processes that find a peer gone at once, one says so", arguments: Backend.allCases)
+  func conditionAtOnce(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let peer = try Sample.peer("beta")
+      #expect(try await store.storage.savePeer(peer))
+      let changes = try await withThrowingTaskGroup(of: Bool.self) { group in
+        for millis in 0..<16 as Range<Int64> {
+          let condition = PeerCondition.unreachable(.network, since: Timestamp(millis: millis))
+          group.addTask { try await store.storage.setPeerCondition(condition, of: peer.name) }
+        }
+        return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+      }
+      #expect(changes == 1)
+    }
+  }
+
+  private static func peer(
+    _ peer: Peer, policy: PeerPolicy = PeerPolicy(), trust: PeerTrust = PeerTrust(),
+    condition: PeerCondition = .reachable
+  ) -> Peer {
+    Peer(
+      name: peer.name, url: peer.url, caCertificate: peer.caCertificate, state: peer.state, scopes: peer.scopes,
+      added: peer.added, policy: policy, trust: trust, condition: condition)
+  }
+
+  private static func raisesRevision(of store: Store, _ change: () async throws -> Bool) async throws {
+    let before = try await store.storage.peersRevision()
+    #expect(try await change())
+    #expect(try await store.storage.peersRevision() > before)
+  }
+}
