@@ -11,7 +11,7 @@ OPTIONS ?=
 SOURCES := Package.swift Sources Tests
 
 .DEFAULT_GOAL := help
-.PHONY: help dependencies python-tools build run test release bench fuzz cluster cluster-down format lint clean
+.PHONY: help dependencies python-tools build run test release bench fuzz wire-messages cluster cluster-down format lint clean
 
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ bench: release ## Measure a release build against real PostgreSQL and Redis
 
 fuzz: python-tools ## Ask a running relay everything that docs/openapi.yaml allows (URL=http://127.0.0.1:8080)
 	@scripts/fuzz-api.sh $(or $(URL),http://127.0.0.1:8080)
+
+wire-messages: ## Generate the protobuf messages anew, after a .proto file has changed
+	@scripts/generate-wire-messages.sh
 
 cluster: dependencies ## Start two operators on PostgreSQL and Redis, two relay processes each behind HAProxy
 	$(BUILD) $(FLAGS) --product relay

@@ -37,6 +37,7 @@ let unixSignals = Target.Dependency.product(name: "UnixSignals", package: "swift
 let collections = Target.Dependency.product(name: "Collections", package: "swift-collections")
 let configuration = Target.Dependency.product(name: "Configuration", package: "swift-configuration")
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+let protobuf = Target.Dependency.product(name: "SwiftProtobuf", package: "swift-protobuf")
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
 
 let package = Package(
@@ -61,6 +62,7 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: ["YAML"]),
+    .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
@@ -81,6 +83,11 @@ let package = Package(
       ],
       swiftSettings: strict),
 
+    // Protobuf messages of the wire, generated: `make wire-messages`.
+    .target(
+      name: "WireMessages", dependencies: [protobuf], exclude: ["batch.proto", "push-signal.proto"],
+      swiftSettings: strict),
+
     // Features: they meet in RelayCore's contracts and never import each other.
     .target(
       name: "Relay",
@@ -99,7 +106,7 @@ let package = Package(
     .target(
       name: "Federation",
       dependencies: [
-        "RelayCore", "RelayHTTP", hummingbird, hummingbirdCore, hummingbirdHTTP2, httpTypes, nioCore, nioPosix, nioTLS,
+        "RelayCore", "RelayHTTP", "WireMessages", protobuf, collections, hummingbird, hummingbirdCore, hummingbirdHTTP2, httpTypes, nioCore, nioPosix, nioTLS,
         nioSSL, nioHTTP2, nioHTTP1, asyncHTTPClient, crypto, x509, asn1, logging, metrics, lifecycle,
       ],
       swiftSettings: strict),
@@ -142,7 +149,7 @@ let package = Package(
     .executableTarget(
       name: "RelayBenchmark",
       dependencies: [
-        "RelayCore", "RelayClient", "ChildProcesses", "CLibPQ", nioCore, nioPosix, nioHTTP1, argumentParser,
+        "RelayCore", "RelayClient", "ChildProcesses", "CLibPQ", nioCore, nioPosix, nioHTTP1, argumentParser, collections,
       ],
       swiftSettings: strict),
 
@@ -171,7 +178,7 @@ let package = Package(
     .testTarget(
       name: "FederationTests",
       dependencies: [
-        "Federation", "RelayCore", "Storage", "TestSupport", x509, asn1, crypto, nioCore, nioPosix, nioHTTP1, nioSSL,
+        "Federation", "RelayCore", "Storage", "TestSupport", "WireMessages", protobuf, x509, asn1, crypto, nioCore, nioPosix, nioHTTP1, nioSSL,
         asyncHTTPClient, logging, lifecycle,
       ],
       swiftSettings: strict),

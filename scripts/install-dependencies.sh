@@ -8,6 +8,7 @@ packages=(
   libpq-dev libhiredis-dev libssl-dev libsqlite3-dev zlib1g-dev pkg-config # to build
   postgresql redis-server haproxy                               # to test, and for the cluster
   python3-venv                                                  # to test: what scripts/install-python-tools.sh installs
+  iproute2 libfaketime                                          # to test: hosts with networks and dates of their own
   openssl curl                                                  # to try things by hand
 )
 
