@@ -7,10 +7,13 @@ package import RelayHTTP
 package struct DirectoryController: Sendable {
   private let store: any DirectoryStore
   private let limiter: any RateLimiter
+  private let finder: (any ContactFinder)?
 
-  package init(store: any DirectoryStore, limiter: any RateLimiter) {
+  /// - Parameter finder: asked for what `store` does not know; nil where no peer can be.
+  package init(store: any DirectoryStore, limiter: any RateLimiter, finder: (any ContactFinder)?) {
     self.store = store
     self.limiter = limiter
+    self.finder = finder
   }
 
   package func addRoutes(to router: some RouterMethods<DeviceContext>) {
@@ -61,6 +64,10 @@ package struct DirectoryController: Sendable {
       throw Problem(error)
     }
     var unanswered = Dictionary(known.map { ($0.token, $0) }) { first, _ in first }
+    if let finder {
+      let unknown = Set(tokens).subtracting(unanswered.keys)
+      for entry in unknown.isEmpty ? [] : await finder.find(Array(unknown)) { unanswered[entry.token] = entry }
+    }
     return tokens.compactMap { unanswered.removeValue(forKey: $0) }
   }
 }

@@ -13,19 +13,30 @@ final class RecordingIntake: Intake {
     let destination: AccountNumber
     let origin: Origin
   }
-  private let state = Mutex<(calls: [Call], receipts: [Receipt], refusal: Problem?)>(([], [], nil))
+  private struct State {
+    var calls: [Call] = []
+    var receipts: [Receipt] = []
+    var undeliverable: [OutgoingMessage] = []
+    var refusal: Problem?
+    var refusals: [AccountNumber: Problem] = [:]
+  }
+  private let state = Mutex(State())
   private let isHolding = Mutex(false)
 
   var calls: [Call] { state.withLock { $0.calls } }
   var receipts: [Receipt] { state.withLock { $0.receipts } }
+  var undeliverable: [OutgoingMessage] { state.withLock { $0.undeliverable } }
   /// While it holds, nothing is answered.
   func hold(_ holds: Bool) { isHolding.withLock { $0 = holds } }
   func refuse(with problem: Problem?) { state.withLock { $0.refusal = problem } }
+  func refuse(_ destination: AccountNumber, with problem: Problem) {
+    state.withLock { $0.refusals[destination] = problem }
+  }
 
   func accept(_ submission: Submission, from origin: Origin) async throws(Problem) -> Acceptance {
     let refusal = state.withLock { state in
       state.calls.append(Call(submission: submission, origin: origin))
-      return state.refusal
+      return state.refusals[submission.destination] ?? state.refusal
     }
     while isHolding.withLock({ $0 }), !Task.isCancelled {
       try? await Task.sleep(for: .milliseconds(5))  // Throws when cancelled, which the condition sees.
@@ -42,6 +53,10 @@ final class RecordingIntake: Intake {
       return state.refusal
     }
     if let refusal { throw refusal }
+  }
+
+  func reportUndeliverable(_ message: OutgoingMessage) async throws(Problem) {
+    state.withLock { $0.undeliverable.append(message) }
   }
 }
 
@@ -78,14 +93,40 @@ final class FixedLocator: AttachmentLocator {
   func downloadURL(of id: AttachmentID) async throws(Problem) -> String { try answer.withLock { $0 }.get() }
 }
 
-/// A listing of accounts in memory, of any size at no cost.
+/// A listing of accounts in memory, of any size at no cost, and whatever peers claim.
 final class ListedAccounts: DirectoryStore {
-  private let state: Mutex<(accounts: [ListedAccount], revision: Int64)>
+  private struct State {
+    var accounts: [ListedAccount]
+    var revision: Int64 = 1
+    var claimants: [ContactToken: [RelayName]] = [:]
+    var claimantsAsked = 0
+    var isAway = false
+  }
+  private let state: Mutex<State>
 
-  init(_ accounts: [ListedAccount] = []) { state = Mutex((accounts, 1)) }
+  init(_ accounts: [ListedAccount] = []) { state = Mutex(State(accounts: accounts)) }
 
   func replace(with accounts: [ListedAccount]) {
-    state.withLock { $0 = (accounts, $0.revision + 1) }
+    state.withLock { state in
+      state.accounts = accounts
+      state.revision += 1
+    }
+  }
+
+  /// From now on `relays` list the account.
+  func claim(_ token: ContactToken, by relays: [RelayName]) { state.withLock { $0.claimants[token] = relays } }
+  /// How often anyone asked who lists an account.
+  var claimantsAsked: Int { state.withLock { $0.claimantsAsked } }
+  /// While it is away it says nothing of claimants.
+  func isAway(_ isAway: Bool) { state.withLock { $0.isAway = isAway } }
+
+  func claimants(of token: ContactToken) async throws(StoreError) -> [RelayName] {
+    let claimants = state.withLock { state in
+      state.claimantsAsked += 1
+      return state.isAway ? nil : state.claimants[token] ?? []
+    }
+    guard let claimants else { throw .unavailable(reason: "away") }
+    return claimants
   }
 
   func accountCount() async throws(StoreError) -> Int { state.withLock { $0.accounts.count } }
@@ -98,6 +139,19 @@ final class ListedAccounts: DirectoryStore {
   func mergeContacts(_ page: [ListedAccount], of peer: RelayName, pass: Int64) async throws(StoreError) {}
   func finishContacts(of peer: RelayName, pass: Int64, mark: String?) async throws(StoreError) {}
   func contactsPass(of peer: RelayName) async throws(StoreError) -> (pass: Int64, mark: String?) { (0, nil) }
+  func listingCursor() async throws(StoreError) -> ListingCursor {
+    ListingCursor(generation: 1, revision: state.withLock { $0.revision })
+  }
+  /// Keeps no feed: whoever is not at its end begins anew.
+  func listingChanges(after cursor: ListingCursor, limit: Int) async throws(StoreError) -> ListingChanges? {
+    let newest = try await listingCursor()
+    return cursor == newest ? ListingChanges(accounts: [], cursor: newest, isPartial: false) : nil
+  }
+  func applyContactChanges(_ changes: [ListedAccount], of peer: RelayName, mark: String) async throws(StoreError) {}
+  func contactCount(of peer: RelayName, countingTo max: Int) async throws(StoreError) -> Int { 0 }
+  func localEntries(for tokens: [ContactToken]) async throws(StoreError) -> [ListedAccount] {
+    state.withLock { $0.accounts.filter { tokens.contains($0.token) && !$0.isInactive } }
+  }
 }
 
 /// Remembers what was logged.

@@ -95,22 +95,6 @@ import X509
     }
   }
 
-  @Test func suspensionTakesEffectOnOpenConnections() async throws {
-    try await withPeer { relay, authority in
-      let configuration = try authority.leaf(relay: "beta").clientConfiguration(trusting: relay.ownAuthority)
-      try await withClient(to: relay.endpoint.text, configuration) { client in
-        #expect(try await client.get(count).status == 200)
-        #expect(try await relay.storage.setPeerState(.suspended, of: name("beta")))
-        // No signal: the poll of the revision has to find it.
-        try await eventually("the next request is refused") { try await client.get(count).status == 403 }
-        #expect(try await client.get(count).text.hasPrefix("peer-refused"))
-        #expect(try await relay.storage.setPeerState(.active, of: name("beta")))
-        await relay.coordination.publish(.peersChanged)
-        try await eventually("resumed on the same connection") { try await client.get(count).status == 200 }
-      }
-    }
-  }
-
   @Test func anotherAuthorityUnderTheSameSubjectIsNotConfused() async throws {
     try await withPeer { relay, authority in
       // Two peers whose CAs have the same subject: each is known by its key.

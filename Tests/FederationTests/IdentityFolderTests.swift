@@ -2,6 +2,7 @@ import Foundation
 import RelayCore
 import TestSupport
 import Testing
+import X509
 
 @testable import Federation
 
@@ -18,7 +19,7 @@ import Testing
       #expect(try mode(folder.leafKeyFile) == 0o600)
       #expect(
         try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() == [
-          "ca.key", "ca.pem", "leaf.key", "leaf.pem",
+          "ca.key", "ca.pem", "issued.json", "leaf.key", "leaf.pem",
         ])
     }
   }
@@ -98,6 +99,96 @@ import Testing
       #expect(abs(renewed.expires.millis - issued.expires.millis - 60 * Timestamp.millisPerDay) <= 1000)
       #expect(try folder.load(for: name("alpha")).leafExpires == renewed.expires)
     }
+  }
+
+  @Test func aDailyJobRenewsOnlyWhatEndsSoon() async throws {
+    try await withFolder { folder in
+      let relay = try endpoint("https://relay.example")
+      try folder.createAuthority(for: name("alpha"), now: now)
+      let issued = try folder.issueLeaf(for: name("alpha"), at: relay, now: now)
+      func renewed(afterDays days: Int) throws -> IssuedCertificate? {
+        try folder.renewLeaf(
+          for: name("alpha"), at: relay, ifWithin: .seconds(30 * 86_400), now: now.adding(.seconds(days * 86_400)))
+      }
+      #expect(try renewed(afterDays: 59) == nil)
+      #expect(try folder.load(for: name("alpha")).leafExpires == issued.expires)
+      #expect(try renewed(afterDays: 61)?.expires ?? issued.expires > issued.expires)
+      // One that does not belong to the CA is replaced whatever its end.
+      try folder.createAuthority(for: name("alpha"), replacing: true, now: now)
+      #expect(try renewed(afterDays: 0) != nil)
+      _ = try folder.load(for: name("alpha"))
+    }
+  }
+
+  @Test func whoReadsWhileLeavesAreIssuedNeverMeetsAMixedPair() async throws {
+    try await withFolder { folder in
+      let relay = try endpoint("https://relay.example")
+      try folder.createAuthority(for: name("alpha"), now: now)
+      try folder.issueLeaf(for: name("alpha"), at: relay, now: now)
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        group.addTask {
+          for _ in 0..<60 { try folder.issueLeaf(for: name("alpha"), at: relay, now: now) }
+        }
+        group.addTask {
+          for _ in 0..<600 { _ = try folder.load(for: name("alpha")) }
+        }
+        try await group.waitForAll()
+      }
+      #expect(try folder.issuedLeaves(now: now).count == 61)
+    }
+  }
+
+  @Test func anIssuingThatWasKilledLeavesAPairThatServes() async throws {
+    try await withFolder { folder in
+      let relay = try endpoint("https://relay.example")
+      try folder.createAuthority(for: name("alpha"), now: now)
+      try folder.issueLeaf(for: name("alpha"), at: relay, now: now)
+      let formerKey = try String(contentsOfFile: folder.leafKeyFile, encoding: .utf8)
+      try folder.issueLeaf(for: name("alpha"), at: relay, now: now)
+      // Killed before the last step: the leaf is new, its key still has its first name.
+      try FileManager.default.moveItem(atPath: folder.leafKeyFile, toPath: folder.nextLeafKeyFile)
+      try formerKey.write(toFile: folder.leafKeyFile, atomically: true, encoding: .utf8)
+      let leaf = try folder.load(for: name("alpha")).leaf
+      // And killed once more in the midst of writing a file.
+      try formerKey.write(toFile: folder.leafKeyFile + ".1.2.new", atomically: true, encoding: .utf8)
+      // Whatever comes next finishes it first, and leaves no key lying about.
+      let renewed = try folder.renewLeaf(for: name("alpha"), at: relay, now: now)
+      #expect(renewed.fingerprint == leaf.keyFingerprint)
+      #expect(try folder.load(for: name("alpha")).leaf.publicKey == leaf.publicKey)
+      #expect(
+        try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() == [
+          "ca.key", "ca.pem", "issued.json", "leaf.key", "leaf.pem",
+        ])
+    }
+  }
+
+  @Test func issuedLeavesAreListedUntilTheyEnd() async throws {
+    try await withFolder { folder in
+      let relay = try endpoint("https://relay.example")
+      try folder.createAuthority(for: name("alpha"), now: now)
+      try folder.issueLeaf(for: name("alpha"), at: relay, now: now)
+      let later = now.adding(.seconds(60 * 86_400))
+      try folder.renewLeaf(for: name("alpha"), at: relay, now: later)
+      let listed = try folder.issuedLeaves(now: later)
+      #expect(listed.map(\.made) == [now, later])
+      #expect(try listed.last?.serialText == folder.presentSerial())
+      #expect(try folder.issuedLeaves(now: now.adding(.seconds(91 * 86_400))).map(\.made) == [later])
+    }
+  }
+
+  @Test func theListOfIssuedLeavesIsBoundedAndKeepsWhatIsRevoked() throws {
+    var issued = IssuedLeaves()
+    issued.note(serial: [0xFF], made: now, expires: now)
+    let isRevoked = issued.revoke([0xFF])
+    #expect(isRevoked)
+    for index in 1...(IssuedLeaves.leavesMax + 10) {
+      let serial = [UInt8(index >> 8) | 0x80, UInt8(index & 255)] + [UInt8](repeating: 1, count: 18)
+      issued.note(serial: serial, made: now, expires: now)
+    }
+    #expect(issued.leaves.count == IssuedLeaves.leavesMax)
+    #expect(issued.revokedSerials == [[0xFF]])
+    #expect(issued.json.count <= SecretFile.bytesMax)
+    #expect(try IssuedLeaves.decode(issued.json.span.bytes) == issued)
   }
 
   @Test func missingFilesNameTheCommandThatMakesThem() async throws {

@@ -14,11 +14,12 @@ import Testing
       #expect(
         peers[0].requests.map { "\($0.method) \($0.path)" } == [
           "GET /v1/federation/key/+14155550100/*", "GET /v2/federation/key/+14155550100/2",
-          "PUT /v1/federation/messages/+14155550177/1/+14155550100",
+          // Whether it takes batches is asked before the first hand-over.
+          "GET /v1/federation/peering", "PUT /v1/federation/messages/+14155550177/1/+14155550100",
           "PUT /v1/receipt/+14155550177/1/+14155550100/1700000000001",
           "GET /v1/federation/attachment/9223372036854775807",
         ])
-      let receipt = peers[0].requests[3]
+      let receipt = peers[0].requests[4]
       #expect(receipt.body.isEmpty)
       #expect(receipt.headers.first(name: "Content-Length") == "0")
     }

@@ -209,22 +209,28 @@ import Testing
     }
   }
 
-  @Test func theProbeWalksTheWholeWay() async throws {
-    try await withPeers { alpha, beta in
-      let probe = PeerProbe(credentials: beta.identity.credentials, clock: beta.clock, limits: .patient)
-      let peer = try #require(await beta.registry.peer(named: name("alpha")))
-      var results: [PeerProbe.Result] = []
-      #expect(await probe.run(peer) { results.append($0) })
-      #expect(results.map(\.step) == PeerProbe.Step.allCases)
-      #expect(results.allSatisfy { $0.isPassed && $0.remedy == nil })
+  /// What an operator has narrowed stays so, however often the old invitation is redeemed.
+  @Test func aRepeatedRedemptionWidensNothing() async throws {
+    try await withRelay("alpha") { alpha in
+      try await withRelay("beta") { beta in
+        let word = try await alpha.peering().invite().text
+        _ = try await beta.peering().accept(word)
+        #expect(try await alpha.storage.setPeerScopes([.keys], of: beta.name))
+        #expect(try await alpha.storage.setPeerPolicy(PeerPolicy(holdsMessages: true, contacts: .none), of: beta.name))
+        _ = try await beta.peering().accept(word)
+        let peer = try #require(try await alpha.storage.peers().first)
+        #expect(peer.scopes == [.keys])
+        #expect(peer.policy == PeerPolicy(holdsMessages: true, contacts: .none))
+      }
+    }
+  }
 
-      #expect(try await alpha.storage.setPeerState(.suspended, of: name("beta")))
-      await alpha.coordination.publish(.peersChanged)
-      try await eventually("alpha has heard") { alpha.registry.peers.allSatisfy { !$0.isActive } }
-      results = []
-      #expect(await !probe.run(peer) { results.append($0) })
-      #expect(results.last?.step == .authorisation)
-      #expect(results.last?.remedy != nil)
+  @Test func anInvitationCoversWhatItSaysAndUsuallyNoLookUpsAlone() async throws {
+    try await withRelay("alpha") { alpha in
+      let usual = try await alpha.peering().invite()
+      #expect(usual.scopes == [.messages, .keys, .directory, .attachments])
+      let narrow = try await alpha.peering().invite(scopes: [.lookup])
+      #expect(narrow.scopes == [.lookup])
     }
   }
 }

@@ -28,6 +28,19 @@ struct RawClient: Sendable {
       request.headers.replaceOrAdd(name: "Content-Type", value: "application/json")
       request.body = .bytes(ByteBuffer(string: body))
     }
+    return try await send(request)
+  }
+
+  /// - Parameter length: false leaves `Content-Length` out, so that the body's end alone tells its length.
+  func put(_ path: String, bytes: [UInt8], as mediaType: String, length: Bool = true) async throws -> RawAnswer {
+    var request = HTTPClientRequest(url: base + path)
+    request.method = .PUT
+    request.headers.add(name: "Content-Type", value: mediaType)
+    request.body = .bytes(bytes, length: length ? .known(Int64(bytes.count)) : .unknown)
+    return try await send(request)
+  }
+
+  private func send(_ request: HTTPClientRequest) async throws -> RawAnswer {
     let response = try await client.execute(request, timeout: .seconds(60))
     return RawAnswer(
       status: Int(response.status.code), version: response.version, headers: response.headers,

@@ -28,7 +28,7 @@ import Testing
     try await withPeerClient { relay, client in
       let answer = try await client.send(.PUT, "/v1/receipt/+14155550111/1/+14155550100/1")
       #expect(answer.status == 403)
-      #expect(answer.text.hasPrefix("peer-refused"))
+      #expect(answer.text.hasPrefix("source-refused"))
       #expect(relay.intake.receipts.isEmpty)
     }
   }

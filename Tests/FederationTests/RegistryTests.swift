@@ -73,6 +73,22 @@ import Testing
     #expect(PeerTable([peers[0]]).peer(fingerprint: known.fingerprint)?.name.text == "one")
   }
 
+  @Test func onlyAChangedListIsReported() async throws {
+    let store = CountingPeers()
+    let registry = PeerRegistry(
+      store: store, signals: LocalCoordination(clock: TestRelay.systemClock), logger: LogRecorder().logger)
+    let reported = Mutex<[[RelayName]]>([])
+    registry.onChange { table in reported.withLock { $0.append(table.byName.keys.sorted()) } }
+    let peer = Peer(
+      name: try name("alpha"), url: "https://127.0.0.1:1", caCertificate: try TestAuthority("alpha").der,
+      state: .active, scopes: [], added: Timestamp(millis: 0))
+    for peers in [[], [], [peer], [peer], nil, [peer], []] as [[Peer]?] {
+      store.set(peers)
+      await registry.refresh()
+    }
+    #expect(reported.withLock { $0 } == [[], [peer.name], []])
+  }
+
   @Test func aDamagedPeerIsNobody() throws {
     let peer = Peer(
       name: try name("broken"), url: "https://127.0.0.1:1", caCertificate: [1, 2, 3], state: .active, scopes: [],
@@ -104,6 +120,12 @@ final class CountingPeers: PeerStore {
   func savePeer(_ peer: Peer) async throws(StoreError) -> Bool { false }
   func setPeerState(_ state: Peer.State, of name: RelayName) async throws(StoreError) -> Bool { false }
   func removePeer(_ name: RelayName) async throws(StoreError) -> Bool { false }
+  func setPeerScopes(_ scopes: Set<Peer.Scope>, of name: RelayName) async throws(StoreError) -> Bool { false }
+  func setPeerPolicy(_ policy: PeerPolicy, of name: RelayName) async throws(StoreError) -> Bool { false }
+  func setPeerTrust(
+    _ trust: PeerTrust, caCertificate: [UInt8], of name: RelayName
+  ) async throws(StoreError) -> Bool { false }
+  func setPeerCondition(_ condition: PeerCondition, of name: RelayName) async throws(StoreError) -> Bool { false }
   func saveInvitation(_ invitation: Invitation) async throws(StoreError) {}
   func hasOpenInvitation(now: Timestamp) async throws(StoreError) -> Bool { false }
   func redeemInvitation(

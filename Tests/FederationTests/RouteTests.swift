@@ -74,7 +74,7 @@ import X509
       let answer = try await client.send(
         .PUT, "/v1/federation/messages/+14155550111/1/+14155550100", body: #"{"messages":[]}"#)
       #expect(answer.status == 403)
-      #expect(answer.text.hasPrefix("peer-refused"))
+      #expect(answer.text.hasPrefix("source-refused"))
       #expect(relay.intake.calls.isEmpty)
     }
   }
@@ -140,7 +140,7 @@ import X509
       #expect(try await client.send(.PUT, "/v1/receipt/+14155550177/1/+14155550100/1").status == 403)
       #expect(try await client.get("/v1/federation/attachment/7").status == 403)
       #expect(relay.intake.calls.isEmpty && relay.intake.receipts.isEmpty)
-      #expect(try await client.get("/v1/federation/peering").text == #"{"name":"beta","state":"active"}"#)
+      #expect(try await client.get("/v1/federation/peering").text.hasPrefix(#"{"name":"beta","state":"active""#))
     }
     try await withPeerClient(scopes: [.messages, .attachments]) { _, client in
       let keys = try await client.get("/v2/federation/key/+14155550100/1")

@@ -14,60 +14,99 @@ final class ScriptedPeer: Sendable {
     let method: HTTPMethod
     let path: String
     var headers: HTTPHeaders
-    var body: String
+    var bytes: [UInt8] = []
+    var body: String { String(decoding: bytes, as: UTF8.self) }
   }
   struct Answer: Sendable {
     var status: Int
     var headers: [(String, String)] = []
-    var body = ""
+    var bytes: [UInt8]
+
+    init(status: Int, headers: [(String, String)] = [], body: String = "", bytes: [UInt8]? = nil) {
+      self.status = status
+      self.headers = headers
+      self.bytes = bytes ?? Array(body.utf8)
+    }
+  }
+  typealias Rule = @Sendable (Request) -> Answer?
+  private struct State {
+    var requests: [Request] = []
+    var connections: [any Channel] = []
+    var rule: Rule = { _ in nil }
+    /// Requests without an answer.
+    var pending: [(request: Request, reply: @Sendable (Answer) -> Void)] = []
   }
 
   let authority: TestAuthority
-  private let state = Mutex<(requests: [Request], answer: Answer?)>(([], nil))
+  let leaf: TestLeaf
+  private let state = Mutex(State())
   private let channel: any Channel
 
   var url: String { "https://127.0.0.1:\(channel.localAddress?.port ?? 0)" }
   var requests: [Request] { state.withLock { $0.requests } }
+  /// - Parameter rule: what is answered from now on, to requests that have none yet as well; nil leaves one without.
+  func answer(by rule: @escaping Rule) {
+    let pending = state.withLock { state in
+      state.rule = rule
+      defer { state.pending = state.pending.filter { rule($0.request) == nil } }
+      return state.pending
+    }
+    for (request, reply) in pending {
+      if let answer = rule(request) { reply(answer) }
+    }
+  }
   /// - Parameter answer: to every request from now on; nil leaves them without one.
-  func answer(with answer: Answer?) { state.withLock { $0.answer = answer } }
+  func answer(with answer: Answer?) { state.withLock { $0.rule = { _ in answer } } }
   func answer(_ status: Int, _ body: String = "", headers: [(String, String)] = []) {
     answer(with: Answer(status: status, headers: headers, body: body))
   }
 
   /// Listens until `close`. Answers nothing at first.
-  static func start(_ name: String) async throws -> ScriptedPeer {
-    let authority = try TestAuthority(name)
+  static func start(_ name: String, authority: TestAuthority? = nil, port: Int = 0) async throws -> ScriptedPeer {
+    let authority = try authority ?? TestAuthority(name)
     let leaf = try authority.leaf(relay: name)
     let tls = try NIOSSLContext(
       configuration: .makeServerConfiguration(
         certificateChain: leaf.chain.map { .certificate($0) }, privateKey: .privateKey(leaf.privateKey)))
     let peer = Mutex<ScriptedPeer?>(nil)
     let channel = try await ServerBootstrap(group: HTTPClient.defaultEventLoopGroup)
+      .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
       .childChannelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
+          peer.withLock { $0 }?.accepted(channel)
           try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls))
           try channel.pipeline.syncOperations.configureHTTPServerPipeline()
           try channel.pipeline.syncOperations.addHandler(Handler { peer.withLock { $0 } })
         }
       }
-      .bind(host: "127.0.0.1", port: 0).get()
-    let started = ScriptedPeer(authority: authority, channel: channel)
+      .bind(host: "127.0.0.1", port: port).get()
+    let started = ScriptedPeer(authority: authority, leaf: leaf, channel: channel)
     peer.withLock { $0 = started }
     return started
   }
 
-  private init(authority: TestAuthority, channel: any Channel) {
+  private init(authority: TestAuthority, leaf: TestLeaf, channel: any Channel) {
     self.authority = authority
+    self.leaf = leaf
     self.channel = channel
   }
 
   func close() async throws { try await channel.close() }
+  /// As `close`, and all connections end with it.
+  func leave() async throws {
+    try await close()
+    for connection in state.withLock({ $0.connections }) { connection.close(promise: nil) }
+  }
+  private func accepted(_ connection: any Channel) { state.withLock { $0.connections.append(connection) } }
 
-  private func take(_ request: Request) -> Answer? {
-    state.withLock { state in
+  private func take(_ request: Request, reply: @escaping @Sendable (Answer) -> Void) {
+    let answer = state.withLock { state in
       state.requests.append(request)
-      return state.answer
+      let answer = state.rule(request)
+      if answer == nil { state.pending.append((request, reply)) }
+      return answer
     }
+    if let answer { reply(answer) }
   }
 
   private final class Handler: ChannelInboundHandler {
@@ -81,17 +120,25 @@ final class ScriptedPeer: Sendable {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
       switch unwrapInboundIn(data) {
       case .head(let head):
-        request = Request(method: head.method, path: head.uri, headers: head.headers, body: "")
-      case .body(let part): request?.body += String(buffer: part)
+        request = Request(method: head.method, path: head.uri, headers: head.headers)
+      case .body(let part): request?.bytes += Array(buffer: part)
       case .end:
-        guard let request, let answer = peer()?.take(request) else { return }
-        var head = HTTPResponseHead(version: .http1_1, status: .init(statusCode: answer.status))
-        head.headers = HTTPHeaders(answer.headers)
-        head.headers.replaceOrAdd(name: "Content-Length", value: "\(answer.body.utf8.count)")
-        context.write(wrapOutboundOut(.head(head)), promise: nil)
-        context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(string: answer.body)))), promise: nil)
-        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+        guard let request, let peer = peer() else { return }
+        let loop = context.eventLoop
+        let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
+        peer.take(request) { answer in
+          loop.execute { bound.value.0.write(answer, to: bound.value.1) }
+        }
       }
+    }
+
+    private func write(_ answer: Answer, to context: ChannelHandlerContext) {
+      var head = HTTPResponseHead(version: .http1_1, status: .init(statusCode: answer.status))
+      head.headers = HTTPHeaders(answer.headers)
+      head.headers.replaceOrAdd(name: "Content-Length", value: "\(answer.bytes.count)")
+      context.write(wrapOutboundOut(.head(head)), promise: nil)
+      context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: answer.bytes)))), promise: nil)
+      context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
     }
   }
 }
@@ -114,7 +161,8 @@ func withScriptedPeers(
     } catch {
       result = .failure(error)
     }
-    for peer in peers { try await peer.close() }
+    // A test may have closed one itself.
+    for peer in peers { try? await peer.close() }
     try result.get()
   }
 }

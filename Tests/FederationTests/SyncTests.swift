@@ -5,55 +5,64 @@ import Testing
 
 @testable import Federation
 
-/// Contacts of a peer, kept current in the embedded store.
+/// Contacts of a peer, read whole into the embedded store.
 @Suite struct SyncTests {
   @Test func tokensOfAPeerAppearAndVanish() async throws {
     let listing = ListedAccounts(try tokens(25_000))
     try await withPeers(listing: listing) { _, beta in
-      try await withSync(beta) {
-        try await eventually("all 25,000 are known") { try await known(25_000, at: beta) == 25_000 }
-        let entry = try #require(try await beta.storage.entries(for: [tokens(1)[0].token]).first)
-        #expect(entry.relay == (try name("alpha")))
-        // 5,000 vanish from the list, 100 become inactive, 50 are new.
-        let kept = try tokens(20_000, from: 5000, inactive: Set(5000..<5100))
-        listing.replace(with: kept + (try tokens(50, from: 25_000)))
-        try await eventually("only what is listed is known") { try await known(25_050, at: beta) == 19_950 }
-        #expect(try await beta.storage.entries(for: [tokens(1)[0].token]).isEmpty)
-      }
+      #expect(try await pull(beta) == PullReport(isWhole: true, entries: 25_000))
+      #expect(try await known(25_000, at: beta) == 25_000)
+      let entry = try #require(try await beta.storage.entries(for: [tokens(1)[0].token]).first)
+      #expect(entry.relay == (try name("alpha")))
+      // 5,000 vanish from the list, 100 become inactive, 50 are new.
+      let kept = try tokens(20_000, from: 5000, inactive: Set(5000..<5100))
+      listing.replace(with: kept + (try tokens(50, from: 25_000)))
+      #expect(try await pull(beta)?.isWhole == true)
+      #expect(try await known(25_050, at: beta) == 19_950)
+      #expect(try await beta.storage.entries(for: [tokens(1)[0].token]).isEmpty)
     }
   }
 
   @Test func anUnchangedListingIsNotReadAgain() async throws {
     let listing = ListedAccounts(try tokens(3))
     try await withPeers(listing: listing) { _, beta in
-      try await withSync(beta) {
+      try await beta.withSync {
         try await eventually("a pass is complete") { try await beta.storage.contactsPass(of: name("alpha")).pass == 1 }
       }
       #expect(try await known(3, at: beta) == 3)
-      let peer = try #require(await beta.registry.peer(named: name("alpha")))
-      let puller = DirectoryPuller(transport: beta.transport, directory: beta.storage, contactsMax: 100)
-      #expect(try await puller.pull(from: peer) == nil)
+      #expect(try await pull(beta) == nil)
       #expect(try await beta.storage.contactsPass(of: name("alpha")).pass == 1)
       listing.replace(with: try tokens(4))
-      #expect(try await puller.pull(from: peer) == 4)
+      #expect(try await pull(beta)?.entries == 4)
     }
   }
 
   @Test func aPeerThatListsTooMuchIsNotFollowedPastTheBound() async throws {
     let listing = ListedAccounts(try tokens(25_000))
     try await withPeers(listing: listing) { _, beta in
-      let peer = try #require(await beta.registry.peer(named: name("alpha")))
-      let puller = DirectoryPuller(transport: beta.transport, directory: beta.storage, contactsMax: 15_000)
-      await #expect(throws: DirectoryPuller.Failure.self) { try await puller.pull(from: peer) }
-      #expect(try await known(25_000, at: beta) == 20_000)
-      #expect(try await beta.storage.contactsPass(of: name("alpha")).pass == 0)
+      let report = try await pull(beta, contactsMax: 15_000)
+      #expect(report == PullReport(isWhole: true, entries: 20_000, refused: 5000))
+      #expect(try await known(25_000, at: beta) == 15_000)
+      #expect(try await beta.storage.contactsPass(of: name("alpha")).pass == 1)
+    }
+  }
+
+  @Test func aListingIsReadWholeAgainAfterADay() async throws {
+    try await withPeers(listing: ListedAccounts(try tokens(3))) { _, beta in
+      let first = try await pull(beta)
+      #expect(first?.isWhole == true)
+      let hours = { (count: Int64) in
+        WallClock { Timestamp(millis: TestRelay.systemClock.now().millis + count * 3_600_000) }
+      }
+      #expect(try await pull(beta, clock: hours(22)) == nil)
+      #expect(try await pull(beta, clock: hours(24))?.isWhole == true)
     }
   }
 
   @Test func aPeerThatIsAwayIsLoggedOnceAndTriedAgain() async throws {
     try await withRelay("beta") { beta in
       try await save(TestAuthority("gone"), as: "gone", at: beta)
-      try await withSync(beta) {
+      try await beta.withSync {
         try await eventually("the log says so") { beta.log.contains("directory of peer cannot be read") }
         try await Task.sleep(for: .milliseconds(300))
         #expect(beta.log.all.filter { $0.contains("directory of peer cannot be read") }.count == 1)
@@ -61,15 +70,15 @@ import Testing
     }
   }
 
-  private func withSync(_ relay: TestRelay, _ body: () async throws -> Void) async throws {
-    let sync = DirectorySync(
-      registry: relay.registry, transport: relay.transport, directory: relay.storage, interval: .milliseconds(50),
-      logger: relay.log.logger)
-    let running = Task { try await sync.run() }
-    defer { running.cancel() }
-    try await body()
-    running.cancel()
-    try await running.value
+  /// One round of a process that has just begun.
+  private func pull(
+    _ beta: TestRelay, contactsMax: Int = 100_000, clock: WallClock = TestRelay.systemClock
+  ) async throws -> PullReport? {
+    let peer = try #require(await beta.registry.peer(named: name("alpha")))
+    let puller = DirectoryPuller(
+      reader: ListingReader(transport: beta.transport), directory: beta.storage, clock: clock)
+    var progress = PullProgress(contactsMax: contactsMax)
+    return try await puller.pull(from: peer, &progress) { () async throws(SyncFailure) in }
   }
 
   /// How many of the first `count` tokens the store knows.

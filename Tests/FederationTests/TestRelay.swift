@@ -16,6 +16,7 @@ struct TestRelay: Sendable {
   let identity: FederationIdentity
   let registry: PeerRegistry
   let transport: PeerTransport
+  let handOvers: HandOverSender
   let intake: RecordingIntake
   let locator: FixedLocator
   let log: LogRecorder
@@ -25,7 +26,9 @@ struct TestRelay: Sendable {
 
   static let systemClock = WallClock { Timestamp(millis: Int64(Date().timeIntervalSince1970 * 1000)) }
 
-  var courier: PeerCourier { PeerCourier(registry: registry, transport: transport) }
+  var courier: PeerCourier {
+    PeerCourier(registry: registry, transport: transport, handOvers: handOvers, outbox: nil)
+  }
 
   func witness(timeout: Duration = .seconds(60)) -> PeerEpochWitness {
     PeerEpochWitness(registry: registry, transport: transport, timeout: timeout)
@@ -47,6 +50,8 @@ extension PeerLimits {
     var limits = PeerLimits()
     limits.connectTimeout = .seconds(30)
     limits.requestTimeout = .seconds(30)
+    limits.probeTimeout = .seconds(30)
+    limits.probeInterval = .milliseconds(200)
     return limits
   }
 }
@@ -75,12 +80,14 @@ func withRelay<Value: Sendable>(
     let identity = try FederationIdentity(
       folder: folder, name: name, interval: .milliseconds(50), logger: log.logger)
     let registry = PeerRegistry(store: storage, signals: coordination, logger: log.logger)
-    let transport = PeerTransport(identity: identity, registry: registry, limits: limits, logger: log.logger)
+    let transport = PeerTransport(
+      identity: identity, registry: registry, store: storage, signals: coordination, limits: limits, clock: clock,
+      logger: log.logger)
     let intake = RecordingIntake()
     let locator = FixedLocator()
     let services = FederationServices(
       intake: intake, dispenser: FixedDispenser(), directory: listing ?? storage, peers: storage,
-      signals: coordination, limiter: coordination, locator: locator, epochs: epochs ?? storage,
+      signals: coordination, limiter: coordination, buckets: buckets, locator: locator, epochs: epochs ?? storage,
       isLocalAccount: { $0 == localAccount })
     let makeListener = { @Sendable (port: Int, onListening: @escaping @Sendable (Int) -> Void) in
       var configuration = FederationListenerConfiguration(host: "127.0.0.1", port: port)
@@ -106,8 +113,8 @@ func withRelay<Value: Sendable>(
       else { throw TestFailure("the listener did not start: \(log.all)") }
       let relay = TestRelay(
         name: name, endpoint: endpoint, folder: folder, storage: storage, coordination: coordination,
-        identity: identity, registry: registry, transport: transport, intake: intake, locator: locator, log: log,
-        clock: clock,
+        identity: identity, registry: registry, transport: transport,
+        handOvers: HandOverSender(transport: transport), intake: intake, locator: locator, log: log, clock: clock,
         makeListener: makeListener)
       let value = try await body(relay)
       group.cancelAll()

@@ -1,8 +1,6 @@
 import AsyncHTTPClient
 import NIOCore
 import NIOHTTP1
-import NIOPosix
-import NIOSSL
 import RelayCore
 import Synchronization
 import X509
@@ -13,6 +11,15 @@ package struct PeerLimits: Sendable {
   package var requestTimeout = Duration.seconds(10)
   /// Requests to one peer at a time; further ones fail at once, so that a slow peer holds nothing of other peers.
   package var requestsMax = 256
+  /// How often a peer that does not answer is probed, on the average.
+  package var probeInterval = Duration.seconds(3)
+  /// Shorter than a request may take: a probe that hangs keeps the next one from finding the peer.
+  package var probeTimeout = Duration.seconds(4)
+  /// How long requests under way may take once the peer is none any more, or is had elsewhere.
+  package var retirement = Duration.seconds(2)
+  /// Hand-overs that may wait for the batch that is under way, and their bytes.
+  package var waitingMax = 4096
+  package var waitingBytesMax = 16 << 20
   /// Shorter than the listener's idle time-out: we close first, no request meets a closing connection.
   package var idleTimeout = Duration.seconds(60)
   package init() {}
@@ -20,85 +27,121 @@ package struct PeerLimits: Sendable {
 
 /// HTTP to one peer under one certificate of theirs and one of ours, on connections of its own.
 ///
-/// Trusts that peer's CA alone and demands that the host matches. Owns its connections: `retire` closes them after
-/// the last request.
+/// Trusts that peer's CAs alone, demands that the host matches, and lets `accepts` look at the leaf before anything is
+/// asked. Owns its connections: `retire` closes them after the last request.
 final class PeerClient: Sendable {
   private struct Use {
     var requests = 0
     var isRetired = false
+    var isShutDown = false
+
+    /// - Returns: whether this is the moment to close the connections.
+    mutating func endsNow(evenInUse: Bool = false) -> Bool {
+      guard isRetired, !isShutDown, requests == 0 || evenInUse else { return false }
+      isShutDown = true
+      return true
+    }
   }
 
   private let client: HTTPClient
   private let base: String
   private let limits: PeerLimits
+  private let connections: PeerConnections
   private let use = Mutex(Use())
 
+  /// - Parameter accepts: says what is wrong with the peer's leaf, whose chain was verified; called on an event loop.
   /// - Throws: when BoringSSL refuses a certificate.
   init(
-    endpoint: PeerEndpoint, authority: Certificate, credentials: FederationCredentials, limits: PeerLimits
+    endpoint: PeerEndpoint, authorities: [Certificate], credentials: FederationCredentials, limits: PeerLimits,
+    accepts: @escaping @Sendable (Certificate) -> ChainFault? = { _ in nil }
   ) throws {
     base = endpoint.text
     self.limits = limits
     var configuration = HTTPClient.Configuration(
-      tlsConfiguration: try credentials.clientConfiguration(trusting: authority), redirectConfiguration: .disallow,
+      tlsConfiguration: try credentials.clientConfiguration(trusting: authorities), redirectConfiguration: .disallow,
       timeout: .init(connect: TimeAmount(limits.connectTimeout), read: TimeAmount(limits.requestTimeout)),
       decompression: .disabled)
     configuration.httpVersion = .automatic
     configuration.connectionPool.idleTimeout = TimeAmount(limits.idleTimeout)
     // The caller is told at once; the next request tries anew.
     configuration.connectionPool.retryConnectionEstablishment = false
+    let connections = PeerConnections(accepts: accepts)
+    configuration.http1_1ConnectionDebugInitializer = { connections.opened($0) }
+    configuration.http2ConnectionDebugInitializer = { connections.opened($0) }
+    self.connections = connections
     client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
   }
 
   deinit {
     // Unless it was retired, which every owner does, the connections have to be closed here.
-    if use.withLock({ !$0.isRetired }) { Self.shutDown(client) }
+    if use.withLock({ !$0.isShutDown }) { Self.shutDown(client) }
   }
 
   func send(_ request: PeerRequest) async throws(PeerFailure) -> PeerAnswer {
     try begin()
     defer { end() }
     do {
-      return try await perform(request)
+      let answer = try await perform(request)
+      connections.answered()
+      return answer
     } catch {
-      throw PeerFailure(error)
+      throw failure(error)
     }
   }
 
   /// Closes the connections once no request is under way. New requests fail with `.retired`.
   func retire() {
-    let isIdle = use.withLock { use in
-      defer { use.isRetired = true }
-      return !use.isRetired && use.requests == 0
+    let isLast = use.withLock { use in
+      use.isRetired = true
+      return use.endsNow()
     }
-    if isIdle { Self.shutDown(client) }
+    if isLast { Self.shutDown(client) }
+  }
+
+  /// As `retire`; what is still under way after `grace` fails with `.cancelled`.
+  func retire(within grace: Duration) {
+    retire()
+    client.eventLoopGroup.any().scheduleTask(in: TimeAmount(grace)) { [self] in
+      if use.withLock({ $0.endsNow(evenInUse: true) }) { Self.shutDown(client) }
+    }
   }
 
   private func begin() throws(PeerFailure) {
-    let failure: PeerFailure? = use.withLock { use in
-      if use.isRetired { return .retired }
-      if use.requests >= limits.requestsMax { return .busy }
-      use.requests += 1
-      return nil
+    let isRetired = use.withLock { use in
+      if !use.isRetired { use.requests += 1 }
+      return use.isRetired
     }
-    if let failure { throw failure }
+    if isRetired { throw .retired }
   }
 
   private func end() {
     let isLast = use.withLock { use in
       use.requests -= 1
-      return use.isRetired && use.requests == 0
+      return use.endsNow()
     }
     if isLast { Self.shutDown(client) }
   }
 
+  /// What `error` means on these connections.
+  private func failure(_ error: any Error) -> PeerFailure {
+    if Task.isCancelled || use.withLock({ $0.isShutDown }) { return .cancelled }
+    let failure = PeerFailure(error)
+    guard failure != .timedOut else { return failure }
+    if let fault = connections.fault { return .handshake(reason: "\(fault)") }
+    if (error as? HTTPClientError) == .remoteConnectionClosed, connections.hasAnswered {
+      return .unreachable(reason: "the peer closed the connection")
+    }
+    return failure
+  }
+
   private func perform(_ request: PeerRequest) async throws -> PeerAnswer {
-    let deadline = NIODeadline.now() + TimeAmount(limits.requestTimeout)
+    let patience = min(limits.requestTimeout, request.deadline.map { $0 - .now } ?? limits.requestTimeout)
+    let deadline = NIODeadline.now() + TimeAmount(patience)
     var outgoing = HTTPClientRequest(url: base + request.path)
     outgoing.method = request.method
     if let tag = request.ifNoneMatch { outgoing.headers.add(name: "If-None-Match", value: tag) }
     if let body = request.body {
-      outgoing.headers.add(name: "Content-Type", value: "application/json")
+      outgoing.headers.add(name: "Content-Type", value: request.contentType)
       outgoing.body = .bytes(ByteBuffer(bytes: body))
     }
     let response = try await client.execute(outgoing, deadline: deadline)
@@ -123,34 +166,7 @@ final class PeerClient: Sendable {
   }
 
   private static func shutDown(_ client: HTTPClient) {
-    // Nothing is under way, so nothing can fail but a second call, which `Use` rules out.
+    // What is under way is told as much; nothing else can fail but a second call, which `Use` rules out.
     client.shutdown { _ in }
-  }
-}
-
-extension PeerFailure {
-  init(_ error: any Error) {
-    switch error {
-    case let failure as PeerFailure: self = failure
-    case is CancellationError: self = .timedOut
-    case is NIOTooManyBytesError: self = .answerTooLarge
-    case let error as HTTPClientError: self = Self.read(error)
-    case let error as NIOSSLError: self = .handshake(reason: "\(error)")
-    case let error as NIOConnectionError:
-      let reason = error.connectionErrors.first?.error ?? error.dnsAError ?? error.dnsAAAAError
-      self = .unreachable(reason: reason.map { "\($0)" } ?? "no address answered")
-    default: self = .unreachable(reason: "\(error)")
-    }
-  }
-
-  private static func read(_ error: HTTPClientError) -> PeerFailure {
-    switch error {
-    case .deadlineExceeded, .readTimeout, .writeTimeout: .timedOut
-    case .connectTimeout, .getConnectionFromPoolTimeout: .unreachable(reason: "no answer to the connection attempt")
-    case .tlsHandshakeTimeout: .handshake(reason: "the handshake took too long")
-    case .remoteConnectionClosed: .handshake(reason: "the peer closed the connection")
-    case .cancelled, .alreadyShutdown: .cancelled
-    default: .unreachable(reason: error.shortDescription)
-    }
   }
 }

@@ -6,10 +6,15 @@ import RelayHTTP
 package struct PeerCourier: Courier {
   private let registry: PeerRegistry
   private let transport: PeerTransport
+  private let handOvers: HandOverSender
+  private let outbox: Outbox?
 
-  package init(registry: PeerRegistry, transport: PeerTransport) {
+  /// - Parameter outbox: nil where no message is ever held.
+  package init(registry: PeerRegistry, transport: PeerTransport, handOvers: HandOverSender, outbox: Outbox?) {
     self.registry = registry
     self.transport = transport
+    self.handOvers = handOvers
+    self.outbox = outbox
   }
 
   package func preKeys(
@@ -28,22 +33,33 @@ package struct PeerCourier: Courier {
     return drawn
   }
 
-  /// A submission of the first generation goes in the form of the later ones: where the destination has more devices
-  /// than one, the peer answers `.mismatchedDevices`.
   package func submit(
     _ submission: Submission, from source: DeviceAddress, to relay: RelayName
   ) async throws(Problem) {
-    let path =
-      "/v1/federation/messages/\(source.account.e164)/\(source.device)/\(submission.destination.e164)"
-    _ = try await send(.put(path, MessageBundle.encode(submission)), to: relay)
+    let peer = try await activePeer(relay)
+    guard let outbox, peer.peer.policy.holdsMessages else {
+      return try await deliver(.message(submission, source: source), to: peer)
+    }
+    // Before the first try: the peer knows what is handed over again by it.
+    let timed = submission.timestamp == nil ? submission.sent(at: transport.clock.now()) : submission
+    let message = OutgoingMessage(relay: relay, source: source, submission: timed)
+    if try await outbox.mustWait(for: timed.destination, at: peer) { return try await outbox.hold(message, for: peer) }
+    guard let answer = await answer(to: .message(timed, source: source), from: peer), answer.status < 500 else {
+      return try await outbox.hold(message, for: peer)
+    }
+    switch answer.status {
+    case 200...299: await outbox.confirmed(timed, at: peer)
+    case 404, 409, 410: await outbox.contradicted(timed.destination, at: peer)
+    default: break
+    }
+    try Self.demandSuccess(answer)
   }
 
   package func sendReceipt(
     for timestamp: Timestamp, from source: DeviceAddress, to destination: AccountNumber, at relay: RelayName
   ) async throws(Problem) {
-    let path =
-      "/v1/receipt/\(source.account.e164)/\(source.device)/\(destination.e164)/\(timestamp.millis)"
-    _ = try await send(.put(path), to: relay)
+    try await deliver(
+      .receipt(timestamp, source: source, destination: destination), to: try await activePeer(relay))
   }
 
   package func attachmentURL(of id: AttachmentID, at relay: RelayName) async throws(Problem) -> String {
@@ -53,7 +69,13 @@ package struct PeerCourier: Courier {
 
   /// A key and its texts for each of as many devices as a bundle may address.
   private static let keysBytesMax = 512 << 10
+  /// Peers that are away are probed every few seconds.
   private static let unavailable = Problem(.peerUnavailable, retryAfter: .seconds(2))
+
+  private func activePeer(_ relay: RelayName) async throws(Problem) -> KnownPeer {
+    guard let peer = await registry.peer(named: relay), peer.isActive else { throw Problem(.notFound) }
+    return peer
+  }
 
   /// A peer that answers what it should not is as good as away.
   private func read<Value>(
@@ -68,31 +90,50 @@ package struct PeerCourier: Courier {
 
   /// - Returns: an answer of success.
   private func send(_ request: PeerRequest, to relay: RelayName) async throws(Problem) -> PeerAnswer {
-    guard let peer = await registry.peer(named: relay), peer.isActive else { throw Problem(.notFound) }
+    let peer = try await activePeer(relay)
     let answer: PeerAnswer
     do {
       answer = try await transport.send(request, to: peer)
     } catch {
       throw Self.unavailable
     }
-    guard (200...299).contains(answer.status) else { throw Self.problem(answer) }
+    try Self.demandSuccess(HandOverAnswer(answer))
     return answer
   }
 
-  /// What a peer's refusal is to our client. A 401 or 403 of theirs concerns us, not the client.
-  static func problem(_ answer: PeerAnswer) -> Problem {
-    switch answer.status {
-    case 404: return Problem(.notFound)
-    case 409, 410:
-      do throws(JSONError) {
-        let devices = try Problem.Devices.decode(
-          answer.body.readableBytesUInt8Span.bytes, isStale: answer.status == 410)
-        return Problem(answer.status == 410 ? .staleDevices : .mismatchedDevices, devices: devices)
-      } catch {
-        return unavailable
-      }
-    case 413: return Problem(.rateLimited, retryAfter: answer.retryAfterSeconds.map { .seconds(min(max($0, 1), 3600)) })
-    default: return unavailable
+  /// On return the peer has it.
+  private func deliver(_ handOver: HandOver, to peer: KnownPeer) async throws(Problem) {
+    guard let answer = await answer(to: handOver, from: peer) else { throw Self.unavailable }
+    try Self.demandSuccess(answer)
+  }
+
+  /// - Returns: nil when the peer gave none; why is counted and logged by the transport.
+  private func answer(to handOver: HandOver, from peer: KnownPeer) async -> HandOverAnswer? {
+    do {
+      return try await handOvers.send(handOver, to: peer)
+    } catch {
+      return nil
     }
+  }
+
+  private static func demandSuccess(_ answer: HandOverAnswer) throws(Problem) {
+    if !answer.isSuccess { throw problem(answer) }
+  }
+
+  /// What a peer's refusal is to our client. A 401 or 403 of theirs concerns us, not the client.
+  static func problem(_ answer: HandOverAnswer) -> Problem {
+    switch (answer.status, answer.devices) {
+    case (404, _): Problem(.notFound)
+    case (409, let devices?): Problem(.mismatchedDevices, devices: devices)
+    case (410, let devices?): Problem(.staleDevices, devices: devices)
+    case (413, _): Problem(.rateLimited, retryAfter: answer.retryAfterSeconds.map { .seconds(min(max($0, 1), 3600)) })
+    default: unavailable
+    }
+  }
+}
+
+extension Submission {
+  fileprivate func sent(at timestamp: Timestamp) -> Submission {
+    Submission(destination: destination, messages: messages, timestamp: timestamp, coverage: coverage)
   }
 }

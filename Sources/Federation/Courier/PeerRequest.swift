@@ -5,12 +5,15 @@ import NIOHTTP1
 struct PeerRequest: Sendable {
   let method: HTTPMethod
   let path: String
-  /// JSON; nil for none.
+  /// nil for none.
   var body: [UInt8]?
+  var contentType = "application/json"
   /// The entity tag of what we have seen.
   var ifNoneMatch: String?
   /// How much of an answer is read.
   var answerBytesMax = PeerRequest.smallAnswerBytesMax
+  /// When whoever asked has waited long enough, where that is before the request's own time-out.
+  var deadline: ContinuousClock.Instant?
 
   /// Device lists, counts and refusals.
   static let smallAnswerBytesMax = 64 << 10
@@ -26,29 +29,4 @@ struct PeerAnswer: Sendable {
   let entityTag: String?
   let retryAfterSeconds: Int?
   let body: ByteBuffer
-}
-
-/// Why a peer gave no answer. Texts name neither path nor body.
-enum PeerFailure: Error, Equatable, CustomStringConvertible {
-  /// As many requests as one peer may hold are under way.
-  case busy
-  case unreachable(reason: String)
-  /// The TLS handshake failed, or the peer hung up after it: what a refused certificate looks like in TLS 1.3.
-  case handshake(reason: String)
-  case timedOut
-  case answerTooLarge
-  case cancelled
-  /// The client was replaced before the request began: the next one takes it.
-  case retired
-
-  var description: String {
-    switch self {
-    case .busy: "too many requests are under way to it"
-    case .unreachable(let reason): "no connection: \(reason)"
-    case .handshake(let reason): "no TLS connection: \(reason)"
-    case .timedOut: "no answer in time"
-    case .answerTooLarge: "its answer was too large"
-    case .cancelled, .retired: "the request was cancelled"
-    }
-  }
 }

@@ -1,108 +1,190 @@
 package import Logging
-import RelayCore
-import RelayHTTP
+package import RelayCore
 import ServiceLifecycle
-import SwiftASN1
 import Synchronization
-import X509
 
-/// The HTTP clients of all peers, one each.
+/// The ways to all peers, one each: HTTP clients, breakers, and what each peer can do.
 ///
 /// A peer's client is replaced when its CA or URL changes or our own certificate does, and dropped when it is no
-/// active peer any more; requests under way end on the old one.
+/// active peer any more. A peer that does not answer is asked nothing for a while, and probed until it does
+/// (docs/federation.md, "A peer that is away").
 package final class PeerTransport: Service {
-  private struct Entry {
-    let client: PeerClient
-    let endpoint: PeerEndpoint
-    let authority: Certificate
-    let leaf: Certificate
-  }
-
+  let registry: PeerRegistry
+  let clock: WallClock
+  let limits: PeerLimits
+  let store: any PeerStore
+  let signals: any SignalBus
+  let logger: Logger
   private let identity: FederationIdentity
-  private let registry: PeerRegistry
-  private let limits: PeerLimits
-  private let logger: Logger
-  private let entries = Mutex<[RelayName: Entry]>([:])
-  private let failing = Mutex<Set<RelayName>>([])
+  private let links = Mutex<[RelayName: PeerLink]>([:])
+  /// Links whose breaker has opened; one task each probes them. Bounded by their number: see `PeerLink.State.isProbed`.
+  let opened = AsyncStream.makeStream(of: PeerLink.self)
+  /// Links of which other processes are to be told; bounded likewise by `isUntold`.
+  let untold = AsyncStream.makeStream(of: PeerLink.self)
+  /// In 0..<1.
+  let random: @Sendable () -> Double
 
-  package init(identity: FederationIdentity, registry: PeerRegistry, limits: PeerLimits = PeerLimits(), logger: Logger)
-  {
+  package init(
+    identity: FederationIdentity, registry: PeerRegistry, store: any PeerStore, signals: any SignalBus,
+    limits: PeerLimits = PeerLimits(), clock: WallClock, logger: Logger,
+    random: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) }
+  ) {
     self.identity = identity
     self.registry = registry
+    self.store = store
+    self.signals = signals
     self.limits = limits
+    self.clock = clock
     self.logger = logger
+    self.random = random
+    registry.onChange { [weak self] table in self?.tableChanged(table) }
   }
 
-  /// Sends `request`; logs when a peer stops or begins to answer.
+  /// Sends `request`, unless the peer is known not to answer. It goes to the peer as the registry has it now.
   func send(_ request: PeerRequest, to peer: KnownPeer) async throws(PeerFailure) -> PeerAnswer {
+    guard let peer = registry.current.byName[peer.name], peer.isActive else { throw .cancelled }
+    // Nobody waits for it any more: that says nothing of the peer.
+    if let deadline = request.deadline, deadline <= .now { throw .cancelled }
+    let link = link(to: peer.name)
+    try link.admit(max: limits.requestsMax)
+    defer { link.leave() }
     do throws(PeerFailure) {
-      let answer = try await sendOnce(request, to: peer)
-      if failing.withLock({ $0.remove(peer.name) }) != nil {
-        logger.notice("peer answers again", metadata: ["peer": "\(peer.name)"])
-      }
+      return try await perform(request, to: peer, on: link)
+    } catch .retired {
+      // Replaced between being looked up and used: nothing was sent.
+      return try await perform(request, to: peer, on: link)
+    }
+  }
+
+  /// What `peer` can do beyond the protocol's reference; none when it does not tell. Asks when that is a while ago, and
+  /// waits for the answer when nothing is known.
+  func capabilities(of peer: KnownPeer) async -> Set<PeerCapability> {
+    let link = link(to: peer.name)
+    let (known, asking) = link.state.withLock { state in
+      let (known, isToAsk) = state.capabilities.look(at: .now)
+      // Everybody's question: a caller that goes away does not take the answer from others.
+      if isToAsk, state.asking == nil { state.asking = Task { await askCapabilities(of: peer, on: link) } }
+      return (known, state.asking)
+    }
+    if let known { return known }
+    await asking?.value
+    return link.state.withLock { $0.capabilities.current }
+  }
+
+  private func askCapabilities(of peer: KnownPeer, on link: PeerLink) async {
+    let told: Set<PeerCapability>?
+    do throws(PeerFailure) {
+      told = PeeringStatus.read(try await send(.get(PeeringService.path), to: peer))?.capabilities ?? []
+    } catch {
+      // Whoever asked goes on without, and hears of the failure from a request of its own.
+      told = nil
+    }
+    link.state.withLock { state in
+      state.capabilities.told(told, at: .now)
+      state.asking = nil
+    }
+  }
+
+  /// `peer` does not take batches, though it told so: it is not asked to for a while.
+  func forgetBatches(of peer: KnownPeer) {
+    link(to: peer.name).state.withLock { $0.capabilities.batchRefused(at: .now) }
+  }
+
+  /// Every client's connections are closed after its last request.
+  package func close() {
+    for link in links.withLock({ Array($0.values) }) { link.disconnect()?.retire() }
+  }
+
+  /// One request, with what is to be learned of it. Not held up by the breaker.
+  func perform(
+    _ request: PeerRequest, to peer: KnownPeer, on link: PeerLink
+  ) async throws(PeerFailure) -> PeerAnswer {
+    let client = try client(of: peer, on: link)
+    do throws(PeerFailure) {
+      let answer = try await client.send(request)
+      link.count(nil)
+      settle(answer.isPeerRefusal ? .refused : nil, on: link)
       return answer
     } catch {
-      if error != .cancelled, failing.withLock({ $0.insert(peer.name).inserted }) {
-        logger.warning("peer does not answer", metadata: ["peer": "\(peer.name)", "reason": "\(error)"])
-      }
+      link.count(error)
+      if error.isAnswer { settle(nil, on: link) }
+      if let fault = error.fault { settle(fault, on: link, reason: error) }
+      // Whatever its connection waits for, new requests do not wait behind it.
+      if error == .timedOut { link.disconnect(client)?.retire() }
       throw error
     }
   }
 
-  private func sendOnce(_ request: PeerRequest, to peer: KnownPeer) async throws(PeerFailure) -> PeerAnswer {
-    do throws(PeerFailure) {
-      return try await client(of: peer).send(request)
-    } catch .retired {
-      // Replaced between being looked up and used: nothing was sent.
-      return try await client(of: peer).send(request)
+  func link(to name: RelayName) -> PeerLink {
+    links.withLock { links in
+      if let link = links[name] { return link }
+      let link = PeerLink(name)
+      links[name] = link
+      return link
     }
   }
 
-  /// Drops the clients of former peers from time to time, and all of them at shutdown.
-  package func run() async throws {
-    await cancelWhenGracefulShutdown { [self] in
-      while !Task.isCancelled {
-        // Only cancellation throws here, and the loop's condition sees it.
-        try? await Task.sleep(for: .seconds(5))
-        drop { registry.current.byName[$0]?.isActive != true }
+  /// Brings the links in line with the list of peers.
+  private func tableChanged(_ table: PeerTable) {
+    let leaf = identity.credentials.leaf
+    let gone = links.withLock { links in
+      let gone = links.filter { table.byName[$0.key]?.isActive != true }
+      for name in gone.keys { links[name] = nil }
+      return gone.values
+    }
+    for link in gone {
+      link.state.withLock { $0.isGone = true }
+      link.disconnect()?.retire(within: limits.retirement)
+      link.end()
+    }
+    for peer in table.byName.values where peer.isActive {
+      let link = link(to: peer.name)
+      let former = link.state.withLock { state in
+        // Who it is has changed: what kept it from answering may be over.
+        if let known = state.peer, !known.isReached(as: peer) { state.isProbedAtOnce = true }
+        state.peer = peer
+        return state.connection.flatMap { $0.isMade(for: peer, as: leaf) ? nil : $0.client }
       }
+      if let former { link.disconnect(former)?.retire(within: limits.retirement) }
+      apply(link.state.withLock { $0.breaker.sharedConditionRead(peer.peer.condition) }, to: link)
     }
-    close()
   }
 
-  /// Every client's connections are closed after its last request.
-  package func close() { drop { _ in true } }
-
-  private func client(of peer: KnownPeer) throws(PeerFailure) -> PeerClient {
+  private func client(of peer: KnownPeer, on link: PeerLink) throws(PeerFailure) -> PeerClient {
     let credentials = identity.credentials
-    func isCurrent(_ entry: Entry) -> Bool {
-      entry.endpoint == peer.endpoint && entry.authority == peer.authority && entry.leaf == credentials.leaf
-    }
-    if let entry = entries.withLock({ $0[peer.name] }), isCurrent(entry) { return entry.client }
+    let present = link.state.withLock { $0.connection }
+    if let present, present.isMade(for: peer, as: credentials.leaf) { return present.client }
     let client: PeerClient
     do {
       client = try PeerClient(
-        endpoint: peer.endpoint, authority: peer.authority, credentials: credentials, limits: limits)
+        endpoint: peer.endpoint, authorities: peer.authorities, credentials: credentials, limits: limits,
+        accepts: { peer.fault(of: $0) })
     } catch {
       throw .handshake(reason: "\(error)")
     }
-    let made = Entry(client: client, endpoint: peer.endpoint, authority: peer.authority, leaf: credentials.leaf)
-    let (used, replaced) = entries.withLock { entries -> (Entry, Entry?) in
+    let made = PeerLink.Connection(client: client, peer: peer, leaf: credentials.leaf)
+    let (used, replaced) = link.state.withLock { state -> (PeerClient?, PeerClient?) in
+      guard !state.isGone else { return (nil, client) }
       // Another request may have made one meanwhile.
-      if let entry = entries[peer.name], isCurrent(entry) { return (entry, made) }
-      return (made, entries.updateValue(made, forKey: peer.name))
+      if let other = state.connection, other.isMade(for: peer, as: credentials.leaf) { return (other.client, client) }
+      defer { state.connection = made }
+      return (client, state.connection?.client)
     }
-    replaced?.client.retire()
-    return used.client
+    replaced?.retire()
+    guard let used else { throw .cancelled }
+    return used
   }
+}
 
-  private func drop(where isGone: (RelayName) -> Bool) {
-    let gone = entries.withLock { entries in
-      let gone = entries.filter { isGone($0.key) }
-      for name in gone.keys { entries[name] = nil }
-      return gone
-    }
-    for entry in gone.values { entry.client.retire() }
-    for name in gone.keys { failing.withLock { _ = $0.remove(name) } }
+extension KnownPeer {
+  /// Whether a connection to the one is a connection to the other.
+  func isReached(as other: KnownPeer) -> Bool {
+    endpoint == other.endpoint && authorities == other.authorities
+      && peer.trust.revokedSerials == other.peer.trust.revokedSerials
   }
+}
+
+extension PeerAnswer {
+  /// Whether the peer says that we are no active peer of it.
+  fileprivate var isPeerRefusal: Bool { status == 403 && PeeringService.kind(of: self) == .peerRefused }
 }

@@ -6,9 +6,9 @@ import X509
 
 /// An operator's own CA: a P-256 key and its self-signed certificate.
 ///
-/// Peers know the operator by this key alone; it signs nothing but this relay's leaves.
+/// Peers know the operator by this key alone; it signs nothing but this relay's leaves and statements.
 struct CertificateAuthority: Sendable {
-  /// Far longer than a peering is likely to stand unchanged; a roll-over needs every peer's hand.
+  /// Far longer than a peering is likely to stand unchanged.
   static let lifetime = Duration.seconds(3650 * 86_400)
   /// Short enough that a stolen leaf key dies soon, long enough that renewing monthly has slack.
   static let leafLifetime = Duration.seconds(90 * 86_400)
@@ -23,10 +23,15 @@ struct CertificateAuthority: Sendable {
     self.key = key
   }
 
-  /// Makes a new key and certificate, `CN=NAME relay CA`.
+  /// `CN=NAME relay CA`: a CA says itself whose it is, so that nobody can pass it off as his own successor.
+  static func subject(for name: RelayName) throws -> DistinguishedName {
+    try DistinguishedName { CommonName("\(name) relay CA") }
+  }
+
+  /// Makes a new key and certificate.
   init(for name: RelayName, now: Timestamp) throws {
     let key = Certificate.PrivateKey(P256.Signing.PrivateKey())
-    let subject = try DistinguishedName { CommonName("\(name) relay CA") }
+    let subject = try Self.subject(for: name)
     let extensions = try Certificate.Extensions {
       Critical(BasicConstraints.isCertificateAuthority(maxPathLength: 0))
       Critical(KeyUsage(keyCertSign: true))

@@ -40,12 +40,13 @@ package struct FederationCredentials: Sendable {
     return try NIOSSLContext(configuration: configuration)
   }
 
-  /// Our side as a client of the relay whose CA is `authority`: nothing else is trusted, the host must match.
-  func clientConfiguration(trusting authority: Certificate) throws -> TLSConfiguration {
+  /// Our side as a client of the relay whose CAs are `authorities`: nothing else is trusted, the host must match.
+  func clientConfiguration(trusting authorities: [Certificate]) throws -> TLSConfiguration {
     var configuration = TLSConfiguration.makeClientConfiguration()
     configuration.minimumTLSVersion = .tlsv13
     configuration.certificateVerification = .fullVerification
-    configuration.trustRoots = .certificates([try NIOSSLCertificate(bytes: authority.der, format: .der)])
+    configuration.trustRoots = .certificates(
+      try authorities.map { try NIOSSLCertificate(bytes: $0.der, format: .der) })
     configuration.certificateChain = chain.map { .certificate($0) }
     configuration.privateKey = .privateKey(key)
     return configuration

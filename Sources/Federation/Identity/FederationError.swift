@@ -15,6 +15,11 @@ package struct FederationError: Error, Sendable, Equatable, CustomStringConverti
     case otherName = "other-name"
     case expired = "expired"
     case invalidURL = "invalid-url"
+    case noRollover = "no-rollover"
+    case rolloverUnderWay = "rollover-under-way"
+    case unknownSerial = "unknown-serial"
+    case tooManyRevoked = "too-many-revoked"
+    case busy = "busy"
     // Peering.
     case malformedInvitation = "malformed-invitation"
     case expiredInvitation = "expired-invitation"

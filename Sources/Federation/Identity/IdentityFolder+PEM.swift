@@ -38,6 +38,33 @@ extension IdentityFolder {
     try writing(file) { () throws(SecretFile.Failure) in try SecretFile.write(text, to: file, mode: mode) }
   }
 
+  func move(_ file: String, to other: String) throws(FederationError) {
+    try writing(other) { () throws(SecretFile.Failure) in try SecretFile.move(file, to: other) }
+  }
+
+  func remove(_ file: String) throws(FederationError) {
+    try writing(file) { () throws(SecretFile.Failure) in try SecretFile.remove(file) }
+  }
+
+  /// Runs `body` while no other command changes the folder.
+  func locked<Value>(_ body: () throws(FederationError) -> Value) throws(FederationError) -> Value {
+    let result: Result<Value, FederationError>
+    do throws(SecretFile.Failure) {
+      result = try SecretFile.withLock(path, body)
+    } catch {
+      switch error {
+      case .locked:
+        throw FederationError(.busy, "\(path): \(error.text).", remedy: "Try again when it has ended.")
+      case .system, .tooLarge:
+        // The commands that make the folder come first.
+        throw FederationError(
+          .missingAuthority, "\(path) cannot be used: \(error.text).",
+          remedy: "Run `relay ca init`, or check federation.directory and who owns it.")
+      }
+    }
+    return try result.get()
+  }
+
   func writing(_ file: String, _ body: () throws(SecretFile.Failure) -> Void) throws(FederationError) {
     do {
       try body()
@@ -67,16 +94,21 @@ extension IdentityFolder {
 
   private struct EmptyFile: Error, CustomStringConvertible { let description = "it is empty" }
 
-  private func read(_ file: String, missing: FederationError.Kind, remedy: String) throws(FederationError) -> String {
-    let text: String?
+  /// - Returns: nil when there is no such file.
+  func readText(_ file: String) throws(FederationError) -> String? {
     do {
-      text = try SecretFile.read(file)
+      return try SecretFile.read(file)
     } catch {
       throw FederationError(
         .unreadableFile, "\(file) cannot be read: \(error.text).", remedy: "Check federation.directory and who owns it."
       )
     }
-    guard let text else { throw FederationError(missing, "There is no \(file).", remedy: remedy) }
+  }
+
+  private func read(_ file: String, missing: FederationError.Kind, remedy: String) throws(FederationError) -> String {
+    guard let text = try readText(file) else {
+      throw FederationError(missing, "There is no \(file).", remedy: remedy)
+    }
     return text
   }
 }

@@ -2,10 +2,10 @@ import Crypto
 package import RelayCore
 import X509
 
-/// The folder `federation.directory`: `ca.pem`, `ca.key`, `leaf.pem` (leaf, then CA) and `leaf.key`.
+/// The folder `federation.directory` (docs/federation.md, "Identity", lists its files).
 ///
-/// Keys are readable by their owner alone. Each file is replaced whole. `issue` makes a new key and `renew` keeps it,
-/// so that a renewal replaces one file and no reader can meet a certificate with another key's.
+/// Keys are readable by their owner alone. Each file is replaced whole, and one command works at a time. Whatever a
+/// command was doing when it was killed, a relay can serve with what it left, and the command can be run again.
 package struct IdentityFolder: Sendable {
   package let path: String
 
@@ -15,8 +15,19 @@ package struct IdentityFolder: Sendable {
 
   package var authorityFile: String { "\(path)/ca.pem" }
   package var authorityKeyFile: String { "\(path)/ca.key" }
+  /// The CA that takes over, during a roll-over.
+  package var nextAuthorityFile: String { "\(path)/ca-next.pem" }
+  package var nextAuthorityKeyFile: String { "\(path)/ca-next.key" }
+  /// The CA before the last roll-over, for the record.
+  package var formerAuthorityFile: String { "\(path)/ca-former.pem" }
   package var leafFile: String { "\(path)/leaf.pem" }
   package var leafKeyFile: String { "\(path)/leaf.key" }
+  /// The key of the leaf that is being issued: whoever finds it beside a leaf that it fits uses it.
+  var nextLeafKeyFile: String { "\(path)/leaf-next.key" }
+  /// What our CA says of itself, signed.
+  package var statementFile: String { "\(path)/authority.json" }
+  /// What it issued.
+  package var issuedFile: String { "\(path)/issued.json" }
 
   /// Makes this operator's CA.
   ///
@@ -34,9 +45,13 @@ package struct IdentityFolder: Sendable {
     }
     let authority = try making { try CertificateAuthority(for: name, now: now) }
     try writing(path) { () throws(SecretFile.Failure) in try SecretFile.makeFolder(path) }
-    try write(try pem(authority.key), to: authorityKeyFile, mode: 0o600)
-    try write(try pem([authority.certificate]), to: authorityFile, mode: 0o644)
-    return IssuedCertificate(authority.certificate)
+    return try locked { () throws(FederationError) in
+      // What a former CA said and issued is not this one's.
+      for file in [statementFile, issuedFile, nextAuthorityFile, nextAuthorityKeyFile] { try remove(file) }
+      try write(try pem(authority.key), to: authorityKeyFile, mode: 0o600)
+      try write(try pem([authority.certificate]), to: authorityFile, mode: 0o644)
+      return IssuedCertificate(authority.certificate)
+    }
   }
 
   /// Issues a leaf with a new key for `name` at `endpoint`.
@@ -44,12 +59,10 @@ package struct IdentityFolder: Sendable {
   package func issueLeaf(
     for name: RelayName, at endpoint: PeerEndpoint, now: Timestamp
   ) throws(FederationError) -> IssuedCertificate {
-    let authority = try loadAuthority()
-    let key = Certificate.PrivateKey(P256.Signing.PrivateKey())
-    let leaf = try making { try authority.issue(for: name, at: endpoint, key: key.publicKey, now: now) }
-    try write(try pem(key), to: leafKeyFile, mode: 0o600)
-    try write(try pem([leaf, authority.certificate]), to: leafFile, mode: 0o644)
-    return IssuedCertificate(leaf)
+    try locked { () throws(FederationError) in
+      let authority = try issuingAuthority()
+      return try issueLeaf(by: authority, for: name, at: endpoint, now: now)
+    }
   }
 
   /// Issues a new leaf for the key that is there. Running processes take it up within seconds; connections stay.
@@ -57,11 +70,27 @@ package struct IdentityFolder: Sendable {
   package func renewLeaf(
     for name: RelayName, at endpoint: PeerEndpoint, now: Timestamp
   ) throws(FederationError) -> IssuedCertificate {
-    let authority = try loadAuthority()
-    let key = try loadKey(leafKeyFile, missing: .missingLeaf, remedy: "Run `relay ca issue`.")
-    let leaf = try making { try authority.issue(for: name, at: endpoint, key: key.publicKey, now: now) }
-    try write(try pem([leaf, authority.certificate]), to: leafFile, mode: 0o644)
-    return IssuedCertificate(leaf)
+    try locked { () throws(FederationError) in
+      try renewLeaf(by: issuingAuthority(), key: keyToRenew(), for: name, at: endpoint, now: now)
+    }
+  }
+
+  /// As `renewLeaf`, once the present leaf does not last for `remaining` any more.
+  /// - Returns: nil when nothing was done.
+  package func renewLeaf(
+    for name: RelayName, at endpoint: PeerEndpoint, ifWithin remaining: Duration, now: Timestamp
+  ) throws(FederationError) -> IssuedCertificate? {
+    try locked { () throws(FederationError) in
+      let authority = try issuingAuthority()
+      let key = try keyToRenew()
+      // A leaf that the CA did not sign, or that another key goes with, has to be replaced whatever its end.
+      if let leaf = try presentLeaf(), leaf.isIssued(by: authority.certificate), leaf.publicKey == key.publicKey,
+        now.adding(remaining) < leaf.validUntil
+      {
+        return nil
+      }
+      return try renewLeaf(by: authority, key: key, for: name, at: endpoint, now: now)
+    }
   }
 
   /// Reads what a relay serves with; `ca.key` is not needed, and may be kept elsewhere.
@@ -70,17 +99,27 @@ package struct IdentityFolder: Sendable {
   /// - Throws: `.missingAuthority`, `.missingLeaf`, `.unreadableFile`; `.mixedPair` when key, leaf and CA do not
   ///   belong together; `.otherName` when the leaf names another relay.
   package func load(for name: RelayName) throws(FederationError) -> FederationCredentials {
-    let authority = try loadCertificates(
+    for _ in 1..<Self.readingsMax {
+      do throws(FederationError) {
+        return try loadOnce(for: name)
+      } catch {
+        // A command may have replaced one file between our readings of two.
+        guard error.kind == .mixedPair else { throw error }
+      }
+    }
+    return try loadOnce(for: name)
+  }
+
+  private static let readingsMax = 3
+
+  private func loadOnce(for name: RelayName) throws(FederationError) -> FederationCredentials {
+    let present = try loadCertificates(
       authorityFile, missing: .missingAuthority, remedy: "Run `relay ca init`, then `relay ca issue`.")
     let chain = try loadCertificates(leafFile, missing: .missingLeaf, remedy: "Run `relay ca issue`.")
-    let key = try loadKey(leafKeyFile, missing: .missingLeaf, remedy: "Run `relay ca issue`.")
     let leaf = chain[0]
-    guard leaf.publicKey == key.publicKey else {
-      throw FederationError(
-        .mixedPair, "The certificate in \(leafFile) is not that of the key in \(leafKeyFile): one of them is older.",
-        remedy: "Run `relay ca issue` to make a new pair.")
-    }
-    guard leaf.isIssued(by: authority[0]) else {
+    let key = try loadKey(of: leaf)
+    let authority = leaf.isIssued(by: present[0]) ? present[0] : try nextAuthority()
+    guard let authority, leaf.isIssued(by: authority) else {
       throw FederationError(
         .mixedPair, "The certificate in \(leafFile) was not signed by the CA in \(authorityFile).",
         remedy: "Run `relay ca issue` to make a new pair.")
@@ -92,18 +131,19 @@ package struct IdentityFolder: Sendable {
           + " \"\(name)\".",
         remedy: "Set `name` to what it was, or run `relay ca issue`.")
     }
-    return try making { try FederationCredentials(name: name, authority: authority[0], leaf: leaf, key: key) }
+    return try making { try FederationCredentials(name: name, authority: authority, leaf: leaf, key: key) }
   }
 
-  private func loadAuthority() throws(FederationError) -> CertificateAuthority {
-    let certificates = try loadCertificates(authorityFile, missing: .missingAuthority, remedy: "Run `relay ca init`.")
-    let key = try loadKey(authorityKeyFile, missing: .missingAuthority, remedy: "Put the CA's key back, from a backup.")
-    guard certificates[0].publicKey == key.publicKey else {
-      throw FederationError(
-        .mixedPair, "The certificate in \(authorityFile) is not that of the key in \(authorityKeyFile).",
-        remedy: "Put the pair back from a backup.")
+  private func loadKey(of leaf: Certificate) throws(FederationError) -> Certificate.PrivateKey {
+    let key = try loadKey(leafKeyFile, missing: .missingLeaf, remedy: "Run `relay ca issue`.")
+    if leaf.publicKey == key.publicKey { return key }
+    if SecretFile.exists(nextLeafKeyFile) {
+      let next = try loadKey(nextLeafKeyFile, missing: .mixedPair, remedy: "Run `relay ca issue`.")
+      if leaf.publicKey == next.publicKey { return next }
     }
-    return CertificateAuthority(certificate: certificates[0], key: key)
+    throw FederationError(
+      .mixedPair, "The certificate in \(leafFile) is not that of the key in \(leafKeyFile): one of them is older.",
+      remedy: "Run `relay ca issue` to make a new pair.")
   }
 }
 
@@ -112,6 +152,9 @@ package struct IssuedCertificate: Sendable, Equatable {
   /// SHA-256 of the public key.
   package let fingerprint: [UInt8]
   package let expires: Timestamp
+
+  /// In hexadecimal.
+  package var fingerprintText: String { fingerprint.hex }
 
   init(_ certificate: Certificate) {
     fingerprint = certificate.keyFingerprint

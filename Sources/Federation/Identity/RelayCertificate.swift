@@ -44,6 +44,9 @@ extension Certificate {
 
   init(_ certificate: NIOSSLCertificate) throws { try self.init(derEncoded: certificate.toDERBytes()) }
 
+  /// The serial number, big-endian without leading zeros: how revocations name a leaf.
+  var serial: [UInt8] { Array(serialNumber.bytes.drop { $0 == 0 }) }
+
   var validFrom: Timestamp { Timestamp(notValidBefore) }
   var validUntil: Timestamp { Timestamp(notValidAfter) }
 

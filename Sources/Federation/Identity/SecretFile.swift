@@ -6,9 +6,12 @@ enum SecretFile {
     /// The operation and `errno`'s text.
     case system(StaticString, String)
     case tooLarge
+    /// Another command is at work in the folder.
+    case locked
 
     var text: String {
       switch self {
+      case .locked: "another command has been at work there for a while"
       case .system(let operation, let reason): "\(operation): \(reason)"
       case .tooLarge: "larger than any certificate or key"
       }
@@ -30,7 +33,7 @@ enum SecretFile {
 
   /// Puts `text` in the place of the file at `path`: a reader sees the old or the new one, also after a crash.
   static func write(_ text: String, to path: String, mode: mode_t) throws(Failure) {
-    let temporary = "\(path).\(getpid()).\(UInt32.random(in: 0 ... .max)).new"
+    let temporary = "\(path).\(getpid()).\(UInt32.random(in: 0 ... .max))\(temporarySuffix)"
     let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
     guard descriptor >= 0 else { throw .last("open") }
     do throws(Failure) {
@@ -67,6 +70,57 @@ enum SecretFile {
       }
       guard bytes.count + count <= bytesMax else { throw .tooLarge }
       bytes.append(contentsOf: buffer[..<count])
+    }
+  }
+
+  /// Gives the file at `path` another name, in the place of what stands there.
+  static func move(_ path: String, to other: String) throws(Failure) {
+    guard rename(path, other) == 0 else { throw .last("rename") }
+    try syncFolder(of: other)
+  }
+
+  /// Does nothing when there is no such file.
+  static func remove(_ path: String) throws(Failure) {
+    guard unlink(path) == 0 || errno == ENOENT else { throw .last("unlink") }
+    try syncFolder(of: path)
+  }
+
+  private static let temporarySuffix = ".new"
+
+  /// Removes what writers left that were killed. Only while nobody writes there.
+  static func removeLeftovers(in folder: String) throws(Failure) {
+    guard let stream = opendir(folder) else { throw .last("opendir") }
+    defer { closedir(stream) }
+    while let entry = readdir(stream) {
+      // The name is as long as its zero says, and the entry lives until the next call.
+      let name = withUnsafePointer(to: &entry.pointee.d_name) {
+        $0.withMemoryRebound(to: CChar.self, capacity: Int(NAME_MAX) + 1) { String(cString: $0) }
+      }
+      guard name.hasSuffix(temporarySuffix) else { continue }
+      guard unlink("\(folder)/\(name)") == 0 || errno == ENOENT else { throw .last("unlink") }
+    }
+  }
+
+  /// Runs `body` while no other process does the same for `folder`. Waits for one that does, for 5 s at most.
+  static func withLock<Value, Fault: Error>(
+    _ folder: String, _ body: () throws(Fault) -> Value
+  ) throws(Failure) -> Result<Value, Fault> {
+    let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw .last("open") }
+    // Closing gives the lock up, and so does the end of the process, however it comes.
+    defer { close(descriptor) }
+    var tries = 0
+    while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
+      guard errno == EWOULDBLOCK || errno == EINTR else { throw .last("flock") }
+      tries += 1
+      guard tries <= 100 else { throw .locked }
+      usleep(50_000)
+    }
+    try removeLeftovers(in: folder)
+    do throws(Fault) {
+      return .success(try body())
+    } catch {
+      return .failure(error)
     }
   }
 

@@ -14,7 +14,25 @@ enum ChainFault: Error, Equatable, CustomStringConvertible {
   case wrongHost(String)
   case wrongName(found: RelayName?, expected: RelayName)
   case noName
+  /// Its own CA has withdrawn it.
+  case revoked(serial: [UInt8])
   case broken(reason: String)
+
+  /// One of a few words: nothing that the other side wrote.
+  var kind: String {
+    switch self {
+    case .unreadable: "unreadable"
+    case .unknownAuthority: "unknown CA"
+    case .suspended: "suspended"
+    case .notYetValid: "not yet valid"
+    case .expired: "expired"
+    case .wrongUsage: "wrong usage"
+    case .wrongHost: "wrong host"
+    case .wrongName, .noName: "wrong name"
+    case .revoked: "revoked"
+    case .broken: "broken"
+    }
+  }
 
   /// What a stranger wrote, fit for a line of a log.
   private static func printable(_ text: String) -> String {
@@ -34,6 +52,7 @@ enum ChainFault: Error, Equatable, CustomStringConvertible {
     case .wrongName(let found, let expected):
       "wrong name: the certificate is for \(found.map(\.text) ?? "no relay"), its CA is \(expected)'s"
     case .noName: "wrong name: the certificate names no relay"
+    case .revoked(let serial): "revoked: its CA has withdrawn the certificate \(serial.hex)"
     case .broken(let reason): "the certificate does not verify: \(reason)"
     }
   }

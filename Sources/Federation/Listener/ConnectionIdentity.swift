@@ -15,6 +15,8 @@ struct ConnectionIdentity: Sendable {
   let authorityDER: [UInt8]
   /// SHA-256 of the CA's public key.
   let fingerprint: [UInt8]
+  /// Of the leaf, as `Certificate.serial`.
+  let serial: [UInt8]
   /// Connections may outlive their certificate; what they may do does not.
   let validUntil: Timestamp
 
@@ -28,6 +30,7 @@ struct ConnectionIdentity: Sendable {
     self.name = name
     authorityDER = authorityBytes
     fingerprint = authority.keyFingerprint
+    serial = leaf.serial
     validUntil = min(leaf.validUntil, authority.validUntil)
   }
 
@@ -38,5 +41,16 @@ struct ConnectionIdentity: Sendable {
     } catch {
       return nil  // The handler is gone: the connection is closed.
     }
+  }
+}
+
+extension PeerTable {
+  /// The active peer that `connection` proves: by its CA, by its name, and by a leaf that is not revoked. When its
+  /// certificate ends is the caller's to ask.
+  func peer(proving connection: ConnectionIdentity) -> KnownPeer? {
+    guard let peer = peer(fingerprint: connection.fingerprint), peer.isActive, peer.name == connection.name,
+      !peer.isRevoked(connection.serial)
+    else { return nil }
+    return peer
   }
 }

@@ -15,6 +15,9 @@ package struct FederationListenerConfiguration: Sendable {
   package var port: Int
   /// Open connections; more wait in the kernel's backlog. A peer's process needs one.
   package var connectionsMax = 1024
+  /// Of one peer; the newest above them is refused, so that no peer takes all. Some dozen processes, each of which may
+  /// open a second one while the first ends.
+  package var connectionsPerPeerMax = 64
   /// Both sides' round trips and signatures, with slack for a busy machine.
   package var handshakeTimeout = Duration.seconds(10)
   /// Peers that have nothing to say come back within a round trip.
@@ -30,39 +33,6 @@ package struct FederationListenerConfiguration: Sendable {
   }
 }
 
-/// What the listener hands requests on to.
-package struct FederationServices: Sendable {
-  let intake: any Intake
-  let dispenser: any PreKeyDispenser
-  let directory: any DirectoryStore
-  let peers: any PeerStore
-  let signals: any SignalBus
-  let limiter: any RateLimiter
-  let locator: any AttachmentLocator
-  let epochs: any EpochStore
-  let isLocalAccount: @Sendable (AccountNumber) async throws(Problem) -> Bool
-
-  /// - Parameters:
-  ///   - locator: says where attachments of our accounts are downloaded.
-  ///   - epochs: remembers peers' epochs.
-  ///   - isLocalAccount: whether a number is registered here; no peer may speak for it then.
-  package init(
-    intake: any Intake, dispenser: any PreKeyDispenser, directory: any DirectoryStore, peers: any PeerStore,
-    signals: any SignalBus, limiter: any RateLimiter, locator: any AttachmentLocator, epochs: any EpochStore,
-    isLocalAccount: @escaping @Sendable (AccountNumber) async throws(Problem) -> Bool
-  ) {
-    self.intake = intake
-    self.dispenser = dispenser
-    self.directory = directory
-    self.peers = peers
-    self.signals = signals
-    self.limiter = limiter
-    self.locator = locator
-    self.epochs = epochs
-    self.isLocalAccount = isLocalAccount
-  }
-}
-
 /// The peers' side of a relay: TLS 1.3 with client certificates, HTTP/2 or HTTP/1.1.
 ///
 /// HTTP/2 connections carry at most 100 streams and 16 KiB of headers (NIOHTTP2's settings); bodies are bounded by
@@ -71,6 +41,7 @@ package struct FederationListener: Service {
   private let configuration: FederationListenerConfiguration
   private let identity: FederationIdentity
   private let verifier: HandshakeVerifier
+  private let keeper: ConnectionKeeper
   private let responder: RouterResponder<FederationContext>
   private let logger: Logger
   private let onListening: @Sendable (Int) async -> Void
@@ -87,24 +58,40 @@ package struct FederationListener: Service {
     self.identity = identity
     self.logger = logger
     self.onListening = onListening
-    verifier = HandshakeVerifier(registry: registry, store: services.peers, clock: clock)
-    let router = Router(context: FederationContext.self)
-    router.add(middleware: ProblemMiddleware(edge: "federation"))
-    router.add(middleware: PeerGate(registry: registry, clock: clock))
+    let refusals = PeerCounters("relay_peer_refusals_total", by: "reason")
+    verifier = HandshakeVerifier(
+      registry: registry, store: services.peers, seen: identity.seenLeaves, clock: clock)
+    keeper = ConnectionKeeper(
+      registry: registry, store: services.peers, perPeerMax: configuration.connectionsPerPeerMax, clock: clock,
+      refusals: refusals, logger: logger)
     let redeemer = InvitationRedeemer(
       name: identity.credentials.name, endpoint: endpoint, store: services.peers, signals: services.signals,
       registry: registry, clock: clock)
+    let sources = SourceCheck(directory: services.directory, isLocalAccount: services.isLocalAccount)
+    registry.onChange { [weak sources] _ in sources?.peersChanged() }
+    let budget = PeerBudget(limiter: services.limiter, buckets: services.buckets, refusals: refusals)
+    let intake = HandOverIntake(intake: services.intake, sources: sources, budget: budget)
+
+    let router = Router(context: FederationContext.self)
+    router.add(middleware: ProblemMiddleware(edge: "federation"))
+    router.add(middleware: PeerGate(registry: registry, clock: clock))
+    let peers = PeerRoutes(router: router, budget: budget, refusals: refusals)
     PeeringController(redeemer: redeemer).addRoutes(to: router)
-    ListingController(directory: services.directory).addRoutes(to: Self.scoped(router, .directory))
-    PeerKeysController(dispenser: services.dispenser, limiter: services.limiter)
-      .addRoutes(to: Self.scoped(router, .keys))
-    PeerMessagesController(
-      intake: services.intake, limiter: services.limiter, isLocalAccount: services.isLocalAccount
-    )
-    .addRoutes(to: Self.scoped(router, .messages))
-    PeerAttachmentsController(locator: services.locator).addRoutes(to: Self.scoped(router, .attachments))
-    // Whatever the peering covers: it gives nothing away.
-    EpochController(memory: EpochMemory(store: services.epochs)).addRoutes(to: router.group(context: PeerContext.self))
+    PeerMessagesController(intake: intake).addRoutes(to: peers.chargingThemselves(.messages))
+    BatchController(intake: intake).addRoutes(to: peers.chargingThemselves(.messages))
+    PeerKeysController(dispenser: services.dispenser, budget: budget).addRoutes(to: peers.chargingThemselves(.keys))
+    ListingController(directory: services.directory).addRoutes(to: peers.charged(.directory))
+    LookupController(directory: services.directory, budget: budget)
+      .addRoutes(
+        to: peers.uncharged.add(middleware: AnyScopeGate(scopes: [.directory, .lookup], refusals: refusals)))
+    PeerAttachmentsController(locator: services.locator).addRoutes(to: peers.charged(.attachments))
+    EpochController(memory: EpochMemory(store: services.epochs)).addRoutes(to: peers.charged())
+    AuthorityController(identity: identity).addRoutes(to: peers.charged())
+    if let probes = services.probes {
+      ProbeController(host: probes, limiter: services.limiter, identity: identity, clock: clock)
+        .addRoutes(to: peers.charged())
+    }
+    BudgetController(budget: budget).addRoutes(to: peers.uncharged)
     responder = router.buildResponder()
   }
 
@@ -118,7 +105,11 @@ package struct FederationListener: Service {
       onServerRunning: { [onListening] channel in await onListening(channel.localAddress?.port ?? 0) },
       logger: logger)
     do {
-      try await application.run()
+      try await withThrowingDiscardingTaskGroup { group in
+        group.addTask { await self.keeper.run() }
+        defer { group.cancelAll() }
+        try await application.run()
+      }
     } catch let error as IOError {
       throw FederationError(
         .cannotListen,
@@ -128,18 +119,12 @@ package struct FederationListener: Service {
     }
   }
 
-  private static func scoped(
-    _ router: Router<FederationContext>, _ scope: Peer.Scope
-  ) -> RouterGroup<PeerContext> {
-    router.group(context: PeerContext.self).add(middleware: ScopeGate(scope: scope))
-  }
-
   /// Ours have a few hundred bytes.
   private static let headerBounds = HTTP1Channel.Configuration.DecoderConfiguration(
     maxHeaderFieldSize: 16 << 10, maxHeaderListSize: 16 << 10, maxHeaderFieldCount: 100)
 
   private var server: HTTPServerBuilder {
-    HTTPServerBuilder { [configuration, identity, verifier] responder in
+    HTTPServerBuilder { [configuration, identity, verifier, keeper] responder in
       let stream = HTTP1Channel.Configuration(idleTimeout: TimeAmount(configuration.stalledRequestTimeout))
       let channel = ALPNChannel(
         tls: { channel, logger in
@@ -158,13 +143,17 @@ package struct FederationListener: Service {
           configuration: .init(
             idleTimeout: configuration.idleTimeout, streamConfiguration: stream)),
         around: { channel, logger, serve in
-          let proved = await ConnectionIdentity.of(channel)
-          if proved == nil, channel.isActive {
-            logger.warning("federation: connection closed, it showed no certificate (a resumed session)")
-            channel.close(promise: nil)
+          guard let proved = await ConnectionIdentity.of(channel) else {
+            if channel.isActive {
+              logger.warning("federation: connection closed, it showed no certificate (a resumed session)")
+              channel.close(promise: nil)
+            }
+            // Served even then: `PeerGate` refuses what proved nothing, and a channel must not be dropped.
+            return await serve()
           }
-          // Served even then: `PeerGate` refuses what proved nothing, and a channel must not be dropped.
-          await ConnectionIdentity.$current.withValue(proved) { await serve() }
+          await keeper.serve(channel, proved) {
+            await ConnectionIdentity.$current.withValue(proved) { await serve() }
+          }
         })
       return ClaimedChannel(channel, grace: configuration.gracefulCloseTimeout)
     }

@@ -6,17 +6,21 @@ import X509
 
 /// Decides in the TLS handshake whether a client may connect (docs/federation.md, "Who may connect").
 ///
-/// A certificate proves a peer when the CA of that very peer signed it for client use, it is valid now, and its
-/// `relay:NAME` is the peer's name. While an invitation is open, a certificate of a CA that we do not know may
+/// A certificate proves a peer when the CA of that very peer, or the successor that it named, signed it for client use,
+/// it is valid now and not revoked, and its `relay:NAME` is the peer's name. While an invitation is open, a certificate of a CA that we do not know may
 /// connect too; what such a stranger may do is up to `PeerGate`.
 struct HandshakeVerifier: Sendable {
   private let registry: PeerRegistry
   private let store: any PeerStore
+  private let seen: SeenLeaves
   private let clock: WallClock
+  private let refusals = RefusalLog()
 
-  init(registry: PeerRegistry, store: any PeerStore, clock: WallClock) {
+  /// - Parameter seen: is told the leaf of every peer that connects.
+  init(registry: PeerRegistry, store: any PeerStore, seen: SeenLeaves, clock: WallClock) {
     self.registry = registry
     self.store = store
+    self.seen = seen
     self.clock = clock
   }
 
@@ -27,7 +31,11 @@ struct HandshakeVerifier: Sendable {
         do throws(ChainFault) {
           return .certificateVerified(VerificationMetadata(try await verify(presented)))
         } catch {
-          logger.warning("federation: handshake refused", metadata: ["remote": "\(remote)", "reason": "\(error)"])
+          if let count = refusals.count(remote: remote, reason: error.kind) {
+            logger.warning(
+              "federation: handshake refused",
+              metadata: ["remote": "\(remote)", "reason": "\(error)", "count": "\(count)"])
+          }
           return .failed
         }
       }
@@ -41,12 +49,13 @@ struct HandshakeVerifier: Sendable {
       throw .unreadable
     }
     let check = ChainCheck(role: .client, now: clock.now())
-    guard let peer = await issuer(of: leaf), peer.isActive else {
+    guard let peer = await issuer(of: leaf), peer.isActive, let authority = peer.authority(of: leaf) else {
       return try await verifyStranger(leaf, presented, check)
     }
-    try await check.verify(leaf, by: peer.authority)
-    guard leaf.relayName == peer.name else { throw .wrongName(found: leaf.relayName, expected: peer.name) }
-    return try Self.chain(leaf: presented[0], authority: peer.authority)
+    try await check.verify(leaf, by: authority)
+    if let fault = peer.fault(of: leaf) { throw fault }
+    seen.note(leaf, of: peer.name)
+    return try Self.chain(leaf: presented[0], authority: authority)
   }
 
   private func issuer(of leaf: Certificate) async -> KnownPeer? {

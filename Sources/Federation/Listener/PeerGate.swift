@@ -2,6 +2,7 @@ import HTTPTypes
 import Hummingbird
 import Logging
 import RelayCore
+import RelayHTTP
 
 /// Says of every request which active peer it comes from, by what its connection proved and what the registry holds
 /// now. Everything but the redeeming of an invitation is refused to anyone else.
@@ -14,9 +15,7 @@ struct PeerGate: RouterMiddleware {
   ) async throws -> Response {
     guard let connection = context.connection, clock.now() <= connection.validUntil else { throw Problem(.peerRefused) }
     var context = context
-    if let peer = registry.current.peer(fingerprint: connection.fingerprint), peer.isActive,
-      peer.name == connection.name
-    {
+    if let peer = registry.current.peer(proving: connection) {
       context.peer = peer
       context.logger[metadataKey: "peer"] = "\(peer.name)"
     } else if !Self.isRedemption(request) {
@@ -33,11 +32,27 @@ struct PeerGate: RouterMiddleware {
 /// Lets a peer's request pass if its scopes cover it.
 struct ScopeGate: RouterMiddleware {
   let scope: Peer.Scope
+  let refusals: PeerCounters
 
   func handle(
     _ request: Request, context: PeerContext, next: (Request, PeerContext) async throws -> Response
   ) async throws -> Response {
-    guard context.peer.peer.scopes.contains(scope) else { throw Problem(.scopeRefused) }
+    guard context.peer.peer.scopes.contains(scope) else {
+      refusals.add(of: context.peer.name, Problem.Kind.scopeRefused.rawValue)
+      throw Problem(.scopeRefused)
+    }
+    return try await next(request, context)
+  }
+}
+
+/// Charges a peer for a request and its body, and lets it pass then: for all that have no charges of their own.
+struct BudgetGate: RouterMiddleware {
+  let budget: PeerBudget
+
+  func handle(
+    _ request: Request, context: PeerContext, next: (Request, PeerContext) async throws -> Response
+  ) async throws -> Response {
+    try await budget.charge([.request, .bytes(request.declaredLength ?? 0)], of: context.peer.name)
     return try await next(request, context)
   }
 }

@@ -5,7 +5,7 @@ import RelayHTTP
 /// Prekeys of our accounts, for peers (reference 1.13.2).
 struct PeerKeysController: Sendable {
   let dispenser: any PreKeyDispenser
-  let limiter: any RateLimiter
+  let budget: PeerBudget
 
   func addRoutes(to group: some RouterMethods<PeerContext>) {
     group.resource("v1/federation/key/{number}", [(.get, masterKey)])
@@ -28,14 +28,19 @@ struct PeerKeysController: Sendable {
     .json(PreKeyCodec.encodeV2(try await draw(try context.selector(), .two, context)))
   }
 
-  /// A refusal is 413, which the peer passes on to its client (reference 1.13.4).
+  /// Both refusals are 413, which the peer passes on to its client (reference 1.13.4).
   private func draw(
     _ selector: DeviceSelector, _ version: PreKeyVersion, _ context: PeerContext
   ) async throws(Problem) -> [DrawnPreKey] {
+    let peer = context.peer.name
     let number = try context.number("number")
-    let key = LimitKey(context.peer.name, LimitKey(number, selector))
-    try await limiter.charge(.preKeys, key, amount: Self.charge)
-    return try await dispenser.draw(from: number, devices: selector, version: version)
+    let key = LimitKey(peer, LimitKey(number, selector))
+    try await budget.charge(
+      [.request, .preKeys(1)], of: peer, and: LimitCharge(Self.charge, from: .preKeys, key: key))
+    let drawn = try await dispenser.draw(from: number, devices: selector, version: version)
+    // Those of the account's other devices: how many there are is known only now.
+    if drawn.count > 1 { await budget.note([.preKeys(drawn.count - 1)], of: peer) }
+    return drawn
   }
 
   /// All clients of a peer share its bucket: it holds as much as those of ten clients of ours.

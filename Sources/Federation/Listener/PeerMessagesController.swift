@@ -2,59 +2,89 @@ import Hummingbird
 import RelayCore
 import RelayHTTP
 
-/// Messages and receipts of a peer's accounts for ours (reference 1.13.2, 1.13.6).
+/// Messages and receipts of a peer's accounts for ours, one a request (reference 1.13.2, 1.13.6).
 struct PeerMessagesController: Sendable {
-  let intake: any Intake
-  let limiter: any RateLimiter
-  let isLocalAccount: @Sendable (AccountNumber) async throws(Problem) -> Bool
+  let intake: HandOverIntake
 
+  /// The second segment of the messages' paths is the source's device or, in the older form, the destination.
   func addRoutes(to group: some RouterMethods<PeerContext>) {
+    group.resource("v1/federation/message", [(.put, putSignal)])
+    group.resource("v1/federation/messages/{source}/{sourceDevice}", [(.put, putOfMaster)])
     group.resource("v1/federation/messages/{source}/{sourceDevice}/{destination}", [(.put, put)])
     group.resource("v1/receipt/{source}/{sourceDevice}/{destination}/{timestamp}", [(.put, putReceipt)])
   }
 
-  /// 200 after every message is durable. The relay that recipients are shown is the one that the certificate proved,
-  /// whatever the body says (reference 1.13.3).
+  /// 200 after every message is durable.
   private func put(_ request: Request, _ context: PeerContext) async throws(Problem) -> Response {
-    let source = try context.source()
-    let destination = try context.number("destination")
-    let body = try await request.jsonBody(max: WireLimits.messageRequestBytesMax)
-    let bundle = try body.decodeJSON { json throws(JSONError) in try MessageBundle.decode(json) }
-    try await demandPeers(source.account)
-    let (peer, key) = (context.peer.name, LimitKey(source.account, destination))
-    let submission = Submission(destination: destination, messages: bundle.messages, timestamp: bundle.timestamp)
-    try await limited { () async throws(Problem) in
-      try await limiter.chargeMessages(max(1, submission.messagesPerDeviceMax), LimitKey(peer, key))
+    try await accept(request, context) { () async throws(Problem) in
+      try await bundle(request, from: try context.source(), to: try context.number("destination"))
     }
-    _ = try await intake.accept(submission, from: .peer(peer, source: source))
     return .done
+  }
+
+  /// The form of relays that name no source device: it is device 1.
+  private func putOfMaster(_ request: Request, _ context: PeerContext) async throws(Problem) -> Response {
+    try await accept(request, context) { () async throws(Problem) in
+      let source = DeviceAddress(try context.number("source"), .master)
+      return try await bundle(request, from: source, to: try context.number("sourceDevice"))
+    }
+    return .done
+  }
+
+  /// The form of the first generation, whose relays know of no devices: 204, 400 or 404.
+  private func putSignal(_ request: Request, _ context: PeerContext) async throws(Problem) -> Response {
+    do throws(Problem) {
+      try await accept(request, context) { () async throws(Problem) in
+        let body = try await request.jsonBody(max: WireLimits.messageRequestBytesMax)
+        let signal = try body.decodeJSON { json throws(JSONError) in try LegacyHandOver.decode(json) }
+        return (try signal.handOver, body.readableBytes)
+      }
+    } catch {
+      // A recipient without a device 1 is none.
+      throw error.kind == .mismatchedDevices ? Problem(.notFound) : error
+    }
+    return Response(status: .noContent)
   }
 
   /// `source`, the peer's account, has received what `destination`, ours, sent at `timestamp`. A body is not read.
   private func putReceipt(_ request: Request, _ context: PeerContext) async throws(Problem) -> Response {
-    let source = try context.source()
-    let destination = try context.number("destination")
-    guard let millis = Int64(try context.segment("timestamp")) else { throw Problem(.notFound) }
-    try await demandPeers(source.account)
-    let key = LimitKey(context.peer.name, LimitKey(source.account))
-    try await limited { () async throws(Problem) in try await limiter.charge(.receipts, key) }
-    try await intake.acceptReceipt(
-      for: Timestamp(millis: millis), to: destination, from: .peer(context.peer.name, source: source))
+    try await accept(request, context) { () async throws(Problem) in
+      let source = try context.source()
+      let destination = try context.number("destination")
+      guard let millis = Int64(try context.segment("timestamp")) else { throw Problem(.notFound) }
+      return (.receipt(Timestamp(millis: millis), source: source, destination: destination), 0)
+    }
     return .done
   }
 
-  /// A number that is registered here is ours to speak for.
-  private func demandPeers(_ source: AccountNumber) async throws(Problem) {
-    guard try await !isLocalAccount(source) else { throw Problem(.peerRefused) }
+  /// A `relay` in the body is discarded: requests of peers are always local.
+  private func bundle(_ request: Request, from source: DeviceAddress, to destination: AccountNumber)
+    async throws(Problem) -> (HandOver, bodyBytes: Int)
+  {
+    let body = try await request.jsonBody(max: WireLimits.messageRequestBytesMax)
+    let bundle = try body.decodeJSON { json throws(JSONError) in try MessageBundle.decode(json) }
+    let submission = Submission(destination: destination, messages: bundle.messages, timestamp: bundle.timestamp)
+    return (.message(submission, source: source), body.readableBytes)
   }
 
-  /// A refusal is the relay's to wait out, not its client's (reference 1.13.2).
-  private func limited(_ charge: () async throws(Problem) -> Void) async throws(Problem) {
+  /// Reads a hand-over, charges the request for it in one round trip, and accepts it. What cannot be read is charged too.
+  private func accept(
+    _ request: Request, _ context: PeerContext,
+    _ read: () async throws(Problem) -> (handOver: HandOver, bodyBytes: Int)
+  ) async throws(Problem) {
+    let peer = context.peer.name
+    let handOver: HandOver
+    let bodyBytes: Int
     do throws(Problem) {
-      try await charge()
+      (handOver, bodyBytes) = try await read()
     } catch {
-      throw Problem(.unavailable, retryAfter: error.retryAfter)
+      try await intake.budget.charge([.request, .bytes(request.declaredLength ?? 0)], of: peer)
+      throw error
     }
+    let charges = [
+      .request, .bytes(request.declaredLength ?? bodyBytes), BudgetCharge.recipients(handOver.recipients),
+    ]
+    try await intake.accept(handOver, from: peer, charges: charges)
   }
 }
 

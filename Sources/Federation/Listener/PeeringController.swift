@@ -18,8 +18,9 @@ struct PeeringController: Sendable {
     return .json(try await redeemer.redeem(redemption, by: connection, logger: context.logger).json)
   }
 
+  /// Asks for no scope: two operators who share nothing else still find out why.
   private func status(_ request: Request, _ context: FederationContext) async throws(Problem) -> Response {
     guard let peer = context.peer else { throw Problem(.peerRefused) }
-    return .json(PeeringStatus(name: peer.name, state: peer.peer.state).json)
+    return .json(PeeringStatus.ours(to: peer, at: redeemer.clock.now()).json)
   }
 }

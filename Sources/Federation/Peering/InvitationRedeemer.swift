@@ -33,21 +33,37 @@ struct InvitationRedeemer: Sendable {
         secretHash: secretHash, caFingerprint: connection.fingerprint, now: clock.now())
     }
     guard let invitation else { throw Problem(.invitationRefused) }
-    try await save(request, by: connection, scopes: invitation.scopes)
+    let former = known.first { $0.name == request.name }?.peer
+    try await save(request, by: connection, scopes: invitation.scopes, over: former)
     logger.notice("peer added", metadata: ["peer": "\(request.name)", "url": "\(request.endpoint)"])
     return RedemptionAnswer(name: name, endpoint: endpoint)
   }
 
   private func save(
-    _ request: RedemptionRequest, by connection: ConnectionIdentity, scopes: Set<Peer.Scope>
+    _ request: RedemptionRequest, by connection: ConnectionIdentity, scopes: Set<Peer.Scope>, over former: Peer?
   ) async throws(Problem) {
     let peer = Peer(
-      name: request.name, url: request.endpoint.text, caCertificate: connection.authorityDER, state: .active,
-      scopes: scopes, added: clock.now())
+      invited: request.name, at: request.endpoint, caCertificate: connection.authorityDER, scopes: scopes,
+      over: former, now: clock.now())
     let isSaved = try await storing { () throws(StoreError) in try await store.savePeer(peer) }
     guard isSaved else { throw Problem(.nameTaken) }
     await signals.publish(.peersChanged)
     // The new peer's next request, on this very connection, finds itself known.
     await registry.refresh()
+  }
+}
+
+extension Peer {
+  /// What an invitation makes of a relay.
+  ///
+  /// One that is a peer already keeps its scopes and its policy: an old invitation, redeemed again, must not widen what
+  /// `relay peer set` has narrowed.
+  init(
+    invited name: RelayName, at endpoint: PeerEndpoint, caCertificate: [UInt8], scopes: Set<Peer.Scope>,
+    over former: Peer?, now: Timestamp
+  ) {
+    self.init(
+      name: name, url: endpoint.text, caCertificate: caCertificate, state: .active, scopes: former?.scopes ?? scopes,
+      added: former?.added ?? now, policy: former?.policy ?? PeerPolicy())
   }
 }

@@ -1,4 +1,4 @@
-// The bodies of `/v1/federation/peering`, an addition of ours to reference 1.13.2 (docs/federation.md).
+// The bodies of `PUT /v1/federation/peering`, an addition of ours to reference 1.13.2 (docs/federation.md).
 
 import RelayCore
 
@@ -58,37 +58,11 @@ struct RedemptionAnswer: Sendable, Equatable {
   }
 }
 
-/// The answer to `GET`: what the asked relay has the asking one as.
-struct PeeringStatus: Sendable, Equatable {
-  let name: RelayName
-  let state: Peer.State
-
-  var json: [UInt8] {
-    var writer = JSONWriter()
-    writer.beginObject()
-    writer.key("name")
-    writer.string(name.text)
-    writer.key("state")
-    writer.string(state.rawValue)
-    writer.endObject()
-    return writer.bytes
-  }
-
-  static func decode(_ json: RawSpan) throws(JSONError) -> PeeringStatus {
-    let texts = try TextProperties.decode(json)
-    guard let name = texts.name.flatMap({ RelayName($0) }),
-      let state = texts.state.flatMap({ Peer.State(rawValue: $0) })
-    else { throw .wrongShape }
-    return PeeringStatus(name: name, state: state)
-  }
-}
-
-/// All properties of these bodies are texts.
+/// All properties of both bodies are texts.
 private struct TextProperties {
   var secret: String?
   var name: String?
   var url: String?
-  var state: String?
 
   static func decode(_ json: RawSpan) throws(JSONError) -> TextProperties {
     var reader = JSONReader(json)
@@ -101,8 +75,6 @@ private struct TextProperties {
         texts.name = try reader.string()
       } else if reader.matches(key, "url") {
         texts.url = try reader.string()
-      } else if reader.matches(key, "state") {
-        texts.state = try reader.string()
       } else {
         try reader.skip()
       }

@@ -80,7 +80,7 @@ extension PeeringService {
   private func connect(to endpoint: PeerEndpoint, trusting authority: Certificate) throws(FederationError) -> PeerClient
   {
     do {
-      return try PeerClient(endpoint: endpoint, authority: authority, credentials: credentials, limits: limits)
+      return try PeerClient(endpoint: endpoint, authorities: [authority], credentials: credentials, limits: limits)
     } catch {
       throw FederationError(
         .wrongCertificate, "The certificates cannot be used for a connection: \(error).",
@@ -105,9 +105,10 @@ extension PeeringService {
     } catch {
       throw FederationError(.wrongCertificate, "The inviter's CA cannot be stored: \(error).", remedy: "Report this.")
     }
+    let former = try await storing { () throws(StoreError) in try await store.peers() }.first { $0.name == code.name }
     let peer = Peer(
-      name: code.name, url: code.endpoint.text, caCertificate: bytes, state: .active, scopes: code.scopes,
-      added: clock.now())
+      invited: code.name, at: code.endpoint, caCertificate: bytes, scopes: code.scopes, over: former,
+      now: clock.now())
     let known = KnownPeer(peer: peer, authority: authority, endpoint: code.endpoint)
     guard try await storing({ () throws(StoreError) in try await store.savePeer(peer) }) else {
       throw conflict(of: code.name, with: known)

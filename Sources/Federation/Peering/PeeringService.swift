@@ -31,7 +31,7 @@ package struct PeeringService: Sendable {
   ///   - lifetime: how long it can be redeemed; it can be redeemed once.
   ///   - scopes: what each side may ask of the other.
   package func invite(
-    validFor lifetime: Duration = .seconds(24 * 3600), scopes: Set<Peer.Scope> = Set(Peer.Scope.allCases)
+    validFor lifetime: Duration = .seconds(24 * 3600), scopes: Set<Peer.Scope> = Peer.Scope.usual
   ) async throws(FederationError) -> InvitationCode {
     var random = SystemRandomNumberGenerator()
     let secret = (0..<InvitationCode.secretByteCount).map { _ in UInt8.random(in: .min ... .max, using: &random) }
@@ -56,26 +56,5 @@ package struct PeeringService: Sendable {
     } catch {
       throw FederationError(error)
     }
-  }
-}
-
-/// A peer as `relay peer list` shows it.
-package struct PeerDescription: Sendable, Equatable {
-  package let name: RelayName
-  package let url: String
-  package let state: Peer.State
-  package let scopes: [Peer.Scope]
-  /// The six words that both operators see.
-  package let words: SixWords
-  /// When the peer's CA certificate ends.
-  package let certificateExpires: Timestamp
-
-  init(_ peer: KnownPeer, ours: [UInt8]) {
-    name = peer.name
-    url = peer.endpoint.text
-    state = peer.peer.state
-    scopes = peer.peer.scopes.sorted()
-    words = SixWords(ours, peer.fingerprint)
-    certificateExpires = peer.authorityExpires
   }
 }

@@ -2,17 +2,23 @@ package import RelayCore
 import SwiftASN1
 import X509
 
-/// A peer with its CA certificate read and its address understood.
+/// A peer with its CA certificates read and its address understood.
 package struct KnownPeer: Sendable {
   package let peer: Peer
   package let endpoint: PeerEndpoint
-  /// SHA-256 of the CA's public key.
-  package let fingerprint: [UInt8]
-  let authority: Certificate
+  /// The CAs that may vouch for it: the present one, then the one that it named as its successor, if it did.
+  let authorities: [Certificate]
+  /// SHA-256 of each CA's public key, in the same order.
+  package let fingerprints: [[UInt8]]
+  private let revokedSerials: Set<[UInt8]>
 
   package var name: RelayName { peer.name }
   package var isActive: Bool { peer.state == .active }
-  /// When its CA certificate ends.
+  /// The present CA.
+  var authority: Certificate { authorities[0] }
+  /// SHA-256 of the present CA's public key.
+  package var fingerprint: [UInt8] { fingerprints[0] }
+  /// When its present CA certificate ends.
   package var authorityExpires: Timestamp { authority.validUntil }
 
   /// - Returns: nil when the stored certificate or URL cannot be read: such a peer is nobody.
@@ -25,18 +31,34 @@ package struct KnownPeer: Sendable {
 
   init(peer: Peer, authority: Certificate, endpoint: PeerEndpoint) {
     self.peer = peer
-    self.authority = authority
     self.endpoint = endpoint
-    fingerprint = authority.keyFingerprint
+    // As above: a successor that cannot be read vouches for nothing, and the present CA goes on.
+    let next = peer.trust.nextCACertificate.flatMap { try? Certificate(derEncoded: $0) }
+    authorities = [authority] + (next.map { [$0] } ?? [])
+    fingerprints = authorities.map(\.keyFingerprint)
+    revokedSerials = Set(peer.trust.revokedSerials)
   }
+
+  /// The CA of this peer that signed `leaf`.
+  func authority(of leaf: Certificate) -> Certificate? { authorities.first(where: leaf.isIssued(by:)) }
+
+  /// What speaks against `leaf`, which one of `authorities` signed and which is valid now, proving this peer.
+  func fault(of leaf: Certificate) -> ChainFault? {
+    if leaf.relayName != name { return .wrongName(found: leaf.relayName, expected: name) }
+    return isRevoked(leaf.serial) ? .revoked(serial: leaf.serial) : nil
+  }
+
+  /// - Parameter serial: as `Certificate.serial`.
+  func isRevoked(_ serial: [UInt8]) -> Bool { revokedSerials.contains(serial) }
 }
 
 /// The peers as one reading of the store.
 struct PeerTable: Sendable {
   let byName: [RelayName: KnownPeer]
-  /// By the CA's key. A key that stands under two names is left out: it would prove neither.
+  /// By the key of either CA. A key that stands under two names is left out: it would prove neither. Naming another
+  /// peer's CA as one's own successor takes nothing from that peer.
   private let byFingerprint: [[UInt8]: KnownPeer]
-  private let bySubject: [DistinguishedName: [KnownPeer]]
+  private let bySubject: [DistinguishedName: [(authority: Certificate, peer: KnownPeer)]]
   /// Stored peers that cannot be read.
   let unreadable: [RelayName]
 
@@ -44,15 +66,21 @@ struct PeerTable: Sendable {
     let known = peers.compactMap { KnownPeer($0) }
     byName = Dictionary(known.map { ($0.name, $0) }) { first, _ in first }
     unreadable = peers.map(\.name).filter { [byName] in byName[$0] == nil }
-    let groups = Dictionary(grouping: known, by: \.fingerprint)
-    byFingerprint = groups.compactMapValues { $0.count == 1 ? $0.first : nil }
-    bySubject = Dictionary(grouping: byFingerprint.values, by: \.authority.subject)
+    let present = Dictionary(grouping: known, by: \.fingerprint)
+    let next = Dictionary(grouping: known.filter { $0.authorities.count > 1 }) { $0.fingerprints[1] }
+    let byFingerprint = present.merging(next) { present, _ in present }
+      .compactMapValues { $0.count == 1 ? $0.first : nil }
+    self.byFingerprint = byFingerprint
+    let pairs = byFingerprint.flatMap { fingerprint, peer in
+      zip(peer.authorities, peer.fingerprints).filter { $0.1 == fingerprint }.map { (authority: $0.0, peer: peer) }
+    }
+    bySubject = Dictionary(grouping: pairs) { $0.authority.subject }
   }
 
   func peer(fingerprint: [UInt8]) -> KnownPeer? { byFingerprint[fingerprint] }
 
-  /// The peer whose CA signed `leaf`.
+  /// The peer one of whose CAs signed `leaf`.
   func issuer(of leaf: Certificate) -> KnownPeer? {
-    bySubject[leaf.issuer]?.first { leaf.isIssued(by: $0.authority) }
+    bySubject[leaf.issuer]?.first { leaf.isIssued(by: $0.authority) }?.peer
   }
 }

@@ -18,7 +18,10 @@ package final class PeerRegistry: Service {
   private let logger: Logger
   /// nil until the store was read for the first time.
   private let table = Mutex<PeerTable?>(nil)
+  /// What `table` was made of; touched by the one reading at a time alone.
+  private let stored = Mutex<[Peer]?>(nil)
   private let refresher: PeerRefresher
+  private let handlers = Mutex<[@Sendable (PeerTable) -> Void]>([])
 
   package init(store: any PeerStore, signals: any SignalBus, logger: Logger) {
     self.store = store
@@ -46,6 +49,12 @@ package final class PeerRegistry: Service {
     if let known = current.peer(fingerprint: fingerprint) { return known }
     await refresh()
     return current.peer(fingerprint: fingerprint)
+  }
+
+  /// Calls `handler` after each reading that found another list than the one before, in the order of the readings: it
+  /// must not block. Handlers stay for the registry's life, so they hold nothing strongly that ends before it.
+  func onChange(_ handler: @escaping @Sendable (PeerTable) -> Void) {
+    handlers.withLock { $0.append(handler) }
   }
 
   /// Reads the store; callers at one time share one reading that began after they asked.
@@ -92,13 +101,21 @@ package final class PeerRegistry: Service {
 
   private func load() async {
     do {
-      let fresh = PeerTable(try await store.peers())
+      let peers = try await store.peers()
+      let fresh = PeerTable(peers)
+      let isChanged = stored.withLock { stored in
+        defer { stored = peers }
+        return stored != peers
+      }
       let unreadable = table.withLock { table in
         defer { table = fresh }
         return Set(fresh.unreadable).subtracting(table?.unreadable ?? [])
       }
       for name in unreadable {
         logger.error("a stored peer cannot be read and is ignored: remove it", metadata: ["peer": "\(name)"])
+      }
+      if isChanged {
+        for handler in handlers.withLock({ $0 }) { handler(fresh) }
       }
       if await refresher.succeeded() { logger.notice("the list of peers can be read again") }
     } catch {

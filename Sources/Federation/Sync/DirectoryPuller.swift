@@ -1,119 +1,186 @@
-import NIOCore
 import RelayCore
 
-/// Reads one peer's listing once.
+/// What one process remembers of following one peer, between two rounds.
+struct PullProgress: Sendable {
+  var allowance: ContactAllowance
+  /// The listing is not read whole before.
+  private var restsUntil: ContinuousClock.Instant?
+
+  init(contactsMax: Int) { allowance = ContactAllowance(max: contactsMax) }
+
+  func mayReadWhole(at now: ContinuousClock.Instant) -> Bool { restsUntil.map { now >= $0 } ?? true }
+
+  /// Reading whole listings takes a tenth of the time at most: however often a peer says that all is new, and however
+  /// many entries it has.
+  mutating func readWhole(since began: ContinuousClock.Instant, until now: ContinuousClock.Instant) {
+    restsUntil = now + (now - began) * 10
+  }
+}
+
+/// What one round took up of a peer's listing.
+struct PullReport: Sendable, Equatable {
+  /// Whether all pages were read, and not just what has changed.
+  let isWhole: Bool
+  /// Entries that the peer named.
+  var entries = 0
+  /// Entries that were not taken up, since the peer has as many as it may.
+  var refused = 0
+}
+
+/// Brings what is kept of one peer's listing up to date (docs/federation.md, "The directory").
+///
+/// A peer that feeds changes is read whole once, from a place in its feed that was asked for before, and followed from
+/// there; once a day it is read whole again, so that no error lasts. Any other is read whole whenever its listing is
+/// not as it was (reference 1.13.5).
 struct DirectoryPuller: Sendable {
-  enum Failure: Error, CustomStringConvertible {
-    case peer(PeerFailure)
-    case refused(status: Int)
-    case malformed
-    /// More entries than we follow; what was read is kept, nothing is removed.
-    case tooMany
-    case store(StoreError)
+  /// Asked before each write: whether it is still this process's turn. - Throws: `.displaced` when not.
+  typealias Turn = @Sendable () async throws(SyncFailure) -> Void
 
-    var description: String {
-      switch self {
-      case .peer(let failure): "\(failure)"
-      case .refused(let status): "it answered \(status)"
-      case .malformed: "its answer is not what reference 1.13.2 describes"
-      case .tooMany: "it lists more entries than are followed"
-      case .store(let error): "\(error)"
-      }
-    }
-  }
-
-  let transport: PeerTransport
+  let reader: ListingReader
   let directory: any DirectoryStore
-  let contactsMax: Int
+  let clock: WallClock
 
-  /// Does nothing when the peer says that its listing is as it was at the end of the last complete pass.
-  ///
-  /// A listing that changes between two pages may hide an entry from this pass; its tag has changed then, and the
-  /// next pass brings the entry back.
-  /// - Returns: how many entries a new pass saw; nil when nothing had changed.
-  func pull(from peer: KnownPeer) async throws(Failure) -> Int? {
-    let (lastPass, lastMark) = try await storing { () throws(StoreError) in
-      try await directory.contactsPass(of: peer.name)
+  /// Pages of a feed in one round: 200,000 changes. What is left comes with the next.
+  private static let feedPagesMax = 20
+  private static let hoursBetweenReadings: Int64 = 24
+
+  /// - Returns: nil when nothing had changed.
+  func pull(
+    from peer: KnownPeer, _ progress: inout PullProgress, turn: Turn
+  ) async throws(SyncFailure) -> PullReport? {
+    let last = try await storing { () throws(StoreError) in try await directory.contactsPass(of: peer.name) }
+    let mark = last.mark.map { ListingMark(text: $0) }
+    if case .feed(let cursor, let hour) = mark, abs(hourNow - hour) < Self.hoursBetweenReadings,
+      let report = try await follow(peer, from: cursor, readHour: hour, &progress, turn)
+    {
+      return report.entries > 0 ? report : nil
     }
-    guard let listing = try await count(peer, since: lastMark), listing.mark != lastMark else { return nil }
-    let pass = lastPass + 1
-    var offset = 0
-    // An empty page before the count is reached ends the listing too (reference 1.13.5).
-    while offset < listing.count {
-      guard offset < contactsMax else { throw .tooMany }
-      let page = try await page(peer, offset: offset)
-      guard page.count > 0 else { break }
-      try await storing { () throws(StoreError) in
-        try await directory.mergeContacts(page.accounts, of: peer.name, pass: pass)
-      }
-      offset += page.count
+    guard progress.mayReadWhole(at: .now) else { return nil }
+    if await hasFeed(peer, mark), let end = try await reader.feedEnd(of: peer) {
+      return try await readWhole(
+        peer, count: nil, pass: last.pass + 1, mark: .feed(end, readHour: hourNow), &progress, turn)
     }
+    guard let listing = try await reader.count(peer, since: mark) else { return nil }
+    return try await readWhole(peer, count: listing.count, pass: last.pass + 1, mark: listing.mark, &progress, turn)
+  }
+
+  /// Removes what is kept of a peer that is not to be copied.
+  /// - Returns: false when there was nothing.
+  func forget(_ peer: KnownPeer, turn: Turn) async throws(SyncFailure) -> Bool {
+    let kept = try await storing { () throws(StoreError) in
+      try await directory.contactCount(of: peer.name, countingTo: 1)
+    }
+    guard kept > 0 else { return false }
+    try await turn()
     try await storing { () throws(StoreError) in
-      try await directory.finishContacts(of: peer.name, pass: pass, mark: listing.mark)
+      let last = try await directory.contactsPass(of: peer.name)
+      try await directory.finishContacts(of: peer.name, pass: last.pass + 1, mark: nil)
     }
-    return offset
+    return true
   }
 
-  /// - Returns: nil when the listing is as `mark` says.
-  private func count(_ peer: KnownPeer, since mark: String?) async throws(Failure) -> (count: Int, mark: String)? {
-    var request = PeerRequest.get("/v1/federation/user_count")
-    request.ifNoneMatch = mark.flatMap { $0.hasPrefix("\"") ? $0 : nil }
-    let answer = try await send(request, to: peer)
-    if answer.status == 304 { return nil }
-    guard answer.status == 200 else { throw .refused(status: answer.status) }
-    let count = try decode(answer) { json throws(JSONError) in try Self.decodeCount(json) }
-    // A peer that sends no entity tag is read again when its count changes.
-    let tag = answer.entityTag.flatMap { $0.hasPrefix("\"") && $0.utf8.count <= Self.tagBytesMax ? $0 : nil }
-    return (count, tag ?? "count \(count)")
+  /// A peer that was followed is asked again even when it does not say just now what it can do.
+  private func hasFeed(_ peer: KnownPeer, _ mark: ListingMark?) async -> Bool {
+    if case .feed = mark { return true }
+    return await reader.knowsFeed(peer)
   }
 
-  private func page(
-    _ peer: KnownPeer, offset: Int
-  ) async throws(Failure) -> (accounts: [ListedAccount], count: Int) {
-    var request = PeerRequest.get("/v1/federation/user_tokens/\(offset)")
-    request.answerBytesMax = Self.pageBytesMax
-    let answer = try await send(request, to: peer)
-    guard answer.status == 200 else { throw .refused(status: answer.status) }
-    return try decode(answer) { json throws(JSONError) in try ContactCodec.decodeListing(json) }
-  }
+  private var hourNow: Int64 { clock.now().millis / 3_600_000 }
+}
 
-  private static let tagBytesMax = 128
-  /// 10,000 entries of at most 100 bytes, doubled.
-  private static let pageBytesMax = 2 << 20
+// MARK: - What has changed
 
-  private func send(_ request: PeerRequest, to peer: KnownPeer) async throws(Failure) -> PeerAnswer {
-    do throws(PeerFailure) {
-      return try await transport.send(request, to: peer)
-    } catch {
-      throw .peer(error)
+extension DirectoryPuller {
+  /// - Returns: nil when the cursor means nothing to the peer any more.
+  private func follow(
+    _ peer: KnownPeer, from start: FeedCursor, readHour: Int64, _ progress: inout PullProgress, _ turn: Turn
+  ) async throws(SyncFailure) -> PullReport? {
+    var report = PullReport(isWhole: false)
+    var cursor = start
+    for _ in 0..<Self.feedPagesMax {
+      guard case .changes(let accounts, let next, let isPartial) = try await reader.feed(of: peer, after: cursor) else {
+        return nil
+      }
+      if accounts.isEmpty || next == cursor {
+        // More without a step ahead would be asked for forever.
+        guard accounts.isEmpty, !isPartial else { throw .malformed }
+        return report
+      }
+      try await turn()
+      try await count(peer, for: accounts, &progress)
+      let (admitted, refused) = progress.allowance.admit(accounts)
+      let mark = ListingMark.feed(next, readHour: readHour)
+      try await storing { () throws(StoreError) in
+        try await directory.applyContactChanges(admitted, of: peer.name, mark: mark.text)
+      }
+      report.entries += accounts.count
+      report.refused += refused
+      cursor = next
+      guard isPartial else { break }
     }
+    return report
   }
 
-  private func decode<T>(_ answer: PeerAnswer, _ body: (RawSpan) throws(JSONError) -> T) throws(Failure) -> T {
-    do throws(JSONError) {
-      return try body(answer.body.readableBytesUInt8Span.bytes)
-    } catch {
-      throw .malformed
+  private func count(
+    _ peer: KnownPeer, for accounts: [ListedAccount], _ progress: inout PullProgress
+  ) async throws(SyncFailure) {
+    guard progress.allowance.needsCount(for: accounts, at: .now) else { return }
+    let max = progress.allowance.max
+    let kept = try await storing { () throws(StoreError) in
+      try await directory.contactCount(of: peer.name, countingTo: max)
     }
+    progress.allowance.counted(kept, at: .now)
+  }
+}
+
+// MARK: - The whole listing
+
+extension DirectoryPuller {
+  /// Reads pages up to `count`, or to the first empty one, until the peer has as many contacts as it may.
+  ///
+  /// Without a feed, a listing that changes between two pages may hide an entry from this pass; its tag has changed
+  /// then, and the next pass brings the entry back. With one, there is no such pass: only an empty page is the end,
+  /// since an account that is added meanwhile moves others to higher offsets.
+  private func readWhole(
+    _ peer: KnownPeer, count: Int?, pass: Int64, mark: ListingMark, _ progress: inout PullProgress, _ turn: Turn
+  ) async throws(SyncFailure) -> PullReport {
+    let began = ContinuousClock.now
+    defer { progress.readWhole(since: began, until: .now) }
+    let contactsMax = progress.allowance.max
+    let entriesMax = 2 * contactsMax + WireLimits.contactsPerPage
+    // Peers of another make may have smaller pages; none needs a page for each entry.
+    let pagesMax = 64 + 2 * entriesMax / WireLimits.contactsPerPage
+    var report = PullReport(isWhole: true)
+    var allowance = ContactAllowance(max: contactsMax, kept: 0)
+    var pages = 0
+    while report.refused == 0, count.map({ report.entries < $0 }) ?? true {
+      guard pages < pagesMax, report.entries < entriesMax else { throw .endless }
+      let page = try await reader.page(peer, offset: report.entries)
+      // An empty page before the count is reached ends the listing too (reference 1.13.5).
+      guard page.count > 0 else { break }
+      try await turn()
+      let (admitted, refused) = allowance.admit(page.accounts)
+      try await storing { () throws(StoreError) in
+        try await directory.mergeContacts(admitted, of: peer.name, pass: pass)
+      }
+      report.entries += page.count
+      report.refused += refused
+      pages += 1
+    }
+    try await turn()
+    let kept = try await storing { () throws(StoreError) in
+      try await directory.finishContacts(of: peer.name, pass: pass, mark: mark.text)
+      return try await directory.contactCount(of: peer.name, countingTo: contactsMax)
+    }
+    progress.allowance.counted(kept, at: .now)
+    return report
   }
 
-  private func storing<T: Sendable>(_ call: () async throws(StoreError) -> T) async throws(Failure) -> T {
+  private func storing<T: Sendable>(_ call: () async throws(StoreError) -> T) async throws(SyncFailure) -> T {
     do throws(StoreError) {
       return try await call()
     } catch {
       throw .store(error)
     }
-  }
-
-  private static func decodeCount(_ json: RawSpan) throws(JSONError) -> Int {
-    var reader = JSONReader(json)
-    var count: Int64?
-    try reader.beginObject()
-    while let key = try reader.nextKey() {
-      if reader.matches(key, "count") { count = try reader.integer() } else { try reader.skip() }
-    }
-    try reader.finish()
-    guard let count, count >= 0, let value = Int(exactly: count) else { throw .wrongShape }
-    return value
   }
 }

@@ -1,64 +1,193 @@
 package import Logging
+import Metrics
 package import RelayCore
 import RelayHTTP
 import ServiceLifecycle
 import Synchronization
 
-/// Keeps the contact tokens of peers current (reference 1.13.5).
+/// Keeps the contact tokens of peers current (docs/federation.md, "The directory"; reference 1.13.5).
 ///
-/// Asks each active peer with the scope `directory` every few seconds whether its listing has changed, and reads all
-/// pages when it has. Peers are asked side by side, one reading at a time each: a slow one delays nobody. Every process
-/// may run it: merging the same page twice changes nothing.
+/// Asks each active peer whose contacts are copied every few seconds what has changed in its listing. Peers are asked
+/// side by side, one reading at a time each: a slow one delays nobody. Of the processes of an operator one follows a
+/// peer, the one that holds the lease `directory NAME`; when it ends or dies, another takes over. What was copied of a
+/// peer that is not to be copied any more is removed.
 package final class DirectorySync: Service {
   private let registry: PeerRegistry
+  private let store: any DirectoryStore & LeaseStore
   private let puller: DirectoryPuller
   private let interval: Duration
+  private let contactsMax: Int
   private let logger: Logger
-  /// Peers that are being asked.
-  private let busy = Mutex<Set<RelayName>>([])
-  private let failing = Mutex<Set<RelayName>>([])
+  /// Who this process is to the leases.
+  private let holder: Int64
+  private let states = Mutex<[RelayName: FollowedPeer]>([:])
+  private let refusedClaims = PeerCounters("relay_peer_claims_refused_total")
 
-  /// - Parameter contactsMax: a peer that lists more is not followed past that.
+  /// - Parameters:
+  ///   - contactsMax: contacts that one peer may claim; what it lists beyond is not taken up.
+  ///   - holder: a random number of this process.
   package init(
-    registry: PeerRegistry, transport: PeerTransport, directory: any DirectoryStore,
-    interval: Duration = .seconds(5), contactsMax: Int = 10_000_000, logger: Logger
+    registry: PeerRegistry, transport: PeerTransport, directory: any DirectoryStore & LeaseStore, clock: WallClock,
+    interval: Duration = .seconds(2), contactsMax: Int = 5_000_000, holder: Int64 = .random(in: 1 ... .max),
+    logger: Logger
   ) {
     self.registry = registry
     self.interval = interval
+    self.contactsMax = contactsMax
+    self.holder = holder
     self.logger = logger
-    puller = DirectoryPuller(transport: transport, directory: directory, contactsMax: contactsMax)
+    store = directory
+    puller = DirectoryPuller(reader: ListingReader(transport: transport), directory: directory, clock: clock)
   }
 
   package func run() async throws {
     await cancelWhenGracefulShutdown { [self] in
       await withDiscardingTaskGroup { group in
         while !Task.isCancelled {
-          for peer in registry.peers where isFollowed(peer) {
-            guard busy.withLock({ $0.insert(peer.name).inserted }) else { continue }
-            group.addTask {
-              await self.follow(peer)
-              self.busy.withLock { _ = $0.remove(peer.name) }
-            }
+          let peers = registry.peers.filter(\.isActive)
+          dropStates(except: peers)
+          for peer in peers {
+            guard let state = begin(peer.name) else { continue }
+            group.addTask { self.end(peer.name, await self.round(peer, state)) }
           }
           // Only cancellation throws here, and the loop's condition sees it.
           try? await Task.sleep(for: interval)
         }
       }
     }
+    // On a task of its own: this one may be cancelled, and whoever takes over should not have to wait.
+    await Task { await releaseLeases() }.value
   }
 
-  private func isFollowed(_ peer: KnownPeer) -> Bool { peer.isActive && peer.peer.scopes.contains(.directory) }
-
-  private func follow(_ peer: KnownPeer) async {
-    do throws(DirectoryPuller.Failure) {
-      let seen = try await puller.pull(from: peer)
-      if failing.withLock({ $0.remove(peer.name) }) != nil {
+  /// One round: takes or keeps the lease, and does what the peer's policy wants.
+  private func round(_ peer: KnownPeer, _ state: FollowedPeer) async -> FollowedPeer {
+    var state = state
+    let turn: DirectoryPuller.Turn = { () async throws(SyncFailure) in try await self.demandTurn(peer) }
+    do throws(SyncFailure) {
+      if peer.isCopied {
+        try await turn()
+        state.holdsLease = true
+        let report = try await puller.pull(from: peer, &state.progress, turn: turn)
+        note(report, of: peer.name, &state)
+      } else if try await puller.forget(peer, turn: turn) {
+        logger.notice("contacts of peer removed, they are not to be copied", metadata: ["peer": "\(peer.name)"])
+        state.stopCounting()
+      }
+      if state.isFailing {
+        state.isFailing = false
         logger.notice("directory of peer can be read again", metadata: ["peer": "\(peer.name)"])
       }
-      if let seen { logger.info("directory of peer read", metadata: ["peer": "\(peer.name)", "entries": "\(seen)"]) }
     } catch {
-      guard !Task.isCancelled, failing.withLock({ $0.insert(peer.name).inserted }) else { return }
+      if case .displaced = error {
+        state.holdsLease = false
+        state.stopCounting()
+      }
+      guard error.isWorthALine, !state.isFailing, !Task.isCancelled else { return state }
+      state.isFailing = true
       logger.warning("directory of peer cannot be read", metadata: ["peer": "\(peer.name)", "reason": "\(error)"])
     }
+    return state
+  }
+
+  private func note(_ report: PullReport?, of peer: RelayName, _ state: inout FollowedPeer) {
+    state.count(of: peer)
+    guard let report else { return }
+    if report.isWhole {
+      logger.info("directory of peer read", metadata: ["peer": "\(peer)", "entries": "\(report.entries)"])
+      state.isFull = state.isFull && report.refused > 0
+    }
+    guard report.refused > 0 else { return }
+    refusedClaims.add(report.refused, of: peer)
+    guard !state.isFull else { return }
+    state.isFull = true
+    logger.warning(
+      "peer lists more contacts than federation.contacts-max lets it claim, the rest is not taken up",
+      metadata: ["peer": "\(peer)", "max": "\(contactsMax)"])
+  }
+
+  /// - Throws: `.displaced` when another process holds the lease, or the peer is no longer as it was.
+  private func demandTurn(_ peer: KnownPeer) async throws(SyncFailure) {
+    guard let current = registry.current.byName[peer.name], current.isActive, current.isCopied == peer.isCopied,
+      current.fingerprint == peer.fingerprint
+    else { throw .displaced }
+    let holds: Bool
+    do throws(StoreError) {
+      holds = try await store.acquireLease(Self.lease(peer.name), holder: holder, for: leaseDuration)
+    } catch {
+      throw .store(error)
+    }
+    guard holds else { throw .displaced }
+  }
+
+  /// Three rounds, but not less than a busy store takes, nor more than another process should wait.
+  private var leaseDuration: Duration { min(max(interval * 3, .seconds(1)), .seconds(10)) }
+
+  private static func lease(_ peer: RelayName) -> String { "directory \(peer)" }
+}
+
+// MARK: - Between rounds
+
+extension DirectorySync {
+  /// - Returns: nil while a round is under way.
+  private func begin(_ peer: RelayName) -> FollowedPeer? {
+    states.withLock { states in
+      let state = states[peer] ?? FollowedPeer(contactsMax: contactsMax)
+      guard !state.isBusy else { return nil }
+      states[peer, default: state].isBusy = true
+      return state
+    }
+  }
+
+  private func end(_ peer: RelayName, _ state: FollowedPeer) {
+    states.withLock { $0[peer] = state }
+  }
+
+  /// Forgets who is no active peer any more.
+  private func dropStates(except peers: [KnownPeer]) {
+    let names = Set(peers.map(\.name))
+    let gone = states.withLock { states in
+      let gone = states.filter { !names.contains($0.key) && !$0.value.isBusy }
+      for name in gone.keys { states[name] = nil }
+      return gone
+    }
+    for var state in gone.values { state.stopCounting() }
+  }
+
+  private func releaseLeases() async {
+    for name in states.withLock({ $0.filter(\.value.holdsLease).map(\.key) }) {
+      do {
+        try await store.releaseLease(Self.lease(name), holder: holder)
+      } catch {
+        logger.info("a lease cannot be given up early, it ends by itself", metadata: ["reason": "\(error)"])
+      }
+    }
+  }
+}
+
+/// What is remembered of one peer between two rounds.
+private struct FollowedPeer: Sendable {
+  var progress: PullProgress
+  var isBusy = false
+  var holdsLease = false
+  var isFailing = false
+  /// Whether it was said that the peer lists more than it may.
+  var isFull = false
+  private var gauge: Gauge?
+
+  init(contactsMax: Int) { progress = PullProgress(contactsMax: contactsMax) }
+
+  /// Shows how many contacts the peer has here, at most.
+  mutating func count(of peer: RelayName) {
+    guard let kept = progress.allowance.keptAtMost else { return }
+    let gauge = gauge ?? Gauge(label: "relay_peer_contacts", dimensions: [("peer", peer.text)])
+    gauge.record(kept)
+    self.gauge = gauge
+  }
+
+  /// Another process counts now, or nobody needs to.
+  mutating func stopCounting() {
+    gauge?.destroy()
+    gauge = nil
+    progress.allowance = ContactAllowance(max: progress.allowance.max)
   }
 }

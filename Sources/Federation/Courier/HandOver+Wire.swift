@@ -1,0 +1,130 @@
+import FoundationEssentials
+import NIOCore
+import RelayCore
+import SwiftProtobuf
+import WireMessages
+
+extension HandOver {
+  /// As a request of its own: the last of the reference's forms (1.13.2), or a receipt's path. A submission of the first
+  /// generation goes in the form of the later ones: where the destination has more devices than one, the peer answers
+  /// with the devices that are missing.
+  var request: PeerRequest {
+    switch self {
+    case .message(let submission, let source):
+      .put(
+        "/v1/federation/messages/\(source.account.e164)/\(source.device)/\(submission.destination.e164)",
+        MessageBundle.encode(submission))
+    case .receipt(let timestamp, let source, let destination):
+      .put("/v1/receipt/\(source.account.e164)/\(source.device)/\(destination.e164)/\(timestamp.millis)")
+    }
+  }
+
+  /// At least what it takes in a batch.
+  var wireBytesMax: Int {
+    switch self {
+    // Numbers, devices and a time; and for each message its own.
+    case .message(let submission, _): 64 + byteCount + 48 * submission.messages.count
+    case .receipt: 64
+    }
+  }
+
+  var wire: Relay_HandOver {
+    var wire = Relay_HandOver()
+    switch self {
+    case .message(let submission, let source):
+      wire.setAddresses(source, submission.destination)
+      if let timestamp = submission.timestamp { wire.timestamp = timestamp.millis }
+      wire.coversMasterOnly = submission.coverage == .masterDevice
+      wire.messages = submission.messages.map(Relay_HandOver.Message.init)
+    case .receipt(let timestamp, let source, let destination):
+      wire.setAddresses(source, destination)
+      wire.timestamp = timestamp.millis
+      wire.isReceipt = true
+    }
+    return wire
+  }
+
+  /// `PUT /v1/federation/batch` (docs/federation.md, "Batches").
+  static func request(for batch: [HandOver]) throws(PeerFailure) -> PeerRequest {
+    var message = Relay_Batch()
+    message.handOvers = batch.map(\.wire)
+    do {
+      var request = PeerRequest.put("/v1/federation/batch", try message.serializedBytes() as [UInt8])
+      request.contentType = "application/x-protobuf"
+      request.answerBytesMax = batchAnswerBytesMax
+      return request
+    } catch {
+      // Nothing in it is required, so nothing can be missing.
+      throw .unreadable
+    }
+  }
+
+  /// A few device lists are long; most answers have two bytes.
+  private static let batchAnswerBytesMax = 1 << 20
+}
+
+extension Relay_HandOver {
+  fileprivate mutating func setAddresses(_ from: DeviceAddress, _ to: AccountNumber) {
+    source = from.account.digits
+    sourceDevice = UInt32(from.device.value)
+    destination = to.digits
+  }
+}
+
+extension Relay_HandOver.Message {
+  fileprivate init(_ message: SubmittedMessage) {
+    self.init()
+    type = UInt32(message.type.rawValue)
+    device = UInt32(message.device.value)
+    registrationID = message.registrationID
+    if let bytes = message.body { body = Data(bytes) }
+    if let bytes = message.content { content = Data(bytes) }
+  }
+}
+
+extension HandOverAnswer {
+  /// To a request of its own.
+  init(_ answer: PeerAnswer) {
+    status = answer.status
+    retryAfterSeconds = answer.retryAfterSeconds
+    isSourceRefused = status == 403 && PeeringService.kind(of: answer) == .sourceRefused
+    guard status == 409 || status == 410 else { return }
+    do throws(JSONError) {
+      devices = try Problem.Devices.decode(answer.body.readableBytesUInt8Span.bytes, isStale: status == 410)
+    } catch {
+      // Without the devices nobody can do better: whoever reads the answer sees that they are missing.
+    }
+  }
+
+  /// To a batch of `count`. - Throws: `.unreadable` when it has not exactly one answer for each hand-over.
+  static func read(_ answer: PeerAnswer, count: Int) throws(PeerFailure) -> [HandOverAnswer] {
+    do {
+      let message = try Relay_BatchAnswer(serializedBytes: Array(answer.body.readableBytesView))
+      guard message.answers.count == count else { throw PeerFailure.unreadable }
+      return message.answers.map(HandOverAnswer.init)
+    } catch {
+      throw .unreadable
+    }
+  }
+
+  private init(_ answer: Relay_BatchAnswer.Answer) {
+    status = Int(answer.status)
+    retryAfterSeconds = answer.retryAfterSeconds == 0 ? nil : Int(answer.retryAfterSeconds)
+    // Of the relay itself the whole batch tells.
+    isSourceRefused = answer.status == 403
+    switch answer.status {
+    case 409:
+      if let missing = Self.devices(answer.missingDevices), let extra = Self.devices(answer.extraDevices) {
+        devices = .mismatched(missing: missing, extra: extra)
+      }
+    case 410: devices = Self.devices(answer.staleDevices).map { .stale($0) }
+    default: devices = nil
+    }
+  }
+
+  /// - Returns: nil when one of them is none.
+  private static func devices(_ values: [UInt32]) -> [DeviceID]? {
+    let devices = values.compactMap { DeviceID(Int64($0)) }
+    return devices.count == values.count ? devices : nil
+  }
+}

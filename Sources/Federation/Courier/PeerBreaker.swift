@@ -1,0 +1,102 @@
+import RelayCore
+
+/// Whether requests to one peer are worth a try: while they are not, they fail at once, and a probe now and then finds
+/// out when they are again (docs/federation.md, "A peer that is away").
+struct PeerBreaker: Sendable, Equatable {
+  enum State: Sendable, Equatable {
+    /// Requests pass. Becomes `open` with the third failure in a row, at once when a certificate was refused or the peer
+    /// does not have us, and when another process says so.
+    case closed(failures: Int)
+    /// Requests fail. Becomes `closed` with the first answer, and when another process says so.
+    case open(PeerFault, since: Timestamp)
+  }
+
+  /// What has become of it, for the shell to do its part.
+  enum Change: Sendable, Equatable {
+    case none
+    /// To be probed; `isOurs`: other processes are to be told.
+    case opened(PeerFault, isOurs: Bool)
+    /// Open as before, for another reason: other processes are to be told.
+    case redefined(PeerFault)
+    case closed(isOurs: Bool)
+  }
+
+  static let failuresMax = 3
+
+  private(set) var state = State.closed(failures: 0)
+  /// What the table of peers said last.
+  private var shared = PeerCondition.reachable
+  /// When the last opening had begun: the word of it may still come in from the table after it has ended.
+  private var past: Timestamp?
+
+  var fault: PeerFault? {
+    if case .open(let fault, _) = state { fault } else { nil }
+  }
+
+  /// To be told to other processes.
+  var condition: PeerCondition {
+    if case .open(let fault, let since) = state { .unreachable(fault, since: since) } else { .reachable }
+  }
+
+  /// The peer answered, whatever it was.
+  mutating func answered() -> Change {
+    guard case .open(_, let since) = state else {
+      state = .closed(failures: 0)
+      return .none
+    }
+    close(since)
+    return .closed(isOurs: true)
+  }
+
+  /// The peer gave no answer, for `fault`, or that it does not have us.
+  mutating func failed(_ fault: PeerFault, now: Timestamp) -> Change {
+    switch state {
+    case .open(let former, let since):
+      guard fault != former else { return .none }
+      state = .open(fault, since: since)
+      return .redefined(fault)
+    case .closed(let failures):
+      guard fault.isFinal || failures + 1 >= Self.failuresMax else {
+        state = .closed(failures: failures + 1)
+        return .none
+      }
+      // Two openings in one millisecond would be taken for one.
+      let since = past.map { max(now, Timestamp(millis: $0.millis + 1)) } ?? now
+      state = .open(fault, since: since)
+      return .opened(fault, isOurs: true)
+    }
+  }
+
+  /// The table of peers, which all processes share, was read: `condition` is what it says. Only what changed since it was
+  /// read last counts, and nothing that this process knew before.
+  mutating func sharedConditionRead(_ condition: PeerCondition) -> Change {
+    let former = shared
+    shared = condition
+    guard former != condition else { return .none }
+    switch (state, condition) {
+    case (.closed, .unreachable(let fault, let since)):
+      guard since != past else { return .none }
+      state = .open(fault, since: since)
+      return .opened(fault, isOurs: false)
+    case (.open(let fault, _), .unreachable(_, let since)):
+      // Another process was first: its word will be withdrawn for both.
+      state = .open(fault, since: since)
+      return .none
+    case (.open(_, let since), .reachable):
+      guard case .unreachable(_, since) = former else { return .none }
+      close(since)
+      return .closed(isOurs: false)
+    case (.closed, .reachable): return .none
+    }
+  }
+
+  private mutating func close(_ since: Timestamp) {
+    past = since
+    state = .closed(failures: 0)
+  }
+}
+
+extension PeerFault {
+  /// Another try tells nothing new.
+  fileprivate var isFinal: Bool { self == .certificate || self == .refused }
+}

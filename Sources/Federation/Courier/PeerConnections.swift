@@ -1,0 +1,62 @@
+import NIOCore
+import NIOSSL
+import Synchronization
+import X509
+
+/// Looks at each connection of one client, once TLS stands and before a request is written on it.
+final class PeerConnections: Sendable {
+  private struct Seen {
+    var fault: ChainFault?
+    var hasAnswered = false
+  }
+
+  private let accepts: @Sendable (Certificate) -> ChainFault?
+  private let seen = Mutex(Seen())
+
+  init(accepts: @escaping @Sendable (Certificate) -> ChainFault?) { self.accepts = accepts }
+
+  /// Why the newest connection was refused; nil when it was not.
+  var fault: ChainFault? { seen.withLock { $0.fault } }
+  /// Whether an answer has come since the newest connection was made: then the peer has accepted our certificate.
+  var hasAnswered: Bool { seen.withLock { $0.hasAnswered } }
+
+  func answered() { seen.withLock { $0.hasAnswered = true } }
+
+  /// To be called on the connection's event loop. The future never fails: the pool of connections takes each one for
+  /// good and learns of a refusal as of any connection that breaks.
+  func opened(_ channel: any Channel) -> EventLoopFuture<Void> {
+    channel.eventLoop.makeCompletedFuture {
+      let fault = leaf(of: channel).map(accepts) ?? .unreadable
+      seen.withLock { $0 = Seen(fault: fault) }
+      guard fault != nil else { return }
+      try channel.pipeline.syncOperations.addHandler(RefusedConnection(), position: .first)
+    }
+  }
+
+  private func leaf(of channel: any Channel) -> Certificate? {
+    do {
+      return try channel.pipeline.syncOperations.nioSSL_peerCertificate().map { try Certificate($0) }
+    } catch {
+      // What cannot be read proves nothing; why does not matter.
+      return nil
+    }
+  }
+}
+
+/// Stands between TLS and the socket of a server that is not to get a byte more: drops everything, and closes as soon as
+/// the pool has taken the connection.
+private final class RefusedConnection: ChannelDuplexHandler {
+  typealias InboundIn = ByteBuffer
+  typealias OutboundIn = ByteBuffer
+
+  func handlerAdded(context: ChannelHandlerContext) {
+    let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
+    context.eventLoop.execute { bound.value.close(promise: nil) }
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {}
+
+  func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+    promise?.fail(ChannelError.ioOnClosedChannel)
+  }
+}

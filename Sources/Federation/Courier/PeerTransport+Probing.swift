@@ -1,0 +1,146 @@
+import Logging
+import NIOCore
+import RelayCore
+import ServiceLifecycle
+import Synchronization
+
+extension PeeringStatus {
+  /// - Returns: nil for anything but an answer of success that can be read.
+  static func read(_ answer: PeerAnswer) -> PeeringStatus? {
+    guard answer.status == 200 else { return nil }
+    // A relay of another make may answer anything there.
+    return try? decode(answer.body.readableBytesUInt8Span.bytes)
+  }
+}
+
+extension PeerTransport {
+  /// Probes peers that do not answer, tells other processes what was found out, and closes all clients at shutdown.
+  package func run() async throws {
+    await cancelWhenGracefulShutdown { [self] in
+      await withDiscardingTaskGroup { group in
+        group.addTask { await self.tell() }
+        for await link in opened.stream {
+          group.addTask { await self.probe(link) }
+        }
+        // Only cancellation ends the stream.
+        group.cancelAll()
+      }
+    }
+    close()
+  }
+
+  /// A request has shown whether the peer is there.
+  /// - Parameter fault: nil when it is.
+  func settle(_ fault: PeerFault?, on link: PeerLink, reason: PeerFailure? = nil) {
+    let now = clock.now()
+    let change = link.state.withLock { state in
+      if let fault { state.breaker.failed(fault, now: now) } else { state.breaker.answered() }
+    }
+    apply(change, to: link, reason: reason)
+  }
+
+  /// Does what `change` of the breaker asks for.
+  func apply(_ change: PeerBreaker.Change, to link: PeerLink, reason: PeerFailure? = nil) {
+    switch change {
+    case .none: return
+    case .opened(let fault, let isOurs):
+      link.show(isAvailable: false)
+      let reason = reason.map { "\($0)" } ?? (isOurs ? "it does not have this relay" : "another process says so")
+      logger.warning(
+        "peer does not answer", metadata: ["peer": "\(link.name)", "fault": "\(fault.rawValue)", "reason": "\(reason)"])
+      // A probe is to find the peer again by a connection of its own.
+      link.disconnect()?.retire(within: limits.retirement)
+      let isToProbe = link.state.withLock { state in
+        defer { state.isProbed = true }
+        // What another process found out may not hold here, and a refusal may have been of one request alone.
+        state.isProbedAtOnce = !isOurs || fault == .refused
+        return !state.isProbed
+      }
+      if isToProbe { opened.continuation.yield(link) }
+      if isOurs { share(link) }
+    case .redefined(let fault):
+      logger.notice(
+        "peer does not answer, for another reason", metadata: ["peer": "\(link.name)", "fault": "\(fault.rawValue)"])
+      share(link)
+    case .closed(let isOurs):
+      link.show(isAvailable: true)
+      logger.notice("peer answers again", metadata: ["peer": "\(link.name)"])
+      if isOurs { share(link) }
+    }
+  }
+
+  /// Probes until the breaker is closed or the peer is gone.
+  private func probe(_ link: PeerLink) async {
+    while !Task.isCancelled {
+      await waitToProbe(link)
+      let isOver = link.state.withLock { state in
+        let isOver = state.isGone || state.breaker.fault == nil
+        if isOver { state.isProbed = false }
+        return isOver
+      }
+      if isOver { return }
+      if let peer = registry.current.byName[link.name], peer.isActive { await probeOnce(peer, on: link) }
+    }
+  }
+
+  /// Spread by a third, so that processes do not probe in step; shorter when there is news.
+  private func waitToProbe(_ link: PeerLink) async {
+    let due = ContinuousClock.now + limits.probeInterval * (5 + 2 * random()) / 6
+    while ContinuousClock.now < due, !Task.isCancelled {
+      let isNews = link.state.withLock { state in
+        defer { state.isProbedAtOnce = false }
+        return state.isProbedAtOnce || state.isGone || state.breaker.fault == nil
+      }
+      if isNews { return }
+      // Only cancellation throws here, and the loop's condition sees it.
+      try? await Task.sleep(for: min(Self.newsInterval, due - .now))
+    }
+  }
+
+  /// How often a wait looks for news.
+  private static let newsInterval = Duration.milliseconds(100)
+
+  private func probeOnce(_ peer: KnownPeer, on link: PeerLink) async {
+    var request = PeerRequest.get(PeeringService.path)
+    request.deadline = .now + limits.probeTimeout
+    do throws(PeerFailure) {
+      let answer = try await perform(request, to: peer, on: link)
+      // One that does not have us is refused by its gate, whatever it asks; `perform` has taken note.
+      let capabilities = PeeringStatus.read(answer)?.capabilities ?? []
+      link.state.withLock { $0.capabilities.told(capabilities, at: .now) }
+    } catch {
+      // Noted likewise; the next probe makes a new connection.
+      link.disconnect()?.retire()
+    }
+  }
+
+  /// Has other processes told. Cheap when they already are to be.
+  private func share(_ link: PeerLink) {
+    let isNew = link.state.withLock { state in
+      defer { state.isUntold = true }
+      return !state.isUntold
+    }
+    if isNew { untold.continuation.yield(link) }
+  }
+
+  /// Writes what was found out for other processes, one peer after the other. While the store is away, the newest word of
+  /// each peer waits.
+  private func tell() async {
+    for await link in untold.stream {
+      let condition = link.state.withLock { state -> PeerCondition? in
+        state.isUntold = false
+        return state.isGone ? nil : state.breaker.condition
+      }
+      guard let condition else { continue }
+      do throws(StoreError) {
+        if try await store.setPeerCondition(condition, of: link.name) { await signals.publish(.peersChanged) }
+      } catch {
+        logger.debug(
+          "what is known of a peer cannot be shared yet", metadata: ["peer": "\(link.name)", "error": "\(error)"])
+        // Only cancellation throws here, and ends the stream.
+        try? await Task.sleep(for: .seconds(1))
+        share(link)
+      }
+    }
+  }
+}

@@ -1,0 +1,42 @@
+package import RelayCore
+
+/// What the listener hands requests on to.
+package struct FederationServices: Sendable {
+  let intake: any Intake
+  let dispenser: any PreKeyDispenser
+  let directory: any DirectoryStore
+  let peers: any PeerStore
+  let signals: any SignalBus
+  let limiter: any RateLimiter
+  let buckets: [LimiterName: Bucket]
+  let locator: any AttachmentLocator
+  let epochs: any EpochStore
+  let probes: (any ProbeHost)?
+  let isLocalAccount: @Sendable (AccountNumber) async throws(Problem) -> Bool
+
+  /// - Parameters:
+  ///   - buckets: `limiter`'s shapes that differ from `LimiterName.defaultBucket`.
+  ///   - locator: says where attachments of our accounts are downloaded.
+  ///   - epochs: remembers peers' epochs.
+  ///   - probes: the account that peers may test with; nil serves no such tests.
+  ///   - isLocalAccount: whether a number is registered here; no peer may speak for it then. Asked for every message:
+  ///     it answers from memory as a rule.
+  package init(
+    intake: any Intake, dispenser: any PreKeyDispenser, directory: any DirectoryStore, peers: any PeerStore,
+    signals: any SignalBus, limiter: any RateLimiter, buckets: [LimiterName: Bucket] = [:],
+    locator: any AttachmentLocator, epochs: any EpochStore, probes: (any ProbeHost)? = nil,
+    isLocalAccount: @escaping @Sendable (AccountNumber) async throws(Problem) -> Bool
+  ) {
+    self.intake = intake
+    self.dispenser = dispenser
+    self.directory = directory
+    self.peers = peers
+    self.signals = signals
+    self.limiter = limiter
+    self.buckets = buckets
+    self.locator = locator
+    self.epochs = epochs
+    self.probes = probes
+    self.isLocalAccount = isLocalAccount
+  }
+}

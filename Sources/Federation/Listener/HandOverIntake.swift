@@ -1,0 +1,69 @@
+import RelayCore
+
+/// The one way in for what peers hand over, whether alone or in a batch.
+struct HandOverIntake: Sendable {
+  let intake: any Intake
+  let sources: SourceCheck
+  let budget: PeerBudget
+
+  /// Charges, checks and accepts. On return it is durable; safe to repeat.
+  ///
+  /// The relay that recipients are shown is `peer`, which the certificate proved (reference 1.13.3).
+  /// - Parameter charges: what the peer's budget is charged for it besides.
+  /// - Throws: `.budgetExceeded`; `.unavailable` when the limiter of this pair of accounts refuses (reference 1.13.2), or
+  ///   a store does; `.sourceRefused`; what the intake refuses with.
+  func accept(_ handOver: HandOver, from peer: RelayName, charges: [BudgetCharge]) async throws(Problem) {
+    try await charge(handOver, charges, of: peer)
+    try await sources.demand(handOver.source.account, from: peer)
+    switch handOver {
+    case .message(let submission, let source):
+      _ = try await intake.accept(submission, from: .peer(peer, source: source))
+    case .receipt(let timestamp, let source, let destination):
+      try await intake.acceptReceipt(for: timestamp, to: destination, from: .peer(peer, source: source))
+    }
+  }
+
+  /// A refusal of the pair's limiter is the relay's to wait out, not its client's (reference 1.13.2).
+  private func charge(_ handOver: HandOver, _ charges: [BudgetCharge], of peer: RelayName) async throws(Problem) {
+    do throws(Problem) {
+      try await budget.charge(charges, of: peer, and: handOver.limitCharge(at: peer))
+    } catch {
+      guard error.kind == .rateLimited else { throw error }
+      throw Problem(.unavailable, retryAfter: error.retryAfter)
+    }
+  }
+}
+
+extension HandOver {
+  var source: DeviceAddress {
+    switch self {
+    case .message(_, let source), .receipt(_, let source, _): source
+    }
+  }
+
+  var destination: AccountNumber {
+    switch self {
+    case .message(let submission, _): submission.destination
+    case .receipt(_, _, let destination): destination
+    }
+  }
+
+  /// Messages for one device each, or receipts; one at least, since a bundle without messages asks for the devices.
+  var recipients: Int {
+    switch self {
+    case .message(let submission, _): max(1, submission.messages.count)
+    case .receipt: 1
+    }
+  }
+
+  /// Messages count by source and destination, receipts by the account that received.
+  fileprivate func limitCharge(at peer: RelayName) -> LimitCharge {
+    switch self {
+    case .message(let submission, let source):
+      let key = LimitKey(peer, LimitKey(source.account, submission.destination))
+      return LimitCharge(Double(max(1, submission.messagesPerDeviceMax)), from: .messages, key: key)
+    case .receipt(_, let source, _):
+      return LimitCharge(1, from: .receipts, key: LimitKey(peer, LimitKey(source.account)))
+    }
+  }
+}

@@ -1,0 +1,38 @@
+import Hummingbird
+import NIOCore
+import RelayCore
+import RelayHTTP
+
+/// Which contacts of a peer's clients are ours, for a peer that asks instead of copying our listing
+/// (docs/federation.md, "Asking instead of copying").
+struct LookupController: Sendable {
+  let directory: any DirectoryStore
+  let budget: PeerBudget
+
+  func addRoutes(to group: some RouterMethods<PeerContext>) {
+    group.resource("v1/federation/tokens", [(.put, lookUp)])
+  }
+
+  /// Entries of active accounts, without `relay`, in no order: what a peer knows of its contacts it learnt from us alone.
+  private func lookUp(_ request: Request, _ context: PeerContext) async throws(Problem) -> Response {
+    let body = try await request.jsonBody(max: WireLimits.directoryRequestBytesMax)
+    let tokens = try decode(body)
+    guard tokens.count <= WireLimits.contactsPerPage else { throw Problem(.bodyTooLarge) }
+    try await budget.charge(
+      [.request, .bytes(body.readableBytes), BudgetCharge(amount: tokens.count, budget: .peerTokens)],
+      of: context.peer.name)
+    let known = try await storing { () throws(StoreError) in try await directory.localEntries(for: tokens) }
+    return .json(ContactCodec.encode(known))
+  }
+
+  private func decode(_ body: ByteBuffer) throws(Problem) -> [ContactToken] {
+    do throws(ContactCodec.TokenError) {
+      return try ContactCodec.decodeTokens(body.readableBytesUInt8Span.bytes)
+    } catch {
+      switch error {
+      case .undecodable: throw Problem(.undecodableToken)
+      case .json(let error): throw Problem(error)
+      }
+    }
+  }
+}

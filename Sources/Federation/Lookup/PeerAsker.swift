@@ -1,0 +1,215 @@
+import Logging
+import Metrics
+import NIOCore
+import RelayCore
+import Synchronization
+
+/// Asks one peer which tokens are its accounts', one request at a time, and remembers what it said for a while.
+final class PeerAsker: Sendable {
+  /// Whom `find` waits for, until a batch has ended.
+  private struct Waiter {
+    let serial: Int
+    let continuation: CheckedContinuation<Void, Never>
+  }
+
+  private struct State {
+    var cache = LookupCache()
+    var queue = LookupQueue()
+    var waiters: [Int: Waiter] = [:]
+    var lastWaiter = 0
+    var isRunning = false
+    /// When the request under way began.
+    var began: ContinuousClock.Instant?
+    /// Not asked before: it refused, or failed.
+    var restsUntil: ContinuousClock.Instant?
+    var isFailing = false
+  }
+
+  private enum Outcome {
+    /// Of what was asked for, what the peer knows.
+    case answered([ContactToken: ListedAccount])
+    case failed(reason: String, rest: Duration)
+    /// The transport says why.
+    case unreachable
+    /// The peer is not to be asked any more.
+    case withdrawn
+  }
+
+  private let name: RelayName
+  private let registry: PeerRegistry
+  private let transport: PeerTransport
+  private let clock: WallClock
+  private let logger: Logger
+  private let passedOver: Counter
+  private let state = Mutex(State())
+
+  init(name: RelayName, registry: PeerRegistry, transport: PeerTransport, clock: WallClock, logger: Logger) {
+    self.name = name
+    self.registry = registry
+    self.transport = transport
+    self.clock = clock
+    self.logger = logger
+    passedOver = Counter(label: "relay_peer_lookups_passed_over_total", dimensions: [("peer", name.text)])
+  }
+
+  /// - Parameter timeout: after it, what is known by then has to do. It is not waited at all while a request is under way
+  ///   for longer than that.
+  /// - Returns: those of `tokens` that the peer knows, in no order.
+  func find(_ tokens: Set<ContactToken>, within timeout: Duration) async -> [ListedAccount] {
+    let now = clock.now()
+    let deadline = ContinuousClock.now + timeout
+    var found: [ListedAccount] = []
+    var missing: [ContactToken] = []
+    let serial: Int? = state.withLock { state in
+      for token in tokens {
+        switch state.cache.finding(for: token, at: now) {
+        case .known(let account): found.append(account)
+        case .unknown: continue
+        case nil: missing.append(token)
+        }
+      }
+      guard !missing.isEmpty, state.restsUntil.map({ $0 <= .now }) ?? true else { return nil }
+      let serial = state.queue.add(missing)
+      return state.began.map({ .now - $0 > timeout }) ?? false ? nil : serial
+    }
+    guard !missing.isEmpty else { return found }
+    start()
+    if let serial { await wait(until: serial, orUntil: deadline) }
+    let later = clock.now()
+    let (answers, isWhole) = state.withLock { state in
+      let findings = missing.compactMap { state.cache.finding(for: $0, at: later) }
+      return (findings, findings.count == missing.count)
+    }
+    if !isWhole { passedOver.increment() }
+    for case .known(let account) in answers { found.append(account) }
+    return found
+  }
+
+  private func wait(until serial: Int, orUntil deadline: ContinuousClock.Instant) async {
+    let id = state.withLock { state in
+      state.lastWaiter += 1
+      return state.lastWaiter
+    }
+    let timer = Task {
+      // Cancelled when the batch has ended; then giving up changes nothing.
+      try? await Task.sleep(until: deadline, clock: .continuous)
+      giveUp(id)
+    }
+    defer { timer.cancel() }
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let isOver = state.withLock { state in
+          if state.queue.ended >= serial || Task.isCancelled || deadline <= .now { return true }
+          state.waiters[id] = Waiter(serial: serial, continuation: continuation)
+          return false
+        }
+        if isOver { continuation.resume() }
+      }
+    } onCancel: {
+      giveUp(id)
+    }
+  }
+
+  private func giveUp(_ id: Int) {
+    state.withLock { $0.waiters.removeValue(forKey: id) }?.continuation.resume()
+  }
+}
+
+// MARK: - Requests
+
+extension PeerAsker {
+  /// Sends what waits, unless that is being done.
+  private func start() {
+    let isFirst = state.withLock { state in
+      defer { state.isRunning = true }
+      return !state.isRunning
+    }
+    guard isFirst else { return }
+    Task {
+      while let batch = next() { end(batch, await ask(batch)) }
+    }
+  }
+
+  private func next() -> [ContactToken]? {
+    state.withLock { state in
+      let batch = state.queue.begin()
+      state.isRunning = batch != nil
+      state.began = batch == nil ? nil : .now
+      return batch
+    }
+  }
+
+  private func ask(_ tokens: [ContactToken]) async -> Outcome {
+    guard let peer = registry.current.byName[name], peer.isQueried else { return .withdrawn }
+    // Nobody who does not know what to do with them is shown our clients' contacts.
+    guard await transport.capabilities(of: peer).contains(.lookup) else {
+      guard registry.current.byName[name]?.peer.condition.isReachable == true else { return .unreachable }
+      return .failed(reason: Self.unknownRequest, rest: .seconds(2))
+    }
+    var request = PeerRequest.put("/v1/federation/tokens", ContactCodec.encode(tokens: tokens))
+    request.answerBytesMax = ListingReader.pageBytesMax
+    do throws(PeerFailure) {
+      return Self.read(try await transport.send(request, to: peer), of: tokens)
+    } catch {
+      return .unreachable
+    }
+  }
+
+  private static func read(_ answer: PeerAnswer, of tokens: [ContactToken]) -> Outcome {
+    switch answer.status {
+    case 200: break
+    case 403:
+      return .failed(
+        reason: "it answered 403: its operator lets this relay ask with `relay peer set NAME --scopes …,lookup`",
+        rest: .seconds(10))
+    case 404: return .failed(reason: unknownRequest, rest: .seconds(10))
+    case 413:
+      return .failed(
+        reason: "our budget there is used up", rest: .seconds(min(60, max(1, answer.retryAfterSeconds ?? 1))))
+    default: return .failed(reason: "it answered \(answer.status)", rest: .seconds(1))
+    }
+    do throws(JSONError) {
+      let listing = try ContactCodec.decodeListing(answer.body.readableBytesUInt8Span.bytes)
+      // What was not asked for is not believed.
+      let asked = Set(tokens)
+      let known = listing.accounts.filter { !$0.isInactive && asked.contains($0.token) }
+      return .answered(Dictionary(known.map { ($0.token, $0) }) { first, _ in first })
+    } catch {
+      return .failed(reason: "its answer is not what docs/federation.md describes", rest: .seconds(1))
+    }
+  }
+
+  private static let unknownRequest =
+    "it does not say that it can be asked: `relay peer set NAME --contacts copy` copies its listing"
+
+  private func end(_ batch: [ContactToken], _ outcome: Outcome) {
+    let now = clock.now()
+    let (over, wasFailing) = state.withLock { state in
+      let wasFailing = state.isFailing
+      switch outcome {
+      case .answered(let known):
+        for token in batch {
+          state.cache.remember(known[token].map { .known($0) } ?? .unknown, of: token, at: now)
+        }
+        state.queue.batchEnded()
+        state.isFailing = false
+      case .failed(_, let rest):
+        state.restsUntil = .now + rest
+        state.isFailing = true
+        state.queue.allEnded()
+      case .unreachable, .withdrawn: state.queue.allEnded()
+      }
+      let over = state.waiters.filter { $0.value.serial <= state.queue.ended }
+      for id in over.keys { state.waiters[id] = nil }
+      return (over.values, wasFailing)
+    }
+    for waiter in over { waiter.continuation.resume() }
+    switch outcome {
+    case .failed(let reason, _) where !wasFailing:
+      logger.warning("peer cannot be asked for contacts", metadata: ["peer": "\(name)", "reason": "\(reason)"])
+    case .answered where wasFailing:
+      logger.notice("peer can be asked for contacts again", metadata: ["peer": "\(name)"])
+    default: break
+    }
+  }
+}

@@ -1,0 +1,112 @@
+import RelayCore
+
+/// Hands over what waits for one peer, a page in memory at a time. Its caller has the peer's lease.
+struct OutboxDrain: Sendable {
+  enum Outcome {
+    /// Nothing that is due is left.
+    case done
+    /// The peer serves nothing of it just now.
+    case struggling
+    /// The peer cannot be reached.
+    case failed(PeerFailure)
+  }
+  struct Tally: Sendable {
+    var read = 0
+    var delivered = 0
+    var givenUp = 0
+
+    /// Far more was read than moved: much waits behind a few messages that are put off.
+    var isMostlySkipped: Bool { read > 1000 + 10 * (delivered + givenUp) }
+  }
+
+  let store: any OutboxStore
+  let handOvers: HandOverSender
+  let removal: OutboxRemoval
+  let policy: OutboxPolicy
+  let clock: WallClock
+
+  /// Read at a time; the store ends a page of large messages earlier.
+  static let pageMax = 128
+
+  /// Gives up what has waited for too long, whether the peer can be reached or not.
+  /// - Returns: how many.
+  func expire(_ relay: RelayName) async throws(Problem) -> Int {
+    var count = 0
+    while !Task.isCancelled {
+      let now = clock.now()
+      let page = try await page(of: relay, after: 0)
+      let old = Array(page.prefix { policy.isTooOld($0.accepted, at: now) })
+      try await removal.giveUp(old, because: .expired)
+      count += old.count
+      if old.isEmpty || old.count < page.count { break }
+    }
+    return count
+  }
+
+  /// Adds what was done to `tally`, before an error too.
+  func drain(_ peer: KnownPeer, _ tally: inout Tally) async throws(Problem) -> Outcome {
+    var pass = OutboxPass()
+    while !Task.isCancelled {
+      let page = try await page(of: peer.name, after: pass.last)
+      if page.isEmpty { return .done }
+      tally.read += page.count
+      pass.pageRead(page)
+      while !Task.isCancelled {
+        let wave = pass.nextWave(at: clock.now())
+        if wave.isEmpty { break }
+        let answers: [HandOverAnswer]
+        do throws(PeerFailure) {
+          answers = try await handOvers.send(wave.map(\.message.handOver), to: peer)
+        } catch {
+          return .failed(error)
+        }
+        try await settle(wave, answers, &pass, &tally)
+        if pass.isHopeless { return .struggling }
+      }
+    }
+    return .done
+  }
+
+  private func settle(
+    _ wave: [HeldMessage], _ answers: [HandOverAnswer], _ pass: inout OutboxPass, _ tally: inout Tally
+  ) async throws(Problem) {
+    var delivered: [HeldMessage] = []
+    var givenUp: [UndeliverableReason: [HeldMessage]] = [:]
+    var putOff: [Duration: [Int64]] = [:]
+    for (held, answer) in zip(wave, answers) {
+      switch policy.action(after: answer, attempts: held.attempts) {
+      case .delivered:
+        delivered.append(held)
+        pass.settled()
+      case .giveUp(let reason):
+        givenUp[reason, default: []].append(held)
+        pass.settled()
+      case .putOff(let pause):
+        putOff[pause, default: []].append(held.sequence)
+        pass.putOff(held)
+      }
+    }
+    try await removal.delivered(delivered)
+    tally.delivered += delivered.count
+    let now = clock.now()
+    for (pause, sequences) in putOff {
+      try await storing { () async throws(StoreError) in
+        try await store.putOff(sequences, until: now.adding(pause))
+      }
+    }
+    for (reason, held) in givenUp {
+      try await removal.giveUp(held, because: reason)
+      tally.givenUp += held.count
+    }
+  }
+
+  private func page(of relay: RelayName, after sequence: Int64) async throws(Problem) -> [HeldMessage] {
+    try await storing { () async throws(StoreError) in
+      try await store.held(for: relay, after: sequence, limit: Self.pageMax)
+    }
+  }
+}
+
+extension OutgoingMessage {
+  var handOver: HandOver { .message(submission, source: source) }
+}

@@ -1,0 +1,16 @@
+/// What a relay can do beyond the protocol's reference: told in the answer to `GET /v1/federation/peering`, so that two
+/// relays of different ages use what both know (docs/federation.md, "Capabilities").
+enum PeerCapability: String, Sendable, CaseIterable {
+  /// `PUT /v1/federation/batch`.
+  case batches
+  /// `GET /v1/federation/changes`.
+  case changes
+  /// `PUT /v1/federation/tokens`.
+  case lookup
+  /// `PUT /v1/federation/probe`.
+  case probe
+  /// `GET /v1/federation/authority`.
+  case statements
+  /// `GET /v1/federation/budget`.
+  case budget
+}

@@ -1,0 +1,114 @@
+package import RelayCore
+import Synchronization
+
+/// Walks the way to a peer step by step, for `relay peer test`, for `relay doctor`, and for a peer that asks for it: each
+/// step says what it found, and the remedy; what needs a step that failed is not tried (docs/federation.md, "Testing a
+/// peering").
+package struct PeerProbe: Sendable {
+  /// In the order in which they are taken.
+  package enum Step: String, Sendable, CaseIterable {
+    case dns, tcp
+    /// Both certificates are accepted.
+    case tls
+    /// How long both certificates, and both CAs, last.
+    case certificate
+    case clock, version
+    /// We are an active peer there; what each scope answers.
+    case authorisation
+    /// What we may still ask for there.
+    case budget
+    /// A key of the peer's probe account.
+    case prekeys
+    /// A message from our probe account to the peer's.
+    case message
+    /// The peer has stored it.
+    case arrival
+    /// The peer walked the way to us.
+    case back
+
+    /// What must not have failed.
+    var needs: [Step] {
+      switch self {
+      case .dns: []
+      case .tcp: [.dns]
+      case .tls: [.tcp]
+      // Of a certificate that is refused one wants to know when it ended.
+      case .certificate: [.tcp]
+      case .clock, .version, .authorisation: [.tls]
+      case .budget, .prekeys, .message, .back: [.authorisation]
+      case .arrival: [.message]
+      }
+    }
+  }
+
+  /// How far to go.
+  package struct Plan: Sendable {
+    /// Our probe account; nil: no key is drawn and no message sent.
+    let source: AccountNumber?
+    let asksBack: Bool
+
+    package init(source: AccountNumber?, asksBack: Bool = false) {
+      self.source = source
+      self.asksBack = asksBack
+    }
+
+    /// Steps that are not planned are no part of the results.
+    var steps: [Step] {
+      Step.allCases.filter { step in
+        switch step {
+        case .prekeys, .message, .arrival: source != nil
+        case .back: asksBack
+        default: true
+        }
+      }
+    }
+  }
+
+  private let credentials: FederationCredentials
+  private let clock: WallClock
+  private let limits: PeerLimits
+
+  package init(credentials: FederationCredentials, clock: WallClock, limits: PeerLimits = PeerLimits()) {
+    self.credentials = credentials
+    self.clock = clock
+    self.limits = limits
+  }
+
+  /// Begins at once, and stops when nobody listens any more.
+  ///
+  /// - Parameter limit: when the walk ends at the latest; the step that is under way then has failed.
+  /// - Returns: a result of each planned step, in order; those of the way back stand before `back`.
+  package func walk(
+    _ peer: KnownPeer, _ plan: Plan, within limit: Duration = .seconds(60)
+  ) -> AsyncStream<ProbeResult> {
+    let (results, continuation) = AsyncStream.makeStream(of: ProbeResult.self)
+    let walking = Walking()
+    let walk = ProbeWalk(peer: peer, plan: plan, credentials: credentials, clock: clock, limits: limits)
+    let task = Task {
+      await walk.run(began: { walking.began($0) }) { continuation.yield($0) }
+      continuation.finish()
+    }
+    let timer = Task {
+      // Only cancellation throws here: the walk is over.
+      guard (try? await Task.sleep(for: limit)) != nil else { return }
+      continuation.yield(
+        ProbeResult(
+          step: walking.current,
+          .failed("no answer within \(limit.components.seconds) s", remedy: "Try again when both sides are less busy."),
+          duration: limit))
+      continuation.finish()
+    }
+    continuation.onTermination = { _ in
+      task.cancel()
+      timer.cancel()
+    }
+    return results
+  }
+}
+
+/// Which step is under way, for the timer.
+private final class Walking: Sendable {
+  private let step = Mutex(PeerProbe.Step.dns)
+  var current: PeerProbe.Step { step.withLock { $0 } }
+  func began(_ next: PeerProbe.Step) { step.withLock { $0 = next } }
+}

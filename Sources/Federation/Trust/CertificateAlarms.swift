@@ -1,0 +1,67 @@
+import RelayCore
+
+/// A certificate whose end is watched.
+struct WatchedCertificate: Sendable, Hashable {
+  enum Kind: String, Sendable { case leaf, ca }
+
+  /// The peer whose it is; nil for ours.
+  let holder: RelayName?
+  let kind: Kind
+  /// What tells it from the one before and after it.
+  let serial: [UInt8]
+  let validUntil: Timestamp
+
+  /// What its operator has to do in time.
+  var remedy: String {
+    switch (holder, kind) {
+    case (nil, .leaf): "run `relay ca renew`"
+    case (nil, .ca): "run `relay ca rollover begin`"
+    case (let peer?, .leaf): "ask \(peer)'s operator to run `relay ca renew`"
+    case (let peer?, .ca): "ask \(peer)'s operator to run `relay ca rollover begin`"
+    }
+  }
+}
+
+/// How near the end of a certificate is. Later stages are greater.
+enum CertificateStage: Int, Sendable, Comparable, CaseIterable {
+  case month, fortnight, days, over
+
+  private static let daysLeft: [(days: Int64, stage: CertificateStage)] = [(3, .days), (14, .fortnight), (30, .month)]
+
+  /// - Returns: nil while there are more than 30 days.
+  init?(validUntil end: Timestamp, now: Timestamp) {
+    let left = end.millis - now.millis
+    if left < 0 {
+      self = .over
+    } else if let reached = Self.daysLeft.first(where: { left <= $0.days * Timestamp.millisPerDay }) {
+      self = reached.stage
+    } else {
+      return nil
+    }
+  }
+
+  static func < (a: Self, b: Self) -> Bool { a.rawValue < b.rawValue }
+}
+
+/// Which warnings about the ends of certificates have been given: each stage of each certificate once.
+struct CertificateAlarms: Sendable {
+  private var told: [WatchedCertificate: CertificateStage] = [:]
+
+  /// - Parameter watched: all that are watched now; others are forgotten.
+  /// - Returns: those that have come to a stage that was not told, with it. Where several were passed at once, the last.
+  mutating func due(
+    among watched: [WatchedCertificate], now: Timestamp
+  ) -> [(certificate: WatchedCertificate, stage: CertificateStage)] {
+    var reached: [WatchedCertificate: CertificateStage] = [:]
+    var due: [(certificate: WatchedCertificate, stage: CertificateStage)] = []
+    for certificate in watched where reached[certificate] == nil {
+      // A clock that was set back does not make an alarm that was given come again.
+      let stage = [CertificateStage(validUntil: certificate.validUntil, now: now), told[certificate]].compactMap(\.self)
+      guard let stage = stage.max() else { continue }
+      reached[certificate] = stage
+      if told[certificate] != stage { due.append((certificate, stage)) }
+    }
+    told = reached
+    return due
+  }
+}

@@ -1,0 +1,117 @@
+package import Logging
+import Metrics
+package import RelayCore
+import RelayHTTP
+import ServiceLifecycle
+import Synchronization
+
+/// Warns before certificates end: our leaf and CA, and each peer's, in metrics and in the log (docs/federation.md, "Before
+/// certificates end").
+///
+/// A peer's leaf is known once it has shown it to this process.
+package final class CertificateWatch: Service {
+  static let label = "relay_certificate_expires_seconds"
+
+  private struct GaugeKey: Hashable {
+    let holder: RelayName?
+    let kind: WatchedCertificate.Kind
+  }
+
+  private struct State {
+    var alarms = CertificateAlarms()
+    var gauges: [GaugeKey: Gauge] = [:]
+  }
+
+  private let identity: FederationIdentity
+  private let registry: PeerRegistry
+  private let interval: Duration
+  private let clock: WallClock
+  private let logger: Logger
+  private let state = Mutex(State())
+
+  package init(
+    identity: FederationIdentity, registry: PeerRegistry, interval: Duration = .seconds(60), clock: WallClock,
+    logger: Logger
+  ) {
+    self.identity = identity
+    self.registry = registry
+    self.interval = interval
+    self.clock = clock
+    self.logger = logger
+  }
+
+  package func run() async throws {
+    await cancelWhenGracefulShutdown { [self] in
+      while !Task.isCancelled {
+        look()
+        // Only cancellation throws here, and the loop's condition sees it.
+        try? await Task.sleep(for: interval)
+      }
+    }
+  }
+
+  /// Looks at every certificate once.
+  func look() {
+    let now = clock.now()
+    let peers = registry.peers
+    identity.seenLeaves.keep(only: Set(peers.map(\.name)))
+    let watched = own() + peers.flatMap(certificates)
+    let due = state.withLock { state in
+      measure(watched, now, &state.gauges)
+      return state.alarms.due(among: watched, now: now)
+    }
+    for alarm in due { warn(alarm.certificate, alarm.stage, now) }
+  }
+
+  private func own() -> [WatchedCertificate] {
+    let credentials = identity.credentials
+    return [
+      WatchedCertificate(
+        holder: nil, kind: .leaf, serial: credentials.leaf.serial, validUntil: credentials.leafExpires),
+      WatchedCertificate(
+        holder: nil, kind: .ca, serial: credentials.authority.serial, validUntil: credentials.authorityExpires),
+    ]
+  }
+
+  private func certificates(of peer: KnownPeer) -> [WatchedCertificate] {
+    let authorities = peer.authorities.map {
+      WatchedCertificate(holder: peer.name, kind: .ca, serial: $0.serial, validUntil: $0.validUntil)
+    }
+    guard let leaf = identity.seenLeaves.leaf(of: peer.name) else { return authorities }
+    return authorities + [
+      WatchedCertificate(holder: peer.name, kind: .leaf, serial: leaf.serial, validUntil: leaf.validUntil)
+    ]
+  }
+
+  /// Of a CA and its successor the gauge shows the one that ends first.
+  private func measure(_ watched: [WatchedCertificate], _ now: Timestamp, _ gauges: inout [GaugeKey: Gauge]) {
+    let groups = Dictionary(grouping: watched) { GaugeKey(holder: $0.holder, kind: $0.kind) }
+    for (key, certificates) in groups {
+      let gauge =
+        gauges[key]
+        ?? Gauge(
+          label: Self.label, dimensions: [("holder", key.holder?.text ?? "own"), ("kind", key.kind.rawValue)])
+      gauges[key] = gauge
+      let end = certificates.map(\.validUntil).min() ?? now
+      gauge.record((end.millis - now.millis) / 1000)
+    }
+    for (key, gauge) in gauges where groups[key] == nil {
+      gauge.destroy()
+      gauges[key] = nil
+    }
+  }
+
+  private func warn(_ certificate: WatchedCertificate, _ stage: CertificateStage, _ now: Timestamp) {
+    let days = (certificate.validUntil.millis - now.millis) / Timestamp.millisPerDay
+    var metadata: Logger.Metadata = [
+      "holder": "\(certificate.holder?.text ?? "own")", "kind": "\(certificate.kind.rawValue)",
+      "until": "\(certificate.validUntil.text)", "remedy": "\(certificate.remedy)",
+    ]
+    if stage == .over {
+      logger.error("a certificate has ended: federation with it fails", metadata: metadata)
+    } else {
+      metadata["days"] = "\(days)"
+      logger.warning("a certificate ends soon", metadata: metadata)
+    }
+  }
+}

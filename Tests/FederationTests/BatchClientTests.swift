@@ -1,0 +1,237 @@
+import NIOCore
+import RelayCore
+import SwiftProtobuf
+import Synchronization
+import TestSupport
+import Testing
+import WireMessages
+
+@testable import Federation
+
+/// What gathers while a batch is under way, and what becomes of it.
+@Suite struct BatchClientTests {
+  @Test func oneGoesAtOnceAndTheRestTogether() {
+    var queue = HandOverQueue(bounds: .init(waitingMax: 10, waitingBytesMax: 100))
+    #expect(queue.submitted(1, bytes: 5) == .send([1]))
+    #expect(queue.submitted(2, bytes: 5) == .wait)
+    #expect(queue.submitted(3, bytes: 5) == .wait)
+    #expect(queue.answered() == .send([2, 3]))
+    #expect(queue.submitted(4, bytes: 5) == .wait)
+    #expect(queue.answered() == .send([4]))
+    #expect(queue.answered() == .wait)
+    #expect(queue.submitted(5, bytes: 5) == .send([5]))
+  }
+
+  @Test func waitingIsBoundedByCountAndBytes() {
+    var queue = HandOverQueue(bounds: .init(waitingMax: 2, waitingBytesMax: 100))
+    #expect(queue.submitted(0, bytes: 1000) == .send([0]))
+    #expect(queue.submitted(1, bytes: 60) == .wait)
+    #expect(queue.submitted(2, bytes: 60) == .refuse)
+    #expect(queue.submitted(3, bytes: 40) == .wait)
+    #expect(queue.submitted(4, bytes: 0) == .refuse)
+    // Whoever gives up makes room.
+    #expect(queue.abandoned(3) == true)
+    #expect(queue.abandoned(3) == false)
+    #expect(queue.abandoned(0) == false)
+    #expect(queue.submitted(5, bytes: 40) == .wait)
+    #expect(queue.answered() == .send([1, 5]))
+  }
+
+  @Test func aBatchIsBoundedByCountAndBytes() {
+    var queue = HandOverQueue(
+      bounds: .init(waitingMax: 100, waitingBytesMax: 1000, perBatchMax: 2, batchBytesMax: 50))
+    #expect(queue.submitted(0, bytes: 1) == .send([0]))
+    for ticket: UInt64 in 1...3 { #expect(queue.submitted(ticket, bytes: 20) == .wait) }
+    #expect(queue.submitted(4, bytes: 40) == .wait)
+    #expect(queue.submitted(5, bytes: 60) == .wait)
+    #expect(queue.answered() == .send([1, 2]))
+    #expect(queue.answered() == .send([3]))
+    #expect(queue.answered() == .send([4]))
+    // Larger than any batch may be: it goes alone.
+    #expect(queue.answered() == .send([5]))
+    #expect(queue.answered() == .wait)
+  }
+
+  @Test func whatGathersTravelsTogetherAndEachHasItsOwnAnswer() async throws {
+    try await withBatchingPeer { beta, alpha in
+      async let first = status(of: 0, beta)
+      try await eventually("the first is under way") { alpha.handOvers.count == 1 }
+      let refusals: [Int: Relay_BatchAnswer.Answer] = [
+        2: .with { $0.status = 404 },
+        3: .with {
+          $0.status = 409
+          $0.missingDevices = [2]
+        },
+        4: .with {
+          $0.status = 410
+          $0.staleDevices = [3]
+        },
+        5: .with {
+          $0.status = 413
+          $0.retryAfterSeconds = 7
+        },
+        6: .with { $0.status = 503 },
+      ]
+      let others = Task {
+        try await withThrowingTaskGroup(of: (Int, Problem?).self) { group in
+          for index in 1...6 { group.addTask { (index, try await status(of: index, beta)) } }
+          return try await group.reduce(into: [Int: Problem]()) { $0[$1.0] = $1.1 }
+        }
+      }
+      try await eventually("six wait") { beta.handOvers.waitingCount(for: try name("alpha")) == 6 }
+      alpha.peer.answer(by: answering { refusals[$0] ?? .with { $0.status = 200 } })
+      #expect(try await first == nil)
+      let problems = try await others.value
+      let (two, three) = (try #require(DeviceID(2)), try #require(DeviceID(3)))
+      #expect(
+        problems == [
+          2: Problem(.notFound), 3: .mismatched(missing: [two], extra: []), 4: .stale([three]),
+          5: Problem(.rateLimited, retryAfter: .seconds(7)), 6: Problem(.peerUnavailable, retryAfter: .seconds(2)),
+        ])
+      #expect(alpha.handOvers.map(\.path).map { $0.hasSuffix("/batch") } == [false, true])
+    }
+  }
+
+  @Test func whoeverGivesUpTakesNobodyAlong() async throws {
+    try await withBatchingPeer { beta, alpha in
+      let impatient = Task { try await status(of: 0, beta) }
+      try await eventually("it is under way") { alpha.handOvers.count == 1 }
+      async let patient = status(of: 1, beta)
+      let waiting = Task { try await status(of: 2, beta) }
+      let alphaName = try name("alpha")
+      try await eventually("two wait") { beta.handOvers.waitingCount(for: alphaName) == 2 }
+      impatient.cancel()
+      waiting.cancel()
+      #expect(try await impatient.value?.kind == .peerUnavailable)
+      #expect(try await waiting.value?.kind == .peerUnavailable)
+      #expect(beta.handOvers.waitingCount(for: alphaName) == 1)
+      alpha.peer.answer(by: answering { _ in .with { $0.status = 200 } })
+      #expect(try await patient == nil)
+      // What was taken back did not travel.
+      #expect(alpha.handOvers.allSatisfy { !$0.path.hasSuffix("/batch") })
+      #expect(alpha.handOvers.count == 2)
+    }
+  }
+
+  @Test(arguments: [404, 405])
+  func aPeerThatKnowsNoBatchesAfterAllIsHandedThemOneByOne(status refusal: Int) async throws {
+    try await withBatchingPeer { beta, alpha in
+      alpha.peer.answer(by: { request in
+        if request.path.hasSuffix("/batch") { return .init(status: refusal) }
+        return request.path.hasSuffix("/peering") ? Self.capable : .init(status: 200)
+      })
+      let peer = try #require(await beta.registry.peer(named: name("alpha")))
+      let handOvers = try (0..<3).map { HandOver.message(try sample($0), source: try source()) }
+      for _ in 0..<2 {
+        let answers = try await beta.handOvers.send(handOvers, to: peer)
+        #expect(answers.map(\.status) == [200, 200, 200])
+      }
+      #expect(alpha.handOvers.filter { $0.path.hasSuffix("/batch") }.count == 1)
+      #expect(alpha.handOvers.count == 7)
+    }
+  }
+
+  @Test func anAnswerThatIsNoneIsNoSuccess() async throws {
+    try await withBatchingPeer { beta, alpha in
+      alpha.peer.answer(by: { request in
+        request.path.hasSuffix("/peering") ? Self.capable : .init(status: 200, body: "no protobuf")
+      })
+      let peer = try #require(await beta.registry.peer(named: name("alpha")))
+      let handOvers = try (0..<3).map { HandOver.message(try sample($0), source: try source()) }
+      await #expect(throws: PeerFailure.unreadable) { try await beta.handOvers.send(handOvers, to: peer) }
+      // From here on it is not asked so for a while.
+      #expect(try await beta.handOvers.send(handOvers, to: peer).map(\.status) == [200, 200, 200])
+    }
+  }
+
+  @Test func betweenRelaysABatchArrivesAsItWasSent() async throws {
+    try await withPeers { alpha, beta in
+      let peer = try #require(await beta.registry.peer(named: name("alpha")))
+      #expect(await beta.transport.capabilities(of: peer).contains(.batches))
+      let receiptTime = Timestamp(millis: 7)
+      let single = Submission(
+        destination: try number("+14155550101"), messages: try sample(0).messages, timestamp: receiptTime,
+        coverage: .masterDevice)
+      let handOvers: [HandOver] = [
+        .message(try sample(1), source: try source()), .message(single, source: try source()),
+        .receipt(receiptTime, source: try source(), destination: try number("+14155550100")),
+      ]
+      #expect(try await beta.handOvers.send(handOvers, to: peer).allSatisfy(\.isSuccess))
+      let origin = Origin.peer(try name("beta"), source: try source())
+      #expect(alpha.intake.calls.count == 2)
+      #expect(alpha.intake.calls.contains(.init(submission: try sample(1), origin: origin)))
+      #expect(alpha.intake.calls.contains(.init(submission: single, origin: origin)))
+      #expect(alpha.intake.receipts.map(\.timestamp) == [receiptTime])
+      // Alone it says as much.
+      try await beta.courier.submit(single, from: source(), to: name("alpha"))
+      #expect(alpha.intake.calls.last?.submission == single)
+    }
+  }
+
+  @Test func asManyAsABatchTakesGoIntoIt() throws {
+    let large = SubmittedMessage(
+      type: .ciphertext, device: .master, registrationID: 0, body: Array(repeating: 1, count: 1 << 20), content: nil)
+    let submission = Submission(destination: try number("+14155550100"), messages: [large], timestamp: nil)
+    let handOvers = Array(repeating: HandOver.message(submission, source: try source()), count: 10)
+    #expect(HandOverSender.firstBatch(of: handOvers[...]).count == 3)
+    let small = Array(repeating: HandOver.message(try sample(0), source: try source()), count: 300)
+    #expect(HandOverSender.firstBatch(of: small[...]).count == 256)
+    let request = try HandOver.request(for: Array(small.prefix(256)))
+    #expect((request.body?.count ?? .max) <= small.prefix(256).reduce(0) { $0 + $1.wireBytesMax })
+  }
+
+  private struct BatchingPeer: Sendable {
+    let peer: ScriptedPeer
+    /// All but questions for what it can do.
+    var handOvers: [ScriptedPeer.Request] { peer.requests.filter { !$0.path.hasSuffix("/peering") } }
+  }
+
+  private static let capable = ScriptedPeer.Answer(
+    status: 200, body: #"{"name":"beta","state":"active","capabilities":["batches","telepathy"]}"#)
+
+  /// Runs `body` with beta and a peer that takes batches, and answers none of them at first.
+  private func withBatchingPeer(_ body: @Sendable (TestRelay, BatchingPeer) async throws -> Void) async throws {
+    try await withScriptedPeers(["alpha"]) { beta, peers in
+      peers[0].answer(by: { $0.path.hasSuffix("/peering") ? Self.capable : nil })
+      try await body(beta, BatchingPeer(peer: peers[0]))
+    }
+  }
+
+  /// Single requests with success; each hand-over of a batch by its index, which is the last digit of its destination.
+  private func answering(
+    _ answer: @escaping @Sendable (Int) -> Relay_BatchAnswer.Answer
+  ) -> ScriptedPeer.Rule {
+    { request in
+      if request.path.hasSuffix("/peering") { return Self.capable }
+      guard request.path.hasSuffix("/batch") else { return .init(status: 200) }
+      do {
+        let batch = try Relay_Batch(serializedBytes: request.bytes)
+        let answers = Relay_BatchAnswer.with {
+          $0.answers = batch.handOvers.map { answer(Int($0.destination % 10)) }
+        }
+        return .init(status: 200, bytes: try answers.serializedBytes())
+      } catch {
+        return .init(status: 500)
+      }
+    }
+  }
+
+  private func sample(_ index: Int) throws -> Submission {
+    Submission(
+      destination: try number("+1415555010\(index)"),
+      messages: [
+        SubmittedMessage(type: .ciphertext, device: .master, registrationID: 5, body: [1, 2], content: [UInt8(index)])
+      ],
+      timestamp: Timestamp(millis: 1_700_000_000_000 + Int64(index)))
+  }
+
+  /// - Returns: nil when it was accepted.
+  private func status(of index: Int, _ beta: TestRelay) async throws -> Problem? {
+    do {
+      try await beta.courier.submit(sample(index), from: source(), to: name("alpha"))
+      return nil
+    } catch let problem as Problem {
+      return problem
+    }
+  }
+}

@@ -1,0 +1,165 @@
+import Foundation
+import NIOCore
+import NIOHTTP1
+import RelayCore
+import SwiftProtobuf
+import TestSupport
+import Testing
+import WireMessages
+
+@testable import Federation
+
+/// Batches of hand-overs between relays of this kind (docs/federation.md, "Batches").
+@Suite struct BatchRouteTests {
+  private let path = "/v1/federation/batch"
+  private let source: UInt64 = 14_155_550_177
+
+  @Test func everyHandOverIsAnsweredAsItsOwnRequestWouldBe() async throws {
+    try await withPeerClient { relay, client in
+      let stale = try #require(DeviceID(7))
+      let missing = try #require(DeviceID(2))
+      relay.intake.refuse(try number("+14155550101"), with: .mismatched(missing: [missing], extra: [stale]))
+      relay.intake.refuse(try number("+14155550102"), with: .stale([stale]))
+      relay.intake.refuse(try number("+14155550103"), with: Problem(.mailboxFull, retryAfter: .milliseconds(1500)))
+      relay.intake.refuse(try number("+14155550104"), with: Problem(.notFound))
+      var batch = Relay_Batch()
+      batch.handOvers = (100...104).map { message(to: 14_155_550_000 + $0, at: 1) }
+      batch.handOvers.append(message(from: 14_155_550_111, to: 14_155_550_100, at: 1))  // ours
+      batch.handOvers.append(message(from: 12, to: 14_155_550_100, at: 1))  // no number
+      batch.handOvers.append(message(to: 14_155_550_100, at: 1, type: 5))
+      batch.handOvers.append(receipt(to: 14_155_550_100, at: 77))
+      let answer = try await put(batch, client)
+      #expect(answer.answers.map(\.status) == [200, 409, 410, 413, 404, 403, 404, 415, 200])
+      #expect(answer.answers[1].missingDevices == [2] && answer.answers[1].extraDevices == [7])
+      #expect(answer.answers[2].staleDevices == [7])
+      #expect(answer.answers.map(\.retryAfterSeconds) == [0, 0, 0, 2, 0, 0, 0, 0, 0])
+      // The same, one by one.
+      for (handOver, told) in zip(batch.handOvers, answer.answers).prefix(6) {
+        let path = "/v1/federation/messages/+\(handOver.source)/1/+\(handOver.destination)"
+        let alone = try await client.send(.PUT, path, body: #"{"timestamp":1,"messages":[{"type":1,"body":"AQ"}]}"#)
+        #expect(alone.status == Int(told.status))
+      }
+      #expect(relay.intake.receipts.map(\.timestamp) == [Timestamp(millis: 77)])
+      #expect(relay.intake.calls.count == 10)
+      let destination = try number("+14155550100")
+      let accepted = try #require(relay.intake.calls.first { $0.submission.destination == destination })
+      #expect(accepted.origin == .peer(try name("beta"), source: DeviceAddress(try number("+14155550177"), .master)))
+      #expect(accepted.submission.messages.map(\.body) == [[1]])
+      #expect(accepted.submission.timestamp == Timestamp(millis: 1))
+    }
+  }
+
+  @Test func whatADeviceOfTheFirstGenerationSendsIsForDeviceOne() async throws {
+    try await withPeerClient { relay, client in
+      var handOver = message(to: 14_155_550_100, at: 0)
+      handOver.coversMasterOnly = true
+      var batch = Relay_Batch()
+      batch.handOvers = [handOver]
+      _ = try await put(batch, client)
+      #expect(relay.intake.calls.map(\.submission.coverage) == [.masterDevice])
+      #expect(relay.intake.calls.map(\.submission.timestamp) == [nil])
+    }
+  }
+
+  @Test func betweenTwoAccountsTheOrderIsKept() async throws {
+    try await withPeerClient { relay, client in
+      var batch = Relay_Batch()
+      for time in 1...60 {
+        for to in 0..<4 { batch.handOvers.append(message(to: 14_155_550_100 + UInt64(to), at: Int64(time))) }
+      }
+      let answer = try await put(batch, client)
+      #expect(answer.answers.allSatisfy { $0.status == 200 })
+      let orders = Dictionary(grouping: relay.intake.calls, by: \.submission.destination)
+      #expect(orders.count == 4)
+      for calls in orders.values { #expect(calls.map { $0.submission.timestamp?.millis } == (1...60).map { $0 }) }
+    }
+  }
+
+  @Test func whatIsNoBatchIsRefusedWhole() async throws {
+    try await withPeerClient { relay, client in
+      for bytes: [UInt8] in [[1], [0x0A, 5, 1], [0x0A, 2, 0x3A, 9], Array(#"{"a":1}"#.utf8)] {
+        #expect(try await client.put(path, bytes: bytes, as: "application/x-protobuf").status == 415, "\(bytes)")
+      }
+      #expect(try await client.put(path, bytes: [], as: "application/json").status == 415)
+      var many = Relay_Batch()
+      many.handOvers = Array(repeating: message(to: 14_155_550_100, at: 1), count: WireLimits.handOversPerBatchMax + 1)
+      #expect(try await client.put(path, bytes: many.serializedBytes(), as: "application/x-protobuf").status == 413)
+      let large = [UInt8](repeating: 0, count: 6 << 20)
+      #expect(try await client.put(path, bytes: large, as: "application/x-protobuf").status == 413)
+      #expect(try await client.get(path).status == 405)
+      #expect(relay.intake.calls.isEmpty)
+      let none = try await client.put(path, bytes: [], as: "application/x-protobuf; charset=x", length: false)
+      #expect(none.status == 200 && none.body.readableBytes == 0)
+      #expect(none.headers.first(name: "Content-Type") == "application/x-protobuf")
+    }
+  }
+
+  /// Two bytes of a batch could become a hundred of memory.
+  @Test func manyEmptyMessagesAreCountedBeforeTheyAreMade() async throws {
+    let empty = [UInt8](repeating: 0, count: 1_000_000).enumerated().map { $0.offset % 2 == 0 ? UInt8(0x3A) : 0 }
+    let handOver = [0x0A, 0xC0, 0x84, 0x3D] + empty
+    let size = try #require(BatchSize(handOver))
+    #expect(size.handOvers == 1 && size.messages == 500_000)
+    #expect(throws: Problem(.bodyTooLarge)) { try BatchCodec.decode(handOver) }
+    let many = [[UInt8]](repeating: [0x0A, 0], count: 300).flatMap(\.self)
+    #expect(throws: Problem(.bodyTooLarge)) { try BatchCodec.decode(many) }
+  }
+
+  @Test func bytesOfAnyKindAreReadOrRefused() throws {
+    var generator = SystemRandomNumberGenerator()
+    for _ in 0..<20_000 {
+      let bytes = (0..<Int.random(in: 0...40, using: &generator)).map { _ -> UInt8 in
+        // Often what a batch is made of.
+        if Bool.random(using: &generator) { return [0x0A, 0x3A, 0x08, 2].randomElement(using: &generator) ?? 0 }
+        return UInt8.random(in: 0...255, using: &generator)
+      }
+      do throws(Problem) {
+        let decoded = try BatchCodec.decode(bytes)
+        #expect(decoded.count <= bytes.count)
+      } catch {
+        #expect(error.kind == .malformedBody || error.kind == .bodyTooLarge)
+      }
+    }
+  }
+
+  @Test func aBatchNeedsTheScopeOfMessages() async throws {
+    try await withPeerClient(scopes: [.keys, .directory, .attachments, .lookup]) { _, client in
+      let answer = try await client.put(path, bytes: [], as: "application/x-protobuf")
+      #expect(answer.status == 403 && answer.text.hasPrefix("scope-refused"))
+    }
+  }
+
+  // MARK: Support
+
+  private func put(_ batch: Relay_Batch, _ client: RawClient) async throws -> Relay_BatchAnswer {
+    let answer = try await client.put(path, bytes: batch.serializedBytes(), as: "application/x-protobuf")
+    #expect(answer.status == 200)
+    return try Relay_BatchAnswer(serializedBytes: Array(answer.body.readableBytesView))
+  }
+
+  private func message(
+    from: UInt64? = nil, to destination: UInt64, at time: Int64, type: UInt32 = 1
+  ) -> Relay_HandOver {
+    var message = Relay_HandOver.Message()
+    message.type = type
+    message.device = 1
+    message.body = Data([1])
+    var handOver = Relay_HandOver()
+    handOver.source = from ?? source
+    handOver.sourceDevice = 1
+    handOver.destination = destination
+    if time != 0 { handOver.timestamp = time }
+    handOver.messages = [message]
+    return handOver
+  }
+
+  private func receipt(to destination: UInt64, at time: Int64) -> Relay_HandOver {
+    var handOver = Relay_HandOver()
+    handOver.source = source
+    handOver.sourceDevice = 1
+    handOver.destination = destination
+    handOver.timestamp = time
+    handOver.isReceipt = true
+    return handOver
+  }
+}

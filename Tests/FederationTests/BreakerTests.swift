@@ -1,0 +1,185 @@
+import NIOCore
+import RelayCore
+import Storage
+import TestSupport
+import Testing
+import X509
+
+@testable import Federation
+
+/// When a peer that is away is asked, and when it is not.
+@Suite struct BreakerTests {
+  private let noon = Timestamp(millis: 1_700_000_000_000)
+
+  @Test func threeFailuresWithoutAnAnswerBetweenOpen() {
+    var breaker = PeerBreaker()
+    #expect(breaker.failed(.network, now: noon) == .none)
+    #expect(breaker.failed(.silent, now: noon) == .none)
+    #expect(breaker.answered() == .none)
+    #expect(breaker.failed(.network, now: noon) == .none)
+    #expect(breaker.failed(.network, now: noon) == .none)
+    #expect(breaker.fault == nil)
+    #expect(breaker.failed(.silent, now: noon) == .opened(.silent, isOurs: true))
+    #expect(breaker.condition == .unreachable(.silent, since: noon))
+    #expect(breaker.failed(.silent, now: noon) == .none)
+    #expect(breaker.failed(.network, now: noon) == .redefined(.network))
+    #expect(breaker.answered() == .closed(isOurs: true))
+    #expect(breaker.condition == .reachable)
+    // Counting begins anew.
+    #expect(breaker.failed(.network, now: noon) == .none)
+  }
+
+  @Test(arguments: [PeerFault.certificate, .refused])
+  func whatAnotherTryCannotChangeOpensAtOnce(fault: PeerFault) {
+    var breaker = PeerBreaker()
+    #expect(breaker.failed(fault, now: noon) == .opened(fault, isOurs: true))
+  }
+
+  @Test func anotherProcessesWordOpensAndCloses() {
+    var breaker = PeerBreaker()
+    #expect(breaker.sharedConditionRead(.reachable) == .none)
+    let away = PeerCondition.unreachable(.network, since: noon)
+    #expect(breaker.sharedConditionRead(away) == .opened(.network, isOurs: false))
+    #expect(breaker.condition == away)
+    #expect(breaker.sharedConditionRead(away) == .none)
+    #expect(breaker.sharedConditionRead(.reachable) == .closed(isOurs: false))
+    // What was found out here outlives a word that says nothing new.
+    #expect(breaker.failed(.certificate, now: noon.adding(.seconds(1))) == .opened(.certificate, isOurs: true))
+    #expect(breaker.sharedConditionRead(.reachable) == .none)
+    #expect(breaker.fault == .certificate)
+  }
+
+  @Test func theEchoOfAnEndedOpeningOpensNothing() {
+    var breaker = PeerBreaker()
+    #expect(breaker.failed(.refused, now: noon) == .opened(.refused, isOurs: true))
+    let own = breaker.condition
+    #expect(breaker.answered() == .closed(isOurs: true))
+    // The table is read late.
+    #expect(breaker.sharedConditionRead(own) == .none)
+    // Opened again within the millisecond: neither word of the first opening is taken for one of this.
+    #expect(breaker.failed(.refused, now: noon) == .opened(.refused, isOurs: true))
+    #expect(breaker.sharedConditionRead(.reachable) == .none)
+    #expect(breaker.fault == .refused)
+  }
+
+  @Test func twoProcessesThatFoundOutTogetherCloseTogether() {
+    var breaker = PeerBreaker()
+    #expect(breaker.failed(.refused, now: noon) == .opened(.refused, isOurs: true))
+    #expect(breaker.sharedConditionRead(.unreachable(.network, since: noon.adding(.seconds(1)))) == .none)
+    #expect(breaker.sharedConditionRead(.reachable) == .closed(isOurs: false))
+  }
+
+  @Test func onlyWhatThePeerDidSpeaksAgainstIt() {
+    let failures: [(PeerFailure, PeerFault?)] = [
+      (.busy, nil), (.cancelled, nil), (.retired, nil), (.halted(.silent), nil), (.answerTooLarge, nil),
+      (.unreadable, nil), (.timedOut, .silent), (.unreachable(reason: ""), .network),
+      (.handshake(reason: ""), .certificate),
+    ]
+    for (failure, fault) in failures { #expect(failure.fault == fault) }
+  }
+
+  @Test func aPeerThatIsGoneIsAskedNothingUntilItIsBack() async throws {
+    try await withScriptedPeers(["alpha"]) { beta, peers in
+      peers[0].answer(404)
+      #expect(try await outcome(beta) == nil)
+      let port = try #require(PeerEndpoint(peers[0].url)).port
+      try await peers[0].leave()
+      try await eventually("its requests fail at once") {
+        if case .halted = try await outcome(beta) { true } else { false }
+      }
+      try await eventually("other processes are told") { try await condition(beta) != .reachable }
+      #expect(beta.log.contains("peer does not answer"))
+      let back = try await ScriptedPeer.start("alpha", authority: peers[0].authority, port: port)
+      back.answer(404)
+      try await eventually("it is asked again") { try await outcome(beta) == nil }
+      #expect(beta.log.contains("peer answers again"))
+      try await eventually("other processes are told that it is back") { try await condition(beta) == .reachable }
+      try await back.leave()
+    }
+  }
+
+  @Test func aPeerThatDoesNotHaveUsIsAskedNothingButThat() async throws {
+    try await withScriptedPeers(["alpha"]) { beta, peers in
+      peers[0].answer(403, "peer-refused: This relay does not federate with you.")
+      #expect(try await outcome(beta) == nil)
+      #expect(try await outcome(beta) == .halted(.refused))
+      try await eventually("others are told") { try await condition(beta) != .reachable }
+      peers[0].answer(200, #"{"name":"beta","state":"active"}"#)
+      try await eventually("it is asked again") { try await outcome(beta) == nil }
+      let paths = Set(peers[0].requests.dropFirst().dropLast().map(\.path))
+      #expect(paths.isSubset(of: ["/v1/federation/peering", "/v1/federation/user_count"]))
+    }
+  }
+
+  @Test func whatAnotherProcessFoundOutHoldsUntilAProbeSaysOtherwise() async throws {
+    try await withScriptedPeers(["alpha"]) { beta, peers in
+      _ = await beta.registry.peer(named: try name("alpha"))
+      let away = PeerCondition.unreachable(.network, since: beta.clock.now())
+      #expect(try await beta.storage.setPeerCondition(away, of: name("alpha")))
+      await beta.coordination.publish(.peersChanged)
+      try await eventually("it is not asked") { beta.log.contains("another process says so") }
+      #expect(try await outcome(beta) == .halted(.network))
+      try await eventually("it is probed at once") { !peers[0].requests.isEmpty }
+      #expect(peers[0].requests.map(\.path) == ["/v1/federation/peering"])
+      peers[0].answer(by: { _ in .init(status: 200, body: #"{"name":"beta","state":"active"}"#) })
+      try await eventually("it is asked") { try await outcome(beta) == nil }
+      try await eventually("other processes hear of it") { try await condition(beta) == .reachable }
+    }
+  }
+
+  /// HTTP/1.1 here, HTTP/2 below.
+  @Test func aServerWithARevokedCertificateGetsNoRequest() async throws {
+    try await withScriptedPeers(["alpha"]) { beta, peers in
+      peers[0].answer(404)
+      try await revoke(peers[0].leaf.certificate, authority: try peers[0].authority.der, at: beta)
+      guard case .handshake(let reason) = try await outcome(beta) else { throw TestFailure("not refused") }
+      #expect(reason.contains("revoked"))
+      #expect(try await outcome(beta) == .halted(.certificate))
+      #expect(peers[0].requests.isEmpty)
+    }
+  }
+
+  @Test func aRelayWithARevokedCertificateGetsNoRequest() async throws {
+    try await withPeers { alpha, beta in
+      #expect(try await outcome(beta) == nil)
+      let credentials = alpha.identity.credentials
+      try await revoke(credentials.leaf, authority: credentials.authority.der, at: beta)
+      try await eventually("its certificate is refused") { try await outcome(beta) == .halted(.certificate) }
+      #expect(beta.log.contains("revoked"))
+    }
+  }
+
+  @Test func whatASuspendedPeerWasAskedEndsSoon() async throws {
+    var limits = PeerLimits.patient
+    limits.retirement = .milliseconds(100)
+    try await withScriptedPeers(["alpha"], limits: limits) { beta, peers in
+      async let asked = outcome(beta)
+      try await eventually("it is asked") { !peers[0].requests.isEmpty }
+      #expect(try await beta.storage.setPeerState(.suspended, of: name("alpha")))
+      await beta.coordination.publish(.peersChanged)
+      #expect(try await asked == .cancelled)
+    }
+  }
+
+  /// Of a small request to alpha, through everything that guards it; nil when there was an answer.
+  private func outcome(_ beta: TestRelay) async throws -> PeerFailure? {
+    let alpha = try #require(await beta.registry.peer(named: try name("alpha")))
+    do throws(PeerFailure) {
+      _ = try await beta.transport.send(.get("/v1/federation/user_count"), to: alpha)
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  private func condition(_ relay: TestRelay) async throws -> PeerCondition? {
+    try await relay.storage.peers().first?.condition
+  }
+
+  private func revoke(_ leaf: Certificate, authority: [UInt8], at relay: TestRelay) async throws {
+    let trust = PeerTrust(revokedSerials: [leaf.serial], sequence: 1)
+    #expect(try await relay.storage.setPeerTrust(trust, caCertificate: authority, of: name("alpha")))
+    await relay.coordination.publish(.peersChanged)
+    try await eventually("beta has heard") { relay.registry.peers.allSatisfy { $0.isRevoked(leaf.serial) } }
+  }
+}

@@ -1,0 +1,252 @@
+import Foundation
+import RelayCore
+import Storage
+import TestSupport
+import Testing
+
+@testable import Federation
+
+/// A peer's contacts, followed change by change (docs/federation.md, "The directory").
+@Suite struct FeedTests {
+  @Test func aRegistrationIsFoundAtThePeerWithoutReadingTheListingAgain() async throws {
+    try await withListing(3) { listing, beta in
+      let all = try RecordedListing.tokens(0..<5)
+      try await beta.withSync {
+        try await eventually("a pass is complete") { try await beta.storage.contactsPass(of: name("alpha")).pass == 1 }
+        #expect(try await beta.known(all).count == 3)
+        let read = listing.asked.pages
+        try await listing.register(3..<5)
+        try await eventually("what is new is known", within: .seconds(5)) { try await beta.known(all).count == 5 }
+        let entry = try #require(try await beta.storage.entries(for: [all[4]]).first)
+        #expect(entry == DirectoryEntry(token: all[4], relay: try name("alpha"), supportsSMS: false, voice: true))
+        try await listing.deactivate(1)
+        try await eventually("what is gone is not", within: .seconds(5)) {
+          try await beta.known(all) == Set(all).subtracting([all[1]])
+        }
+        #expect(listing.asked.pages == read)
+        #expect(try await beta.storage.contactsPass(of: name("alpha")).pass == 1)
+      }
+    }
+  }
+
+  @Test func aListingThatBeginsAnewIsReadWhole() async throws {
+    try await withListing(3) { listing, beta in
+      try await beta.withSync {
+        try await eventually("a pass is complete") { try await beta.storage.contactsPass(of: name("alpha")).pass == 1 }
+        try await listing.storage.setAsideOneTimePreKeys(epoch: 100)
+        try await eventually("another is") { try await beta.storage.contactsPass(of: name("alpha")).pass == 2 }
+        try await listing.register(3..<4)
+        try await eventually("the feed is followed") { try await beta.known(RecordedListing.tokens(0..<4)).count == 4 }
+        #expect(try await beta.storage.contactsPass(of: name("alpha")).pass == 2)
+      }
+    }
+  }
+
+  @Test func aPeerClaimsNoMoreThanItMay() async throws {
+    try await withListing(5) { listing, beta in
+      let all = try RecordedListing.tokens(0..<8)
+      try await beta.withSync(contactsMax: 3) {
+        try await eventually("a pass is complete") { try await beta.storage.contactsPass(of: name("alpha")).pass == 1 }
+        let kept = try await beta.known(all)
+        #expect(kept.count == 3)
+        try await listing.register(5..<8)
+        let before = listing.asked.changes
+        try await eventually("the feed was read further") { listing.asked.changes > before + 3 }
+        #expect(try await beta.known(all) == kept)
+        #expect(beta.log.all.filter { $0.contains("lets it claim") }.count == 1)
+        // What vanishes makes no one else's claim true, but goes.
+        let index = try #require(all.firstIndex { kept.contains($0) })
+        try await listing.deactivate(index)
+        try await eventually("it vanishes") { try await beta.known(all) == kept.subtracting([all[index]]) }
+      }
+    }
+  }
+
+  @Test func oneProcessFollowsAPeerAndAnotherTakesOver() async throws {
+    try await withListing(3) { listing, beta in
+      let lease = "directory alpha"
+      // A process that died holds the lease until it ends.
+      #expect(try await beta.storage.acquireLease(lease, holder: 9, for: .seconds(2)))
+      try await beta.withSync(holders: [1, 2]) {
+        try await Task.sleep(for: .milliseconds(500))
+        #expect(listing.asked == RecordedListing.Asked())
+        let all = try RecordedListing.tokens(0..<4)
+        try await eventually("another took over", within: .seconds(10)) { try await beta.known(all).count == 3 }
+        try await listing.register(3..<4)
+        try await eventually("the feed is followed") { try await beta.known(all).count == 4 }
+        #expect(try await beta.storage.contactsPass(of: name("alpha")).pass == 1)
+        #expect(try await !beta.storage.acquireLease(lease, holder: 9, for: .seconds(2)))
+      }
+      // Who ends in order gives the lease up.
+      #expect(try await beta.storage.acquireLease(lease, holder: 9, for: .seconds(2)))
+    }
+  }
+
+  @Test func whatIsNotToBeCopiedIsRemoved() async throws {
+    try await withListing(3) { listing, beta in
+      let all = try RecordedListing.tokens(0..<3)
+      try await beta.withSync {
+        try await eventually("the listing is known") { try await beta.known(all).count == 3 }
+        try await beta.setContacts(.query, of: "alpha")
+        try await eventually("nothing is kept") {
+          try await beta.storage.contactCount(of: name("alpha"), countingTo: 10) == 0
+        }
+        let asked = listing.asked
+        try await Task.sleep(for: .milliseconds(300))
+        #expect(listing.asked == asked)
+        try await beta.setContacts(.copy, of: "alpha")
+        try await eventually("it is copied again") { try await beta.known(all).count == 3 }
+      }
+    }
+  }
+
+  @Test func aRefusedListingIsLoggedOnceWithTheRemedy() async throws {
+    try await withScriptedPeers(["gamma"]) { beta, peers in
+      peers[0].answer(403, #"{"error":"scope-refused"}"#)
+      try await beta.withSync {
+        try await eventually("the log says so") { beta.log.contains("--contacts query") }
+        let asked = peers[0].requests.count
+        try await eventually("it was asked again") { peers[0].requests.count > asked + 3 }
+        #expect(beta.log.all.filter { $0.contains("--contacts query") }.count == 1)
+      }
+    }
+  }
+}
+
+/// What peers of other makes, and hostile ones, do to whoever follows them: nothing is asked without end.
+@Suite struct HostileListingTests {
+  private static let alpha = "alpha"
+
+  @Test func aPeerWithoutAFeedIsReadAsBefore() async throws {
+    try await withScriptedPeers([Self.alpha]) { beta, peers in
+      let token = try RecordedListing.token(0)
+      peers[0].answer { request in
+        switch request.path {
+        case "/v1/federation/user_count": .init(status: 200, headers: [("ETag", "\"1\"")], body: #"{"count":1}"#)
+        case "/v1/federation/user_tokens/0": .init(status: 200, body: #"{"contacts":[{"token":"\#(token.base64)"}]}"#)
+        default: .init(status: 404)
+        }
+      }
+      try await beta.withSync {
+        try await eventually("it is known") { try await beta.known([token]) == [token] }
+        #expect(try await beta.storage.contactsPass(of: name(Self.alpha)).mark == "\"1\"")
+        #expect(!peers[0].requests.contains { $0.path.contains("changes") })
+      }
+    }
+  }
+
+  @Test(arguments: [
+    // More, and nothing; more, and no step ahead; no cursor; one that is none.
+    #"{"contacts":[],"cursor":"1-5","more":true}"#, #"{"contacts":[{"token":"TOKEN"}],"cursor":"1-1","more":true}"#,
+    #"{"contacts":[{"token":"TOKEN"}],"more":true}"#, #"{"contacts":[],"cursor":"1 OR 1&x=y","more":false}"#,
+  ])
+  func aFeedThatGoesNowhereIsAskedOnceARound(page: String) async throws {
+    let token = try RecordedListing.token(1)
+    let page = page.replacing("TOKEN", with: token.base64)
+    try await withFeed { _ in
+      .init(status: 200, body: page)
+    } following: { beta, peer in
+      try await eventually("the log says so") { beta.log.contains("directory of peer cannot be read") }
+      let mark = try await beta.storage.contactsPass(of: name(Self.alpha)).mark
+      #expect(mark.map { ListingMark(text: $0) }?.cursor == "1-1")
+      #expect(try await beta.known([token]).isEmpty)
+      #expect(peer.requests.filter { $0.path.hasSuffix("user_tokens/0") }.count == 1)
+    }
+  }
+
+  @Test func anEndlessFeedIsReadAFewPagesARound() async throws {
+    let token = try RecordedListing.token(1)
+    try await withFeed { request in
+      let last = request.path.split(separator: "-").last.flatMap { Int($0) } ?? 0
+      return .init(
+        status: 200, body: #"{"contacts":[{"token":"\#(token.base64)"}],"cursor":"1-\#(last + 1)","more":true}"#)
+    } following: { beta, peer in
+      let known = try #require(await beta.registry.peer(named: name(Self.alpha)))
+      try await eventually("it is followed") { try await beta.known([token]) == [token] }
+      let puller = DirectoryPuller(
+        reader: ListingReader(transport: beta.transport), directory: beta.storage, clock: beta.clock)
+      var progress = PullProgress(contactsMax: 10)
+      let report = try await puller.pull(from: known, &progress) { () async throws(SyncFailure) in }
+      #expect(report?.entries == 20)
+    }
+  }
+
+  @Test func anEndlessListingIsGivenUp() async throws {
+    try await withScriptedPeers([Self.alpha]) { beta, peers in
+      peers[0].answer { request in
+        request.path.hasSuffix("user_count")
+          ? .init(status: 200, body: #"{"count":9000000000}"#)
+          : .init(status: 200, body: #"{"contacts":[{"token":"AAAAAAAAAAAAAA","inactive":true}]}"#)
+      }
+      try await beta.withSync(contactsMax: 5) {
+        try await eventually("the log says so") { beta.log.contains("more entries than are read") }
+        #expect(try await beta.storage.contactsPass(of: name(Self.alpha)).pass == 0)
+        #expect(peers[0].requests.count < 100)
+      }
+    }
+  }
+
+  /// Runs `beta` following a scripted peer that lists account 0 and whose feed, from `1-1` on, answers what `feed` says.
+  private func withFeed(
+    _ feed: @escaping @Sendable (ScriptedPeer.Request) -> ScriptedPeer.Answer,
+    following body: @Sendable (TestRelay, ScriptedPeer) async throws -> Void
+  ) async throws {
+    let first = try RecordedListing.token(0)
+    try await withScriptedPeers([Self.alpha]) { beta, peers in
+      peers[0].answer { request in
+        switch request.path {
+        case "/v1/federation/peering":
+          .init(status: 200, body: #"{"name":"beta","state":"active","capabilities":["changes"]}"#)
+        case "/v1/federation/changes": .init(status: 200, body: #"{"contacts":[],"cursor":"1-1","more":false}"#)
+        case "/v1/federation/user_tokens/0": .init(status: 200, body: #"{"contacts":[{"token":"\#(first.base64)"}]}"#)
+        case let path where path.hasPrefix("/v1/federation/user_tokens/"): .init(status: 200, body: #"{"contacts":[]}"#)
+        case let path where path.hasPrefix("/v1/federation/changes?after=1-"): feed(request)
+        default: .init(status: 404)
+        }
+      }
+      try await beta.withSync {
+        try await eventually("the listing is known") { try await beta.known([first]) == [first] }
+        try await body(beta, peers[0])
+      }
+    }
+  }
+}
+
+extension ListingMark {
+  fileprivate var cursor: String? {
+    guard case .feed(let cursor, _) = self else { return nil }
+    return cursor.text
+  }
+}
+
+/// How many contacts a peer may have, without a store.
+@Suite struct ContactAllowanceTests {
+  @Test func onlyAsManyAreAdmittedAsThereIsRoomFor() throws {
+    var allowance = ContactAllowance(max: 4, kept: 1)
+    let page = try tokens(5, inactive: [1])
+    let (admitted, refused) = allowance.admit(page)
+    #expect(admitted == Array(page.prefix(4)) && refused == 1)
+    #expect(allowance.keptAtMost == 4)
+    #expect(allowance.admit(page).admitted == [page[1]])
+  }
+
+  @Test func theStoreCountsWhenTheBoundIsReachedAndNotForEveryChange() throws {
+    let start = ContinuousClock.now
+    var allowance = ContactAllowance(max: 4)
+    let two = try tokens(2)
+    #expect(allowance.needsCount(for: two, at: start))
+    allowance.counted(3, at: start)
+    #expect(!allowance.needsCount(for: two, at: start + .seconds(59)))
+    #expect(allowance.needsCount(for: two, at: start + .seconds(60)))
+    #expect(!allowance.needsCount(for: try tokens(1), at: start + .seconds(60)))
+  }
+
+  @Test func wholeReadingsTakeATenthOfTheTime() {
+    let start = ContinuousClock.now
+    var progress = PullProgress(contactsMax: 1)
+    #expect(progress.mayReadWhole(at: start))
+    progress.readWhole(since: start, until: start + .seconds(3))
+    #expect(!progress.mayReadWhole(at: start + .seconds(32)))
+    #expect(progress.mayReadWhole(at: start + .seconds(33)))
+  }
+}

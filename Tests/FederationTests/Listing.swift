@@ -1,0 +1,141 @@
+// Listings of real accounts for peers to read, and what is asked of them.
+
+import Crypto
+import Federation
+import Foundation
+import RelayCore
+import Storage
+import Synchronization
+import TestSupport
+import Testing
+
+/// A relay's accounts in an embedded store; counts what peers ask.
+final class RecordedListing: DirectoryStore {
+  struct Asked: Sendable, Equatable {
+    /// Pages of `user_tokens`.
+    var pages = 0
+    var changes = 0
+    /// The tokens of each look-up, in the order of arrival.
+    var lookUps: [Int] = []
+  }
+  let storage: EmbeddedStorage
+  private let state = Mutex((asked: Asked(), isHolding: false))
+
+  init(_ storage: EmbeddedStorage) { self.storage = storage }
+
+  var asked: Asked { state.withLock { $0.asked } }
+  /// While it holds, look-ups are not answered.
+  func hold(_ holds: Bool) { state.withLock { $0.isHolding = holds } }
+
+  /// The number of account `index`, 0 to 999.
+  static func number(_ index: Int) -> AccountNumber { AccountNumber(e164: "+1415556\(1000 + index)")! }
+
+  static func token(_ index: Int) throws -> ContactToken {
+    let digest = Insecure.SHA1.hash(data: Data(number(index).e164.utf8))
+    return try #require(ContactToken(bytes: Array(digest.prefix(10))))
+  }
+
+  static func tokens(_ indices: Range<Int>) throws -> [ContactToken] { try indices.map { try token($0) } }
+
+  func register(_ indices: Range<Int>) async throws {
+    let now = TestRelay.systemClock.now()
+    for index in indices {
+      let number = Self.number(index)
+      let device = Device(
+        id: .master, password: PasswordHash(salt: [1], hash: [2]), signalingKey: Secret("key"), registrationID: 7,
+        fetchesMessages: true, lastSeen: now.startOfDay, created: now)
+      let registration = Registration(
+        number: number, token: try Self.token(index), device: device, supportsSMS: false, voice: true)
+      #expect(try await storage.register(registration, proof: .numberToken, now: now) == .registered)
+    }
+  }
+
+  /// The account cannot be reached any more.
+  func deactivate(_ index: Int) async throws {
+    var change = DeviceChange()
+    change.fetchesMessages = .set(false)
+    #expect(try await storage.updateDevice(DeviceAddress(Self.number(index), .master), change))
+  }
+
+  func accounts(offset: Int, limit: Int) async throws(StoreError) -> [ListedAccount] {
+    state.withLock { $0.asked.pages += 1 }
+    return try await storage.accounts(offset: offset, limit: limit)
+  }
+
+  func listingChanges(after cursor: ListingCursor, limit: Int) async throws(StoreError) -> ListingChanges? {
+    state.withLock { $0.asked.changes += 1 }
+    return try await storage.listingChanges(after: cursor, limit: limit)
+  }
+
+  func localEntries(for tokens: [ContactToken]) async throws(StoreError) -> [ListedAccount] {
+    state.withLock { $0.asked.lookUps.append(tokens.count) }
+    while state.withLock({ $0.isHolding }), !Task.isCancelled {
+      try? await Task.sleep(for: .milliseconds(5))  // Throws when cancelled, which the condition sees.
+    }
+    return try await storage.localEntries(for: tokens)
+  }
+
+  func entries(for tokens: [ContactToken]) async throws(StoreError) -> [DirectoryEntry] {
+    try await storage.entries(for: tokens)
+  }
+  func accountCount() async throws(StoreError) -> Int { try await storage.accountCount() }
+  func accountsRevision() async throws(StoreError) -> Int64 { try await storage.accountsRevision() }
+  func listingCursor() async throws(StoreError) -> ListingCursor { try await storage.listingCursor() }
+  func mergeContacts(_ page: [ListedAccount], of peer: RelayName, pass: Int64) async throws(StoreError) {}
+  func finishContacts(of peer: RelayName, pass: Int64, mark: String?) async throws(StoreError) {}
+  func contactsPass(of peer: RelayName) async throws(StoreError) -> (pass: Int64, mark: String?) { (0, nil) }
+  func applyContactChanges(_ changes: [ListedAccount], of peer: RelayName, mark: String) async throws(StoreError) {}
+  func contactCount(of peer: RelayName, countingTo max: Int) async throws(StoreError) -> Int { 0 }
+  func claimants(of token: ContactToken) async throws(StoreError) -> [RelayName] { [] }
+}
+
+/// Runs `alpha`, which lists accounts 0..<`count`, and its peer `beta`.
+func withListing(
+  _ count: Int, _ body: @Sendable (_ listing: RecordedListing, _ beta: TestRelay) async throws -> Void
+) async throws {
+  try await withTemporaryFolder { path in
+    let storage = try EmbeddedStorage(path: path + "/listing.sqlite", clock: TestRelay.systemClock)
+    try await storage.migrate { _ in }
+    let listing = RecordedListing(storage)
+    try await listing.register(0..<count)
+    try await withPeers(listing: listing) { _, beta in try await body(listing, beta) }
+    await storage.close()
+  }
+}
+
+extension TestRelay {
+  func sync(holder: Int64 = 1, contactsMax: Int = 1000) -> DirectorySync {
+    DirectorySync(
+      registry: registry, transport: transport, directory: storage, clock: clock, interval: .milliseconds(50),
+      contactsMax: contactsMax, holder: holder, logger: log.logger)
+  }
+
+  /// Runs one process's sync, or one a holder, for the time of `body`.
+  func withSync(
+    holders: [Int64] = [1], contactsMax: Int = 1000, _ body: () async throws -> Void
+  ) async throws {
+    let running = holders.map { holder in
+      let sync = sync(holder: holder, contactsMax: contactsMax)
+      return Task { try await sync.run() }
+    }
+    defer { for task in running { task.cancel() } }
+    try await body()
+    for task in running {
+      task.cancel()
+      try await task.value
+    }
+  }
+
+  /// Which of `tokens` are known here.
+  func known(_ tokens: [ContactToken]) async throws -> Set<ContactToken> {
+    Set(try await storage.entries(for: tokens).map(\.token))
+  }
+
+  /// Changes what this relay does with the contacts of `peer`, as `relay peer set` does.
+  func setContacts(_ contacts: PeerPolicy.Contacts, of peer: String) async throws {
+    let name = try #require(RelayName(peer))
+    #expect(try await storage.setPeerPolicy(PeerPolicy(contacts: contacts), of: name))
+    await coordination.publish(.peersChanged)
+    await registry.refresh()
+  }
+}

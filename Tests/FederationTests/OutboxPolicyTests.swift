@@ -1,0 +1,218 @@
+import RelayCore
+import Testing
+
+@testable import Federation
+
+/// What is decided about held messages, without any of them moving.
+@Suite struct OutboxPolicyTests {
+  private let policy = OutboxPolicy(age: .seconds(3600))
+
+  private func action(_ status: Int, after attempts: Int = 0, retryAfter: Int? = nil) -> OutboxPolicy.Action {
+    policy.action(after: HandOverAnswer(status: status, retryAfterSeconds: retryAfter), attempts: attempts)
+  }
+
+  @Test func whatThePeerTookIsDeliveredAndWhatItNeverWillIsGivenUp() {
+    for status in [200, 204] { #expect(action(status) == .delivered) }
+    #expect(action(404) == .giveUp(.notFound))
+    for status in [409, 410] { #expect(action(status) == .giveUp(.devices)) }
+    #expect(policy.action(after: HandOverAnswer(status: 403, isSourceRefused: true), attempts: 0) == .giveUp(.refused))
+    for status in [400, 405, 411, 415, 422] { #expect(action(status) == .giveUp(.refused)) }
+  }
+
+  @Test func whatMayChangeIsTriedAgain() {
+    for status in [100, 302, 401, 403, 408, 413, 425, 429, 500, 503, 504, 999] {
+      #expect(action(status) == .putOff(.seconds(5)), "\(status)")
+    }
+  }
+
+  @Test func pausesGrowToFiveMinutes() {
+    let pauses = (0...8).map { action(503, after: $0) }
+    let seconds = [5, 10, 20, 40, 80, 160, 300, 300, 300]
+    #expect(pauses == seconds.map { .putOff(.seconds($0)) })
+    #expect(action(503, after: .max) == .putOff(.seconds(300)))
+  }
+
+  @Test func thePeersWordCountsWithinBounds() {
+    #expect(action(413, after: 5, retryAfter: 7) == .putOff(.seconds(7)))
+    #expect(action(503, retryAfter: 0) == .putOff(.seconds(1)))
+    #expect(action(503, retryAfter: -3) == .putOff(.seconds(1)))
+    #expect(action(503, retryAfter: .max) == .putOff(.seconds(300)))
+  }
+
+  @Test func ageIsCountedFromAcceptance() {
+    let accepted = Timestamp(millis: 1000)
+    #expect(!policy.isTooOld(accepted, at: Timestamp(millis: 3_600_999)))
+    #expect(policy.isTooOld(accepted, at: Timestamp(millis: 3_601_000)))
+  }
+}
+
+/// The order of a walk through what waits for a peer.
+@Suite struct OutboxPassTests {
+  private let now = Timestamp(millis: 1000)
+
+  private func held(_ sequence: Int64, to account: UInt64, due: Int64 = 0, bytes: Int = 1) throws -> HeldMessage {
+    let destination = try #require(AccountNumber(e164: "+1415555\(1000 + account)"))
+    let body = SubmittedMessage(
+      type: .ciphertext, device: .master, registrationID: 0, body: [UInt8](repeating: 0, count: bytes), content: nil)
+    let source = DeviceAddress(try #require(AccountNumber(e164: "+14155550100")), .master)
+    let submission = Submission(destination: destination, messages: [body], timestamp: Timestamp(millis: sequence))
+    return HeldMessage(
+      sequence: sequence,
+      message: OutgoingMessage(relay: try #require(RelayName("alpha")), source: source, submission: submission),
+      accepted: Timestamp(millis: 0), attempts: 0, notBefore: Timestamp(millis: due))
+  }
+
+  @Test func noTwoOfAWaveHaveOneDestination() throws {
+    var pass = OutboxPass()
+    pass.pageRead([try held(1, to: 1), try held(2, to: 2), try held(3, to: 1), try held(4, to: 2), try held(5, to: 1)])
+    #expect(pass.nextWave(at: now).map(\.sequence) == [1, 2])
+    #expect(pass.nextWave(at: now).map(\.sequence) == [3, 4])
+    #expect(pass.nextWave(at: now).map(\.sequence) == [5])
+    #expect(pass.nextWave(at: now).isEmpty)
+    #expect(pass.last == 5)
+  }
+
+  @Test func nothingOvertakesWhatIsNotDueOrWasPutOff() throws {
+    var pass = OutboxPass()
+    pass.pageRead([try held(1, to: 1, due: 1001), try held(2, to: 1), try held(3, to: 2), try held(4, to: 2)])
+    let wave = pass.nextWave(at: now)
+    #expect(wave.map(\.sequence) == [3])
+    pass.putOff(try #require(wave.first))
+    #expect(pass.nextWave(at: now).isEmpty)
+    // On later pages neither.
+    pass.pageRead([try held(5, to: 1), try held(6, to: 2), try held(7, to: 3)])
+    #expect(pass.nextWave(at: now).map(\.sequence) == [7])
+  }
+
+  @Test func wavesAreBoundedByCountAndBytesAndKeepTheOrder() throws {
+    var pass = OutboxPass()
+    pass.pageRead(try (1...300).map { try held($0, to: UInt64($0)) })
+    #expect(pass.nextWave(at: now).map(\.sequence) == Array(1...128))
+    #expect(pass.nextWave(at: now).map(\.sequence) == Array(129...256))
+    #expect(pass.nextWave(at: now).map(\.sequence) == Array(257...300))
+    let large = OutboxPass.waveBytesMax / 2 + 1
+    pass.pageRead([
+      try held(301, to: 1, bytes: large), try held(302, to: 2, bytes: large), try held(303, to: 3),
+      try held(304, to: 2),
+    ])
+    #expect(pass.nextWave(at: now).map(\.sequence) == [301])
+    #expect(pass.nextWave(at: now).map(\.sequence) == [302, 303])
+    #expect(pass.nextWave(at: now).map(\.sequence) == [304])
+  }
+
+  @Test func aPeerThatServesNothingIsLeftAlone() throws {
+    var pass = OutboxPass()
+    for sequence: Int64 in 1...31 { pass.putOff(try held(sequence, to: UInt64(sequence))) }
+    #expect(!pass.isHopeless)
+    pass.settled()
+    for sequence: Int64 in 1...32 { pass.putOff(try held(sequence, to: UInt64(sequence))) }
+    #expect(pass.isHopeless)
+  }
+}
+
+/// What a process knows of outboxes without asking.
+@Suite struct OutboxViewTests {
+  private let alpha = RelayName("alpha")!  // A literal that is a name.
+  private let beta = RelayName("beta")!  // A literal that is a name.
+
+  @Test func onlyAPeerThatCanBeReachedAndWhoseOutboxWasSeenEmptyIsNotLookedUp() {
+    var view = OutboxView()
+    #expect(view.mustLookUp(alpha, isReachable: true))
+    view.readingEnded(view.readingBegan(), of: [alpha, beta], full: [beta])
+    #expect(!view.mustLookUp(alpha, isReachable: true))
+    #expect(view.mustLookUp(alpha, isReachable: false))
+    #expect(view.mustLookUp(beta, isReachable: true))
+    view.becameUnreachable(alpha)
+    #expect(view.mustLookUp(alpha, isReachable: true))
+  }
+
+  @Test func aReadingThatBeganBeforeAHoldSaysNothing() {
+    var view = OutboxView()
+    let early = view.readingBegan()
+    view.willHold(for: alpha)
+    view.readingEnded(early, of: [alpha, beta], full: [])
+    #expect(view.mustLookUp(alpha, isReachable: true))
+    #expect(!view.mustLookUp(beta, isReachable: true))
+    view.readingEnded(view.readingBegan(), of: [alpha], full: [])
+    #expect(!view.mustLookUp(alpha, isReachable: true))
+  }
+}
+
+/// What a peer confirms by accepting, and how submissions are judged by it.
+@Suite struct ConfirmedDevicesTests {
+  private let two = DeviceID(2)!  // A device's id.
+  private let three = DeviceID(3)!  // A device's id.
+  private let key: ConfirmationMemory.Key
+  private let account: AccountNumber
+
+  init() throws {
+    account = try #require(AccountNumber(e164: "+14155550100"))
+    key = ConfirmationMemory.Key(account: account, relay: try #require(RelayName("alpha")))
+  }
+
+  private func submission(_ devices: [(DeviceID, Int64)], _ coverage: Submission.Coverage = .activeDevices)
+    -> Submission
+  {
+    Submission(
+      destination: account,
+      messages: devices.map {
+        SubmittedMessage(type: .ciphertext, device: $0.0, registrationID: $0.1, body: [1], content: nil)
+      }, timestamp: nil, coverage: coverage)
+  }
+
+  private func refusal(_ submission: Submission, _ confirmed: [(DeviceID, Int64)]) -> Problem? {
+    do throws(Problem) {
+      try submission.check(against: confirmed.map { ConfirmedDevice(id: $0.0, registrationID: $0.1) })
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  @Test func aSubmissionForAllDevicesConfirmsThem() {
+    let confirmed = submission([(two, 0), (.master, 7), (two, 9)]).confirmedDevices
+    #expect(confirmed == [.init(id: .master, registrationID: 7), .init(id: two, registrationID: 9)])
+    #expect(submission([]).confirmedDevices == nil)
+    #expect(submission([(.master, 7)], .masterDevice).confirmedDevices == nil)
+  }
+
+  @Test func devicesAreJudgedAsThePeerWould() {
+    let known: [(DeviceID, Int64)] = [(.master, 7), (two, 0)]
+    #expect(refusal(submission([(.master, 7), (two, 5)]), known) == nil)
+    #expect(refusal(submission([(.master, 0), (two, 0)]), known) == nil)
+    #expect(refusal(submission([(three, 1)]), known) == .mismatched(missing: [.master, two], extra: [three]))
+    #expect(refusal(submission([(.master, 8), (two, 5)]), known) == .stale([.master]))
+    #expect(refusal(submission([]), known) == .mismatched(missing: [.master, two], extra: []))
+    #expect(refusal(submission([(.master, 7)], .masterDevice), known) == nil)
+    #expect(refusal(submission([(two, 7)], .masterDevice), known) == .mismatched(missing: [.master], extra: [two]))
+  }
+
+  @Test func onlyNewsAndWhatIsAnHourOldIsWritten() {
+    var memory = ConfirmationMemory()
+    let start = ContinuousClock.now
+    let known = [ConfirmedDevice(id: .master, registrationID: 7)]
+    let blank = [ConfirmedDevice(id: .master, registrationID: 0)]
+    let both = known + [ConfirmedDevice(id: two, registrationID: 0)]
+    #expect(memory.confirmed(known, of: key, at: start) == known)
+    #expect(memory.confirmed(known, of: key, at: start) == nil)
+    // A sender that compares nothing tells nothing new.
+    #expect(memory.confirmed(blank, of: key, at: start) == nil)
+    #expect(memory.confirmed(both, of: key, at: start) == both)
+    #expect(memory.confirmed(both, of: key, at: start + .seconds(3599)) == nil)
+    #expect(memory.confirmed(both, of: key, at: start + .seconds(3600)) == both)
+    memory.forget(key)
+    #expect(memory.confirmed(blank, of: key, at: start) == blank)
+  }
+
+  @Test func whatIsRememberedIsBounded() throws {
+    var memory = ConfirmationMemory(capacity: 4)
+    let devices = [ConfirmedDevice(id: .master, registrationID: 7)]
+    func key(_ index: Int) throws -> ConfirmationMemory.Key {
+      ConfirmationMemory.Key(
+        account: try #require(AccountNumber(e164: "+1415555\(1000 + index)")), relay: self.key.relay)
+    }
+    for index in 0..<6 { #expect(memory.confirmed(devices, of: try key(index), at: .now) != nil) }
+    #expect(memory.confirmed(devices, of: try key(5), at: .now) == nil)
+    #expect(memory.confirmed(devices, of: try key(0), at: .now) != nil)
+  }
+}

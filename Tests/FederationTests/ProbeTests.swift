@@ -1,0 +1,142 @@
+import RelayCore
+import Storage
+import TestSupport
+import Testing
+
+@testable import Federation
+
+/// The way to a peer, step by step, and what each step says when it ends there.
+@Suite struct ProbeTests {
+  @Test func aWalkWithoutMessagesTakesEveryOtherStep() async throws {
+    try await withPeers { alpha, beta in
+      let results = try await walk(from: beta, to: "alpha")
+      #expect(
+        results.map(\.step) == [.dns, .tcp, .tls, .certificate, .clock, .version, .authorisation, .budget])
+      #expect(results.allSatisfy { $0.outcome == .passed && $0.remedy == nil }, "\(results)")
+      let scopes = try #require(results.first { $0.step == .authorisation })
+      #expect(scopes.text.contains("active there as beta"))
+      #expect(scopes.text.contains("messages, keys, directory"))
+    }
+  }
+
+  @Test func aSuspendedRelayLearnsThatItIs() async throws {
+    try await withPeers { alpha, beta in
+      #expect(try await alpha.storage.setPeerState(.suspended, of: name("beta")))
+      await alpha.coordination.publish(.peersChanged)
+      try await eventually("alpha has heard") { alpha.registry.peers.allSatisfy { !$0.isActive } }
+      let results = try await walk(from: beta, to: "alpha")
+      let failed = results.filter { $0.outcome == .failed }
+      #expect(failed.first?.step == .tls || failed.first?.step == .authorisation)
+      #expect(failed.first?.remedy != nil)
+      #expect(results.last?.outcome == .skipped)
+    }
+  }
+
+  @Test func closedScopesAreNamed() async throws {
+    try await withPeers { alpha, beta in
+      #expect(try await alpha.storage.setPeerScopes([.messages], of: name("beta")))
+      await alpha.registry.refresh()
+      let scopes = try #require(try await walk(from: beta, to: "alpha").first { $0.step == .authorisation })
+      #expect(scopes.outcome == .passed)
+      #expect(scopes.text.contains("open to us: messages;"))
+      #expect(scopes.text.contains("closed: keys, directory"))
+    }
+  }
+
+  @Test func aPeerThatIsAwayEndsTheWalkAtTheConnection() async throws {
+    try await withRelay("beta") { beta in
+      let port = try Loopback.freePorts(1)[0]
+      let peer = Peer(
+        name: try name("alpha"), url: "https://127.0.0.1:\(port)", caCertificate: try beta.ownAuthority.der,
+        state: .active, scopes: [], added: Timestamp(millis: 0))
+      let results = await walk(from: beta, to: try #require(KnownPeer(peer)))
+      let failed = results.filter { $0.outcome == .failed }
+      #expect(failed.map(\.step) == [.tcp])
+      #expect(failed.first?.remedy?.contains("firewalls") == true)
+      #expect(results.first?.step == .dns && results.first?.outcome == .passed)
+      #expect(results.dropFirst(2).allSatisfy { $0.outcome == .skipped })
+    }
+  }
+
+  /// Our own clock goes wrong by `seconds`: forwards, where certificates that were just made are valid still.
+  @Test(arguments: [
+    (Int64(20), ProbeResult.Outcome.passed, "behind ours"), (90, .warned, "s behind ours"),
+    (-90, .warned, "s ahead of ours"), (600, .failed, "s behind ours"),
+  ])
+  func clocksAreCompared(seconds: Int64, outcome: ProbeResult.Outcome, words: String) async throws {
+    try await withPeers { alpha, beta in
+      let peer = try #require(await beta.registry.peer(named: name("alpha")))
+      let wrong = WallClock { beta.clock.now().adding(.seconds(seconds)) }
+      let clock = try #require(await walk(from: beta, to: peer, clock: wrong).first { $0.step == .clock })
+      #expect(clock.outcome == outcome, "\(clock)")
+      #expect(clock.text.contains(words) || outcome == .passed, "\(clock)")
+    }
+  }
+
+  @Test func aWalkEndsInTime() async throws {
+    try await withPeers { alpha, beta in
+      let peer = try #require(await beta.registry.peer(named: name("alpha")))
+      let probe = PeerProbe(credentials: beta.identity.credentials, clock: beta.clock, limits: .patient)
+      var results: [ProbeResult] = []
+      for await result in probe.walk(peer, .init(source: nil), within: .zero) { results.append(result) }
+      #expect(results.last?.outcome == .failed)
+      #expect(results.last?.text.contains("no answer within") == true)
+    }
+  }
+
+  // MARK: - Bodies
+
+  @Test func aStatusIsReadAsItWasWritten() throws {
+    let status = PeeringStatus(
+      name: try name("beta"), state: .active, capabilities: [.probe, .budget], time: Timestamp(millis: 7),
+      authorities: [[0, 0x1f, 0xff]], version: 1)
+    #expect(
+      String(decoding: status.json, as: UTF8.self)
+        == #"{"name":"beta","state":"active","capabilities":["budget","probe"],"time":7,"authorities":["001fff"],"version":1}"#
+    )
+    #expect(try PeeringStatus.decode(status.json.span.bytes) == status)
+  }
+
+  @Test func aRelayOfBeforeTellsNameAndState() throws {
+    let status = try PeeringStatus.decode(Array(#"{"name":"beta","state":"suspended"}"#.utf8).span.bytes)
+    #expect(status == PeeringStatus(name: try name("beta"), state: .suspended))
+    #expect(status.capabilities == nil && status.time == nil && status.version == nil)
+  }
+
+  @Test func whatALaterRelayCanDoBesidesIsPassedOver() throws {
+    let text = #"{"name":"b","state":"active","capabilities":["probe","teleport"],"more":[1]}"#
+    #expect(try PeeringStatus.decode(Array(text.utf8).span.bytes).capabilities == [.probe])
+  }
+
+  @Test func theWayBackIsReadWithItsWordsMadePrintable() throws {
+    let text = """
+      {"account":"+999123456789012","received":[1,2],"steps":[
+        {"step":"tls","outcome":"fail","text":"a\\u001bb","remedy":"c","milliseconds":3},
+        {"step":"later","outcome":"ok","text":"","remedy":null,"milliseconds":0}]}
+      """
+    let answer = try ProbeAnswer.decode(Array(text.utf8).span.bytes)
+    #expect(answer.account.e164 == "+999123456789012")
+    #expect(answer.received.map(\.millis) == [1, 2])
+    #expect(answer.steps?.map(\.label) == ["back tls"])
+    #expect(answer.steps?.first?.text == "a?b")
+    #expect(answer.steps?.first?.remedy == "c")
+  }
+
+  @Test func budgetsAreRead() throws {
+    let text = #"{"budgets":[{"name":"peer-requests","size":100,"perMinute":5,"space":9},{"name":"A B"}]}"#
+    let budgets = try RemainingBudget.decode(Array(text.utf8).span.bytes)
+    #expect(budgets == [RemainingBudget(name: "peer-requests", size: 100, perMinute: 5, space: 9)])
+    #expect(budgets.first?.isLow == true)
+  }
+}
+
+private func walk(from relay: TestRelay, to text: String) async throws -> [ProbeResult] {
+  await walk(from: relay, to: try #require(await relay.registry.peer(named: name(text))))
+}
+
+private func walk(from relay: TestRelay, to peer: KnownPeer, clock: WallClock? = nil) async -> [ProbeResult] {
+  let probe = PeerProbe(credentials: relay.identity.credentials, clock: clock ?? relay.clock, limits: .patient)
+  var results: [ProbeResult] = []
+  for await result in probe.walk(peer, .init(source: nil)) { results.append(result) }
+  return results
+}
