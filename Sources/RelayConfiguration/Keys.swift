@@ -28,8 +28,23 @@ enum Keys {
     "federation.directory", .path, default: "relay-data/federation",
     "Our CA, leaf certificates and keys, as `relay ca` writes them.")
   static let directoryInterval = Setting(
-    "federation.directory-interval", .seconds(0.05...86_400), default: "5",
-    "How often the contacts of each peer are fetched.")
+    "federation.directory-interval", .seconds(0.05...86_400), default: "2",
+    "How often each peer is asked what has changed in its listing.")
+  static let contactsMax = Setting(
+    "federation.contacts-max", .whole(1...100_000_000), default: "5000000",
+    "Contact tokens that one peer may claim here; what it lists beyond is not taken up.")
+  static let numberClaims = Setting(
+    "federation.number-claims", .choice(NumberClaims.self), default: "ignore",
+    "`ignore`: who proves a number here has it, though a peer lists it. `refuse`: then 417.")
+  static let outboxMessages = Setting(
+    "federation.outbox.messages-max", .whole(1...100_000_000), default: "100000",
+    "Messages that may wait for one peer, where `relay peer set NAME --hold on` lets them.")
+  static let outboxBytes = Setting(
+    "federation.outbox.bytes-max", .whole(1...1_000_000_000_000), default: "1073741824",
+    "The bytes that they may take together.")
+  static let outboxHours = Setting(
+    "federation.outbox.hours", .whole(1...720), default: "72",
+    "How long one waits; then its sender is told that it cannot be delivered.")
 
   static let operatorHost = Setting(
     "operator.host", .host, default: "127.0.0.1", "Where `/livez`, `/readyz` and `/metrics` are served.")
@@ -139,7 +154,8 @@ extension ConfigurationKey {
       Keys.clientHost.key, Keys.clientPort.key, Keys.clientCertificate.key, Keys.clientKey.key,
       Keys.clientTrustedProxies.key,
       Keys.federationHost.key, Keys.federationPort.key, Keys.federationURL.key, Keys.federationDirectory.key,
-      Keys.directoryInterval.key,
+      Keys.directoryInterval.key, Keys.contactsMax.key, Keys.numberClaims.key, Keys.outboxMessages.key,
+      Keys.outboxBytes.key, Keys.outboxHours.key,
       Keys.operatorHost.key, Keys.operatorPort.key,
       Keys.storageURL.key, Keys.storageMigrate.key, Keys.encryptionKey.key, Keys.formerEncryptionKey.key,
       Keys.coordinationURL.key,

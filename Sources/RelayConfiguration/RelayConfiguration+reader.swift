@@ -52,6 +52,11 @@ extension RelayConfiguration.Federation {
     url = reader.value(Keys.federationURL)
     directory = reader.value(Keys.federationDirectory)
     directoryInterval = reader.value(Keys.directoryInterval)
+    contactsMax = reader.value(Keys.contactsMax)
+    respectsClaims = reader.value(Keys.numberClaims) == .refuse
+    outbox = OutboxBounds(
+      messagesMax: reader.value(Keys.outboxMessages), bytesMax: Int64(reader.value(Keys.outboxBytes)),
+      age: .seconds(3600 * reader.value(Keys.outboxHours)))
     if port != nil {
       reader.miss(
         Keys.federationURL.key, because: "federation.port is given, so peers must know where to reach us",

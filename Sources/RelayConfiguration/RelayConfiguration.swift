@@ -40,8 +40,12 @@ package struct RelayConfiguration: Sendable, Equatable {
     package let url: WebURL?
     /// A folder.
     package let directory: String
-    /// How often the contacts of each peer are fetched.
+    /// How often each peer is asked what has changed in its listing.
     package let directoryInterval: Duration
+    package let contactsMax: Int
+    /// Whether a number that a peer lists can be registered here.
+    package let respectsClaims: Bool
+    package let outbox: OutboxBounds
   }
 
   package struct Operations: Sendable, Equatable {
@@ -124,4 +128,6 @@ package struct RelayConfiguration: Sendable, Equatable {
 
 package enum LogLevel: String, Sendable, CaseIterable { case trace, debug, info, notice, warning, error, critical }
 package enum LogFormat: String, Sendable, CaseIterable { case text, json }
+/// What becomes of a number that a peer lists and somebody proves here.
+enum NumberClaims: String, Sendable, CaseIterable { case ignore, refuse }
 enum VerificationSender: String, Sendable, CaseIterable { case log, webhook, twilio }

@@ -13,7 +13,7 @@ struct LoadingTests {
     #expect(configuration.client == .init(host: "127.0.0.1", port: 8080, tls: nil, trustedProxies: []))
     #expect(configuration.operations == .init(host: "127.0.0.1", port: 8081))
     #expect(configuration.federation.port == nil && configuration.federation.url == nil)
-    #expect(configuration.federation.directoryInterval == .seconds(5))
+    #expect(configuration.federation.directoryInterval == .seconds(2))
     #expect(configuration.storage.location == .sqlite(path: "relay-data/relay.sqlite"))
     #expect(configuration.storage.migratesAtStart)
     #expect(configuration.coordination.location == .local)

@@ -72,6 +72,41 @@ import Testing
     #expect(store.envelopes.map(\.timestamp.millis) == [1, 4])
   }
 
+  private func outgoing(from source: DeviceAddress, at time: Int64 = 7) throws -> OutgoingMessage {
+    OutgoingMessage(relay: try #require(RelayName("alpha")), source: source, submission: submission(at: time))
+  }
+
+  @Test func `who wrote what cannot be delivered is told so on every device, once`() async throws {
+    let intake = intake(knowing: [sender.account])
+    try await intake.reportUndeliverable(try outgoing(from: sender))
+    try await intake.reportUndeliverable(try outgoing(from: sender))
+    try await intake.reportUndeliverable(try outgoing(from: sender, at: 8))
+    // The same account of the peer has received another message of the same time: another word.
+    try await intake.acceptReceipt(
+      for: Timestamp(millis: 7), to: sender.account,
+      from: .peer(try #require(RelayName("alpha")), source: DeviceAddress(recipient, .master)))
+    let notice = try #require(store.envelopes.first)
+    #expect(notice.type == .undeliverable && notice.destination == sender)
+    #expect(notice.source == DeviceAddress(recipient, .master) && notice.relay?.text == "alpha")
+    #expect(notice.timestamp.millis == 7 && notice.message == nil && notice.content == nil)
+    let fingerprints = store.envelopes.map(\.fingerprint)
+    #expect(fingerprints[0] == fingerprints[1] && Set(fingerprints).count == 3)
+  }
+
+  @Test func `a full mailbox takes no word of what cannot be delivered`() async throws {
+    store.usage = MailboxUsage(total: 5000, bySource: 0)
+    let intake = intake(knowing: [sender.account])
+    for time: Int64 in 1...500 { try await intake.reportUndeliverable(try outgoing(from: sender, at: time)) }
+    #expect(store.envelopes.count < 500)
+  }
+
+  @Test func `whether a sender is known is not guessed while the store is away`() async {
+    await #expect(throws: Problem.self) {
+      try await intake(knowing: []).reportUndeliverable(try outgoing(from: sender))
+    }
+    #expect(store.envelopes.isEmpty)
+  }
+
   @Test func `a bundle costs what it has for one device, and at least 1`() throws {
     func cost(_ devices: [Int64]) throws -> Int {
       let messages = try devices.map { id in

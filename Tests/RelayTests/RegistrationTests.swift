@@ -1,4 +1,5 @@
 import Foundation
+import RelayCore
 import TestSupport
 import Testing
 
@@ -267,12 +268,33 @@ import Testing
     #expect(answer.status == 404)
   }
 
-  @Test func `a number that a peer lists is refused, and its code stays good`() async throws {
+  @Test func `a number that is proved here is registered, whatever a peer lists, and is found here from then on`()
+    async throws
+  {
+    let token = try TestTokens.contactToken(of: number)
+    try await site.listAtPeer("elsewhere", tokens: [token])
+    let caller = try await relay.register()
+    #expect(try await relay.send("GET", "/v1/directory/\(token.base64)", as: caller).text.contains("elsewhere"))
+    #expect(try await confirm(try await relay.code(for: number)).status == 200)
+    #expect(try await isKnown("secret"))
+    let found = try await relay.send("GET", "/v1/directory/\(token.base64)", as: caller)
+    #expect(found.status == 200 && !found.text.contains("relay"))
+  }
+}
+
+@Suite(.ownRelay(RelayUnderTest.unlimited.merging(["RELAY_FEDERATION_NUMBER_CLAIMS": "refuse"]) { $1 }))
+struct ClaimedNumberTests {
+  @Test func `where claims are respected, a number that a peer lists is refused, and its code stays good`() async throws {
+    let (site, relay) = (try suiteRelay().site, try suiteRelay().relay)
+    let number = TestDevice.freshNumber()
     try await site.listAtPeer("elsewhere", tokens: [try TestTokens.contactToken(of: number)])
+    let device = TestDevice(number: number, password: "secret")
     let code = try await relay.code(for: number)
-    #expect(try await confirm(code).status == 417)
-    #expect(try await confirm(code).status == 417)
-    #expect(try await isKnown("secret") == false)
+    let body = #"{"signalingKey":"c2ln","fetchesMessages":true}"#
+    for _ in 0..<2 {
+      #expect(try await relay.send("PUT", "/v1/accounts/code/\(code)", json: body, as: device).status == 417)
+    }
+    #expect(try await relay.send("GET", "/v1/keys", as: device).status == 401)
   }
 }
 

@@ -7,18 +7,22 @@ package struct Registrar: Sendable {
   private let limits: CodeLimits
   private let locks: RegistrationLocks
   private let lockLifetime: Duration
+  private let respectsClaims: Bool
   private let clock: WallClock
 
-  /// - Parameter lockLifetime: how long after an account was last seen its registration lock holds.
+  /// - Parameters:
+  ///   - lockLifetime: how long after an account was last seen its registration lock holds.
+  ///   - respectsClaims: whether a number that a peer lists cannot be registered here (reference 1.4, 417).
   package init(
     store: any AccountStore, accounts: AccountCache, limits: CodeLimits, locks: RegistrationLocks,
-    lockLifetime: Duration, clock: WallClock
+    lockLifetime: Duration, respectsClaims: Bool, clock: WallClock
   ) {
     self.store = store
     self.accounts = accounts
     self.limits = limits
     self.locks = locks
     self.lockLifetime = lockLifetime
+    self.respectsClaims = respectsClaims
     self.clock = clock
   }
 
@@ -99,7 +103,7 @@ package struct Registrar: Sendable {
     Registration(
       number: applicant.number, token: ContactTokens.token(of: applicant.number), device: device,
       supportsSMS: applicant.attributes.supportsSMS, voice: applicant.attributes.voice, satisfiedLock: satisfied,
-      newLock: newLock)
+      newLock: newLock, respectsClaims: respectsClaims)
   }
 
   private func attempt(_ registration: Registration, _ proof: RegistrationProof) async throws(Problem)

@@ -10,7 +10,7 @@ extension Submission {
         destination: DeviceAddress(destination, message.device), type: message.type, source: origin.source,
         relay: origin.relay, timestamp: time, message: message.body, content: message.content,
         fingerprint: Fingerprint(
-          origin: origin, timestamp: time, isReceipt: false, message: message.body, content: message.content))
+          origin: origin, timestamp: time, message: message.body, content: message.content))
     }
   }
 }
@@ -23,20 +23,41 @@ extension Envelope {
       destination: mailbox, type: .receipt, source: origin.source, relay: origin.relay, timestamp: timestamp,
       message: nil, content: nil,
       fingerprint: Fingerprint(
-        origin: origin, timestamp: timestamp, isReceipt: true, message: nil, content: nil))
+        origin: origin, timestamp: timestamp, notice: .receipt, message: nil, content: nil))
+  }
+
+  /// The word to `mailbox`, one of the sender's, that `message` will not reach its destination: as if from device 1 of
+  /// it, with type, relay and time, nothing else (docs/protocol.md, "Undeliverable messages").
+  init(undeliverable message: OutgoingMessage, to mailbox: DeviceAddress, at now: Timestamp) {
+    let origin = Origin.peer(message.relay, source: DeviceAddress(message.submission.destination, .master))
+    let timestamp = message.submission.timestamp ?? now
+    self.init(
+      destination: mailbox, type: .undeliverable, source: origin.source, relay: origin.relay, timestamp: timestamp,
+      message: nil, content: nil,
+      fingerprint: Fingerprint(
+        origin: origin, timestamp: timestamp, notice: .undeliverable, message: nil, content: nil))
   }
 }
 
 extension Fingerprint {
+  /// What a relay tells of a message: its two words to one mailbox about one time are not the same.
+  enum Notice: UInt64 {
+    case receipt = 1
+    case undeliverable
+  }
+
   /// SHA-256, cut to 16 bytes, over all that makes a submission the same one again.
   ///
   /// A peer's name is among it: what one peer sends is never taken for what another, or a client of ours, has sent.
-  init(origin: Origin, timestamp: Timestamp, isReceipt: Bool, message: [UInt8]?, content: [UInt8]?) {
+  init(
+    origin: Origin, timestamp: Timestamp, notice: Notice? = nil, message: [UInt8]?, content: [UInt8]?
+  ) {
     var hash = SHA256()
     let source = origin.source
     let relay = origin.relay.map { Array($0.text.utf8) }
     var head: [UInt64] = [
-      source.account.digits, UInt64(source.device.value), UInt64(bitPattern: timestamp.millis), isReceipt ? 1 : 0,
+      source.account.digits, UInt64(source.device.value), UInt64(bitPattern: timestamp.millis),
+      notice?.rawValue ?? 0,
       UInt64(message?.count ?? 0), UInt64(content?.count ?? 0),
     ]
     // Nothing for our own clients: retries from before peers were told apart are recognised.

@@ -76,20 +76,35 @@ package struct LocalIntake: Intake {
   private func queueReceipt(for timestamp: Timestamp, to account: Account, from origin: Origin, at now: Timestamp)
     async throws(Problem)
   {
-    var receipts: [Envelope] = []
-    defer { quota.release(receipts) }
-    for device in account.activeDevices(at: now) {
-      let receipt = Envelope(
-        receiptOf: timestamp, to: DeviceAddress(account.number, device.id), from: origin)
-      if try await hasRoom(for: receipt) { receipts.append(receipt) } else { receiptsDropped.increment() }
+    try await queue(
+      account.activeDevices(at: now).map { device in
+        Envelope(receiptOf: timestamp, to: DeviceAddress(account.number, device.id), from: origin)
+      })
+  }
+
+  package func reportUndeliverable(_ message: OutgoingMessage) async throws(Problem) {
+    guard let account = try await accounts.lookUp(message.source.account) else { return }
+    let now = clock.now()
+    try await queue(
+      account.activeDevices(at: now).map { device in
+        Envelope(undeliverable: message, to: DeviceAddress(account.number, device.id), at: now)
+      })
+  }
+
+  /// A full mailbox takes no notices: they are dropped and counted.
+  private func queue(_ notices: [Envelope]) async throws(Problem) {
+    var taken: [Envelope] = []
+    defer { quota.release(taken) }
+    for notice in notices {
+      if try await hasRoom(for: notice) { taken.append(notice) } else { receiptsDropped.increment() }
     }
-    try await append(receipts)
+    if !taken.isEmpty { try await append(taken) }
   }
 
   /// Takes the room, if there is any.
-  private func hasRoom(for receipt: Envelope) async throws(Problem) -> Bool {
+  private func hasRoom(for notice: Envelope) async throws(Problem) -> Bool {
     do throws(Problem) {
-      try await quota.reserve(CollectionOfOne(receipt))
+      try await quota.reserve(CollectionOfOne(notice))
       return true
     } catch {
       guard error.kind == .mailboxFull else { throw error }

@@ -106,11 +106,11 @@ package struct MessagesController: Sendable {
     return .done
   }
 
-  /// Tells the source that its message has arrived. A receipt is never receipted, and an account is sent none for its
+  /// Tells the source that its message has arrived. A notice is never receipted, and an account is sent none for its
   /// own messages (reference 1.9). The message is gone already: a receipt that cannot be sent must not make the client
   /// think otherwise.
   private func sendReceipt(for envelope: Envelope, _ context: DeviceContext) async {
-    guard envelope.type != .receipt, envelope.source.account != envelope.destination.account else { return }
+    guard !envelope.type.isNotice, envelope.source.account != envelope.destination.account else { return }
     if let relay = envelope.relay { return forwarder.sendReceipt(for: envelope, to: relay) }
     do throws(Problem) {
       try await intake.sendReceipt(for: envelope)
