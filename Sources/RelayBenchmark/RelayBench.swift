@@ -31,6 +31,12 @@ import Foundation
   @Option(parsing: .upToNextOption, help: "Only these scenarios, without the bare insert.")
   var only: [Scenario] = []
 
+  @Flag(name: .customLong("handshakes"), help: "Only the scenarios of --only, if any, and TLS handshakes.")
+  var isMeasuringHandshakes = false
+
+  @Option(help: "Requests a second of the scenarios in an open loop.")
+  var pace: Int?
+
   @Option(help: "Seconds that each scenario is measured.")
   var seconds: Double?
 
@@ -43,6 +49,7 @@ import Foundation
   func validate() throws {
     guard (seconds ?? 1) > 0, (seconds ?? 1) <= 3600 else { throw ValidationError("--seconds goes from 0 to 3600.") }
     guard (1...1000).contains(connections ?? 1) else { throw ValidationError("--connections goes from 1 to 1000.") }
+    guard (1...100_000).contains(pace ?? 1) else { throw ValidationError("--pace goes from 1 to 100000.") }
     guard (1...65_536).contains(bodyBytes ?? 1) else { throw ValidationError("--body-bytes goes from 1 to 65536.") }
   }
 
@@ -91,18 +98,24 @@ import Foundation
     let runner = ScenarioRunner(
       servers: servers, population: try await Population(servers, settings: settings), settings: settings)
     var figures: [ScenarioFigures] = []
-    for scenario in only.isEmpty ? Scenario.allCases : only {
+    for scenario in only.isEmpty && !isMeasuringHandshakes ? Scenario.allCases : only {
       note("Measuring \(scenario.rawValue) ...")
       figures.append(try await runner.run(scenario))
     }
     var bare: BareInsertFigures?
-    if only.isEmpty {
+    var handshakes: HandshakeFigures?
+    if only.isEmpty || isMeasuringHandshakes {
+      note("Measuring handshakes ...")
+      handshakes = try await Handshakes(servers: servers, workshop: workshop, settings: settings).run()
+    }
+    if only.isEmpty, !isMeasuringHandshakes {
       note("Measuring a bare insert ...")
       bare = try await BareInsert(servers: servers, settings: settings).run()
     }
     return BenchmarkReport(
       machine: try Machine(postgres: servers.postgres.version), settings: settings,
-      postgresSettings: PostgresServer.settings, scenarios: figures, bareInsert: bare, ratios: Ratios(figures, bare))
+      postgresSettings: PostgresServer.settings, scenarios: figures, bareInsert: bare, handshakes: handshakes,
+      ratios: Ratios(figures, bare), hop: Hop(figures))
   }
 
   private var settings: BenchmarkSettings {
@@ -113,6 +126,7 @@ import Foundation
       settings.keysEach = 50
     }
     if let seconds { settings.seconds = seconds }
+    if let pace { settings.pacePerSecond = pace }
     if let connections { settings.connections = connections }
     if let bodyBytes { settings.bodyBytes = bodyBytes }
     return settings

@@ -13,8 +13,8 @@ import ArgumentParser
       """,
     version: "relay \(Version.current)",
     subcommands: [
-      ServeCommand.self, CheckCommand.self, MigrateCommand.self, CACommand.self, PeerCommand.self, DemoCommand.self,
-      ConformanceCommand.self, RoutesCommand.self,
+      ServeCommand.self, CheckCommand.self, MigrateCommand.self, CACommand.self, PeerCommand.self, QueueCommand.self,
+      DemoCommand.self, ConformanceCommand.self, RoutesCommand.self,
     ])
 }
 

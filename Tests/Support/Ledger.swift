@@ -8,5 +8,7 @@ package final class Ledger<Entry: Hashable & Sendable>: Sendable {
   package func add(_ entry: Entry) { entries.withLock { $0.append(entry) } }
   /// In the order in which they were written.
   package var all: [Entry] { entries.withLock { $0 } }
+  /// From here on it is empty.
+  package func forget() { entries.withLock { $0 = [] } }
   package var count: Int { entries.withLock { $0.count } }
 }

@@ -74,6 +74,12 @@ package final class PostgresServer: Sendable {
 
   package func url(database: String) -> String { "postgres://relay@127.0.0.1:\(port)/\(database)" }
 
+  /// The same database over the Unix socket: it can be reached from other network namespaces too.
+  package func socketURL(_ url: String) -> String {
+    let host = folder.replacing("/", with: "%2F")
+    return url.replacing("127.0.0.1:\(port)", with: "\(host):\(port)")
+  }
+
   /// Runs `text` in the database of `url`, or of that name.
   /// - Returns: the rows, one a line, columns separated by `|`.
   @discardableResult

@@ -24,20 +24,36 @@ package struct RelayOperator: Sendable {
   package let federationPort: Int
   /// Further settings, by variable.
   package let settings: [String: String]
+  /// Where its processes and commands run.
+  package let place: Place
   private let stores: Stores
 
+  /// A host, as processes see it.
+  package struct Place: Sendable {
+    /// Where its processes listen.
+    package let address: String
+    /// What a command line begins with to run there.
+    package let wrapper: [String]
+    package init(address: String, wrapper: [String]) {
+      self.address = address
+      self.wrapper = wrapper
+    }
+    /// The test's own.
+    package static let here = Place(address: "127.0.0.1", wrapper: [])
+  }
+
   package static func with<Result>(
-    _ name: String = "local", stores: Stores = .embedded, settings: [String: String] = [:],
+    _ name: String = "local", stores: Stores = .embedded, settings: [String: String] = [:], at place: Place = .here,
     isolation: isolated (any Actor)? = #isolation, _ body: (RelayOperator) async throws -> Result
   ) async throws -> Result {
     try await MachineRoom.with {
-      try await withFolder(name, stores: stores, settings: settings, body)
+      try await withFolder(name, stores: stores, settings: settings, at: place, body)
     }
   }
 
   private static func withFolder<Result>(
-    _ name: String, stores: Stores, settings: [String: String], isolation: isolated (any Actor)? = #isolation,
-    _ body: (RelayOperator) async throws -> Result
+    _ name: String, stores: Stores, settings: [String: String], at place: Place,
+    isolation: isolated (any Actor)? = #isolation, _ body: (RelayOperator) async throws -> Result
   ) async throws -> Result {
     let folder = FileManager.default.temporaryDirectory.appending(path: "relay-test-\(UUID().uuidString)")
     try FileManager.default.createDirectory(
@@ -46,7 +62,7 @@ package struct RelayOperator: Sendable {
     defer { try? FileManager.default.removeItem(at: folder) }
     let port = try Loopback.freePorts(1)[0]
     return try await body(
-      RelayOperator(name: name, folder: folder.path, federationPort: port, settings: settings, stores: stores))
+      RelayOperator(name: name, folder: folder.path, federationPort: port, settings: settings, place: place, stores: stores))
   }
 
   /// The variables that a process or command of this operator runs with.
@@ -54,7 +70,8 @@ package struct RelayOperator: Sendable {
     var all = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("RELAY_") }
     all["RELAY_NAME"] = name
     all["RELAY_DEVELOPMENT_ENABLED"] = "true"
-    all["RELAY_FEDERATION_URL"] = "https://127.0.0.1:\(federationPort)"
+    all["RELAY_FEDERATION_URL"] = "https://\(place.address):\(federationPort)"
+    for listener in ["CLIENT", "FEDERATION", "OPERATOR"] { all["RELAY_\(listener)_HOST"] = place.address }
     all["RELAY_FEDERATION_DIRECTORY"] = folder + "/federation"
     all["RELAY_ATTACHMENTS_URL"] = "file:\(folder)/attachments"
     switch stores {
@@ -73,7 +90,7 @@ package struct RelayOperator: Sendable {
     let (output, errors) = (file("output"), file("errors"))
     let child = try await ChildProcess.start(
       ChildProcess.Launch(
-        command: [try RelayExecutable.path()] + arguments, environment: environment(overrides), folder: folder,
+        command: place.wrapper + [try RelayExecutable.path()] + arguments, environment: environment(overrides), folder: folder,
         standardOutput: output, standardError: errors))
     let exit = await child.killed(after: limit)
     return CommandResult(exit: exit, output: try Self.text(of: output), errors: try Self.text(of: errors))
@@ -115,10 +132,10 @@ package struct RelayOperator: Sendable {
     let log = file("serve")
     let child = try await ChildProcess.start(
       ChildProcess.Launch(
-        command: [try RelayExecutable.path(), "serve"], environment: all, folder: folder, standardOutput: log,
-        standardError: log))
+        command: place.wrapper + [try RelayExecutable.path(), "serve"], environment: all, folder: folder,
+        standardOutput: log, standardError: log))
     return RelayProcess(
-      child: child, clientPort: Int(all["RELAY_CLIENT_PORT"] ?? "") ?? ports[0],
+      child: child, address: place.address, clientPort: Int(all["RELAY_CLIENT_PORT"] ?? "") ?? ports[0],
       operatorPort: Int(all["RELAY_OPERATOR_PORT"] ?? "") ?? ports[1], logFile: log)
   }
 
@@ -141,17 +158,19 @@ package final class RelayProcess: Sendable {
   package let clientPort: Int
   package let operatorPort: Int
   package let child: ChildProcess
+  private let address: String
   private let logFile: String
 
-  init(child: ChildProcess, clientPort: Int, operatorPort: Int, logFile: String) {
+  init(child: ChildProcess, address: String, clientPort: Int, operatorPort: Int, logFile: String) {
     self.child = child
+    self.address = address
     self.clientPort = clientPort
     self.operatorPort = operatorPort
     self.logFile = logFile
   }
 
-  package var url: String { "http://127.0.0.1:\(clientPort)" }
-  package var operatorURL: String { "http://127.0.0.1:\(operatorPort)" }
+  package var url: String { "http://\(address):\(clientPort)" }
+  package var operatorURL: String { "http://\(address):\(operatorPort)" }
 
   /// All it has logged so far.
   package func log() -> String {

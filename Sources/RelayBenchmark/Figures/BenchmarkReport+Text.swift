@@ -7,7 +7,7 @@ extension BenchmarkReport {
       "\(machine.processor), \(machine.processors) processors, "
         + String(format: "%.0f GiB", machine.memoryGiB) + ", Linux \(machine.kernel), PostgreSQL \(machine.postgres), "
         + "\(machine.build) build",
-      "\(settings.connections) connections in a closed loop, \(settings.bodyBytes)-byte bodies, "
+      "\(settings.connections) connections in a closed loop (at a steady pace: \(settings.pacePerSecond)/s), \(settings.bodyBytes)-byte bodies, "
         + String(format: "%.1f s a scenario after %.1f s of warm-up", settings.seconds, settings.warmUpSeconds)
         + "; client, relays, PostgreSQL and Redis on this machine",
       "",
@@ -30,6 +30,17 @@ extension BenchmarkReport {
       lines.append(
         "An accepted local message takes the CPU of \(Self.number(ratios.cpu, 1)) bare rows, at "
           + "\(Self.number(ratios.rate, 2)) of their rate.")
+    }
+    if let hop {
+      lines.append(
+        "At \(settings.pacePerSecond) messages/s the hop adds \(Self.number(hop.p50Millis, 2)) ms to p50 and "
+          + "\(Self.number(hop.p99Millis, 2)) ms to p99.")
+    }
+    if let handshakes {
+      let (relay, openssl) = (handshakes.relay.perCPUSecond, handshakes.openssl.perCPUSecond)
+      lines.append(
+        "Full mutual TLS 1.3 handshakes per CPU second of the server: relay \(Self.number(relay, 0)), openssl s_server "
+          + "\(Self.number(openssl, 0)); ratio \(Self.number(relay / openssl, 2)).")
     }
     let others = scenarios.map(\.machineShareOfOthers).max() ?? 0
     if others > 0.05 {

@@ -84,6 +84,21 @@ struct Ratios: Sendable, Encodable {
   }
 }
 
+/// What the way to the peer adds to a message's latency at a steady pace.
+struct Hop: Sendable, Encodable {
+  let p50Millis: Double
+  let p99Millis: Double
+
+  /// - Returns: nil unless both paced scenarios were measured.
+  init?(_ scenarios: [ScenarioFigures]) {
+    guard let near = scenarios.first(where: { $0.scenario == .messagesLocalPaced }),
+      let far = scenarios.first(where: { $0.scenario == .messagesFederatedPaced })
+    else { return nil }
+    p50Millis = far.p50Millis - near.p50Millis
+    p99Millis = far.p99Millis - near.p99Millis
+  }
+}
+
 struct BenchmarkReport: Sendable, Encodable {
   let machine: Machine
   let settings: BenchmarkSettings
@@ -91,7 +106,9 @@ struct BenchmarkReport: Sendable, Encodable {
   let postgresSettings: [String: String]
   let scenarios: [ScenarioFigures]
   let bareInsert: BareInsertFigures?
+  let handshakes: HandshakeFigures?
   let ratios: Ratios?
+  let hop: Hop?
 }
 
 extension Duration {

@@ -17,10 +17,12 @@ struct LoadResult: Sendable {
   var perSecond: Double { seconds > 0 ? Double(measured) / seconds : 0 }
 }
 
-/// Drives a server by connections in a closed loop, all on one event loop, so that counting needs no locks.
+/// Drives a server by connections, all on one event loop, so that counting needs no locks.
 struct LoadGenerator: Sendable {
   let warmUp: Duration
   let window: Duration
+  /// Requests a second that fall due, whether the last ones were answered or not; nil for a closed loop.
+  let pacePerSecond: Int?
 
   /// An answer that is still awaited when this has passed after the window counts as a failure.
   private static let drainLimit = TimeAmount.seconds(30)
@@ -34,9 +36,13 @@ struct LoadGenerator: Sendable {
   ) async throws -> LoadResult {
     let loop = MultiThreadedEventLoopGroup.singleton.next()
     let tally = NIOLoopBoundBox.makeBoxSendingValue(LoadTally(), eventLoop: loop)
-    let connections = try await connect(workloads, tally, loop, port)
+    let pacer = try await loop.submit { [pacePerSecond] in
+      NIOLoopBound(pacePerSecond.map { Pacer(perSecond: $0, tally: tally.value) }, eventLoop: loop)
+    }.get()
+    let connections = try await connect(workloads, tally, pacer, loop, port)
     let usage: ServerUsage
     do {
+      try await loop.submit { pacer.value?.begin(on: loop) }.get()
       try await Task.sleep(for: warmUp)
       let before = try readUsage()
       try await loop.submit { tally.value.beginMeasuring() }.get()
@@ -61,7 +67,8 @@ struct LoadGenerator: Sendable {
   }
 
   private func connect(
-    _ workloads: [some Workload], _ tally: NIOLoopBoundBox<LoadTally>, _ loop: any EventLoop, _ port: Int
+    _ workloads: [some Workload], _ tally: NIOLoopBoundBox<LoadTally>, _ pacer: NIOLoopBound<Pacer?>,
+    _ loop: any EventLoop, _ port: Int
   ) async throws -> [any Channel] {
     var connections: [any Channel] = []
     do {
@@ -71,7 +78,7 @@ struct LoadGenerator: Sendable {
           .channelOption(.tcpOption(.tcp_nodelay), value: 1)
           .channelInitializer { channel in
             channel.eventLoop.makeCompletedFuture {
-              try channel.pipeline.syncOperations.addHandler(ClosedLoopConnection(work, tally.value))
+              try channel.pipeline.syncOperations.addHandler(LoadConnection(work, tally.value, pacer: pacer.value))
             }
           }
         connections.append(try await bootstrap.connect(host: "127.0.0.1", port: port).get())

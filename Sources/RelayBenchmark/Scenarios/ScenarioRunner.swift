@@ -29,25 +29,30 @@ struct ScenarioRunner: Sendable {
     let relay = scenario.isFederated ? servers.beta.name : nil
     let others = scenario.isFederated ? population.betasRecipients : population.alphasRecipients
     switch scenario {
-    case .messagesLocal, .messagesFederated:
+    case .messagesLocal, .messagesFederated, .messagesLocalPaced, .messagesFederatedPaced:
       let body = randomBytes(settings.bodyBytes)
       let now = RelayClient.now()
       return try await drive(
+        scenario,
         population.senders.enumerated().map { index, sender in
           try MessageWorkload(
             from: sender, to: others, beginningAt: firstTurn(index), relay: relay, body: body, timestamp: now)
         })
     case .prekeysLocal, .prekeysFederated:
       return try await drive(
+        scenario,
         population.senders.enumerated().map { index, sender in
           try DrawWorkload(by: sender, of: others, beginningAt: firstTurn(index), relay: relay)
         })
     }
   }
 
-  private func drive(_ workloads: [some Workload]) async throws -> LoadResult {
-    try await LoadGenerator(warmUp: .seconds(settings.warmUpSeconds), window: .seconds(settings.seconds))
-      .run(workloads, port: servers.alpha.ports.client, readUsage: servers.readUsage)
+  private func drive(_ scenario: Scenario, _ workloads: [some Workload]) async throws -> LoadResult {
+    try await LoadGenerator(
+      warmUp: .seconds(settings.warmUpSeconds), window: .seconds(settings.seconds),
+      pacePerSecond: scenario.isPaced ? settings.pacePerSecond : nil
+    )
+    .run(workloads, port: servers.alpha.ports.client, readUsage: servers.readUsage)
   }
 
   /// The connections begin spread over the recipients.

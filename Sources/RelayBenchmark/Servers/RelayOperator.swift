@@ -16,6 +16,8 @@ struct RelayOperator: Sendable {
   /// Its database in the PostgreSQL that the operators share.
   var database: String { name }
   var url: String { "http://127.0.0.1:\(ports.client)" }
+  /// The folder of its certificates.
+  let identity: String
 
   private let executable: String
   private let workshop: Workshop
@@ -29,6 +31,7 @@ struct RelayOperator: Sendable {
     self.executable = executable
     self.workshop = workshop
     let folder = try workshop.makeFolder(name)
+    identity = folder.appending(path: "federation").path
     var environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("RELAY_") }
     let own = [
       "RELAY_NAME": name,
@@ -36,7 +39,7 @@ struct RelayOperator: Sendable {
       "RELAY_OPERATOR_PORT": "\(ports.administration)",
       "RELAY_FEDERATION_PORT": "\(ports.federation)",
       "RELAY_FEDERATION_URL": "https://127.0.0.1:\(ports.federation)",
-      "RELAY_FEDERATION_DIRECTORY": folder.appending(path: "federation").path,
+      "RELAY_FEDERATION_DIRECTORY": identity,
       "RELAY_STORAGE_URL": postgres.url(name),
       "RELAY_COORDINATION_URL": redis.url,
       "RELAY_ATTACHMENTS_URL": "file:\(folder.appending(path: "attachments").path)",

@@ -43,7 +43,8 @@ struct RoutesCommand: AsyncParsableCommand {
       let attachments = try await AttachmentParts(
         settings.attachments, at: settings.client.url, storage: storage, client: client, logger: logger)
       let clients = ClientParts(
-        settings, local, storage: storage, coordination: coordination, courier: NoPeers(), attachments: attachments,
+        settings, local, storage: storage, coordination: coordination, courier: NoPeers(), finder: nil,
+        attachments: attachments,
         sender: LogSender(logger: logger), logger: logger)
       lines = Set(clients.router.routes.map { String(describing: $0.path) }).sorted()
     }

@@ -38,7 +38,8 @@ struct ClientParts {
 
   init(
     _ settings: RelayConfiguration, _ local: LocalParts, storage: any Storage, coordination: any Coordination,
-    courier: any Courier, attachments: AttachmentParts, sender: any Relay.VerificationSender, logger: Logger
+    courier: any Courier, finder: (any ContactFinder)?, attachments: AttachmentParts,
+    sender: any Relay.VerificationSender, logger: Logger
   ) {
     let forwarder = ReceiptForwarder(courier: courier, logger: logger)
     let keys = KeysController(
@@ -47,14 +48,15 @@ struct ClientParts {
     let messages = MessagesController(
       store: storage, intake: local.intake, courier: courier, limiter: coordination, forwarder: forwarder,
       attendance: Attendance(store: storage, accounts: local.accounts, clock: .system))
-    let directory = DirectoryController(store: storage, limiter: coordination)
+    let directory = DirectoryController(store: storage, limiter: coordination, finder: finder)
     let blobs = attachments.controller(storage: storage, courier: courier, limiter: coordination)
 
     let limits = CodeLimits(limiter: coordination, isDevelopment: settings.development.isEnabled)
     let locks = RegistrationLocks()
     let registrar = Registrar(
       store: storage, accounts: local.accounts, limits: limits, locks: locks,
-      lockLifetime: settings.verification.lockLifetime, clock: .system)
+      lockLifetime: settings.verification.lockLifetime, respectsClaims: settings.federation.respectsClaims,
+      clock: .system)
     let registration = RegistrationController(
       store: storage, registrar: registrar, limits: limits, sender: sender,
       tokens: settings.verification.tokenKey.map { NumberTokens(key: $0, clock: .system) },

@@ -6,31 +6,29 @@ import RelayConfiguration
 import RelayCore
 import ServiceLifecycle
 
-/// Federation's part of the graph; there is none without `federation.port`.
+/// Federation's part of the graph, on what reaches peers and what this relay's own accounts stand on.
 struct FederationParts {
   let courier: any Courier
-  let witness: any EpochWitness
+  let finder: any ContactFinder
   private let settings: RelayConfiguration
-  private let port: Int
-  private let endpoint: PeerEndpoint
-  private let identity: FederationIdentity
-  private let registry: PeerRegistry
-  private let transport: PeerTransport
+  private let peers: PeerParts
+  private let outbox: Outbox
   private let logger: Logger
 
-  /// - Returns: nil when federation is off.
-  init?(_ settings: RelayConfiguration, storage: any Storage, coordination: any Coordination, logger: Logger) throws {
-    guard let port = settings.federation.port else { return nil }
+  init(
+    _ settings: RelayConfiguration, _ peers: PeerParts, _ local: LocalParts, storage: any Storage, logger: Logger
+  ) {
     self.settings = settings
-    self.port = port
+    self.peers = peers
     self.logger = logger
-    endpoint = try settings.federation.endpoint("peers must know where to reach this relay")
-    identity = try FederationIdentity(
-      folder: IdentityFolder(path: settings.federation.directory), name: settings.name, logger: logger)
-    registry = PeerRegistry(store: storage, signals: coordination, logger: logger)
-    transport = PeerTransport(identity: identity, registry: registry, logger: logger)
-    courier = PeerCourier(registry: registry, transport: transport)
-    witness = PeerEpochWitness(registry: registry, transport: transport)
+    let handOvers = HandOverSender(transport: peers.transport)
+    outbox = Outbox(
+      store: storage, registry: peers.registry, handOvers: handOvers, intake: local.intake,
+      bounds: settings.federation.outbox, clock: .system, logger: logger)
+    courier = PeerCourier(
+      registry: peers.registry, transport: peers.transport, handOvers: handOvers, outbox: outbox)
+    finder = PeerDirectory(
+      registry: peers.registry, transport: peers.transport, clock: .system, logger: logger)
   }
 
   /// What runs, in the order in which it starts.
@@ -38,14 +36,32 @@ struct FederationParts {
     _ local: LocalParts, locator: any AttachmentLocator, storage: any Storage, coordination: any Coordination,
     readiness: Readiness
   ) -> [any Service] {
+    let (registry, transport) = (peers.registry, peers.transport)
+    let sync = DirectorySync(
+      registry: registry, transport: transport, directory: storage, clock: .system,
+      interval: settings.federation.directoryInterval, contactsMax: settings.federation.contactsMax, logger: logger)
+    let trust = TrustSync(
+      registry: registry, transport: transport, store: storage, signals: coordination, logger: logger)
+    let watch = CertificateWatch(identity: peers.identity, registry: registry, clock: .system, logger: logger)
+    return [
+      registry, peers.identity, watch, transport, trust, outbox, sync,
+      listener(local, locator: locator, storage: storage, coordination: coordination, readiness: readiness),
+    ]
+  }
+
+  private func listener(
+    _ local: LocalParts, locator: any AttachmentLocator, storage: any Storage, coordination: any Coordination,
+    readiness: Readiness
+  ) -> FederationListener {
     let state = ListenerState("federation", in: readiness)
     let accounts = local.accounts
-    let listener = FederationListener(
-      configuration: .init(host: settings.federation.host, port: port), endpoint: endpoint,
-      identity: identity, registry: registry,
+    let probes = ProbeAccount(name: settings.name, store: storage, accounts: accounts, clock: .system)
+    return FederationListener(
+      configuration: .init(host: settings.federation.host, port: peers.port), endpoint: peers.endpoint,
+      identity: peers.identity, registry: peers.registry,
       services: FederationServices(
         intake: local.intake, dispenser: local.dispenser, directory: storage, peers: storage, signals: coordination,
-        limiter: coordination, locator: locator, epochs: storage
+        limiter: coordination, buckets: settings.limits, locator: locator, epochs: storage, probes: probes
       ) { number async throws(Problem) in
         do throws(StoreError) {
           return try await accounts.account(number) != nil
@@ -54,24 +70,10 @@ struct FederationParts {
         }
       },
       clock: .system, logger: logger
-    ) { [settings, endpoint, logger] port in
+    ) { [settings, peers, logger] port in
       state.began()
       logger.notice(
-        "serving peers", metadata: ["address": "\(settings.federation.host):\(port)", "url": "\(endpoint.text)"])
+        "serving peers", metadata: ["address": "\(settings.federation.host):\(port)", "url": "\(peers.endpoint.text)"])
     }
-    let sync = DirectorySync(
-      registry: registry, transport: transport, directory: storage, interval: settings.federation.directoryInterval,
-      logger: logger)
-    return [registry, identity, transport, sync, listener]
-  }
-}
-
-extension RelayConfiguration.Federation {
-  /// `federation.url`. - Throws: `CommandFailure` that says why it is needed.
-  func endpoint(_ need: String) throws -> PeerEndpoint {
-    guard let url, let endpoint = PeerEndpoint(url.text) else {
-      throw CommandFailure("federation.url is not set: \(need). Set it, for example to https://relay.example:9443.")
-    }
-    return endpoint
   }
 }

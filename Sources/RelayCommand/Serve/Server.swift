@@ -91,16 +91,16 @@ struct Server {
       logger.info("coordination is shared", metadata: ["state": "\(state)"])
     }
 
-    let federation = try FederationParts(settings, storage: storage, coordination: coordination, logger: logger)
-    let courier: any Courier = federation?.courier ?? NoPeers()
+    let peers = try PeerParts(settings, storage: storage, coordination: coordination, logger: logger)
     let local = LocalParts(
       settings, storage: storage, coordination: coordination,
-      witnesses: [coordination.epochWitness, federation?.witness].compactMap(\.self), logger: logger)
+      witnesses: [coordination.epochWitness, peers?.witness].compactMap(\.self), logger: logger)
+    let federation = peers.map { FederationParts(settings, $0, local, storage: storage, logger: logger) }
     let attachments = try await AttachmentParts(
       settings.attachments, at: settings.client.url, storage: storage, client: outbound, logger: logger)
     let clients = ClientParts(
-      settings, local, storage: storage, coordination: coordination, courier: courier, attachments: attachments,
-      sender: makeSender(outbound), logger: logger)
+      settings, local, storage: storage, coordination: coordination, courier: federation?.courier ?? NoPeers(),
+      finder: federation?.finder, attachments: attachments, sender: makeSender(outbound), logger: logger)
     await local.restores.check()
     let client = try ClientListener(
       settings.client, router: clients.router, state: ListenerState("client", in: readiness), logger: logger)

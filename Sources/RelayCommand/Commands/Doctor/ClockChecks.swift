@@ -1,0 +1,45 @@
+import RelayCore
+import Storage
+
+/// This host's clock against those of the stores; a peer's is compared on the way to it.
+struct ClockChecks {
+  private let site: DoctorSite
+
+  init(_ site: DoctorSite) { self.site = site }
+
+  var all: [DoctorCheck] {
+    [
+      DoctorCheck(group: .clock, name: "postgresql") {
+        guard let postgres = site.storage as? PostgresStorage else {
+          return [.skipped("the store has no clock of its own")]
+        }
+        return [
+          await Self.compare {
+            // What keeps it from answering is told under storage.
+            try? await postgres.diagnose().time
+          }
+        ]
+      },
+      DoctorCheck(group: .clock, name: "redis") {
+        guard site.redis != nil else { return [.skipped("no Redis is configured")] }
+        // Connected before the clock is asked for: only the question itself is timed.
+        _ = await site.redisAnswer()
+        return [await Self.compare { await site.redis?.diagnose()?.time }]
+      },
+    ]
+  }
+
+  private static func compare(_ ask: () async -> Timestamp?) async -> Finding {
+    _ = await ask()
+    let start = Timestamp.now
+    guard let theirs = await ask() else { return .skipped("it does not answer") }
+    let ahead = theirs.millis - (start.millis + Timestamp.now.millis) / 2
+    let text = "\(abs(ahead)) ms \(ahead > 0 ? "ahead of" : "behind") this host"
+    let remedy = "Let both hosts follow a time server: certificates, limits and retention go by the clock."
+    if abs(ahead) > failedMillis { return .failed(text, remedy: remedy) }
+    return abs(ahead) > warnedMillis ? .warned(text, remedy: remedy) : .ok(text)
+  }
+
+  private static let warnedMillis: Int64 = 2000
+  private static let failedMillis: Int64 = 30_000
+}

@@ -1,0 +1,120 @@
+import Foundation
+import RelayConfiguration
+import RelayCore
+import Storage
+
+/// The store: whether it answers, how it keeps what it is given, and whether this build can work on it.
+struct StorageChecks {
+  private let site: DoctorSite
+
+  init(_ site: DoctorSite) { self.site = site }
+
+  var all: [DoctorCheck] {
+    [
+      DoctorCheck(group: .storage, name: "reachable") { [await reachable()] },
+      DoctorCheck(group: .storage, name: "durability") { await durability() },
+      DoctorCheck(group: .schema, name: "version") { [await version()] },
+      DoctorCheck(group: .schema, name: "pending") { [await pending()] },
+    ]
+  }
+
+  private func reachable() async -> Finding {
+    switch site.store {
+    case .absent(let path):
+      return .warned("there is no database \(path) yet", remedy: "`relay serve`, or `relay migrate run`, makes it.")
+    case .failed(let reason): return .failed(reason, remedy: "Check storage.url, and the owner of file and folder.")
+    case .open(let storage):
+      do {
+        let start = ContinuousClock.now
+        try await storage.ping()
+        try await storage.ping()
+        let millis = (ContinuousClock.now - start) / .milliseconds(2)
+        guard millis < Self.slowMillis else {
+          return .warned(
+            "answers in \(Int(millis)) ms", remedy: "Every message waits for it: put the store closer, or give it more."
+          )
+        }
+        return .ok("answers in \((millis * 10).rounded() / 10) ms")
+      } catch {
+        return .failed("\(error)", remedy: Self.startRemedy)
+      }
+    }
+  }
+
+  private func durability() async -> [Finding] {
+    guard let storage = site.storage else { return [DoctorSite.withoutStore] }
+    guard let postgres = storage as? PostgresStorage else {
+      return [.ok("SQLite, which syncs each commit; one process serves it")]
+    }
+    do {
+      return Self.findings(try await postgres.diagnose())
+    } catch {
+      // Told once, by `reachable`.
+      return [DoctorSite.withoutStore]
+    }
+  }
+
+  private static func findings(_ server: PostgresDiagnosis) -> [Finding] {
+    let off = [
+      server.syncsFiles ? nil : "fsync", server.writesFullPages ? nil : "full_page_writes",
+      server.commitsSynchronously ? nil : "synchronous_commit",
+    ].compactMap(\.self)
+    let durability =
+      off.isEmpty
+      ? Finding.ok("commits outlive a crash of the server")
+      : .failed(
+        "off: \(off.joined(separator: ", "))",
+        remedy: "Switch it on in postgresql.conf: accepted messages can be lost without it.")
+    let version =
+      server.major >= versionMin
+      ? Finding.ok("PostgreSQL \(server.version)")
+      : .warned(
+        "PostgreSQL \(server.version)", remedy: "Update to \(versionMin) or newer: older ones are not tested here.")
+    let standby = Finding.failed("it is a standby and takes no writes", remedy: "Let storage.url lead to the primary.")
+    let connections =
+      server.connections * 5 < server.connectionsMax * 4
+      ? Finding.ok("\(server.connections) of \(server.connectionsMax) in use")
+      : .warned(
+        "\(server.connections) of \(server.connectionsMax) in use",
+        remedy: "Raise max_connections: each relay process takes up to \(connectionsPerProcess).")
+    return [
+      durability.named("durability"), version.named("server"), connections.named("connections"),
+    ] + (server.isStandby ? [standby.named("standby")] : [])
+  }
+
+  private func version() async -> Finding {
+    guard let storage = site.storage else { return DoctorSite.withoutStore }
+    do {
+      switch try await storage.compatibility() {
+      case .usable(let version): return .ok("version \(version)")
+      case .tooOld(let version, let needed):
+        return .failed(
+          "version \(version), this relay needs \(needed)", remedy: "Run `relay migrate run`: relays may run meanwhile."
+        )
+      case .tooNew(let version, let newest):
+        return .failed("version \(version), this relay knows \(newest) at most", remedy: "Run a newer relay.")
+      }
+    } catch {
+      return DoctorSite.withoutStore
+    }
+  }
+
+  private func pending() async -> Finding {
+    guard let storage = site.storage else { return DoctorSite.withoutStore }
+    do {
+      let pending = try await storage.migrations().filter { $0.applied == nil }
+      guard !pending.isEmpty else { return .ok("no step is pending") }
+      return .warned(
+        "\(pending.count) steps have not run: \(pending.map { "\($0.version) \($0.name)" }.joined(separator: ", "))",
+        remedy: "Run `relay migrate run`.")
+    } catch {
+      return DoctorSite.withoutStore
+    }
+  }
+
+  static let startRemedy = "Start the database, and check storage.url and the network on the way."
+  private static let slowMillis = 50.0
+  private static let versionMin = 15
+  /// Four, and one for maintenance.
+  private static let connectionsPerProcess = 5
+}

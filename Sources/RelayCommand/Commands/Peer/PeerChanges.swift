@@ -1,0 +1,102 @@
+import ArgumentParser
+import Federation
+import RelayCore
+
+extension PeerCommand {
+  struct Set: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Change what is agreed with a peer, on this side.",
+      discussion: """
+        Give at least one option. --scope is what the peer may ask of this relay. With --hold on, messages for a peer that \
+        cannot be reached are accepted and kept until it is back (`relay queue`); what is held when it is switched off is \
+        still delivered. --contacts says how its accounts are found: copy keeps its listing here, query asks it at each \
+        look-up, none finds nobody.
+        """)
+    @OptionGroup var configuration: ConfigurationOption
+    @Argument(help: "The peer's name.") var name: String
+    @Option(help: ArgumentHelp("What it may ask of us.", valueName: Scopes.valueName)) var scope: Scopes?
+    @Option(help: ArgumentHelp("Whether messages wait for it.", valueName: "on|off")) var hold: Switch?
+    @Option(help: ArgumentHelp("How its accounts are found.", valueName: "copy|query|none")) var contacts:
+      PeerPolicy.Contacts?
+
+    enum Switch: String, ExpressibleByArgument { case on, off }
+
+    func validate() throws {
+      guard scope != nil || hold != nil || contacts != nil else {
+        throw ValidationError("Give --scope, --hold or --contacts.")
+      }
+    }
+
+    func run() async throws {
+      try await PeerCommand.withPeer(configuration, name) { peer, storage, _ in
+        var isStored = true
+        if let scope { isStored = try await storage.setPeerScopes(scope.values, of: peer.name) }
+        if hold != nil || contacts != nil {
+          var policy = peer.peer.policy
+          if let hold { policy.holdsMessages = hold == .on }
+          if let contacts { policy.contacts = contacts }
+          isStored = try await storage.setPeerPolicy(policy, of: peer.name) && isStored
+        }
+        // Removed since it was read.
+        guard isStored else { throw PeerCommand.unknown(name) }
+        Output.line("\(peer.name) is changed.")
+      }
+    }
+  }
+
+  struct Suspend: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Stop federating with a peer, without forgetting it.",
+      discussion:
+        "Its requests are refused, its connections are closed, ours to it are not sent, its contacts are not found.")
+    @OptionGroup var configuration: ConfigurationOption
+    @Argument(help: "The peer's name.") var name: String
+
+    func run() async throws {
+      try await PeerCommand.change(configuration, name, to: "suspended") {
+        try await $0.setPeerState(.suspended, of: $1)
+      }
+    }
+  }
+
+  struct Resume: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Federate with a suspended peer again.")
+    @OptionGroup var configuration: ConfigurationOption
+    @Argument(help: "The peer's name.") var name: String
+
+    func run() async throws {
+      try await PeerCommand.change(configuration, name, to: "active") { try await $0.setPeerState(.active, of: $1) }
+    }
+  }
+
+  struct Remove: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Forget a peer and its contacts.",
+      discussion: "To federate again, one side invites anew. Refuses while messages are held for the peer.")
+    @OptionGroup var configuration: ConfigurationOption
+    @Argument(help: "The peer's name.") var name: String
+
+    func run() async throws {
+      try await PeerCommand.change(configuration, name, to: "removed") { storage, peer in
+        if let held = try await storage.outboxUsage().first(where: { $0.relay == peer }), held.messages > 0 {
+          throw CommandFailure(
+            "\(held.messages) messages are held for \(peer): deliver them first, or give them up with "
+              + "`relay queue drop --peer \(peer) --all`, which tells their senders.")
+        }
+        return try await storage.removePeer(peer)
+      }
+    }
+  }
+
+  private static func change(
+    _ option: ConfigurationOption, _ text: String, to outcome: String,
+    _ body: (any Storage, RelayName) async throws -> Bool
+  ) async throws {
+    try await withPeers(option) { storage, _ in
+      guard let name = RelayName(text), try await body(storage, name) else { throw unknown(text) }
+      Output.line("\(name) is \(outcome).")
+    }
+  }
+}
+
+extension PeerPolicy.Contacts: ExpressibleByArgument {}

@@ -1,0 +1,38 @@
+import Federation
+import Logging
+import RelayConfiguration
+import RelayCore
+import ServiceLifecycle
+
+/// What reaches peers: who we are, whom we know, and the connections. There is none without `federation.port`.
+struct PeerParts {
+  let port: Int
+  let endpoint: PeerEndpoint
+  let identity: FederationIdentity
+  let registry: PeerRegistry
+  let transport: PeerTransport
+  let witness: any EpochWitness
+
+  /// - Returns: nil when federation is off.
+  init?(_ settings: RelayConfiguration, storage: any Storage, coordination: any Coordination, logger: Logger) throws {
+    guard let port = settings.federation.port else { return nil }
+    self.port = port
+    endpoint = try settings.federation.endpoint("peers must know where to reach this relay")
+    identity = try FederationIdentity(
+      folder: IdentityFolder(path: settings.federation.directory), name: settings.name, logger: logger)
+    registry = PeerRegistry(store: storage, signals: coordination, logger: logger)
+    transport = PeerTransport(
+      identity: identity, registry: registry, store: storage, signals: coordination, clock: .system, logger: logger)
+    witness = PeerEpochWitness(registry: registry, transport: transport)
+  }
+}
+
+extension RelayConfiguration.Federation {
+  /// `federation.url`. - Throws: `CommandFailure` that says why it is needed.
+  func endpoint(_ need: String) throws -> PeerEndpoint {
+    guard let url, let endpoint = PeerEndpoint(url.text) else {
+      throw CommandFailure("federation.url is not set: \(need). Set it, for example to https://relay.example:9443.")
+    }
+    return endpoint
+  }
+}

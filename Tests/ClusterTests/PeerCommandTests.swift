@@ -1,0 +1,110 @@
+import ChildProcesses
+import Foundation
+import RelayClient
+import TestSupport
+import Testing
+
+/// What an operator does with a peer by `relay peer`, while both relays serve.
+@Suite struct PeerCommandTests {
+  private struct Step: Decodable {
+    let step: String
+    let outcome: String
+    let passed: Bool
+    let back: Bool
+    let text: String
+    let remedy: String?
+  }
+
+  @Test func `a test passes every step, a message between the probe accounts and the way back included`() async throws {
+    try await PeeredSites.with { sites in
+      let result = try await sites.alpha.run(["peer", "test", "beta", "--back", "--json"], within: .seconds(90))
+      let steps = try result.json([Step].self)
+      #expect(result.exit == .code(0), "\(steps)")
+      let ours = [
+        "dns", "tcp", "tls", "certificate", "clock", "version", "authorisation", "budget", "prekeys", "message",
+        "arrival",
+      ]
+      #expect(steps.map(\.step) == ours + ours + ["back"])
+      #expect(steps.map(\.back) == ours.map { _ in false } + ours.map { _ in true } + [false])
+      #expect(steps.allSatisfy { $0.outcome == "ok" }, "\(steps)")
+      // The probe account takes what came, however often: its mailbox stays empty.
+      let again = try await sites.beta.run(["peer", "test", "alpha"], within: .seconds(90))
+      #expect(again.exit == .code(0) && again.output.contains("the peer has stored it"), "\(again.output)")
+    }
+  }
+
+  @Test func `what the peering does not cover is skipped, not failed`() async throws {
+    try await PeeredSites.with(scope: "directory") { sites in
+      let result = try await sites.alpha.run(["peer", "test", "beta", "--json"])
+      let steps = try result.json([Step].self)
+      #expect(result.exit == .code(0), "\(steps)")
+      let probes = steps.filter { ["prekeys", "message", "arrival"].contains($0.step) }
+      #expect(probes.map(\.outcome) == ["skip", "skip", "skip"])
+      #expect(probes.first?.text.contains("keys") == true && probes.first?.remedy?.contains("--scope") == true)
+    }
+  }
+
+  @Test func `a suspended peer is told so, with the remedy`() async throws {
+    try await PeeredSites.with { sites in
+      try await sites.beta.relay("peer", "suspend", "alpha")
+      try await eventually("beta refuses") {
+        let result = try await sites.alpha.run(["peer", "test", "beta", "--json"])
+        let failed = try result.json([Step].self).filter { $0.outcome == "fail" }
+        return result.exit == .code(1) && !failed.isEmpty && failed.allSatisfy { $0.remedy != nil }
+      }
+    }
+  }
+
+  @Test func `settings are changed one by one and shown`() async throws {
+    struct Row: Decodable {
+      let scopes: [String]
+      let hold: Bool
+      let contacts: String
+      let reachable: Bool
+      let authorities: [String]
+    }
+    try await PeeredSites.with { sites in
+      let alpha = sites.alpha
+      try await alpha.relay("peer", "set", "beta", "--hold", "on")
+      try await alpha.relay("peer", "set", "beta", "--scope", "keys,lookup", "--contacts", "query")
+      let shown = try await alpha.run(["peer", "show", "beta", "--json"]).json(Row.self)
+      #expect(shown.scopes == ["keys", "lookup"] && shown.hold && shown.contacts == "query" && shown.reachable)
+      #expect(shown.authorities.map(\.count) == [64])
+      let listed = try await alpha.run(["peer", "list", "--json"]).json([Row].self)
+      #expect(listed.map(\.scopes) == [["keys", "lookup"]])
+      #expect(try await alpha.relay("peer", "list").contains("REACHABLE"))
+      #expect(try await alpha.run(["peer", "set", "beta"]).exit == .code(64))
+      #expect(try await alpha.run(["peer", "set", "beta", "--scope", "everything"]).exit == .code(64))
+      #expect(try await alpha.run(["peer", "set", "nobody", "--hold", "on"]).exit == .code(1))
+      // A budget is the peer's to tell.
+      let budgets = try await alpha.run(["peer", "budget", "beta"])
+      #expect(budgets.exit == .code(0) && budgets.output.contains("peer-requests"), "\(budgets.errors)")
+    }
+  }
+
+  @Test func `a peer for which messages are held is not removed`() async throws {
+    try await PeeredSites.with { sites in
+      try await sites.alpha.relay("peer", "set", "beta", "--hold", "on")
+      let ann = try await RelayClient(url: sites.alphaRelay.url).register(
+        try #require(PhoneNumber(TestDevice.freshNumber())))
+      let number = try #require(PhoneNumber(TestDevice.freshNumber()))
+      _ = try await RelayClient(url: sites.betaRelay.url).register(number)
+      let message = OutgoingMessage(body: [1])
+      try await eventually("beta has confirmed the devices") {
+        // Until the running process has seen the change of policy it remembers no devices.
+        try await ann.client.send([message], to: number, at: "beta")
+        let held = try await sites.alpha.run(["peer", "show", "beta", "--json"]).output
+        return held.contains("\"hold\" : true")
+      }
+      try await Task.sleep(for: .seconds(2))
+      try await ann.client.send([message], to: number, at: "beta", timestamp: 7)
+      await sites.betaRelay.terminate()
+      try await eventually("a message is held", within: .seconds(60)) {
+        try await ann.client.send([message], to: number, at: "beta")
+        return try await sites.alpha.run(["queue", "list"]).output.contains("beta")
+      }
+      let refused = try await sites.alpha.run(["peer", "remove", "beta"])
+      #expect(refused.exit == .code(1) && refused.errors.contains("relay queue drop --peer beta --all"))
+    }
+  }
+}
