@@ -6,7 +6,7 @@ import Testing
 
 /// `relay doctor` names what is wrong and what to do, and says with its exit code whether anything is.
 @Suite struct DoctorTests {
-  private struct Diagnosis: Decodable {
+  fileprivate struct Diagnosis: Decodable {
     let group: String
     let check: String
     let outcome: String
@@ -19,15 +19,15 @@ import Testing
       let ports = PeeredSites.ports(sites.alpha, sites.alphaRelay)
       let result = try await sites.alpha.run(["doctor", "--messages", "--json"], overrides: ports)
       let found = try result.json([Diagnosis].self)
-      #expect(result.exit == .code(0), "\(found.filter { $0.outcome == "fail" })")
-      #expect(found.allSatisfy { $0.outcome != "fail" && ($0.outcome != "warn" || $0.remedy?.isEmpty == false) })
+      #expect(result.exit == .code(0), "\(found.failed)")
+      #expect(found.with("warn").allSatisfy { $0.remedy?.isEmpty == false })
       #expect(
         Set(found.map(\.group)) == [
           "configuration", "storage", "schema", "coordination", "clock", "certificates", "ports", "attachments",
           "outbox", "peers", "verification", "push",
         ])
-      #expect(found.filter { $0.group == "ports" }.map(\.outcome) == ["ok", "ok", "ok"])
-      #expect(found.filter { $0.group == "peers" }.map(\.check) == ["beta"])
+      #expect(found.of("ports").map(\.outcome) == ["ok", "ok", "ok"])
+      #expect(found.of("peers").map(\.check) == ["beta"])
       let text = try await sites.alpha.run(["doctor"], overrides: ports)
       #expect(text.exit == .code(0) && text.errors.contains("0 failed"))
     }
@@ -37,9 +37,9 @@ import Testing
     try await RelayOperator.with { site in
       let result = try await site.run(["doctor", "--json"], overrides: try Self.freePorts())
       let found = try result.json([Diagnosis].self)
-      #expect(result.exit == .code(0), "\(found.filter { $0.outcome == "fail" })")
-      #expect(found.filter { $0.group == "ports" }.map(\.outcome) == ["warn", "warn", "skip"])
-      #expect(found.first { $0.group == "storage" }?.remedy?.contains("relay serve") == true)
+      #expect(result.exit == .code(0), "\(found.failed)")
+      #expect(found.of("ports").map(\.outcome) == ["warn", "warn", "skip"])
+      #expect(found.of("storage").first?.remedy?.contains("relay serve") == true)
       #expect(!FileManager.default.fileExists(atPath: site.folder + "/relay.sqlite"))
     }
   }
@@ -50,7 +50,7 @@ import Testing
       let result = try await site.run(["doctor", "--json"], overrides: faults)
       #expect(result.exit == .code(78))
       let found = try result.json([Diagnosis].self)
-      #expect(found.count == 2 && found.allSatisfy { $0.group == "configuration" && $0.outcome == "fail" })
+      #expect(found.count == 2 && found.of("configuration").failed.count == 2)
     }
   }
 
@@ -60,15 +60,15 @@ import Testing
       let before = try await cluster.site.run(["doctor", "--json"], overrides: ports)
       #expect(before.exit == .code(0), "\(before.output)")
       let healthy = try before.json([Diagnosis].self)
-      #expect(healthy.first { $0.group == "storage" && $0.check == "server" }?.text.contains("PostgreSQL") == true)
-      #expect(healthy.first { $0.group == "storage" && $0.check == "durability" }?.outcome == "ok")
-      #expect(healthy.filter { $0.group == "coordination" }.allSatisfy { $0.outcome == "ok" })
-      #expect(healthy.filter { $0.group == "clock" }.map(\.outcome) == ["ok", "ok"])
+      #expect(healthy.of("storage", "server").first?.text.contains("PostgreSQL") == true)
+      #expect(healthy.of("storage", "durability").map(\.outcome) == ["ok"])
+      #expect(healthy.of("coordination").map(\.outcome) == ["ok", "ok"])
+      #expect(healthy.of("clock").map(\.outcome) == ["ok", "ok"])
 
       cluster.redis.stop()
       let withoutRedis = try await cluster.site.run(["doctor", "--json"], overrides: ports)
       #expect(withoutRedis.exit == .code(1))
-      let missing = try withoutRedis.json([Diagnosis].self).filter { $0.outcome == "fail" }
+      let missing = try withoutRedis.json([Diagnosis].self).failed
       #expect(missing.map(\.group) == ["coordination"], "\(missing)")
       #expect(missing.first?.remedy?.contains("coordination.url") == true)
 
@@ -76,10 +76,9 @@ import Testing
       let result = try await cluster.site.run(["doctor", "--json"], overrides: ports)
       #expect(result.exit == .code(1))
       let found = try result.json([Diagnosis].self)
-      let failed = found.filter { $0.outcome == "fail" }
-      #expect(failed.contains { $0.group == "storage" && $0.remedy?.contains("storage.url") == true })
-      #expect(failed.contains { $0.group == "coordination" })
-      #expect(found.contains { $0.group == "attachments" && $0.outcome != "fail" })
+      #expect(found.failed.map(\.group) == ["storage", "coordination"])
+      #expect(found.failed.first?.remedy?.contains("storage.url") == true)
+      #expect(found.of("attachments").map(\.outcome) == ["warn"])
       try await Loopback.blocking { try cluster.postgres.start() }
     }
   }
@@ -91,7 +90,7 @@ import Testing
       try await RelayOperator.with(stores: .servers(storage: database, coordination: redis.url)) { site in
         let result = try await site.run(["doctor", "--json"], overrides: try Self.freePorts())
         #expect(result.exit == .code(1))
-        let failed = try result.json([Diagnosis].self).first { $0.group == "schema" && $0.outcome == "fail" }
+        let failed = try result.json([Diagnosis].self).of("schema").failed.first
         #expect(failed?.remedy?.contains("relay migrate run") == true)
       }
     }
@@ -105,7 +104,7 @@ import Testing
       ports["RELAY_CLIENT_PORT"] = "\(port)"
       let result = try await site.run(["doctor", "--json"], overrides: ports)
       #expect(result.exit == .code(1))
-      let failed = try result.json([Diagnosis].self).filter { $0.outcome == "fail" }
+      let failed = try result.json([Diagnosis].self).failed
       #expect(failed.map(\.group) == ["ports"] && failed.map(\.check) == ["client"])
       #expect(failed.first?.remedy?.contains("client.port") == true)
     }
@@ -116,16 +115,15 @@ import Testing
       let ports = PeeredSites.ports(sites.alpha, sites.alphaRelay)
       await sites.betaRelay.terminate()
       let away = try await sites.alpha.run(["doctor", "--json"], overrides: ports).json([Diagnosis].self)
-      let failed = away.filter { $0.outcome == "fail" }
-      #expect(failed.map(\.check) == ["beta tcp"])
-      #expect(failed.first?.remedy?.contains("firewalls") == true)
+      #expect(away.failed.map(\.check) == ["beta tcp"])
+      #expect(away.failed.first?.remedy?.contains("firewalls") == true)
 
       await sites.alphaRelay.terminate()
       try sites.alpha.issueLeaf(daysAgo: 100)
       #expect(chmod(sites.alpha.folder + "/federation/leaf.key", 0o644) == 0)
       let result = try await sites.alpha.run(["doctor", "--json"], overrides: ports)
       #expect(result.exit == .code(1))
-      let found = try result.json([Diagnosis].self).filter { $0.group == "certificates" && $0.outcome == "fail" }
+      let found = try result.json([Diagnosis].self).of("certificates").failed
       #expect(found.map(\.check) == ["leaf", "leaf key"])
       #expect(found.first?.remedy?.contains("relay ca renew") == true)
       #expect(found.last?.remedy?.contains("chmod 600") == true)
@@ -135,5 +133,13 @@ import Testing
   private static func freePorts() throws -> [String: String] {
     let ports = try Loopback.freePorts(2)
     return ["RELAY_CLIENT_PORT": "\(ports[0])", "RELAY_OPERATOR_PORT": "\(ports[1])"]
+  }
+}
+
+extension [DoctorTests.Diagnosis] {
+  fileprivate var failed: Self { with("fail") }
+  fileprivate func with(_ outcome: String) -> Self { filter { $0.outcome == outcome } }
+  fileprivate func of(_ group: String, _ check: String? = nil) -> Self {
+    filter { $0.group == group && (check == nil || $0.check == check) }
   }
 }

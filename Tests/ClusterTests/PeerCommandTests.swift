@@ -25,8 +25,8 @@ import Testing
         "arrival",
       ]
       #expect(steps.map(\.step) == ours + ours + ["back"])
-      #expect(steps.map(\.back) == ours.map { _ in false } + ours.map { _ in true } + [false])
-      #expect(steps.allSatisfy { $0.outcome == "ok" }, "\(steps)")
+      #expect(steps.map(\.back) == Array(repeating: false, count: 11) + Array(repeating: true, count: 11) + [false])
+      #expect(Set(steps.map(\.outcome)) == ["ok"], "\(steps)")
       // The probe account takes what came, however often: its mailbox stays empty.
       let again = try await sites.beta.run(["peer", "test", "alpha"], within: .seconds(90))
       #expect(again.exit == .code(0) && again.output.contains("the peer has stored it"), "\(again.output)")

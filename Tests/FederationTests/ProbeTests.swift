@@ -12,8 +12,9 @@ import Testing
       let results = try await walk(from: beta, to: "alpha")
       #expect(
         results.map(\.step) == [.dns, .tcp, .tls, .certificate, .clock, .version, .authorisation, .budget])
-      #expect(results.allSatisfy { $0.outcome == .passed && $0.remedy == nil }, "\(results)")
-      let scopes = try #require(results.first { $0.step == .authorisation })
+      #expect(results.with(.passed).count == results.count, "\(results)")
+      #expect(results.compactMap(\.remedy).isEmpty)
+      let scopes = try #require(results.of(.authorisation))
       #expect(scopes.text.contains("active there as beta"))
       #expect(scopes.text.contains("messages, keys, directory"))
     }
@@ -25,7 +26,7 @@ import Testing
       await alpha.coordination.publish(.peersChanged)
       try await eventually("alpha has heard") { alpha.registry.peers.allSatisfy { !$0.isActive } }
       let results = try await walk(from: beta, to: "alpha")
-      let failed = results.filter { $0.outcome == .failed }
+      let failed = results.with(.failed)
       #expect(failed.first?.step == .tls || failed.first?.step == .authorisation)
       #expect(failed.first?.remedy != nil)
       #expect(results.last?.outcome == .skipped)
@@ -36,7 +37,7 @@ import Testing
     try await withPeers { alpha, beta in
       #expect(try await alpha.storage.setPeerScopes([.messages], of: name("beta")))
       await alpha.registry.refresh()
-      let scopes = try #require(try await walk(from: beta, to: "alpha").first { $0.step == .authorisation })
+      let scopes = try #require(try await walk(from: beta, to: "alpha").of(.authorisation))
       #expect(scopes.outcome == .passed)
       #expect(scopes.text.contains("open to us: messages;"))
       #expect(scopes.text.contains("closed: keys, directory"))
@@ -50,11 +51,11 @@ import Testing
         name: try name("alpha"), url: "https://127.0.0.1:\(port)", caCertificate: try beta.ownAuthority.der,
         state: .active, scopes: [], added: Timestamp(millis: 0))
       let results = await walk(from: beta, to: try #require(KnownPeer(peer)))
-      let failed = results.filter { $0.outcome == .failed }
+      let failed = results.with(.failed)
       #expect(failed.map(\.step) == [.tcp])
       #expect(failed.first?.remedy?.contains("firewalls") == true)
       #expect(results.first?.step == .dns && results.first?.outcome == .passed)
-      #expect(results.dropFirst(2).allSatisfy { $0.outcome == .skipped })
+      #expect(results.with(.skipped).count == results.count - 2)
     }
   }
 
@@ -67,7 +68,7 @@ import Testing
     try await withPeers { alpha, beta in
       let peer = try #require(await beta.registry.peer(named: name("alpha")))
       let wrong = WallClock { beta.clock.now().adding(.seconds(seconds)) }
-      let clock = try #require(await walk(from: beta, to: peer, clock: wrong).first { $0.step == .clock })
+      let clock = try #require(await walk(from: beta, to: peer, clock: wrong).of(.clock))
       #expect(clock.outcome == outcome, "\(clock)")
       #expect(clock.text.contains(words) || outcome == .passed, "\(clock)")
     }
@@ -139,4 +140,9 @@ private func walk(from relay: TestRelay, to peer: KnownPeer, clock: WallClock? =
   var results: [ProbeResult] = []
   for await result in probe.walk(peer, .init(source: nil)) { results.append(result) }
   return results
+}
+
+extension [ProbeResult] {
+  fileprivate func with(_ outcome: ProbeResult.Outcome) -> Self { filter { $0.outcome == outcome } }
+  fileprivate func of(_ step: PeerProbe.Step) -> ProbeResult? { first { $0.step == step } }
 }

@@ -141,6 +141,7 @@ import X509
       let former = alpha.identity.credentials.fingerprint
       let next = try alpha.folder.beginRollover(for: alpha.name, now: alpha.clock.now())
       try await eventually("the statement is loaded") { alpha.identity.statement != nil }
+      let named = alpha.identity.statement
       try await follow(alpha, at: beta)
       #expect(beta.registry.current.byName[alpha.name]?.fingerprints == [former, next.fingerprint])
       try await expectTraffic(alpha, beta)
@@ -152,7 +153,10 @@ import X509
       #expect(known.count == 1)
 
       _ = try alpha.folder.finishRollover(for: alpha.name, at: alpha.endpoint, now: alpha.clock.now())
-      try await eventually("the new CA is presented") { alpha.identity.credentials.fingerprint == next.fingerprint }
+      try await eventually("the new CA is presented, and speaks") {
+        alpha.identity.credentials.fingerprint == next.fingerprint
+          && alpha.identity.statement != named
+      }
       // Before beta has heard that it took over, and after.
       try await expectTraffic(alpha, beta)
       try await follow(alpha, at: beta)

@@ -44,7 +44,9 @@ import Testing
         #expect(status == 0 || kind.status == status, "\(line)")
       }
     }
-    let ofPeers: Set<Problem.Kind> = [.peerRefused, .scopeRefused, .invitationRefused, .nameTaken]
+    let ofPeers: Set<Problem.Kind> = [
+      .peerRefused, .scopeRefused, .sourceRefused, .budgetExceeded, .undecodableMessage, .invitationRefused, .nameTaken,
+    ]
     let expected = Problem.Kind.allCases.filter { !ofPeers.contains($0) && $0 != .internalError }
     #expect(documented == Set(expected.map(\.rawValue)))
   }

@@ -1,6 +1,4 @@
 import Foundation
-import RelayCore
-import Storage
 import TestSupport
 import Testing
 
@@ -19,7 +17,7 @@ import Testing
       // Again and again: the process hears of the policy within a second, and alpha stores a repetition once.
       try await eventually("bob's devices are confirmed", every: .milliseconds(200)) {
         #expect(try await send(1) == 200)
-        return try await Self.isConfirmed(bob, at: beta)
+        return try await beta.site.hasConfirmedDevices(of: bob, by: "alpha")
       }
       await alpha.relay.kill9()
       for time: Int64 in 2...5 { #expect(try await send(time) == 200) }
@@ -50,16 +48,6 @@ import Testing
       #expect(arrived == [1, 3, 4, 5])
       #expect(try await beta.site.relay("queue", "list").contains("Nothing waits"))
     }
-  }
-
-  private static func isConfirmed(_ device: TestDevice, at relay: PeeredOperator) async throws -> Bool {
-    let storage = try EmbeddedStorage(
-      path: relay.site.folder + "/relay.sqlite", clock: WallClock { Timestamp(millis: 0) })
-    let devices = try await storage.confirmedDevices(
-      of: try #require(AccountNumber(e164: device.number)), at: try #require(RelayName("alpha")),
-      since: Timestamp(millis: 0))
-    await storage.close()
-    return devices != nil
   }
 
   private static func held(by relay: PeeredOperator) async throws -> [[String: Any]] {

@@ -11,7 +11,7 @@ enum TestHTTP {
   static let client: HTTPClient = {
     var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow)
     configuration.connectionPool.retryConnectionEstablishment = false
-    configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 64
+    configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 512
     return HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
   }()
 }

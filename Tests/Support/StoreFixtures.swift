@@ -36,6 +36,17 @@ extension RelayOperator {
     await storage.close()
   }
 
+  /// Whether the peer `relay` has confirmed the devices of an account of its own.
+  package func hasConfirmedDevices(of device: TestDevice, by relay: String) async throws -> Bool {
+    guard let number = AccountNumber(e164: device.number), let name = RelayName(relay) else {
+      throw TestFailure("not a number, or not a relay's name")
+    }
+    let storage = try EmbeddedStorage(path: databasePath, clock: WallClock { Timestamp(millis: 0) })
+    let devices = try await storage.confirmedDevices(of: number, at: name, since: Timestamp(millis: 0))
+    await storage.close()
+    return devices != nil
+  }
+
   private var databasePath: String { folder + "/relay.sqlite" }
   /// The relay writes too.
   private var patient: Configuration {

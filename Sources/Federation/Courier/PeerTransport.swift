@@ -158,7 +158,11 @@ package final class PeerTransport: Service {
     do {
       client = try PeerClient(
         endpoint: peer.endpoint, authorities: peer.authorities, credentials: credentials, limits: limits,
-        accepts: { peer.fault(of: $0) })
+        accepts: { [seen = identity.seenLeaves] leaf in
+          if let fault = peer.fault(of: leaf) { return fault }
+          seen.note(leaf, of: peer.name)
+          return nil
+        })
     } catch {
       throw .handshake(reason: "\(error)")
     }

@@ -57,7 +57,7 @@ import Testing
 
   /// Limits that nobody runs into but a peer that floods.
   private static let settings = Cluster.unlimited.merging([
-    "RELAY_LIMITS_PEER_RECIPIENTS_SIZE": "300", "RELAY_LIMITS_PEER_RECIPIENTS_PER_MINUTE": "6000",
+    "RELAY_LIMITS_PEER_RECIPIENTS_SIZE": "200", "RELAY_LIMITS_PEER_RECIPIENTS_PER_MINUTE": "1200",
     "RELAY_LIMITS_MESSAGES_PER_MINUTE": "1000000",
   ]) { $1 }
 
