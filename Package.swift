@@ -185,8 +185,8 @@ let package = Package(
     .testTarget(
       name: "RelayTests",
       dependencies: [
-        "Relay", "RelayCore", "RelayHTTP", "RelayClient", "ChildProcesses", "TestSupport", crypto, nioCore, hummingbird,
-        logging, asyncHTTPClient,
+        "Relay", "RelayCore", "RelayHTTP", "RelayClient", "Storage", "ChildProcesses", "TestSupport", crypto, nioCore,
+        hummingbird, logging, asyncHTTPClient,
       ],
       swiftSettings: strict),
     .testTarget(

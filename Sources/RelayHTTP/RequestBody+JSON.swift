@@ -22,10 +22,18 @@ extension Request {
   package func body(as mediaType: String, max: Int, within limit: Duration = .seconds(60)) async throws(Problem)
     -> ByteBuffer
   {
+    var received = 0
+    return try await body(as: mediaType, max: max, within: limit, counting: &received)
+  }
+
+  /// - Parameter received: is raised by the bytes that came, when it fails too: at most by `max` and one part of the body.
+  package func body(
+    as mediaType: String, max: Int, within limit: Duration = .seconds(60), counting received: inout Int
+  ) async throws(Problem) -> ByteBuffer {
     guard Self.isDeclared(headers[.contentType], as: mediaType) else { throw Problem(.unsupportedMediaType) }
     if let length = declaredLength, length > max { throw Problem(.bodyTooLarge) }
     do {
-      return try await collect(upTo: max, until: .now + limit)
+      return try await collect(upTo: max, until: .now + limit, counting: &received)
     } catch let problem as Problem {
       throw problem
     } catch {
@@ -33,9 +41,12 @@ extension Request {
     }
   }
 
-  private func collect(upTo max: Int, until deadline: ContinuousClock.Instant) async throws -> ByteBuffer {
+  private func collect(
+    upTo max: Int, until deadline: ContinuousClock.Instant, counting received: inout Int
+  ) async throws -> ByteBuffer {
     var collected = ByteBuffer()
     for try await var part in body {
+      received += part.readableBytes
       guard .now < deadline else { throw Problem(.malformedBody) }
       guard part.readableBytes <= max - collected.readableBytes else { throw Problem(.bodyTooLarge) }
       // Most bodies come in one part, which is not copied.

@@ -130,6 +130,27 @@ import Testing
     }
   }
 
+  @Test func `the clients' certificate with another's key`() async throws {
+    try await RelayOperator.with { site in
+      let (chain, key) = (site.folder + "/chain.pem", site.folder + "/key.pem")
+      let authority = try TestAuthority("clients")
+      let until = Date(timeIntervalSinceNow: 60 * 86_400)
+      try authority.leaf(relay: nil, until: until).write(chain: chain, key: key)
+      #expect(chmod(key, 0o600) == 0)
+      var settings = ["RELAY_CLIENT_TLS_CERTIFICATE": chain, "RELAY_CLIENT_TLS_KEY": key]
+      settings.merge(try Self.freePorts()) { $1 }
+      let before = try await site.run(["doctor", "--json"], overrides: settings).json([Diagnosis].self)
+      #expect(before.of("certificates").failed.isEmpty)
+
+      try authority.leaf(relay: nil, until: until).write(chain: site.folder + "/other.pem", key: key)
+      let result = try await site.run(["doctor", "--json"], overrides: settings)
+      #expect(result.exit == .code(1))
+      let found = try result.json([Diagnosis].self).of("certificates").failed
+      #expect(found.map(\.check) == ["client"])
+      #expect(found.first?.remedy?.contains("belong together") == true)
+    }
+  }
+
   private static func freePorts() throws -> [String: String] {
     let ports = try Loopback.freePorts(2)
     return ["RELAY_CLIENT_PORT": "\(ports[0])", "RELAY_OPERATOR_PORT": "\(ports[1])"]

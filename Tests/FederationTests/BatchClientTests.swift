@@ -123,8 +123,8 @@ import WireMessages
       let peer = try #require(await beta.registry.peer(named: name("alpha")))
       let handOvers = try (0..<3).map { HandOver.message(try sample($0), source: try source()) }
       for _ in 0..<2 {
-        let answers = try await beta.handOvers.send(handOvers, to: peer)
-        #expect(answers.map(\.status) == [200, 200, 200])
+        let answers = await beta.handOvers.send(handOvers, to: peer)
+        #expect(answers.answers.map(\.?.status) == [200, 200, 200])
       }
       #expect(alpha.handOvers.filter { $0.path.hasSuffix("/batch") }.count == 1)
       #expect(alpha.handOvers.count == 7)
@@ -138,9 +138,64 @@ import WireMessages
       })
       let peer = try #require(await beta.registry.peer(named: name("alpha")))
       let handOvers = try (0..<3).map { HandOver.message(try sample($0), source: try source()) }
-      await #expect(throws: PeerFailure.unreadable) { try await beta.handOvers.send(handOvers, to: peer) }
+      let unread = await beta.handOvers.send(handOvers, to: peer)
+      #expect(unread.failure == .unreadable && unread.answers == [nil, nil, nil])
       // From here on it is not asked so for a while.
-      #expect(try await beta.handOvers.send(handOvers, to: peer).map(\.status) == [200, 200, 200])
+      #expect(await beta.handOvers.send(handOvers, to: peer).answers.map(\.?.status) == [200, 200, 200])
+    }
+  }
+
+  @Test func aBatchGoesOnWithoutWhoeverHasWaitedLongEnough() async throws {
+    var limits = PeerLimits.patient
+    limits.requestTimeout = .seconds(4)
+    try await withBatchingPeer(limits: limits) { beta, alpha in
+      let first = Task { try await status(of: 0, beta) }
+      try await eventually("the first is under way") { alpha.handOvers.count == 1 }
+      let early = Task { try await status(of: 1, beta) }
+      let alphaName = try name("alpha")
+      try await eventually("one waits") { beta.handOvers.waitingCount(for: alphaName) == 1 }
+      try await Task.sleep(for: .milliseconds(1500))
+      let late = Task { try await status(of: 2, beta) }
+      try await eventually("two wait") { beta.handOvers.waitingCount(for: alphaName) == 2 }
+      alpha.peer.answer(by: {
+        if $0.path.hasSuffix("/peering") { return Self.capable }
+        return $0.path.hasSuffix("/batch") ? nil : .init(status: 200)
+      })
+      #expect(try await first.value == nil)
+      #expect(try await early.value?.kind == .peerUnavailable)
+      alpha.peer.answer(by: answering { _ in .with { $0.status = 200 } })
+      #expect(try await late.value == nil)
+      #expect(alpha.handOvers.filter { $0.path.hasSuffix("/batch") }.count == 1)
+    }
+  }
+
+  @Test func toAPeerWithoutBatchesDifferentDestinationsGoSideBySide() async throws {
+    try await withBatchingPeer { beta, alpha in
+      alpha.peer.answer(by: { $0.path.hasSuffix("/peering") ? .init(status: 404) : nil })
+      let peer = try #require(await beta.registry.peer(named: name("alpha")))
+      let handOvers = try [0, 1, 2, 3, 0, 4].map { HandOver.message(try sample($0), source: try source()) }
+      async let sent = beta.handOvers.send(handOvers, to: peer)
+      try await eventually("four are under way") { alpha.handOvers.count == 4 }
+      alpha.peer.answer(by: { _ in .init(status: 200) })
+      #expect(await sent.answers.map(\.?.status) == Array(repeating: 200, count: 6))
+      #expect(alpha.handOvers.count == 6)
+    }
+  }
+
+  @Test func whatWasAnsweredCountsWhateverBecomesOfTheRest() async throws {
+    var limits = PeerLimits.patient
+    limits.requestTimeout = .seconds(2)
+    try await withBatchingPeer(limits: limits) { beta, alpha in
+      alpha.peer.answer(by: {
+        if $0.path.hasSuffix("/peering") { return .init(status: 404) }
+        return $0.path.hasSuffix("1") ? nil : .init(status: 200)
+      })
+      let peer = try #require(await beta.registry.peer(named: name("alpha")))
+      let handOvers = try [0, 1, 2, 2, 3].map { HandOver.message(try sample($0), source: try source()) }
+      let sent = await beta.handOvers.send(handOvers, to: peer)
+      #expect(sent.answers.map(\.?.status) == [200, nil, 200, nil, nil])
+      #expect(sent.failure == .timedOut)
+      #expect(alpha.handOvers.count == 3)
     }
   }
 
@@ -156,7 +211,7 @@ import WireMessages
         .message(try sample(1), source: try source()), .message(single, source: try source()),
         .receipt(receiptTime, source: try source(), destination: try number("+14155550100")),
       ]
-      #expect(try await beta.handOvers.send(handOvers, to: peer).allSatisfy(\.isSuccess))
+      #expect(await beta.handOvers.send(handOvers, to: peer).answers.map(\.?.isSuccess) == [true, true, true])
       let origin = Origin.peer(try name("beta"), source: try source())
       #expect(alpha.intake.calls.count == 2)
       #expect(alpha.intake.calls.contains(.init(submission: try sample(1), origin: origin)))
@@ -190,8 +245,10 @@ import WireMessages
     status: 200, body: #"{"name":"beta","state":"active","capabilities":["batches","telepathy"]}"#)
 
   /// Runs `body` with beta and a peer that takes batches, and answers none of them at first.
-  private func withBatchingPeer(_ body: @Sendable (TestRelay, BatchingPeer) async throws -> Void) async throws {
-    try await withScriptedPeers(["alpha"]) { beta, peers in
+  private func withBatchingPeer(
+    limits: PeerLimits = .patient, _ body: @Sendable (TestRelay, BatchingPeer) async throws -> Void
+  ) async throws {
+    try await withScriptedPeers(["alpha"], limits: limits) { beta, peers in
       peers[0].answer(by: { $0.path.hasSuffix("/peering") ? Self.capable : nil })
       try await body(beta, BatchingPeer(peer: peers[0]))
     }

@@ -1,6 +1,7 @@
 import NIOCore
 import RelayCore
 import Storage
+import Synchronization
 import TestSupport
 import Testing
 import X509
@@ -149,6 +150,35 @@ import X509
     }
   }
 
+  @Test func aPeerThatWasGivenLittleTimeIsNotSilent() async throws {
+    var limits = PeerLimits.patient
+    limits.requestTimeout = .seconds(4)
+    try await withScriptedPeers(["alpha"], limits: limits) { beta, _ in
+      for _ in 0..<PeerBreaker.failuresMax {
+        #expect(try await outcome(beta, within: .milliseconds(300)) == .timedOut)
+      }
+      let breaker = beta.transport.link(to: try name("alpha")).state.withLock { $0.breaker }
+      #expect(breaker == PeerBreaker())
+    }
+  }
+
+  @Test func aConnectionThatIsLostIsNoRefusedCertificate() async throws {
+    try await withScriptedPeers(["alpha"]) { beta, peers in
+      peers[0].answer(404)
+      #expect(try await outcome(beta) == nil)
+      peers[0].answer(with: nil)
+      async let lost = outcome(beta)
+      try await eventually("it is asked") { peers[0].requests.count == 2 }
+      // On a connection of its own, on which nothing is answered yet.
+      async let other = outcome(beta)
+      try await eventually("it is asked again") { peers[0].requests.count == 3 }
+      peers[0].dropFirstConnection()
+      #expect(try await lost == .unreachable(reason: "the peer closed the connection"))
+      peers[0].answer(by: { _ in .init(status: 404) })
+      #expect(try await other == nil)
+    }
+  }
+
   @Test func whatASuspendedPeerWasAskedEndsSoon() async throws {
     var limits = PeerLimits.patient
     limits.retirement = .milliseconds(100)
@@ -162,10 +192,12 @@ import X509
   }
 
   /// Of a small request to alpha, through everything that guards it; nil when there was an answer.
-  private func outcome(_ beta: TestRelay) async throws -> PeerFailure? {
+  private func outcome(_ beta: TestRelay, within patience: Duration? = nil) async throws -> PeerFailure? {
     let alpha = try #require(await beta.registry.peer(named: try name("alpha")))
     do throws(PeerFailure) {
-      _ = try await beta.transport.send(.get("/v1/federation/user_count"), to: alpha)
+      var request = PeerRequest.get("/v1/federation/user_count")
+      request.deadline = patience.map { .now + $0 }
+      _ = try await beta.transport.send(request, to: alpha)
       return nil
     } catch {
       return error
@@ -178,7 +210,9 @@ import X509
 
   private func revoke(_ leaf: Certificate, authority: [UInt8], at relay: TestRelay) async throws {
     let trust = PeerTrust(revokedSerials: [leaf.serial], sequence: 1)
-    #expect(try await relay.storage.setPeerTrust(trust, caCertificate: authority, of: name("alpha")))
+    #expect(
+      try await relay.storage.setPeerTrust(
+        trust, caCertificate: authority, replacing: authority, of: name("alpha")))
     await relay.coordination.publish(.peersChanged)
     try await eventually("beta has heard") { relay.registry.peers.allSatisfy { $0.isRevoked(leaf.serial) } }
   }

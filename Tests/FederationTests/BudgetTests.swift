@@ -2,10 +2,13 @@ import Foundation
 import NIOCore
 import NIOHTTP1
 import RelayCore
+import Storage
 import SwiftProtobuf
 import TestSupport
 import Testing
 import WireMessages
+
+@testable import Federation
 
 /// What a peer may do here, all of its accounts together (docs/federation.md, "Budgets").
 @Suite struct BudgetTests {
@@ -27,15 +30,16 @@ import WireMessages
         try await client.send(.PUT, message, body: "{"), try await client.send(.PUT, receipt),
         try await client.put("/v1/federation/batch", bytes: [], as: "application/x-protobuf"),
         try await client.send(.PUT, "/v1/federation/epoch", body: #"{"epoch":1}"#),
+        try await client.get("/v1/federation/peering"),
+        try await client.send(.PUT, "/v1/federation/peering", body: "{}"),
       ]
       for refused in refusals {
         #expect(refused.status == 413 && refused.text.hasPrefix("budget-exceeded"))
         // It would take 100 minutes: nobody is sent away for longer than an hour.
         #expect(refused.headers.first(name: "Retry-After") == "3600")
       }
-      // Who has used it up still sees what it is, and what the peering is.
+      // Who has used it up still sees what it is.
       #expect(try await client.get("/v1/federation/budget").status == 200)
-      #expect(try await client.get("/v1/federation/peering").status == 200)
       #expect(relay.intake.calls.count == 1)
       try await withPeer("gamma", of: relay) { gamma in
         let answer = try await gamma.get("/v1/federation/user_count")
@@ -72,6 +76,88 @@ import WireMessages
       }
       #expect(try await client.send(.PUT, receipt).status == 200)
       #expect(relay.intake.calls.count == 2)
+    }
+  }
+
+  /// Whatever becomes of them, and whether they say how long they are.
+  @Test(arguments: [true, false])
+  func unreadableBodiesAreChargedAsTheyCame(length: Bool) async throws {
+    try await withPeerClient(buckets: [.peerBytes: Bucket(size: 20_000_000, perMinute: 0.0001)]) { relay, client in
+      let beta = LimitKey(try name("beta"))
+      var left = await relay.coordination.space(in: .peerBytes, key: beta)
+      let bodies: [(path: String, mediaType: String, max: Int)] = [
+        (message, "application/json", WireLimits.messageRequestBytesMax),
+        ("/v1/federation/message", "application/json", WireLimits.messageRequestBytesMax),
+        ("/v1/federation/batch", "application/x-protobuf", 5 << 20),
+        ("/v1/federation/tokens", "application/json", WireLimits.directoryRequestBytesMax),
+        ("/v1/federation/epoch", "application/json", WireLimits.smallRequestBytesMax),
+      ]
+      for (path, mediaType, max) in bodies {
+        let broken = [UInt8](repeating: 0xFF, count: 1000)
+        #expect(try await (400..<500).contains(client.put(path, bytes: broken, as: mediaType, length: length).status))
+        let afterBroken = await relay.coordination.space(in: .peerBytes, key: beta)
+        #expect((999...1001).contains(left - afterBroken), "\(path)")
+        let large = [UInt8](repeating: 0xFF, count: max + 1)
+        // The connection may be gone before all of it is sent: what came counts.
+        _ = try? await client.put(path, bytes: large, as: mediaType, length: length)
+        left = await relay.coordination.space(in: .peerBytes, key: beta)
+        let charged = afterBroken - left
+        #expect(length ? abs(charged - Double(max)) < 1 : charged > Double(max) / 2, "\(path): \(charged)")
+      }
+    }
+  }
+
+  @Test func aPeerWithoutRoomIsRefusedBeforeItsBodiesAreRead() throws {
+    var shortages = BudgetShortages()
+    let (beta, gamma) = (try name("beta"), try name("gamma"))
+    let start = ContinuousClock.now
+    shortages.refused(40, of: .peerBytes, beta, wait: .seconds(90), at: start)
+    #expect(shortages.wait(for: 39, of: .peerBytes, beta, at: start) == nil)
+    for bytes: Int? in [40, 41, nil] {
+      #expect(shortages.wait(for: bytes, of: .peerBytes, beta, at: start) == .seconds(90))
+    }
+    #expect(shortages.wait(for: 1, of: .peerRequests, beta, at: start) == nil)
+    #expect(shortages.wait(for: 40, of: .peerBytes, gamma, at: start) == nil)
+    #expect(shortages.wait(for: 40, of: .peerBytes, beta, at: start + .milliseconds(999)) != nil)
+    // The limiter is asked again after a second.
+    #expect(shortages.wait(for: 40, of: .peerBytes, beta, at: start + .seconds(1)) == nil)
+    shortages.refused(1, of: .peerRequests, beta, wait: .milliseconds(5), at: start)
+    #expect(shortages.wait(for: 1, of: .peerRequests, beta, at: start + .milliseconds(5)) == nil)
+  }
+
+  @Test func keysAreChargedBeforeTheyAreDrawn() async throws {
+    try await withPeerClient(buckets: [.peerPreKeys: Bucket(size: 4, perMinute: 0.01)]) { _, client in
+      // After two, two are left, and the account has three devices. Who is not there costs one as well.
+      let all = "/v2/federation/key/+14155550100/*"
+      let nobody = "/v2/federation/key/+14155550199/*"
+      var statuses: [Int] = []
+      for path in [key, key, all, key, nobody, key] { statuses.append(try await client.get(path).status) }
+      #expect(statuses == [200, 200, 413, 200, 404, 413])
+    }
+  }
+
+  /// By its CA: 20 tries, at once or half a minute after the other.
+  @Test func aStrangersTriesAreLimited() async throws {
+    let buckets: [LimiterName: Bucket] = [.peerRequests: Bucket(size: 60_000, perMinute: 0.01)]
+    try await withRelay("alpha", buckets: buckets) { relay in
+      _ = try await relay.peering().invite()
+      #expect(try await tries(21, at: relay, as: "gamma") == Array(repeating: 403, count: 20) + [413])
+      #expect(try await tries(1, at: relay, as: "gamma") == [403])
+    }
+  }
+
+  private func tries(_ count: Int, at relay: TestRelay, as name: String) async throws -> [Int] {
+    let guess = Base64.encodeURLSafe([UInt8](repeating: 0, count: 32))
+    let body = #"{"secret":"\#(guess)","name":"\#(name)","url":"https://127.0.0.1:1"}"#
+    let leaf = try TestAuthority(name).leaf(relay: name)
+    return try await withClient(
+      to: relay.endpoint.text, leaf.clientConfiguration(trusting: relay.ownAuthority)
+    ) { client in
+      var statuses: [Int] = []
+      for _ in 0..<count {
+        statuses.append(try await client.send(.PUT, "/v1/federation/peering", body: body).status)
+      }
+      return statuses
     }
   }
 

@@ -49,7 +49,7 @@ import Testing
       let alpha = try name("alpha")
       #expect(try await beta.storage.setPeerState(.suspended, of: alpha))
       #expect(await beta.witness().witness(epoch: 5).isEmpty)
-      #expect(try await beta.storage.removePeer(alpha))
+      #expect(try await beta.storage.removePeer(alpha) == .removed)
       #expect(await beta.witness().witness(epoch: 5).isEmpty)
       #expect(peers[0].requests.isEmpty)
     }

@@ -19,6 +19,7 @@ final class RecordingIntake: Intake {
     var undeliverable: [OutgoingMessage] = []
     var refusal: Problem?
     var refusals: [AccountNumber: Problem] = [:]
+    var hasRoom = true
   }
   private let state = Mutex(State())
   private let isHolding = Mutex(false)
@@ -55,8 +56,14 @@ final class RecordingIntake: Intake {
     if let refusal { throw refusal }
   }
 
-  func reportUndeliverable(_ message: OutgoingMessage) async throws(Problem) {
-    state.withLock { $0.undeliverable.append(message) }
+  /// Whether senders have room for the word of what cannot be delivered.
+  func hasRoom(_ hasRoom: Bool) { state.withLock { $0.hasRoom = hasRoom } }
+
+  func reportUndeliverable(_ message: OutgoingMessage) async throws(Problem) -> Bool {
+    state.withLock { state in
+      if state.hasRoom { state.undeliverable.append(message) }
+      return state.hasRoom
+    }
   }
 }
 
@@ -82,6 +89,11 @@ struct FixedDispenser: PreKeyDispenser {
     guard !keys.isEmpty else { throw Problem(.notFound) }
     return keys
   }
+
+  func keysMax(of account: AccountNumber, devices: DeviceSelector) async throws(Problem) -> Int {
+    guard account == Self.account else { return 0 }
+    return if case .one(let id) = devices { Self.keys.count { $0.device == id } } else { Self.keys.count }
+  }
 }
 
 /// Says of every blob that it lies at one place, or whatever a test wants said.
@@ -100,9 +112,12 @@ final class ListedAccounts: DirectoryStore {
     var revision: Int64 = 1
     var claimants: [ContactToken: [RelayName]] = [:]
     var claimantsAsked = 0
+    var pagesRead = 0
+    var counts = 0
     var isAway = false
   }
   private let state: Mutex<State>
+  private let isHolding = Mutex(false)
 
   init(_ accounts: [ListedAccount] = []) { state = Mutex(State(accounts: accounts)) }
 
@@ -117,6 +132,10 @@ final class ListedAccounts: DirectoryStore {
   func claim(_ token: ContactToken, by relays: [RelayName]) { state.withLock { $0.claimants[token] = relays } }
   /// How often anyone asked who lists an account.
   var claimantsAsked: Int { state.withLock { $0.claimantsAsked } }
+  var pagesRead: Int { state.withLock { $0.pagesRead } }
+  var counts: Int { state.withLock { $0.counts } }
+  /// While it holds, no page is handed out.
+  func hold(_ holds: Bool) { isHolding.withLock { $0 = holds } }
   /// While it is away it says nothing of claimants.
   func isAway(_ isAway: Bool) { state.withLock { $0.isAway = isAway } }
 
@@ -129,13 +148,26 @@ final class ListedAccounts: DirectoryStore {
     return claimants
   }
 
-  func accountCount() async throws(StoreError) -> Int { state.withLock { $0.accounts.count } }
+  func accountCount() async throws(StoreError) -> Int {
+    state.withLock { state in
+      state.counts += 1
+      return state.accounts.count
+    }
+  }
   func accountsRevision() async throws(StoreError) -> Int64 { state.withLock { $0.revision } }
   func accounts(offset: Int, limit: Int) async throws(StoreError) -> [ListedAccount] {
-    state.withLock { Array($0.accounts.dropFirst(offset).prefix(limit)) }
+    let page = state.withLock { state in
+      state.pagesRead += 1
+      return Array(state.accounts.dropFirst(offset).prefix(limit))
+    }
+    while isHolding.withLock({ $0 }), !Task.isCancelled {
+      try? await Task.sleep(for: .milliseconds(5))  // Throws when cancelled, which the condition sees.
+    }
+    return page
   }
 
   func entries(for tokens: [ContactToken]) async throws(StoreError) -> [DirectoryEntry] { [] }
+  func beginContacts(of peer: RelayName, keepingAtMost max: Int) async throws(StoreError) -> Int64? { nil }
   func mergeContacts(_ page: [ListedAccount], of peer: RelayName, pass: Int64) async throws(StoreError) {}
   func finishContacts(of peer: RelayName, pass: Int64, mark: String?) async throws(StoreError) {}
   func contactsPass(of peer: RelayName) async throws(StoreError) -> (pass: Int64, mark: String?) { (0, nil) }
@@ -148,6 +180,9 @@ final class ListedAccounts: DirectoryStore {
     return cursor == newest ? ListingChanges(accounts: [], cursor: newest, isPartial: false) : nil
   }
   func applyContactChanges(_ changes: [ListedAccount], of peer: RelayName, mark: String) async throws(StoreError) {}
+  func keptContacts(among tokens: [ContactToken], of peer: RelayName) async throws(StoreError) -> Set<ContactToken> {
+    []
+  }
   func contactCount(of peer: RelayName, countingTo max: Int) async throws(StoreError) -> Int { 0 }
   func localEntries(for tokens: [ContactToken]) async throws(StoreError) -> [ListedAccount] {
     state.withLock { $0.accounts.filter { tokens.contains($0.token) && !$0.isInactive } }

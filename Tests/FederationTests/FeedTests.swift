@@ -62,6 +62,24 @@ import Testing
     }
   }
 
+  @Test func whatIsKnownIsRefreshedWithoutRoom() async throws {
+    try await withListing(3) { listing, beta in
+      let token = try RecordedListing.token(1)
+      try await beta.withSync(contactsMax: 3) {
+        try await eventually("a pass is complete") { try await beta.storage.contactsPass(of: name("alpha")).pass == 1 }
+        // Changed twice: the first time alone would not tell a bound that counts changes.
+        for voice in [false, true, false] {
+          try await listing.setVoice(voice, of: 1)
+          try await eventually("it is known") {
+            try await beta.storage.entries(for: [token]).first?.voice == voice
+          }
+        }
+        #expect(!beta.log.contains("lets it claim"))
+        #expect(try await beta.storage.contactsPass(of: name("alpha")).pass == 1)
+      }
+    }
+  }
+
   @Test func oneProcessFollowsAPeerAndAnotherTakesOver() async throws {
     try await withListing(3) { listing, beta in
       let lease = "directory alpha"
@@ -173,7 +191,79 @@ import Testing
       var progress = PullProgress(contactsMax: 10)
       let report = try await puller.pull(from: known, &progress) { () async throws(SyncFailure) in }
       #expect(report?.entries == 20)
+      // It rests for ten times as long as that took.
+      let resting = try await puller.pull(from: known, &progress) { () async throws(SyncFailure) in }
+      #expect(resting == nil)
     }
+  }
+
+  @Test func whatReadingsBringThatFailIsBoundedAndGoesWithTheNextCompleteOne() async throws {
+    try await withScriptedPeers([Self.alpha]) { beta, peers in
+      let alpha = try name(Self.alpha)
+      // What is known by a complete reading stays through those that fail.
+      peers[0].answer(by: Self.listing(try RecordedListing.tokens(0..<4), isWhole: true))
+      #expect(try await Self.pull(from: peers[0], at: beta)?.entries == 4)
+      for attempt in 0..<6 {
+        peers[0].answer(
+          by: Self.listing(try RecordedListing.tokens(10 + attempt * 10..<20 + attempt * 10), isWhole: false))
+        await #expect(throws: SyncFailure.self) { try await Self.pull(from: peers[0], at: beta) }
+        #expect(try await beta.storage.contactCount(of: alpha, countingTo: 1000) <= 25)
+        #expect(try await beta.known(RecordedListing.tokens(0..<4)).count == 4)
+      }
+      peers[0].answer(by: Self.listing(try RecordedListing.tokens(2..<5), isWhole: true))
+      #expect(try await Self.pull(from: peers[0], at: beta)?.entries == 3)
+      #expect(try await beta.storage.contactCount(of: alpha, countingTo: 1000) == 3)
+      #expect(try await beta.known(RecordedListing.tokens(0..<100)) == Set(RecordedListing.tokens(2..<5)))
+    }
+  }
+
+  @Test func aSlowReadingKeepsItsTurn() async throws {
+    try await withScriptedPeers([Self.alpha]) { beta, peers in
+      let tokens = try RecordedListing.tokens(0..<3)
+      let answers = Self.listing(tokens, isWhole: true)
+      peers[0].answer { $0.path.contains("/user_tokens/") ? nil : answers($0) }
+      try await beta.withSync(holders: [1, 2]) {
+        try await eventually("a page is asked for") { Self.pagesAsked(of: peers[0]) == 1 }
+        // The lease is for a second here.
+        try await Task.sleep(for: .milliseconds(2500))
+        #expect(Self.pagesAsked(of: peers[0]) == 1)
+        peers[0].answer(by: answers)
+        try await eventually("a pass is complete") {
+          try await beta.storage.contactsPass(of: name(Self.alpha)).mark != nil
+        }
+        #expect(try await beta.known(tokens).count == 3)
+      }
+    }
+  }
+
+  private static func pagesAsked(of peer: ScriptedPeer) -> Int {
+    peer.requests.count { $0.path.contains("/user_tokens/") }
+  }
+
+  /// A peer without a feed that lists `tokens` on one page; where that is not all, the second fails.
+  private static func listing(_ tokens: [ContactToken], isWhole: Bool) -> ScriptedPeer.Rule {
+    let count = tokens.count + (isWhole ? 0 : 1)
+    let entries = tokens.map { #"{"token":"\#($0.base64)"}"# }.joined(separator: ",")
+    let tag = "\"\(tokens[0].base64)\""
+    return { request in
+      switch request.path {
+      case "/v1/federation/user_count":
+        ScriptedPeer.Answer(status: 200, headers: [("ETag", tag)], body: #"{"count":\#(count)}"#)
+      case "/v1/federation/user_tokens/0":
+        ScriptedPeer.Answer(status: 200, body: #"{"contacts":[\#(entries)]}"#)
+      case let path where path.hasPrefix("/v1/federation/user_tokens/"): ScriptedPeer.Answer(status: 500)
+      default: ScriptedPeer.Answer(status: 404)
+      }
+    }
+  }
+
+  /// One round of a process that has just begun.
+  private static func pull(from peer: ScriptedPeer, at beta: TestRelay) async throws -> PullReport? {
+    let known = try #require(await beta.registry.peer(named: name(alpha)))
+    let puller = DirectoryPuller(
+      reader: ListingReader(transport: beta.transport), directory: beta.storage, clock: beta.clock)
+    var progress = PullProgress(contactsMax: 10)
+    return try await puller.pull(from: known, &progress) { () async throws(SyncFailure) in }
   }
 
   @Test func anEndlessListingIsGivenUp() async throws {
@@ -231,21 +321,24 @@ extension ListingMark {
   @Test func onlyAsManyAreAdmittedAsThereIsRoomFor() throws {
     var allowance = ContactAllowance(max: 4, kept: 1)
     let page = try tokens(5, inactive: [1])
-    let (admitted, refused) = allowance.admit(page)
+    let (admitted, refused) = allowance.admit(page, known: [])
     #expect(admitted == Array(page.prefix(4)) && refused == 1)
-    #expect(allowance.keptAtMost == 4)
-    #expect(allowance.admit(page).admitted == [page[1]])
+    #expect(allowance.kept == 4)
+    #expect(allowance.admit(page, known: []).admitted == [page[1]])
   }
 
-  @Test func theStoreCountsWhenTheBoundIsReachedAndNotForEveryChange() throws {
-    let start = ContinuousClock.now
-    var allowance = ContactAllowance(max: 4)
-    let two = try tokens(2)
-    #expect(allowance.needsCount(for: two, at: start))
-    allowance.counted(3, at: start)
-    #expect(!allowance.needsCount(for: two, at: start + .seconds(59)))
-    #expect(allowance.needsCount(for: two, at: start + .seconds(60)))
-    #expect(!allowance.needsCount(for: try tokens(1), at: start + .seconds(60)))
+  @Test func whatIsKnownTakesNoRoomAndWhatGoesMakesIt() throws {
+    var allowance = ContactAllowance(max: 4, kept: 4)
+    let page = try tokens(5, inactive: [3])
+    let known = Set(page.map(\.token).prefix(4))
+    // The last has the place of the one that goes.
+    let (admitted, refused) = allowance.admit(page, known: known)
+    #expect(admitted == page && refused == 0)
+    #expect(allowance.kept == 4)
+    // What is not known vanishes without making room; of a token that comes twice, one takes it.
+    var other = ContactAllowance(max: 1, kept: 0)
+    #expect(other.admit([page[3], page[0], page[0], page[1]], known: []).refused == 1)
+    #expect(other.kept == 1)
   }
 
   @Test func wholeReadingsTakeATenthOfTheTime() {
@@ -255,5 +348,9 @@ extension ListingMark {
     progress.readWhole(since: start, until: start + .seconds(3))
     #expect(!progress.mayReadWhole(at: start + .seconds(32)))
     #expect(progress.mayReadWhole(at: start + .seconds(33)))
+    #expect(progress.mayFollow(at: start))
+    progress.followed(since: start, until: start + .seconds(1))
+    #expect(!progress.mayFollow(at: start + .seconds(10)))
+    #expect(progress.mayFollow(at: start + .seconds(11)))
   }
 }

@@ -95,6 +95,19 @@ import X509
     }
   }
 
+  /// It is no stranger, and no invitation is for it.
+  @Test func aSuspendedPeerIsRefusedWhileAnInvitationIsOpen() async throws {
+    try await withPeer { relay, authority in
+      _ = try await relay.peering().invite()
+      #expect(try await relay.storage.setPeerState(.suspended, of: name("beta")))
+      await relay.coordination.publish(.peersChanged)
+      try await eventually("the registry has heard") { !relay.registry.peers.contains { $0.isActive } }
+      try await expectRefusal(relay, authority.leaf(relay: "beta"), because: "suspended")
+      // A stranger is let in, and told so.
+      #expect(try await get(relay, TestAuthority("gamma").leaf(relay: "gamma")).status == 403)
+    }
+  }
+
   @Test func anotherAuthorityUnderTheSameSubjectIsNotConfused() async throws {
     try await withPeer { relay, authority in
       // Two peers whose CAs have the same subject: each is known by its key.

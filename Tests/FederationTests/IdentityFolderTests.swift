@@ -120,6 +120,35 @@ import X509
     }
   }
 
+  @Test func theKeyOfARevokedLeafIsNotCertifiedAgain() async throws {
+    try await withFolder { folder in
+      let relay = try endpoint("https://relay.example")
+      try folder.createAuthority(for: name("alpha"), now: now)
+      let stolen = try folder.issueLeaf(for: name("alpha"), at: relay, now: now)
+      try folder.revokeLeaf(folder.presentSerial(), of: name("alpha"), now: now)
+      let revoked = try folder.presentSerial()
+      #expect(kind { try folder.renewLeaf(for: name("alpha"), at: relay, now: now) } == .revokedLeaf)
+      // Not even while it lasts for long: there is something to do.
+      #expect(try refusal(of: folder, at: relay, ifWithin: .seconds(86_400)) == .revokedLeaf)
+      #expect(try refusal(of: folder, at: relay, ifWithin: .seconds(365 * 86_400)) == .revokedLeaf)
+      #expect(try folder.presentSerial() == revoked)
+      #expect(try folder.issueLeaf(for: name("alpha"), at: relay, now: now).fingerprint != stolen.fingerprint)
+      try folder.renewLeaf(for: name("alpha"), at: relay, now: now)
+    }
+  }
+
+  /// What a renewal that is asked for `remaining` before the end is refused for; nil when it is not.
+  private func refusal(
+    of folder: IdentityFolder, at relay: PeerEndpoint, ifWithin remaining: Duration
+  ) throws -> FederationError.Kind? {
+    do {
+      _ = try folder.renewLeaf(for: name("alpha"), at: relay, ifWithin: remaining, now: now)
+      return nil
+    } catch let error as FederationError {
+      return error.kind
+    }
+  }
+
   @Test func whoReadsWhileLeavesAreIssuedNeverMeetsAMixedPair() async throws {
     try await withFolder { folder in
       let relay = try endpoint("https://relay.example")

@@ -57,6 +57,12 @@ final class RecordedListing: DirectoryStore {
     #expect(try await storage.updateDevice(DeviceAddress(Self.number(index), .master), change))
   }
 
+  func setVoice(_ voice: Bool, of index: Int) async throws {
+    var change = DeviceChange()
+    change.voice = .set(voice)
+    #expect(try await storage.updateDevice(DeviceAddress(Self.number(index), .master), change))
+  }
+
   func accounts(offset: Int, limit: Int) async throws(StoreError) -> [ListedAccount] {
     state.withLock { $0.asked.pages += 1 }
     return try await storage.accounts(offset: offset, limit: limit)
@@ -81,10 +87,14 @@ final class RecordedListing: DirectoryStore {
   func accountCount() async throws(StoreError) -> Int { try await storage.accountCount() }
   func accountsRevision() async throws(StoreError) -> Int64 { try await storage.accountsRevision() }
   func listingCursor() async throws(StoreError) -> ListingCursor { try await storage.listingCursor() }
+  func beginContacts(of peer: RelayName, keepingAtMost max: Int) async throws(StoreError) -> Int64? { nil }
   func mergeContacts(_ page: [ListedAccount], of peer: RelayName, pass: Int64) async throws(StoreError) {}
   func finishContacts(of peer: RelayName, pass: Int64, mark: String?) async throws(StoreError) {}
   func contactsPass(of peer: RelayName) async throws(StoreError) -> (pass: Int64, mark: String?) { (0, nil) }
   func applyContactChanges(_ changes: [ListedAccount], of peer: RelayName, mark: String) async throws(StoreError) {}
+  func keptContacts(among tokens: [ContactToken], of peer: RelayName) async throws(StoreError) -> Set<ContactToken> {
+    []
+  }
   func contactCount(of peer: RelayName, countingTo max: Int) async throws(StoreError) -> Int { 0 }
   func claimants(of token: ContactToken) async throws(StoreError) -> [RelayName] { [] }
 }

@@ -50,11 +50,13 @@ import Testing
 @Suite struct OutboxPassTests {
   private let now = Timestamp(millis: 1000)
 
-  private func held(_ sequence: Int64, to account: UInt64, due: Int64 = 0, bytes: Int = 1) throws -> HeldMessage {
+  private func held(
+    _ sequence: Int64, from sender: UInt64 = 100, to account: UInt64, due: Int64 = 0, bytes: Int = 1
+  ) throws -> HeldMessage {
     let destination = try #require(AccountNumber(e164: "+1415555\(1000 + account)"))
     let body = SubmittedMessage(
       type: .ciphertext, device: .master, registrationID: 0, body: [UInt8](repeating: 0, count: bytes), content: nil)
-    let source = DeviceAddress(try #require(AccountNumber(e164: "+14155550100")), .master)
+    let source = DeviceAddress(try #require(AccountNumber(e164: "+14155550\(sender)")), .master)
     let submission = Submission(destination: destination, messages: [body], timestamp: Timestamp(millis: sequence))
     return HeldMessage(
       sequence: sequence,
@@ -82,6 +84,21 @@ import Testing
     // On later pages neither.
     pass.pageRead([try held(5, to: 1), try held(6, to: 2), try held(7, to: 3)])
     #expect(pass.nextWave(at: now).map(\.sequence) == [7])
+  }
+
+  @Test func oneSendersTroubleIsNotAnothers() throws {
+    var pass = OutboxPass()
+    pass.pageRead([
+      try held(1, to: 1, due: 1001), try held(2, from: 200, to: 1), try held(3, to: 2), try held(4, to: 1),
+    ])
+    let wave = pass.nextWave(at: now)
+    #expect(wave.map(\.sequence) == [2, 3])
+    for held in wave { pass.kept(held) }
+    pass.pageRead([try held(5, from: 200, to: 1), try held(6, from: 200, to: 2), try held(7, to: 2)])
+    #expect(pass.nextWave(at: now).map(\.sequence) == [6])
+    // Nor is it the peer's.
+    for sequence: Int64 in 8...40 { pass.kept(try held(sequence, to: UInt64(sequence))) }
+    #expect(!pass.isHopeless)
   }
 
   @Test func wavesAreBoundedByCountAndBytesAndKeepTheOrder() throws {

@@ -194,162 +194,71 @@ import Testing
   }
 }
 
-/// A clock that can be put forward and stopped.
-private final class TestTime: Sendable {
-  private let state = Mutex<(ahead: Duration, stopped: Timestamp?)>((.zero, nil))
-
-  var clock: WallClock { WallClock { self.now } }
-  private var now: Timestamp {
-    state.withLock { $0.stopped ?? TestRelay.systemClock.now().adding($0.ahead) }
-  }
-  func advance(by duration: Duration) { state.withLock { $0.ahead += duration } }
-  func stop() {
-    let now = now
-    state.withLock { $0.stopped = now }
-  }
-}
-
-/// A listener of a relay that comes and goes, always at the same port.
-private actor Door {
-  private let relay: TestRelay
-  private var running: Task<Void, any Error>?
-  private(set) var port = 0
-
-  init(of relay: TestRelay) { self.relay = relay }
-
-  func open() async throws {
-    let (ports, found) = AsyncStream.makeStream(of: Int.self)
-    let listener = relay.makeListener(port) { found.yield($0) }
-    running = Task {
-      defer { found.finish() }
-      try await listener.run()
-    }
-    guard let bound = await ports.first(where: { _ in true }) else { throw TestFailure("the door does not open") }
-    port = bound
-  }
-
-  /// As a process that is killed: connections are closed with it.
-  func close() async throws {
-    running?.cancel()
-    do {
-      try await running?.value
-    } catch is CancellationError {}
-    running = nil
-  }
-}
-
-private struct OutboxSite: Sendable {
-  let alpha: TestRelay
-  let beta: TestRelay
-  let door: Door
-  let time: TestTime
-  let outbox: Outbox
-  /// Beta's: who wrote what cannot be delivered is told here.
-  let intake: RecordingIntake
-  let handOvers: HandOverSender
-  let bounds: OutboxBounds
-
-  var courier: PeerCourier {
-    PeerCourier(registry: beta.registry, transport: beta.transport, handOvers: handOvers, outbox: outbox)
-  }
-
-  /// Of another process.
-  func anotherOutbox() -> Outbox {
-    Outbox(
-      store: beta.storage, registry: beta.registry, handOvers: handOvers, intake: intake, bounds: bounds,
-      clock: time.clock, logger: beta.log.logger)
-  }
-
-  func running(_ body: () async throws -> Void) async throws {
-    let running = Task { try await outbox.run() }
-    let result: Result<Void, any Error>
-    do {
-      result = .success(try await body())
-    } catch {
-      result = .failure(error)
-    }
-    running.cancel()
-    try await running.value
-    try result.get()
-  }
-
-  func peer() throws -> KnownPeer { try #require(beta.registry.current.byName[name("alpha")]) }
-  func held() async throws -> [HeldMessage] { try await beta.storage.held(for: name("alpha"), after: 0, limit: 1000) }
-
-  /// The times of what alpha was handed for `destination`, each as often as it was.
-  func arrived(_ destination: AccountNumber) -> [Int64] {
-    alpha.intake.calls.filter { $0.submission.destination == destination }.compactMap {
-      $0.submission.timestamp?.millis
+extension OutboxTests {
+  @Test func aDropThatLosesTheOutboxHalfWayDoesNotSucceed() async throws {
+    try await withOutbox(isRunning: false) { site in
+      let destination = try number("+14155550200")
+      try await site.noteConfirmed(destination)
+      site.alpha.intake.refuse(with: Problem(.unavailable))
+      // More than a page.
+      let count = OutboxDrain.pageMax + 2
+      for time in 1...count { try await site.submit(to: destination, at: Int64(time)) }
+      let (store, lease) = (site.beta.storage, "outbox alpha")
+      let intake = SlowIntake(site.intake) {
+        try await store.releaseLease(lease, holder: 7)
+        _ = try await store.acquireLease(lease, holder: 8, for: .seconds(60))
+      }
+      let drop = OutboxDrop(store: store, intake: intake, holder: 7)
+      let problem = await refusal(of: drop, try name("alpha"))
+      #expect(problem?.kind == .unavailable && problem?.reason != nil)
+      #expect(try await site.held().count >= 2)
+      // Repeating it goes on.
+      try await store.releaseLease(lease, holder: 8)
+      #expect(try await drop.drop(nil, of: name("alpha")) { _ in } != nil)
+      #expect(try await site.held().isEmpty)
     }
   }
 
-  func submit(
-    to destination: AccountNumber, at time: Int64, devices: [DeviceID] = [.master], registrationID: Int64 = 5
-  ) async throws(Problem) {
-    let messages = devices.map {
-      SubmittedMessage(type: .ciphertext, device: $0, registrationID: registrationID, body: [1, 2, 3], content: nil)
-    }
-    guard let source = AccountNumber(e164: "+14155550177"), let alpha = RelayName("alpha") else {
-      throw Problem(.internalError)
-    }
-    let submission = Submission(destination: destination, messages: messages, timestamp: Timestamp(millis: time))
-    try await courier.submit(submission, from: DeviceAddress(source, .master), to: alpha)
-  }
-
-  func refusal(
-    to destination: AccountNumber, at time: Int64 = 1, devices: [DeviceID] = [.master], registrationID: Int64 = 5
-  ) async -> Problem? {
+  private func refusal(of drop: OutboxDrop, _ relay: RelayName) async -> Problem? {
     do throws(Problem) {
-      try await submit(to: destination, at: time, devices: devices, registrationID: registrationID)
+      _ = try await drop.drop(nil, of: relay) { _ in }
       return nil
     } catch {
       return error
     }
   }
-
-  /// Lets the peer accept something for `destination`, and waits until that is noted.
-  func confirm(_ destination: AccountNumber) async throws {
-    try await submit(to: destination, at: 0)
-    try await eventually("the devices are confirmed") { try await confirmation(of: destination) != nil }
-  }
-
-  func noteConfirmed(_ destination: AccountNumber) async throws {
-    try await beta.storage.confirmDevices(
-      [ConfirmedDevice(id: .master, registrationID: 5)], of: destination, at: name("alpha"), now: time.clock.now())
-  }
-
-  func confirmation(of destination: AccountNumber) async throws -> [ConfirmedDevice]? {
-    try await beta.storage.confirmedDevices(of: destination, at: name("alpha"), since: Timestamp(millis: 0))
-  }
 }
 
-/// Runs `beta`, which holds messages for `alpha`, and `alpha` behind a door that is open.
-private func withOutbox(
-  holds: Bool = true, isRunning: Bool = true,
-  bounds: OutboxBounds = OutboxBounds(messagesMax: 1000, bytesMax: 1 << 20, age: .seconds(3600)),
-  _ body: @escaping @Sendable (OutboxSite) async throws -> Void
-) async throws {
-  var limits = PeerLimits.patient
-  limits.probeInterval = .milliseconds(200)
-  try await withPeers(limits: limits) { alpha, beta in
-    let door = Door(of: alpha)
-    try await door.open()
-    let known = try #require(try await beta.storage.peers().first)
-    let moved = Peer(
-      name: known.name, url: "https://127.0.0.1:\(await door.port)", caCertificate: known.caCertificate,
-      state: .active, scopes: known.scopes, added: known.added)
-    #expect(try await beta.storage.savePeer(moved))
-    #expect(try await beta.storage.setPeerPolicy(PeerPolicy(holdsMessages: holds), of: known.name))
-    await beta.registry.refresh()
-    let (time, intake) = (TestTime(), RecordingIntake())
-    let handOvers = HandOverSender(transport: beta.transport)
-    let outbox = Outbox(
-      store: beta.storage, registry: beta.registry, handOvers: handOvers, intake: intake, bounds: bounds,
-      clock: time.clock, logger: beta.log.logger)
-    let site = OutboxSite(
-      alpha: alpha, beta: beta, door: door, time: time, outbox: outbox, intake: intake, handOvers: handOvers,
-      bounds: bounds)
-    if isRunning { try await site.running { try await body(site) } } else { try await body(site) }
-    try await door.close()
+/// At the first word of what cannot be delivered runs `meanwhile`, and answers when it is cancelled.
+private final class SlowIntake: Intake {
+  private let intake: RecordingIntake
+  private let meanwhile: @Sendable () async throws -> Void
+  private let isFirst = Mutex(true)
+
+  init(_ intake: RecordingIntake, _ meanwhile: @escaping @Sendable () async throws -> Void) {
+    self.intake = intake
+    self.meanwhile = meanwhile
+  }
+
+  func accept(_ submission: Submission, from origin: Origin) async throws(Problem) -> Acceptance {
+    try await intake.accept(submission, from: origin)
+  }
+  func acceptReceipt(
+    for timestamp: Timestamp, to destination: AccountNumber, from origin: Origin
+  ) async throws(Problem) {
+    try await intake.acceptReceipt(for: timestamp, to: destination, from: origin)
+  }
+  func reportUndeliverable(_ message: OutgoingMessage) async throws(Problem) -> Bool {
+    let isFirst = isFirst.withLock { isFirst in
+      defer { isFirst = false }
+      return isFirst
+    }
+    if isFirst {
+      do { try await meanwhile() } catch { throw Problem(.internalError) }
+      while !Task.isCancelled {
+        try? await Task.sleep(for: .milliseconds(10))  // Throws when cancelled, which the condition sees.
+      }
+    }
+    return try await intake.reportUndeliverable(message)
   }
 }

@@ -73,7 +73,7 @@ import Testing
         await alpha.registry.refresh()
         await #expect(throws: FederationError.self) { try await beta.peering().accept(word) }
         #expect(try await alpha.peerNames() == ["beta suspended"])
-        #expect(try await alpha.storage.removePeer(beta.name))
+        #expect(try await alpha.storage.removePeer(beta.name) == .removed)
         await alpha.registry.refresh()
         await #expect(throws: FederationError.self) { try await beta.peering().accept(word) }
         #expect(try await alpha.peerNames().isEmpty)
@@ -153,7 +153,7 @@ import Testing
         #expect(error?.kind == .nameTaken)
         #expect(error?.remedy.contains("relay peer remove") == true)
         #expect(try await beta.peerNames().isEmpty)
-        #expect(try await alpha.storage.removePeer(name("beta")))
+        #expect(try await alpha.storage.removePeer(name("beta")) == .removed)
         _ = try await beta.peering().accept(invitation.text)
         #expect(try await alpha.peerNames() == ["beta active"])
       }

@@ -1,5 +1,7 @@
+import NIOHTTP1
 import RelayCore
 import Storage
+import Synchronization
 import TestSupport
 import Testing
 
@@ -85,6 +87,31 @@ import Testing
     }
   }
 
+  /// One walk for each peer, and what is refused for that costs no probe.
+  @Test func walksBackAreBoundedForEachPeer() async throws {
+    let host = HeldProbes(account: try number("+14155550100"))
+    try await withRelay("alpha", probes: host) { relay in
+      try await withPeer("beta", of: relay) { beta in
+        async let walk = beta.send(.PUT, ProbeController.path, body: #"{"run":true}"#).status
+        try await eventually("it is under way") { host.asked == 1 }
+        let refused = try await beta.send(.PUT, ProbeController.path, body: #"{"run":true}"#)
+        #expect(refused.status == 503 && refused.headers.first(name: "Retry-After") == "15")
+        let space = await relay.coordination.space(in: .peerProbes, key: LimitKey(try name("beta")))
+        #expect(space >= 4)
+        // Another one's walk waits for nobody.
+        try await withPeer("gamma", of: relay) { gamma in
+          async let other = gamma.send(.PUT, ProbeController.path, body: #"{"run":true}"#).status
+          try await eventually("both are under way") { host.asked == 2 }
+          host.letGo()
+          let status = try await other
+          #expect(status == 200)
+        }
+        let status = try await walk
+        #expect(status == 200)
+      }
+    }
+  }
+
   // MARK: - Bodies
 
   @Test func aStatusIsReadAsItWasWritten() throws {
@@ -107,6 +134,26 @@ import Testing
   @Test func whatALaterRelayCanDoBesidesIsPassedOver() throws {
     let text = #"{"name":"b","state":"active","capabilities":["probe","teleport"],"more":[1]}"#
     #expect(try PeeringStatus.decode(Array(text.utf8).span.bytes).capabilities == [.probe])
+  }
+
+  /// Such times would overflow in the sum.
+  @Test(arguments: [Int64.min, -1, (1 << 53) + 1, .max])
+  func aTimeThatNoClockShowsIsNone(time: Int64) throws {
+    let text = #"{"name":"b","state":"active","time":\#(time)}"#
+    #expect(try PeeringStatus.decode(Array(text.utf8).span.bytes).time == nil)
+    for good in [0, Int64(1) << 53] {
+      let text = #"{"name":"b","state":"active","time":\#(good)}"#
+      #expect(try PeeringStatus.decode(Array(text.utf8).span.bytes).time?.millis == good)
+    }
+  }
+
+  @Test(arguments: [Int64.min, 0, 1 << 53, .max])
+  func aPeersClockMayShowAnything(time: Int64) async throws {
+    try await withScriptedPeers(["alpha"]) { beta, peers in
+      peers[0].answer(200, #"{"name":"beta","state":"active","time":\#(time),"version":\#(time)}"#)
+      let clock = try #require(try await walk(from: beta, to: "alpha").of(.clock))
+      #expect(clock.outcome == ((0...(1 << 53)).contains(time) ? .failed : .skipped), "\(clock)")
+    }
   }
 
   @Test func theWayBackIsReadWithItsWordsMadePrintable() throws {
@@ -145,4 +192,25 @@ private func walk(from relay: TestRelay, to peer: KnownPeer, clock: WallClock? =
 extension [ProbeResult] {
   fileprivate func with(_ outcome: ProbeResult.Outcome) -> Self { filter { $0.outcome == outcome } }
   fileprivate func of(_ step: PeerProbe.Step) -> ProbeResult? { first { $0.step == step } }
+}
+
+/// An account that is prepared when the test says so.
+private final class HeldProbes: ProbeHost {
+  private let account: AccountNumber
+  private let state = Mutex((asked: 0, isHolding: true))
+
+  init(account: AccountNumber) { self.account = account }
+
+  var asked: Int { state.withLock { $0.asked } }
+  func letGo() { state.withLock { $0.isHolding = false } }
+
+  func prepare() async throws(Problem) -> AccountNumber {
+    state.withLock { $0.asked += 1 }
+    while state.withLock({ $0.isHolding }), !Task.isCancelled {
+      try? await Task.sleep(for: .milliseconds(5))  // Throws when cancelled, which the condition sees.
+    }
+    return account
+  }
+
+  func collect(from relay: RelayName) async throws(Problem) -> [Timestamp] { [] }
 }

@@ -38,6 +38,31 @@ import Testing
     }
   }
 
+  @Test func whoDoesNotCareWhoCanBeReachedIsNotToldOfIt() async throws {
+    let store = CountingPeers()
+    let registry = PeerRegistry(
+      store: store, signals: LocalCoordination(clock: TestRelay.systemClock), logger: LogRecorder().logger)
+    let (all, terms) = (Counted(), Counted())
+    registry.onChange { _ in all.count() }
+    registry.onChange(ofConditions: false) { _ in terms.count() }
+    let certificate = try TestAuthority("beta").der
+    func peer(_ condition: PeerCondition, _ policy: PeerPolicy) throws -> Peer {
+      Peer(
+        name: try name("beta"), url: "https://127.0.0.1:1", caCertificate: certificate, state: .active,
+        scopes: [], added: Timestamp(millis: 0), policy: policy, condition: condition)
+    }
+    let away = PeerCondition.unreachable(.network, since: Timestamp(millis: 1))
+    store.set([try peer(.reachable, PeerPolicy())])
+    await registry.refresh()
+    #expect(all.value == 1 && terms.value == 1)
+    store.set([try peer(away, PeerPolicy())])
+    await registry.refresh()
+    #expect(all.value == 2 && terms.value == 1)
+    store.set([try peer(away, PeerPolicy(holdsMessages: true))])
+    await registry.refresh()
+    #expect(all.value == 3 && terms.value == 2)
+  }
+
   @Test func theLastKnownListStaysWhileTheStoreIsAway() async throws {
     let store = CountingPeers()
     let log = LogRecorder()
@@ -119,16 +144,25 @@ final class CountingPeers: PeerStore {
   func peersRevision() async throws(StoreError) -> Int64 { 0 }
   func savePeer(_ peer: Peer) async throws(StoreError) -> Bool { false }
   func setPeerState(_ state: Peer.State, of name: RelayName) async throws(StoreError) -> Bool { false }
-  func removePeer(_ name: RelayName) async throws(StoreError) -> Bool { false }
+  func removePeer(_ name: RelayName) async throws(StoreError) -> PeerRemoval { .unknown }
   func setPeerScopes(_ scopes: Set<Peer.Scope>, of name: RelayName) async throws(StoreError) -> Bool { false }
   func setPeerPolicy(_ policy: PeerPolicy, of name: RelayName) async throws(StoreError) -> Bool { false }
   func setPeerTrust(
-    _ trust: PeerTrust, caCertificate: [UInt8], of name: RelayName
+    _ trust: PeerTrust, caCertificate: [UInt8], replacing former: [UInt8], of name: RelayName
   ) async throws(StoreError) -> Bool { false }
   func setPeerCondition(_ condition: PeerCondition, of name: RelayName) async throws(StoreError) -> Bool { false }
   func saveInvitation(_ invitation: Invitation) async throws(StoreError) {}
   func hasOpenInvitation(now: Timestamp) async throws(StoreError) -> Bool { false }
+  func isRedeemable(secretHash: [UInt8], caFingerprint: [UInt8], now: Timestamp) async throws(StoreError) -> Bool {
+    false
+  }
   func redeemInvitation(
     secretHash: [UInt8], caFingerprint: [UInt8], now: Timestamp
   ) async throws(StoreError) -> Invitation? { nil }
+}
+
+private final class Counted: Sendable {
+  private let counted = Mutex(0)
+  var value: Int { counted.withLock { $0 } }
+  func count() { counted.withLock { $0 += 1 } }
 }

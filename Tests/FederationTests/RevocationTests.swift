@@ -81,9 +81,9 @@ import X509
       let stolen = alpha.identity.credentials.leaf
       #expect(try await keys(of: alpha, for: beta) == FixedDispenser.keys)
       let trust = PeerTrust(revokedSerials: [stolen.serial], sequence: 1)
+      let authority = try alpha.identity.credentials.authority.der
       #expect(
-        try await beta.storage.setPeerTrust(
-          trust, caCertificate: alpha.identity.credentials.authority.der, of: alpha.name))
+        try await beta.storage.setPeerTrust(trust, caCertificate: authority, replacing: authority, of: alpha.name))
       await beta.coordination.publish(.peersChanged)
       try await eventually("beta refuses") {
         do {
@@ -141,7 +141,9 @@ import X509
     _ leaf: Certificate, of text: String, _ authority: TestAuthority, at relay: TestRelay
   ) async throws {
     let trust = PeerTrust(revokedSerials: [leaf.serial], sequence: 1)
-    #expect(try await relay.storage.setPeerTrust(trust, caCertificate: authority.der, of: name(text)))
+    #expect(
+      try await relay.storage.setPeerTrust(
+        trust, caCertificate: authority.der, replacing: authority.der, of: name(text)))
     await relay.coordination.publish(.peersChanged)
     try await eventually("the registry has heard") {
       relay.registry.peers.contains { $0.isRevoked(leaf.serial) }

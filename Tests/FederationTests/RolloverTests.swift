@@ -167,6 +167,33 @@ import X509
     }
   }
 
+  /// Other hosts of the same operator present the former leaf until the new one was copied to them.
+  @Test func untilTheNewAuthoritySpeaksPeersAcceptLeavesOfBoth() async throws {
+    try await withPeers { alpha, beta in
+      let former = alpha.identity.credentials
+      let next = try alpha.folder.beginRollover(for: alpha.name, now: alpha.clock.now())
+      try await eventually("the statement is loaded") { alpha.identity.statement != nil }
+      try await follow(alpha, at: beta)
+      let leaf = try alpha.folder.issueNextLeaf(for: alpha.name, at: alpha.endpoint, now: alpha.clock.now())
+      #expect(try alpha.folder.issueNextLeaf(for: alpha.name, at: alpha.endpoint, now: alpha.clock.now()) == leaf)
+      try await eventually("the new leaf is presented") { alpha.identity.credentials.fingerprint == next.fingerprint }
+      #expect(try alpha.folder.load(for: alpha.name).leaf.keyFingerprint == leaf.fingerprint)
+      try await follow(alpha, at: beta)
+      let known = try #require(beta.registry.current.byName[alpha.name])
+      #expect(known.fingerprints == [former.fingerprint, next.fingerprint])
+      #expect(known.authority(of: former.leaf) != nil && known.authority(of: alpha.identity.credentials.leaf) != nil)
+      try await expectTraffic(alpha, beta)
+
+      _ = try alpha.folder.finishRollover(for: alpha.name, at: alpha.endpoint, now: alpha.clock.now())
+      #expect(try alpha.folder.load(for: alpha.name).leaf.keyFingerprint == leaf.fingerprint)
+      try await eventually("the new CA speaks") {
+        try await follow(alpha, at: beta)
+        return beta.registry.current.byName[alpha.name]?.fingerprints == [next.fingerprint]
+      }
+      try await expectTraffic(alpha, beta)
+    }
+  }
+
   @Test func aPeerThatHasNotHeardIsNamed() async throws {
     try await withPeers { alpha, beta in
       let next = try alpha.folder.beginRollover(for: alpha.name, now: alpha.clock.now())
@@ -198,6 +225,11 @@ import X509
       peers[0].answer(404)
       try await sync(at: beta).ask(alpha)
       #expect(try await beta.storage.peers().first?.trust == PeerTrust())
+      // Of whoever was removed while it was asked, nothing is judged by what was known before.
+      peers[0].answer(200, String(decoding: try forged.json(), as: UTF8.self))
+      #expect(try await beta.storage.removePeer(alpha.name) == .removed)
+      await beta.registry.refresh()
+      #expect(try await !sync(at: beta).ask(alpha))
     }
   }
 

@@ -97,6 +97,8 @@ final class ScriptedPeer: Sendable {
     try await close()
     for connection in state.withLock({ $0.connections }) { connection.close(promise: nil) }
   }
+  /// Ends the connection that was made first.
+  func dropFirstConnection() { state.withLock { $0.connections.first }?.close(promise: nil) }
   private func accepted(_ connection: any Channel) { state.withLock { $0.connections.append(connection) } }
 
   private func take(_ request: Request, reply: @escaping @Sendable (Answer) -> Void) {

@@ -22,7 +22,7 @@ import Testing
       let receipted = try await client.send(.PUT, receipt)
       #expect(receipted.status == 403 && receipted.text.hasPrefix("source-refused"))
       #expect(relay.intake.calls.isEmpty && relay.intake.receipts.isEmpty)
-      // Those that nobody lists, or this peer lists as well, are its own.
+      // Those that nobody lists, or this peer listed first, are its own.
       #expect(try await client.send(.PUT, "/v1/receipt/+14155550178/1/+14155550100/1").status == 200)
       listing.claim(try token(of: "+14155550179"), by: [try name("beta"), try name("gamma")])
       #expect(try await client.send(.PUT, "/v1/receipt/+14155550179/1/+14155550100/1").status == 200)
@@ -34,8 +34,12 @@ import Testing
     try await withPeerClient(listing: listing) { _, client in
       listing.claim(try token(of: "+14155550177"), by: [try name("gamma")])
       #expect(try await client.send(.PUT, receipt).status == 403)
-      listing.claim(try token(of: "+14155550177"), by: [try name("beta"), try name("gamma")])
-      try await eventually("beta lists it as well") { try await client.send(.PUT, receipt).status == 200 }
+      // It says so, too: for as long as the former relay does, that wins nothing.
+      listing.claim(try token(of: "+14155550177"), by: [try name("gamma"), try name("beta")])
+      try await Task.sleep(for: VerdictCache.refusedLife)
+      #expect(try await client.send(.PUT, receipt).status == 403)
+      listing.claim(try token(of: "+14155550177"), by: [try name("beta")])
+      try await eventually("beta alone lists it") { try await client.send(.PUT, receipt).status == 200 }
     }
   }
 
@@ -77,6 +81,11 @@ import Testing
         let refused = try await delta.send(.PUT, message, body: #"{"messages":[]}"#)
         #expect(refused.status == 403)
       }
+      // Listing it as well wins nothing, whatever the peer's name.
+      try await Task.sleep(for: .milliseconds(5))
+      try await relay.storage.mergeContacts([listed], of: name("beta"), pass: 1)
+      try await Task.sleep(for: VerdictCache.refusedLife)
+      #expect(try await client.send(.PUT, receipt).status == 403)
       // The claims of a peer that is suspended protect nothing.
       #expect(try await relay.storage.setPeerState(.suspended, of: name("gamma")))
       await relay.coordination.publish(.peersChanged)
@@ -89,24 +98,24 @@ import Testing
     let (beta, gamma) = (try name("beta"), try name("gamma"))
     let source = try number("+14155550177")
     var cache = VerdictCache(max: 10)
-    cache.remember(source, beta, true, from: cache.generation, at: start)
-    cache.remember(source, gamma, false, from: cache.generation, at: start)
-    #expect(cache.find(source, beta, at: start + .seconds(59)) == true)
+    cache.remember(source, beta, .allowed, from: cache.generation, at: start)
+    cache.remember(source, gamma, .refused, from: cache.generation, at: start)
+    #expect(cache.find(source, beta, at: start + .seconds(59)) == .allowed)
     #expect(cache.find(source, beta, at: start + .seconds(60)) == nil)
-    #expect(cache.find(source, gamma, at: start + .milliseconds(1999)) == false)
+    #expect(cache.find(source, gamma, at: start + .milliseconds(1999)) == .refused)
     #expect(cache.find(source, gamma, at: start + .seconds(2)) == nil)
     let former = cache.generation
     cache.removeAll()
     #expect(cache.find(source, beta, at: start) == nil)
     // What was asked before the peers changed says nothing.
-    cache.remember(source, beta, true, from: former, at: start)
+    cache.remember(source, beta, .allowed, from: former, at: start)
     #expect(cache.find(source, beta, at: start) == nil)
     for digits in 0..<1000 {
       let other = try #require(AccountNumber(digits: 14_155_550_000 + Int64(digits)))
-      cache.remember(other, beta, true, from: cache.generation, at: start)
+      cache.remember(other, beta, .allowed, from: cache.generation, at: start)
       #expect(cache.count <= 10)
     }
-    #expect(cache.find(try #require(AccountNumber(digits: 14_155_550_999)), beta, at: start) == true)
+    #expect(cache.find(try #require(AccountNumber(digits: 14_155_550_999)), beta, at: start) == .allowed)
   }
 
   private func token(of number: String) throws -> ContactToken {

@@ -38,8 +38,8 @@ import X509
       let kept = try await open(relay, other.leaf(relay: "gamma"))
       let connection = try await open(relay, authority.leaf(relay: "beta"))
       try await expectClosed(connection) {
-        let isRemoved = try await relay.storage.removePeer(name("beta"))
-        #expect(isRemoved)
+        let removal = try await relay.storage.removePeer(name("beta"))
+        #expect(removal == .removed)
       }
       #expect(try await kept.get(count).hasPrefix("HTTP/1.1 200"))
       try await kept.close()
@@ -54,7 +54,8 @@ import X509
       let trust = PeerTrust(revokedSerials: [stolen.certificate.serial], sequence: 1)
       let authorityDER = try authority.der
       try await expectClosed(connection) {
-        let isTaken = try await relay.storage.setPeerTrust(trust, caCertificate: authorityDER, of: name("beta"))
+        let isTaken = try await relay.storage.setPeerTrust(
+          trust, caCertificate: authorityDER, replacing: authorityDER, of: name("beta"))
         #expect(isTaken)
       }
       #expect(try await kept.get(count).hasPrefix("HTTP/1.1 200"))

@@ -59,6 +59,20 @@ import Testing
     }
   }
 
+  @Test func whatWasRefusedIsTakenUpWithinTheHourWhereThereIsRoom() async throws {
+    try await withPeers(listing: ListedAccounts(try tokens(3))) { _, beta in
+      let first = try await pull(beta, contactsMax: 2)
+      let knownFirst = try await known(3, at: beta)
+      #expect(first?.refused == 1 && knownFirst == 2)
+      let inAnHour = WallClock { Timestamp(millis: TestRelay.systemClock.now().millis + 3_600_000) }
+      let second = try await pull(beta, clock: inAnHour)
+      let knownThen = try await known(3, at: beta)
+      #expect(second?.entries == 3 && knownThen == 3)
+      let third = try await pull(beta, clock: inAnHour)
+      #expect(third == nil)
+    }
+  }
+
   @Test func aPeerThatIsAwayIsLoggedOnceAndTriedAgain() async throws {
     try await withRelay("beta") { beta in
       try await save(TestAuthority("gone"), as: "gone", at: beta)

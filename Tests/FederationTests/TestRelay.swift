@@ -63,6 +63,7 @@ let localAccount = AccountNumber(e164: "+14155550111")
 func withRelay<Value: Sendable>(
   _ name: String, clock: WallClock = TestRelay.systemClock, limits: PeerLimits = .patient,
   listing: (any DirectoryStore)? = nil, epochs: (any EpochStore)? = nil,
+  probes: (any ProbeHost)? = nil,
   buckets: [LimiterName: Bucket] = [.messages: Bucket(size: 100_000, perMinute: 100_000)],
   _ body: @Sendable (TestRelay) async throws -> Value
 ) async throws -> Value {
@@ -88,6 +89,7 @@ func withRelay<Value: Sendable>(
     let services = FederationServices(
       intake: intake, dispenser: FixedDispenser(), directory: listing ?? storage, peers: storage,
       signals: coordination, limiter: coordination, buckets: buckets, locator: locator, epochs: epochs ?? storage,
+      probes: probes,
       isLocalAccount: { $0 == localAccount })
     let makeListener = { @Sendable (port: Int, onListening: @escaping @Sendable (Int) -> Void) in
       var configuration = FederationListenerConfiguration(host: "127.0.0.1", port: port)

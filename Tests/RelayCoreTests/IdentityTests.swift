@@ -16,6 +16,15 @@ import Testing
     #expect(AccountNumber(e164: text) == nil)
   }
 
+  @Test func `no time is added beyond the first and the last moment`() {
+    #expect(Timestamp(millis: .max).adding(.milliseconds(1)).millis == .max)
+    #expect(Timestamp(millis: .min).adding(.milliseconds(-1)).millis == .min)
+    #expect(Timestamp(millis: 0).adding(.seconds(Int64.max)).millis == .max)
+    #expect(Timestamp(millis: 0).adding(.seconds(Int64.min)).millis == .min)
+    #expect(Timestamp(millis: 5).adding(.milliseconds(-7)).millis == -2)
+    #expect(Timestamp(millis: .max).adding(.milliseconds(-1)).millis == .max - 1)
+  }
+
   @Test func `sensitive values have no textual form`() throws {
     let number = try #require(AccountNumber(e164: "+14152222222"))
     let token = try #require(ContactCodec.token("BQVVHxMt5zAFXA"))

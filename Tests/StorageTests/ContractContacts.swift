@@ -70,22 +70,45 @@ import Testing
     }
   }
 
-  @Test("Those that list a token are its active peers, ascending", arguments: Backend.allCases)
+  @Test("Those that list a token are its active peers, who came first before others", arguments: Backend.allCases)
   func claimants(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (storage, token) = (store.storage, try Sample.token(1))
       let (alpha, beta, gamma) = try (Sample.relay("alpha"), Sample.relay("beta"), Sample.relay("gamma"))
       for name in [gamma, alpha, beta] { #expect(try await storage.savePeer(Sample.peer(name.text))) }
-      for name in [gamma, alpha] { try await storage.mergeContacts([Self.listed(1)], of: name, pass: 1) }
+      func first() async throws -> RelayName? { try await storage.entries(for: [token]).first?.relay }
+      try await storage.mergeContacts([Self.listed(1)], of: gamma, pass: 1)
+      try await Self.later(store)
+      try await storage.mergeContacts([Self.listed(1)], of: alpha, pass: 1)
       try await storage.applyContactChanges([Self.listed(2)], of: beta, mark: "m")
-      #expect(try await storage.claimants(of: token) == [alpha, gamma])
+      #expect(try await storage.claimants(of: token) == [gamma, alpha])
+      try await Self.later(store)
       try await storage.applyContactChanges([Self.listed(1)], of: beta, mark: "m")
+      #expect(try await storage.claimants(of: token) == [gamma, alpha, beta])
+      #expect(try await first() == gamma)
+      // Saying it again neither costs nor wins a place, by a pass or by the feed.
+      try await Self.later(store)
+      try await storage.mergeContacts([Self.listed(1, voice: true)], of: gamma, pass: 2)
+      try await storage.applyContactChanges([Self.listed(1, voice: true)], of: alpha, mark: "m")
+      try await storage.finishContacts(of: gamma, pass: 2, mark: "m")
+      #expect(try await storage.claimants(of: token) == [gamma, alpha, beta])
+      // Giving it up does.
+      try await storage.applyContactChanges([Self.listed(1, isInactive: true)], of: gamma, mark: "m")
+      #expect(try await first() == alpha)
+      try await storage.applyContactChanges([Self.listed(1)], of: gamma, mark: "m")
       #expect(try await storage.claimants(of: token) == [alpha, beta, gamma])
       #expect(try await storage.setPeerState(.suspended, of: alpha))
-      #expect(try await storage.removePeer(gamma))
+      #expect(try await first() == beta)
+      #expect(try await storage.removePeer(gamma) == .removed)
       #expect(try await storage.claimants(of: token) == [beta])
       #expect(try await storage.claimants(of: Sample.token(3)).isEmpty)
     }
+  }
+
+  /// By the injected clock, or by the server's.
+  private static func later(_ store: Store) async throws {
+    store.clock.advance(.milliseconds(5))
+    try await Task.sleep(for: .milliseconds(5))
   }
 
   @Test("Where no copy is wanted none is kept, and the next one begins anew", arguments: Backend.allCases)

@@ -69,7 +69,7 @@ import Testing
       #expect(try await storage.savePeer(Sample.peer("beta")))
       #expect(try await storage.setPeerState(.suspended, of: beta))
       #expect(try await storage.rememberEpoch(1, of: beta) == 8)
-      #expect(try await storage.removePeer(beta))
+      #expect(try await storage.removePeer(beta) == .removed)
       #expect(try await storage.rememberEpoch(9, of: beta) == nil)
     }
   }

@@ -174,6 +174,7 @@ extension Backend {
       #expect(usage.oldest == Sample.noon && usage.nextAttempt == later)
 
       #expect(try await store.storage.makeDue(for: beta, now: store.now) == 2)
+      #expect(try await store.storage.outboxUsage().map(\.retried) == [store.now])
       #expect(try await store.storage.makeDue(for: Sample.relay("gamma"), now: store.now) == 0)
       let due = try await store.outbox()
       #expect(due.map(\.notBefore) == [store.now, store.now])
@@ -237,9 +238,48 @@ extension Backend {
         #expect(try await store.hold(Sample.outgoing(1), one))
         try await confirm()
         #expect(try await confirmed() == [device])
-        #expect(try await store.storage.removePeer(beta))
+        // What waits keeps its peer, as suspended: nothing is added to it then.
+        #expect(try await store.storage.removePeer(beta) == .messagesWait)
+        #expect(try await store.storage.peers().map(\.state) == [.suspended])
+        #expect(try await store.outbox().count == 1)
+        #expect(try await confirmed() == [device])
+        #expect(try await !store.hold(Sample.outgoing(2)))
+        #expect(try await store.hold(Sample.outgoing(1)))
+        try await store.storage.removeHeld(store.outbox().map(\.sequence))
+        #expect(try await store.storage.removePeer(beta) == .removed)
         #expect(try await store.storage.outboxUsage().isEmpty)
       }
+    }
+  }
+
+  @Test("What was accepted while its peer is removed keeps the peer", arguments: Backend.allCases)
+  func removalMeanwhile(_ backend: Backend) async throws {
+    try await backend.withStores(3) { stores in
+      let beta = try Sample.relay("beta")
+      for round in 0..<10 {
+        #expect(try await stores[0].storage.savePeer(Sample.peer("beta")))
+        let held = try await Self.holdWhileRemoving(beta, round, stores)
+        let waiting = try await stores[0].outbox(page: 100)
+        #expect(waiting.count == held)
+        let isKept = try await !stores[0].storage.peers().isEmpty
+        #expect(isKept || held == 0)
+        try await stores[0].storage.removeHeld(waiting.map(\.sequence))
+        _ = try await stores[0].storage.removePeer(beta)
+      }
+    }
+  }
+
+  /// - Returns: how many were accepted.
+  private static func holdWhileRemoving(_ peer: RelayName, _ round: Int, _ stores: [Store]) async throws -> Int {
+    try await withThrowingTaskGroup(of: Int.self) { group in
+      for id in 0..<16 {
+        group.addTask { try await stores[id % 2].hold(Sample.outgoing(round * 16 + id, from: id)) ? 1 : 0 }
+      }
+      group.addTask {
+        _ = try await stores[2].storage.removePeer(peer)
+        return 0
+      }
+      return try await group.reduce(0, +)
     }
   }
 

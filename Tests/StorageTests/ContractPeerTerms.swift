@@ -24,7 +24,7 @@ import Testing
           Self.peer(plain, policy: whole.policy, trust: whole.trust, condition: whole.condition)
         ])
       // Not after it was removed.
-      #expect(try await store.storage.removePeer(plain.name))
+      #expect(try await store.storage.removePeer(plain.name) == .removed)
       #expect(try await store.storage.savePeer(plain))
       #expect(try await store.storage.peers() == [plain])
     }
@@ -58,8 +58,9 @@ import Testing
       let peer = try Sample.peer("beta")
       let successor: [UInt8] = [0x30, 9, 9]
       let announced = PeerTrust(nextCACertificate: successor, revokedSerials: [[5]], sequence: 3)
-      func take(_ trust: PeerTrust, ca: [UInt8]) async throws -> Bool {
-        try await store.storage.setPeerTrust(trust, caCertificate: ca, of: peer.name)
+      func take(_ trust: PeerTrust, ca: [UInt8], replacing former: [UInt8]? = nil) async throws -> Bool {
+        try await store.storage.setPeerTrust(
+          trust, caCertificate: ca, replacing: former ?? peer.caCertificate, of: peer.name)
       }
       #expect(try await !take(announced, ca: peer.caCertificate))
       #expect(try await store.storage.savePeer(peer))
@@ -74,10 +75,14 @@ import Testing
       #expect(try await store.storage.peersRevision() == revision)
       // The new CA is the peer's from then on, and the former one is not.
       let over = PeerTrust(revokedSerials: [[5], [6]], sequence: 4)
+      #expect(try await !take(over, ca: successor, replacing: successor))
       #expect(try await take(over, ca: successor))
       let kept = try #require(try await store.storage.peers().first)
       #expect(kept.caCertificate == successor && kept.trust == over)
       #expect(try await !store.storage.savePeer(peer))
+      // Nor does a later statement count that was judged by the former one.
+      #expect(try await !take(PeerTrust(sequence: 5), ca: peer.caCertificate))
+      #expect(try await take(PeerTrust(sequence: 5), ca: successor, replacing: successor))
     }
   }
 
@@ -90,7 +95,8 @@ import Testing
         for sequence in 1...32 as ClosedRange<Int64> {
           group.addTask {
             _ = try await store.storage.setPeerTrust(
-              PeerTrust(sequence: sequence), caCertificate: peer.caCertificate, of: peer.name)
+              PeerTrust(sequence: sequence), caCertificate: peer.caCertificate, replacing: peer.caCertificate,
+              of: peer.name)
           }
         }
         try await group.waitForAll()

@@ -67,8 +67,8 @@ import Testing
         try await store.storage.finishContacts(of: peer.name, pass: 1, mark: "m")
         #expect(try await store.storage.rememberEpoch(5, of: peer.name) == 0)
       }
-      #expect(try await store.storage.removePeer(beta.name))
-      #expect(try await !store.storage.removePeer(beta.name))
+      #expect(try await store.storage.removePeer(beta.name) == .removed)
+      #expect(try await store.storage.removePeer(beta.name) == .unknown)
       #expect(try await store.storage.peers() == [gamma])
       #expect(try await store.storage.entries(for: tokens).map(\.token) == [tokens[1]])
       // A peer that comes back, even with another CA, starts anew.
@@ -104,7 +104,7 @@ import Testing
         { try await store.storage.savePeer(peer) },
         { try await store.storage.setPeerState(.suspended, of: peer.name) },
         { try await store.storage.savePeer(peer) },
-        { try await store.storage.removePeer(peer.name) },
+        { try await store.storage.removePeer(peer.name) == .removed },
       ]
       var last = try await store.storage.peersRevision()
       for change in changes {
@@ -134,8 +134,16 @@ import Testing
       func redeem(_ secret: [UInt8], _ fingerprint: [UInt8]) async throws -> Invitation? {
         try await store.storage.redeemInvitation(secretHash: secret, caFingerprint: fingerprint, now: store.now)
       }
+      func isRedeemable(_ secret: [UInt8], _ fingerprint: [UInt8]) async throws -> Bool {
+        try await store.storage.isRedeemable(secretHash: secret, caFingerprint: fingerprint, now: store.now)
+      }
+      #expect(try await !isRedeemable(other, holder))
+      // Asking changes nothing.
+      for holder in [other, holder] { #expect(try await isRedeemable(secret, holder)) }
       #expect(try await redeem(other, holder) == nil)
       #expect(try await redeem(secret, holder) == invitation)
+      #expect(try await isRedeemable(secret, holder))
+      #expect(try await !isRedeemable(secret, other))
       #expect(try await redeem(secret, other) == nil)
       #expect(try await redeem(secret, holder) == invitation)
     }
@@ -147,7 +155,7 @@ import Testing
       let peer = try Sample.peer("beta")
       let ends: [@Sendable () async throws -> Bool] = [
         { try await store.storage.setPeerState(.suspended, of: peer.name) },
-        { try await store.storage.removePeer(peer.name) },
+        { try await store.storage.removePeer(peer.name) == .removed },
       ]
       for end in ends {
         let (used, open) = (

@@ -65,7 +65,8 @@ import Testing
       #expect(try await reader.isCurrent())
 
       #expect(
-        try await storage.setPeerTrust(PeerTrust(sequence: 2), caCertificate: peer.caCertificate, of: peer.name))
+        try await storage.setPeerTrust(
+          PeerTrust(sequence: 2), caCertificate: peer.caCertificate, replacing: peer.caCertificate, of: peer.name))
       try await former.savePeer()
       #expect(try await storage.peers().map(\.trust.sequence) == [2])
       await storage.close()

@@ -211,17 +211,12 @@ import Testing
         #expect(try await storage.savePeer(Sample.peer(name)))
         try server.sql(
           """
-          INSERT INTO outbox (peer, account, device, destination, covers_master_only, bundle, bytes, fingerprint,
-            accepted, not_before)
-          SELECT '\(name)', 1, 1, g, false, 'bundle', 6, gen_random_uuid(), g, g FROM generate_series(1, 2500) AS g;
-          INSERT INTO outbox_charges VALUES ('\(name)', 2500, 15000);
+          INSERT INTO outbox_charges VALUES ('\(name)', 0, 0);
           INSERT INTO confirmed_devices SELECT g, '\(name)', '{1}', '{7}', g FROM generate_series(1, 2500) AS g;
           """, in: url)
       }
-      #expect(try await storage.outboxUsage().map(\.messages) == [2500, 2500])
-      #expect(try await storage.removePeer(peer.name))
-      #expect(try await storage.outboxUsage().map(\.relay) == [Sample.relay("gamma")])
-      for (table, count) in [("outbox", "2500"), ("outbox_charges", "1"), ("confirmed_devices", "2500")] {
+      #expect(try await storage.removePeer(peer.name) == .removed)
+      for (table, count) in [("outbox_charges", "1"), ("confirmed_devices", "2500")] {
         #expect(try server.sql("SELECT count(*) FROM \(table)", in: url) == count)
       }
     }

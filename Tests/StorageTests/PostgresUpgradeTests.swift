@@ -157,6 +157,19 @@ import Testing
       let pass = try await storage.contactsPass(of: beta)
       #expect(pass.pass == 4 && pass.mark == "mark")
       #expect(try await storage.claimants(of: token) == [beta])
+      // Who listed it before that was remembered comes before who lists it from now on, and a build of before adds to it.
+      for name in ["alpha", "gamma"] { #expect(try await storage.savePeer(Sample.peer(name))) }
+      try server.sql(
+        """
+        INSERT INTO peer_contacts (peer, token, supports_sms, voice, pass)
+        VALUES ('gamma', '\\x00000000000000000007', true, false, 4)
+        """, in: url)
+      try await Task.sleep(for: .milliseconds(5))
+      let listed = ListedAccount(token: token, isInactive: false, supportsSMS: true, voice: true)
+      try await storage.mergeContacts([listed], of: Sample.relay("alpha"), pass: 1)
+      #expect(
+        try await storage.claimants(of: token) == [beta, Sample.relay("gamma"), Sample.relay("alpha")])
+      for name in ["alpha", "gamma"] { #expect(try await storage.removePeer(Sample.relay(name)) == .removed) }
       // Its accounts are in the listing, and in the feed from their next change on.
       #expect(try await storage.listingCursor().revision == 0)
       var reader = try await ListingReader(of: storage)
@@ -194,7 +207,8 @@ import Testing
       #expect(try await storage.peers() == [peer])
       #expect(try await storage.setPeerPolicy(PeerPolicy(holdsMessages: true), of: peer.name))
       #expect(
-        try await storage.setPeerTrust(PeerTrust(sequence: 2), caCertificate: peer.caCertificate, of: peer.name))
+        try await storage.setPeerTrust(
+          PeerTrust(sequence: 2), caCertificate: peer.caCertificate, replacing: peer.caCertificate, of: peer.name))
       try server.sql(Self.peerOfSecondBuild, in: url)
       try server.sql("UPDATE peers SET state = 'suspended' WHERE name = 'beta'", in: url)
       let kept = try #require(try await storage.peers().first)

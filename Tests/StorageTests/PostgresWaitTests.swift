@@ -223,7 +223,7 @@ import Testing
         END $$;
         CREATE TRIGGER merge BEFORE DELETE ON peers FOR EACH ROW EXECUTE FUNCTION merge();
         """, in: url)
-      #expect(try await storage.removePeer(peer.name))
+      #expect(try await storage.removePeer(peer.name) == .removed)
       #expect(try server.sql("SELECT count(*) FROM peer_contacts", in: url) == "0")
     }
   }

@@ -26,4 +26,33 @@ struct HandOverAnswer: Sendable, Equatable {
   var isSourceRefused = false
 
   var isSuccess: Bool { (200...299).contains(status) }
+
+  /// What an answer says of the hand-over: one reading for what is sent now and for what has waited.
+  enum Verdict: Sendable, Equatable {
+    /// The peer has it.
+    case accepted
+    /// There is no such active account.
+    case unknown
+    /// The account has other devices.
+    case otherDevices
+    /// The peer will never take it as it is.
+    case refused
+    /// Too slow, too early, too much: it is the sender's to wait.
+    case later
+    /// Nothing: the peer is in trouble, or does not take this relay's word, which its operator or ours can mend.
+    case unserved
+  }
+
+  var verdict: Verdict {
+    switch status {
+    case 200...299: .accepted
+    case 404: .unknown
+    case 409, 410: .otherDevices
+    case 403 where isSourceRefused: .refused
+    case 401, 403: .unserved
+    case 408, 413, 425, 429: .later
+    case 400...499: .refused
+    default: .unserved
+    }
+  }
 }

@@ -16,27 +16,24 @@ package final class HandOverSender: Sendable {
       return try await sendAlone(handOver, to: peer, until: deadline)
     }
     return try await gathering(for: peer.name).send(handOver, until: deadline) { [self] batch async in
-      await answers(to: batch, from: peer)
+      // Whoever came first has the least time left: the batch has all of it.
+      await sendNow(batch[...], to: peer, until: .now + transport.limits.requestTimeout).each
     }
   }
 
-  /// In order. What is gathered elsewhere meanwhile does not wait for these, nor these for that.
-  /// - Throws: when nothing was answered. Once something was, what a failure leaves unanswered has the status 503.
-  func send(_ handOvers: [HandOver], to peer: KnownPeer) async throws(PeerFailure) -> [HandOverAnswer] {
+  /// In order as far as destinations are concerned. What is gathered elsewhere meanwhile does not wait for these, nor
+  /// these for that.
+  func send(_ handOvers: [HandOver], to peer: KnownPeer) async -> HandOverAnswers {
     let isBatched = await takesBatches(peer)
-    var answers: [HandOverAnswer] = []
+    var sent = HandOverAnswers()
     var rest = handOvers[...]
-    while !rest.isEmpty {
-      let part = isBatched ? Self.firstBatch(of: rest) : rest.prefix(1)
-      do throws(PeerFailure) {
-        answers += try await sendNow(Array(part), to: peer)
-      } catch {
-        guard !answers.isEmpty else { throw error }
-        return answers + rest.map { _ in HandOverAnswer(status: 503) }
-      }
+    while !rest.isEmpty, sent.failure == nil {
+      let part = isBatched ? Self.firstBatch(of: rest) : Self.firstRound(of: rest)
+      sent += await sendNow(part, to: peer)
       rest = rest.dropFirst(part.count)
     }
-    return answers
+    sent.leaveOut(rest.count)
+    return sent
   }
 
   /// How many hand-overs wait for the batch to `relay` that is under way.
@@ -57,64 +54,65 @@ package final class HandOverSender: Sendable {
     }
   }
 
-  /// What becomes of each hand-over of one batch, in its order. Those that have waited too long do not travel.
-  private func answers(
-    to batch: [GatheringHandOvers.Item], from peer: KnownPeer
-  ) async -> [Result<HandOverAnswer, PeerFailure>] {
-    let now = ContinuousClock.now
-    let timely = batch.filter { now < $0.deadline }
-    guard let deadline = timely.map(\.deadline).min() else { return batch.map { _ in .failure(.timedOut) } }
-    let sent: [Result<HandOverAnswer, PeerFailure>]
-    do throws(PeerFailure) {
-      sent = try await sendNow(timely.map(\.handOver), to: peer, until: deadline).map { .success($0) }
-    } catch {
-      sent = timely.map { _ in .failure(error) }
-    }
-    var answers = sent.makeIterator()
-    return batch.map { now < $0.deadline ? answers.next() ?? .failure(.unreadable) : .failure(.timedOut) }
-  }
-
   /// As one batch; one by one where there is one only, or the peer does not know batches after all.
-  /// - Throws: when nothing was answered.
+  /// - Parameter deadline: of requests that are made one after the other; nil for none but their own time-outs.
   private func sendNow(
-    _ batch: [HandOver], to peer: KnownPeer, until deadline: ContinuousClock.Instant? = nil
-  ) async throws(PeerFailure) -> [HandOverAnswer] {
-    guard batch.count > 1 || batch.contains(where: \.isBetterBatched) else {
-      return try await sendOneByOne(batch, to: peer, until: deadline)
+    _ batch: ArraySlice<HandOver>, to peer: KnownPeer, until deadline: ContinuousClock.Instant? = nil
+  ) async -> HandOverAnswers {
+    let isBatched = await takesBatches(peer)
+    guard isBatched, batch.count > 1 || batch.contains(where: \.isBetterBatched) else {
+      return await sendOneByOne(batch, to: peer, until: deadline)
     }
-    var request = try HandOver.request(for: batch)
-    request.deadline = deadline
-    let answer = try await transport.send(request, to: peer)
-    switch answer.status {
-    case 200:
-      do throws(PeerFailure) {
-        return try HandOverAnswer.read(answer, count: batch.count)
-      } catch {
+    do throws(PeerFailure) {
+      let answer = try await transport.send(try HandOver.request(for: Array(batch)), to: peer)
+      switch answer.status {
+      case 200: return HandOverAnswers(try HandOverAnswer.read(answer, count: batch.count))
+      case 404, 405:
         transport.forgetBatches(of: peer)
-        throw error
+        return await sendOneByOne(batch, to: peer, until: deadline)
+      default:
+        let each = HandOverAnswer(status: answer.status, retryAfterSeconds: answer.retryAfterSeconds)
+        return HandOverAnswers(batch.map { _ in each })
       }
-    case 404, 405:
-      transport.forgetBatches(of: peer)
-      return try await sendOneByOne(batch, to: peer, until: deadline)
-    default:
-      let each = HandOverAnswer(status: answer.status, retryAfterSeconds: answer.retryAfterSeconds)
-      return batch.map { _ in each }
+    } catch {
+      if error == .unreadable { transport.forgetBatches(of: peer) }
+      return HandOverAnswers(unanswered: batch.count, error)
     }
   }
 
+  /// Side by side, but for those with one destination. Ends with the round in which one was not answered.
   private func sendOneByOne(
-    _ handOvers: [HandOver], to peer: KnownPeer, until deadline: ContinuousClock.Instant?
-  ) async throws(PeerFailure) -> [HandOverAnswer] {
-    var answers: [HandOverAnswer] = []
-    for handOver in handOvers {
-      do throws(PeerFailure) {
-        answers.append(try await sendAlone(handOver, to: peer, until: deadline))
-      } catch {
-        guard !answers.isEmpty else { throw error }
-        return answers + handOvers.dropFirst(answers.count).map { _ in HandOverAnswer(status: 503) }
-      }
+    _ handOvers: ArraySlice<HandOver>, to peer: KnownPeer, until deadline: ContinuousClock.Instant?
+  ) async -> HandOverAnswers {
+    var sent = HandOverAnswers()
+    var rest = handOvers
+    while !rest.isEmpty, sent.failure == nil {
+      let round = Self.firstRound(of: rest)
+      sent += await sendRound(round, to: peer, until: deadline)
+      rest = rest.dropFirst(round.count)
     }
-    return answers
+    sent.leaveOut(rest.count)
+    return sent
+  }
+
+  private func sendRound(
+    _ handOvers: ArraySlice<HandOver>, to peer: KnownPeer, until deadline: ContinuousClock.Instant?
+  ) async -> HandOverAnswers {
+    typealias Answer = Result<HandOverAnswer, PeerFailure>
+    return await withTaskGroup(of: (Int, Answer).self) { group in
+      for (index, handOver) in handOvers.enumerated() {
+        group.addTask { [self] in
+          do throws(PeerFailure) {
+            return (index, .success(try await sendAlone(handOver, to: peer, until: deadline)))
+          } catch {
+            return (index, .failure(error))
+          }
+        }
+      }
+      var answers: [Int: Answer] = [:]
+      for await (index, answer) in group { answers[index] = answer }
+      return HandOverAnswers(handOvers.indices.map { answers[$0 - handOvers.startIndex] ?? .failure(.cancelled) })
+    }
   }
 
   private func sendAlone(
@@ -123,6 +121,16 @@ package final class HandOverSender: Sendable {
     var request = handOver.request
     request.deadline = deadline
     return HandOverAnswer(try await transport.send(request, to: peer))
+  }
+
+  /// How many hand-overs to a peer without batches are under way at a time, for each that sends several.
+  static let roundMax = 16
+
+  /// Those that may be under way at a time: of two with one destination the peer may not take the second before the
+  /// first.
+  static func firstRound(of handOvers: ArraySlice<HandOver>) -> ArraySlice<HandOver> {
+    var destinations: Set<AccountNumber> = []
+    return handOvers.prefix(roundMax).prefix { destinations.insert($0.destination).inserted }
   }
 
   /// As many as one batch takes; one at least.

@@ -80,12 +80,11 @@ final class PeerClient: Sendable {
   func send(_ request: PeerRequest) async throws(PeerFailure) -> PeerAnswer {
     try begin()
     defer { end() }
+    let lostBefore = connections.lostCount
     do {
-      let answer = try await perform(request)
-      connections.answered()
-      return answer
+      return try await perform(request)
     } catch {
-      throw failure(error)
+      throw failure(error, lostBefore: lostBefore)
     }
   }
 
@@ -123,12 +122,13 @@ final class PeerClient: Sendable {
   }
 
   /// What `error` means on these connections.
-  private func failure(_ error: any Error) -> PeerFailure {
+  /// - Parameter lostBefore: `PeerConnections.lostCount` when the request began.
+  private func failure(_ error: any Error, lostBefore: Int) -> PeerFailure {
     if Task.isCancelled || use.withLock({ $0.isShutDown }) { return .cancelled }
     let failure = PeerFailure(error)
     guard failure != .timedOut else { return failure }
     if let fault = connections.fault { return .handshake(reason: "\(fault)") }
-    if (error as? HTTPClientError) == .remoteConnectionClosed, connections.hasAnswered {
+    if (error as? HTTPClientError) == .remoteConnectionClosed, connections.lostCount > lostBefore {
       return .unreachable(reason: "the peer closed the connection")
     }
     return failure

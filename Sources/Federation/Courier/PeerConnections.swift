@@ -7,7 +7,7 @@ import X509
 final class PeerConnections: Sendable {
   private struct Seen {
     var fault: ChainFault?
-    var hasAnswered = false
+    var lostCount = 0
   }
 
   private let accepts: @Sendable (Certificate) -> ChainFault?
@@ -17,19 +17,19 @@ final class PeerConnections: Sendable {
 
   /// Why the newest connection was refused; nil when it was not.
   var fault: ChainFault? { seen.withLock { $0.fault } }
-  /// Whether an answer has come since the newest connection was made: then the peer has accepted our certificate.
-  var hasAnswered: Bool { seen.withLock { $0.hasAnswered } }
-
-  func answered() { seen.withLock { $0.hasAnswered = true } }
+  /// Connections that have ended after the peer had said something on them: it had accepted our certificate.
+  var lostCount: Int { seen.withLock { $0.lostCount } }
 
   /// To be called on the connection's event loop. The future never fails: the pool of connections takes each one for
   /// good and learns of a refusal as of any connection that breaks.
   func opened(_ channel: any Channel) -> EventLoopFuture<Void> {
     channel.eventLoop.makeCompletedFuture {
       let fault = leaf(of: channel).map(accepts) ?? .unreadable
-      seen.withLock { $0 = Seen(fault: fault) }
-      guard fault != nil else { return }
-      try channel.pipeline.syncOperations.addHandler(RefusedConnection(), position: .first)
+      seen.withLock { $0.fault = fault }
+      let pipeline = channel.pipeline.syncOperations
+      guard fault == nil else { return try pipeline.addHandler(RefusedConnection(), position: .first) }
+      let watch = AcceptedConnection { [self] in seen.withLock { $0.lostCount += 1 } }
+      try pipeline.addHandler(watch, position: .after(pipeline.handler(type: NIOSSLHandler.self)))
     }
   }
 
@@ -40,6 +40,26 @@ final class PeerConnections: Sendable {
       // What cannot be read proves nothing; why does not matter.
       return nil
     }
+  }
+}
+
+/// Stands between TLS and HTTP, and sees that a connection ends on which something has come, before HTTP fails the
+/// requests for it.
+private final class AcceptedConnection: ChannelInboundHandler {
+  typealias InboundIn = ByteBuffer
+  private let isLost: () -> Void
+  private var hasHeard = false
+
+  init(isLost: @escaping () -> Void) { self.isLost = isLost }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    hasHeard = true
+    context.fireChannelRead(data)
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    if hasHeard { isLost() }
+    context.fireChannelInactive()
   }
 }
 

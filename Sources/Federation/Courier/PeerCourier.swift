@@ -44,14 +44,9 @@ package struct PeerCourier: Courier {
     let timed = submission.timestamp == nil ? submission.sent(at: transport.clock.now()) : submission
     let message = OutgoingMessage(relay: relay, source: source, submission: timed)
     if try await outbox.mustWait(for: timed.destination, at: peer) { return try await outbox.hold(message, for: peer) }
-    guard let answer = await answer(to: .message(timed, source: source), from: peer), answer.status < 500 else {
-      return try await outbox.hold(message, for: peer)
-    }
-    switch answer.status {
-    case 200...299: await outbox.confirmed(timed, at: peer)
-    case 404, 409, 410: await outbox.contradicted(timed.destination, at: peer)
-    default: break
-    }
+    let answer = await answer(to: .message(timed, source: source), from: peer)
+    guard let answer, answer.verdict != .unserved else { return try await outbox.hold(message, for: peer) }
+    await outbox.answered(timed, with: answer.verdict, by: peer)
     try Self.demandSuccess(answer)
   }
 

@@ -48,11 +48,13 @@ package final class PeerTransport: Service {
     let link = link(to: peer.name)
     try link.admit(max: limits.requestsMax)
     defer { link.leave() }
+    // A peer that was given little time is not silent for having used it up.
+    let isRushed = request.deadline.map { $0 - .now < limits.requestTimeout / 2 } ?? false
     do throws(PeerFailure) {
-      return try await perform(request, to: peer, on: link)
+      return try await perform(request, to: peer, on: link, isRushed: isRushed)
     } catch .retired {
       // Replaced between being looked up and used: nothing was sent.
-      return try await perform(request, to: peer, on: link)
+      return try await perform(request, to: peer, on: link, isRushed: isRushed)
     }
   }
 
@@ -96,8 +98,9 @@ package final class PeerTransport: Service {
   }
 
   /// One request, with what is to be learned of it. Not held up by the breaker.
+  /// - Parameter isRushed: whether a time-out says nothing of the peer.
   func perform(
-    _ request: PeerRequest, to peer: KnownPeer, on link: PeerLink
+    _ request: PeerRequest, to peer: KnownPeer, on link: PeerLink, isRushed: Bool = false
   ) async throws(PeerFailure) -> PeerAnswer {
     let client = try client(of: peer, on: link)
     do throws(PeerFailure) {
@@ -108,7 +111,7 @@ package final class PeerTransport: Service {
     } catch {
       link.count(error)
       if error.isAnswer { settle(nil, on: link) }
-      if let fault = error.fault { settle(fault, on: link, reason: error) }
+      if let fault = error.fault, !(isRushed && error == .timedOut) { settle(fault, on: link, reason: error) }
       // Whatever its connection waits for, new requests do not wait behind it.
       if error == .timedOut { link.disconnect(client)?.retire() }
       throw error

@@ -6,6 +6,7 @@ import RelayHTTP
 /// (docs/federation.md, "Paths of our own").
 struct EpochController: Sendable {
   let memory: EpochMemory
+  let budget: PeerBudget
 
   func addRoutes(to group: some RouterMethods<PeerContext>) {
     group.resource("v1/federation/epoch", [(.put, witness)])
@@ -13,9 +14,9 @@ struct EpochController: Sendable {
 
   /// Answers the highest epoch that the peer named before. A lower one than that changes nothing.
   private func witness(_ request: Request, _ context: PeerContext) async throws(Problem) -> Response {
-    let body = try await request.jsonBody(max: WireLimits.smallRequestBytesMax)
-    let told = try body.decodeJSON { json throws(JSONError) in try EpochMessage.decode(json) }
     let peer = context.peer
+    let body = try await budget.body(of: request, max: WireLimits.smallRequestBytesMax, from: peer.name)
+    let told = try body.decodeJSON { json throws(JSONError) in try EpochMessage.decode(json) }
     let before = try await storing { () throws(StoreError) in try await memory.remember(told.epoch, of: peer) }
     // Removed since the gate let it in.
     guard let before else { throw Problem(.peerRefused) }

@@ -31,7 +31,7 @@ package struct FederationCredentials: Sendable {
   }
 
   /// The listener's side: TLS 1.3 only; a client without a certificate is refused. What the certificate must be is
-  /// for `ChainVerifier` to say: no root is trusted here.
+  /// for `HandshakeVerifier` to say: no root is trusted here.
   func serverContext() throws -> NIOSSLContext {
     var configuration = TLSConfiguration.makeServerConfigurationWithMTLS(
       certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key), trustRoots: .certificates([]))

@@ -19,6 +19,7 @@ package struct FederationError: Error, Sendable, Equatable, CustomStringConverti
     case rolloverUnderWay = "rollover-under-way"
     case unknownSerial = "unknown-serial"
     case tooManyRevoked = "too-many-revoked"
+    case revokedLeaf = "revoked-leaf"
     case busy = "busy"
     // Peering.
     case malformedInvitation = "malformed-invitation"

@@ -29,8 +29,13 @@ extension IdentityFolder {
     return IssuedCertificate(leaf)
   }
 
-  func keyToRenew() throws(FederationError) -> Certificate.PrivateKey {
+  func keyToRenew(now: Timestamp) throws(FederationError) -> Certificate.PrivateKey {
     try finishIssuing()
+    if let leaf = try presentLeaf(), try loadIssued(now: now).revokedSerials.contains(leaf.serial) {
+      throw FederationError(
+        .revokedLeaf, "The certificate in \(leafFile) is revoked, and its key is not certified again.",
+        remedy: "Run `relay ca issue`, which makes a new key.")
+    }
     return try loadKey(leafKeyFile, missing: .missingLeaf, remedy: "Run `relay ca issue`.")
   }
 

@@ -25,7 +25,27 @@ extension IdentityFolder {
     return IssuedCertificate(next)
   }
 
-  /// The next CA becomes the CA: it issues the leaf anew, speaks for itself, and takes the old one's place.
+  /// The next CA issues the leaf anew, and nothing else: peers that know it as the next one accept leaves of both, until
+  /// `finishRollover` has it speak for itself. So the leaf can be carried to other hosts first. Repeating it does nothing.
+  /// - Returns: the leaf's key fingerprint and expiry.
+  package func issueNextLeaf(
+    for name: RelayName, at endpoint: PeerEndpoint, now: Timestamp
+  ) throws(FederationError) -> IssuedCertificate {
+    try locked { () throws(FederationError) in try leafOfNextAuthority(for: name, at: endpoint, now: now).leaf }
+  }
+
+  private func leafOfNextAuthority(
+    for name: RelayName, at endpoint: PeerEndpoint, now: Timestamp
+  ) throws(FederationError) -> (authority: CertificateAuthority, leaf: IssuedCertificate) {
+    guard let next = try nextAuthority() else { throw Self.none }
+    let authority = CertificateAuthority(certificate: next, key: try nextAuthorityKey(of: next))
+    // With this it presents the new CA: peers that know it as the next one go on.
+    if let leaf = try presentLeaf(), leaf.isIssued(by: next) { return (authority, IssuedCertificate(leaf)) }
+    return (authority, try issueLeaf(by: authority, for: name, at: endpoint, now: now))
+  }
+
+  /// The next CA becomes the CA: it issues the leaf anew, speaks for itself, and takes the old one's place. Once peers
+  /// have heard it, leaves of the old one prove nothing any more.
   ///
   /// Whether the peers know it is for the caller to ask first.
   /// - Returns: the CA's key fingerprint and expiry.
@@ -33,12 +53,8 @@ extension IdentityFolder {
     for name: RelayName, at endpoint: PeerEndpoint, now: Timestamp
   ) throws(FederationError) -> IssuedCertificate {
     try locked { () throws(FederationError) in
-      guard let next = try nextAuthority() else { throw Self.none }
-      let authority = CertificateAuthority(certificate: next, key: try nextAuthorityKey(of: next))
-      // With this it presents the new CA: peers that know it as the next one go on.
-      if try presentLeaf()?.isIssued(by: next) != true {
-        _ = try issueLeaf(by: authority, for: name, at: endpoint, now: now)
-      }
+      let authority = try leafOfNextAuthority(for: name, at: endpoint, now: now).authority
+      let next = authority.certificate
       try state(by: authority, next: nil, for: name, now: now)
       let former = try loadCertificates(authorityFile, missing: .missingAuthority, remedy: "Run `relay ca init`.")
       if former[0].publicKey != next.publicKey { try write(try pem(former), to: formerAuthorityFile, mode: 0o644) }

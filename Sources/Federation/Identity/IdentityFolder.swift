@@ -66,12 +66,13 @@ package struct IdentityFolder: Sendable {
   }
 
   /// Issues a new leaf for the key that is there. Running processes take it up within seconds; connections stay.
+  /// - Throws: `.revokedLeaf` when the leaf in place is revoked: whoever has its key must not be certified again.
   @discardableResult
   package func renewLeaf(
     for name: RelayName, at endpoint: PeerEndpoint, now: Timestamp
   ) throws(FederationError) -> IssuedCertificate {
     try locked { () throws(FederationError) in
-      try renewLeaf(by: issuingAuthority(), key: keyToRenew(), for: name, at: endpoint, now: now)
+      try renewLeaf(by: issuingAuthority(), key: keyToRenew(now: now), for: name, at: endpoint, now: now)
     }
   }
 
@@ -82,7 +83,7 @@ package struct IdentityFolder: Sendable {
   ) throws(FederationError) -> IssuedCertificate? {
     try locked { () throws(FederationError) in
       let authority = try issuingAuthority()
-      let key = try keyToRenew()
+      let key = try keyToRenew(now: now)
       // A leaf that the CA did not sign, or that another key goes with, has to be replaced whatever its end.
       if let leaf = try presentLeaf(), leaf.isIssued(by: authority.certificate), leaf.publicKey == key.publicKey,
         now.adding(remaining) < leaf.validUntil

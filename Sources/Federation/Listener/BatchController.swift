@@ -14,9 +14,8 @@ struct BatchController: Sendable {
   /// Every hand-over is answered as the request for it alone would be; 200 says only that the batch could be read.
   private func put(_ request: Request, _ context: PeerContext) async throws(Problem) -> Response {
     let peer = context.peer.name
-    try await intake.budget.charge([.request, .bytes(request.declaredLength ?? 0)], of: peer)
-    let body = try await request.body(as: BatchCodec.mediaType, max: BatchCodec.bodyBytesMax)
-    if request.declaredLength == nil { try await intake.budget.charge([.bytes(body.readableBytes)], of: peer) }
+    let body = try await intake.budget.body(
+      of: request, as: BatchCodec.mediaType, max: BatchCodec.bodyBytesMax, from: peer)
     let handOvers = try BatchCodec.decode(Array(buffer: body))
     let refusals = await accept(handOvers, from: peer)
     return Response(

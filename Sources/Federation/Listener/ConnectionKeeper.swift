@@ -61,7 +61,7 @@ final class ConnectionKeeper: Sendable {
   /// Reviews the open connections until cancelled.
   func run() async {
     let (wakeUps, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-    registry.onChange { _ in wake.yield() }
+    registry.onChange(ofConditions: false) { _ in wake.yield() }
     await withTaskGroup(of: Void.self) { group in
       group.addTask {
         for await _ in wakeUps { await self.review() }

@@ -68,7 +68,7 @@ package struct FederationListener: Service {
       name: identity.credentials.name, endpoint: endpoint, store: services.peers, signals: services.signals,
       registry: registry, clock: clock)
     let sources = SourceCheck(directory: services.directory, isLocalAccount: services.isLocalAccount)
-    registry.onChange { [weak sources] _ in sources?.peersChanged() }
+    registry.onChange(ofConditions: false) { [weak sources] _ in sources?.peersChanged() }
     let budget = PeerBudget(limiter: services.limiter, buckets: services.buckets, refusals: refusals)
     let intake = HandOverIntake(intake: services.intake, sources: sources, budget: budget)
 
@@ -76,7 +76,7 @@ package struct FederationListener: Service {
     router.add(middleware: ProblemMiddleware(edge: "federation"))
     router.add(middleware: PeerGate(registry: registry, clock: clock))
     let peers = PeerRoutes(router: router, budget: budget, refusals: refusals)
-    PeeringController(redeemer: redeemer).addRoutes(to: router)
+    PeeringController(redeemer: redeemer, budget: budget).addRoutes(to: router)
     PeerMessagesController(intake: intake).addRoutes(to: peers.chargingThemselves(.messages))
     BatchController(intake: intake).addRoutes(to: peers.chargingThemselves(.messages))
     PeerKeysController(dispenser: services.dispenser, budget: budget).addRoutes(to: peers.chargingThemselves(.keys))
@@ -85,11 +85,10 @@ package struct FederationListener: Service {
       .addRoutes(
         to: peers.uncharged.add(middleware: AnyScopeGate(scopes: [.directory, .lookup], refusals: refusals)))
     PeerAttachmentsController(locator: services.locator).addRoutes(to: peers.charged(.attachments))
-    EpochController(memory: EpochMemory(store: services.epochs)).addRoutes(to: peers.charged())
+    EpochController(memory: EpochMemory(store: services.epochs), budget: budget).addRoutes(to: peers.uncharged)
     AuthorityController(identity: identity).addRoutes(to: peers.charged())
     if let probes = services.probes {
-      ProbeController(host: probes, limiter: services.limiter, identity: identity, clock: clock)
-        .addRoutes(to: peers.charged())
+      ProbeController(host: probes, budget: budget, identity: identity, clock: clock).addRoutes(to: peers.uncharged)
     }
     BudgetController(budget: budget).addRoutes(to: peers.uncharged)
     responder = router.buildResponder()

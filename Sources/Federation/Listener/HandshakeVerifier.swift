@@ -4,11 +4,12 @@ import NIOSSL
 import RelayCore
 import X509
 
-/// Decides in the TLS handshake whether a client may connect (docs/federation.md, "Who may connect").
+/// Decides in the TLS handshake whether a client may connect (docs/federation.md, "Identity").
 ///
 /// A certificate proves a peer when the CA of that very peer, or the successor that it named, signed it for client use,
-/// it is valid now and not revoked, and its `relay:NAME` is the peer's name. While an invitation is open, a certificate of a CA that we do not know may
-/// connect too; what such a stranger may do is up to `PeerGate`.
+/// it is valid now and not revoked, and its `relay:NAME` is the peer's name. While an invitation is open, a certificate
+/// of a CA that we do not know may connect too; what such a stranger may do is up to `PeerGate`. Whom the operator
+/// suspended is no stranger, and is refused whatever invitation is open.
 struct HandshakeVerifier: Sendable {
   private let registry: PeerRegistry
   private let store: any PeerStore
@@ -49,9 +50,10 @@ struct HandshakeVerifier: Sendable {
       throw .unreadable
     }
     let check = ChainCheck(role: .client, now: clock.now())
-    guard let peer = await issuer(of: leaf), peer.isActive, let authority = peer.authority(of: leaf) else {
+    guard let peer = await issuer(of: leaf), let authority = peer.authority(of: leaf) else {
       return try await verifyStranger(leaf, presented, check)
     }
+    guard peer.isActive else { throw .suspended(peer.name) }
     try await check.verify(leaf, by: authority)
     if let fault = peer.fault(of: leaf) { throw fault }
     seen.note(leaf, of: peer.name)
@@ -68,11 +70,8 @@ struct HandshakeVerifier: Sendable {
   private func verifyStranger(
     _ leaf: Certificate, _ presented: [NIOSSLCertificate], _ check: ChainCheck
   ) async throws(ChainFault) -> NIOSSL.ValidatedCertificateChain {
-    guard await hasOpenInvitation() else {
-      if let peer = registry.current.issuer(of: leaf) { throw .suspended(peer.name) }
-      throw .unknownAuthority(subject: leaf.issuer.description)
-    }
-    guard let authority = presented.dropFirst().lazy.compactMap(Self.read).first(where: leaf.isIssued(by:)),
+    guard await hasOpenInvitation(),
+      let authority = presented.dropFirst().lazy.compactMap(Self.read).first(where: leaf.isIssued(by:)),
       authority.isAuthority
     else { throw .unknownAuthority(subject: leaf.issuer.description) }
     try await check.verify(leaf, by: authority)

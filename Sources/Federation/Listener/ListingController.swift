@@ -2,45 +2,81 @@ import HTTPTypes
 import Hummingbird
 import RelayCore
 import RelayHTTP
+import Synchronization
 
 /// Our accounts' contact tokens, for peers: whole (reference 1.13.2, 1.13.5), and as they change (docs/federation.md,
 /// "The directory").
-struct ListingController: Sendable {
-  let directory: any DirectoryStore
+///
+/// A page or a count reads as much of an index as there are accounts: a peer has two such readings under way in each
+/// process at most, and what comes on top is 503.
+final class ListingController: Sendable {
+  private let directory: any DirectoryStore
+  private let turns = PeerTurns(perPeer: 2, retryAfter: .seconds(1))
+  /// The accounts counted last, and the listing's revision before.
+  private let counted = Mutex<(revision: Int64, count: Int)?>(nil)
+
+  init(directory: any DirectoryStore) { self.directory = directory }
 
   func addRoutes(to group: some RouterMethods<PeerContext>) {
-    group.resource("v1/federation/user_count", [(.get, userCount)])
-    group.resource("v1/federation/user_tokens/{offset}", [(.get, userTokens)])
-    group.resource("v1/federation/changes", [(.get, changes)])
+    group.resource("v1/federation/user_count", [(.get, inTurn(userCount))])
+    group.resource("v1/federation/user_tokens/{offset}", [(.get, inTurn(userTokens))])
+    group.resource("v1/federation/changes", [(.get, inTurn(changes))])
+  }
+
+  private typealias Handler = @Sendable (Request, PeerContext) async throws(Problem) -> Response
+
+  private func inTurn(_ handler: @escaping Handler) -> Handler {
+    { [turns] request, context async throws(Problem) in
+      try await turns.take(of: context.peer.name) { () async throws(Problem) in try await handler(request, context) }
+    }
   }
 
   /// `{"count": n}` under an entity tag that changes whenever a listing does: 304 spares a peer that has seen this
   /// state from reading all pages again.
-  private func userCount(_ request: Request, _ context: PeerContext) async throws(Problem) -> Response {
+  @Sendable private func userCount(_ request: Request, _ context: PeerContext) async throws(Problem) -> Response {
     // The revision is read first: if the listing changes in between, the tag is too old, never too new.
-    let revision = try await storing { () throws(StoreError) in try await directory.accountsRevision() }
+    let revision = try await revision()
     let tag = "\"\(revision)\""
     if request.headers[.ifNoneMatch] == tag {
       return Response(status: .notModified, headers: [.eTag: tag])
     }
-    let count = try await storing { () throws(StoreError) in try await directory.accountCount() }
+    let count = try await count(at: revision)
     var response = Response.json(PreKeyCodec.encode(count: count))
     response.headers[.eTag] = tag
     return response
   }
 
   /// One page of entries without `relay`; empty past the end.
-  private func userTokens(_ request: Request, _ context: PeerContext) async throws(Problem) -> Response {
+  @Sendable private func userTokens(_ request: Request, _ context: PeerContext) async throws(Problem) -> Response {
     guard let offset = Int(try context.segment("offset")), offset >= 0 else { throw Problem(.notFound) }
+    // No account is listed there: a look at the number spares reading over all of them.
+    if offset > 0 {
+      let count = try await count(at: try await revision())
+      guard offset < count else { return .json(ContactCodec.encode([ListedAccount]())) }
+    }
     let page = try await storing { () throws(StoreError) in
       try await directory.accounts(offset: offset, limit: WireLimits.contactsPerPage)
     }
     return .json(ContactCodec.encode(page))
   }
 
+  private func revision() async throws(Problem) -> Int64 {
+    try await storing { () throws(StoreError) in try await directory.accountsRevision() }
+  }
+
+  /// Counted once for each state of the listing.
+  /// - Parameter revision: as it was read just before: accounts that are added in between are counted then, and belong to
+  ///   a later one.
+  private func count(at revision: Int64) async throws(Problem) -> Int {
+    if let known = counted.withLock({ $0 }), known.revision == revision { return known.count }
+    let count = try await storing { () throws(StoreError) in try await directory.accountCount() }
+    counted.withLock { $0 = (revision, count) }
+    return count
+  }
+
   /// One page of what has changed behind `after`; without it nothing, and where the feed ends. A cursor that is none of
   /// ours is answered with `reset`, not refused: the peer cannot have known.
-  private func changes(_ request: Request, _ context: PeerContext) async throws(Problem) -> Response {
+  @Sendable private func changes(_ request: Request, _ context: PeerContext) async throws(Problem) -> Response {
     let after = request.uri.queryParameters.get("after")
     let page = try await storing { () throws(StoreError) in
       guard let after else {

@@ -1,4 +1,5 @@
 import RelayCore
+import Synchronization
 
 /// How much of one of its budgets a peer's request takes.
 struct BudgetCharge: Sendable {
@@ -8,16 +9,18 @@ struct BudgetCharge: Sendable {
   static let request = BudgetCharge(amount: 1, budget: .peerRequests)
   static func bytes(_ count: Int) -> BudgetCharge { BudgetCharge(amount: count, budget: .peerBytes) }
   static func recipients(_ count: Int) -> BudgetCharge { BudgetCharge(amount: count, budget: .peerRecipients) }
+  static let probe = BudgetCharge(amount: 1, budget: .peerProbes)
   static func preKeys(_ count: Int) -> BudgetCharge { BudgetCharge(amount: count, budget: .peerPreKeys) }
 }
 
 /// What each peer may still do here (docs/federation.md, "Budgets").
-struct PeerBudget: Sendable {
+final class PeerBudget: Sendable {
   let limiter: any RateLimiter
   /// Shapes that differ from the defaults.
   let buckets: [LimiterName: Bucket]
   let refusals: PeerCounters
   private let charges = PeerCounters("relay_peer_charges_total", by: "budget")
+  private let shortages = Mutex(BudgetShortages())
 
   init(limiter: any RateLimiter, buckets: [LimiterName: Bucket], refusals: PeerCounters) {
     self.limiter = limiter
@@ -38,9 +41,38 @@ struct PeerBudget: Sendable {
     switch await limiter.take(charges) {
     case .allowed: count(budget, of: peer)
     case .refused(let wait):
-      refusals.add(of: peer, Problem.Kind.budgetExceeded.rawValue)
-      throw Problem(.budgetExceeded, retryAfter: min(wait ?? Self.hopelessWait, Self.waitMax))
+      await remember(budget, of: peer)
+      throw refusal(of: peer, wait)
     }
+  }
+
+  /// - Parameter bytes: of a body; nil when its length is not known.
+  /// - Throws: `.budgetExceeded` when a charge lately showed that there is no room for a request with such a body.
+  func demandRoom(for bytes: Int?, of peer: RelayName) throws(Problem) {
+    let now = ContinuousClock.now
+    let wait = shortages.withLock { shortages in
+      shortages.wait(for: 1, of: .peerRequests, peer, at: now)
+        ?? shortages.wait(for: bytes, of: .peerBytes, peer, at: now)
+    }
+    if let wait { throw refusal(of: peer, wait) }
+  }
+
+  /// Which of the budgets for requests and bytes had no room.
+  private func remember(_ budget: [BudgetCharge], of peer: RelayName) async {
+    for charge in limitCharges(budget, of: peer) where [.peerRequests, .peerBytes].contains(charge.limiter) {
+      let space = await limiter.space(in: charge.limiter, key: charge.key)
+      guard space < charge.amount,
+        let wait = LeakyBucket.wait(for: charge.amount, available: space, in: shape(charge.limiter))
+      else { continue }
+      shortages.withLock {
+        $0.refused(Int(charge.amount), of: charge.limiter, peer, wait: wait, at: .now)
+      }
+    }
+  }
+
+  private func refusal(of peer: RelayName, _ wait: Duration?) -> Problem {
+    refusals.add(of: peer, Problem.Kind.budgetExceeded.rawValue)
+    return Problem(.budgetExceeded, retryAfter: min(wait ?? Self.hopelessWait, Self.waitMax))
   }
 
   /// Charges the peer's budget and a bucket of another limiter, in one round trip where both have room.
@@ -63,9 +95,14 @@ struct PeerBudget: Sendable {
     }
   }
 
-  /// Charges what has been given out already, as far as the budget has room for all of it.
-  func note(_ budget: [BudgetCharge], of peer: RelayName) async {
-    if await limiter.take(limitCharges(budget, of: peer)) == .allowed { count(budget, of: peer) }
+  /// Charges a relay that is no peer, and proved `fingerprint` alone, for its try to become one: a twentieth of what a
+  /// peer may ask for, so that 20 tries at once are possible.
+  /// - Throws: `.budgetExceeded`, as `charge`.
+  func chargeStranger(_ fingerprint: [UInt8]) async throws(Problem) {
+    let amount = shape(.peerRequests).size / Self.strangersTries
+    let key = LimitKey(authority: fingerprint.hex)
+    guard case .refused(let wait) = await limiter.take(amount, from: .peerRequests, key: key) else { return }
+    throw Problem(.budgetExceeded, retryAfter: min(wait ?? Self.hopelessWait, Self.waitMax))
   }
 
   func shape(_ budget: LimiterName) -> Bucket { buckets[budget] ?? budget.defaultBucket }
@@ -82,6 +119,7 @@ struct PeerBudget: Sendable {
     for charge in budget where charge.amount > 0 { charges.add(charge.amount, of: peer, charge.budget.rawValue) }
   }
 
+  private static let strangersTries = 20.0
   /// Each process's own buckets, which serve while Redis is away, hold less.
   private static let hopelessWait = Duration.seconds(60)
   private static let waitMax = Duration.seconds(3600)

@@ -45,14 +45,16 @@ struct ScopeGate: RouterMiddleware {
   }
 }
 
-/// Charges a peer for a request and its body, and lets it pass then: for all that have no charges of their own.
+/// Charges a peer for a request and lets it pass then: for all that have no body, and no charges of their own. A body that
+/// is declared all the same is charged, and not read.
 struct BudgetGate: RouterMiddleware {
   let budget: PeerBudget
 
   func handle(
     _ request: Request, context: PeerContext, next: (Request, PeerContext) async throws -> Response
   ) async throws -> Response {
-    try await budget.charge([.request, .bytes(request.declaredLength ?? 0)], of: context.peer.name)
+    try await budget.charge(
+      [.request, .bytes(request.bytesDeclared(max: WireLimits.smallRequestBytesMax) ?? 0)], of: context.peer.name)
     return try await next(request, context)
   }
 }

@@ -35,12 +35,11 @@ struct PeerKeysController: Sendable {
     let peer = context.peer.name
     let number = try context.number("number")
     let key = LimitKey(peer, LimitKey(number, selector))
+    // Before they are drawn: keys that were given out are gone, whoever pays for them.
+    let keys = try await dispenser.keysMax(of: number, devices: selector)
     try await budget.charge(
-      [.request, .preKeys(1)], of: peer, and: LimitCharge(Self.charge, from: .preKeys, key: key))
-    let drawn = try await dispenser.draw(from: number, devices: selector, version: version)
-    // Those of the account's other devices: how many there are is known only now.
-    if drawn.count > 1 { await budget.note([.preKeys(drawn.count - 1)], of: peer) }
-    return drawn
+      [.request, .preKeys(max(1, keys))], of: peer, and: LimitCharge(Self.charge, from: .preKeys, key: key))
+    return try await dispenser.draw(from: number, devices: selector, version: version)
   }
 
   /// All clients of a peer share its bucket: it holds as much as those of ten clients of ours.

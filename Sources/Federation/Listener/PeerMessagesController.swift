@@ -1,4 +1,5 @@
 import Hummingbird
+import NIOCore
 import RelayCore
 import RelayHTTP
 
@@ -16,17 +17,17 @@ struct PeerMessagesController: Sendable {
 
   /// 200 after every message is durable.
   private func put(_ request: Request, _ context: PeerContext) async throws(Problem) -> Response {
-    try await accept(request, context) { () async throws(Problem) in
-      try await bundle(request, from: try context.source(), to: try context.number("destination"))
+    try await accept(request, context) { body throws(Problem) in
+      try Self.bundle(body, from: try context.source(), to: try context.number("destination"))
     }
     return .done
   }
 
   /// The form of relays that name no source device: it is device 1.
   private func putOfMaster(_ request: Request, _ context: PeerContext) async throws(Problem) -> Response {
-    try await accept(request, context) { () async throws(Problem) in
+    try await accept(request, context) { body throws(Problem) in
       let source = DeviceAddress(try context.number("source"), .master)
-      return try await bundle(request, from: source, to: try context.number("sourceDevice"))
+      return try Self.bundle(body, from: source, to: try context.number("sourceDevice"))
     }
     return .done
   }
@@ -34,10 +35,8 @@ struct PeerMessagesController: Sendable {
   /// The form of the first generation, whose relays know of no devices: 204, 400 or 404.
   private func putSignal(_ request: Request, _ context: PeerContext) async throws(Problem) -> Response {
     do throws(Problem) {
-      try await accept(request, context) { () async throws(Problem) in
-        let body = try await request.jsonBody(max: WireLimits.messageRequestBytesMax)
-        let signal = try body.decodeJSON { json throws(JSONError) in try LegacyHandOver.decode(json) }
-        return (try signal.handOver, body.readableBytes)
+      try await accept(request, context) { body throws(Problem) in
+        try body.decodeJSON { json throws(JSONError) in try LegacyHandOver.decode(json) }.handOver
       }
     } catch {
       // A recipient without a device 1 is none.
@@ -48,43 +47,36 @@ struct PeerMessagesController: Sendable {
 
   /// `source`, the peer's account, has received what `destination`, ours, sent at `timestamp`. A body is not read.
   private func putReceipt(_ request: Request, _ context: PeerContext) async throws(Problem) -> Response {
-    try await accept(request, context) { () async throws(Problem) in
-      let source = try context.source()
-      let destination = try context.number("destination")
-      guard let millis = Int64(try context.segment("timestamp")) else { throw Problem(.notFound) }
-      return (.receipt(Timestamp(millis: millis), source: source, destination: destination), 0)
+    let peer = context.peer.name
+    let bytes = BudgetCharge.bytes(request.bytesDeclared(max: WireLimits.smallRequestBytesMax) ?? 0)
+    let receipt: HandOver
+    do throws(Problem) {
+      receipt = try context.receipt()
+    } catch {
+      try await intake.budget.charge([.request, bytes], of: peer)
+      throw error
     }
+    try await intake.accept(receipt, from: peer, charges: [.request, bytes, .recipients(receipt.recipients)])
     return .done
   }
 
   /// A `relay` in the body is discarded: requests of peers are always local.
-  private func bundle(_ request: Request, from source: DeviceAddress, to destination: AccountNumber)
-    async throws(Problem) -> (HandOver, bodyBytes: Int)
-  {
-    let body = try await request.jsonBody(max: WireLimits.messageRequestBytesMax)
+  private static func bundle(
+    _ body: ByteBuffer, from source: DeviceAddress, to destination: AccountNumber
+  ) throws(Problem) -> HandOver {
     let bundle = try body.decodeJSON { json throws(JSONError) in try MessageBundle.decode(json) }
     let submission = Submission(destination: destination, messages: bundle.messages, timestamp: bundle.timestamp)
-    return (.message(submission, source: source), body.readableBytes)
+    return .message(submission, source: source)
   }
 
-  /// Reads a hand-over, charges the request for it in one round trip, and accepts it. What cannot be read is charged too.
+  /// Reads a hand-over, charges the request for it in one round trip, and accepts it.
   private func accept(
-    _ request: Request, _ context: PeerContext,
-    _ read: () async throws(Problem) -> (handOver: HandOver, bodyBytes: Int)
+    _ request: Request, _ context: PeerContext, _ read: (ByteBuffer) throws(Problem) -> HandOver
   ) async throws(Problem) {
     let peer = context.peer.name
-    let handOver: HandOver
-    let bodyBytes: Int
-    do throws(Problem) {
-      (handOver, bodyBytes) = try await read()
-    } catch {
-      try await intake.budget.charge([.request, .bytes(request.declaredLength ?? 0)], of: peer)
-      throw error
-    }
-    let charges = [
-      .request, .bytes(request.declaredLength ?? bodyBytes), BudgetCharge.recipients(handOver.recipients),
-    ]
-    try await intake.accept(handOver, from: peer, charges: charges)
+    let (handOver, charges) = try await intake.budget.jsonBody(
+      of: request, max: WireLimits.messageRequestBytesMax, from: peer, read)
+    try await intake.accept(handOver, from: peer, charges: charges + [.recipients(handOver.recipients)])
   }
 }
 
@@ -94,5 +86,13 @@ extension PeerContext {
     let account = try number("source")
     guard let device = DeviceID(text: try segment("sourceDevice")) else { throw Problem(.notFound) }
     return DeviceAddress(account, device)
+  }
+
+  /// The receipt that the path is. - Throws: `.notFound`.
+  fileprivate func receipt() throws(Problem) -> HandOver {
+    let source = try source()
+    let destination = try number("destination")
+    guard let millis = Int64(try segment("timestamp")) else { throw Problem(.notFound) }
+    return .receipt(Timestamp(millis: millis), source: source, destination: destination)
   }
 }

@@ -7,7 +7,7 @@ struct PeerRoutes {
   let budget: PeerBudget
   let refusals: PeerCounters
 
-  /// Charged as a request and its body, and covered by `scope`, or by any peering.
+  /// Charged as requests, and covered by `scope`, or by any peering: for paths that read no body.
   func charged(_ scope: Peer.Scope? = nil) -> RouterGroup<PeerContext> {
     let group = uncharged.add(middleware: BudgetGate(budget: budget))
     return scope.map { group.add(middleware: ScopeGate(scope: $0, refusals: refusals)) } ?? group

@@ -4,13 +4,15 @@ import Synchronization
 
 /// Says for whom a peer may speak (docs/federation.md, "Trust: for whom a peer may speak").
 ///
-/// Not for accounts of ours, and not for those that other peers list and it does not. Who lists a number is remembered
-/// for a minute, so that a conversation costs the store nothing.
+/// Not for accounts of ours, and not for those that another peer lists, unless it has listed them for longer: listing a
+/// number as well wins nothing. Who lists a number is remembered for a minute, so that a conversation costs the store
+/// nothing.
 final class SourceCheck: Sendable {
   private let directory: any DirectoryStore
   private let isLocalAccount: @Sendable (AccountNumber) async throws(Problem) -> Bool
   private let verdicts = Mutex(VerdictCache())
   private let refused = PeerCounters("relay_peer_sources_refused_total")
+  private let contested = PeerCounters("relay_peer_sources_contested_total")
 
   init(
     directory: any DirectoryStore,
@@ -22,23 +24,39 @@ final class SourceCheck: Sendable {
 
   /// - Throws: `.sourceRefused`, which is counted; `.unavailable`.
   func demand(_ source: AccountNumber, from peer: RelayName) async throws(Problem) {
-    guard try await !isLocalAccount(source), try await isPeers(source, peer) else {
-      refused.add(of: peer)
-      throw Problem(.sourceRefused)
+    guard try await !isLocalAccount(source) else { throw refusal(of: peer) }
+    switch try await verdict(on: source, from: peer) {
+    case .allowed: return
+    case .refused: throw refusal(of: peer)
+    case .contested:
+      contested.add(of: peer)
+      throw refusal(of: peer)
     }
   }
 
   /// Peers have come or gone: who may speak for whom is asked anew.
   func peersChanged() { verdicts.withLock { $0.removeAll() } }
 
-  private func isPeers(_ source: AccountNumber, _ peer: RelayName) async throws(Problem) -> Bool {
+  private func refusal(of peer: RelayName) -> Problem {
+    refused.add(of: peer)
+    return Problem(.sourceRefused)
+  }
+
+  private func verdict(
+    on source: AccountNumber, from peer: RelayName
+  ) async throws(Problem) -> VerdictCache.Verdict {
     let (known, generation) = verdicts.withLock { ($0.find(source, peer, at: .now), $0.generation) }
     if let known { return known }
     let token = Self.token(of: source)
     let claimants = try await storing { () throws(StoreError) in try await directory.claimants(of: token) }
-    let isAllowed = claimants.isEmpty || claimants.contains(peer)
-    verdicts.withLock { $0.remember(source, peer, isAllowed, from: generation, at: .now) }
-    return isAllowed
+    let verdict: VerdictCache.Verdict =
+      if claimants.isEmpty || claimants.first == peer {
+        .allowed
+      } else {
+        claimants.contains(peer) ? .contested : .refused
+      }
+    verdicts.withLock { $0.remember(source, peer, verdict, from: generation, at: .now) }
+    return verdict
   }
 
   /// Reference 2.1; a SHA-1 digest has 20 bytes, so its first 10 always make a token.
@@ -49,23 +67,30 @@ final class SourceCheck: Sendable {
 
 /// What was found out about sources lately, bounded in number: the older half is forgotten when it is full.
 struct VerdictCache {
+  enum Verdict {
+    case allowed
+    /// Others list the number.
+    case refused
+    /// So does this peer, but another has for longer.
+    case contested
+  }
   private struct Key: Hashable {
     let source: AccountNumber
     let peer: RelayName
   }
-  private struct Verdict {
-    let isAllowed: Bool
+  private struct Entry {
+    let verdict: Verdict
     let end: ContinuousClock.Instant
   }
 
-  private var young: [Key: Verdict] = [:]
-  private var old: [Key: Verdict] = [:]
+  private var young: [Key: Entry] = [:]
+  private var old: [Key: Entry] = [:]
   /// Rises when everything is forgotten: what was asked before is not remembered after.
   private(set) var generation = 0
   private let halfMax: Int
 
   static let allowedLife = Duration.seconds(60)
-  /// A number that moves from one peer to another is refused for as long as its new one's listing has not come.
+  /// A number that moves from one peer to another is refused for as long as the former one lists it.
   static let refusedLife = Duration.seconds(2)
 
   /// - Parameter max: 2 or more; the default takes some 20 MB.
@@ -74,22 +99,22 @@ struct VerdictCache {
   var count: Int { young.count + old.count }
 
   /// - Returns: nil when it is not known.
-  mutating func find(_ source: AccountNumber, _ peer: RelayName, at now: ContinuousClock.Instant) -> Bool? {
+  mutating func find(_ source: AccountNumber, _ peer: RelayName, at now: ContinuousClock.Instant) -> Verdict? {
     let key = Key(source: source, peer: peer)
-    if let verdict = young[key] { return now < verdict.end ? verdict.isAllowed : nil }
-    guard let verdict = old[key], now < verdict.end else { return nil }
-    insert(verdict, for: key)
-    return verdict.isAllowed
+    if let entry = young[key] { return now < entry.end ? entry.verdict : nil }
+    guard let entry = old[key], now < entry.end else { return nil }
+    insert(entry, for: key)
+    return entry.verdict
   }
 
   /// - Parameter generation: what it was when the question was asked.
   mutating func remember(
-    _ source: AccountNumber, _ peer: RelayName, _ isAllowed: Bool, from generation: Int,
+    _ source: AccountNumber, _ peer: RelayName, _ verdict: Verdict, from generation: Int,
     at now: ContinuousClock.Instant
   ) {
     guard generation == self.generation else { return }
-    let life = isAllowed ? Self.allowedLife : Self.refusedLife
-    insert(Verdict(isAllowed: isAllowed, end: now + life), for: Key(source: source, peer: peer))
+    let life = verdict == .allowed ? Self.allowedLife : Self.refusedLife
+    insert(Entry(verdict: verdict, end: now + life), for: Key(source: source, peer: peer))
   }
 
   mutating func removeAll() {
@@ -98,11 +123,11 @@ struct VerdictCache {
     generation += 1
   }
 
-  private mutating func insert(_ verdict: Verdict, for key: Key) {
+  private mutating func insert(_ entry: Entry, for key: Key) {
     if young.count >= halfMax, young[key] == nil {
       old = young
       young = [:]
     }
-    young[key] = verdict
+    young[key] = entry
   }
 }

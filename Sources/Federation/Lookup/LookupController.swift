@@ -15,24 +15,25 @@ struct LookupController: Sendable {
 
   /// Entries of active accounts, without `relay`, in no order: what a peer knows of its contacts it learnt from us alone.
   private func lookUp(_ request: Request, _ context: PeerContext) async throws(Problem) -> Response {
-    let body = try await request.jsonBody(max: WireLimits.directoryRequestBytesMax)
-    let tokens = try decode(body)
-    guard tokens.count <= WireLimits.contactsPerPage else { throw Problem(.bodyTooLarge) }
-    try await budget.charge(
-      [.request, .bytes(body.readableBytes), BudgetCharge(amount: tokens.count, budget: .peerTokens)],
-      of: context.peer.name)
+    let peer = context.peer.name
+    let (tokens, charges) = try await budget.jsonBody(
+      of: request, max: WireLimits.directoryRequestBytesMax, from: peer, decode)
+    try await budget.charge(charges + [BudgetCharge(amount: tokens.count, budget: .peerTokens)], of: peer)
     let known = try await storing { () throws(StoreError) in try await directory.localEntries(for: tokens) }
     return .json(ContactCodec.encode(known))
   }
 
   private func decode(_ body: ByteBuffer) throws(Problem) -> [ContactToken] {
+    let tokens: [ContactToken]
     do throws(ContactCodec.TokenError) {
-      return try ContactCodec.decodeTokens(body.readableBytesUInt8Span.bytes)
+      tokens = try ContactCodec.decodeTokens(body.readableBytesUInt8Span.bytes)
     } catch {
       switch error {
       case .undecodable: throw Problem(.undecodableToken)
       case .json(let error): throw Problem(error)
       }
     }
+    guard tokens.count <= WireLimits.contactsPerPage else { throw Problem(.bodyTooLarge) }
+    return tokens
   }
 }

@@ -14,31 +14,28 @@ import Synchronization
 package final class Outbox: Service {
   private struct State {
     var view = OutboxView()
-    var confirmations = ConfirmationMemory()
     /// Peers whose outbox this process is working on.
     var busy: Set<RelayName> = []
-    /// Peers that are left alone, and until when.
-    var paused: [RelayName: ContinuousClock.Instant] = [:]
+    var pauses = OutboxPauses()
     var reachable: Set<RelayName> = []
+    /// Peers that could not be reached, or were suspended, when this process looked, or once since.
+    var away: Set<RelayName> = []
+    /// Peers that are back: what was put off before is due.
+    var returned: Set<RelayName> = []
     var lastReading: ContinuousClock.Instant?
     var isFailing = false
-  }
-  private enum Confirmation: Sendable {
-    case confirmed([ConfirmedDevice], ConfirmationMemory.Key, at: Timestamp)
-    case contradicted(ConfirmationMemory.Key)
   }
 
   private let store: any OutboxStore & LeaseStore
   private let registry: PeerRegistry
   private let drain: OutboxDrain
-  private let lease: OutboxLease
+  private let lease: WorkLease
   private let bounds: OutboxBounds
   private let clock: WallClock
   private let logger: Logger
   private let metrics = OutboxMetrics()
   private let state = Mutex(State())
-  private let confirmations: AsyncStream<Confirmation>
-  private let confirming: AsyncStream<Confirmation>.Continuation
+  private let confirmations: Confirmations
 
   /// What a peer confirmed longer ago counts no more.
   static let confirmationLife = Duration.seconds(86_400)
@@ -49,8 +46,6 @@ package final class Outbox: Service {
   /// How long a peer is left alone that serves nothing of what it is asked.
   private static let strugglePause = Duration.seconds(5)
   private static let pauseMax = Duration.seconds(30)
-  /// What a few busy seconds bring while the store is slow; what comes on top is confirmed by the next message.
-  private static let confirmationsMax = 4096
   private static let away = Problem(.peerUnavailable, retryAfter: .seconds(2))
   /// Room comes with the peer's return, or by age.
   private static let full = Problem(.peerUnavailable, retryAfter: .seconds(30), reason: "the peer's outbox is full")
@@ -73,11 +68,12 @@ package final class Outbox: Service {
     self.bounds = bounds
     self.clock = clock
     self.logger = logger
-    lease = OutboxLease(store: store, holder: holder)
+    lease = WorkLease(store: store, holder: holder)
+    confirmations = Confirmations(store: store, clock: clock, logger: logger)
     drain = OutboxDrain(
-      store: store, handOvers: handOvers, removal: OutboxRemoval(store: store, intake: intake, metrics: metrics),
-      policy: OutboxPolicy(age: bounds.age), clock: clock)
-    (confirmations, confirming) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(Self.confirmationsMax))
+      store: store, handOvers: handOvers, confirmations: confirmations,
+      removal: OutboxRemoval(store: store, intake: intake, metrics: metrics), policy: OutboxPolicy(age: bounds.age),
+      clock: clock)
   }
 
   /// Whether something is held for `destination`, so that what is sent now must wait too. Costs no read while the peer
@@ -109,35 +105,16 @@ package final class Outbox: Service {
     metrics.messageHeld()
   }
 
-  /// The peer has accepted `submission`: its devices are all that the destination has.
-  ///
-  /// Written behind the sender's back, and only when it is news, or the last writing was an hour ago.
-  func confirmed(_ submission: Submission, at peer: KnownPeer) async {
-    guard peer.peer.policy.holdsMessages, let devices = submission.confirmedDevices else { return }
-    let key = ConfirmationMemory.Key(account: submission.destination, relay: peer.name)
-    let news = state.withLock { $0.confirmations.confirmed(devices, of: key, at: .now) }
-    guard let news else { return }
-    if case .dropped = confirming.yield(.confirmed(news, key, at: clock.now())) {
-      state.withLock { $0.confirmations.forget(key) }
-    }
-  }
-
-  /// The peer has refused a submission for `destination`: what it confirmed before is not so any more.
-  func contradicted(_ destination: AccountNumber, at peer: KnownPeer) async {
-    guard peer.peer.policy.holdsMessages else { return }
-    let key = ConfirmationMemory.Key(account: destination, relay: peer.name)
-    state.withLock { $0.confirmations.forget(key) }
-    // In the order of what was confirmed; a full queue makes the caller wait.
-    if case .dropped = confirming.yield(.contradicted(key)) { await write(.contradicted(key)) }
+  /// The peer has answered `submission`, which was sent to it at once.
+  func answered(_ submission: Submission, with verdict: HandOverAnswer.Verdict, by peer: KnownPeer) async {
+    await confirmations.answered(submission, with: verdict, by: peer)
   }
 
   package func run() async throws {
     registry.onChange { [weak self] table in self?.peersChanged(table) }
     await cancelWhenGracefulShutdown { [self] in
       await withDiscardingTaskGroup { group in
-        group.addTask {
-          for await confirmation in self.confirmations { await self.write(confirmation) }
-        }
+        group.addTask { await self.confirmations.run() }
         while !Task.isCancelled {
           for relay in await outboxesToTend() {
             group.addTask {
@@ -154,22 +131,10 @@ package final class Outbox: Service {
 
   /// At once, not at the next look: a peer may be back by then.
   private func peersChanged(_ table: PeerTable) {
-    let away = table.byName.values.filter { !$0.peer.condition.isReachable }
+    let away = table.byName.values.filter { !$0.canBeReached }.map(\.name)
     state.withLock { state in
-      for peer in away { state.view.becameUnreachable(peer.name) }
-    }
-  }
-
-  private func write(_ confirmation: Confirmation) async {
-    do throws(StoreError) {
-      switch confirmation {
-      case .confirmed(let devices, let key, let now):
-        try await store.confirmDevices(devices, of: key.account, at: key.relay, now: now)
-      case .contradicted(let key): try await store.forgetConfirmedDevices(of: key.account, at: key.relay)
-      }
-    } catch {
-      logger.debug("what a peer confirmed could not be noted", metadata: ["error": "\(error)"])
-      if case .confirmed(_, let key, _) = confirmation { state.withLock { $0.confirmations.forget(key) } }
+      state.away.formUnion(away)
+      for relay in away { state.view.becameUnreachable(relay) }
     }
   }
 }
@@ -178,14 +143,19 @@ extension Outbox {
   /// Reads what waits when it is time to, or a peer is back.
   /// - Returns: the peers with something to do, marked as busy.
   private func outboxesToTend() async -> [RelayName] {
-    let reachable = Set(registry.peers.filter { $0.isActive && $0.peer.condition.isReachable }.map(\.name))
+    let peers = registry.peers
+    let reachable = Set(peers.filter(\.canBeReached).map(\.name))
+    let away = Set(peers.map(\.name)).subtracting(reachable)
     let (isDue, began) = state.withLock { state in
       for gone in state.reachable.subtracting(reachable) { state.view.becameUnreachable(gone) }
-      let back = reachable.subtracting(state.reachable)
+      let back = reachable.intersection(state.away)
+      let isNews = !back.isEmpty || !reachable.isSubset(of: state.reachable)
       state.reachable = reachable
-      // What it was left alone for is over.
-      for relay in back { state.paused[relay] = nil }
-      let isDue = !back.isEmpty || state.lastReading.map { .now - $0 >= Self.readingInterval } ?? true
+      state.away = away
+      state.returned = state.returned.intersection(reachable).union(back)
+      // What they were left alone for is over.
+      for relay in back { state.pauses.end(of: relay) }
+      let isDue = isNews || state.lastReading.map { .now - $0 >= Self.readingInterval } ?? true
       return (isDue, state.view.readingBegan())
     }
     guard isDue else { return [] }
@@ -201,20 +171,29 @@ extension Outbox {
     return state.withLock { state in
       state.lastReading = .now
       state.view.readingEnded(began, of: reachable, full: Set(usage.map(\.relay)))
-      state.paused = state.paused.filter { $0.value > .now }
+      state.pauses.readingEnded(usage, at: .now)
+      // Nothing waits for the others.
+      state.returned.formIntersection(usage.map(\.relay))
       return usage.filter { entry in
-        let isDeliverable =
-          reachable.contains(entry.relay) && entry.nextAttempt <= now && state.paused[entry.relay] == nil
-        guard isDeliverable || drain.policy.isTooOld(entry.oldest, at: now) else { return false }
+        let isDue = entry.nextAttempt <= now || state.returned.contains(entry.relay)
+        let isDeliverable = reachable.contains(entry.relay) && isDue && !state.pauses.isPaused(entry.relay)
+        guard isDeliverable || isToExpire(entry, at: now, state) else { return false }
         return state.busy.insert(entry.relay).inserted
       }.map(\.relay)
     }
   }
 
+  private func isToExpire(_ usage: OutboxUsage, at now: Timestamp, _ state: State) -> Bool {
+    drain.policy.isTooOld(usage.oldest, at: now) && !state.pauses.isUntold(usage.relay)
+  }
+
   private func tend(_ relay: RelayName) async {
     do throws(Problem) {
       // Another process may have the lease: then it does the work.
-      _ = try await lease.hold(for: relay) { [self] () async throws(Problem) in try await work(on: relay) }
+      let outcome = try await storing { () async throws(StoreError) in
+        try await lease.hold(Self.leaseName(relay)) { await self.outcome(on: relay) }
+      }
+      try outcome?.get()
       let wasFailing = state.withLock { state in
         defer { state.isFailing = false }
         return state.isFailing
@@ -225,11 +204,26 @@ extension Outbox {
     }
   }
 
+  /// The lease of whoever works on what waits for `relay`.
+  static func leaseName(_ relay: RelayName) -> String { "outbox \(relay)" }
+
+  private func outcome(on relay: RelayName) async -> Result<Void, Problem> {
+    do throws(Problem) {
+      return .success(try await work(on: relay))
+    } catch {
+      return .failure(error)
+    }
+  }
+
   private func work(on relay: RelayName) async throws(Problem) {
     var tally = OutboxDrain.Tally()
     defer { log(tally, relay) }
-    tally.givenUp = try await drain.expire(relay)
-    guard let peer = registry.current.byName[relay], peer.isActive, peer.peer.condition.isReachable else { return }
+    if !state.withLock({ $0.pauses.isUntold(relay) }) {
+      try await drain.expire(relay, &tally)
+      if tally.untold > 0 { state.withLock { $0.pauses.beginUntold(relay, at: .now) } }
+    }
+    guard let peer = registry.current.byName[relay], peer.canBeReached else { return }
+    if state.withLock({ $0.returned.remove(relay) != nil }) { try await makeDue(relay) }
     let began = ContinuousClock.now
     switch try await drain.drain(peer, &tally) {
     case .done:
@@ -244,8 +238,13 @@ extension Outbox {
     }
   }
 
+  /// What the peer was too much in trouble for before it was away is tried now that it is back.
+  private func makeDue(_ relay: RelayName) async throws(Problem) {
+    _ = try await storing { () async throws(StoreError) in try await store.makeDue(for: relay, now: clock.now()) }
+  }
+
   private func pause(_ relay: RelayName, for duration: Duration) {
-    state.withLock { $0.paused[relay] = .now + duration }
+    state.withLock { $0.pauses.begin(of: relay, until: .now + duration) }
   }
 
   private func log(_ tally: OutboxDrain.Tally, _ relay: RelayName) {
@@ -259,6 +258,11 @@ extension Outbox {
         "messages for a peer were given up; their senders have been told",
         metadata: ["peer": "\(relay)", "messages": "\(tally.givenUp)"])
     }
+    if tally.dropped > 0 {
+      logger.warning(
+        "messages for a peer were given up whose senders had no room for the word of it",
+        metadata: ["peer": "\(relay)", "messages": "\(tally.dropped)"])
+    }
   }
 
   private func report(failure reason: String) {
@@ -268,4 +272,8 @@ extension Outbox {
     }
     if isFirst { logger.error("the outbox cannot be worked on", metadata: ["reason": "\(reason)"]) }
   }
+}
+
+extension KnownPeer {
+  fileprivate var canBeReached: Bool { isActive && peer.condition.isReachable }
 }

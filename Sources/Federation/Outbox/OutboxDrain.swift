@@ -13,14 +13,26 @@ struct OutboxDrain: Sendable {
   struct Tally: Sendable {
     var read = 0
     var delivered = 0
+    /// Gone, and their senders told.
     var givenUp = 0
+    /// Gone, though their senders could not be told for a day.
+    var dropped = 0
+    /// Still held because their senders could not be told.
+    var untold = 0
 
     /// Far more was read than moved: much waits behind a few messages that are put off.
-    var isMostlySkipped: Bool { read > 1000 + 10 * (delivered + givenUp) }
+    var isMostlySkipped: Bool { read > 1000 + 10 * (delivered + givenUp + dropped) }
+
+    mutating func add(_ outcome: OutboxRemoval.Outcome) {
+      givenUp += outcome.told
+      dropped += outcome.dropped
+      untold += outcome.untold.count
+    }
   }
 
   let store: any OutboxStore
   let handOvers: HandOverSender
+  let confirmations: Confirmations
   let removal: OutboxRemoval
   let policy: OutboxPolicy
   let clock: WallClock
@@ -28,19 +40,18 @@ struct OutboxDrain: Sendable {
   /// Read at a time; the store ends a page of large messages earlier.
   static let pageMax = 128
 
-  /// Gives up what has waited for too long, whether the peer can be reached or not.
-  /// - Returns: how many.
-  func expire(_ relay: RelayName) async throws(Problem) -> Int {
-    var count = 0
+  /// Gives up what has waited for too long, whether the peer can be reached or not. Where the sender cannot be told, it
+  /// waits on, and may still be handed over.
+  func expire(_ relay: RelayName, _ tally: inout Tally) async throws(Problem) {
+    var last: Int64 = 0
     while !Task.isCancelled {
       let now = clock.now()
-      let page = try await page(of: relay, after: 0)
+      let page = try await page(of: relay, after: last)
       let old = Array(page.prefix { policy.isTooOld($0.accepted, at: now) })
-      try await removal.giveUp(old, because: .expired)
-      count += old.count
-      if old.isEmpty || old.count < page.count { break }
+      tally.add(try await removal.giveUp(old, because: .expired, by: policy, at: now))
+      guard let end = old.last?.sequence, old.count == page.count else { break }
+      last = end
     }
-    return count
   }
 
   /// Adds what was done to `tally`, before an error too.
@@ -54,13 +65,14 @@ struct OutboxDrain: Sendable {
       while !Task.isCancelled {
         let wave = pass.nextWave(at: clock.now())
         if wave.isEmpty { break }
-        let answers: [HandOverAnswer]
-        do throws(PeerFailure) {
-          answers = try await handOvers.send(wave.map(\.message.handOver), to: peer)
-        } catch {
-          return .failed(error)
+        let sent = await handOvers.send(wave.map(\.message.handOver), to: peer)
+        let answered = zip(wave, sent.answers).compactMap { held, answer in answer.map { (held, $0) } }
+        for (held, answer) in answered {
+          await confirmations.answered(held.message.submission, with: answer.verdict, by: peer)
         }
-        try await settle(wave, answers, &pass, &tally)
+        try await settle(answered, &pass, &tally)
+        // What was not answered was no attempt.
+        if let failure = sent.failure { return .failed(failure) }
         if pass.isHopeless { return .struggling }
       }
     }
@@ -68,12 +80,12 @@ struct OutboxDrain: Sendable {
   }
 
   private func settle(
-    _ wave: [HeldMessage], _ answers: [HandOverAnswer], _ pass: inout OutboxPass, _ tally: inout Tally
+    _ answered: [(HeldMessage, HandOverAnswer)], _ pass: inout OutboxPass, _ tally: inout Tally
   ) async throws(Problem) {
     var delivered: [HeldMessage] = []
     var givenUp: [UndeliverableReason: [HeldMessage]] = [:]
     var putOff: [Duration: [Int64]] = [:]
-    for (held, answer) in zip(wave, answers) {
+    for (held, answer) in answered {
       switch policy.action(after: answer, attempts: held.attempts) {
       case .delivered:
         delivered.append(held)
@@ -95,8 +107,13 @@ struct OutboxDrain: Sendable {
       }
     }
     for (reason, held) in givenUp {
-      try await removal.giveUp(held, because: reason)
-      tally.givenUp += held.count
+      let outcome = try await removal.giveUp(held, because: reason, by: policy, at: now)
+      tally.add(outcome)
+      if outcome.untold.isEmpty { continue }
+      for untold in outcome.untold { pass.kept(untold) }
+      try await storing { () async throws(StoreError) in
+        try await store.putOff(outcome.untold.map(\.sequence), until: now.adding(OutboxPolicy.untoldPause))
+      }
     }
   }
 

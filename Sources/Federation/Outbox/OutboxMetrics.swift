@@ -6,11 +6,14 @@ import Synchronization
 final class OutboxMetrics: Sendable {
   private let held = Counter(label: "relay_outbox_held_total")
   private let delivered = Counter(label: "relay_outbox_delivered_total")
+  private let untold = Counter(label: "relay_outbox_untold_total")
   /// Peers with gauges above 0.
   private let shown = Mutex<Set<RelayName>>([])
 
   func messageHeld() { held.increment() }
   func messagesDelivered(_ count: Int) { delivered.increment(by: count) }
+  /// Given up, and no device of the sender could be told.
+  func sendersUntold(_ count: Int) { untold.increment(by: count) }
 
   func messagesGivenUp(_ count: Int, because reason: UndeliverableReason) {
     Counter(label: "relay_outbox_undeliverable_total", dimensions: [("reason", reason.rawValue)])

@@ -2,13 +2,22 @@ import RelayCore
 
 /// One walk through what waits for a peer, oldest first: events in, the messages to send next out.
 ///
-/// A destination's messages keep their order: behind one that is not due or has failed, none is sent in this walk, and
-/// of those that are sent at once no two have the same destination, since the peer may take the second without the
-/// first.
+/// A destination's messages keep their order: of those that are sent at once no two have the same destination, since the
+/// peer may take the second without the first. Behind one that is not due or has failed, none of the same sender's is sent
+/// in this walk; what others write to that destination does not wait for it.
 struct OutboxPass {
+  private struct Pair: Hashable {
+    let source: AccountNumber
+    let destination: AccountNumber
+
+    init(_ message: OutgoingMessage) {
+      (source, destination) = (message.source.account, message.submission.destination)
+    }
+  }
+
   /// Of the page that was read last, ascending by sequence.
   private var waiting: [HeldMessage] = []
-  private var blocked: Set<AccountNumber> = []
+  private var blocked: Set<Pair> = []
   /// Hand-overs in a row that brought nothing.
   private var failures = 0
   /// The sequence of the last message that was read; 0 before the first.
@@ -21,7 +30,7 @@ struct OutboxPass {
   private static let failuresMax = 32
   private static let blockedMax = 100_000
 
-  /// Whether the walk ends here: the peer serves none of what it is asked, or more destinations wait than are worth
+  /// Whether the walk ends here: the peer serves none of what it is asked, or more pairs of sender and destination wait than are worth
   /// remembering.
   var isHopeless: Bool { failures >= Self.failuresMax || blocked.count >= Self.blockedMax }
 
@@ -40,9 +49,10 @@ struct OutboxPass {
     var isFull = false
     for held in waiting {
       let destination = held.message.submission.destination
-      if blocked.contains(destination) { continue }
+      let pair = Pair(held.message)
+      if blocked.contains(pair) { continue }
       if held.notBefore > now {
-        blocked.insert(destination)
+        blocked.insert(pair)
         continue
       }
       isFull =
@@ -62,9 +72,12 @@ struct OutboxPass {
   /// A message is gone: handed over, or given up.
   mutating func settled() { failures = 0 }
 
-  /// `held` stays for later, and with it what follows for its destination.
+  /// `held` stays for later, and with it what follows of its sender for its destination.
   mutating func putOff(_ held: HeldMessage) {
-    blocked.insert(held.message.submission.destination)
+    kept(held)
     failures += 1
   }
+
+  /// As `putOff`, and the peer is not at fault.
+  mutating func kept(_ held: HeldMessage) { blocked.insert(Pair(held.message)) }
 }

@@ -16,21 +16,26 @@ struct OutboxPolicy: Sendable {
 
   /// - Parameter attempts: those before this one.
   func action(after answer: HandOverAnswer, attempts: Int) -> Action {
-    switch answer.status {
-    case 403 where answer.isSourceRefused: .giveUp(.refused)
-    case 200...299: .delivered
-    case 404: .giveUp(.notFound)
-    case 409, 410: .giveUp(.devices)
-    // Our credentials or the peering: our operator can mend it, so that nothing is given up for it.
-    case 401, 403: .putOff(Self.pause(after: attempts, answer))
-    // Too slow, too early, too much.
-    case 408, 413, 425, 429: .putOff(Self.pause(after: attempts, answer))
-    case 400...499: .giveUp(.refused)
-    default: .putOff(Self.pause(after: attempts, answer))
+    switch answer.verdict {
+    case .accepted: .delivered
+    case .unknown: .giveUp(.notFound)
+    case .otherDevices: .giveUp(.devices)
+    case .refused: .giveUp(.refused)
+    case .later, .unserved: .putOff(Self.pause(after: attempts, answer))
     }
   }
 
   func isTooOld(_ accepted: Timestamp, at now: Timestamp) -> Bool { accepted.adding(age) <= now }
+
+  /// Whether a sender that has no room for the word of it is waited for no longer.
+  func isPastTelling(_ accepted: Timestamp, at now: Timestamp) -> Bool {
+    accepted.adding(age).adding(Self.tellingMax) <= now
+  }
+
+  /// How long after its time a message stays held whose sender cannot be told.
+  static let tellingMax = Duration.seconds(86_400)
+  /// How long until such a sender is tried again.
+  static let untoldPause = Duration.seconds(300)
 
   /// The peer's `Retry-After`, or 5 s that double with each attempt; 5 min at most.
   private static func pause(after attempts: Int, _ answer: HandOverAnswer) -> Duration {

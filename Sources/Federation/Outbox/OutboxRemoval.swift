@@ -7,17 +7,54 @@ struct OutboxRemoval: Sendable {
   let intake: any Intake
   let metrics: OutboxMetrics
 
+  struct Outcome {
+    /// Gone, their senders told.
+    var told = 0
+    /// Gone, though their senders could not be told.
+    var dropped = 0
+    /// Still held: their senders' mailboxes have no room for the word of it.
+    var untold: [HeldMessage] = []
+  }
+
+  /// Whose sender cannot be told just now stays held, until `policy` waits no longer.
+  func giveUp(
+    _ held: [HeldMessage], because reason: UndeliverableReason, by policy: OutboxPolicy, at now: Timestamp
+  ) async throws(Problem) -> Outcome {
+    var outcome = Outcome()
+    var gone: [HeldMessage] = []
+    for message in held {
+      if try await intake.reportUndeliverable(message.message) {
+        outcome.told += 1
+      } else if policy.isPastTelling(message.accepted, at: now) {
+        outcome.dropped += 1
+      } else {
+        outcome.untold.append(message)
+        continue
+      }
+      gone.append(message)
+    }
+    try await remove(gone, because: reason, untold: outcome.dropped)
+    return outcome
+  }
+
+  /// At once, also where the sender cannot be told.
   func giveUp(_ held: [HeldMessage], because reason: UndeliverableReason) async throws(Problem) {
-    guard !held.isEmpty else { return }
-    for message in held { try await intake.reportUndeliverable(message.message) }
-    try await remove(held)
-    metrics.messagesGivenUp(held.count, because: reason)
+    var untold = 0
+    for message in held where try await !intake.reportUndeliverable(message.message) { untold += 1 }
+    try await remove(held, because: reason, untold: untold)
   }
 
   func delivered(_ held: [HeldMessage]) async throws(Problem) {
     guard !held.isEmpty else { return }
     try await remove(held)
     metrics.messagesDelivered(held.count)
+  }
+
+  private func remove(_ held: [HeldMessage], because reason: UndeliverableReason, untold: Int) async throws(Problem) {
+    guard !held.isEmpty else { return }
+    try await remove(held)
+    metrics.messagesGivenUp(held.count, because: reason)
+    metrics.sendersUntold(untold)
   }
 
   private func remove(_ held: [HeldMessage]) async throws(Problem) {

@@ -104,7 +104,8 @@ package struct InvitationCode: Sensitive, Sendable, Equatable {
     }
     try reader.finish()
     guard let name = name.flatMap({ RelayName($0) }), let endpoint = url.flatMap({ PeerEndpoint($0) }),
-      let fingerprint, fingerprint.count == 32, let secret, secret.count == secretByteCount, let expires
+      let fingerprint, fingerprint.count == 32, let secret, secret.count == secretByteCount, let expires,
+      expires >= 0
     else { return nil }
     return InvitationCode(
       name: name, endpoint: endpoint, fingerprint: fingerprint, secret: secret, expires: Timestamp(millis: expires),

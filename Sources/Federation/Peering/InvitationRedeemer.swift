@@ -21,13 +21,18 @@ struct InvitationRedeemer: Sendable {
   ) async throws(Problem) -> RedemptionAnswer {
     guard request.name == connection.name else { throw Problem(.peerRefused) }
     guard request.name != name else { throw Problem(.nameTaken) }
+    // Only who holds a secret has all peers read.
+    let secretHash = Array(SHA256.hash(data: request.secret))
+    let isRedeemable = try await storing { () throws(StoreError) in
+      try await store.isRedeemable(secretHash: secretHash, caFingerprint: connection.fingerprint, now: clock.now())
+    }
+    guard isRedeemable else { throw Problem(.invitationRefused) }
     let known = try await storing { () throws(StoreError) in try await store.peers() }.compactMap { KnownPeer($0) }
     for peer in known where (peer.name == request.name) != (peer.fingerprint == connection.fingerprint) {
       throw Problem(.nameTaken)
     }
     // Whom the operator suspended, `relay peer resume` brings back and nothing else.
     if known.contains(where: { $0.name == request.name && !$0.isActive }) { throw Problem(.peerRefused) }
-    let secretHash = Array(SHA256.hash(data: request.secret))
     let invitation = try await storing { () throws(StoreError) in
       try await store.redeemInvitation(
         secretHash: secretHash, caFingerprint: connection.fingerprint, now: clock.now())

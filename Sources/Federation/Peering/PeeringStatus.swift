@@ -10,7 +10,7 @@ struct PeeringStatus: Sendable, Equatable {
   let state: Peer.State
   /// Those that we know, of those that it told; nil when it told none at all.
   var capabilities: Set<PeerCapability>?
-  /// Its clock as it answered.
+  /// Its clock as it answered; nil for what no clock shows, so that it can be reckoned with.
   var time: Timestamp?
   /// SHA-256 of the keys of the asking relay's CAs, as it has them; at most `authoritiesMax`.
   var authorities: [[UInt8]]?
@@ -77,13 +77,16 @@ struct PeeringStatus: Sendable, Equatable {
     guard let name, let state else { throw .wrongShape }
     return PeeringStatus(
       name: name, state: state, capabilities: capabilities.map { Set($0.compactMap { PeerCapability(rawValue: $0) }) },
-      time: time.map { Timestamp(millis: $0) }, authorities: authorities.map { $0.compactMap { Array(hex: $0) } },
+      time: time.flatMap { timeRange.contains($0) ? Timestamp(millis: $0) : nil },
+      authorities: authorities.map { $0.compactMap { Array(hex: $0) } },
       version: version.flatMap { Int(exactly: $0) })
   }
 
   /// Of what a later relay may tell; more is no answer of a relay.
   private static let capabilitiesMax = 100
   private static let authoritiesMax = 8
+  /// As far as numbers of JSON are exact everywhere: 285,000 years.
+  private static let timeRange: ClosedRange<Int64> = 0...(1 << 53)
 }
 
 extension JSONWriter {

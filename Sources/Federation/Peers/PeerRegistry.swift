@@ -21,7 +21,12 @@ package final class PeerRegistry: Service {
   /// What `table` was made of; touched by the one reading at a time alone.
   private let stored = Mutex<[Peer]?>(nil)
   private let refresher: PeerRefresher
-  private let handlers = Mutex<[@Sendable (PeerTable) -> Void]>([])
+  private let handlers = Mutex<[Handler]>([])
+  private struct Handler: Sendable {
+    /// Whether it is told too when nothing but conditions has changed.
+    let caresForConditions: Bool
+    let handle: @Sendable (PeerTable) -> Void
+  }
 
   package init(store: any PeerStore, signals: any SignalBus, logger: Logger) {
     self.store = store
@@ -53,8 +58,9 @@ package final class PeerRegistry: Service {
 
   /// Calls `handler` after each reading that found another list than the one before, in the order of the readings: it
   /// must not block. Handlers stay for the registry's life, so they hold nothing strongly that ends before it.
-  func onChange(_ handler: @escaping @Sendable (PeerTable) -> Void) {
-    handlers.withLock { $0.append(handler) }
+  /// - Parameter conditions: whether it is to be called too when no more has changed than who can be reached.
+  func onChange(ofConditions conditions: Bool = true, _ handler: @escaping @Sendable (PeerTable) -> Void) {
+    handlers.withLock { $0.append(Handler(caresForConditions: conditions, handle: handler)) }
   }
 
   /// Reads the store; callers at one time share one reading that began after they asked.
@@ -103,9 +109,9 @@ package final class PeerRegistry: Service {
     do {
       let peers = try await store.peers()
       let fresh = PeerTable(peers)
-      let isChanged = stored.withLock { stored in
+      let former = stored.withLock { stored in
         defer { stored = peers }
-        return stored != peers
+        return stored
       }
       let unreadable = table.withLock { table in
         defer { table = fresh }
@@ -114,8 +120,9 @@ package final class PeerRegistry: Service {
       for name in unreadable {
         logger.error("a stored peer cannot be read and is ignored: remove it", metadata: ["peer": "\(name)"])
       }
-      if isChanged {
-        for handler in handlers.withLock({ $0 }) { handler(fresh) }
+      if former != peers {
+        let isMore = former?.map(\.regardlessOfCondition) != peers.map(\.regardlessOfCondition)
+        for handler in handlers.withLock({ $0 }) where isMore || handler.caresForConditions { handler.handle(fresh) }
       }
       if await refresher.succeeded() { logger.notice("the list of peers can be read again") }
     } catch {

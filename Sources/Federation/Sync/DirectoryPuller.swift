@@ -3,18 +3,28 @@ import RelayCore
 /// What one process remembers of following one peer, between two rounds.
 struct PullProgress: Sendable {
   var allowance: ContactAllowance
-  /// The listing is not read whole before.
-  private var restsUntil: ContinuousClock.Instant?
+  /// The listing is not read whole before, nor the feed.
+  private var wholeRestsUntil: ContinuousClock.Instant?
+  private var feedRestsUntil: ContinuousClock.Instant?
 
   init(contactsMax: Int) { allowance = ContactAllowance(max: contactsMax) }
 
-  func mayReadWhole(at now: ContinuousClock.Instant) -> Bool { restsUntil.map { now >= $0 } ?? true }
+  func mayReadWhole(at now: ContinuousClock.Instant) -> Bool { wholeRestsUntil.map { now >= $0 } ?? true }
+  func mayFollow(at now: ContinuousClock.Instant) -> Bool { feedRestsUntil.map { now >= $0 } ?? true }
 
   /// Reading whole listings takes a tenth of the time at most: however often a peer says that all is new, and however
   /// many entries it has.
   mutating func readWhole(since began: ContinuousClock.Instant, until now: ContinuousClock.Instant) {
-    restsUntil = now + (now - began) * 10
+    wholeRestsUntil = now + Self.rest(after: now - began)
   }
+
+  /// Rounds of the feed that bring much take a tenth of the time at most, too: a peer whose feed never ends does not keep
+  /// the store busy.
+  mutating func followed(since began: ContinuousClock.Instant, until now: ContinuousClock.Instant) {
+    feedRestsUntil = now + Self.rest(after: now - began)
+  }
+
+  private static func rest(after busy: Duration) -> Duration { busy * 10 }
 }
 
 /// What one round took up of a peer's listing.
@@ -30,8 +40,8 @@ struct PullReport: Sendable, Equatable {
 /// Brings what is kept of one peer's listing up to date (docs/federation.md, "The directory").
 ///
 /// A peer that feeds changes is read whole once, from a place in its feed that was asked for before, and followed from
-/// there; once a day it is read whole again, so that no error lasts. Any other is read whole whenever its listing is
-/// not as it was (reference 1.13.5).
+/// there; once a day it is read whole again, so that no error lasts, and within the hour where something was not taken up
+/// for want of room. Any other is read whole whenever its listing is not as it was (reference 1.13.5).
 struct DirectoryPuller: Sendable {
   /// Asked before each write: whether it is still this process's turn. - Throws: `.displaced` when not.
   typealias Turn = @Sendable () async throws(SyncFailure) -> Void
@@ -48,33 +58,34 @@ struct DirectoryPuller: Sendable {
   func pull(
     from peer: KnownPeer, _ progress: inout PullProgress, turn: Turn
   ) async throws(SyncFailure) -> PullReport? {
-    let last = try await storing { () throws(StoreError) in try await directory.contactsPass(of: peer.name) }
+    let last = try await SyncFailure.storing { () throws(StoreError) in try await directory.contactsPass(of: peer.name)
+    }
     let mark = last.mark.map { ListingMark(text: $0) }
-    if case .feed(let cursor, let hour) = mark, abs(hourNow - hour) < Self.hoursBetweenReadings,
-      let report = try await follow(peer, from: cursor, readHour: hour, &progress, turn)
-    {
-      return report.entries > 0 ? report : nil
+    if case .feed(let cursor, let hour) = mark, abs(hourNow - hour) < Self.hoursBetweenReadings {
+      guard progress.mayFollow(at: .now) else { return nil }
+      if let report = try await follow(peer, from: cursor, readHour: hour, &progress, turn) {
+        return report.entries > 0 ? report : nil
+      }
     }
     guard progress.mayReadWhole(at: .now) else { return nil }
     if await hasFeed(peer, mark), let end = try await reader.feedEnd(of: peer) {
-      return try await readWhole(
-        peer, count: nil, pass: last.pass + 1, mark: .feed(end, readHour: hourNow), &progress, turn)
+      return try await readWhole(peer, count: nil, mark: .feed(end, readHour: hourNow), &progress, turn)
     }
     guard let listing = try await reader.count(peer, since: mark) else { return nil }
-    return try await readWhole(peer, count: listing.count, pass: last.pass + 1, mark: listing.mark, &progress, turn)
+    return try await readWhole(peer, count: listing.count, mark: listing.mark, &progress, turn)
   }
 
   /// Removes what is kept of a peer that is not to be copied.
   /// - Returns: false when there was nothing.
   func forget(_ peer: KnownPeer, turn: Turn) async throws(SyncFailure) -> Bool {
-    let kept = try await storing { () throws(StoreError) in
+    let kept = try await SyncFailure.storing { () throws(StoreError) in
       try await directory.contactCount(of: peer.name, countingTo: 1)
     }
     guard kept > 0 else { return false }
     try await turn()
-    try await storing { () throws(StoreError) in
-      let last = try await directory.contactsPass(of: peer.name)
-      try await directory.finishContacts(of: peer.name, pass: last.pass + 1, mark: nil)
+    try await SyncFailure.storing { () throws(StoreError) in
+      guard let pass = try await directory.beginContacts(of: peer.name, keepingAtMost: 0) else { return }
+      try await directory.finishContacts(of: peer.name, pass: pass, mark: nil)
     }
     return true
   }
@@ -86,6 +97,12 @@ struct DirectoryPuller: Sendable {
   }
 
   private var hourNow: Int64 { clock.now().millis / 3_600_000 }
+
+  /// What is remembered instead of `hour` when something was refused: so the next hour begins with a whole reading, which
+  /// takes it up if there is room by then.
+  private func readHour(_ hour: Int64, refused: Int) -> Int64 {
+    refused == 0 ? hour : min(hour, hourNow - Self.hoursBetweenReadings + 1)
+  }
 }
 
 // MARK: - What has changed
@@ -95,8 +112,14 @@ extension DirectoryPuller {
   private func follow(
     _ peer: KnownPeer, from start: FeedCursor, readHour: Int64, _ progress: inout PullProgress, _ turn: Turn
   ) async throws(SyncFailure) -> PullReport? {
+    let began = ContinuousClock.now
     var report = PullReport(isWhole: false)
     var cursor = start
+    var hadMore = false
+    // After a failure as well: what was read has cost as much.
+    defer {
+      if hadMore || report.entries >= WireLimits.contactsPerPage { progress.followed(since: began, until: .now) }
+    }
     for _ in 0..<Self.feedPagesMax {
       guard case .changes(let accounts, let next, let isPartial) = try await reader.feed(of: peer, after: cursor) else {
         return nil
@@ -106,47 +129,67 @@ extension DirectoryPuller {
         guard accounts.isEmpty, !isPartial else { throw .malformed }
         return report
       }
+      hadMore = hadMore || isPartial
       try await turn()
-      try await count(peer, for: accounts, &progress)
-      let (admitted, refused) = progress.allowance.admit(accounts)
-      let mark = ListingMark.feed(next, readHour: readHour)
-      try await storing { () throws(StoreError) in
-        try await directory.applyContactChanges(admitted, of: peer.name, mark: mark.text)
-      }
+      let (admitted, refused, allowance) = try await admit(accounts, of: peer, progress.allowance)
       report.entries += accounts.count
       report.refused += refused
+      let mark = ListingMark.feed(next, readHour: self.readHour(readHour, refused: report.refused))
+      // Unknown unless the store says that it is written.
+      progress.allowance = ContactAllowance(max: allowance.max)
+      try await SyncFailure.storing { () throws(StoreError) in
+        try await directory.applyContactChanges(admitted, of: peer.name, mark: mark.text)
+      }
+      progress.allowance = allowance
       cursor = next
       guard isPartial else { break }
     }
     return report
   }
 
-  private func count(
-    _ peer: KnownPeer, for accounts: [ListedAccount], _ progress: inout PullProgress
-  ) async throws(SyncFailure) {
-    guard progress.allowance.needsCount(for: accounts, at: .now) else { return }
-    let max = progress.allowance.max
-    let kept = try await storing { () throws(StoreError) in
-      try await directory.contactCount(of: peer.name, countingTo: max)
+  private func admit(
+    _ accounts: [ListedAccount], of peer: KnownPeer, _ allowance: ContactAllowance
+  ) async throws(SyncFailure) -> (admitted: [ListedAccount], refused: Int, allowance: ContactAllowance) {
+    var allowance = allowance
+    if allowance.kept == nil {
+      allowance.counted(
+        try await SyncFailure.storing { () throws(StoreError) in
+          try await directory.contactCount(of: peer.name, countingTo: allowance.max)
+        })
     }
-    progress.allowance.counted(kept, at: .now)
+    let known = try await SyncFailure.storing { () throws(StoreError) in
+      try await directory.keptContacts(among: accounts.map(\.token), of: peer.name)
+    }
+    let (admitted, refused) = allowance.admit(accounts, known: known)
+    return (admitted, refused, allowance)
   }
 }
 
 // MARK: - The whole listing
 
 extension DirectoryPuller {
+  /// What is left of broken-off readings. The next adds as much as the peer may have, so that never more than two and a
+  /// half times that is kept.
+  private static func keptMax(_ contactsMax: Int) -> Int { contactsMax + contactsMax / 2 }
+
   /// Reads pages up to `count`, or to the first empty one, until the peer has as many contacts as it may.
   ///
   /// Without a feed, a listing that changes between two pages may hide an entry from this pass; its tag has changed
   /// then, and the next pass brings the entry back. With one, there is no such pass: only an empty page is the end,
   /// since an account that is added meanwhile moves others to higher offsets.
   private func readWhole(
-    _ peer: KnownPeer, count: Int?, pass: Int64, mark: ListingMark, _ progress: inout PullProgress, _ turn: Turn
+    _ peer: KnownPeer, count: Int?, mark: ListingMark, _ progress: inout PullProgress, _ turn: Turn
   ) async throws(SyncFailure) -> PullReport {
     let began = ContinuousClock.now
     defer { progress.readWhole(since: began, until: .now) }
     let contactsMax = progress.allowance.max
+    // Counted at the end: what an unfinished reading adds is unknown.
+    progress.allowance = ContactAllowance(max: contactsMax)
+    try await turn()
+    let begun = try await SyncFailure.storing { () throws(StoreError) in
+      try await directory.beginContacts(of: peer.name, keepingAtMost: Self.keptMax(contactsMax))
+    }
+    guard let pass = begun else { throw .displaced }
     let entriesMax = 2 * contactsMax + WireLimits.contactsPerPage
     // Peers of another make may have smaller pages; none needs a page for each entry.
     let pagesMax = 64 + 2 * entriesMax / WireLimits.contactsPerPage
@@ -159,8 +202,8 @@ extension DirectoryPuller {
       // An empty page before the count is reached ends the listing too (reference 1.13.5).
       guard page.count > 0 else { break }
       try await turn()
-      let (admitted, refused) = allowance.admit(page.accounts)
-      try await storing { () throws(StoreError) in
+      let (admitted, refused) = allowance.admit(page.accounts, known: [])
+      try await SyncFailure.storing { () throws(StoreError) in
         try await directory.mergeContacts(admitted, of: peer.name, pass: pass)
       }
       report.entries += page.count
@@ -168,19 +211,12 @@ extension DirectoryPuller {
       pages += 1
     }
     try await turn()
-    let kept = try await storing { () throws(StoreError) in
+    let mark = mark.mapReadHour { readHour($0, refused: report.refused) }
+    let kept = try await SyncFailure.storing { () throws(StoreError) in
       try await directory.finishContacts(of: peer.name, pass: pass, mark: mark.text)
       return try await directory.contactCount(of: peer.name, countingTo: contactsMax)
     }
-    progress.allowance.counted(kept, at: .now)
+    progress.allowance.counted(kept)
     return report
-  }
-
-  private func storing<T: Sendable>(_ call: () async throws(StoreError) -> T) async throws(SyncFailure) -> T {
-    do throws(StoreError) {
-      return try await call()
-    } catch {
-      throw .store(error)
-    }
   }
 }

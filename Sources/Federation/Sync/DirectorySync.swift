@@ -13,13 +13,11 @@ import Synchronization
 /// peer that is not to be copied any more is removed.
 package final class DirectorySync: Service {
   private let registry: PeerRegistry
-  private let store: any DirectoryStore & LeaseStore
   private let puller: DirectoryPuller
   private let interval: Duration
+  private let lease: WorkLease
   private let contactsMax: Int
   private let logger: Logger
-  /// Who this process is to the leases.
-  private let holder: Int64
   private let states = Mutex<[RelayName: FollowedPeer]>([:])
   private let refusedClaims = PeerCounters("relay_peer_claims_refused_total")
 
@@ -34,9 +32,9 @@ package final class DirectorySync: Service {
     self.registry = registry
     self.interval = interval
     self.contactsMax = contactsMax
-    self.holder = holder
     self.logger = logger
-    store = directory
+    // Three rounds, but not less than a busy store takes, nor more than another process should wait.
+    lease = WorkLease(store: directory, holder: holder, duration: min(max(interval * 3, .seconds(1)), .seconds(10)))
     puller = DirectoryPuller(reader: ListingReader(transport: transport), directory: directory, clock: clock)
   }
 
@@ -65,10 +63,15 @@ package final class DirectorySync: Service {
     let turn: DirectoryPuller.Turn = { () async throws(SyncFailure) in try await self.demandTurn(peer) }
     do throws(SyncFailure) {
       if peer.isCopied {
-        try await turn()
+        try demandCurrent(peer)
+        let progress = state.progress
+        let pulled = try await SyncFailure.storing { () async throws(StoreError) in
+          try await lease.keep(Self.leaseName(peer.name)) { await self.pull(from: peer, progress, turn: turn) }
+        }
+        guard let pulled else { throw .displaced }
         state.holdsLease = true
-        let report = try await puller.pull(from: peer, &state.progress, turn: turn)
-        note(report, of: peer.name, &state)
+        state.progress = pulled.progress
+        note(try pulled.result.get(), of: peer.name, &state)
       } else if try await puller.forget(peer, turn: turn) {
         logger.notice("contacts of peer removed, they are not to be copied", metadata: ["peer": "\(peer.name)"])
         state.stopCounting()
@@ -89,6 +92,19 @@ package final class DirectorySync: Service {
     return state
   }
 
+  /// Pulls with a copy of what is remembered of the peer: the lease is renewed beside it.
+  private func pull(
+    from peer: KnownPeer, _ progress: PullProgress, turn: DirectoryPuller.Turn
+  ) async -> (progress: PullProgress, result: Result<PullReport?, SyncFailure>) {
+    var progress = progress
+    do throws(SyncFailure) {
+      let report = try await puller.pull(from: peer, &progress, turn: turn)
+      return (progress, .success(report))
+    } catch {
+      return (progress, .failure(error))
+    }
+  }
+
   private func note(_ report: PullReport?, of peer: RelayName, _ state: inout FollowedPeer) {
     state.count(of: peer)
     guard let report else { return }
@@ -107,22 +123,20 @@ package final class DirectorySync: Service {
 
   /// - Throws: `.displaced` when another process holds the lease, or the peer is no longer as it was.
   private func demandTurn(_ peer: KnownPeer) async throws(SyncFailure) {
-    guard let current = registry.current.byName[peer.name], current.isActive, current.isCopied == peer.isCopied,
-      current.fingerprint == peer.fingerprint
-    else { throw .displaced }
-    let holds: Bool
-    do throws(StoreError) {
-      holds = try await store.acquireLease(Self.lease(peer.name), holder: holder, for: leaseDuration)
-    } catch {
-      throw .store(error)
+    try demandCurrent(peer)
+    let holds = try await SyncFailure.storing { () async throws(StoreError) in
+      try await lease.acquire(Self.leaseName(peer.name))
     }
     guard holds else { throw .displaced }
   }
 
-  /// Three rounds, but not less than a busy store takes, nor more than another process should wait.
-  private var leaseDuration: Duration { min(max(interval * 3, .seconds(1)), .seconds(10)) }
+  private func demandCurrent(_ peer: KnownPeer) throws(SyncFailure) {
+    guard let current = registry.current.byName[peer.name], current.isActive, current.isCopied == peer.isCopied,
+      current.fingerprint == peer.fingerprint
+    else { throw .displaced }
+  }
 
-  private static func lease(_ peer: RelayName) -> String { "directory \(peer)" }
+  private static func leaseName(_ peer: RelayName) -> String { "directory \(peer)" }
 }
 
 // MARK: - Between rounds
@@ -156,7 +170,7 @@ extension DirectorySync {
   private func releaseLeases() async {
     for name in states.withLock({ $0.filter(\.value.holdsLease).map(\.key) }) {
       do {
-        try await store.releaseLease(Self.lease(name), holder: holder)
+        try await lease.release(Self.leaseName(name))
       } catch {
         logger.info("a lease cannot be given up early, it ends by itself", metadata: ["reason": "\(error)"])
       }
@@ -176,9 +190,9 @@ private struct FollowedPeer: Sendable {
 
   init(contactsMax: Int) { progress = PullProgress(contactsMax: contactsMax) }
 
-  /// Shows how many contacts the peer has here, at most.
+  /// Shows how many contacts the peer has here.
   mutating func count(of peer: RelayName) {
-    guard let kept = progress.allowance.keptAtMost else { return }
+    guard let kept = progress.allowance.kept else { return }
     let gauge = gauge ?? Gauge(label: "relay_peer_contacts", dimensions: [("peer", peer.text)])
     gauge.record(kept)
     self.gauge = gauge

@@ -24,6 +24,12 @@ enum ListingMark: Sendable, Equatable {
     }
   }
 
+  /// With another hour of the last whole reading; where the mark has none, as it is.
+  func mapReadHour(_ hour: (Int64) -> Int64) -> ListingMark {
+    guard case .feed(let cursor, let readHour) = self else { return self }
+    return .feed(cursor, readHour: hour(readHour))
+  }
+
   /// For `If-None-Match`; nil where the peer's mark is no entity tag.
   var entityTag: String? {
     guard case .state(let text) = self, text.hasPrefix("\"") else { return nil }

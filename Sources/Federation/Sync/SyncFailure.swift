@@ -25,6 +25,15 @@ enum SyncFailure: Error, CustomStringConvertible {
     }
   }
 
+  /// Calls the store.
+  static func storing<T: Sendable>(_ call: () async throws(StoreError) -> T) async throws(SyncFailure) -> T {
+    do throws(StoreError) {
+      return try await call()
+    } catch {
+      throw .store(error)
+    }
+  }
+
   /// Whether it is news: what the transport has said of a peer that is away, or what is nobody's fault, is not.
   var isWorthALine: Bool {
     switch self {

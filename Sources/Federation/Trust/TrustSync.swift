@@ -109,18 +109,20 @@ package final class TrustSync: Service {
   }
 
   private func takeUp(_ signed: SignedStatement, of peer: KnownPeer) async throws(TrustFault) -> Bool {
+    // What the store held when this was asked may have been changed by another process meanwhile; of a peer that was
+    // removed nothing is believed.
+    guard let known = registry.current.byName[peer.name] else { return false }
     let change: TrustChange?
     do throws(StatementFault) {
-      // What the store held when this was asked may have been changed by another process meanwhile.
-      change = try signed.change(of: registry.current.byName[peer.name] ?? peer)
+      change = try signed.change(of: known)
     } catch {
       throw .statement(error)
     }
     guard let change else { return false }
     do throws(StoreError) {
-      guard try await store.setPeerTrust(change.trust, caCertificate: change.caCertificate, of: peer.name) else {
-        return false
-      }
+      let isStored = try await store.setPeerTrust(
+        change.trust, caCertificate: change.caCertificate, replacing: known.peer.caCertificate, of: known.name)
+      guard isStored else { return false }
     } catch {
       throw .store(error)
     }
@@ -130,7 +132,7 @@ package final class TrustSync: Service {
       "statement of peer taken up",
       metadata: [
         "peer": "\(peer.name)", "successor": "\(change.trust.nextCACertificate == nil ? "none" : "named")",
-        "authority": "\(change.caCertificate == peer.peer.caCertificate ? "same" : "taken over by its successor")",
+        "authority": "\(change.caCertificate == known.peer.caCertificate ? "same" : "taken over by its successor")",
         "revoked": "\(change.trust.revokedSerials.count)",
       ])
     return true

@@ -28,19 +28,29 @@ package struct LocalPreKeys: PreKeyDispenser {
   package func draw(from number: AccountNumber, devices: DeviceSelector, version: PreKeyVersion)
     async throws(Problem) -> [DrawnPreKey]
   {
-    let now = clock.now()
-    guard let account = try await accounts.lookUp(number), account.isActive(at: now) else { throw Problem(.notFound) }
-    let active = account.activeDevices(at: now).map(\.id)
-    let chosen =
-      switch devices {
-      case .all: active
-      case .one(let id): active.filter { $0 == id }
-      }
+    let chosen = try await activeDevices(of: number, devices)
     guard !chosen.isEmpty else { throw Problem(.notFound) }
     let drawn = try await take(number, chosen)
     let shown = version == .one ? drawn.filter { $0.preKey != nil } : drawn
     guard !shown.isEmpty else { throw Problem(.notFound) }
     return shown
+  }
+
+  package func keysMax(of number: AccountNumber, devices: DeviceSelector) async throws(Problem) -> Int {
+    try await activeDevices(of: number, devices).count
+  }
+
+  /// Those that `devices` selects; none of an account that is not active.
+  private func activeDevices(
+    of number: AccountNumber, _ devices: DeviceSelector
+  ) async throws(Problem) -> [DeviceID] {
+    let now = clock.now()
+    guard let account = try await accounts.lookUp(number), account.isActive(at: now) else { return [] }
+    let active = account.activeDevices(at: now).map(\.id)
+    return switch devices {
+    case .all: active
+    case .one(let id): active.filter { $0 == id }
+    }
   }
 
   private func take(_ number: AccountNumber, _ devices: [DeviceID]) async throws(Problem) -> [DrawnPreKey] {

@@ -76,29 +76,30 @@ package struct LocalIntake: Intake {
   private func queueReceipt(for timestamp: Timestamp, to account: Account, from origin: Origin, at now: Timestamp)
     async throws(Problem)
   {
-    try await queue(
-      account.activeDevices(at: now).map { device in
-        Envelope(receiptOf: timestamp, to: DeviceAddress(account.number, device.id), from: origin)
-      })
+    let receipts = account.activeDevices(at: now).map { device in
+      Envelope(receiptOf: timestamp, to: DeviceAddress(account.number, device.id), from: origin)
+    }
+    receiptsDropped.increment(by: receipts.count - (try await queue(receipts)))
   }
 
-  package func reportUndeliverable(_ message: OutgoingMessage) async throws(Problem) {
-    guard let account = try await accounts.lookUp(message.source.account) else { return }
+  package func reportUndeliverable(_ message: OutgoingMessage) async throws(Problem) -> Bool {
+    guard let account = try await accounts.lookUp(message.source.account) else { return true }
     let now = clock.now()
-    try await queue(
-      account.activeDevices(at: now).map { device in
-        Envelope(undeliverable: message, to: DeviceAddress(account.number, device.id), at: now)
-      })
+    let notices = account.activeDevices(at: now).map { device in
+      Envelope(undeliverable: message, to: DeviceAddress(account.number, device.id), at: now)
+    }
+    let taken = try await queue(notices)
+    return taken > 0 || notices.isEmpty
   }
 
-  /// A full mailbox takes no notices: they are dropped and counted.
-  private func queue(_ notices: [Envelope]) async throws(Problem) {
+  /// A full mailbox takes no notices.
+  /// - Returns: how many were taken.
+  private func queue(_ notices: [Envelope]) async throws(Problem) -> Int {
     var taken: [Envelope] = []
     defer { quota.release(taken) }
-    for notice in notices {
-      if try await hasRoom(for: notice) { taken.append(notice) } else { receiptsDropped.increment() }
-    }
+    for notice in notices where try await hasRoom(for: notice) { taken.append(notice) }
     if !taken.isEmpty { try await append(taken) }
+    return taken.count
   }
 
   /// Takes the room, if there is any.

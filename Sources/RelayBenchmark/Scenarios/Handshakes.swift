@@ -30,15 +30,14 @@ struct Handshakes: Sendable {
       [
         "/usr/bin/env", "openssl", "s_time", "-connect", "127.0.0.1:\(port)", "-new", "-tls1_3", "-time", "\(seconds)",
         "-cert", servers.beta.identity + "/leaf.pem", "-key", servers.beta.identity + "/leaf.key", "-CAfile",
-        servers.alpha.identity + "/ca.pem", "-verify", "2", "-www", "/v1/federation/peering",
+        servers.alpha.identity + "/ca.pem", "-verify", "2",
       ], environment: Self.environment)
     let used = try cpuSeconds() - before
-    // "1234 connections in 5 real seconds, 321 bytes read per connection"
+    // "1234 connections in 5 real seconds, 0 bytes read per connection"
     let line = printed.split(separator: "\n").last { $0.contains("real seconds") }
-    let words = line?.split(separator: " ") ?? []
-    guard let count = words.first.flatMap({ Int($0) }), count > 0, used > 0,
-      let bytes = words.dropFirst(6).first.flatMap({ Int($0) }), bytes > 0
-    else { throw BenchmarkFailure("openssl s_time made no connection that was answered") }
+    guard let count = line?.split(separator: " ").first.flatMap({ Int($0) }), count > 0, used > 0 else {
+      throw BenchmarkFailure("openssl s_time made no connection")
+    }
     return HandshakeFigures.Side(handshakes: count, cpuSeconds: used)
   }
 
@@ -56,7 +55,7 @@ struct Handshakes: Sendable {
 struct HandshakeFigures: Sendable, Encodable {
   struct Side: Sendable, Encodable {
     let handshakes: Int
-    /// Of the server, the short answer included.
+    /// Of the server, taking the connection and closing it included.
     let cpuSeconds: Double
     var perCPUSecond: Double { Double(handshakes) / cpuSeconds }
   }

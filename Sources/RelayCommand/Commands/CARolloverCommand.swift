@@ -56,9 +56,14 @@ struct CARolloverCommand: AsyncParsableCommand {
   struct Finish: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Put the next CA in the place of the present one, and issue a leaf by it.",
-      discussion:
-        "Running relays take it up within seconds; their connections stay. Repeating it after a crash is safe.")
+      discussion: """
+        Running relays take it up within seconds; their connections stay. Repeating it after a crash is safe. Where other \
+        hosts serve with copies of the files, peers would refuse these: run it with --leaf-only first, copy leaf.pem, \
+        leaf.key and ca-next.pem to every host, and run it again without.
+        """)
     @OptionGroup var configuration: ConfigurationOption
+    @Flag(help: "Only issue the leaf by the next CA: peers accept leaves of both until this is run without it.")
+    var leafOnly = false
     @Flag(help: "Although a peer has not taken it up: that peer has to be invited anew.") var force = false
     @Flag(help: "Print JSON.") var json = false
 
@@ -74,6 +79,15 @@ struct CARolloverCommand: AsyncParsableCommand {
             "Nothing was done. Not every active peer has taken the next CA up: \(list). Wait a minute for peers that"
               + " answer; suspend or remove a peer that is gone, or use --force and peer with it anew.")
         }
+      }
+      if leafOnly {
+        let made = try folder.issueNextLeaf(for: settings.name, at: endpoint, now: .now)
+        try CACommand.show(made, file: folder.leafFile, what: "leaf of the next CA", json: json)
+        if !json {
+          Output.line(
+            "Copy leaf.pem, leaf.key and ca-next.pem to every other host, then run `relay ca rollover finish`.")
+        }
+        return
       }
       let made = try folder.finishRollover(for: settings.name, at: endpoint, now: .now)
       try CACommand.show(made, file: folder.authorityFile, what: "CA of \(settings.name)", json: json)

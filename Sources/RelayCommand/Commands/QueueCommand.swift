@@ -81,7 +81,10 @@ struct QueueCommand: AsyncParsableCommand {
   struct Drop: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Give messages up that wait for a peer.",
-      discussion: "Each sender's devices are told that the message cannot be delivered. Repeating it is safe.")
+      discussion: """
+        Each sender's devices are told that the message cannot be delivered, unless their mailboxes are full. Repeating it \
+        is safe.
+        """)
     @OptionGroup var configuration: ConfigurationOption
     @Option(help: "The peer's name.") var peer: String
     @Option(help: "A message's id, as `relay queue list --peer` shows it; may be given more than once.")
@@ -98,7 +101,8 @@ struct QueueCommand: AsyncParsableCommand {
       try await withStorage(settings) { storage in
         let relay = try await known(peer, storage)
         let outcome = try await drop(OutboxDrop(store: storage, intake: intake(settings, storage)), relay)
-        Output.line("\(messages(outcome.dropped)) for \(relay) given up; their senders have been told.")
+        Output.line(
+          "\(messages(outcome.dropped)) for \(relay) given up; their senders have been told where they had room.")
         guard outcome.unknown.isEmpty else {
           let ids = outcome.unknown.sorted().map(String.init).joined(separator: ", ")
           throw CommandFailure("Not among what waits for \(relay): \(ids). `relay queue list --peer` shows the ids.")
@@ -116,7 +120,7 @@ struct QueueCommand: AsyncParsableCommand {
           if let outcome { return outcome }
         } catch {
           throw CommandFailure(
-            "The store failed: \(error.reason ?? error.kind.text). Repeating the command goes on where it ended.")
+            "Not all of it was done: \(error.reason ?? error.kind.text). Repeating the command goes on where it ended.")
         }
         guard ContinuousClock.now < deadline else {
           throw CommandFailure(

@@ -46,6 +46,8 @@ package struct LimitKey: Sensitive, Sendable, Hashable {
   package init(_ peer: RelayName, _ key: LimitKey) { text = "\(peer)__\(key.text)" }
   /// All that `peer` does here.
   package init(_ peer: RelayName) { text = "\(peer)__" }
+  /// A relay that is no peer, known by its CA's key alone: `fingerprint` is hexadecimal. No name holds a colon.
+  package init(authority fingerprint: String) { text = "ca:\(fingerprint)" }
   private init(text: String) { self.text = text }
   /// One bucket for all.
   package static let everyone = LimitKey(text: "*")

@@ -21,8 +21,10 @@ package protocol Intake: Sendable {
   /// Queues on every device of the account of `message.source` that can be reached the word that `message`, which was
   /// accepted, will not reach its destination (docs/protocol.md, "Undeliverable messages").
   ///
-  /// Durable on return; safe to repeat. A sender that is gone is told nothing, and a full mailbox takes no more.
-  func reportUndeliverable(_ message: OutgoingMessage) async throws(Problem)
+  /// Durable on return; safe to repeat. A full mailbox takes no more.
+  /// - Returns: false when all of the sender's mailboxes are full: then it should be told later. A sender that is gone, or
+  ///   has no device that can be reached, has no more to be told.
+  func reportUndeliverable(_ message: OutgoingMessage) async throws(Problem) -> Bool
 }
 
 /// Hands prekeys of this relay's accounts out. Implemented by Relay, used by Federation for peers.
@@ -32,6 +34,10 @@ package protocol PreKeyDispenser: Sendable {
   /// - Throws: `.notFound` when there is no such active account or device, or no key.
   func draw(from account: AccountNumber, devices: DeviceSelector, version: PreKeyVersion) async throws(Problem)
     -> [DrawnPreKey]
+
+  /// How many keys `draw` would hand out at most: the active devices that match, from memory as a rule.
+  /// - Returns: 0 where there is no such active account or device.
+  func keysMax(of account: AccountNumber, devices: DeviceSelector) async throws(Problem) -> Int
 }
 
 /// Carries a client's request to a peer. Implemented by Federation, used by Relay.

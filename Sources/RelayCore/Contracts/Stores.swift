@@ -207,7 +207,7 @@ package struct MailboxUsage: Sendable, Equatable {
 /// Contact tokens: our accounts' and what peers told us.
 package protocol DirectoryStore: Sendable {
   /// - Returns: an entry for each known token, in no order, at most one each: ours before any peer's, else that of the
-  ///   active peer whose name sorts first. Inactive accounts are unknown.
+  ///   first of `claimants`. Inactive accounts are unknown.
   func entries(for tokens: [ContactToken]) async throws(StoreError) -> [DirectoryEntry]
 
   /// All local accounts, active or not.
@@ -218,6 +218,11 @@ package protocol DirectoryStore: Sendable {
 
   /// Rises whenever a local account's listing changes. Lets a peer skip what it has seen.
   func accountsRevision() async throws(StoreError) -> Int64
+
+  /// Begins a pass over all that `peer` lists. Where more than `max` contacts of it are kept, what passes brought that were
+  /// broken off is removed first, and what they refreshed: the new pass brings it back.
+  /// - Returns: the pass, above all that were begun before, by whatever process; nil when there is no such peer.
+  func beginContacts(of peer: RelayName, keepingAtMost max: Int) async throws(StoreError) -> Int64?
 
   /// Adds one page of what `peer` lists to the pass `pass` (a number that rises from pass to pass of one peer).
   /// Inactive accounts are removed, active ones added or refreshed. Does nothing when the peer does not exist, or its
@@ -243,10 +248,15 @@ package protocol DirectoryStore: Sendable {
   /// no copy.
   func applyContactChanges(_ changes: [ListedAccount], of peer: RelayName, mark: String) async throws(StoreError)
 
+  /// Which of `tokens` are kept as contacts of `peer`.
+  func keptContacts(among tokens: [ContactToken], of peer: RelayName) async throws(StoreError) -> Set<ContactToken>
+
   /// How many contacts of `peer` are kept, counted to `max` at most.
   func contactCount(of peer: RelayName, countingTo max: Int) async throws(StoreError) -> Int
 
-  /// The active peers that list `token`, ascending by name: those that may speak for its account.
+  /// The active peers that list `token`, in the order of precedence: who has listed it for longest comes first, and alone
+  /// may speak for its account. Of those that began in the same millisecond, the one whose name sorts first. Refreshing
+  /// a contact leaves its beginning; removing it, or the copy, forgets it.
   func claimants(of token: ContactToken) async throws(StoreError) -> [RelayName]
 
   /// Which of `tokens` are active accounts of ours, for a peer that asks: in no order, at most one each.
@@ -268,7 +278,7 @@ package protocol OutboxStore: Sendable {
 
   /// Appends `message` to its peer's outbox, due at once. Durable on return; safe to repeat: an equal message that waits
   /// is not held twice.
-  /// - Returns: false, with nothing stored, when the peer's outbox would exceed `bounds`, or the peer does not exist.
+  /// - Returns: false, with nothing stored, when the peer's outbox would exceed `bounds`, or the peer is not active.
   func hold(_ message: OutgoingMessage, bounds: OutboxBounds, now: Timestamp) async throws(StoreError) -> Bool
   /// Whether anything waits for `destination` at `relay`: a later message must not overtake it.
   func isHeld(for destination: AccountNumber, at relay: RelayName) async throws(StoreError) -> Bool
@@ -315,10 +325,9 @@ package protocol PeerStore: Sendable {
   /// - Returns: false when there is no such peer.
   func setPeerState(_ state: Peer.State, of name: RelayName) async throws(StoreError) -> Bool
 
-  /// Removes the peer, every contact token that came from it, what it confirmed, what is held for it, and the used
-  /// invitations.
-  /// - Returns: false when there is no such peer.
-  func removePeer(_ name: RelayName) async throws(StoreError) -> Bool
+  /// Suspends the peer, and if nothing is held for it removes it with every contact token that came from it, what it
+  /// confirmed, and the used invitations. What is held is accepted: nothing but `removeHeld` takes it away.
+  func removePeer(_ name: RelayName) async throws(StoreError) -> PeerRemoval
 
   /// - Returns: false when there is no such peer.
   func setPeerScopes(_ scopes: Set<Peer.Scope>, of name: RelayName) async throws(StoreError) -> Bool
@@ -326,9 +335,15 @@ package protocol PeerStore: Sendable {
   /// mark. - Returns: false when there is no such peer.
   func setPeerPolicy(_ policy: PeerPolicy, of name: RelayName) async throws(StoreError) -> Bool
   /// Takes up what a statement says, unless one with the same or a higher sequence was taken up before.
-  /// - Parameter caCertificate: what takes the place of the peer's CA certificate; equal to it when nothing changes.
-  /// - Returns: false, with nothing stored, when there is no such peer or the statement is not newer.
-  func setPeerTrust(_ trust: PeerTrust, caCertificate: [UInt8], of name: RelayName) async throws(StoreError) -> Bool
+  /// - Parameters:
+  ///   - caCertificate: what takes the place of `former`; equal to it when nothing changes.
+  ///   - former: the peer's CA certificate by which the statement was judged. Another one by now is another peer's word,
+  ///     or another peer.
+  /// - Returns: false, with nothing stored, when there is no such peer with that certificate or the statement is not
+  ///   newer.
+  func setPeerTrust(
+    _ trust: PeerTrust, caCertificate: [UInt8], replacing former: [UInt8], of name: RelayName
+  ) async throws(StoreError) -> Bool
   /// Shares what a process found out. The revision rises only when it is a change of kind: between reachable and not, or
   /// of the fault; a peer that only changes its fault stays unreachable since the first.
   /// - Returns: whether it was one: false too when there is no such peer.
@@ -338,6 +353,9 @@ package protocol PeerStore: Sendable {
 
   /// True while an invitation can still be redeemed: only then may an unknown CA's certificate complete a handshake.
   func hasOpenInvitation(now: Timestamp) async throws(StoreError) -> Bool
+
+  /// Whether `redeemInvitation` would succeed; changes nothing.
+  func isRedeemable(secretHash: [UInt8], caFingerprint: [UInt8], now: Timestamp) async throws(StoreError) -> Bool
 
   /// Uses the invitation up for the holder of `caFingerprint` (SHA-256 of its CA's public key). Repeating it with the
   /// same fingerprint before it expires succeeds again, so that an answer lost on the way costs nothing, unless a peer

@@ -9,9 +9,14 @@ package struct Timestamp: Sendable, Hashable, Comparable, CustomStringConvertibl
   package var startOfDay: Timestamp { Timestamp(millis: day * Self.millisPerDay) }
   package var description: String { String(millis) }
 
+  /// The last or the first moment that there is, where the sum lies beyond it: times come from peers and clients too.
   package func adding(_ duration: Duration) -> Timestamp {
     let (seconds, attoseconds) = duration.components
-    return Timestamp(millis: millis + seconds * 1000 + attoseconds / 1_000_000_000_000_000)
+    let (whole, isTooLong) = seconds.multipliedReportingOverflow(by: 1000)
+    let (fine, isFinerTooLong) = whole.addingReportingOverflow(attoseconds / 1_000_000_000_000_000)
+    let (sum, isBeyond) = millis.addingReportingOverflow(fine)
+    guard isTooLong || isFinerTooLong || isBeyond else { return Timestamp(millis: sum) }
+    return Timestamp(millis: seconds < 0 ? .min : .max)
   }
   package static func < (a: Self, b: Self) -> Bool { a.millis < b.millis }
 }

@@ -59,12 +59,17 @@ package struct OutboxUsage: Sendable, Equatable {
   package let oldest: Timestamp
   /// When the next is due.
   package let nextAttempt: Timestamp
-  package init(relay: RelayName, messages: Int, bytes: Int64, oldest: Timestamp, nextAttempt: Timestamp) {
+  /// When all of it was made due last; 1970 for never.
+  package let retried: Timestamp
+  package init(
+    relay: RelayName, messages: Int, bytes: Int64, oldest: Timestamp, nextAttempt: Timestamp, retried: Timestamp
+  ) {
     self.relay = relay
     self.messages = messages
     self.bytes = bytes
     self.oldest = oldest
     self.nextAttempt = nextAttempt
+    self.retried = retried
   }
 }
 

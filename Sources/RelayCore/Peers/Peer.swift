@@ -38,6 +38,13 @@ package struct Peer: Sendable, Equatable {
     self.trust = trust
     self.condition = condition
   }
+
+  /// The same peer on the same terms, whether or not it can be reached.
+  package var regardlessOfCondition: Peer {
+    Peer(
+      name: name, url: url, caCertificate: caCertificate, state: state, scopes: scopes, added: added, policy: policy,
+      trust: trust)
+  }
 }
 
 /// What this operator does with one peer, by its own choice.
@@ -93,6 +100,14 @@ package enum PeerFault: String, Sendable, CaseIterable {
   case certificate
   /// It answers that we are no active peer of it.
   case refused
+}
+
+/// What became of removing a peer.
+package enum PeerRemoval: Sendable, Equatable {
+  case removed
+  case unknown
+  /// Messages are held for it: it is suspended, and nothing of it was removed.
+  case messagesWait
 }
 
 /// A peering invitation as its issuer remembers it.

@@ -32,13 +32,29 @@ extension EmbeddedStorage {
     try await read { db in try db.revision(.accounts) }
   }
 
+  package func beginContacts(of peer: RelayName, keepingAtMost max: Int) async throws(StoreError) -> Int64? {
+    try await write { db in
+      try db.run(
+        "UPDATE peers SET contacts_begun = max(contacts_begun, contacts_pass) + 1 WHERE name = ?", [peer.text])
+      let begun = try db.row("SELECT contacts_begun, contacts_pass FROM peers WHERE name = ?", [peer.text])
+      guard let begun else { return nil }
+      let (pass, finished) = try (begun.integer(0), begun.integer(1))
+      if try Self.contactCount(of: peer, countingTo: max + 1, in: db) > max {
+        try db.run(
+          "DELETE FROM contacts WHERE peer = ? AND pass > ? AND pass < ?", [peer.text, finished, pass])
+      }
+      return pass
+    }
+  }
+
   package func mergeContacts(
     _ page: [ListedAccount], of peer: RelayName, pass: Int64
   ) async throws(StoreError) {
     guard !page.isEmpty else { return }
+    let now = clock.now()
     try await write { db in
       guard try Self.copiedPass(of: peer, in: db) != nil else { return }
-      try Self.merge(page, of: peer, pass: pass, in: db)
+      try Self.merge(page, of: peer, pass: pass, now: now, in: db)
     }
   }
 
@@ -47,18 +63,20 @@ extension EmbeddedStorage {
     try db.row("SELECT contacts_pass FROM peers WHERE name = ? AND contacts_mode = 'copy'", [peer.text])?.integer(0)
   }
 
-  /// Removes inactive accounts, adds or refreshes the others.
-  static func merge(_ page: [ListedAccount], of peer: RelayName, pass: Int64, in db: Database) throws {
+  /// Removes inactive accounts, adds or refreshes the others: since when they are listed stays.
+  static func merge(
+    _ page: [ListedAccount], of peer: RelayName, pass: Int64, now: Timestamp, in db: Database
+  ) throws {
     for contact in page {
       if contact.isInactive {
         try db.run("DELETE FROM contacts WHERE peer = ? AND token = ?", [peer.text, contact.token.data])
       } else {
         try db.run(
           """
-          INSERT INTO contacts (peer, token, supports_sms, voice, pass) VALUES (?, ?, ?, ?, ?)
+          INSERT INTO contacts (peer, token, supports_sms, voice, pass, since) VALUES (?, ?, ?, ?, ?, ?)
           ON CONFLICT (peer, token) DO UPDATE SET supports_sms = excluded.supports_sms, voice = excluded.voice,
             pass = max(pass, excluded.pass)
-          """, [peer.text, contact.token.data, contact.supportsSMS, contact.voice, pass])
+          """, [peer.text, contact.token.data, contact.supportsSMS, contact.voice, pass, now.millis])
       }
     }
   }
@@ -82,7 +100,7 @@ extension EmbeddedStorage {
     }
   }
 
-  /// Ours first, then the active peer whose name sorts first.
+  /// Ours first, then that of the active peer that has listed it for longest.
   private static func entry(for token: ContactToken, in db: Database) throws -> DirectoryEntry? {
     let local = try db.row(
       "SELECT supports_sms, voice FROM accounts WHERE token = ? AND active = 1 LIMIT 1", [token.data])
@@ -92,7 +110,7 @@ extension EmbeddedStorage {
     let remote = try db.row(
       """
       SELECT c.peer, c.supports_sms, c.voice FROM contacts AS c JOIN peers AS p ON p.name = c.peer
-      WHERE c.token = ? AND p.state = 'active' AND p.contacts_mode = 'copy' ORDER BY c.peer LIMIT 1
+      WHERE c.token = ? AND p.state = 'active' AND p.contacts_mode = 'copy' ORDER BY c.since, c.peer LIMIT 1
       """, [token.data])
     guard let remote else { return nil }
     return try DirectoryEntry(

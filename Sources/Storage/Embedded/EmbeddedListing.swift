@@ -48,18 +48,30 @@ extension EmbeddedStorage {
   package func applyContactChanges(
     _ changes: [ListedAccount], of peer: RelayName, mark: String
   ) async throws(StoreError) {
+    let now = clock.now()
     try await write { db in
       guard let pass = try Self.copiedPass(of: peer, in: db) else { return }
-      try Self.merge(changes, of: peer, pass: pass, in: db)
+      try Self.merge(changes, of: peer, pass: pass, now: now, in: db)
       try db.run("UPDATE peers SET contacts_mark = ? WHERE name = ?", [mark.opaque, peer.text])
     }
   }
 
   package func contactCount(of peer: RelayName, countingTo max: Int) async throws(StoreError) -> Int {
+    try await read { db in try Self.contactCount(of: peer, countingTo: max, in: db) }
+  }
+
+  static func contactCount(of peer: RelayName, countingTo max: Int, in db: Database) throws -> Int {
+    let count = try db.row("SELECT count(*) FROM (SELECT 1 FROM contacts WHERE peer = ? LIMIT ?)", [peer.text, max])
+    return try Int(Fields.valid(count).integer(0))
+  }
+
+  package func keptContacts(
+    among tokens: [ContactToken], of peer: RelayName
+  ) async throws(StoreError) -> Set<ContactToken> {
     try await read { db in
-      let count = try db.row(
-        "SELECT count(*) FROM (SELECT 1 FROM contacts WHERE peer = ? LIMIT ?)", [peer.text, max])
-      return try Int(Fields.valid(count).integer(0))
+      try Set(tokens).filter { token in
+        try db.row("SELECT 1 FROM contacts WHERE peer = ? AND token = ?", [peer.text, token.data]) != nil
+      }
     }
   }
 
@@ -68,7 +80,7 @@ extension EmbeddedStorage {
       try db.rows(
         """
         SELECT c.peer FROM contacts AS c JOIN peers AS p ON p.name = c.peer
-        WHERE c.token = ? AND p.state = 'active' AND p.contacts_mode = 'copy' ORDER BY c.peer
+        WHERE c.token = ? AND p.state = 'active' AND p.contacts_mode = 'copy' ORDER BY c.since, c.peer
         """, [token.data]
       ).map { try $0.relay(0) }
     }

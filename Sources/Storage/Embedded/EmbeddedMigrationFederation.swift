@@ -1,22 +1,26 @@
 // The third step of the embedded schema: what peers are trusted with, what waits for them, and the feed of our listing.
 
 extension EmbeddedMigration {
-  // `outbox_charges` is the sum of a peer's rows: bounds are compared with one row.
+  // `contacts.since` is when the peer first listed the token, 0 where it did before this step. No peer goes while messages
+  // wait for it. `outbox_charges` is the sum of a peer's rows: bounds are compared with one row.
   // `revoked_serials` is the serials' lower-case hex, ascending, with a space between them. Devices and registration ids of
   // `confirmed_devices` stand as `DEVICE:ID`, ascending, with a space between them. `listing_revision` is 0 for accounts whose
   // listing has not changed since this step. The generation of the listing is another number in a file that was made anew.
   static let trustedFederation = """
     ALTER TABLE peers ADD COLUMN holds_messages INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE peers ADD COLUMN contacts_mode TEXT NOT NULL DEFAULT 'copy';
+    ALTER TABLE peers ADD COLUMN contacts_begun INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE peers ADD COLUMN next_ca_certificate BLOB;
     ALTER TABLE peers ADD COLUMN revoked_serials TEXT NOT NULL DEFAULT '';
     ALTER TABLE peers ADD COLUMN statement_sequence INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE peers ADD COLUMN fault TEXT;
     ALTER TABLE peers ADD COLUMN fault_since INTEGER;
 
+    ALTER TABLE contacts ADD COLUMN since INTEGER NOT NULL DEFAULT 0;
+
     CREATE TABLE outbox (
       sequence INTEGER PRIMARY KEY AUTOINCREMENT,
-      peer TEXT NOT NULL REFERENCES peers (name) ON DELETE CASCADE,
+      peer TEXT NOT NULL REFERENCES peers (name) ON DELETE RESTRICT,
       account INTEGER NOT NULL,
       device INTEGER NOT NULL,
       destination INTEGER NOT NULL,
@@ -36,7 +40,8 @@ extension EmbeddedMigration {
     CREATE TABLE outbox_charges (
       peer TEXT PRIMARY KEY REFERENCES peers (name) ON DELETE CASCADE,
       messages INTEGER NOT NULL,
-      bytes INTEGER NOT NULL
+      bytes INTEGER NOT NULL,
+      retried INTEGER NOT NULL DEFAULT 0
     ) STRICT, WITHOUT ROWID;
     CREATE TRIGGER outbox_charged AFTER INSERT ON outbox BEGIN
       INSERT INTO outbox_charges (peer, messages, bytes) VALUES (NEW.peer, 1, NEW.bytes)

@@ -9,9 +9,9 @@ extension EmbeddedStorage {
     let row = OutboxRow(message)
     return try await write { db in
       let (peer, fingerprint) = (message.relay.text, Data(row.fingerprint.bytes))
-      guard try db.row("SELECT 1 FROM peers WHERE name = ?", [peer]) != nil else { return false }
       let known = try db.row("SELECT 1 FROM outbox WHERE peer = ? AND fingerprint = ?", [peer, fingerprint])
       guard known == nil else { return true }
+      guard try db.row("SELECT 1 FROM peers WHERE name = ? AND state = 'active'", [peer]) != nil else { return false }
       let bytes = Int64(message.byteCount)
       let charges = try db.row("SELECT messages, bytes FROM outbox_charges WHERE peer = ?", [peer])
       let (messagesHeld, bytesHeld) = try charges.map { try ($0.integer(0), $0.integer(1)) } ?? (0, 0)
@@ -71,6 +71,7 @@ extension EmbeddedStorage {
     try await write { db in
       try db.run(
         "UPDATE outbox SET not_before = ?1 WHERE peer = ?2 AND not_before > ?1", [now.millis, relay.text])
+      try db.run("UPDATE outbox_charges SET retried = ? WHERE peer = ?", [now.millis, relay.text])
       let charges = try db.row("SELECT messages FROM outbox_charges WHERE peer = ?", [relay.text])
       return try charges.map { try Int($0.integer(0)) } ?? 0
     }
@@ -88,13 +89,13 @@ extension EmbeddedStorage {
         """
         SELECT peer, messages, bytes,
           (SELECT accepted FROM outbox WHERE peer = c.peer ORDER BY sequence LIMIT 1),
-          (SELECT not_before FROM outbox WHERE peer = c.peer ORDER BY not_before LIMIT 1)
+          (SELECT not_before FROM outbox WHERE peer = c.peer ORDER BY not_before LIMIT 1), retried
         FROM outbox_charges AS c WHERE messages > 0 ORDER BY peer
         """
       ).map {
         try OutboxUsage(
           relay: $0.relay(0), messages: Int($0.integer(1)), bytes: $0.integer(2), oldest: $0.time(3),
-          nextAttempt: $0.time(4))
+          nextAttempt: $0.time(4), retried: $0.time(5))
       }
     }
   }

@@ -15,7 +15,7 @@ extension EmbeddedStorage {
     let isKnown = try await changePeers(
       """
       UPDATE peers SET holds_messages = ?1, contacts_mode = ?2, contacts_mark = iif(?2 = 'copy', contacts_mark, NULL),
-        contacts_pass = iif(?2 = 'copy', contacts_pass, contacts_pass + 2)
+        contacts_pass = iif(?2 = 'copy', contacts_pass, max(contacts_pass, contacts_begun) + 2)
       WHERE name = ?3
       """, [policy.holdsMessages, policy.contacts.rawValue, name.text])
     guard isKnown, policy.contacts != .copy else { return isKnown }
@@ -27,16 +27,16 @@ extension EmbeddedStorage {
   }
 
   package func setPeerTrust(
-    _ trust: PeerTrust, caCertificate: [UInt8], of name: RelayName
+    _ trust: PeerTrust, caCertificate: [UInt8], replacing former: [UInt8], of name: RelayName
   ) async throws(StoreError) -> Bool {
     try await changePeers(
       """
-      UPDATE peers SET ca_certificate = ?, next_ca_certificate = ?, revoked_serials = ?, statement_sequence = ?4
-      WHERE name = ? AND statement_sequence < ?4
+      UPDATE peers SET ca_certificate = ?1, next_ca_certificate = ?2, revoked_serials = ?3, statement_sequence = ?4
+      WHERE name = ?5 AND statement_sequence < ?4 AND ca_certificate = ?6
       """,
       [
         Data(caCertificate), trust.nextCACertificate.map { Data($0) }, SerialsText.encode(trust.revokedSerials),
-        trust.sequence, name.text,
+        trust.sequence, name.text, Data(former),
       ])
   }
 

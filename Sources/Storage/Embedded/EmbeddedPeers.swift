@@ -59,9 +59,17 @@ extension EmbeddedStorage {
       forgettingInvitations: state == .suspended)
   }
 
-  /// The peer's contacts, what it confirmed and what is held for it go with it, by their foreign keys.
-  package func removePeer(_ name: RelayName) async throws(StoreError) -> Bool {
-    try await changePeers("DELETE FROM peers WHERE name = ?", [name.text], forgettingInvitations: true)
+  /// The peer's contacts and what it confirmed go with it, by their foreign keys.
+  package func removePeer(_ name: RelayName) async throws(StoreError) -> PeerRemoval {
+    guard try await setPeerState(.suspended, of: name) else { return .unknown }
+    return try await write { db in
+      if try db.row("SELECT 1 FROM outbox WHERE peer = ? LIMIT 1", [name.text]) != nil { return .messagesWait }
+      try db.run("DELETE FROM peers WHERE name = ?", [name.text])
+      guard db.changesCount > 0 else { return .unknown }
+      try db.run("DELETE FROM invitations WHERE redeemed_by IS NOT NULL")
+      try db.raise(.peers)
+      return .removed
+    }
   }
 
   package func saveInvitation(_ invitation: Invitation) async throws(StoreError) {
@@ -75,6 +83,18 @@ extension EmbeddedStorage {
   package func hasOpenInvitation(now: Timestamp) async throws(StoreError) -> Bool {
     try await read { db in
       try db.row("SELECT 1 FROM invitations WHERE expires > ? AND redeemed_by IS NULL LIMIT 1", [now.millis]) != nil
+    }
+  }
+
+  package func isRedeemable(
+    secretHash: [UInt8], caFingerprint: [UInt8], now: Timestamp
+  ) async throws(StoreError) -> Bool {
+    try await read { db in
+      try db.row(
+        """
+        SELECT 1 FROM invitations
+        WHERE secret_hash = ? AND expires > ? AND (redeemed_by IS NULL OR redeemed_by = ?)
+        """, [Data(secretHash), now.millis, Data(caFingerprint)]) != nil
     }
   }
 

@@ -63,6 +63,25 @@ extension PostgresStorage {
     return Int(try row.bigint())
   }
 
+  package func keptContacts(
+    among tokens: [ContactToken], of peer: RelayName
+  ) async throws(StoreError) -> Set<ContactToken> {
+    guard !tokens.isEmpty else { return [] }
+    let result = try await readBulk(
+      .prepared(
+        "kept_contacts", "SELECT token FROM peer_contacts WHERE peer = $1::text AND token = ANY ($2::bytea[])"),
+      PostgresParameters {
+        $0.add(text: peer.text)
+        $0.add(byteas: tokens.lazy.map(\.bytes))
+      })
+    var kept: Set<ContactToken> = []
+    for index in result.rows {
+      var row = result.cursor(row: index)
+      kept.insert(try row.token())
+    }
+    return kept
+  }
+
   package func claimants(of token: ContactToken) async throws(StoreError) -> [RelayName] {
     let result = try await read(
       .prepared(
@@ -70,7 +89,7 @@ extension PostgresStorage {
         """
         SELECT c.peer FROM peer_contacts AS c JOIN peers AS p ON p.name = c.peer
         WHERE c.token = $1::bytea AND p.state = 'active' AND p.contacts_mode = 'copy'
-        ORDER BY c.peer
+        ORDER BY c.since, c.peer
         """), PostgresParameters { $0.add(bytea: token.bytes) })
     var names: [RelayName] = []
     for index in result.rows {

@@ -13,7 +13,7 @@ extension PostgresStorage {
           SELECT DISTINCT ON (c.token) c.token, c.peer, c.supports_sms, c.voice
           FROM peer_contacts AS c JOIN peers AS p ON p.name = c.peer
           WHERE c.token = ANY ($1::bytea[]) AND p.state = 'active' AND p.contacts_mode = 'copy'
-          ORDER BY c.token, c.peer
+          ORDER BY c.token, c.since, c.peer
         )
         """), PostgresParameters { $0.add(byteas: tokens.lazy.map(\.bytes)) })
     var entries: [ContactToken: DirectoryEntry] = [:]
@@ -73,6 +73,24 @@ extension PostgresStorage {
 // MARK: - What peers list
 
 extension PostgresStorage {
+  package func beginContacts(of peer: RelayName, keepingAtMost max: Int) async throws(StoreError) -> Int64? {
+    let result = try await write(
+      .prepared(
+        "begin_contacts",
+        """
+        UPDATE peers SET contacts_begun = greatest(contacts_begun, contacts_pass) + 1 WHERE name = $1::text
+        RETURNING contacts_begun, contacts_pass
+        """),
+      PostgresParameters { $0.add(text: peer.text) })
+    guard result.rowCount == 1 else { return nil }
+    var row = result.cursor(row: 0)
+    let (pass, finished) = (try row.bigint(), try row.bigint())
+    if try await contactCount(of: peer, countingTo: max + 1) > max {
+      try await removeContacts(of: peer, after: finished, before: pass)
+    }
+    return pass
+  }
+
   package func mergeContacts(_ page: [ListedAccount], of peer: RelayName, pass: Int64) async throws(StoreError) {
     // Of a token that a page lists twice the later wins, and one statement cannot write both.
     let contacts = Dictionary(page.map { ($0.token, $0) }) { _, later in later }.values
@@ -137,9 +155,9 @@ extension PostgresStorage {
     return (try row.bigint(), row.optionalOpaque())
   }
 
-  /// Removes contacts that no pass from `pass` on has seen, some at a time: a peer may list millions, and a statement
-  /// has its time limit and its neighbours.
-  func removeContacts(of peer: RelayName, before pass: Int64) async throws(StoreError) {
+  /// Removes contacts that no pass from `pass` on has seen, but some pass after `earlier`. Some at a time: a peer may list
+  /// millions, and a statement has its time limit and its neighbours.
+  func removeContacts(of peer: RelayName, after earlier: Int64 = -1, before pass: Int64) async throws(StoreError) {
     let chunkRows: Int64 = 10_000
     while true {
       let results = try await writeBulk([
@@ -148,7 +166,8 @@ extension PostgresStorage {
             "remove_contacts",
             """
             WITH stale AS MATERIALIZED (
-              SELECT token FROM peer_contacts WHERE peer = $1::text AND pass < $2::bigint LIMIT $3::bigint
+              SELECT token FROM peer_contacts
+              WHERE peer = $1::text AND pass < $2::bigint AND pass > $4::bigint LIMIT $3::bigint
             )
             DELETE FROM peer_contacts AS c USING stale AS s
             WHERE c.peer = $1::text AND c.token = s.token AND c.pass < $2::bigint
@@ -157,6 +176,7 @@ extension PostgresStorage {
             $0.add(text: peer.text)
             $0.add(bigint: pass)
             $0.add(bigint: chunkRows)
+            $0.add(bigint: earlier)
           })
       ])
       guard let removed = results.first?.affectedRows, removed >= Int(chunkRows) else { return }

@@ -11,7 +11,15 @@ extension PostgresMigration {
     ALTER TABLE peers ADD COLUMN holds_messages boolean NOT NULL DEFAULT false,
       ADD COLUMN contacts_mode text NOT NULL DEFAULT 'copy', ADD COLUMN next_ca_certificate bytea,
       ADD COLUMN revoked_serials bytea[] NOT NULL DEFAULT '{}', ADD COLUMN statement_sequence bigint NOT NULL DEFAULT 0,
-      ADD COLUMN fault text, ADD COLUMN fault_since bigint
+      ADD COLUMN fault text, ADD COLUMN fault_since bigint,
+      ADD COLUMN contacts_begun bigint NOT NULL DEFAULT 0
+    """,
+    // Who has listed a contact for longest comes first. Of those that were there before this step it is not known; what is
+    // added from now on has its time from the default, whichever build adds it, and no refreshing changes it.
+    "ALTER TABLE peer_contacts ADD COLUMN since bigint NOT NULL DEFAULT 0",
+    """
+    ALTER TABLE peer_contacts
+      ALTER COLUMN since SET DEFAULT floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint
     """,
     "CREATE SEQUENCE outbox_sequence",
     // `bundle` is the submission as it goes to the peer; `bytes` counts what the sender wrote. The fingerprint tells a
@@ -43,6 +51,7 @@ extension PostgresMigration {
       peer text COLLATE "C" NOT NULL,
       messages bigint NOT NULL,
       bytes bigint NOT NULL,
+      retried bigint NOT NULL DEFAULT 0,
       PRIMARY KEY (peer)
     )
     """,

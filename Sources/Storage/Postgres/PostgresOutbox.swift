@@ -10,12 +10,15 @@ extension PostgresStorage {
     let row = OutboxRow(message)
     let results = try await write([
       // The peer's row is locked against its removal, which would leave messages for nobody behind, and not against
-      // changes of it: its condition is written while messages are held.
+      // changes of it: its condition is written while messages are held. So it may be suspended by the next step, which
+      // looks again: after a suspension only those go on that had the lock before, and the removal waits for them.
       PostgresStep(
         .prepared(
           "hold_lock",
           """
-          WITH peer AS MATERIALIZED (SELECT name FROM peers WHERE name = $1::text FOR KEY SHARE)
+          WITH peer AS MATERIALIZED (
+            SELECT name FROM peers WHERE name = $1::text AND state = 'active' FOR KEY SHARE
+          )
           INSERT INTO outbox_charges AS known (peer, messages, bytes) SELECT name, 0, 0 FROM peer
           ON CONFLICT (peer) DO UPDATE SET messages = known.messages
           """), PostgresParameters { $0.add(text: message.relay.text) }),
@@ -28,7 +31,7 @@ extension PostgresStorage {
               accepted, not_before)
             SELECT c.peer, $2::bigint, $3::integer, $4::bigint, $5::boolean, $6::bytea, $7::bigint, $8::uuid,
               $9::bigint, $9::bigint
-            FROM outbox_charges AS c JOIN peers AS p ON p.name = c.peer
+            FROM outbox_charges AS c JOIN peers AS p ON p.name = c.peer AND p.state = 'active'
             WHERE c.peer = $1::text AND c.messages < $10::bigint AND c.bytes <= $11::bigint - $7::bigint
             ON CONFLICT (peer, fingerprint) DO NOTHING
             RETURNING 1
@@ -116,17 +119,19 @@ extension PostgresStorage {
   }
 
   package func makeDue(for relay: RelayName, now: Timestamp) async throws(StoreError) -> Int {
-    let peer = PostgresParameters { $0.add(text: relay.text) }
+    let parameters = PostgresParameters {
+      $0.add(text: relay.text)
+      $0.add(bigint: now.millis)
+    }
     let results = try await writeBulk([
       PostgresStep(
-        .prepared("make_due_lock", "SELECT messages FROM outbox_charges WHERE peer = $1::text FOR UPDATE"), peer),
+        .prepared(
+          "make_due_lock",
+          "UPDATE outbox_charges SET retried = $2::bigint WHERE peer = $1::text RETURNING messages"), parameters),
       PostgresStep(
         .prepared(
           "make_due", "UPDATE outbox SET not_before = $2::bigint WHERE peer = $1::text AND not_before > $2::bigint"),
-        PostgresParameters {
-          $0.add(text: relay.text)
-          $0.add(bigint: now.millis)
-        }),
+        parameters),
     ])
     guard let charges = results.first, charges.rowCount == 1 else { return 0 }
     var row = charges.cursor(row: 0)
@@ -156,7 +161,7 @@ extension PostgresStorage {
       .prepared(
         "outbox_usage",
         """
-        SELECT c.peer, c.messages, c.bytes, first.accepted, next.not_before
+        SELECT c.peer, c.messages, c.bytes, first.accepted, next.not_before, c.retried
         FROM outbox_charges AS c
         CROSS JOIN LATERAL (SELECT accepted FROM outbox WHERE peer = c.peer ORDER BY sequence LIMIT 1) AS first
         CROSS JOIN LATERAL (SELECT not_before FROM outbox WHERE peer = c.peer ORDER BY not_before LIMIT 1) AS next
@@ -168,7 +173,7 @@ extension PostgresStorage {
       usage.append(
         OutboxUsage(
           relay: try row.relayName(), messages: Int(try row.bigint()), bytes: try row.bigint(),
-          oldest: try row.timestamp(), nextAttempt: try row.timestamp()))
+          oldest: try row.timestamp(), nextAttempt: try row.timestamp(), retried: try row.timestamp()))
     }
     return usage
   }

@@ -30,7 +30,8 @@ extension PostgresStorage {
         WITH changed AS (
           UPDATE peers SET holds_messages = $2::boolean, contacts_mode = $3::text,
             contacts_mark = CASE WHEN $3::text = 'copy' THEN contacts_mark END,
-            contacts_pass = CASE WHEN $3::text = 'copy' THEN contacts_pass ELSE contacts_pass + 2 END
+            contacts_pass = CASE WHEN $3::text = 'copy' THEN contacts_pass
+              ELSE greatest(contacts_pass, contacts_begun) + 2 END
           WHERE name = $1::text RETURNING 1
         )
         UPDATE revisions SET value = value + 1 WHERE subject = 'peers' AND EXISTS (SELECT FROM changed)
@@ -46,7 +47,7 @@ extension PostgresStorage {
   }
 
   package func setPeerTrust(
-    _ trust: PeerTrust, caCertificate: [UInt8], of name: RelayName
+    _ trust: PeerTrust, caCertificate: [UInt8], replacing former: [UInt8], of name: RelayName
   ) async throws(StoreError) -> Bool {
     let result = try await write(
       .prepared(
@@ -55,7 +56,7 @@ extension PostgresStorage {
         WITH changed AS (
           UPDATE peers SET ca_certificate = $2::bytea, next_ca_certificate = $3::bytea,
             revoked_serials = $4::bytea[], statement_sequence = $5::bigint
-          WHERE name = $1::text AND statement_sequence < $5::bigint RETURNING 1
+          WHERE name = $1::text AND statement_sequence < $5::bigint AND ca_certificate = $6::bytea RETURNING 1
         )
         UPDATE revisions SET value = value + 1 WHERE subject = 'peers' AND EXISTS (SELECT FROM changed)
         """),
@@ -63,6 +64,7 @@ extension PostgresStorage {
         $0.add(text: name.text)
         $0.add(bytea: caCertificate)
         $0.add(trust: trust)
+        $0.add(bytea: former)
       })
     return result.affectedRows == 1
   }
@@ -98,35 +100,8 @@ extension PostgresStorage {
   }
 
   /// Some at a time, as its contacts. What is added meanwhile is `removePeer`'s business.
-  func removeHeldAndConfirmed(of name: RelayName) async throws(StoreError) {
-    let peer = PostgresParameters { $0.add(text: name.text) }
-    let chunk = PostgresParameters {
-      $0.add(text: name.text)
-      $0.add(bigint: Self.removedRowsMax)
-    }
-    let held = [
-      PostgresStep(
-        .prepared("remove_outbox_lock", "SELECT 1 FROM outbox_charges WHERE peer = $1::text FOR UPDATE"), peer),
-      PostgresStep(
-        .prepared(
-          "remove_outbox_some",
-          """
-          WITH chunk AS MATERIALIZED (
-              SELECT sequence FROM outbox WHERE peer = $1::text ORDER BY sequence LIMIT $2::bigint
-            ),
-            removed AS (
-              DELETE FROM outbox AS o USING chunk AS c WHERE o.peer = $1::text AND o.sequence = c.sequence
-              RETURNING o.bytes
-            ),
-            released AS (
-              UPDATE outbox_charges SET messages = messages - (SELECT count(*) FROM removed),
-                bytes = bytes - (SELECT coalesce(sum(r.bytes), 0)::bigint FROM removed AS r)
-              WHERE peer = $1::text
-            )
-          SELECT 1 FROM removed
-          """), chunk),
-    ]
-    let confirmed = [
+  func removeConfirmed(of name: RelayName) async throws(StoreError) {
+    let chunk = [
       PostgresStep(
         .prepared(
           "remove_confirmed_some",
@@ -134,11 +109,13 @@ extension PostgresStorage {
           WITH chunk AS MATERIALIZED (SELECT account FROM confirmed_devices WHERE peer = $1::text LIMIT $2::bigint)
           DELETE FROM confirmed_devices AS d USING chunk AS c WHERE d.account = c.account AND d.peer = $1::text
           RETURNING 1
-          """), chunk)
+          """),
+        PostgresParameters {
+          $0.add(text: name.text)
+          $0.add(bigint: Self.removedRowsMax)
+        })
     ]
-    for steps in [held, confirmed] {
-      while let removed = try await writeBulk(steps).last?.rowCount, removed >= Int(Self.removedRowsMax) {}
-    }
+    while let removed = try await writeBulk(chunk).last?.rowCount, removed >= Int(Self.removedRowsMax) {}
   }
 
   private static let removedRowsMax: Int64 = 1000

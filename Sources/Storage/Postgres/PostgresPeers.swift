@@ -88,34 +88,55 @@ extension PostgresStorage {
     return try await write(steps).first?.affectedRows == 1
   }
 
-  /// The peer is suspended first: from then on its contacts are unknown, however long it takes to remove them. Stopped
-  /// half way, it stands in the list as suspended and can be removed again. Each step sees what was committed before
-  /// it: a merge under way holds the peer's row, as does whoever holds a message for it, and what they leave is found
-  /// once that row is gone.
-  package func removePeer(_ name: RelayName) async throws(StoreError) -> Bool {
-    guard try await setPeerState(.suspended, of: name) else { return false }
-    try await removeContacts(of: name, before: .max)
-    try await removeHeldAndConfirmed(of: name)
+  /// The peer is suspended first: from then on its contacts are unknown, however long it takes to remove them, and
+  /// nothing more is held for it. Stopped half way, it stands in the list as suspended and can be removed again. Each
+  /// step sees what was committed before it: a merge under way holds the peer's row, as does whoever holds a message for
+  /// it, and what they leave is found once that row is gone.
+  package func removePeer(_ name: RelayName) async throws(StoreError) -> PeerRemoval {
+    guard try await setPeerState(.suspended, of: name) else { return .unknown }
     let peer = PostgresParameters { $0.add(text: name.text) }
+    // Waits for those who began to hold a message before.
+    let lock = PostgresStep(
+      .prepared("remove_peer_lock", "SELECT 1 FROM peers WHERE name = $1::text FOR UPDATE"), peer)
+    let held = try await write([
+      lock,
+      PostgresStep(.prepared("remove_peer_held", "SELECT 1 FROM outbox WHERE peer = $1::text LIMIT 1"), peer),
+    ])
+    guard held.last?.rowCount == 0 else { return .messagesWait }
+    try await removeContacts(of: name, before: .max)
+    try await removeConfirmed(of: name)
     let results = try await write([
+      lock,
+      // Again, since the peer may have been resumed meanwhile; what follows finds the peer gone or does nothing.
       PostgresStep(
         .prepared(
           "remove_peer",
           """
-          WITH removed AS (DELETE FROM peers WHERE name = $1::text RETURNING 1)
+          WITH removed AS (
+            DELETE FROM peers WHERE name = $1::text AND NOT EXISTS (SELECT FROM outbox WHERE peer = $1::text)
+            RETURNING 1
+          )
           UPDATE revisions SET value = value + 1 WHERE subject = 'peers' AND EXISTS (SELECT FROM removed)
           """), peer),
       PostgresStep(
-        .prepared("remove_peer_contacts", "DELETE FROM peer_contacts WHERE peer = $1::text"), peer),
-      // The charge before the messages that it counts, as whoever changes either.
+        .prepared(
+          "remove_peer_contacts",
+          "DELETE FROM peer_contacts WHERE peer = $1::text AND NOT EXISTS (SELECT FROM peers WHERE name = $1::text)"),
+        peer),
       PostgresStep(
-        .prepared("remove_peer_charge", "DELETE FROM outbox_charges WHERE peer = $1::text"), peer),
-      PostgresStep(.prepared("remove_peer_outbox", "DELETE FROM outbox WHERE peer = $1::text"), peer),
+        .prepared(
+          "remove_peer_charge",
+          "DELETE FROM outbox_charges WHERE peer = $1::text AND NOT EXISTS (SELECT FROM peers WHERE name = $1::text)"),
+        peer),
       PostgresStep(
-        .prepared("remove_peer_confirmed", "DELETE FROM confirmed_devices WHERE peer = $1::text"), peer),
+        .prepared(
+          "remove_peer_confirmed",
+          "DELETE FROM confirmed_devices WHERE peer = $1::text AND NOT EXISTS (SELECT FROM peers WHERE name = $1::text)"
+        ), peer),
       Self.forgetUsedInvitations,
     ])
-    return results.first?.affectedRows == 1
+    guard results.first?.rowCount == 1 else { return .unknown }
+    return results[1].affectedRows == 1 ? .removed : .messagesWait
   }
 
   /// Whose invitation was used is known by its CA only: all used ones go, and nobody comes back by repeating one.
@@ -148,6 +169,25 @@ extension PostgresStorage {
         "has_open_invitation",
         "SELECT 1 FROM invitations WHERE expires > $1::bigint AND redeemed_by IS NULL LIMIT 1"),
       PostgresParameters { $0.add(bigint: now.millis) })
+    return result.rowCount > 0
+  }
+
+  package func isRedeemable(
+    secretHash: [UInt8], caFingerprint: [UInt8], now: Timestamp
+  ) async throws(StoreError) -> Bool {
+    let result = try await read(
+      .prepared(
+        "is_redeemable",
+        """
+        SELECT 1 FROM invitations
+        WHERE secret_hash = $1::bytea AND expires > $3::bigint
+          AND (redeemed_by IS NULL OR redeemed_by = $2::bytea)
+        """),
+      PostgresParameters {
+        $0.add(bytea: secretHash)
+        $0.add(bytea: caFingerprint)
+        $0.add(bigint: now.millis)
+      })
     return result.rowCount > 0
   }
 

@@ -22,10 +22,15 @@ struct CertificateChecks {
       return [.skipped("client.tls is not set: what stands before the relay has the certificate")]
     }
     do {
-      guard let leaf = try NIOSSLCertificate.fromPEMFile(tls.certificate).first else {
+      let chain = try NIOSSLCertificate.fromPEMFile(tls.certificate)
+      guard let leaf = chain.first else {
         return [.failed("\(tls.certificate) holds no certificate", remedy: "Put the chain there, leaf first.")]
       }
-      _ = try NIOSSLPrivateKey(file: tls.key, format: .pem)
+      let key = try NIOSSLPrivateKey(file: tls.key, format: .pem)
+      // As the listener does: only this finds a key that is another certificate's.
+      _ = try NIOSSLContext(
+        configuration: .makeServerConfiguration(
+          certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key)))
       let end = Timestamp(millis: Int64(leaf.notValidAfter) * 1000)
       return [
         Self.judge(end, remedy: "Renew \(tls.certificate); running relays take it up."),

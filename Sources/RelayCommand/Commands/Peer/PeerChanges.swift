@@ -78,13 +78,22 @@ extension PeerCommand {
 
     func run() async throws {
       try await PeerCommand.change(configuration, name, to: "removed") { storage, peer in
+        // Before it is suspended: what can still be delivered should be.
         if let held = try await storage.outboxUsage().first(where: { $0.relay == peer }), held.messages > 0 {
-          throw CommandFailure(
-            "\(held.messages) messages are held for \(peer): deliver them first, or give them up with "
-              + "`relay queue drop --peer \(peer) --all`, which tells their senders.")
+          throw Self.waiting("\(held.messages) messages", for: peer)
         }
-        return try await storage.removePeer(peer)
+        switch try await storage.removePeer(peer) {
+        case .removed: return true
+        case .unknown: return false
+        case .messagesWait: throw Self.waiting("\(peer) is suspended, but messages", for: peer)
+        }
       }
+    }
+
+    private static func waiting(_ what: String, for peer: RelayName) -> CommandFailure {
+      CommandFailure(
+        "\(what) are held for \(peer): deliver them first, or give them up with "
+          + "`relay queue drop --peer \(peer) --all`, which tells their senders.")
     }
   }
 

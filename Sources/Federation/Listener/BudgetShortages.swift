@@ -1,0 +1,43 @@
+import RelayCore
+
+/// Which charges had no room lately, and until when they have none: found out without asking the limiter again.
+///
+/// What is larger than a refused charge is refused as well, and no charge of another process makes room.
+struct BudgetShortages {
+  private struct Shortage {
+    let amount: Int
+    let hasRoomAt: ContinuousClock.Instant
+    /// When the limiter is to be asked again.
+    let end: ContinuousClock.Instant
+  }
+  private struct Key: Hashable {
+    let peer: RelayName
+    let budget: LimiterName
+  }
+
+  /// Of peers that were refused lately: bounded by the names that this operator gave to peers.
+  private var shortages: [Key: Shortage] = [:]
+
+  /// Longer waits are asked for again by then: limits may change, and the processes' own ones serve without Redis.
+  static let lifeMax = Duration.seconds(1)
+
+  /// - Parameter wait: until there is room.
+  mutating func refused(
+    _ amount: Int, of budget: LimiterName, _ peer: RelayName, wait: Duration, at now: ContinuousClock.Instant
+  ) {
+    shortages = shortages.filter { now < $0.value.end }
+    shortages[Key(peer: peer, budget: budget)] = Shortage(
+      amount: amount, hasRoomAt: now + wait, end: now + min(wait, Self.lifeMax))
+  }
+
+  /// - Parameter amount: nil when it is not known, and is as large as any then.
+  /// - Returns: how long there is no room for it; nil when there may be.
+  func wait(
+    for amount: Int?, of budget: LimiterName, _ peer: RelayName, at now: ContinuousClock.Instant
+  ) -> Duration? {
+    guard let shortage = shortages[Key(peer: peer, budget: budget)], now < shortage.end,
+      amount.map({ $0 >= shortage.amount }) ?? true
+    else { return nil }
+    return shortage.hasRoomAt - now
+  }
+}
