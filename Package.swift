@@ -106,7 +106,8 @@ let package = Package(
     .target(
       name: "Federation",
       dependencies: [
-        "RelayCore", "RelayHTTP", "WireMessages", protobuf, collections, hummingbird, hummingbirdCore, hummingbirdHTTP2, httpTypes, nioCore, nioPosix, nioTLS,
+        "RelayCore", "RelayHTTP", "WireMessages", protobuf, collections, hummingbird, hummingbirdCore, hummingbirdHTTP2,
+        httpTypes, nioCore, nioPosix, nioTLS,
         nioSSL, nioHTTP2, nioHTTP1, asyncHTTPClient, crypto, x509, asn1, logging, metrics, lifecycle,
       ],
       swiftSettings: strict),
@@ -149,7 +150,8 @@ let package = Package(
     .executableTarget(
       name: "RelayBenchmark",
       dependencies: [
-        "RelayCore", "RelayClient", "ChildProcesses", "CLibPQ", nioCore, nioPosix, nioHTTP1, argumentParser, collections,
+        "RelayCore", "RelayClient", "ChildProcesses", "CLibPQ", nioCore, nioPosix, nioHTTP1, argumentParser,
+        collections,
       ],
       swiftSettings: strict),
 
@@ -178,7 +180,8 @@ let package = Package(
     .testTarget(
       name: "FederationTests",
       dependencies: [
-        "Federation", "RelayCore", "Storage", "TestSupport", "WireMessages", protobuf, x509, asn1, crypto, nioCore, nioPosix, nioHTTP1, nioSSL,
+        "Federation", "RelayCore", "Storage", "TestSupport", "WireMessages", protobuf, x509, asn1, crypto, nioCore,
+        nioPosix, nioHTTP1, nioSSL,
         asyncHTTPClient, logging, lifecycle,
       ],
       swiftSettings: strict),

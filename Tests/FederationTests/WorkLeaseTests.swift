@@ -9,12 +9,12 @@ import Testing
 @Suite struct WorkLeaseTests {
   @Test func itIsRenewedWhileTheWorkTakesLong() async throws {
     try await withRelay("beta") { beta in
-      let lease = WorkLease(store: beta.storage, holder: 1, duration: .milliseconds(500))
-      let other = WorkLease(store: beta.storage, holder: 2, duration: .milliseconds(500))
+      let lease = WorkLease(store: beta.storage, holder: 1, duration: .seconds(3))
+      let other = WorkLease(store: beta.storage, holder: 2, duration: .seconds(3))
       let began = ContinuousClock.now
       #expect(try await lease.acquire("work"))
-      async let work = lease.hold("work") { await Self.sleep(.milliseconds(1500)) }
-      while ContinuousClock.now < began + .milliseconds(1200) {
+      async let work = lease.hold("work") { await Self.sleep(.milliseconds(5500)) }
+      while ContinuousClock.now < began + .milliseconds(4500) {
         #expect(try await other.hold("work") { true } == nil)
         try await Task.sleep(for: .milliseconds(50))
       }

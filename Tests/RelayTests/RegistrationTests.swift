@@ -284,7 +284,8 @@ import Testing
 
 @Suite(.ownRelay(RelayUnderTest.unlimited.merging(["RELAY_FEDERATION_NUMBER_CLAIMS": "refuse"]) { $1 }))
 struct ClaimedNumberTests {
-  @Test func `where claims are respected, a number that a peer lists is refused, and its code stays good`() async throws {
+  @Test func `where claims are respected, a number that a peer lists is refused, and its code stays good`() async throws
+  {
     let (site, relay) = (try suiteRelay().site, try suiteRelay().relay)
     let number = TestDevice.freshNumber()
     try await site.listAtPeer("elsewhere", tokens: [try TestTokens.contactToken(of: number)])

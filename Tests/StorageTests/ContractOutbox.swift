@@ -341,7 +341,7 @@ extension Backend {
 
   private static func drain(_ store: Store, bounds: OutboxBounds) async throws {
     var seen: [OutgoingMessage] = []
-    let deadline = ContinuousClock.now + .seconds(60)
+    let deadline = ContinuousClock.now + .seconds(300)
     while seen.count < writers * perWriter, ContinuousClock.now < deadline {
       if let usage = try await store.storage.outboxUsage().first {
         #expect(usage.messages <= bounds.messagesMax && usage.bytes <= bounds.bytesMax)

@@ -143,8 +143,8 @@ import Testing
       target: target, settings: .init(purpose: "test"), reactor: reactor, logger: .quiet)
     let asked = ContinuousClock.now
     await #expect(throws: PostgresError.self) { try await connection.read(.once("SELECT 1")) }
-    // Half a minute is far from for ever, and far from what a busy machine makes of five seconds.
-    #expect(ContinuousClock.now - asked < .seconds(30))
+    // Two minutes are far from for ever, and far from what a busy machine makes of five seconds.
+    #expect(ContinuousClock.now - asked < .seconds(120))
     await connection.close()
     await reactor.stop()
   }

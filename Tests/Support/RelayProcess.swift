@@ -62,7 +62,8 @@ package struct RelayOperator: Sendable {
     defer { try? FileManager.default.removeItem(at: folder) }
     let port = try Loopback.freePorts(1)[0]
     return try await body(
-      RelayOperator(name: name, folder: folder.path, federationPort: port, settings: settings, place: place, stores: stores))
+      RelayOperator(
+        name: name, folder: folder.path, federationPort: port, settings: settings, place: place, stores: stores))
   }
 
   /// The variables that a process or command of this operator runs with.
@@ -90,7 +91,8 @@ package struct RelayOperator: Sendable {
     let (output, errors) = (file("output"), file("errors"))
     let child = try await ChildProcess.start(
       ChildProcess.Launch(
-        command: place.wrapper + [try RelayExecutable.path()] + arguments, environment: environment(overrides), folder: folder,
+        command: place.wrapper + [try RelayExecutable.path()] + arguments, environment: environment(overrides),
+        folder: folder,
         standardOutput: output, standardError: errors))
     let exit = await child.killed(after: limit)
     return CommandResult(exit: exit, output: try Self.text(of: output), errors: try Self.text(of: errors))

@@ -16,7 +16,7 @@ package struct Timestamp: Sendable, Hashable, Comparable, CustomStringConvertibl
     let (fine, isFinerTooLong) = whole.addingReportingOverflow(attoseconds / 1_000_000_000_000_000)
     let (sum, isBeyond) = millis.addingReportingOverflow(fine)
     guard isTooLong || isFinerTooLong || isBeyond else { return Timestamp(millis: sum) }
-    return Timestamp(millis: seconds < 0 ? .min : .max)
+    return Timestamp(millis: duration < .zero ? .min : .max)
   }
   package static func < (a: Self, b: Self) -> Bool { a.millis < b.millis }
 }

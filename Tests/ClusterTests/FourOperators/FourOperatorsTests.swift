@@ -85,7 +85,8 @@ import Testing
 
   private func expectPassing(_ traffic: Traffic, after trouble: String) async throws {
     for lane in traffic.lanes {
-      try await eventually("\(lane.name) is reached after: \(trouble)", within: .seconds(60), every: .milliseconds(100)) {
+      try await eventually("\(lane.name) is reached after: \(trouble)", within: .seconds(60), every: .milliseconds(100))
+      {
         await traffic.send(on: lane) == 200
       }
     }
@@ -128,9 +129,11 @@ import Testing
     private var rows: [String] = []
 
     var table: String {
-      (["| Delta | p99 to the others, before -> meanwhile | Answers to those who write to delta | Longest answer | All "
-        + "there again after | Lost | Doubled |", "| --- | --- | --- | ---: | ---: | ---: | ---: |"] + rows)
-        .joined(separator: "\n")
+      ([
+        "| Delta | p99 to the others, before -> meanwhile | Answers to those who write to delta | Longest answer | All "
+          + "there again after | Lost | Doubled |", "| --- | --- | --- | ---: | ---: | ---: | ---: |",
+      ] + rows)
+      .joined(separator: "\n")
     }
 
     mutating func add(

@@ -86,7 +86,9 @@ final class Traffic: Sendable {
       let owed = Set(accepted[lane.name]?.all ?? [])
       var arrived: [Int64] = []
       do {
-        try await eventually("what was accepted for \(lane.name) has arrived", within: .seconds(60), every: .milliseconds(200)) {
+        try await eventually(
+          "what was accepted for \(lane.name) has arrived", within: .seconds(60), every: .milliseconds(200)
+        ) {
           while true {
             let page = try await home.mailbox(of: lane.recipient)
             for message in page {
