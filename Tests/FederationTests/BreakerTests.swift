@@ -85,7 +85,8 @@ import X509
       #expect(try await outcome(beta) == nil)
       let port = try #require(PeerEndpoint(peers[0].url)).port
       try await peers[0].leave()
-      try await eventually("its requests fail at once") {
+      // Time for three requests that each take all of a patient time-out, should one end so.
+      try await eventually("its requests fail at once", within: .seconds(180)) {
         if case .halted = try await outcome(beta) { true } else { false }
       }
       try await eventually("other processes are told") { try await condition(beta) != .reachable }

@@ -263,51 +263,6 @@ package protocol DirectoryStore: Sendable {
   func localEntries(for tokens: [ContactToken]) async throws(StoreError) -> [ListedAccount]
 }
 
-/// Messages that were accepted for peers which could not be reached, and what is needed to accept them
-/// (docs/federation.md, "The outbox").
-package protocol OutboxStore: Sendable {
-  /// Remembers that `relay` has confirmed at `now` that these are the devices of `account`, all of them: the last word
-  /// counts.
-  func confirmDevices(_ devices: [ConfirmedDevice], of account: AccountNumber, at relay: RelayName, now: Timestamp)
-    async throws(StoreError)
-  /// - Returns: the devices that `relay` confirmed last, ascending by id; nil when that was before `since`, or never.
-  func confirmedDevices(of account: AccountNumber, at relay: RelayName, since: Timestamp) async throws(StoreError)
-    -> [ConfirmedDevice]?
-  /// Forgets what `relay` confirmed of `account`: it has said otherwise.
-  func forgetConfirmedDevices(of account: AccountNumber, at relay: RelayName) async throws(StoreError)
-
-  /// Appends `message` to its peer's outbox, due at once. Durable on return; safe to repeat: an equal message that waits
-  /// is not held twice.
-  /// - Returns: false, with nothing stored, when the peer's outbox would exceed `bounds`, or the peer is not active.
-  func hold(_ message: OutgoingMessage, bounds: OutboxBounds, now: Timestamp) async throws(StoreError) -> Bool
-  /// Whether anything waits for `destination` at `relay`: a later message must not overtake it.
-  func isHeld(for destination: AccountNumber, at relay: RelayName) async throws(StoreError) -> Bool
-  /// What waits for `relay`, due or not, ascending by sequence, all above `after`; at most `limit` (1 or more), fewer where
-  /// they are large, and none only where nothing waits.
-  ///
-  /// Who has seen a message has seen all that will ever come before it. What the store holds of a message and cannot read
-  /// comes back without messages for any device: a peer refuses that for good.
-  func held(for relay: RelayName, after: Int64, limit: Int) async throws(StoreError) -> [HeldMessage]
-  /// Counts an attempt for each of `sequences`, and puts the next one off until `notBefore`.
-  func putOff(_ sequences: [Int64], until notBefore: Timestamp) async throws(StoreError)
-  /// Everything that waits for `relay` is due at once.
-  /// - Returns: how many messages.
-  func makeDue(for relay: RelayName, now: Timestamp) async throws(StoreError) -> Int
-  /// Forgets messages that were handed over, or given up.
-  func removeHeld(_ sequences: [Int64]) async throws(StoreError)
-  /// Of every peer for which something waits, ascending by name.
-  func outboxUsage() async throws(StoreError) -> [OutboxUsage]
-}
-
-/// Turns that processes take at what one of them should do at a time.
-package protocol LeaseStore: Sendable {
-  /// Takes or renews the lease `name` for `holder` (a random number of the process), by the store's clock.
-  /// - Returns: false when another holder has it.
-  func acquireLease(_ name: String, holder: Int64, for duration: Duration) async throws(StoreError) -> Bool
-  /// Gives it up early; does nothing when another holder has it.
-  func releaseLease(_ name: String, holder: Int64) async throws(StoreError)
-}
-
 /// Peers and invitations.
 package protocol PeerStore: Sendable {
   /// All peers, ascending by name.
