@@ -62,7 +62,11 @@ final class ScriptedPeer: Sendable {
   }
 
   /// Listens until `close`. Answers nothing at first.
-  static func start(_ name: String, authority: TestAuthority? = nil, port: Int = 0) async throws -> ScriptedPeer {
+  /// - Parameter port: nil for a free one that no outgoing connection is given, so that the peer can come back on it.
+  static func start(
+    _ name: String, authority: TestAuthority? = nil, port wanted: Int? = nil
+  ) async throws -> ScriptedPeer {
+    let port = try wanted ?? Loopback.freePorts(1)[0]
     let authority = try authority ?? TestAuthority(name)
     let leaf = try authority.leaf(relay: name)
     let tls = try NIOSSLContext(
