@@ -10,6 +10,14 @@ import Testing
     #expect(attributes.name == "n" && attributes.pin == Secret("1234"))
   }
 
+  @Test(
+    arguments: [("", nil), ("null", nil), ("true", true), ("false", false), (#""false""#, false)] as [(String, Bool?)])
+  func `who does not say whether to be found leaves it`(value: String, expected: Bool?) throws {
+    let property = value.isEmpty ? "" : #","discoverableByPhoneNumber":\#(value)"#
+    let attributes = try decode(#"{"signalingKey":"k"\#(property)}"#, AccountAttributes.decode)
+    #expect(attributes.isDiscoverable == expected)
+  }
+
   @Test func `a name may have 50 characters and no more`() throws {
     for (count, isGood) in [(50, true), (51, false), (60_000, false)] {
       let name = String(repeating: "é", count: count)

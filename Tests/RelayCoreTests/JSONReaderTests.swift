@@ -87,7 +87,8 @@ import Testing
     if (try? MessageBundle.decode(json)) != nil { read += 1 }
     if (try? PreKeyCodec.decodeUpload(json)) != nil { read += 1 }
     if (try? PreKeyCodec.decodeDrawn(json)) != nil { read += 1 }
-    if (try? ContactCodec.decodeTokens(json)) != nil { read += 1 }
+    if (try? ContactQuery.decode(json, tokensMax: 100)) != nil { read += 1 }
+    if (try? ContactQuery.decode(json, tokensMax: 1, hasCursor: true)) != nil { read += 1 }
     if (try? ContactCodec.decodeListing(json)) != nil { read += 1 }
     if (try? AccountAttributes.decode(json)) != nil { read += 1 }
     if (try? Problem.Devices.decode(json, isStale: false)) != nil { read += 1 }

@@ -76,8 +76,8 @@ package protocol SignalBus: Sendable {
   func listen(_ handler: @escaping @Sendable (SignalEvent) -> Void)
 }
 
-/// Limits, signals, and their life.
-package protocol Coordination: RateLimiter, SignalBus {
+/// Limits, signals, presence, and their life.
+package protocol Coordination: RateLimiter, SignalBus, Presence, ContactBudget {
   /// nil when shared state is served, else why not, for `/readyz` and metrics.
   func degradation() async -> String?
   /// nil when nothing outlives this process.

@@ -34,6 +34,10 @@ package protocol AccountStore: Sendable {
   func linkDevice(_ link: DeviceLink, code: Secret, triesMax: Int, now: Timestamp) async throws(StoreError)
     -> LinkOutcome
 
+  /// The accounts, active or not, whose number's token is one of `tokens`: in no order, at most one a token.
+  /// - Parameter tokens: some at most: they are looked up one by one.
+  func accounts(holding tokens: [ContactToken]) async throws(StoreError) -> [AccountNumber]
+
   /// Removes a linked device with its prekeys and its mailbox.
   /// - Returns: false when there is no such device.
   func removeDevice(_ device: DeviceAddress) async throws(StoreError) -> Bool
@@ -144,10 +148,30 @@ package protocol ServerSecretStore: Sendable {
   func replaceServerSecret(_ name: String, _ former: [UInt8], with replacement: [UInt8]) async throws(StoreError)
     -> Bool
 
+  /// A key that the relay draws for itself: it lies sealed where there is an encryption key. One that lies as it is, is
+  /// sealed by this call then.
+  /// - Returns: the key under `name`; what `draw` makes, stored now, when there was none.
+  /// - Throws: `.corrupted` when it does not open under the encryption key, nor under the former one.
+  func serverKey(_ name: ServerKeyName, orStore draw: @Sendable () -> SecretBytes) async throws(StoreError)
+    -> SecretBytes
+
   /// Seals anew, under the current encryption key, what is sealed under the former one: the signaling keys among the
   /// `limit` devices (1 or more) that follow `last` in a stable order, or are the first. What does not open stays as it
-  /// is.
+  /// is. With the first devices go the key of contact tokens and the keys of `ServerKeyName`, which are not counted.
   func resealSecrets(after last: DeviceAddress?, limit: Int) async throws(StoreError) -> ResealedSecrets
+}
+
+/// The keys that `ServerSecretStore.serverKey` keeps, by the names of their rows.
+package enum ServerKeyName: String, Sendable, CaseIterable {
+  /// Of oblivious look-ups (docs/directory.md, "Oblivious look-up").
+  case oblivious = "directory-oblivious"
+
+  /// How long such a key is.
+  package var byteCount: Int {
+    switch self {
+    case .oblivious: 48
+    }
+  }
 }
 
 /// What one step through the devices came to.
@@ -173,6 +197,17 @@ package protocol MessageStore: Sendable {
   /// The oldest envelopes of `mailbox` by order of acceptance, at most `limit` (1 or more), all with a sequence
   /// above `after`.
   func pending(in mailbox: DeviceAddress, after: Int64, limit: Int) async throws(StoreError) -> [QueuedEnvelope]
+
+  /// The oldest envelopes of several mailboxes that are not held already, in one round trip: of each at most its limit, by
+  /// order of acceptance. What was accepted before a read began is seen by it: a reader that leaves out what it holds, and
+  /// keeps no position, misses nothing (docs/delivery.md, "Order").
+  /// - Parameter reads: of different mailboxes.
+  /// - Returns: one list for each read, in the order of `reads`; possibly empty.
+  func waiting(_ reads: [MailboxRead]) async throws(StoreError) -> [[QueuedEnvelope]]
+
+  /// Removes what is at `places` from the mailboxes, all in one transaction, and remembers it as `acknowledge` does.
+  /// - Returns: what was there, and is not any more, because of this call.
+  func remove(_ places: [MailboxPlace]) async throws(StoreError) -> Set<MailboxPlace>
 
   /// Removes the oldest envelope with that source and timestamp from `mailbox`.
   /// - Returns: what was removed, or nil when nothing matched.
@@ -207,13 +242,14 @@ package struct MailboxUsage: Sendable, Equatable {
 /// Contact tokens: our accounts' and what peers told us.
 package protocol DirectoryStore: Sendable {
   /// - Returns: an entry for each known token, in no order, at most one each: ours before any peer's, else that of the
-  ///   first of `claimants`. Inactive accounts are unknown.
+  ///   first of `claimants`. Inactive accounts are unknown, and those that do not want to be found.
   func entries(for tokens: [ContactToken]) async throws(StoreError) -> [DirectoryEntry]
 
   /// All local accounts, active or not.
   func accountCount() async throws(StoreError) -> Int
 
-  /// Local accounts `offset`..., at most `limit`, in a stable order; empty past the end.
+  /// Local accounts `offset`..., at most `limit`, in a stable order; empty past the end. Here and in the feed, those that
+  /// do not want to be found are listed as inactive.
   func accounts(offset: Int, limit: Int) async throws(StoreError) -> [ListedAccount]
 
   /// Rises whenever a local account's listing changes. Lets a peer skip what it has seen.
@@ -259,7 +295,7 @@ package protocol DirectoryStore: Sendable {
   /// a contact leaves its beginning; removing it, or the copy, forgets it.
   func claimants(of token: ContactToken) async throws(StoreError) -> [RelayName]
 
-  /// Which of `tokens` are active accounts of ours, for a peer that asks: in no order, at most one each.
+  /// Which of `tokens` are active accounts of ours that want to be found, for a peer that asks: in no order, at most one each.
   func localEntries(for tokens: [ContactToken]) async throws(StoreError) -> [ListedAccount]
 }
 
@@ -325,7 +361,9 @@ package protocol SchemaStore: Sendable {
   /// Ascending by version; `applied` is nil for a step that has not run.
   func migrations() async throws(StoreError) -> [MigrationStatus]
   /// Runs what is pending, one transaction a step, reporting each as it is done. Safe to run on several processes at
-  /// once. - Throws: `.unavailable` when a lock or statement time-out strikes: nothing of that step was done.
+  /// once. A store that is empty afterwards is sealed from then on, where there is an encryption key
+  /// (`ContactSealingStore`). - Throws: `.unavailable` when a lock or statement time-out strikes: nothing of that step was
+  /// done.
   func migrate(progress: @Sendable (MigrationStatus) -> Void) async throws(StoreError)
   /// Which schema versions this build can work on.
   func compatibility() async throws(StoreError) -> SchemaCompatibility
@@ -351,8 +389,8 @@ package enum SchemaCompatibility: Sendable, Equatable {
 }
 
 /// All durable stores of one relay, over one database.
-package protocol Storage: AccountStore, PreKeyStore, EpochStore, MessageStore, AttachmentStore, DirectoryStore,
-  PeerStore, OutboxStore, LeaseStore, ServerSecretStore, SchemaStore
+package protocol Storage: AccountStore, PreKeyStore, EpochStore, MessageStore, AttachmentStore, DirectoryFeedStore,
+  ObliviousStore, PeerStore, OutboxStore, LeaseStore, ServerSecretStore, ContactSealingStore, SchemaStore
 {
   /// Whether the store answers just now, for `/readyz`.
   func ping() async throws(StoreError)

@@ -6,10 +6,14 @@ package struct Problem: Error, Sendable {
   package enum Kind: String, Sendable, CaseIterable {
     case invalidNumber = "invalid-number"
     case undecodableToken = "undecodable-token"
+    case undecodableElement = "undecodable-element"
+    case invalidPrefix = "invalid-prefix"
     case syncThroughRelay = "sync-through-relay"
     case uploadIncomplete = "upload-incomplete"
     case undecodableMessage = "undecodable-message"
+    case invalidAddress = "invalid-address"
     case unauthorized = "unauthorized"
+    case credentialsRefused = "credentials-refused"
     case codeRefused = "code-refused"
     case tokenRefused = "token-refused"
     case registrationLocked = "registration-locked"
@@ -28,7 +32,11 @@ package struct Problem: Error, Sendable {
     case staleDevices = "stale-devices"
     case tooManyDevices = "too-many-devices"
     case bodyTooLarge = "body-too-large"
+    case tooManyTokens = "too-many-tokens"
+    case tooManyElements = "too-many-elements"
     case rateLimited = "rate-limited"
+    case contactBudgetExceeded = "contact-budget-exceeded"
+    case enumerationRefused = "enumeration-refused"
     case budgetExceeded = "budget-exceeded"
     case mailboxFull = "mailbox-full"
     case quotaExceeded = "quota-exceeded"
@@ -39,26 +47,32 @@ package struct Problem: Error, Sendable {
     case numberElsewhere = "number-elsewhere"
     case invalidDeviceSelector = "invalid-device-selector"
     case deviceNameTooLong = "device-name-too-long"
+    case upgradeRequired = "upgrade-required"
     case unavailable = "unavailable"
     case peerUnavailable = "peer-unavailable"
     case internalError = "internal"
 
     package var status: Int {
       switch self {
-      case .invalidNumber, .undecodableToken, .syncThroughRelay, .uploadIncomplete, .undecodableMessage: 400
+      case .invalidNumber, .undecodableToken, .undecodableElement, .invalidPrefix, .syncThroughRelay,
+        .uploadIncomplete, .undecodableMessage, .invalidAddress:
+        400
       case .unauthorized: 401
-      case .codeRefused, .tokenRefused, .registrationLocked, .identityRefused, .masterDevice, .urlRefused, .peerRefused,
-        .scopeRefused, .sourceRefused, .invitationRefused:
+      case .credentialsRefused, .codeRefused, .tokenRefused, .registrationLocked, .identityRefused, .masterDevice,
+        .urlRefused, .peerRefused, .scopeRefused, .sourceRefused, .invitationRefused:
         403
       case .notFound: 404
       case .methodNotAllowed: 405
       case .mismatchedDevices, .nameTaken, .alreadyUploaded: 409
       case .staleDevices: 410
       case .tooManyDevices: 411
-      case .bodyTooLarge, .rateLimited, .budgetExceeded, .mailboxFull, .quotaExceeded: 413
+      case .bodyTooLarge, .tooManyTokens, .tooManyElements, .rateLimited, .contactBudgetExceeded, .enumerationRefused,
+        .budgetExceeded, .mailboxFull, .quotaExceeded:
+        413
       case .malformedBody, .unsupportedMediaType, .unknownTransport, .signatureRefused: 415
       case .numberElsewhere: 417
       case .invalidDeviceSelector, .deviceNameTooLong: 422
+      case .upgradeRequired: 426
       case .internalError: 500
       case .unavailable, .peerUnavailable: 503
       }
@@ -69,11 +83,15 @@ package struct Problem: Error, Sendable {
       switch self {
       case .invalidNumber: "The number is not + followed by 10 to 15 digits."
       case .undecodableToken: "A contact token is not the base64 of 10 bytes."
+      case .undecodableElement: "An element is not the base64 of a compressed point of P-384."
+      case .invalidPrefix: "The prefix is not 0 to 8 hexadecimal digits, or `after` is not what an answer named."
       case .syncThroughRelay: "Messages to your own number cannot go through a relay."
       case .uploadIncomplete:
         "The upload did not declare its length, or did not arrive whole and in time: send it again."
       case .undecodableMessage: "The message is not the base64 of a signal that can be delivered."
+      case .invalidAddress: "The provisioning address is not 16 bytes in URL-safe base64."
       case .unauthorized: "Credentials are required to access this resource."
+      case .credentialsRefused: "The credentials of the WebSocket are not those of one device."
       case .codeRefused: "The verification code is wrong, used, or expired: request a new one."
       case .tokenRefused: "The number token is not valid for this number, or this relay takes none."
       case .registrationLocked:
@@ -93,7 +111,13 @@ package struct Problem: Error, Sendable {
       case .tooManyDevices: "The account has as many active devices as it may have: remove one first."
       case .staleDevices: "A device was installed anew: start a new session with it."
       case .bodyTooLarge: "The request's body is too large."
+      case .tooManyTokens: "The request asks for more contacts than one look-up may: ask for them in several."
+      case .tooManyElements: "The request has more elements than may be evaluated at once: send them in several."
       case .rateLimited: "Too many requests: try again after the time in Retry-After."
+      case .contactBudgetExceeded:
+        "The account has asked for as many different contacts as it may by now: try again after the time in Retry-After."
+      case .enumerationRefused:
+        "These contacts look like numbers in a row, or at random: ask for those of an address book."
       case .budgetExceeded: "Your relay has used up its budget here: try again after the time in Retry-After."
       case .mailboxFull: "The recipient's mailbox holds as many messages as it may: try again later."
       case .quotaExceeded: "The account's attachments take all the room it may have: wait until some expire."
@@ -105,6 +129,7 @@ package struct Problem: Error, Sendable {
       case .numberElsewhere: "The number belongs to another relay."
       case .invalidDeviceSelector: "The device must be a number or *."
       case .deviceNameTooLong: "The device's name has more than 50 characters, or more than 400 bytes."
+      case .upgradeRequired: "This resource is a WebSocket: ask for an upgrade to it."
       case .unavailable: "The relay cannot serve this just now: try again."
       case .peerUnavailable: "The other relay cannot be reached just now: try again."
       case .internalError: "The relay failed."

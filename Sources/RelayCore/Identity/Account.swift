@@ -110,9 +110,12 @@ package struct Registration: Sendable {
   package let newLock: PasswordHash?
   /// Whether a number that a peer lists stays the peer's, whatever is proved here.
   package let respectsClaims: Bool
+  /// Whether the account wants to be found; nil leaves what the former installation said, and is true where there was none.
+  package let isDiscoverable: Bool?
   package init(
     number: AccountNumber, token: ContactToken, device: Device, supportsSMS: Bool, voice: Bool,
-    satisfiedLock: PasswordHash? = nil, newLock: PasswordHash? = nil, respectsClaims: Bool = true
+    satisfiedLock: PasswordHash? = nil, newLock: PasswordHash? = nil, respectsClaims: Bool = true,
+    isDiscoverable: Bool? = nil
   ) {
     self.number = number
     self.token = token
@@ -122,6 +125,7 @@ package struct Registration: Sendable {
     self.satisfiedLock = satisfiedLock
     self.newLock = newLock
     self.respectsClaims = respectsClaims
+    self.isDiscoverable = isDiscoverable
   }
 }
 

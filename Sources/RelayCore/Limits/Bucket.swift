@@ -44,6 +44,10 @@ package enum LimiterName: String, Sendable, CaseIterable {
   case peerTokens = "peer-tokens"
   /// Probes that one peer asks us to run.
   case peerProbes = "peer-probes"
+  /// Elements of oblivious look-ups that are evaluated for one account, each for milliseconds.
+  case obliviousElements = "oblivious-elements"
+  /// Pages of outputs that one account reads (docs/directory.md, "Oblivious look-up").
+  case obliviousPages = "oblivious-pages"
 
   /// Reference 3.6; from `codeAddress` on our own.
   package var defaultBucket: Bucket {
@@ -65,6 +69,8 @@ package enum LimiterName: String, Sendable, CaseIterable {
     case .peerPreKeys: Bucket(size: 3000, perMinute: 600)
     case .peerTokens: Bucket(size: 500_000, perMinute: 500_000)
     case .peerProbes: Bucket(size: 5, perMinute: 5)
+    case .obliviousElements: Bucket(size: 5000, perMinute: 250)
+    case .obliviousPages: Bucket(size: 1000, perMinute: 200)
     }
   }
 }
@@ -135,6 +141,8 @@ package enum WireLimits {
   package static let keyTextBytesMax = 1024
   /// 50,000 tokens, the size of the bucket, with generous white space.
   package static let directoryRequestBytesMax = 2 << 20
+  /// 1,000 elements of an oblivious look-up, in base64, with generous white space.
+  package static let obliviousRequestBytesMax = 128 << 10
   /// Everything else is small.
   package static let smallRequestBytesMax = 64 << 10
   /// Deepest nesting of a JSON body that is skipped over.

@@ -8,6 +8,8 @@ package struct AccountAttributes: Sendable, Equatable {
   package var name: String?
   /// The registration lock that a new installation sets, and must know to replace one that has a lock.
   package var pin: Secret?
+  /// Whether contacts find the account; nil where the client does not say.
+  package var isDiscoverable: Bool?
 
   /// Reads the whole body. A name of any length is read: `checkName` says what is wrong with a long one.
   package static func decode(_ json: RawSpan) throws(JSONError) -> AccountAttributes {
@@ -19,6 +21,7 @@ package struct AccountAttributes: Sendable, Equatable {
     var voice = false
     var name: String?
     var pin: String?
+    var isDiscoverable: Bool?
     try reader.beginObject()
     while let key = try reader.nextKey() {
       if reader.matches(key, "signalingKey") {
@@ -35,6 +38,8 @@ package struct AccountAttributes: Sendable, Equatable {
         name = try reader.string()
       } else if reader.matches(key, "pin") {
         pin = try reader.string()
+      } else if reader.matches(key, "discoverableByPhoneNumber") {
+        isDiscoverable = try reader.boolean()
       } else {
         try reader.skip()
       }
@@ -46,7 +51,8 @@ package struct AccountAttributes: Sendable, Equatable {
     if let pin, !PinCodec.isPin(pin) { throw .wrongShape }
     return AccountAttributes(
       signalingKey: Secret(signalingKey), registrationID: registration, supportsSMS: supportsSMS,
-      fetchesMessages: fetchesMessages, voice: voice, name: name, pin: pin.map { Secret($0) })
+      fetchesMessages: fetchesMessages, voice: voice, name: name, pin: pin.map { Secret($0) },
+      isDiscoverable: isDiscoverable)
   }
 
   /// - Throws: `.deviceNameTooLong` (reference 1.4).

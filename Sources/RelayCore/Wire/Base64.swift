@@ -11,7 +11,7 @@ package enum Base64 {
     var count = 0
     var padding = 0
     for character in text {
-      let value = decodeTable[Int(character)]
+      let value = values[Int(character)]
       if value < 64 {
         guard padding == 0 else { return nil }
         bits = bits << 6 | UInt32(value)
@@ -87,8 +87,9 @@ package enum Base64 {
 
   private static let pad: UInt8 = 64
   private static let space: UInt8 = 65
-  private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-  private static let decodeTable: [UInt8] = {
+  static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+  /// Of each byte as a character: 0 to 63; more for what is no character of base64.
+  static let values: [UInt8] = {
     var table = [UInt8](repeating: 255, count: 256)
     for (value, character) in alphabet.enumerated() { table[Int(character)] = UInt8(value) }
     table[Int(UInt8(ascii: "-"))] = 62

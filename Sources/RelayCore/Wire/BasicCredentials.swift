@@ -6,6 +6,11 @@ package struct BasicCredentials: Sendable, Equatable {
   /// - Returns: nil when the header is missing or is not `number[.device]:password` in base64.
   package init?(header: String?) {
     guard let (user, password) = Self.fields(header) else { return nil }
+    self.init(user: user, password: password)
+  }
+
+  /// - Returns: nil when `user` is not `number[.device]`.
+  package init?(user: some StringProtocol, password: Secret) {
     let parts = user.split(separator: ".", omittingEmptySubsequences: false)
     guard (1...2).contains(parts.count), let number = AccountNumber(e164: parts[0]) else { return nil }
     var device = DeviceID.master

@@ -1,82 +1,10 @@
-/// The directory on the wire (reference 1.11, 1.13.2).
+/// Contact tokens on the wire, and the directory as relays tell each other of it (reference 1.11, 1.13.2). What clients ask
+/// and are answered: `ContactQuery`, `ContactAnswer`.
 package enum ContactCodec {
-  package enum TokenError: Error, Sendable, Equatable {
-    case json(JSONError)
-    /// A token is not the base64 of 10 bytes: 400 for the whole request.
-    case undecodable
-  }
-
-  /// Reads the body of `PUT /v1/directory/tokens`.
-  /// - Returns: the tokens in request order, repeats included.
-  package static func decodeTokens(_ json: RawSpan) throws(TokenError) -> [ContactToken] {
-    var isUndecodable = false
-    let tokens: [ContactToken]
-    do {
-      tokens = try decodeTokens(json, isUndecodable: &isUndecodable)
-    } catch {
-      throw .json(error)
-    }
-    if isUndecodable { throw .undecodable }
-    return tokens
-  }
-
-  private static func decodeTokens(_ json: RawSpan, isUndecodable: inout Bool) throws(JSONError) -> [ContactToken] {
-    var reader = JSONReader(json)
-    var tokens: [ContactToken]?
-    try reader.beginObject()
-    while let key = try reader.nextKey() {
-      guard reader.matches(key, "contacts") else {
-        try reader.skip()
-        continue
-      }
-      var list: [ContactToken] = []
-      try reader.beginArray()
-      while try reader.nextElement() {
-        guard let text = try reader.string() else { throw .wrongShape }
-        if let token = token(text) { list.append(token) } else { isUndecodable = true }
-      }
-      tokens = list
-    }
-    try reader.finish()
-    guard let tokens else { throw .wrongShape }
-    return tokens
-  }
-
   /// A token as text: standard or URL-safe alphabet, padded or not.
   package static func token(_ text: some StringProtocol) -> ContactToken? {
     guard text.utf8.count <= 32, let bytes = Base64.decode(text.utf8) else { return nil }
     return ContactToken(bytes: bytes)
-  }
-
-  /// `{"contacts": [...]}`; properties with default values are left out.
-  package static func encode(_ entries: [DirectoryEntry]) -> [UInt8] {
-    var writer = JSONWriter(capacity: 32 + 48 * entries.count)
-    writer.beginObject()
-    writer.key("contacts")
-    writer.beginArray()
-    for entry in entries { encode(entry, into: &writer) }
-    writer.endArray()
-    writer.endObject()
-    return writer.bytes
-  }
-
-  /// One bare entry, for `GET /v1/directory/{token}`.
-  package static func encode(_ entry: DirectoryEntry) -> [UInt8] {
-    var writer = JSONWriter()
-    encode(entry, into: &writer)
-    return writer.bytes
-  }
-
-  private static func encode(_ entry: DirectoryEntry, into writer: inout JSONWriter) {
-    writer.beginObject()
-    writer.key("token")
-    writer.string(entry.token.base64)
-    if let relay = entry.relay {
-      writer.key("relay")
-      writer.string(relay.text)
-    }
-    encodeFlags(supportsSMS: entry.supportsSMS, voice: entry.voice, into: &writer)
-    writer.endObject()
   }
 
   /// One page of `user_tokens`, or what a peer learns of tokens that it asked for.

@@ -120,6 +120,39 @@ package struct JSONReader: ~Escapable {
     return decoded.isEmpty ? nil : decoded
   }
 
+  /// Reads on from an element that `nextElement` has announced, as long as elements are contact tokens as most clients
+  /// write them: 14 characters of base64 of either alphabet, no padding, no escapes, and a comma between them, perhaps with
+  /// a space. One pass, and nothing is allocated but what `tokens` needs.
+  ///
+  /// - Parameter max: how many `tokens` may hold in the end; 1 or more above what it holds.
+  /// - Returns: whether there was any. Where there was none the reader stands where it stood: `string` tells what stands
+  ///   there. Else it stands behind the last one, and `nextElement` goes on.
+  @_lifetime(self: copy self)
+  package mutating func plainTokens(into tokens: inout [ContactToken], max: Int) -> Bool {
+    skipSpace()
+    let bytes = self.bytes
+    let quoted = ContactToken.plainTextLength + 2
+    var (offset, end) = (position, position)
+    Base64.values.withUnsafeBufferPointer { values in
+      while tokens.count < max, bytes.byteCount - offset >= quoted,
+        bytes.unsafeLoad(fromByteOffset: offset, as: UInt8.self) == UInt8(ascii: "\""),
+        bytes.unsafeLoad(fromByteOffset: offset + quoted - 1, as: UInt8.self) == UInt8(ascii: "\""),
+        let token = ContactToken(plainText: bytes, at: offset + 1, values)
+      {
+        tokens.append(token)
+        end = offset + quoted
+        // Behind the last token, and where white space is another, it is the caller's turn again.
+        guard bytes.byteCount - end > 2, bytes.unsafeLoad(fromByteOffset: end, as: UInt8.self) == UInt8(ascii: ",")
+        else { return }
+        offset = bytes.unsafeLoad(fromByteOffset: end + 1, as: UInt8.self) == UInt8(ascii: " ") ? end + 2 : end + 1
+      }
+    }
+    guard end > position else { return false }
+    position = end
+    needsSeparator = true
+    return true
+  }
+
   /// An integer, also as a string. - Returns: nil for `null`.
   @_lifetime(self: copy self)
   package mutating func integer() throws(JSONError) -> Int64? {

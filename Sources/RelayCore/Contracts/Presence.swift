@@ -1,0 +1,92 @@
+// Who is connected where, and the word that something waits: shared by the processes of one operator, and nothing that
+// may not be lost. Every connected device reads the store again after a while anyway (docs/delivery.md).
+
+/// A live connection of a device, as the processes tell each other of it.
+package struct LiveConnection: Sendable, Hashable {
+  package let device: DeviceAddress
+  /// Drawn at random: no other connection of the operator has it.
+  package let id: UInt64
+  package init(device: DeviceAddress, id: UInt64) {
+    self.device = device
+    self.id = id
+  }
+}
+
+/// Where a device that is about to be linked waits for what another device has to tell it (reference 1.14).
+package struct ProvisioningAddress: Sensitive, Sendable, Hashable {
+  package static let kind: StaticString = "provisioning address"
+  /// 16 random bytes, URL-safe base64 without padding: 22 characters.
+  package let text: String
+
+  /// - Parameter bytes: 16.
+  package init?(bytes: [UInt8]) {
+    guard bytes.count == Self.byteCount else { return nil }
+    text = Base64.encodeURLSafe(bytes)
+  }
+  /// - Returns: nil for what is not the text of an address.
+  package init?(_ text: String) {
+    guard text.utf8.count == 22, Base64.decode(text)?.count == Self.byteCount,
+      text.utf8.allSatisfy({ $0 != UInt8(ascii: "+") && $0 != UInt8(ascii: "/") })
+    else { return nil }
+    self.text = text
+  }
+  package static let byteCount = 16
+}
+
+/// What a process hears from the others.
+package enum PresenceEvent: Sendable, Equatable {
+  /// Something was stored for these devices, which this process holds or held: they should read the store.
+  case wakeUp([DeviceAddress])
+  /// A newer connection of the device stands elsewhere: this one ends.
+  case displaced(DeviceAddress, connection: UInt64)
+  /// For who waits at that address.
+  case handedOver([UInt8], to: ProvisioningAddress)
+  /// From here on every word arrives. Said first, and again after each `disconnected`.
+  case connected
+  /// Words may be missed until the next `connected`.
+  case disconnected
+}
+
+/// What a wake-up came to.
+package enum WakeUpOutcome: Sendable, Equatable {
+  /// The processes of all but these were told: these are not connected anywhere. In no order.
+  case told(absent: [DeviceAddress])
+  /// Nobody was reached: whoever is connected elsewhere reads the store by itself before long.
+  case unknown
+}
+
+/// Presence and wake-ups among the processes of one operator. Best effort: nothing here throws.
+///
+/// A process knows its own connections by itself; this tells it of the others'.
+package protocol Presence: Sendable {
+  /// Notes that this process holds `connection`, a new one of its device: it takes the place of whatever was noted, by order
+  /// of arrival and no clock, and the process that held that is told `displaced`.
+  /// - Returns: false while shared state is away: then the connection is still to be noted, by `enter`.
+  func enter(_ connection: LiveConnection) async -> Bool
+  /// Forgets the connection, unless another one has taken its place.
+  func leave(_ connection: LiveConnection) async
+  /// Renews the entries of `connections`, which were noted by `enter`, well before they expire (`Self.lifetime`); in few
+  /// round trips, however many. Never takes another connection's place: of those whose entry is another's this process is
+  /// told `displaced`.
+  /// - Returns: those whose entry had been lost and stands again: they may have missed wake-ups. None while shared state is
+  ///   away.
+  func renew(_ connections: [LiveConnection]) async -> [LiveConnection]
+  /// Tells the processes that hold `devices`, other processes or this one, in one round trip.
+  func wake(_ devices: [DeviceAddress]) async -> WakeUpOutcome
+
+  /// Notes that someone waits here at `address`, for at most `Self.lifetime` unless noted again.
+  func enter(_ address: ProvisioningAddress) async
+  func leave(_ address: ProvisioningAddress) async
+  /// Hands `bytes` to whoever waits at `address`, on whatever process.
+  /// - Returns: false when nobody does, as far as is known.
+  func handOver(_ bytes: [UInt8], to address: ProvisioningAddress) async -> Bool
+
+  /// Calls `handler` for each event, in order, on a thread of its own: it must not block. The present state is reported
+  /// at once.
+  func hear(_ handler: @escaping @Sendable (PresenceEvent) -> Void)
+}
+
+extension Presence {
+  /// How long an entry holds unless it is renewed: a process that died is forgotten after it.
+  package static var lifetime: Duration { .seconds(60) }
+}

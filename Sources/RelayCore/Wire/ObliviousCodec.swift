@@ -1,0 +1,120 @@
+/// The requests and answers of an oblivious look-up (docs/protocol.md, "Oblivious look-up").
+package enum ObliviousCodec {
+  /// A point of the curve, compressed: SEC 1, section 2.3.3.
+  package static let elementBytes = 49
+  /// An evaluated element and the two numbers of its proof.
+  package static let evaluationBytes = 49 + 96
+  /// Of one request.
+  package static let elementsMax = 1000
+  /// Outputs of one page.
+  package static let outputsPerPage = 10_000
+
+  package enum Refusal: Error, Sendable, Equatable {
+    case json(JSONError)
+    /// An element is not the base64 of 49 bytes that can be a point.
+    case undecodable
+    /// What stands behind them was not read.
+    case tooMany
+  }
+
+  /// `{"elements": ["base64"...]}`
+  /// - Returns: elements of 49 bytes that begin with 2 or 3, in the order of the request; whether they are points of the
+  ///   curve is for who computes with them to find out.
+  package static func elements(_ json: RawSpan) throws(Refusal) -> [[UInt8]] {
+    var list = ElementList()
+    do throws(JSONError) {
+      try list.read(json)
+    } catch {
+      throw list.isTooLong ? .tooMany : .json(error)
+    }
+    guard let elements = list.elements else { throw .json(.wrongShape) }
+    if list.isUndecodable { throw .undecodable }
+    return elements
+  }
+
+  /// A request as far as it was read.
+  private struct ElementList {
+    var elements: [[UInt8]]?
+    var isUndecodable = false
+    var isTooLong = false
+
+    mutating func read(_ json: RawSpan) throws(JSONError) {
+      var reader = JSONReader(json)
+      try reader.beginObject()
+      while let key = try reader.nextKey() {
+        if reader.matches(key, "elements") { try readList(&reader) } else { try reader.skip() }
+      }
+      try reader.finish()
+    }
+
+    @_lifetime(reader: copy reader)
+    private mutating func readList(_ reader: inout JSONReader) throws(JSONError) {
+      var list: [[UInt8]] = []
+      try reader.beginArray()
+      while try reader.nextElement() {
+        guard list.count < elementsMax else {
+          isTooLong = true
+          throw .tooLarge
+        }
+        guard let text = try reader.string() else { throw .wrongShape }
+        if let bytes = Base64.decode(text), canBePoint(bytes) { list.append(bytes) } else { isUndecodable = true }
+      }
+      elements = list
+    }
+  }
+
+  /// The point at infinity and uncompressed ones have another form, and are no elements (RFC 9497, section 2.1).
+  package static func canBePoint(_ bytes: [UInt8]) -> Bool {
+    bytes.count == elementBytes && (bytes[0] == 2 || bytes[0] == 3)
+  }
+
+  /// `{"elements": ["base64"...]}`
+  package static func request(_ elements: [[UInt8]]) -> [UInt8] {
+    var writer = JSONWriter(capacity: 32 + 70 * elements.count)
+    writer.beginObject()
+    writer.key("elements")
+    writeList(elements, to: &writer)
+    writer.endObject()
+    return writer.bytes
+  }
+
+  /// `{"key": "base64", "evaluations": ["base64"...]}`
+  package static func answer(key: [UInt8], evaluations: [[UInt8]]) -> [UInt8] {
+    var writer = JSONWriter(capacity: 128 + 198 * evaluations.count)
+    writer.beginObject()
+    writer.key("key")
+    writer.base64(key, padded: true)
+    writer.key("evaluations")
+    writeList(evaluations, to: &writer)
+    writer.endObject()
+    return writer.bytes
+  }
+
+  /// `{"key": "base64", "prefix-suggested": 3, "outputs": "base64", "next": "..."}`, `next` only where there is more.
+  /// - Parameter outputs: ascending.
+  package static func page(key: [UInt8], suggestedDigits: Int, outputs: [ObliviousOutput], hasMore: Bool) -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(ObliviousOutput.byteCount * outputs.count)
+    for output in outputs { bytes.append(contentsOf: output.bytes) }
+    var writer = JSONWriter(capacity: 192 + bytes.count / 3 * 4)
+    writer.beginObject()
+    writer.key("key")
+    writer.base64(key, padded: true)
+    writer.key("prefix-suggested")
+    writer.integer(suggestedDigits)
+    writer.key("outputs")
+    writer.base64(bytes, padded: true)
+    if hasMore, let last = outputs.last {
+      writer.key("next")
+      writer.string(last.cursorText)
+    }
+    writer.endObject()
+    return writer.bytes
+  }
+
+  private static func writeList(_ list: [[UInt8]], to writer: inout JSONWriter) {
+    writer.beginArray()
+    for bytes in list { writer.base64(bytes, padded: true) }
+    writer.endArray()
+  }
+}

@@ -1,0 +1,98 @@
+import Foundation
+import RelayCore
+import Testing
+
+@Suite struct ObliviousCodecTests {
+  private static func elements(_ json: String) throws(ObliviousCodec.Refusal) -> [[UInt8]] {
+    let bytes = Array(json.utf8)
+    return try ObliviousCodec.elements(bytes.span.bytes)
+  }
+
+  private static func element(_ number: Int) -> [UInt8] {
+    [2] + [UInt8](repeating: 0, count: 46) + [UInt8(number >> 8), UInt8(number & 255)]
+  }
+
+  @Test func `elements come in the order of the request, and what is written reads back`() throws {
+    let elements = (0..<1000).map(Self.element)
+    #expect(try Self.elements(String(decoding: ObliviousCodec.request(elements), as: UTF8.self)) == elements)
+    #expect(try Self.elements(#"{"x":[1],"elements":[]}"#) == [])
+  }
+
+  @Test func `one element too many is refused, and what stands behind it is not read`() {
+    let list = (0...1000).map { #""\#(Base64.encode(Self.element($0), padded: true))""# }.joined(separator: ",")
+    #expect(throws: ObliviousCodec.Refusal.tooMany) { try Self.elements(#"{"elements":[\#(list)"#) }
+  }
+
+  @Test(arguments: [
+    ("{}", ObliviousCodec.Refusal.json(.wrongShape)), (#"{"elements":null}"#, .json(.wrongShape)),
+    (#"{"elements":[7]}"#, .json(.wrongShape)), (#"{"elements":[null]}"#, .json(.wrongShape)),
+    (#"{"elements":["#, .json(.malformed)), (#"{"elements":["AAAA"]}"#, .undecodable),
+    (#"{"elements":["!"]}"#, .undecodable), (#"{"elements":[""]}"#, .undecodable),
+    // An uncompressed point's first byte.
+    (#"{"elements":["BAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=="]}"#, .undecodable),
+  ])
+  func `what is no list of elements is refused`(json: String, refusal: ObliviousCodec.Refusal) {
+    #expect(throws: refusal) { try Self.elements(json) }
+  }
+
+  @Test func `answers are written as documented`() {
+    let outputs = [ObliviousOutput(bits: 1), ObliviousOutput(bits: 0xFF00_0000_0000_0000)]
+    let page = ObliviousCodec.page(key: [1, 2, 3], suggestedDigits: 2, outputs: outputs, hasMore: true)
+    #expect(
+      String(decoding: page, as: UTF8.self)
+        == #"{"key":"AQID","prefix-suggested":2,"outputs":"AAAAAAAAAAH/AAAAAAAAAA==","next":"ff00000000000000"}"#)
+    let last = ObliviousCodec.page(key: [1], suggestedDigits: 0, outputs: [], hasMore: false)
+    #expect(String(decoding: last, as: UTF8.self) == #"{"key":"AQ==","prefix-suggested":0,"outputs":""}"#)
+    let answer = ObliviousCodec.answer(key: [1], evaluations: [[2], [3]])
+    #expect(String(decoding: answer, as: UTF8.self) == #"{"key":"AQ==","evaluations":["Ag==","Aw=="]}"#)
+  }
+}
+
+@Suite struct ObliviousPrefixTests {
+  @Test func `a prefix holds the outputs that begin with its digits`() throws {
+    let all = try #require(ObliviousPrefix(""))
+    #expect(all == .all && all.range == ObliviousOutput(bits: 0)...ObliviousOutput(bits: .max))
+    let one = try #require(ObliviousPrefix("a"))
+    #expect(one == ObliviousPrefix("A") && one.text == "a")
+    #expect(one.range.lowerBound.bits == 0xA000_0000_0000_0000 && one.range.upperBound.bits == 0xAFFF_FFFF_FFFF_FFFF)
+    let longest = try #require(ObliviousPrefix("0123cdef"))
+    #expect(longest.text == "0123cdef" && longest.range.lowerBound.bits == 0x0123_CDEF_0000_0000)
+    for text in ["g", "123456789", " ", "-1", "0x1", "é"] { #expect(ObliviousPrefix(text) == nil) }
+  }
+
+  @Test func `an output lies in its own prefix of any length`() {
+    for bits in [0, 1, 0x0123_4567_89AB_CDEF, UInt64.max] {
+      let output = ObliviousOutput(bits: bits)
+      for digits in 0...8 {
+        let prefix = ObliviousPrefix(of: output, digitCount: digits)
+        #expect(prefix.range.contains(output) && prefix.digitCount == digits)
+        #expect(ObliviousPrefix(prefix.text) == prefix)
+      }
+      #expect(ObliviousOutput(cursorText: output.cursorText) == output)
+      #expect(ObliviousOutput(bytes: output.bytes) == output)
+    }
+    for text in ["", "0", "00000000000000001", "000000000000000g"] { #expect(ObliviousOutput(cursorText: text) == nil) }
+  }
+
+  @Test func `the suggested prefixes and the pages are those of docs`() throws {
+    let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent()
+    let text = try Data(contentsOf: root.appending(path: "docs/vectors/oblivious.json"))
+    let vectors = try #require(try JSONSerialization.jsonObject(with: text) as? [String: Any])
+    let suggestions = try #require(vectors["suggested_digits"] as? [[String: Int]])
+    #expect(suggestions.count == 10)
+    for vector in suggestions {
+      let registered = try #require(vector["registered"])
+      #expect(ObliviousPrefix.suggestedDigits(for: registered) == vector["digits"], "\(registered)")
+    }
+    let outputs = try #require(vectors["outputs"] as? [[String: String]]).compactMap {
+      $0["truncated_hex"].flatMap { ObliviousOutput(cursorText: $0) }
+    }.sorted()
+    #expect(outputs.count == 3)
+    for vector in try #require(vectors["pages"] as? [[String: String]]) {
+      let prefix = try #require(ObliviousPrefix(vector["prefix"] ?? "-"))
+      let bytes = outputs.filter { prefix.range.contains($0) }.flatMap(\.bytes)
+      #expect(Base64.encode(bytes, padded: true) == vector["outputs"])
+    }
+  }
+}
