@@ -156,6 +156,8 @@ package final class ChildProcess: Sendable {
     posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0)
     posix_spawn_file_actions_addopen(&files, 1, launch.standardOutput, append, 0o600)
     posix_spawn_file_actions_addopen(&files, 2, launch.standardError, append, 0o600)
+    // Nothing else of ours: a socket that a child holds too does not end when we close it, nor is its port free.
+    _ = addCloseFrom(&files, 3)
 
     // A group of its own, so that Ctrl-C reaches the parent alone, which then stops its children in order; and signals
     // as they are by default, since a parent may ignore those that it waits for.
@@ -188,3 +190,7 @@ package struct LaunchFailure: Error, CustomStringConvertible {
   let reason: String
   package var description: String { "\(program) cannot be started: \(reason)" }
 }
+
+/// glibc's `posix_spawn_file_actions_addclosefrom_np` (2.34), which its header keeps from Swift.
+@_silgen_name("posix_spawn_file_actions_addclosefrom_np")
+private func addCloseFrom(_ actions: UnsafeMutablePointer<posix_spawn_file_actions_t>, _ descriptor: Int32) -> Int32

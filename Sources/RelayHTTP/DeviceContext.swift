@@ -1,4 +1,5 @@
 package import Hummingbird
+package import Logging
 package import NIOCore
 package import RelayCore
 
@@ -9,11 +10,29 @@ package struct ClientContext: RequestContext {
   package var caller: Caller?
   /// Where the request comes from. Until `ForwardedMiddleware` has looked, whoever holds the connection.
   package var origin: RequestOrigin
+  /// Whether it came over a WebSocket: then its caller and its origin are the WebSocket's.
+  package let isOverSocket: Bool
 
   package init(source: ApplicationRequestContextSource) {
     coreContext = .init(source: source)
     origin = RequestOrigin(address: source.channel.remoteAddress.flatMap(ClientAddress.init), isSecure: false)
+    isOverSocket = false
   }
+
+  /// Of a request that came over a WebSocket.
+  /// - Parameters:
+  ///   - caller: who opened the WebSocket.
+  ///   - origin: from where, trusted proxies looked through.
+  package init(caller: Caller, origin: RequestOrigin, logger: Logger) {
+    coreContext = .init(source: SocketSource(logger: logger))
+    self.caller = caller
+    self.origin = origin
+    isOverSocket = true
+  }
+}
+
+private struct SocketSource: RequestContextSource {
+  let logger: Logger
 }
 
 /// The device that a request proved itself to come from, and its account at that moment.

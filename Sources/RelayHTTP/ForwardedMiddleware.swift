@@ -1,4 +1,4 @@
-import HTTPTypes
+package import HTTPTypes
 package import Hummingbird
 package import RelayCore
 
@@ -16,14 +16,18 @@ package struct ForwardedMiddleware: RouterMiddleware {
   package func handle(
     _ request: Request, context: ClientContext, next: (Request, ClientContext) async throws -> Response
   ) async throws -> Response {
+    guard !context.isOverSocket else { return try await next(request, context) }
     var context = context
-    context.origin.isSecure = isSecure
-    if !proxies.isEmpty {
-      context.origin = proxies.origin(
-        context.origin, forwardedFor: request.headers[values: .forwardedFor],
-        forwardedProto: request.headers[values: .forwardedProto])
-    }
+    context.origin = origin(of: context.origin.address, request.headers)
     return try await next(request, context)
+  }
+
+  /// Where a request comes from that `direct` brought with `headers`.
+  package func origin(of direct: ClientAddress?, _ headers: HTTPFields) -> RequestOrigin {
+    let origin = RequestOrigin(address: direct, isSecure: isSecure)
+    guard !proxies.isEmpty else { return origin }
+    return proxies.origin(
+      origin, forwardedFor: headers[values: .forwardedFor], forwardedProto: headers[values: .forwardedProto])
   }
 }
 

@@ -6,21 +6,24 @@ package import RelayCore
 extension Problem {
   /// The answer as the wire shows it.
   package var response: Response {
+    let (headers, body) = content
+    return Response(
+      status: status, headers: headers, body: ResponseBody(byteBuffer: ByteBuffer(bytes: body)))
+  }
+
+  var status: HTTPResponse.Status { HTTPResponse.Status(code: kind.status) }
+
+  /// What the answer consists of, beside the status.
+  var content: (headers: HTTPFields, body: [UInt8]) {
     var headers = HTTPFields()
     if let seconds = retryAfterSeconds { headers[.retryAfter] = String(seconds) }
     if kind == .unauthorized { headers[.wwwAuthenticate] = "Basic realm=\"WhisperServer\"" }
     if let devices {
       headers[.contentType] = "application/json"
-      return answer(headers, devices.json)
+      return (headers, devices.json)
     }
     headers[.contentType] = "text/plain; charset=utf-8"
-    return answer(headers, Array((kind.rawValue + ": " + kind.text + "\n").utf8))
-  }
-
-  private func answer(_ headers: HTTPFields, _ body: [UInt8]) -> Response {
-    Response(
-      status: HTTPResponse.Status(code: kind.status), headers: headers,
-      body: ResponseBody(byteBuffer: ByteBuffer(bytes: body)))
+    return (headers, Array((kind.rawValue + ": " + kind.text + "\n").utf8))
   }
 
   /// Whole seconds, rounded up, at least 1.

@@ -10,7 +10,7 @@ package import NIOSSL
 /// Unlike Hummingbird's own upgrade channel it makes the TLS handler anew for each connection, so that certificates
 /// can be replaced under a running listener, and lets `around` bind what the handshake proved to everything that the
 /// connection's requests run in (task-locals reach the tasks of HTTP/2's streams). To be served inside a
-/// `ClaimedChannel`.
+/// `ClaimedChannel`. `HTTP1` may return from `handle` while its connection lives on.
 package struct ALPNChannel<HTTP1: ServerChildChannel>: ServerChildChannel {
   package struct Value: ServerChildChannelValue {
     fileprivate let negotiated: EventLoopFuture<NIONegotiatedHTTPVersion<HTTP1.Value, HTTP2Channel.Value>>
@@ -42,7 +42,9 @@ package struct ALPNChannel<HTTP1: ServerChildChannel>: ServerChildChannel {
   package func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
     let guardian = QuiesceGuard(grace: .zero)
     do {
-      try channel.pipeline.syncOperations.addHandlers([guardian, try tls(channel, logger)])
+      try ReadBuffers.keepNone(channel)
+      let handler = try tls(channel, logger)
+      try PagedBuffers.during(channel) { try channel.pipeline.syncOperations.addHandlers([guardian, handler]) }
     } catch {
       return channel.eventLoop.makeFailedFuture(error)
     }
@@ -52,6 +54,7 @@ package struct ALPNChannel<HTTP1: ServerChildChannel>: ServerChildChannel {
       http1.setup(channel: channel, logger: logger)
     } http2ConnectionInitializer: { channel in
       http2.setup(channel: channel, logger: logger).flatMapThrowing { value in
+        try ReadBuffers.keepSome(channel)
         let pipeline = channel.pipeline.syncOperations
         try pipeline.addHandler(
           DeferredCloseHandler(), position: .after(try pipeline.handler(type: NIOHTTP2Handler.self)))
@@ -73,13 +76,15 @@ package struct ALPNChannel<HTTP1: ServerChildChannel>: ServerChildChannel {
       await around(value.channel, logger) {
         switch version {
         case .http1_1(let connection): await http1.handle(value: connection, logger: logger)
-        case .http2(let connection): await http2.handle(value: connection, logger: logger)
+        case .http2(let connection):
+          await http2.handle(value: connection, logger: logger)
+          // As a rule it is closed already.
+          value.channel.close(promise: nil)
         }
       }
     } catch {
       logger.debug("TLS handshake failed", metadata: ["error": "\(error)"])
+      value.channel.close(promise: nil)
     }
-    // Closed already, unless the handshake failed.
-    value.channel.close(promise: nil)
   }
 }

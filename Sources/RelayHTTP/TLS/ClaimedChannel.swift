@@ -27,7 +27,7 @@ package struct ClaimedChannel<Base: ServerChildChannel>: ServerChildChannel {
 
   package func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
     channel.eventLoop.makeCompletedFuture {
-      let guardian = QuiesceGuard(grace: TimeAmount(grace))
+      let guardian = QuiesceGuard(grace: TimeAmount(grace), holdsReads: true)
       try channel.pipeline.syncOperations.addHandler(guardian)
       // Nothing is read until there is someone to read it.
       try channel.syncOptions?.setOption(.autoRead, value: false)
@@ -42,7 +42,7 @@ package struct ClaimedChannel<Base: ServerChildChannel>: ServerChildChannel {
     do {
       served = try await channel.eventLoop.flatSubmit {
         base.setup(channel: channel, logger: logger).flatMapThrowing { served in
-          guardian.value.isServing = true
+          guardian.value.servingBegan()
           try channel.syncOptions?.setOption(.autoRead, value: true)
           return served
         }
@@ -90,13 +90,52 @@ final class QuiesceGuard: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = NIOAny
 
   /// Whether handlers behind this one finish what is under way.
-  var isServing = false
+  private var isServing = false
   private let grace: TimeAmount
+  /// Whether what is read before somebody serves is kept for them. NIO asks nobody when a client has closed its side: then
+  /// all that it sent comes at once, and would be lost, and the connection with it be forgotten open.
+  private let holdsReads: Bool
+  private var held: [NIOAny] = []
+  private var isInputClosed = false
+  private var context: ChannelHandlerContext?
   private var timer: Scheduled<Void>?
 
-  init(grace: TimeAmount) { self.grace = grace }
+  /// Of what NIO reads in one go: far more than a kernel's buffer holds.
+  private static let heldMax = 4096
+
+  init(grace: TimeAmount, holdsReads: Bool = false) {
+    self.grace = grace
+    self.holdsReads = holdsReads
+  }
+
+  /// Handlers stand behind this one: what has come goes on to them.
+  func servingBegan() {
+    isServing = true
+    guard let context else { return }
+    let reads = held
+    held = []
+    for read in reads { context.fireChannelRead(read) }
+    if !reads.isEmpty { context.fireChannelReadComplete() }
+    if isInputClosed { context.fireUserInboundEventTriggered(ChannelEvent.inputClosed) }
+  }
+
+  func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+  func handlerRemoved(context: ChannelHandlerContext) {
+    timer?.cancel()
+    self.context = nil
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    guard holdsReads, !isServing else { return context.fireChannelRead(data) }
+    guard held.count < Self.heldMax else { return context.close(promise: nil) }
+    held.append(data)
+  }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    if holdsReads, !isServing, case ChannelEvent.inputClosed = event {
+      isInputClosed = true
+      return
+    }
     guard event is ChannelShouldQuiesceEvent else { return context.fireUserInboundEventTriggered(event) }
     guard isServing else { return context.close(promise: nil) }
     let channel = context.channel
@@ -106,6 +145,7 @@ final class QuiesceGuard: ChannelInboundHandler, RemovableChannelHandler {
 
   func channelInactive(context: ChannelHandlerContext) {
     timer?.cancel()
+    held = []
     context.fireChannelInactive()
   }
 }

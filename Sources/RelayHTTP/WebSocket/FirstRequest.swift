@@ -1,0 +1,110 @@
+import NIOCore
+
+/// The first bytes of a connection over HTTP/1.1, until it is known whose they are: the router's, or of a request to a path
+/// where WebSockets are to be had.
+///
+/// Only the latter is held until its head is whole; of all others no more than its path is waited for.
+struct FirstRequest {
+  enum Step {
+    case more
+    /// Not for the door: all that came, as it came.
+    case elsewhere(ByteBuffer)
+    /// The whole head of a request for the door, and what came behind it.
+    case head(ByteBuffer, rest: ByteBuffer)
+  }
+
+  private var held = ByteBuffer()
+  private var isForDoor = false
+  /// Of the bytes held, how many are known not to end the head.
+  private var searched = 0
+
+  /// - Parameter isAt: whether WebSockets are to be had at a path.
+  mutating func received(_ bytes: ByteBuffer, isAt: (Substring) -> Bool) -> Step {
+    var all = held
+    held = ByteBuffer()
+    if all.readableBytes == 0 { all = bytes } else { all.writeImmutableBuffer(bytes) }
+    if !isForDoor {
+      switch Self.target(of: all.readableBytesView) {
+      case .undecided: return hold(all)
+      case .other: return .elsewhere(all)
+      case .path(let path):
+        guard isAt(path[...]) else { return .elsewhere(all) }
+        isForDoor = true
+        // Empty lines before a request are ignored (RFC 9112, 2.2), and would be taken for the end of its head.
+        all.moveReaderIndex(forwardBy: all.readableBytesView.prefix(while: Self.isLineEnd).count)
+      }
+    }
+    if let length = headLength(all.readableBytesView), let head = all.readSlice(length: length) {
+      return .head(head, rest: all.readableBytes == 0 ? ByteBuffer() : all.slice())
+    }
+    // The router's parser says what is to be said of it.
+    guard all.readableBytes <= Self.headBytesMax else { return .elsewhere(all) }
+    return hold(all)
+  }
+
+  /// A copy, so that what brought the bytes is not held too.
+  private mutating func hold(_ bytes: ByteBuffer) -> Step {
+    held = ByteBuffer(bytes: bytes.readableBytesView)
+    return .more
+  }
+
+  private enum Target {
+    case undecided
+    case path(String)
+    /// No request that could be the door's.
+    case other
+  }
+
+  private static func target(of bytes: ByteBufferView) -> Target {
+    let request = bytes.drop(while: isLineEnd)
+    // The router's parser knows more methods than those of capitals, and what to say of all else.
+    guard let space = request.firstIndex(where: { !(0x41...0x5A).contains($0) }) else {
+      return request.count > methodBytesMax ? .other : .undecided
+    }
+    guard request[space] == UInt8(ascii: " ") else { return .other }
+    let target = request[request.index(after: space)...]
+    guard let end = target.firstIndex(where: { " ?#\r\n".utf8.contains($0) }) else {
+      return target.count > targetBytesMax ? .other : .undecided
+    }
+    return .path(String(RequestTarget.relative(String(decoding: target[..<end], as: UTF8.self)[...])))
+  }
+
+  /// Through the empty line behind the fields.
+  private mutating func headLength(_ bytes: ByteBufferView) -> Int? {
+    let (cr, lf) = (UInt8(ascii: "\r"), UInt8(ascii: "\n"))
+    var index = bytes.startIndex + max(0, searched - 3)
+    while index < bytes.endIndex {
+      guard let line = bytes[index...].firstIndex(of: lf) else { break }
+      var next = line + 1
+      if next < bytes.endIndex, bytes[next] == cr { next += 1 }
+      if next < bytes.endIndex, bytes[next] == lf { return next + 1 - bytes.startIndex }
+      index = line + 1
+    }
+    searched = bytes.count
+    return nil
+  }
+
+  private static func isLineEnd(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "\r") || byte == UInt8(ascii: "\n") }
+
+  private static let methodBytesMax = 32
+  private static let targetBytesMax = 1024
+  /// Twice what heads may have.
+  private static let headBytesMax = 64 << 10
+}
+
+/// A request's target (RFC 9112, 3.2).
+enum RequestTarget {
+  /// Without scheme and authority, which a client may send although it does not speak to a proxy.
+  static func relative(_ target: Substring) -> Substring {
+    guard target.first != "/", let scheme = target.firstRange(of: "://") else { return target }
+    let rest = target[scheme.upperBound...]
+    return rest.firstIndex(of: "/").map { rest[$0...] } ?? ""
+  }
+
+  /// Path and query, undecoded.
+  static func split(_ target: String) -> (path: Substring, query: Substring) {
+    let relative = relative(target[...]).prefix { $0 != "#" }
+    guard let mark = relative.firstIndex(of: "?") else { return (relative, "") }
+    return (relative[..<mark], relative[relative.index(after: mark)...])
+  }
+}

@@ -1,0 +1,75 @@
+package import HummingbirdCore
+package import Logging
+package import NIOCore
+package import NIOHTTP1
+
+/// What the connections of a listener have in common where WebSockets are concerned.
+package struct SocketTerms: Sendable {
+  let door: any SocketDoor
+  let forwarded: ForwardedMiddleware
+  let drain: DrainState
+  let watch: SocketWatch
+  let times: SocketTimes
+  let headLimits: NIOHTTPDecoderLimitConfiguration
+  let metrics = RequestMetrics(edge: "client")
+
+  /// - Parameters:
+  ///   - forwarded: finds out where a request comes from.
+  ///   - headLimits: of requests to the door; all others have those of the HTTP/1.1 channel.
+  package init(
+    door: any SocketDoor, forwarded: ForwardedMiddleware, drain: DrainState, watch: SocketWatch,
+    headLimits: NIOHTTPDecoderLimitConfiguration, times: SocketTimes = SocketTimes()
+  ) {
+    self.door = door
+    self.forwarded = forwarded
+    self.drain = drain
+    self.watch = watch
+    self.headLimits = headLimits
+    self.times = times
+  }
+}
+
+/// A connection over HTTP/1.1 that becomes a WebSocket if its first request asks for one at the door; any other is
+/// `HTTP1`'s from its first byte. To be served inside a `ClaimedChannel`, behind TLS or not.
+///
+/// A WebSocket needs no task: `handle` returns when one has been opened, and the connection lives on by itself. Whoever
+/// stops the listener waits for `SocketWatch.allClosed`.
+package struct SocketUpgradeChannel<HTTP1: ServerChildChannel>: ServerChildChannel {
+  package struct Value: ServerChildChannelValue {
+    fileprivate let gate: NIOLoopBound<SocketGate<HTTP1>>
+    fileprivate let arrival: EventLoopFuture<SocketGate<HTTP1>.Arrival>
+    package let channel: any Channel
+  }
+
+  private let http1: HTTP1
+  private let terms: SocketTerms
+
+  package init(_ http1: HTTP1, _ terms: SocketTerms) {
+    self.http1 = http1
+    self.terms = terms
+  }
+
+  package func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
+    channel.eventLoop.makeCompletedFuture {
+      try ReadBuffers.keepNone(channel)
+      let gate = SocketGate(terms, http1: http1, on: channel.eventLoop, logger: logger)
+      try channel.pipeline.syncOperations.addHandler(gate)
+      return Value(
+        gate: NIOLoopBound(gate, eventLoop: channel.eventLoop), arrival: gate.arrival, channel: channel)
+    }
+  }
+
+  package func handle(value: Value, logger: Logger) async {
+    do {
+      switch try await value.arrival.get() {
+      case .http(let connection): await http1.handle(value: connection, logger: logger)
+      case .socket(let request):
+        let admission = await terms.door.admit(request)
+        value.channel.eventLoop.execute { value.gate.value.decide(admission) }
+      }
+    } catch {
+      // Closed already, or being answered.
+      logger.trace("connection without a request", metadata: ["error": "\(error)"])
+    }
+  }
+}
