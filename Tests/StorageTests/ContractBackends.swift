@@ -82,11 +82,11 @@ extension Backend {
     case .postgres:
       await Turns.postgres.take()
       defer { Turns.postgres.giveBack() }
-      try await withPostgres { _, _, url in
-        try await body { sealer, use in
-          let storage = try PostgresStorage(url: url, sealer: sealer, logger: .quiet)
-          try await Self.use(Store(storage: storage, clock: clock), use)
-        }
+      let server = try await Loopback.blocking { try PostgresServer.shared() }
+      let url = try await Loopback.blocking { try server.createDatabase() }
+      try await body { sealer, use in
+        let storage = try PostgresStorage(url: url, sealer: sealer, logger: .quiet)
+        try await Self.use(Store(storage: storage, clock: clock), use)
       }
     }
   }

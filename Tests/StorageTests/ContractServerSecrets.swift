@@ -144,3 +144,71 @@ import Testing
     }
   }
 }
+
+/// The keys that the relay draws for itself.
+@Suite struct ServerKeyContract {
+  private static let name = ServerKeyName.oblivious
+  private static let drawn = SecretBytes((0..<48).map { 255 - $0 })
+  private static let former = SecretSealer(current: SecretBytes([UInt8](repeating: 1, count: 32)))
+  private static let current = SecretSealer(
+    current: SecretBytes([UInt8](repeating: 2, count: 32)), former: SecretBytes([UInt8](repeating: 1, count: 32)))
+  private static let currentAlone = SecretSealer(current: SecretBytes([UInt8](repeating: 2, count: 32)))
+
+  private static func key(_ store: Store) async throws -> [UInt8] {
+    try await store.storage.serverKey(name) { drawn }.bytes
+  }
+
+  private static func expectKey(_ store: Store) async throws {
+    let key = try await key(store)
+    #expect(key == drawn.bytes)
+  }
+
+  /// The row shows nothing of the key.
+  private static func expectSealed(_ store: Store) async throws {
+    let row = try #require(try await store.storage.serverSecret(name.rawValue))
+    #expect(row.count > name.byteCount)
+    for index in row.indices.dropLast(7) {
+      let part = Array(row[index..<index + 8])
+      #expect(!drawn.bytes.indices.dropLast(7).contains { Array(drawn.bytes[$0..<$0 + 8]) == part })
+    }
+  }
+
+  private static func expectLocked(_ store: Store) async throws {
+    await #expect(throws: StoreError.self) { try await key(store) }
+  }
+
+  @Test("A key lies sealed from the first on, and is sealed anew with the encryption key", arguments: Backend.allCases)
+  func sealing(_ backend: Backend) async throws {
+    try await backend.withKeys { open in
+      try await open(Self.former) { store in
+        try await Self.expectKey(store)
+        try await Self.expectSealed(store)
+        let again = try await store.storage.serverKey(Self.name) { SecretBytes([UInt8](repeating: 9, count: 48)) }
+        #expect(again.bytes == Self.drawn.bytes)
+      }
+      try await open(Self.current) { store in
+        try await Self.expectKey(store)
+        _ = try await store.storage.resealSecrets(after: nil, limit: 1)
+      }
+      try await open(Self.currentAlone) { store in try await Self.expectKey(store) }
+      try await open(Self.former) { store in try await Self.expectLocked(store) }
+      try await open(.none) { store in try await Self.expectLocked(store) }
+    }
+  }
+
+  @Test("A key of before there was an encryption key is sealed when it is read", arguments: Backend.allCases)
+  func plain(_ backend: Backend) async throws {
+    try await backend.withKeys { open in
+      try await open(.none) { store in
+        try await Self.expectKey(store)
+        let row = try await store.storage.serverSecret(Self.name.rawValue)
+        #expect(row == Self.drawn.bytes)
+      }
+      try await open(Self.currentAlone) { store in
+        try await Self.expectKey(store)
+        try await Self.expectSealed(store)
+        try await Self.expectKey(store)
+      }
+    }
+  }
+}

@@ -126,11 +126,11 @@ import Testing
   func newerSchema() async throws {
     try await withStorage { storage, _ in
       let insert = "INSERT INTO relay_migrations (version, name, applied, usable_from) VALUES"
-      try await storage.write { db in try db.run("\(insert) (4, 'adds', 1, 1)") }
-      #expect(try await storage.compatibility() == .usable(version: 4))
-      #expect(try await storage.migrations().map(\.version) == [1, 2, 3, 4])
-      try await storage.write { db in try db.run("\(insert) (5, 'takes away', 1, 5)") }
-      #expect(try await storage.compatibility() == .tooNew(version: 5, newestKnown: 3))
+      try await storage.write { db in try db.run("\(insert) (6, 'adds', 1, 1)") }
+      #expect(try await storage.compatibility() == .usable(version: 6))
+      #expect(try await storage.migrations().map(\.version) == [1, 2, 3, 4, 5, 6])
+      try await storage.write { db in try db.run("\(insert) (7, 'takes away', 1, 7)") }
+      #expect(try await storage.compatibility() == .tooNew(version: 7, newestKnown: 5))
     }
   }
 

@@ -12,7 +12,7 @@ import Testing
       let former = try FormerBuild(storage: storage)
       try await former.register()
       try await former.acknowledge(sentAt: 1)
-      #expect(try await storage.compatibility() == .tooOld(version: 1, needed: 3))
+      #expect(try await storage.compatibility() == .tooOld(version: 1, needed: 5))
       try await storage.migrate { _ in }
       try await former.receive(sentAt: 2)
 
@@ -42,10 +42,10 @@ import Testing
       let former = try FormerBuild(storage: storage)
       try await former.register()
       try await former.savePeer()
-      #expect(try await storage.compatibility() == .tooOld(version: 2, needed: 3))
+      #expect(try await storage.compatibility() == .tooOld(version: 2, needed: 5))
       try await storage.migrate { _ in }
-      #expect(try await storage.compatibility() == .usable(version: 3))
-      #expect(EmbeddedMigration.all.map(\.usableFrom) == [1, 1, 2])
+      #expect(try await storage.compatibility() == .usable(version: 5))
+      #expect(EmbeddedMigration.all.map(\.usableFrom) == [1, 1, 2, 3, 4])
 
       let peer = try Sample.peer("beta")
       #expect(try await storage.peers() == [peer])
@@ -74,7 +74,34 @@ import Testing
   }
 }
 
-/// What builds that know the first two steps alone write about number 1, and about a peer.
+extension EmbeddedUpgradeTests {
+  @Test("A database of the third step keeps what it held, and builds of that step can go on writing to it")
+  func fourthStep() async throws {
+    try await withTemporaryFolder { folder in
+      let storage = try EmbeddedStorage(path: folder + "/relay.sqlite", clock: ManualClock(Sample.noon).wall)
+      try await storage.migrate(to: 3) { _ in }
+      let former = try FormerBuild(storage: storage)
+      try await former.register()
+      try await former.savePeer()
+      try await former.list(7)
+      #expect(try await storage.compatibility() == .tooOld(version: 3, needed: 5))
+      try await storage.migrate { _ in }
+      // What it held is in the directory, and what it changes from now on in the feed.
+      var reader = try await DirectoryReader(of: storage)
+      #expect(reader.entries.count == 2)
+      #expect(try await reader.isCurrent())
+      try await former.list(8)
+      try await former.register(2)
+      try await former.setActive(false)
+      #expect(try await reader.follow() == 3)
+      #expect(reader.entries.count == 3)
+      #expect(try await reader.isCurrent())
+      await storage.close()
+    }
+  }
+}
+
+/// What builds that know the first three steps alone write about number 1, and about a peer.
 private struct FormerBuild {
   let storage: EmbeddedStorage
   private let account: Int64
@@ -125,6 +152,13 @@ private struct FormerBuild {
         added = excluded.added
       """,
       "UPDATE peers SET contacts_pass = 4, contacts_mark = \(Self.literal("mark".utf8))")
+  }
+
+  /// As a contact of the peer.
+  func list(_ index: Int) async throws {
+    let token = try Self.literal(Sample.token(index).bytes)
+    try await write(
+      "INSERT INTO contacts (peer, token, supports_sms, voice, pass) VALUES ('beta', \(token), 1, 0, 4)")
   }
 
   func acknowledge(sentAt millis: Int64) async throws {

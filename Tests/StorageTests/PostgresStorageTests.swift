@@ -9,16 +9,16 @@ import Testing
 @Suite struct PostgresStorageTests {
   @Test func aSchemaIsTooOldUsableOrTooNew() async throws {
     try await withPostgres(migrated: false) { storage, server, url in
-      #expect(try await storage.compatibility() == .tooOld(version: 0, needed: 3))
-      #expect(try await storage.migrations().map(\.applied) == [nil, nil, nil])
+      #expect(try await storage.compatibility() == .tooOld(version: 0, needed: 5))
+      #expect(try await storage.migrations().map(\.applied) == [nil, nil, nil, nil, nil])
       try await storage.migrate { _ in }
-      #expect(try await storage.compatibility() == .usable(version: 3))
+      #expect(try await storage.compatibility() == .usable(version: 5))
       #expect(try await storage.migrations().allSatisfy { $0.applied != nil })
-      try server.sql("INSERT INTO relay_schema VALUES (4, 'only adds', 5, 1)", in: url)
-      #expect(try await storage.compatibility() == .usable(version: 4))
-      try server.sql("INSERT INTO relay_schema VALUES (5, 'takes away', 6, 5)", in: url)
-      #expect(try await storage.compatibility() == .tooNew(version: 5, newestKnown: 3))
-      #expect(try await storage.migrations().map(\.version) == [1, 2, 3, 4, 5])
+      try server.sql("INSERT INTO relay_schema VALUES (6, 'only adds', 6, 1)", in: url)
+      #expect(try await storage.compatibility() == .usable(version: 6))
+      try server.sql("INSERT INTO relay_schema VALUES (7, 'takes away', 7, 7)", in: url)
+      #expect(try await storage.compatibility() == .tooNew(version: 7, newestKnown: 5))
+      #expect(try await storage.migrations().map(\.version) == [1, 2, 3, 4, 5, 6, 7])
     }
   }
 
@@ -35,8 +35,8 @@ import Testing
         }
         try await group.waitForAll()
       }
-      #expect(reports.value == 3)
-      #expect(try await first.compatibility() == .usable(version: 3))
+      #expect(reports.value == 5)
+      #expect(try await first.compatibility() == .usable(version: 5))
     }
   }
 

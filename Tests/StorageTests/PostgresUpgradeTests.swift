@@ -52,10 +52,10 @@ import Testing
       try server.sql(Self.registrationOfFirstBuild(1), in: url)
       try server.sql("INSERT INTO one_time_prekeys VALUES (\(account.column), 1, 5, 'key')", in: url)
       try server.sql("UPDATE accounts SET identity_key = 'identity'", in: url)
-      #expect(try await storage.compatibility() == .tooOld(version: 1, needed: 3))
+      #expect(try await storage.compatibility() == .tooOld(version: 1, needed: 5))
 
       try await storage.migrate { _ in }
-      #expect(try await storage.compatibility() == .usable(version: 3))
+      #expect(try await storage.compatibility() == .usable(version: 5))
       let found = try #require(try await storage.account(account))
       #expect(found.devices == [Self.expected()])
       #expect(found.registrationLock == nil)
@@ -147,10 +147,10 @@ import Testing
       try server.sql("UPDATE peers SET contacts_pass = 4, contacts_mark = 'mark', witnessed_epoch = 9", in: url)
       let token = try Sample.token(7)
       try server.sql("INSERT INTO peer_contacts VALUES ('beta', '\\x00000000000000000007', true, false, 4)", in: url)
-      #expect(try await storage.compatibility() == .tooOld(version: 2, needed: 3))
+      #expect(try await storage.compatibility() == .tooOld(version: 2, needed: 5))
 
       try await storage.migrate { _ in }
-      #expect(try await storage.compatibility() == .usable(version: 3))
+      #expect(try await storage.compatibility() == .usable(version: 5))
       let beta = try Sample.relay("beta")
       #expect(try await storage.peers() == [Sample.peer("beta")])
       #expect(try await storage.rememberEpoch(1, of: beta) == 9)
@@ -185,7 +185,7 @@ import Testing
 
   @Test func theSecondBuildWorksOnTodaysSchema() async throws {
     try await withPostgres { storage, server, url in
-      #expect(PostgresMigration.all.map(\.oldestCompatible) == [1, 1, 2])
+      #expect(PostgresMigration.all.map(\.oldestCompatible) == [1, 1, 2, 3, 4])
       let account = try Sample.number(1).column
       var reader = try await ListingReader(of: storage)
       // What it changes of the listing reaches those that follow the feed, and nothing else does.
@@ -213,6 +213,52 @@ import Testing
       try server.sql("UPDATE peers SET state = 'suspended' WHERE name = 'beta'", in: url)
       let kept = try #require(try await storage.peers().first)
       #expect(kept.policy.holdsMessages && kept.trust.sequence == 2 && kept.state == .suspended)
+    }
+  }
+
+  @Test func whatTheThirdBuildStoredIsInTheDirectory() async throws {
+    try await withPostgres(migrated: false) { storage, server, url in
+      try Self.migrate(to: 3, on: server, in: url)
+      try server.sql(Self.registrationOfFirstBuild(1), in: url)
+      try server.sql(Self.peerOfSecondBuild, in: url)
+      try server.sql(
+        "INSERT INTO peer_contacts (peer, token, supports_sms, voice, pass) VALUES ('beta', '\\x00000000000000000007', true, false, 4)",
+        in: url)
+      #expect(try await storage.compatibility() == .tooOld(version: 3, needed: 5))
+      try await storage.migrate { _ in }
+      var reader = try await DirectoryReader(of: storage)
+      #expect(reader.entries.count == 2)
+      #expect(try await reader.isCurrent())
+      #expect(try await reader.follow() == 0)
+    }
+  }
+
+  @Test func whatTheThirdBuildChangesReachesTheFeed() async throws {
+    try await withPostgres { storage, server, url in
+      let account = try Sample.number(1).column
+      var reader = try await DirectoryReader(of: storage)
+      let contact = "INSERT INTO peer_contacts (peer, token, supports_sms, voice, pass) VALUES"
+      let statements = try [
+        (Self.registrationOfFirstBuild(1), changes: 1), (Self.registrationOfFirstBuild(1), 0),
+        ("UPDATE accounts SET active = true, voice = true WHERE account = \(account)", 1),
+        (Self.peerOfSecondBuild, 0),
+        (
+          "\(contact) ('beta', '\\x00000000000000000007', true, false, 4), ('beta', '\\x08000000000000000007', true, true, 4)",
+          2
+        ),
+        ("UPDATE peer_contacts SET pass = 5", 0),
+        ("UPDATE peers SET state = 'suspended' WHERE name = 'beta'", 1),
+        ("UPDATE peers SET state = 'active' WHERE name = 'beta'", 1),
+        ("DELETE FROM peer_contacts WHERE supports_sms AND voice", 1),
+        ("UPDATE accounts SET active = false WHERE account = \(account)", 1),
+        ("DELETE FROM peers", 1),
+      ]
+      for (statement, changes) in statements {
+        try server.sql(statement, in: url)
+        #expect(try await reader.follow() == changes, "\(statement)")
+        #expect(try await reader.isCurrent(), "\(statement)")
+      }
+      #expect(reader.entries.isEmpty)
     }
   }
 }

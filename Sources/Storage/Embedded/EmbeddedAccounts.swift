@@ -17,17 +17,28 @@ extension EmbeddedStorage {
     }
   }
 
+  package func accounts(holding tokens: [ContactToken]) async throws(StoreError) -> [AccountNumber] {
+    let sealer = try await self.tokens()
+    return try await read { db in
+      try Set(tokens).compactMap { token in
+        try db.row("SELECT number FROM accounts WHERE token = ? ORDER BY number LIMIT 1", [sealer.seal(token).data])?
+          .number(0)
+      }
+    }
+  }
+
   package func register(
     _ registration: Registration, proof: RegistrationProof, now: Timestamp
   ) async throws(StoreError) -> RegistrationOutcome {
-    try await write { db in
+    let token = try await tokens().seal(registration.token)
+    return try await write { db in
       let number = registration.number
-      if let refusal = try Self.refusal(of: registration, proof: proof, now: now, in: db) { return refusal }
+      if let refusal = try Self.refusal(of: registration, token, proof: proof, now: now, in: db) { return refusal }
       // A code to link a device with was for the former installation.
       for purpose in [CodePurpose.registration, .linking] { try Self.dropCode(purpose, of: number, in: db) }
       try Self.removeInstallation(of: number, in: db)
       try Self.changeListing(of: number, in: db) {
-        try Self.insert(registration, isActive: registration.isActive(at: now), in: db)
+        try Self.insert(registration, token, isActive: registration.isActive(at: now), in: db)
       }
       try insert(registration.device, as: .master, of: number, in: db)
       return .registered
@@ -36,14 +47,16 @@ extension EmbeddedStorage {
 
   /// - Returns: nil when `registration` may take the account's place.
   private static func refusal(
-    of registration: Registration, proof: RegistrationProof, now: Timestamp, in db: Database
+    of registration: Registration, _ token: StoredToken, proof: RegistrationProof, now: Timestamp, in db: Database
   ) throws -> RegistrationOutcome? {
     let number = registration.number
     if case .code(let code, let triesMax) = proof {
       guard try isPending(code, .registration, of: number, triesMax: triesMax, now: now, in: db) else {
         return .codeRefused
       }
-      guard try !registration.respectsClaims || !isElsewhere(registration, in: db) else { return .numberElsewhere }
+      guard try !registration.respectsClaims || !isElsewhere(registration, token, in: db) else {
+        return .numberElsewhere
+      }
     }
     let account = try db.row(
       "SELECT registration_lock_salt, registration_lock_hash FROM accounts WHERE number = ?", [number.key])
@@ -53,13 +66,15 @@ extension EmbeddedStorage {
   }
 
   /// Whether an active peer lists the number while we have no account of it.
-  private static func isElsewhere(_ registration: Registration, in db: Database) throws -> Bool {
+  private static func isElsewhere(
+    _ registration: Registration, _ token: StoredToken, in db: Database
+  ) throws -> Bool {
     guard try db.row("SELECT 1 FROM accounts WHERE number = ?", [registration.number.key]) == nil else { return false }
     return try db.row(
       """
       SELECT 1 FROM contacts AS c JOIN peers AS p ON p.name = c.peer
       WHERE c.token = ? AND p.state = 'active' AND p.contacts_mode = 'copy' LIMIT 1
-      """, [registration.token.data]) != nil
+      """, [token.data]) != nil
   }
 
   /// Devices take their prekeys with them. A new installation begins with empty mailboxes that remember nothing.
@@ -69,19 +84,23 @@ extension EmbeddedStorage {
     try db.run("DELETE FROM acknowledged WHERE account = ?", [number.key])
   }
 
-  private static func insert(_ registration: Registration, isActive: Bool, in db: Database) throws {
+  private static func insert(
+    _ registration: Registration, _ token: StoredToken, isActive: Bool, in db: Database
+  ) throws {
     try db.run(
       """
-      INSERT INTO accounts (number, token, active, supports_sms, voice, registration_lock_salt, registration_lock_hash)
-      VALUES (?, ?, ?, ?, ?, ?, ?)
+      INSERT INTO accounts (number, token, active, supports_sms, voice, registration_lock_salt, registration_lock_hash,
+        discoverable)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, coalesce(?8, 1))
       ON CONFLICT (number) DO UPDATE SET token = excluded.token, active = excluded.active,
         supports_sms = excluded.supports_sms, voice = excluded.voice, identity_key = NULL,
         registration_lock_salt = excluded.registration_lock_salt,
-        registration_lock_hash = excluded.registration_lock_hash
+        registration_lock_hash = excluded.registration_lock_hash, discoverable = coalesce(?8, discoverable)
       """,
       [
-        registration.number.key, registration.token.data, isActive, registration.supportsSMS, registration.voice,
+        registration.number.key, token.data, isActive, registration.supportsSMS, registration.voice,
         registration.newLock.map { Data($0.salt) }, registration.newLock.map { Data($0.hash) },
+        registration.isDiscoverable,
       ])
   }
 
@@ -92,9 +111,16 @@ extension EmbeddedStorage {
     if try listing(of: number, in: db) != former { try db.raise(.accounts) }
   }
 
-  private static func listing(of number: AccountNumber, in db: Database) throws -> ListedAccount? {
-    try db.row("SELECT token, active, supports_sms, voice FROM accounts WHERE number = ?", [number.key])
-      .map(listedAccount)
+  private static func listing(of number: AccountNumber, in db: Database) throws -> StoredListing? {
+    try db.row(
+      "SELECT token, active AND discoverable, supports_sms, voice FROM accounts WHERE number = ?", [number.key]
+    ).map { try StoredListing(token: $0.token(0), flags: [$0.flag(1), $0.flag(2), $0.flag(3)]) }
+  }
+
+  /// What peers read of an account, as it lies there: equal tokens are sealed alike.
+  private struct StoredListing: Equatable {
+    let token: StoredToken
+    let flags: [Bool]
   }
 
   /// - Parameter index: of the salt; the hash is the next one.

@@ -80,6 +80,7 @@ extension EmbeddedStorage {
     try db.run(
       """
       UPDATE accounts SET supports_sms = iif(?, ?, supports_sms), voice = iif(?, ?, voice),
+        discoverable = iif(?, ?, discoverable),
         registration_lock_salt = iif(?, ?, registration_lock_salt),
         registration_lock_hash = iif(?, ?, registration_lock_hash),
         active = EXISTS (
@@ -88,7 +89,7 @@ extension EmbeddedStorage {
       WHERE number = ?
       """,
       StatementArguments(
-        change.supportsSMS.columns { $0 } + change.voice.columns { $0 }
+        change.supportsSMS.columns { $0 } + change.voice.columns { $0 } + change.isDiscoverable.columns { $0 }
           + change.registrationLock.columns { $0.map { Data($0.salt) } }
           + change.registrationLock.columns { $0.map { Data($0.hash) } } + [account.key]))
   }

@@ -2,30 +2,28 @@ import GRDB
 package import RelayCore
 
 extension EmbeddedStorage {
-  package func entries(for tokens: [ContactToken]) async throws(StoreError) -> [DirectoryEntry] {
-    let wanted = Set(tokens)
-    guard !wanted.isEmpty else { return [] }
-    return try await read { db in try wanted.compactMap { try Self.entry(for: $0, in: db) } }
-  }
-
   package func accountCount() async throws(StoreError) -> Int {
     try await read { db in try Int(Fields.valid(db.row("SELECT count(*) FROM accounts")).integer(0)) }
   }
 
-  /// By token: an account that is added while a peer reads page after page moves others to higher offsets only, so
+  /// By token, as it is stored: an account that is added while a peer reads page after page moves others to higher offsets only, so
   /// that the peer sees some twice and misses none.
   package func accounts(offset: Int, limit: Int) async throws(StoreError) -> [ListedAccount] {
-    try await read { db in
+    let tokens = try await tokens()
+    return try await read { db in
       try db.rows(
-        "SELECT token, active, supports_sms, voice FROM accounts ORDER BY token, number LIMIT ? OFFSET ?",
-        [limit, offset]
-      ).map(Self.listedAccount)
+        """
+        SELECT token, active AND discoverable, supports_sms, voice FROM accounts
+        ORDER BY token, number LIMIT ? OFFSET ?
+        """, [limit, offset]
+      ).map { try Self.listedAccount($0, tokens) }
     }
   }
 
-  /// From a row of token, active, supports_sms, voice.
-  static func listedAccount(_ row: Fields) throws -> ListedAccount {
-    try ListedAccount(token: row.token(0), isInactive: !row.flag(1), supportsSMS: row.flag(2), voice: row.flag(3))
+  /// From a row of token, whether the account is active and wants to be found, supports_sms, voice.
+  static func listedAccount(_ row: Fields, _ tokens: TokenSealer) throws -> ListedAccount {
+    try ListedAccount(
+      token: tokens.open(row.token(0)), isInactive: !row.flag(1), supportsSMS: row.flag(2), voice: row.flag(3))
   }
 
   package func accountsRevision() async throws(StoreError) -> Int64 {
@@ -51,10 +49,10 @@ extension EmbeddedStorage {
     _ page: [ListedAccount], of peer: RelayName, pass: Int64
   ) async throws(StoreError) {
     guard !page.isEmpty else { return }
-    let now = clock.now()
+    let (now, tokens) = (clock.now(), try await tokens())
     try await write { db in
       guard try Self.copiedPass(of: peer, in: db) != nil else { return }
-      try Self.merge(page, of: peer, pass: pass, now: now, in: db)
+      try Self.merge(page, tokens, of: peer, pass: pass, now: now, in: db)
     }
   }
 
@@ -65,18 +63,19 @@ extension EmbeddedStorage {
 
   /// Removes inactive accounts, adds or refreshes the others: since when they are listed stays.
   static func merge(
-    _ page: [ListedAccount], of peer: RelayName, pass: Int64, now: Timestamp, in db: Database
+    _ page: [ListedAccount], _ tokens: TokenSealer, of peer: RelayName, pass: Int64, now: Timestamp, in db: Database
   ) throws {
     for contact in page {
+      let token = try tokens.seal(contact.token)
       if contact.isInactive {
-        try db.run("DELETE FROM contacts WHERE peer = ? AND token = ?", [peer.text, contact.token.data])
+        try db.run("DELETE FROM contacts WHERE peer = ? AND token = ?", [peer.text, token.data])
       } else {
         try db.run(
           """
           INSERT INTO contacts (peer, token, supports_sms, voice, pass, since) VALUES (?, ?, ?, ?, ?, ?)
           ON CONFLICT (peer, token) DO UPDATE SET supports_sms = excluded.supports_sms, voice = excluded.voice,
             pass = max(pass, excluded.pass)
-          """, [peer.text, contact.token.data, contact.supportsSMS, contact.voice, pass, now.millis])
+          """, [peer.text, token.data, contact.supportsSMS, contact.voice, pass, now.millis])
       }
     }
   }
@@ -98,22 +97,5 @@ extension EmbeddedStorage {
       guard let found else { return (0, nil) }
       return try (found.integer(0), found.optionalOpaque(1))
     }
-  }
-
-  /// Ours first, then that of the active peer that has listed it for longest.
-  private static func entry(for token: ContactToken, in db: Database) throws -> DirectoryEntry? {
-    let local = try db.row(
-      "SELECT supports_sms, voice FROM accounts WHERE token = ? AND active = 1 LIMIT 1", [token.data])
-    if let local {
-      return try DirectoryEntry(token: token, relay: nil, supportsSMS: local.flag(0), voice: local.flag(1))
-    }
-    let remote = try db.row(
-      """
-      SELECT c.peer, c.supports_sms, c.voice FROM contacts AS c JOIN peers AS p ON p.name = c.peer
-      WHERE c.token = ? AND p.state = 'active' AND p.contacts_mode = 'copy' ORDER BY c.since, c.peer LIMIT 1
-      """, [token.data])
-    guard let remote else { return nil }
-    return try DirectoryEntry(
-      token: token, relay: remote.relay(0), supportsSMS: remote.flag(1), voice: remote.flag(2))
   }
 }

@@ -10,17 +10,19 @@ extension EmbeddedStorage {
 
   /// Writers take turns, so that a change that is seen has none before it that is not seen yet.
   package func listingChanges(after cursor: ListingCursor, limit: Int) async throws(StoreError) -> ListingChanges? {
-    try await read { db in
+    let tokens = try await tokens()
+    return try await read { db in
       let end = try Self.cursor(in: db)
       guard cursor.generation == end.generation, cursor.revision <= end.revision else { return nil }
       let rows = try db.rows(
         """
-        SELECT token, active, supports_sms, voice, listing_revision FROM accounts
+        SELECT token, active AND discoverable, supports_sms, voice, listing_revision FROM accounts
         WHERE listing_revision > 0 AND listing_revision > ? ORDER BY listing_revision LIMIT ?
         """, [cursor.revision, limit])
       let last = try rows.last?.integer(4) ?? cursor.revision
       return try ListingChanges(
-        accounts: rows.map(Self.listedAccount), cursor: ListingCursor(generation: end.generation, revision: last),
+        accounts: rows.map { try Self.listedAccount($0, tokens) },
+        cursor: ListingCursor(generation: end.generation, revision: last),
         isPartial: rows.count == limit)
     }
   }
@@ -32,11 +34,13 @@ extension EmbeddedStorage {
   package func localEntries(for tokens: [ContactToken]) async throws(StoreError) -> [ListedAccount] {
     let wanted = Set(tokens)
     guard !wanted.isEmpty else { return [] }
+    let sealer = try await self.tokens()
     return try await read { db in
       try wanted.compactMap { token in
         try db.row(
-          "SELECT token, active, supports_sms, voice FROM accounts WHERE token = ? AND active = 1 LIMIT 1", [token.data]
-        ).map(Self.listedAccount)
+          "SELECT token, 1, supports_sms, voice FROM accounts WHERE token = ? AND active AND discoverable LIMIT 1",
+          [sealer.seal(token).data]
+        ).map { try Self.listedAccount($0, sealer) }
       }
     }
   }
@@ -48,10 +52,10 @@ extension EmbeddedStorage {
   package func applyContactChanges(
     _ changes: [ListedAccount], of peer: RelayName, mark: String
   ) async throws(StoreError) {
-    let now = clock.now()
+    let (now, tokens) = (clock.now(), try await tokens())
     try await write { db in
       guard let pass = try Self.copiedPass(of: peer, in: db) else { return }
-      try Self.merge(changes, of: peer, pass: pass, now: now, in: db)
+      try Self.merge(changes, tokens, of: peer, pass: pass, now: now, in: db)
       try db.run("UPDATE peers SET contacts_mark = ? WHERE name = ?", [mark.opaque, peer.text])
     }
   }
@@ -68,20 +72,22 @@ extension EmbeddedStorage {
   package func keptContacts(
     among tokens: [ContactToken], of peer: RelayName
   ) async throws(StoreError) -> Set<ContactToken> {
-    try await read { db in
+    let sealer = try await self.tokens()
+    return try await read { db in
       try Set(tokens).filter { token in
-        try db.row("SELECT 1 FROM contacts WHERE peer = ? AND token = ?", [peer.text, token.data]) != nil
+        try db.row("SELECT 1 FROM contacts WHERE peer = ? AND token = ?", [peer.text, sealer.seal(token).data]) != nil
       }
     }
   }
 
   package func claimants(of token: ContactToken) async throws(StoreError) -> [RelayName] {
-    try await read { db in
+    let stored = try await tokens().seal(token)
+    return try await read { db in
       try db.rows(
         """
         SELECT c.peer FROM contacts AS c JOIN peers AS p ON p.name = c.peer
         WHERE c.token = ? AND p.state = 'active' AND p.contacts_mode = 'copy' ORDER BY c.since, c.peer
-        """, [token.data]
+        """, [stored.data]
       ).map { try $0.relay(0) }
     }
   }

@@ -32,19 +32,11 @@ extension EmbeddedStorage {
         WHERE account = ? AND device = ? AND source = ? AND timestamp = ? ORDER BY sequence LIMIT 1
         """, [mailbox.account.key, mailbox.device.value, source.key, timestamp.millis])
       guard let oldest else { return nil }
-      let removed = try Self.queued(oldest, in: mailbox)
-      try db.run("DELETE FROM messages WHERE sequence = ?", [removed.sequence])
-      // Who sent it is kept for `hasReceived`, which counts no notices.
-      let isNotice = removed.envelope.type.isNotice
-      try db.run(
-        """
-        INSERT OR REPLACE INTO acknowledged (account, device, fingerprint, day, source, sent) VALUES (?, ?, ?, ?, ?, ?)
-        """,
-        [
-          mailbox.account.key, mailbox.device.value, Data(removed.envelope.fingerprint.bytes), today,
-          isNotice ? nil : source.key, isNotice ? nil : timestamp.millis,
-        ])
-      return removed
+      let found = try Self.queued(oldest, in: mailbox)
+      try Self.remove(
+        MailboxPlace(mailbox, sequence: found.sequence), type: found.envelope.type, source: source, sent: timestamp,
+        found.envelope.fingerprint, today: today, in: db)
+      return found
     }
   }
 
@@ -172,7 +164,7 @@ extension EmbeddedStorage {
   /// Rows of one transaction of `maintain`: a few milliseconds of the write lock.
   private static let chunkRows = 1000
 
-  private static func queued(_ row: Fields, in mailbox: DeviceAddress) throws -> QueuedEnvelope {
+  static func queued(_ row: Fields, in mailbox: DeviceAddress) throws -> QueuedEnvelope {
     let type = try MessageType(rawValue: Int16(truncatingIfNeeded: row.integer(1)))
     return try QueuedEnvelope(
       sequence: row.integer(0),

@@ -50,7 +50,8 @@ struct Fields {
     guard let text = optionalText(index) else { return nil }
     return try Self.valid(RelayName(text))
   }
-  func token(_ index: Int) throws(StoreError) -> ContactToken { try Self.valid(ContactToken(bytes: bytes(index))) }
+  /// `TokenSealer` opens it.
+  func token(_ index: Int) throws(StoreError) -> StoredToken { StoredToken(try bytes(index)) }
 
   /// Unwraps what a value that we stored ourselves must decode to.
   static func valid<T>(_ value: T?) throws(StoreError) -> T {
@@ -73,6 +74,6 @@ extension String {
   var opaque: Data { Data(utf8) }
 }
 
-extension ContactToken {
+extension StoredToken {
   var data: Data { Data(bytes) }
 }

@@ -18,11 +18,27 @@ extension EmbeddedStorage {
     try await migrate(to: EmbeddedMigration.newest, progress: progress)
   }
 
-  /// Runs what is pending up to `version`.
+  /// Runs what is pending up to `version`, as one transaction. A new file is sealed in it, where there is an encryption key:
+  /// nothing ever lies in it as it is, and no former build is at work on it.
   func migrate(to version: Int, progress: @Sendable (MigrationStatus) -> Void) async throws(StoreError) {
-    for step in EmbeddedMigration.all where step.version <= version {
-      if let done = try await run(step) { progress(done) }
+    // Where there is nothing to do, nobody waits for the lock.
+    guard try await read({ db in try !Self.pending(to: version, in: db).isEmpty }) else { return }
+    let key = version == EmbeddedMigration.newest ? try TokenState.newKey(sealer) : nil
+    let now = clock.now()
+    let done = try await writeAtStart { db in
+      try db.execute(sql: Self.historyTable)
+      let isNew = try Self.applied(in: db).isEmpty
+      // Another process may have been faster.
+      let pending = try Self.pending(to: version, in: db)
+      for step in pending { try db.run(step, at: now) }
+      if isNew, let key {
+        try db.store(key, as: TokenState.keyName)
+        try db.takeSealedTokensAlone()
+      }
+      return pending.map { MigrationStatus(version: $0.version, name: $0.name, applied: now) }
     }
+    knownTokens.forget()
+    for step in done { progress(step) }
   }
 
   package func compatibility() async throws(StoreError) -> SchemaCompatibility {
@@ -36,20 +52,6 @@ extension EmbeddedStorage {
       return .tooNew(version: version, newestKnown: newestKnown)
     }
     return .usable(version: version)
-  }
-
-  /// - Returns: nil when the step had run before; another process may have been faster.
-  private func run(_ step: EmbeddedMigration) async throws(StoreError) -> MigrationStatus? {
-    let now = clock.now()
-    return try await write { db in
-      try db.execute(sql: Self.historyTable)
-      guard try !Self.applied(in: db).contains(where: { $0.version == step.version }) else { return nil }
-      try db.execute(sql: step.sql)
-      try db.run(
-        "INSERT INTO relay_migrations (version, name, applied, usable_from) VALUES (?, ?, ?, ?)",
-        [step.version, step.name, now.millis, step.usableFrom])
-      return MigrationStatus(version: step.version, name: step.name, applied: now)
-    }
   }
 
   private struct Applied {
@@ -68,6 +70,11 @@ extension EmbeddedStorage {
     }
   }
 
+  private static func pending(to version: Int, in db: Database) throws -> [EmbeddedMigration] {
+    let applied = try applied(in: db).map(\.version)
+    return EmbeddedMigration.all.filter { $0.version <= version && !applied.contains($0.version) }
+  }
+
   private static let historyTable = """
     CREATE TABLE IF NOT EXISTS relay_migrations (
       version INTEGER PRIMARY KEY,
@@ -79,12 +86,21 @@ extension EmbeddedStorage {
 }
 
 extension Database {
+  fileprivate func run(_ step: EmbeddedMigration, at now: Timestamp) throws {
+    try execute(sql: step.sql)
+    try run(
+      "INSERT INTO relay_migrations (version, name, applied, usable_from) VALUES (?, ?, ?, ?)",
+      [step.version, step.name, now.millis, step.usableFrom])
+  }
+
   /// A number that rises with each change of a subject, by whatever process.
   enum Revision: String {
     case accounts, peers
     /// Of the feed of our listing: see `EmbeddedMigration.trustedFederation`.
     case listing
     case listingGeneration = "listing-generation"
+    /// Of the feed of the directory: the last change that was forgotten.
+    case directoryPruned = "directory-pruned"
   }
 
   func revision(_ subject: Revision) throws -> Int64 {

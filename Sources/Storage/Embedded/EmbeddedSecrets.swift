@@ -27,14 +27,21 @@ extension EmbeddedStorage {
     }
   }
 
-  private static func serverSecret(_ name: String, in db: Database) throws -> [UInt8]? {
+  package func serverKey(
+    _ name: ServerKeyName, orStore draw: @Sendable () -> SecretBytes
+  ) async throws(StoreError) -> SecretBytes {
+    try await serverKey(name, sealer, orStore: draw)
+  }
+
+  static func serverSecret(_ name: String, in db: Database) throws -> [UInt8]? {
     try db.row("SELECT secret FROM server_secrets WHERE name = ?", [name])?.bytes(0)
   }
 }
 
 extension EmbeddedStorage {
   package func resealSecrets(after last: DeviceAddress?, limit: Int) async throws(StoreError) -> ResealedSecrets {
-    try await write { db in
+    if last == nil { try await resealServerKeys(sealer) }
+    return try await write { db in
       let devices = try db.rows(
         "SELECT account, id, signaling_key FROM devices WHERE (account, id) > (?, ?) ORDER BY account, id LIMIT ?",
         [last?.account.key ?? 0, last?.device.value ?? 0, limit]

@@ -14,6 +14,7 @@ package final class EmbeddedStorage: Storage {
   let pool: DatabasePool
   let clock: WallClock
   let sealer: SecretSealer
+  let knownTokens = KnownTokens()
   let batcher: MessageBatcher
 
   /// Opens the database at `path`, or creates it with permissions 0600, its folder with 0700. Runs no migration.
@@ -64,6 +65,25 @@ package final class EmbeddedStorage: Storage {
     do { return try await pool.write(body) } catch { throw StoreError(embedded: error) }
   }
 
+  /// As `write`, and waits for the lock as long as opening may: many processes may start on a new file at once.
+  func writeAtStart<T: Sendable>(_ body: @Sendable (Database) throws -> T) async throws(StoreError) -> T {
+    do {
+      return try await pool.writeWithoutTransaction { db in
+        try db.execute(sql: "PRAGMA busy_timeout = \(Int(Self.startSeconds * 1000))")
+        // If it failed, this process would wait longer for others.
+        defer { try? db.execute(sql: "PRAGMA busy_timeout = \(Int(Self.busySeconds * 1000))") }
+        var result: T?
+        try db.inTransaction {
+          result = try body(db)
+          return .commit
+        }
+        return try Fields.valid(result)
+      }
+    } catch {
+      throw StoreError(embedded: error)
+    }
+  }
+
   private static func open(_ path: String) throws -> DatabasePool {
     var configuration = Configuration()
     configuration.label = "relay"
@@ -83,21 +103,20 @@ package final class EmbeddedStorage: Storage {
   /// Opens the pool, again while another process that opens the same new file holds the lock for the switch to WAL:
   /// SQLite does not call the busy handler there.
   private static func openWaiting(_ path: String, _ configuration: Configuration) throws -> DatabasePool {
-    var attempt = 0
+    let end = ContinuousClock.now + .seconds(startSeconds)
     while true {
       do {
         return try DatabasePool(path: path, configuration: configuration)
-      } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY && attempt < openAttemptsMax {
-        attempt += 1
+      } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY && ContinuousClock.now < end {
         Thread.sleep(forTimeInterval: 0.02)
       }
     }
   }
 
   private static let busySeconds = 5.0
+  private static let startSeconds = 30.0
   /// What the log shrinks to after a checkpoint.
   private static let journalBytesMax = 64 << 20
-  private static let openAttemptsMax = 50
 }
 
 extension StoreError {

@@ -1,11 +1,14 @@
 package import RelayCore
 import Synchronization
 
-/// Limits and signals of an operator that runs one process: nothing leaves it, and nothing outlives it.
+/// Limits, budgets, signals and presence of an operator that runs one process: nothing leaves it, and nothing outlives it.
 package final class LocalCoordination: Coordination {
   private let table: Mutex<BucketTable>
-  private let clock: WallClock
-  private let listeners = SignalListeners(initial: .connected)
+  private let sketches = Mutex(ContactSketchTable())
+  let clock: WallClock
+  private let listeners = Listeners<SignalEvent>(name: "relay.signals", initial: .connected)
+  let presence = Listeners<PresenceEvent>(name: "relay.presence", initial: .connected)
+  let addresses = Mutex(WaitingAddresses())
 
   /// - Parameter buckets: shapes that differ from `LimiterName.defaultBucket`.
   package init(
@@ -28,6 +31,13 @@ package final class LocalCoordination: Coordination {
   package func space(in limiter: LimiterName, key: LimitKey) async -> Double {
     let now = clock.now()
     return table.withLock { $0.space(in: limiter, key: key, at: now) }
+  }
+
+  package func spend(
+    _ tokens: [ContactToken], of account: AccountNumber, within allowance: LookUpAllowance
+  ) async -> ContactSpending {
+    let now = clock.now()
+    return sketches.withLock { $0.spend(tokens, of: account, within: allowance, at: now) }
   }
 
   /// On return every listener has been told.

@@ -43,6 +43,23 @@ extension PostgresStorage {
       hasSignedPreKey: try row.boolean(), lastSeen: try row.timestamp(), created: try row.timestamp())
   }
 
+  package func accounts(holding tokens: [ContactToken]) async throws(StoreError) -> [AccountNumber] {
+    guard !tokens.isEmpty else { return [] }
+    let stored = try await self.tokens().seal(tokens)
+    let result = try await read(
+      .prepared(
+        "accounts_holding",
+        """
+        SELECT DISTINCT ON (token) account FROM accounts WHERE token = ANY ($1::bytea[]) ORDER BY token, account
+        """), PostgresParameters { $0.add(tokens: stored) })
+    var numbers: [AccountNumber] = []
+    for index in result.rows {
+      var row = result.cursor(row: index)
+      numbers.append(try row.account())
+    }
+    return numbers
+  }
+
   package func setVerificationCode(_ code: VerificationCode, for number: AccountNumber, purpose: CodePurpose)
     async throws(StoreError)
   {

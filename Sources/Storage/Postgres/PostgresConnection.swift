@@ -103,7 +103,14 @@ extension PostgresConnection {
   func sharedWrite(_ statement: PostgresStatement, _ parameters: PostgresParameters = .none)
     async throws(PostgresError) -> PostgresResult
   {
-    try Self.only(try await submit([PostgresStep(statement, parameters)], sharing: .writes).get())
+    try Self.only(try await sharedWrites([PostgresStep(statement, parameters)]))
+  }
+
+  /// Runs `steps` likewise: all of them are done, or none.
+  /// - Returns: a result for each step.
+  func sharedWrites(_ steps: [PostgresStep]) async throws(PostgresError) -> [PostgresResult] {
+    guard !steps.isEmpty else { return [] }
+    return try await submit(steps, sharing: .writes).get()
   }
 
   /// Runs one statement as a transaction of its own; durable on return.

@@ -11,6 +11,8 @@ extension PostgresStorage {
     let gone = contacts.filter(\.isInactive)
     let listed = contacts.filter { !$0.isInactive }.sorted { $0.token < $1.token }
     let name = PostgresParameters { $0.add(text: peer.text) }
+    let tokens = try await tokens()
+    let (storedGone, storedListed) = (try tokens.seal(gone.map(\.token)), try tokens.seal(listed.map(\.token)))
     _ = try await writeBulk([
       // First of all, as a merge and the removal do; as firmly as the last step needs it.
       PostgresStep(
@@ -28,7 +30,7 @@ extension PostgresStorage {
           """),
         PostgresParameters {
           $0.add(text: peer.text)
-          $0.add(byteas: listed.map(\.token.bytes))
+          $0.add(tokens: storedListed)
           $0.add(booleans: listed.map(\.supportsSMS))
           $0.add(booleans: listed.map(\.voice))
         }),
@@ -37,7 +39,7 @@ extension PostgresStorage {
           "apply_contacts_remove", "DELETE FROM peer_contacts WHERE peer = $1::text AND token = ANY ($2::bytea[])"),
         PostgresParameters {
           $0.add(text: peer.text)
-          $0.add(byteas: gone.map(\.token.bytes))
+          $0.add(tokens: storedGone)
         }),
       PostgresStep(
         .prepared(
@@ -67,22 +69,25 @@ extension PostgresStorage {
     among tokens: [ContactToken], of peer: RelayName
   ) async throws(StoreError) -> Set<ContactToken> {
     guard !tokens.isEmpty else { return [] }
+    let sealer = try await self.tokens()
+    let stored = try sealer.seal(tokens)
     let result = try await readBulk(
       .prepared(
         "kept_contacts", "SELECT token FROM peer_contacts WHERE peer = $1::text AND token = ANY ($2::bytea[])"),
       PostgresParameters {
         $0.add(text: peer.text)
-        $0.add(byteas: tokens.lazy.map(\.bytes))
+        $0.add(tokens: stored)
       })
     var kept: Set<ContactToken> = []
     for index in result.rows {
       var row = result.cursor(row: index)
-      kept.insert(try row.token())
+      kept.insert(try sealer.open(row.token()))
     }
     return kept
   }
 
   package func claimants(of token: ContactToken) async throws(StoreError) -> [RelayName] {
+    let stored = try await tokens().seal(token)
     let result = try await read(
       .prepared(
         "claimants",
@@ -90,7 +95,7 @@ extension PostgresStorage {
         SELECT c.peer FROM peer_contacts AS c JOIN peers AS p ON p.name = c.peer
         WHERE c.token = $1::bytea AND p.state = 'active' AND p.contacts_mode = 'copy'
         ORDER BY c.since, c.peer
-        """), PostgresParameters { $0.add(bytea: token.bytes) })
+        """), PostgresParameters { $0.add(token: stored) })
     var names: [RelayName] = []
     for index in result.rows {
       var row = result.cursor(row: index)

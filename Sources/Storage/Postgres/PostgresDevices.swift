@@ -99,26 +99,27 @@ extension PostgresStorage {
         """
         WITH changed AS (
           UPDATE accounts AS a
-          SET active = n.active, supports_sms = n.supports_sms, voice = n.voice,
+          SET active = n.active, supports_sms = n.supports_sms, voice = n.voice, discoverable = n.discoverable,
             registration_lock_salt = n.lock_salt, registration_lock_hash = n.lock_hash
           FROM (
-            SELECT account, active AS was_active, supports_sms AS supported_sms, voice AS had_voice,
+            SELECT account, active AND discoverable AS was_listed, supports_sms AS supported_sms, voice AS had_voice,
               EXISTS (
                 SELECT FROM devices WHERE account = $1::bigint AND device = 1
                   AND (fetches_messages OR gcm_id IS NOT NULL OR apn_id IS NOT NULL)) AS active,
               CASE WHEN $3::boolean THEN $4::boolean ELSE supports_sms END AS supports_sms,
               CASE WHEN $5::boolean THEN $6::boolean ELSE voice END AS voice,
               CASE WHEN $7::boolean THEN $8::bytea ELSE registration_lock_salt END AS lock_salt,
-              CASE WHEN $7::boolean THEN $9::bytea ELSE registration_lock_hash END AS lock_hash
+              CASE WHEN $7::boolean THEN $9::bytea ELSE registration_lock_hash END AS lock_hash,
+              CASE WHEN $10::boolean THEN $11::boolean ELSE discoverable END AS discoverable
             FROM accounts
             WHERE account = $1::bigint
               AND EXISTS (SELECT FROM devices WHERE account = $1::bigint AND device = $2::integer)
           ) AS n
           WHERE a.account = $1::bigint AND a.account = n.account
-            AND (a.active, a.supports_sms, a.voice, a.registration_lock_salt, a.registration_lock_hash)
-              IS DISTINCT FROM (n.active, n.supports_sms, n.voice, n.lock_salt, n.lock_hash)
-          RETURNING (n.was_active, n.supported_sms, n.had_voice) IS DISTINCT FROM (n.active, n.supports_sms, n.voice)
-            AS is_visible
+            AND (a.active, a.supports_sms, a.voice, a.discoverable, a.registration_lock_salt, a.registration_lock_hash)
+              IS DISTINCT FROM (n.active, n.supports_sms, n.voice, n.discoverable, n.lock_salt, n.lock_hash)
+          RETURNING (n.was_listed, n.supported_sms, n.had_voice)
+            IS DISTINCT FROM (n.active AND n.discoverable, n.supports_sms, n.voice) AS is_visible
         )
         UPDATE revisions SET value = value + 1
         WHERE subject = 'accounts' AND EXISTS (SELECT FROM changed WHERE is_visible)
@@ -129,6 +130,7 @@ extension PostgresStorage {
         $0.add(change.supportsSMS) { $0.add(boolean: $1) }
         $0.add(change.voice) { $0.add(boolean: $1) }
         $0.add(change.registrationLock) { $0.add(password: $1 ?? nil) }
+        $0.add(change.isDiscoverable) { $0.add(boolean: $1) }
       })
   }
 }

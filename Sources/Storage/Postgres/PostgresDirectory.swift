@@ -1,46 +1,21 @@
 package import RelayCore
 
 extension PostgresStorage {
-  package func entries(for tokens: [ContactToken]) async throws(StoreError) -> [DirectoryEntry] {
-    guard !tokens.isEmpty else { return [] }
-    let result = try await readBulk(
-      .prepared(
-        "entries",
-        """
-        SELECT token, NULL, supports_sms, voice FROM accounts WHERE token = ANY ($1::bytea[]) AND active
-        UNION ALL
-        (
-          SELECT DISTINCT ON (c.token) c.token, c.peer, c.supports_sms, c.voice
-          FROM peer_contacts AS c JOIN peers AS p ON p.name = c.peer
-          WHERE c.token = ANY ($1::bytea[]) AND p.state = 'active' AND p.contacts_mode = 'copy'
-          ORDER BY c.token, c.since, c.peer
-        )
-        """), PostgresParameters { $0.add(byteas: tokens.lazy.map(\.bytes)) })
-    var entries: [ContactToken: DirectoryEntry] = [:]
-    for index in result.rows {
-      var row = result.cursor(row: index)
-      let entry = DirectoryEntry(
-        token: try row.token(), relay: try row.optionalRelayName(), supportsSMS: try row.boolean(),
-        voice: try row.boolean())
-      if entry.relay == nil || entries[entry.token] == nil { entries[entry.token] = entry }
-    }
-    return Array(entries.values)
-  }
-
   package func accountCount() async throws(StoreError) -> Int {
     let result = try await readBulk(.prepared("account_count", "SELECT count(*) FROM accounts"))
     var row = result.cursor(row: 0)
     return Int(try row.bigint())
   }
 
-  /// By token: an account that is added while a peer reads page after page moves others to higher offsets only, so
+  /// By token, as it is stored: an account that is added while a peer reads page after page moves others to higher offsets only, so
   /// that the peer sees some twice and misses none.
   package func accounts(offset: Int, limit: Int) async throws(StoreError) -> [ListedAccount] {
+    let tokens = try await tokens()
     let result = try await readBulk(
       .prepared(
         "accounts",
         """
-        SELECT token, active, supports_sms, voice FROM accounts
+        SELECT token, active AND discoverable, supports_sms, voice FROM accounts
         ORDER BY token, account LIMIT $1::bigint OFFSET $2::bigint
         """),
       PostgresParameters {
@@ -51,7 +26,7 @@ extension PostgresStorage {
     accounts.reserveCapacity(result.rowCount)
     for index in result.rows {
       var row = result.cursor(row: index)
-      accounts.append(try Self.listedAccount(&row))
+      accounts.append(try Self.listedAccount(&row, tokens))
     }
     return accounts
   }
@@ -97,6 +72,8 @@ extension PostgresStorage {
     let gone = contacts.filter(\.isInactive)
     let listed = contacts.filter { !$0.isInactive }.sorted { $0.token < $1.token }
     guard !contacts.isEmpty else { return }
+    let tokens = try await tokens()
+    let (storedGone, storedListed) = (try tokens.seal(gone.map(\.token)), try tokens.seal(listed.map(\.token)))
     _ = try await writeBulk([
       // The peer's row is locked against its removal, or the end of its copy, which would leave contacts of nobody
       // behind. First of all, as those do: two that lock in different orders wait for each other.
@@ -115,7 +92,7 @@ extension PostgresStorage {
           """),
         PostgresParameters {
           $0.add(text: peer.text)
-          $0.add(byteas: listed.map(\.token.bytes))
+          $0.add(tokens: storedListed)
           $0.add(booleans: listed.map(\.supportsSMS))
           $0.add(booleans: listed.map(\.voice))
           $0.add(bigint: pass)
@@ -125,7 +102,7 @@ extension PostgresStorage {
           "merge_contacts_remove", "DELETE FROM peer_contacts WHERE peer = $1::text AND token = ANY ($2::bytea[])"),
         PostgresParameters {
           $0.add(text: peer.text)
-          $0.add(byteas: gone.map(\.token.bytes))
+          $0.add(tokens: storedGone)
         }),
     ])
   }
@@ -156,11 +133,15 @@ extension PostgresStorage {
   }
 
   /// Removes contacts that no pass from `pass` on has seen, but some pass after `earlier`. Some at a time: a peer may list
-  /// millions, and a statement has its time limit and its neighbours.
+  /// millions, and a statement has its time limit and its neighbours. First the peer's row, as a merge: whether the feed
+  /// hears of them depends on it (`PostgresMigration.directoryFeed`).
   func removeContacts(of peer: RelayName, after earlier: Int64 = -1, before pass: Int64) async throws(StoreError) {
     let chunkRows: Int64 = 10_000
     while true {
       let results = try await writeBulk([
+        PostgresStep(
+          .prepared("share_peer", "SELECT 1 FROM peers WHERE name = $1::text FOR SHARE"),
+          PostgresParameters { $0.add(text: peer.text) }),
         PostgresStep(
           .prepared(
             "remove_contacts",
@@ -177,9 +158,9 @@ extension PostgresStorage {
             $0.add(bigint: pass)
             $0.add(bigint: chunkRows)
             $0.add(bigint: earlier)
-          })
+          }),
       ])
-      guard let removed = results.first?.affectedRows, removed >= Int(chunkRows) else { return }
+      guard let removed = results.last?.affectedRows, removed >= Int(chunkRows) else { return }
     }
   }
 }

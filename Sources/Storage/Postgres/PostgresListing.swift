@@ -20,14 +20,15 @@ extension PostgresStorage {
   /// a change that is seen has none before it that is not seen yet, and the reader may go on behind it. A change moves its
   /// account to the feed's end, so that no page ever holds one twice.
   package func listingChanges(after cursor: ListingCursor, limit: Int) async throws(StoreError) -> ListingChanges? {
+    let tokens = try await tokens()
     let result = try await readBulk(
       .prepared(
         "listing_changes",
         """
-        SELECT a.listing_revision, a.token, a.active, a.supports_sms, a.voice
+        SELECT a.listing_revision, a.token, a.is_listed, a.supports_sms, a.voice
         FROM revisions AS g CROSS JOIN revisions AS l
         LEFT JOIN LATERAL (
-          SELECT listing_revision, token, active, supports_sms, voice FROM accounts
+          SELECT listing_revision, token, active AND discoverable AS is_listed, supports_sms, voice FROM accounts
           WHERE listing_revision > 0 AND listing_revision > $2::bigint
           ORDER BY listing_revision LIMIT $3::bigint
         ) AS a ON true
@@ -48,31 +49,36 @@ extension PostgresStorage {
       // A row of NULLs says that nothing has changed.
       guard let revision = try row.optionalBigint() else { break }
       last = revision
-      accounts.append(try Self.listedAccount(&row))
+      accounts.append(try Self.listedAccount(&row, tokens))
     }
     return ListingChanges(
       accounts: accounts, cursor: ListingCursor(generation: cursor.generation, revision: last),
       isPartial: accounts.count == limit)
   }
 
-  /// From token, active, supports_sms, voice.
-  static func listedAccount(_ row: inout PostgresRow) throws(StoreError) -> ListedAccount {
-    let (token, isActive) = (try row.token(), try row.boolean())
+  /// From token, whether the account is active and wants to be found, supports_sms, voice.
+  static func listedAccount(_ row: inout PostgresRow, _ tokens: TokenSealer) throws(StoreError) -> ListedAccount {
+    let (token, isActive) = (try tokens.open(row.token()), try row.boolean())
     return ListedAccount(
       token: token, isInactive: !isActive, supportsSMS: try row.boolean(), voice: try row.boolean())
   }
 
   package func localEntries(for tokens: [ContactToken]) async throws(StoreError) -> [ListedAccount] {
     guard !tokens.isEmpty else { return [] }
+    let sealer = try await self.tokens()
+    let stored = try sealer.seal(tokens)
     let result = try await readBulk(
       .prepared(
         "local_entries",
-        "SELECT token, active, supports_sms, voice FROM accounts WHERE token = ANY ($1::bytea[]) AND active"),
-      PostgresParameters { $0.add(byteas: tokens.lazy.map(\.bytes)) })
+        """
+        SELECT token, true, supports_sms, voice FROM accounts
+        WHERE token = ANY ($1::bytea[]) AND active AND discoverable
+        """),
+      PostgresParameters { $0.add(tokens: stored) })
     var entries: [ContactToken: ListedAccount] = [:]
     for index in result.rows {
       var row = result.cursor(row: index)
-      let entry = try Self.listedAccount(&row)
+      let entry = try Self.listedAccount(&row, sealer)
       entries[entry.token] = entry
     }
     return Array(entries.values)

@@ -43,8 +43,8 @@ final class PostgresMailboxDays: Sendable {
     }
   }
 
-  /// Remembers a read of `mailbox` from its beginning.
-  /// - Parameter oldest: the day of the first message by sequence; nil when there was none.
+  /// Remembers a read of `mailbox` from its beginning, which left nothing out.
+  /// - Parameter oldest: the day of the first message by sequence, or an earlier one; nil when there was none.
   func learned(_ mailbox: DeviceAddress, oldest: Day?, today: Day, now: ContinuousClock.Instant = .now) {
     state.withLock { state in
       if state.days.count >= Self.mailboxesMax { state.days.removeAll(keepingCapacity: true) }

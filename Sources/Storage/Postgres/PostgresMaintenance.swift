@@ -14,12 +14,13 @@ struct PostgresMaintenance: Sendable {
 
   /// Calls `body` on a fresh connection that holds the lock for schema work, and ends the connection.
   ///
+  /// - Parameter limit: for each statement.
   /// - Throws: `.unavailable` also when another process held the lock for `lockWait`.
   func run<Value: Sendable>(
-    _ body: @Sendable (PostgresConnection) async throws(StoreError) -> Value
+    limit: Duration = .seconds(600), _ body: @Sendable (PostgresConnection) async throws(StoreError) -> Value
   ) async throws(StoreError) -> Value {
     let settings = PostgresConnection.Settings(
-      purpose: "maintenance", statementTimeout: .seconds(600), lockTimeout: Self.lockWait, deadline: .seconds(620),
+      purpose: "maintenance", statementTimeout: limit, lockTimeout: Self.lockWait, deadline: limit + .seconds(20),
       reconnects: false, plansByKey: false)
     let connection = PostgresConnection(target: target, settings: settings, reactor: reactor, logger: logger)
     do throws(StoreError) {

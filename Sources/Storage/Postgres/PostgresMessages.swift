@@ -2,7 +2,10 @@ package import RelayCore
 
 // The sequence is taken when a row is inserted, and the row is seen when its transaction commits. So two processes
 // that append to one mailbox at the same instant may become visible in either order: a reader that keeps a position
-// across reads has to look again below it.
+// across reads has to look again below it. Live readers keep none: they name what they hold (`waiting`), so that a row
+// which shows late with a lower sequence comes all the same. Of two messages, one of which was accepted before the other
+// was submitted, no reader sees the second before the first: its sequence is higher, and where it shows, so does the
+// first.
 
 extension PostgresStorage {
   package func append(_ envelopes: [Envelope]) async throws(StoreError) { try await batcher.append(envelopes) }
@@ -53,26 +56,25 @@ extension PostgresStorage {
       })
   }
 
-  private static let todayStep = PostgresStep(.prepared("today", "SELECT (now() AT TIME ZONE 'UTC')::date"))
+  static let todayStep = PostgresStep(.prepared("today", "SELECT (now() AT TIME ZONE 'UTC')::date"))
 
   package func acknowledge(source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress)
     async throws(StoreError) -> QueuedEnvelope?
   {
-    // What another acknowledgement is just removing is passed over: it is gone.
+    // What another acknowledgement is just removing is passed over: it is gone. Deleted as in `remove`.
     let result = try await sharedWrite(
       .prepared(
         "acknowledge",
         """
         WITH oldest AS MATERIALIZED (
-            SELECT day, sequence FROM messages
+            SELECT day, ctid FROM messages
             WHERE account = $1::bigint AND device = $2::integer AND source = $3::bigint AND sent = $4::bigint
               AND day >= $5::date
             ORDER BY sequence LIMIT 1 FOR UPDATE SKIP LOCKED
           ),
           removed AS (
             DELETE FROM messages AS m USING oldest AS o
-            WHERE m.account = $1::bigint AND m.device = $2::integer AND m.sequence = o.sequence AND m.day = o.day
-              AND m.day >= $5::date
+            WHERE m.ctid = o.ctid AND m.day = o.day AND m.day >= $5::date
             RETURNING m.sequence, m.type, m.source, m.source_device, m.relay, m.sent, m.message, m.content,
               m.fingerprint
           ),
@@ -98,7 +100,8 @@ extension PostgresStorage {
     return try Self.envelope(&row, in: mailbox)
   }
 
-  private static func envelope(_ row: inout PostgresRow, in mailbox: DeviceAddress) throws(StoreError)
+  /// From the columns behind `day`, in the order in which every SELECT here names them.
+  static func envelope(_ row: inout PostgresRow, in mailbox: DeviceAddress) throws(StoreError)
     -> QueuedEnvelope
   {
     let sequence = try row.bigint()
@@ -138,9 +141,10 @@ extension PostgresStorage {
   }
 
   /// An envelope is left out when its mailbox took it in, or had it acknowledged, today or yesterday: to look into each
-  /// kept day would cost almost four times as much. Today's mailbox is the conflict clause's business, which also sees
-  /// what is not committed yet: it waits for whoever writes the same fingerprint. So that no two batches wait for each
-  /// other, rows are written in one order everywhere, and numbered in the caller's.
+  /// kept day would cost almost four times as much. Mailbox and acknowledgements are looked at as of one moment, so that what is
+  /// just moved from the one to the other is seen in one of them. What is not committed yet is the conflict clause's
+  /// business: it waits for whoever writes the same fingerprint. So that no two batches wait for each other, rows are
+  /// written in one order everywhere, and numbered in the caller's.
   private static func insertStep(_ envelopes: [Envelope]) -> PostgresStep {
     PostgresStep(
       .prepared(
@@ -164,7 +168,7 @@ extension PostgresStorage {
               AND NOT EXISTS (
                 SELECT FROM messages AS m
                 WHERE m.account = i.account AND m.device = i.device AND m.fingerprint = i.fingerprint
-                  AND m.day = (now() AT TIME ZONE 'UTC')::date - 1)
+                  AND m.day >= (now() AT TIME ZONE 'UTC')::date - 1)
             ORDER BY i.place
           ) AS accepted
         ) AS numbered

@@ -14,11 +14,14 @@ struct PostgresMigration: Sendable {
     PostgresMigration(version: 1, name: "the first schema", oldestCompatible: 1, statements: initial),
     PostgresMigration(version: 2, name: "the whole client API", oldestCompatible: 1, statements: clientAPI),
     PostgresMigration(version: 3, name: "federation to trust", oldestCompatible: 2, statements: trustedFederation),
+    PostgresMigration(version: 4, name: "the directory feed", oldestCompatible: 3, statements: directoryFeed),
+    PostgresMigration(
+      version: 5, name: "outputs for oblivious look-ups", oldestCompatible: 4, statements: obliviousOutputs),
   ]
   /// The newest step this build knows.
   static let newest = all.last?.version ?? 0
   /// The oldest schema this build can work on.
-  static let needed = 3
+  static let needed = 5
 
   // Every key of an account's row begins with its number, so that the tables can be distributed by it. Times are
   // milliseconds since 1970; days are those of UTC. A text that a client made up is `bytea`: it may hold any Unicode

@@ -85,6 +85,9 @@ struct PostgresParameters: Sendable {
   /// An account number as every table holds it.
   mutating func add(account: AccountNumber) { add(bigint: account.column) }
   mutating func add(device: DeviceID) { add(integer: device.value) }
+  /// As `PostgresStorage.tokens` sealed it.
+  mutating func add(token: StoredToken) { add(bytea: token.bytes) }
+  mutating func add(tokens: some Collection<StoredToken>) { add(byteas: tokens.lazy.map(\.bytes)) }
   /// Two values, both NULL for nil.
   mutating func add(password: PasswordHash?) {
     add(bytea: password?.salt)

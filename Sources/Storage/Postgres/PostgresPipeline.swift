@@ -274,7 +274,7 @@ extension PostgresRequest {
 }
 
 /// `PG_DIAG_SQLSTATE`: a character macro, which Swift imports as another type than the call wants.
-private let sqlStateField = Int32(UInt8(ascii: "C"))
+let sqlStateField = Int32(UInt8(ascii: "C"))
 
 extension PostgresParameters {
   /// Calls `body` with what libpq's calls want. The pointers are valid during the call.

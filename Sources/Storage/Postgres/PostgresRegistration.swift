@@ -5,15 +5,16 @@ extension PostgresStorage {
   package func register(_ registration: Registration, proof: RegistrationProof, now: Timestamp)
     async throws(StoreError) -> RegistrationOutcome
   {
+    let token = try await tokens().seal(registration.token)
     let results = try await write([
       Self.turnStep(registration.number),
       Self.lockStep(registration.number),
-      Self.tryStep(registration, proof: proof, now: now),
+      Self.tryStep(registration, token, proof: proof, now: now),
       Self.removeStep(registration.number),
-      Self.revisionStep(registration, now: now),
+      Self.revisionStep(registration, token, now: now),
       // The device first: that a device 1 is written clears the lock (`PostgresMigration.clientAPI`).
       try deviceStep(registration),
-      Self.accountStep(registration, now: now),
+      Self.accountStep(registration, token, now: now),
       Self.spendStep(registration.number, proof: proof),
     ])
     guard let decision = results.dropFirst(2).first, decision.rowCount == 1 else { return .codeRefused }
@@ -32,16 +33,20 @@ extension PostgresStorage {
       PostgresParameters { $0.add(account: number) })
   }
 
-  private static func tryStep(_ registration: Registration, proof: RegistrationProof, now: Timestamp) -> PostgresStep {
+  private static func tryStep(
+    _ registration: Registration, _ token: StoredToken, proof: RegistrationProof, now: Timestamp
+  ) -> PostgresStep {
     switch proof {
-    case .code(let code, _): codeStep(registration, code: code, now: now)
+    case .code(let code, _): codeStep(registration, token, code: code, now: now)
     case .numberToken: tokenStep(registration)
     }
   }
 
   /// Confirmed is a right code, with the right registration lock, for a number that has an account here or that no
   /// active peer lists, where that counts. A number without an account has no lock.
-  private static func codeStep(_ registration: Registration, code: Secret, now: Timestamp) -> PostgresStep {
+  private static func codeStep(
+    _ registration: Registration, _ token: StoredToken, code: Secret, now: Timestamp
+  ) -> PostgresStep {
     PostgresStep(
       .prepared(
         "register_try",
@@ -68,7 +73,7 @@ extension PostgresStorage {
         $0.add(account: registration.number)
         $0.add(opaque: code.value)
         $0.add(bigint: now.millis)
-        $0.add(bytea: registration.token.bytes)
+        $0.add(token: token)
         $0.add(password: registration.satisfiedLock)
         $0.add(boolean: registration.respectsClaims)
       })
@@ -122,7 +127,7 @@ extension PostgresStorage {
   }
 
   /// Only when peers have something new to read.
-  private static func revisionStep(_ registration: Registration, now: Timestamp) -> PostgresStep {
+  private static func revisionStep(_ registration: Registration, _ token: StoredToken, now: Timestamp) -> PostgresStep {
     PostgresStep(
       .prepared(
         "register_revision",
@@ -132,23 +137,26 @@ extension PostgresStorage {
           AND EXISTS (SELECT FROM verification_codes WHERE account = $1::bigint AND confirmed)
           AND NOT EXISTS (
             SELECT FROM accounts WHERE account = $1::bigint AND token = $2::bytea AND active = $3::boolean
-              AND supports_sms = $4::boolean AND voice = $5::boolean)
-        """), listing(registration, now: now))
+              AND supports_sms = $4::boolean AND voice = $5::boolean
+              AND discoverable = coalesce($6::boolean, discoverable))
+        """), listing(registration, token, now: now))
   }
 
-  private static func accountStep(_ registration: Registration, now: Timestamp) -> PostgresStep {
-    var parameters = listing(registration, now: now)
+  private static func accountStep(_ registration: Registration, _ token: StoredToken, now: Timestamp) -> PostgresStep {
+    var parameters = listing(registration, token, now: now)
     parameters.add(password: registration.newLock)
     return PostgresStep(
       .prepared(
         "register_account",
         """
-        INSERT INTO accounts (account, token, active, supports_sms, voice, registration_lock_salt,
+        INSERT INTO accounts (account, token, active, supports_sms, voice, discoverable, registration_lock_salt,
           registration_lock_hash)
-        SELECT account, $2::bytea, $3::boolean, $4::boolean, $5::boolean, $6::bytea, $7::bytea
+        SELECT account, $2::bytea, $3::boolean, $4::boolean, $5::boolean, coalesce($6::boolean, true), $7::bytea,
+          $8::bytea
         FROM verification_codes WHERE account = $1::bigint AND confirmed
         ON CONFLICT (account) DO UPDATE SET token = excluded.token, active = excluded.active,
-          supports_sms = excluded.supports_sms, voice = excluded.voice, identity_key = NULL,
+          supports_sms = excluded.supports_sms, voice = excluded.voice,
+          discoverable = coalesce($6::boolean, accounts.discoverable), identity_key = NULL,
           registration_lock_salt = excluded.registration_lock_salt,
           registration_lock_hash = excluded.registration_lock_hash
         """), parameters)
@@ -186,17 +194,19 @@ extension PostgresStorage {
       })
   }
 
-  private static func listing(_ registration: Registration, now: Timestamp) -> PostgresParameters {
+  private static func listing(_ registration: Registration, _ token: StoredToken, now: Timestamp) -> PostgresParameters
+  {
     // Whether it is active is `Account`'s rule.
     let account = Account(
       number: registration.number, devices: [registration.device], identityKey: nil,
       supportsSMS: registration.supportsSMS, voice: registration.voice)
     return PostgresParameters {
       $0.add(account: registration.number)
-      $0.add(bytea: registration.token.bytes)
+      $0.add(token: token)
       $0.add(boolean: account.isActive(at: now))
       $0.add(boolean: registration.supportsSMS)
       $0.add(boolean: registration.voice)
+      $0.add(boolean: registration.isDiscoverable)
     }
   }
 }

@@ -81,7 +81,8 @@ struct PostgresRow {
   }
   mutating func account() throws(StoreError) -> AccountNumber { try required(AccountNumber(digits: bigint())) }
   mutating func device() throws(StoreError) -> DeviceID { try required(DeviceID(Int64(integer()))) }
-  mutating func token() throws(StoreError) -> ContactToken { try required(ContactToken(bytes: bytes())) }
+  /// `TokenSealer` opens it.
+  mutating func token() throws(StoreError) -> StoredToken { StoredToken(try bytes()) }
   mutating func fingerprint() throws(StoreError) -> Fingerprint { try required(Fingerprint(bytes: bytes())) }
   mutating func relayName() throws(StoreError) -> RelayName { try required(RelayName(text())) }
   mutating func optionalRelayName() throws(StoreError) -> RelayName? {

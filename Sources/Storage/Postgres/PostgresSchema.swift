@@ -15,11 +15,20 @@ extension PostgresStorage {
       try await connection.run(Self.historyTable)
       let read = { (statement: PostgresStatement) async throws(PostgresError) in try await connection.write(statement) }
       let applied = try await Self.appliedMigrations(over: read)
-      for step in PostgresMigration.all where !applied.contains(where: { $0.version == step.version }) {
-        try await connection.run(step.statements + [Self.record(step)])
-        let done = try await Self.appliedMigrations(over: read).first { $0.version == step.version }
-        progress(MigrationStatus(version: step.version, name: step.name, applied: done?.at))
+      let pending = PostgresMigration.all.filter { step in !applied.contains { $0.version == step.version } }
+      // A new store is made at once: one that was begun would not be told from one that former builds work on, which is not
+      // sealed here. In a store that is there already steps go one by one, since relays wait for what they lock.
+      let isNew = applied.isEmpty
+      let sealing = isNew ? try sealingOfNewStore() : []
+      for steps in isNew ? [pending] : pending.map({ [$0] }) {
+        try await connection.perform(steps.flatMap(Self.statements) + sealing)
+        let done = try await Self.appliedMigrations(over: read)
+        for step in steps {
+          let at = done.first { $0.version == step.version }?.at
+          progress(MigrationStatus(version: step.version, name: step.name, applied: at))
+        }
       }
+      if isNew { knownTokens.forget() }
       try await PostgresPartitions.createMissing(over: connection)
     }
   }
@@ -52,6 +61,11 @@ extension PostgresStorage {
       PRIMARY KEY (version)
     )
     """
+
+  /// With the record of it.
+  private static func statements(of step: PostgresMigration) -> [PostgresStep] {
+    (step.statements + [record(step)]).map { PostgresStep(.once($0)) }
+  }
 
   /// The names are our own: they need no quoting but SQL's.
   private static func record(_ step: PostgresMigration) -> String {

@@ -42,6 +42,12 @@ extension PostgresStorage {
     return result.affectedRows == 1
   }
 
+  package func serverKey(
+    _ name: ServerKeyName, orStore draw: @Sendable () -> SecretBytes
+  ) async throws(StoreError) -> SecretBytes {
+    try await serverKey(name, sealer, orStore: draw)
+  }
+
   private static let serverSecret = PostgresStatement.prepared(
     "server_secret", "SELECT secret FROM server_secrets WHERE name = $1::text")
 }
@@ -51,6 +57,7 @@ extension PostgresStorage {
 extension PostgresStorage {
   /// A device that is written meanwhile keeps what it was given.
   package func resealSecrets(after last: DeviceAddress?, limit: Int) async throws(StoreError) -> ResealedSecrets {
+    if last == nil { try await resealServerKeys(sealer) }
     let page = try await readBulk(
       .prepared(
         "sealed_secrets",

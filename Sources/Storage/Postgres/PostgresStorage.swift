@@ -6,26 +6,30 @@ package import RelayCore
 
 /// All durable stores in one PostgreSQL database, which any number of processes share.
 ///
-/// Commits are synchronous. Four pipelined connections on one thread, since what shares one waits for what is ahead:
-/// reads never wait for a commit, messages for no other write, and nobody for the directory's long lists.
+/// Commits are synchronous. Five pipelined connections on one thread, since what shares one waits for what is ahead:
+/// reads never wait for a commit, messages for no other write, nobody for the directory's long lists, and the feed of its
+/// changes for no lock that those wait for.
 /// `.unavailable` of a call that was on its way when a connection broke leaves open whether the server had committed:
 /// every call is safe to repeat.
 package final class PostgresStorage: Storage {
   let reads: PostgresConnection
   let writes: PostgresConnection
   let bulk: PostgresConnection
+  private let feed: PostgresConnection
   private let inserts: PostgresConnection
   let batcher: MessageBatcher
   let days: PostgresMailboxDays
   let maintenance: PostgresMaintenance
   let sealer: SecretSealer
+  let knownTokens = KnownTokens()
+  let copies = PostgresCopies()
   private let reactor: Reactor
 
   /// Begins to connect and returns; calls wait a moment for the first attempt. Runs no migration.
   ///
   /// - Parameters:
   ///   - url: `postgres://` or `postgresql://`, one or several hosts, as libpq reads it.
-  ///   - sealer: seals signaling keys.
+  ///   - sealer: seals signaling keys, and the key of contact tokens.
   /// - Throws: `.unavailable` when the URL cannot be read or the system gives no thread.
   package init(url: String, sealer: SecretSealer = .none, logger: Logger) throws(StoreError) {
     let target = try PostgresTarget(url: url)
@@ -46,10 +50,13 @@ package final class PostgresStorage: Storage {
     reads = connect("reads")
     writes = connect("writes")
     bulk = connect("bulk")
+    feed = connect("directory")
     batcher = MessageBatcher { envelopes throws(StoreError) in
       try await PostgresStorage.insert(envelopes, over: inserts, maintenance: maintenance)
     }
   }
+
+  var connections: [PostgresConnection] { [reads, writes, bulk, feed, inserts] }
 
   /// Asks on the connections that messages depend on; a long list of the directory's is no reason to be sent nobody.
   package func ping() async throws(StoreError) {
@@ -62,7 +69,8 @@ package final class PostgresStorage: Storage {
   }
 
   package func close() async {
-    for connection in [reads, writes, bulk, inserts] { await connection.close() }
+    copies.close()
+    for connection in connections { await connection.close() }
     await reactor.stop()
   }
 
@@ -78,6 +86,13 @@ package final class PostgresStorage: Storage {
     -> PostgresResult
   {
     do throws(PostgresError) { return try await bulk.read(statement, parameters) } catch { throw error.storeError }
+  }
+
+  /// Reads what the directory in memory follows, apart from all that may wait for a lock.
+  func readFeed(_ statement: PostgresStatement, _ parameters: PostgresParameters = .none) async throws(StoreError)
+    -> PostgresResult
+  {
+    do throws(PostgresError) { return try await feed.read(statement, parameters) } catch { throw error.storeError }
   }
 
   /// Runs steps that may take long as one transaction, apart from other writes.
@@ -106,6 +121,12 @@ package final class PostgresStorage: Storage {
     } catch {
       throw error.storeError
     }
+  }
+
+  /// Runs steps that wait for no lock as part of one transaction with others of their kind.
+  /// - Returns: a result for each.
+  func sharedWrite(_ steps: [PostgresStep]) async throws(StoreError) -> [PostgresResult] {
+    do throws(PostgresError) { return try await writes.sharedWrites(steps) } catch { throw error.storeError }
   }
 
   /// Runs steps as one transaction.

@@ -12,13 +12,14 @@ import Synchronization
 final class RedisConnection: @unchecked Sendable {  // Mutable state but `readiness` is the reactor thread's alone.
   enum Role: Sendable {
     case commands
-    case subscription(channel: String)
+    /// To `channels`, one or more.
+    case subscription(channels: [String])
   }
   enum Event {
     case ready
     /// Repeated at every failed attempt. The reason holds nothing that a peer or a client sent.
     case away(reason: String)
-    case message([UInt8])
+    case message(channel: String, [UInt8])
   }
 
   struct Limits: Sendable {
@@ -139,7 +140,10 @@ extension RedisConnection {
     probed = .now
     switch role {
     case .commands: expectSuccess(RedisCommand("PING"), then: succeeded)
-    case .subscription(let channel): expectSuccess(RedisCommand("SUBSCRIBE", channel), then: succeeded)
+    case .subscription(let channels):
+      // A command for each: Redis answers once a channel, and whoever waits here takes one answer.
+      for channel in channels.dropLast() { expectSuccess(RedisCommand("SUBSCRIBE", channel)) }
+      if let last = channels.last { expectSuccess(RedisCommand("SUBSCRIBE", last), then: succeeded) }
     }
   }
 
@@ -160,7 +164,9 @@ extension RedisConnection {
 
   private func received(_ reply: RedisReply) {
     if case .array(let parts) = reply, parts.count == 3, parts[0] == .bytes(Array("message".utf8)) {
-      if case .bytes(let payload) = parts[2] { handler(.message(payload)) }
+      if case .bytes(let channel) = parts[1], case .bytes(let payload) = parts[2] {
+        handler(.message(channel: String(decoding: channel, as: UTF8.self), payload))
+      }
       return
     }
     waiting.popFirst()?.completion(reply)

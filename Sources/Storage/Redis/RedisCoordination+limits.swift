@@ -36,23 +36,30 @@ extension RedisCoordination {
   private func answer<Answer>(
     _ script: RedisScript, _ keys: [String], _ arguments: [String], read: (RedisReply) -> Answer?
   ) async -> Answer? {
+    judged(await commands.run(script, keys: keys, arguments), read)
+  }
+
+  /// - Returns: what `read` makes of the reply; nil also where there is none.
+  func judged<Answer>(_ reply: RedisReply?, _ read: (RedisReply) -> Answer?) -> Answer? {
     // Without any reply the connection is away or about to be, and says so itself.
-    if let reply = await commands.run(script, keys: keys, arguments) {
-      if let answer = read(reply) {
-        health.limitsAnswered()
-        return answer
-      }
-      if case .error(let code) = reply { health.limitsRefused(reason: "Redis answered \(code)") }
+    guard let reply else { return nil }
+    if let answer = read(reply) {
+      health.limitsAnswered()
+      return answer
     }
+    if case .error(let code) = reply { health.limitsRefused(reason: "Redis answered \(code)") }
     return nil
   }
 
   private func shape(of limiter: LimiterName) -> Bucket { buckets[limiter] ?? limiter.defaultBucket }
 
-  /// The number is hashed: a copy of Redis's memory lists nobody in clear.
   private func bucketKey(_ limiter: LimiterName, _ key: LimitKey) -> String {
-    let digest = SHA256.hash(data: Data(key.text.utf8))
-    return "\(prefix)limit:\(limiter.rawValue):\(Base64.encodeURLSafe(Array(digest.prefix(16))))"
+    "\(prefix)limit:\(limiter.rawValue):\(Self.hashed(key.text))"
+  }
+
+  /// Numbers and addresses are hashed where they name what Redis keeps: a copy of its memory lists nobody in clear.
+  static func hashed(_ text: String) -> String {
+    Base64.encodeURLSafe(Array(SHA256.hash(data: Data(text.utf8)).prefix(16)))
   }
 }
 

@@ -2,11 +2,12 @@ package import Logging
 package import RelayCore
 import Synchronization
 
-/// Limits, signals and the epoch's witness of all processes of an operator, over one Redis.
+/// Limits, budgets, signals, presence and the epoch's witness of all processes of an operator, over one Redis.
 ///
 /// While Redis is away every call falls back at once to a bucket of this process with a quarter of the size (at least
 /// one charge) and of the rate: four processes together then allow what the shared bucket does. It recovers by
-/// itself. Two connections: one for commands, one for the subscription.
+/// itself. Two connections: one for commands, one for the subscription to what all processes are told, and what this one
+/// is.
 package final class RedisCoordination: Coordination {
   let buckets: [LimiterName: Bucket]
   let prefix: String
@@ -14,10 +15,14 @@ package final class RedisCoordination: Coordination {
   let time: WallClock?
   let clock: WallClock
   let fallback: Mutex<BucketTable>
+  /// What accounts asked this process for while Redis was away.
+  let sketches = Mutex(ContactSketchTable())
   let health: RedisHealth
-  private let listeners = SignalListeners(initial: .disconnected)
-  /// Names this process on the channel.
-  private let sender = String(UInt64.random(in: .min ... .max), radix: 36)
+  private let listeners = Listeners<SignalEvent>(name: "relay.signals", initial: .disconnected)
+  let presence = Listeners<PresenceEvent>(name: "relay.presence", initial: .disconnected)
+  let addresses = Mutex(WaitingAddresses())
+  /// Names this process to the others.
+  let process = String(UInt64.random(in: .min ... .max), radix: 36)
   /// A signal could not be published, and the other processes do not know it yet.
   private let hasMissed = Atomic<Bool>(false)
   private let reactor: Reactor
@@ -46,7 +51,9 @@ package final class RedisCoordination: Coordination {
     health = RedisHealth(logger: logger)
     reactor = try Reactor(name: "relay-redis")
     commands = RedisConnection(endpoint, role: .commands, limits: .init(), on: reactor)
-    subscription = RedisConnection(endpoint, role: .subscription(channel: channel), limits: .init(), on: reactor)
+    subscription = RedisConnection(
+      endpoint, role: .subscription(channels: [channel, prefix + Self.processChannel + process]), limits: .init(),
+      on: reactor)
     commands.start { [weak self] in self?.commandsChanged($0) }
     subscription.start { [weak self] in self?.subscriptionChanged($0) }
   }
@@ -73,7 +80,7 @@ extension RedisCoordination {
   package func listen(_ handler: @escaping @Sendable (SignalEvent) -> Void) { listeners.add(handler) }
 
   private func send(_ content: RedisSignal.Content) async {
-    let text = RedisSignal(sender: sender, content: content).text
+    let text = RedisSignal(sender: process, content: content).text
     guard case .integer = await commands.call(RedisCommand(["PUBLISH", channel, text])) else {
       return hasMissed.store(true, ordering: .relaxed)
     }
@@ -95,15 +102,19 @@ extension RedisCoordination {
     case .ready:
       health.signalsCarried()
       listeners.post(.connected)
+      presence.post(.connected)
     case .away(let reason):
       health.signalsAway(reason: reason)
       listeners.post(.disconnected)
-    case .message(let payload): received(payload)
+      presence.post(.disconnected)
+    case .message(channel, let payload): received(payload)
+    case .message(_, let payload):
+      if let event = PresenceWord.event(payload) { presence.post(event) }
     }
   }
 
   private func received(_ payload: [UInt8]) {
-    guard let signal = RedisSignal(payload), signal.sender != sender else { return }
+    guard let signal = RedisSignal(payload), signal.sender != process else { return }
     switch signal.content {
     case .signal(let signal): listeners.post(.signal(signal))
     case .missed:

@@ -98,6 +98,8 @@ final class RedisHealth: Sendable {
 
   func signalsAway(reason: String) {
     guard signals.withLock({ $0.become(.away(reason: reason)) }) != nil else { return }
-    logger.warning("Redis is away: changes that other processes make show late", metadata: ["reason": "\(reason)"])
+    logger.warning(
+      "Redis is away: changes that other processes make show late, and so does what they store for devices connected here",
+      metadata: ["reason": "\(reason)"])
   }
 }

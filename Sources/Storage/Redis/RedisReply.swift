@@ -28,6 +28,18 @@ enum RedisReply: Sendable, Equatable {
     }
   }
 
+  /// What a script says of its keys by their places, which it counts from 1: here from 0.
+  /// - Returns: nil for anything but places below `count`.
+  func places(below count: Int) -> [Int]? {
+    guard case .array(let parts) = self else { return nil }
+    var places: [Int] = []
+    for part in parts {
+      guard case .integer(let place) = part, (1...Int64(count)).contains(place) else { return nil }
+      places.append(Int(place) - 1)
+    }
+    return places
+  }
+
   private static func bytes(of reply: redisReply) -> [UInt8] {
     guard let start = reply.str else { return [] }
     return [UInt8](UnsafeRawBufferPointer(start: start, count: reply.len))
@@ -43,15 +55,21 @@ struct RedisCommand: Sendable {
 
   init(_ parts: String...) { self.init(parts) }
 
-  init(_ parts: [String]) {
+  init(_ parts: [String]) { self.init(parts, bytes: []) }
+
+  /// - Parameter bytes: parts behind the others.
+  init(_ parts: [String], bytes binary: [[UInt8]]) {
     var bytes: [UInt8] = []
-    bytes.append(contentsOf: "*\(parts.count)\r\n".utf8)
-    for part in parts {
-      bytes.append(contentsOf: "$\(part.utf8.count)\r\n".utf8)
-      bytes.append(contentsOf: part.utf8)
-      bytes.append(contentsOf: [0x0D, 0x0A])
-    }
+    bytes.append(contentsOf: "*\(parts.count + binary.count)\r\n".utf8)
+    for part in parts { Self.append(part.utf8, to: &bytes) }
+    for part in binary { Self.append(part, to: &bytes) }
     bytes.append(0)
     terminated = bytes
+  }
+
+  private static func append(_ part: some Collection<UInt8>, to bytes: inout [UInt8]) {
+    bytes.append(contentsOf: "$\(part.count)\r\n".utf8)
+    bytes.append(contentsOf: part)
+    bytes.append(contentsOf: [0x0D, 0x0A])
   }
 }

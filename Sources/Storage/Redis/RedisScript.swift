@@ -22,9 +22,17 @@ extension RedisConnection {
   /// a script in one slot.
   /// - Returns: as `call`.
   func run(_ script: RedisScript, keys: [String], _ arguments: [String]) async -> RedisReply? {
-    let rest = [String(keys.count)] + keys + arguments
-    let reply = await call(RedisCommand(["EVALSHA", script.digest] + rest))
+    await run(script, [String(keys.count)] + keys + arguments, bytes: [])
+  }
+
+  /// - Parameter arguments: any bytes.
+  func run(_ script: RedisScript, keys: [String], bytes arguments: [[UInt8]]) async -> RedisReply? {
+    await run(script, [String(keys.count)] + keys, bytes: arguments)
+  }
+
+  private func run(_ script: RedisScript, _ rest: [String], bytes: [[UInt8]]) async -> RedisReply? {
+    let reply = await call(RedisCommand(["EVALSHA", script.digest] + rest, bytes: bytes))
     guard case .error(code: "NOSCRIPT") = reply else { return reply }
-    return await call(RedisCommand(["EVAL", script.source] + rest))
+    return await call(RedisCommand(["EVAL", script.source] + rest, bytes: bytes))
   }
 }

@@ -1,0 +1,97 @@
+import Foundation
+import GRDB
+package import RelayCore
+
+extension EmbeddedStorage {
+  package func obliviousProgress() async throws(StoreError) -> ObliviousProgress? {
+    try await read { db in
+      try db.row(
+        "SELECT key, generation, revision, position, ranges_done, swept, followed, step FROM oblivious_progress"
+      ).map { row in
+        try ObliviousProgress(
+          key: ObliviousKeyID(bits: UInt64(bitPattern: row.integer(0))),
+          place: DirectoryPlace(
+            generation: row.integer(1), revision: UInt64(bitPattern: row.integer(2)), position: row.integer(3)),
+          rangesDone: Int(row.integer(4)), isSwept: row.flag(5),
+          followed: Timestamp(millis: row.integer(6)), step: row.integer(7))
+      }
+    }
+  }
+
+  package func writeOutputs(
+    _ change: ObliviousChange, _ progress: ObliviousProgress, over step: Int64?
+  ) async throws(StoreError) -> Bool {
+    let (key, tokens) = (Int64(bitPattern: progress.key.bits), try await tokens())
+    return try await write { db in
+      try db.run(
+        """
+        INSERT INTO oblivious_progress (only_row, key, generation, revision, position, ranges_done, swept, followed, step)
+        VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)
+        ON CONFLICT (only_row) DO UPDATE SET key = excluded.key, generation = excluded.generation,
+          revision = excluded.revision, position = excluded.position, ranges_done = excluded.ranges_done,
+          swept = excluded.swept, followed = excluded.followed, step = excluded.step
+        WHERE step = ?
+        """,
+        [
+          key, progress.place.generation, Int64(bitPattern: progress.place.revision), progress.place.position,
+          progress.rangesDone, progress.isSwept, progress.followed.millis, progress.step, step,
+        ])
+      guard db.changesCount == 1 else { return false }
+      for token in change.removed {
+        try db.run("DELETE FROM oblivious_outputs WHERE token = ?", [tokens.seal(token).data])
+      }
+      for added in change.added {
+        try db.run(
+          """
+          INSERT INTO oblivious_outputs (token, key, output) VALUES (?, ?, ?)
+          ON CONFLICT (token) DO UPDATE SET key = excluded.key, output = excluded.output
+          """, [tokens.seal(added.token).data, key, Data(added.output.bytes)])
+      }
+      return true
+    }
+  }
+
+  package func tokensWithoutOutput(
+    among tokens: [ContactToken], under key: ObliviousKeyID
+  ) async throws(StoreError) -> [ContactToken] {
+    let wanted = Set(tokens)
+    guard !wanted.isEmpty else { return [] }
+    let sealer = try await self.tokens()
+    return try await read { db in
+      try wanted.filter { token in
+        try db.row(
+          "SELECT 1 FROM oblivious_outputs WHERE token = ? AND key = ?",
+          [sealer.seal(token).data, Int64(bitPattern: key.bits)]) == nil
+      }
+    }
+  }
+
+  package func tokensWithOutput(after token: ContactToken?, limit: Int) async throws(StoreError) -> [ContactToken] {
+    let tokens = try await tokens()
+    return try await read { db in
+      let after = try token.map { try tokens.seal($0) } ?? .beforeAll
+      return try db.rows(
+        "SELECT token FROM oblivious_outputs WHERE token > ? ORDER BY token LIMIT ?", [after.data, limit]
+      ).map { try tokens.open($0.token(0)) }
+    }
+  }
+
+  package func outputs(
+    under key: ObliviousKeyID, in range: ClosedRange<ObliviousOutput>, limit: Int, followedSince followed: Timestamp
+  ) async throws(StoreError) -> [ObliviousOutput]? {
+    let key = Int64(bitPattern: key.bits)
+    return try await read { db in
+      guard
+        try db.row(
+          """
+          SELECT 1 FROM oblivious_progress WHERE key = ? AND ranges_done = ? AND followed >= ? AND generation = ?
+          """,
+          [key, DirectoryRange.all.count, followed.millis, Self.directoryEnd(in: db).generation]) != nil
+      else { return nil }
+      return try db.rows(
+        "SELECT output FROM oblivious_outputs WHERE key = ? AND output BETWEEN ? AND ? ORDER BY output LIMIT ?",
+        [key, Data(range.lowerBound.bytes), Data(range.upperBound.bytes), limit]
+      ).map { try Fields.valid(ObliviousOutput(bytes: $0.bytes(0))) }
+    }
+  }
+}

@@ -1,0 +1,62 @@
+// How contact tokens lie in the file: what every statement that has to do with tokens asks first (`TokenSealer`).
+
+import Foundation
+import GRDB
+package import RelayCore
+
+extension EmbeddedStorage {
+  /// - Throws: `.unavailable` while they are being sealed; `.corrupted` where the key does not open.
+  func tokens() async throws(StoreError) -> TokenSealer {
+    if let known = knownTokens.value { return known }
+    return knownTokens.remember(try await tokenState().tokens(sealer))
+  }
+
+  package func contactSealing() async throws(StoreError) -> ContactSealing {
+    try await tokenState().sealing(sealer)
+  }
+
+  package func directoryFileKey() async throws(StoreError) -> SecretBytes? { try await tokens().fileKey }
+
+  func tokenState() async throws(StoreError) -> TokenState {
+    try await read { db in try TokenState(in: db) }
+  }
+}
+
+extension TokenState {
+  init(in db: Database) throws {
+    func secret(_ name: String) throws -> [UInt8]? {
+      try db.row("SELECT secret FROM server_secrets WHERE name = ?", [name])?.bytes(0)
+    }
+    self.init(sealedKey: try secret(Self.keyName), isUnderWay: try secret(Self.progressName) != nil)
+  }
+}
+
+extension Database {
+  /// In which there are tokens.
+  static let tokenTables = ["accounts", "contacts", "directory_changes", "oblivious_outputs"]
+
+  /// As a server secret, unless there is one under that name.
+  func store(_ secret: [UInt8], as name: String) throws {
+    try run(
+      "INSERT INTO server_secrets (name, secret) VALUES (?, ?) ON CONFLICT (name) DO NOTHING", [name, Data(secret)])
+  }
+
+  /// From then on a process that did not hear of it is refused, and damages nothing, and so is a former build at its start.
+  /// What is in the feed, triggers have from the other tables.
+  func takeSealedTokensAlone() throws {
+    for (table, events) in [
+      ("accounts", ["INSERT", "UPDATE OF token"]), ("contacts", ["INSERT"]), ("oblivious_outputs", ["INSERT"]),
+    ] {
+      for (index, event) in events.enumerated() {
+        try execute(
+          sql: """
+            CREATE TRIGGER IF NOT EXISTS \(table)_sealed_\(index) BEFORE \(event) ON \(table)
+            WHEN length(NEW.token) <> \(TokenSealer.sealedBytes)
+            BEGIN SELECT RAISE(ABORT, 'contact tokens are sealed here'); END
+            """)
+      }
+    }
+    let step = TokenState.firstStep
+    try run("UPDATE relay_migrations SET usable_from = max(usable_from, ?) WHERE version = ?", [step, step])
+  }
+}

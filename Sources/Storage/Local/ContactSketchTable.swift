@@ -1,0 +1,55 @@
+import RelayCore
+
+/// The sketches of one process, bounded by their bytes.
+///
+/// Two generations: a sketch that is used moves to the young one, and when that is half of all, the old one is dropped and
+/// the young one takes its place. So whoever asks often is not forgotten for those who asked once.
+struct ContactSketchTable {
+  private struct Entry {
+    var sketch: ContactSketch
+    let asked: Timestamp
+    /// With what a dictionary adds.
+    var byteCount: Int { sketch.byteCount + 100 }
+  }
+
+  private let bytesMax: Int
+  private var young: [AccountNumber: Entry] = [:]
+  private var old: [AccountNumber: Entry] = [:]
+  private var youngBytes = 0
+  private var random = SystemRandomNumberGenerator()
+
+  /// - Parameter bytesMax: of all sketches together; one may exceed it.
+  init(bytesMax: Int = ContactSketchTable.bytesMaxDefault) { self.bytesMax = bytesMax }
+
+  var count: Int { young.count + old.count }
+
+  mutating func spend(
+    _ tokens: [ContactToken], of account: AccountNumber, within allowance: LookUpAllowance, at now: Timestamp
+  ) -> ContactSpending {
+    var entry = Entry(sketch: ContactSketch(begun: now, random: &random), asked: now)
+    if let former = take(account), former.asked.adding(allowance.memory) >= now { entry.sketch = former.sketch }
+    let spending = entry.sketch.spend(tokens, within: allowance, at: now)
+    if entry.sketch.count > 0 { put(entry, of: account) }
+    return spending
+  }
+
+  private mutating func take(_ account: AccountNumber) -> Entry? {
+    if let entry = young.removeValue(forKey: account) {
+      youngBytes -= entry.byteCount
+      return entry
+    }
+    return old.removeValue(forKey: account)
+  }
+
+  private mutating func put(_ entry: Entry, of account: AccountNumber) {
+    young[account] = entry
+    youngBytes += entry.byteCount
+    guard youngBytes >= bytesMax / 2 else { return }
+    old = young
+    young = [:]
+    youngBytes = 0
+  }
+
+  /// Of some 100,000 accounts with some hundred contacts each.
+  static let bytesMaxDefault = 128 << 20
+}

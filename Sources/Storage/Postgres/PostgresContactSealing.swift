@@ -1,0 +1,168 @@
+// Sealing the contact tokens of a store that holds them as they are (`relay storage seal-contacts`; docs/directory.md, "At
+// rest"). Rows go over some at a time, in a transaction each; until all have, a row in `server_secrets` keeps every relay
+// from working on the store. What is sealed is told by its length: so it goes on wherever it ended.
+
+package import RelayCore
+
+extension PostgresStorage {
+  package func sealContacts(
+    progress: @Sendable (ContactSealingProgress) -> Void
+  ) async throws(ContactSealingFailure) {
+    let refusal: ContactSealingFailure?
+    do throws(StoreError) {
+      refusal = try await maintenance.run(limit: Self.statementMax) { connection throws(StoreError) in
+        try await seal(over: connection, progress)
+      }
+    } catch {
+      throw .store(error)
+    }
+    knownTokens.forget()
+    if let refusal { throw refusal }
+  }
+
+  /// - Returns: why nothing was done.
+  private func seal(
+    over connection: PostgresConnection, _ progress: @Sendable (ContactSealingProgress) -> Void
+  ) async throws(StoreError) -> ContactSealingFailure? {
+    guard let newKey = try TokenState.newKey(sealer) else { return .noEncryptionKey }
+    let state = try await Self.tokenState(over: connection)
+    switch state.sealing(sealer) {
+    case .sealed: return nil
+    case .locked: return .locked
+    case .plain, .underWay: break
+    }
+    // Before anything is written: a relay that starts again beside others is not kept from it.
+    var others = try await lastingConnections(than: connection)
+    if others == 0 {
+      // A process that starts from now on finds it, and one that was faster is seen next.
+      try await Self.begin(with: newKey, over: connection)
+      others = try await lastingConnections(than: connection)
+    }
+    guard others == 0 else {
+      try await Self.withdraw(over: connection)
+      return .inUse(connections: others)
+    }
+    guard let key = try await Self.tokenState(over: connection).sealedKey else {
+      throw .corrupted(reason: "the table server_secrets lacks a row")
+    }
+    try await sealAll(with: TokenSealer(key: sealer.open(key, named: TokenState.keyName)), over: connection, progress)
+    return nil
+  }
+
+  private func sealAll(
+    with tokens: TokenSealer, over connection: PostgresConnection,
+    _ progress: @Sendable (ContactSealingProgress) -> Void
+  ) async throws(StoreError) {
+    var (done, total) = (0, try await Self.plainCount(over: connection))
+    // From here on by key: the tables change while they are read.
+    try await connection.run(Self.settings)
+    for column in TokenColumn.all {
+      var last = column.beginning
+      while let (reached, sealed) = try await column.sealNext(behind: last, tokens, over: connection) {
+        last = reached
+        done += sealed
+        total = max(total, done)
+        if sealed > 0 { progress(ContactSealingProgress(done: done, total: total)) }
+        guard !Task.isCancelled else { throw .unavailable(reason: "the caller gave up") }
+      }
+    }
+    // Written anew, so that what is left of plain tokens in the tables' files goes with the former ones.
+    for column in TokenColumn.all { try await connection.run("CLUSTER \(column.table) USING \(column.table)_pkey") }
+    // The checks find out whether a plain one is left.
+    try await connection.perform(
+      Self.tokenChecks + [
+        PostgresStep(.once("DELETE FROM server_secrets WHERE name = '\(TokenState.progressName)'"))
+      ])
+  }
+
+  /// For each: more than any table takes to be written anew, or to be checked.
+  static let statementMax = Duration.seconds(7 * 86_400)
+
+  /// Each portion costs what it holds, whatever statistics say. Nobody else works here but the server's own vacuum, which
+  /// gives way.
+  private static let settings = """
+    SELECT set_config('enable_seqscan', 'off', false), set_config('enable_bitmapscan', 'off', false),
+      set_config('enable_sort', 'off', false), set_config('enable_hashjoin', 'off', false),
+      set_config('enable_mergejoin', 'off', false), set_config('lock_timeout', '30000', false)
+    """
+
+  private static func tokenState(over connection: PostgresConnection) async throws(StoreError) -> TokenState {
+    try TokenState(in: await connection.perform([PostgresStep(TokenState.query, TokenState.names)]))
+  }
+
+  /// From here on no relay starts here, nor does a former build, which would not ask.
+  /// - Parameter key: for a store that has none.
+  private static func begin(with key: [UInt8], over connection: PostgresConnection) async throws(StoreError) {
+    let rows = PostgresParameters {
+      $0.add(texts: [TokenState.keyName, TokenState.progressName])
+      $0.add(byteas: [key, [1]])
+    }
+    let insertion = """
+      INSERT INTO server_secrets (name, secret)
+      SELECT r.name, r.secret FROM unnest($1::text[], $2::bytea[]) AS r (name, secret) ON CONFLICT (name) DO NOTHING
+      """
+    try await connection.perform([PostgresStep(.once(insertion), rows), refuseFormerBuilds])
+  }
+
+  /// Takes back what was begun, now or by a process that died of it, unless a token lies sealed.
+  private static func withdraw(over connection: PostgresConnection) async throws(StoreError) {
+    guard try await tokenState(over: connection).isUnderWay, try await !holdsSealed(over: connection) else { return }
+    try await connection.perform(
+      admitFormerBuilds + [
+        PostgresStep(.once("DELETE FROM server_secrets WHERE name = ANY ($1::text[])"), TokenState.names)
+      ])
+  }
+
+  private static func holdsSealed(over connection: PostgresConnection) async throws(StoreError) -> Bool {
+    let each = TokenColumn.all.map {
+      "EXISTS (SELECT FROM \($0.table) WHERE octet_length(token) = \(TokenSealer.sealedBytes))"
+    }
+    let any = each.joined(separator: " OR ")
+    let found = try await connection.perform([PostgresStep(.once("SELECT \(any)"))])
+    var row = found.cursor(row: 0)
+    return try row.boolean()
+  }
+
+  /// Of clients that stay: the server takes a moment to see that one has gone.
+  private func lastingConnections(than maintenance: PostgresConnection) async throws(StoreError) -> Int {
+    for _ in 0..<Self.looksMax {
+      guard try await otherConnections(than: maintenance) > 0 else { return 0 }
+      // Only cancellation throws here, and whoever is there still is counted all the same.
+      try? await Task.sleep(for: Self.lookInterval)
+    }
+    return try await otherConnections(than: maintenance)
+  }
+
+  private static let looksMax = 20
+  private static let lookInterval = Duration.milliseconds(100)
+
+  /// Connections of other clients to this database, whatever they call themselves: which of them are relays, nothing tells.
+  private func otherConnections(than maintenance: PostgresConnection) async throws(StoreError) -> Int {
+    var own: [Int32] = []
+    for connection in connections + [maintenance] {
+      let found = try await connection.perform([PostgresStep(.once("SELECT pg_backend_pid()"))])
+      var row = found.cursor(row: 0)
+      own.append(try row.integer())
+    }
+    // What a session of another role is, a server may not tell; its own workers have no role.
+    let others = """
+      SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> ALL ($1::integer[])
+        AND usesysid IS NOT NULL AND coalesce(backend_type, 'client backend') = 'client backend'
+      """
+    let found = try await maintenance.perform([
+      PostgresStep(.once(others), PostgresParameters { $0.add(integers: own) })
+    ])
+    var row = found.cursor(row: 0)
+    return Int(try row.bigint())
+  }
+
+  private static func plainCount(over connection: PostgresConnection) async throws(StoreError) -> Int {
+    let counts = TokenColumn.all.map {
+      "(SELECT count(*) FROM \($0.table) WHERE octet_length(token) <> \(TokenSealer.sealedBytes))"
+    }
+    let sum = counts.joined(separator: " + ")
+    let found = try await connection.perform([PostgresStep(.once("SELECT \(sum)"))])
+    var row = found.cursor(row: 0)
+    return Int(try row.bigint())
+  }
+}

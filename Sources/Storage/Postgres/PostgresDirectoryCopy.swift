@@ -1,0 +1,103 @@
+// Reading the whole directory, as a process does when it starts without a snapshot: `COPY` on a connection and a thread of
+// its own, a million rows a second or more, at the side of everything else.
+
+package import RelayCore
+import Synchronization
+
+extension PostgresStorage {
+  /// The place comes first: what is committed before it the copies see, and what is committed later the feed tells.
+  package func readDirectory(
+    _ take: @escaping @Sendable ([DirectoryEntry]) -> Void
+  ) async throws(StoreError) -> DirectoryPlace {
+    let tokens = try await tokens()
+    let stop = try copies.begin()
+    defer { copies.end(stop) }
+    let target = maintenance.target
+    let result: Result<DirectoryPlace, StoreError> = await withTaskCancellationHandler {
+      await withCheckedContinuation { caller in
+        let isStarted = OwnThread.start(name: "postgres-copy") {
+          caller.resume(
+            returning: Result { () throws(StoreError) in try DirectoryCopy.read(from: target, tokens, stop: stop, take)
+            })
+        }
+        if !isStarted { caller.resume(returning: .failure(.unavailable(reason: "the system gives no thread"))) }
+      }
+    } onCancel: {
+      stop.raise()
+    }
+    return try result.get()
+  }
+}
+
+/// Copies that are under way: they end with the storage.
+final class PostgresCopies: Sendable {
+  private struct State {
+    var running: [ObjectIdentifier: StopSignal] = [:]
+    var isClosed = false
+  }
+  private let state = Mutex(State())
+
+  /// - Returns: what ends the copy that begins.
+  func begin() throws(StoreError) -> StopSignal {
+    let stop = try StopSignal()
+    let isOpen = state.withLock { state in
+      if !state.isClosed { state.running[ObjectIdentifier(stop)] = stop }
+      return !state.isClosed
+    }
+    guard isOpen else { throw .unavailable(reason: "closed") }
+    return stop
+  }
+
+  func end(_ stop: StopSignal) { state.withLock { $0.running[ObjectIdentifier(stop)] = nil } }
+
+  func close() {
+    let running = state.withLock { state in
+      state.isClosed = true
+      return state.running.values.map { $0 }
+    }
+    for stop in running { stop.raise() }
+  }
+}
+
+/// What the copies are and how they are read.
+enum DirectoryCopy {
+  /// Plans for whole tables, as every server makes them when nobody forbids it. A copy of millions takes its time; what
+  /// bounds it is that something comes.
+  private static let settings = """
+    SELECT set_config('statement_timeout', '0', false), set_config('lock_timeout', '5000', false)
+    """
+  private static let placeQuery = """
+    SELECT value, pg_snapshot_xmin(pg_current_snapshot()) FROM revisions WHERE subject = 'listing-generation'
+    """
+  /// As they lie: whose entry counts where several list a token is asked afterwards, of those tokens alone.
+  private static let copies = [
+    "SELECT token, NULL::text, supports_sms, voice FROM accounts WHERE active AND discoverable",
+    """
+    SELECT c.token, c.peer, c.supports_sms, c.voice FROM peer_contacts AS c JOIN peers AS p ON p.name = c.peer
+    WHERE p.state = 'active' AND p.contacts_mode = 'copy'
+    """,
+  ]
+  /// Of one call of whoever takes them: about half a megabyte.
+  private static let batchSize = 10_000
+
+  static func read(
+    from target: PostgresTarget, _ tokens: TokenSealer, stop: StopSignal, _ take: ([DirectoryEntry]) -> Void
+  ) throws(StoreError) -> DirectoryPlace {
+    let stream = try PostgresStream(target, stop: stop)
+    _ = try stream.run(settings)
+    let found = try stream.run(placeQuery)
+    guard found.rowCount == 1 else { throw .corrupted(reason: "the table revisions lacks a row") }
+    var row = found.cursor(row: 0)
+    let place = DirectoryPlace(generation: try row.bigint(), revision: try row.transaction())
+    for query in copies {
+      var parser = DirectoryCopyParser(tokens)
+      try stream.copy("COPY (\(query)) TO STDOUT (FORMAT binary)") { piece throws(StoreError) in
+        try parser.read(piece)
+        if parser.count >= batchSize { take(try parser.takeEntries()) }
+      }
+      guard parser.isEnded else { throw .corrupted(reason: "a copy of the directory ended early") }
+      if parser.count > 0 { take(try parser.takeEntries()) }
+    }
+    return place
+  }
+}

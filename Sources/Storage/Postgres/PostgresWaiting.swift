@@ -1,0 +1,146 @@
+// What live connections ask of the mailboxes: the oldest envelopes of many at once that they do not hold.
+
+package import RelayCore
+
+extension PostgresStorage {
+  package func waiting(_ reads: [MailboxRead]) async throws(StoreError) -> [[QueuedEnvelope]] {
+    guard !reads.isEmpty else { return [] }
+    let beginnings = reads.map { days.first(of: $0.mailbox) }
+    // Those of which no recent day is known look into every partition: they are kept apart from those that need not.
+    let batches = [false, true].flatMap { isWorthLearning in
+      Self.batches(reads.indices.filter { beginnings[$0].isWorthLearning == isWorthLearning }, of: reads)
+    }
+    let unlearned = reads.indices.filter { beginnings[$0].isWorthLearning }
+    // What is left out may be older than all that comes back.
+    let hidden = unlearned.filter { !reads[$0].held.isEmpty }
+    var steps = batches.map { batch in
+      Self.waitingStep(batch.map { reads[$0] }, from: batch.lazy.map { beginnings[$0].day }.min() ?? 0)
+    }
+    if !hidden.isEmpty { steps.append(Self.oldestDaysStep(hidden.map { reads[$0].mailbox })) }
+    if !unlearned.isEmpty { steps.append(Self.todayStep) }
+
+    let results = try await read(steps)
+    var found = Found(count: reads.count)
+    for (batch, result) in zip(batches, results) { try found.add(result, batch, of: reads) }
+    if !hidden.isEmpty, let result = results.dropFirst(batches.count).first { try found.addDays(result, of: hidden) }
+    if !unlearned.isEmpty, let today = results.last {
+      var row = today.cursor(row: 0)
+      let today = try row.date()
+      for index in unlearned { days.learned(reads[index].mailbox, oldest: found.oldest[index], today: today) }
+    }
+    return found.lists
+  }
+
+  /// The reads of one statement each: a bound on what one statement is given and takes.
+  private static func batches(_ indices: [Int], of reads: [MailboxRead]) -> [[Int]] {
+    var batches: [[Int]] = []
+    var held = 0
+    for index in indices {
+      held += reads[index].held.count
+      if let last = batches.last, last.count < batchReadsMax, held <= batchHeldMax {
+        batches[batches.count - 1].append(index)
+      } else {
+        batches.append([index])
+        held = reads[index].held.count
+      }
+    }
+    return batches
+  }
+
+  private static let batchReadsMax = 64
+  private static let batchHeldMax = 4096
+
+  /// Each read has its own stretch of one list of what is held, in rising order: a row is looked up there by halves, so that
+  /// who holds much is read at little cost, and costs those who are read beside it nothing. The order by the sequence, with
+  /// a limit, leads every plan to the index that begins with the mailbox and goes on with the sequence.
+  private static func waitingStep(_ reads: [MailboxRead], from firstDay: PostgresMailboxDays.Day) -> PostgresStep {
+    let ends = reads.reduce(into: []) { $0.append(($0.last ?? 0) + Int32($1.held.count)) }
+    return PostgresStep(
+      .prepared(
+        "waiting",
+        """
+        WITH r AS MATERIALIZED (
+            SELECT account, device, count, place, ($6::bigint[])[ended - held + 1 : ended] AS held
+            FROM unnest($1::bigint[], $2::integer[], $3::bigint[], $4::integer[], $5::integer[])
+              WITH ORDINALITY AS r (account, device, count, held, ended, place)
+          )
+        SELECT r.place, m.day, m.sequence, m.type, m.source, m.source_device, m.relay, m.sent, m.message, m.content,
+          m.fingerprint
+        FROM r
+        CROSS JOIN LATERAL (
+          SELECT day, sequence, type, source, source_device, relay, sent, message, content, fingerprint
+          FROM messages
+          WHERE account = r.account AND device = r.device AND day >= $7::date
+            AND r.held[width_bucket(sequence, r.held)] IS DISTINCT FROM sequence
+          ORDER BY sequence LIMIT r.count
+        ) AS m
+        """),
+      PostgresParameters(reserving: 200 + reads.reduce(0) { $0 + 48 + 12 * $1.held.count }) {
+        $0.add(bigints: reads.lazy.map(\.mailbox.account.column))
+        $0.add(integers: reads.lazy.map(\.mailbox.device.value))
+        $0.add(bigints: reads.lazy.map { Int64($0.limit) })
+        $0.add(integers: reads.lazy.map { Int32($0.held.count) })
+        $0.add(integers: ends)
+        $0.add(bigints: reads.flatMap { $0.held.sorted() })
+        $0.add(date: firstDay)
+      })
+  }
+
+  private static func oldestDaysStep(_ mailboxes: [DeviceAddress]) -> PostgresStep {
+    PostgresStep(
+      .prepared(
+        "oldest_days",
+        """
+        SELECT r.place, m.day
+        FROM unnest($1::bigint[], $2::integer[]) WITH ORDINALITY AS r (account, device, place)
+        CROSS JOIN LATERAL (
+          SELECT day FROM messages WHERE account = r.account AND device = r.device ORDER BY sequence LIMIT 1
+        ) AS m
+        """),
+      PostgresParameters {
+        $0.add(bigints: mailboxes.lazy.map(\.account.column))
+        $0.add(integers: mailboxes.lazy.map(\.device.value))
+      })
+  }
+}
+
+/// What the statements of one call brought, by the index of the read.
+private struct Found {
+  private(set) var lists: [[QueuedEnvelope]]
+  /// Of each mailbox the earliest day that was seen.
+  private(set) var oldest: [PostgresMailboxDays.Day?]
+
+  init(count: Int) {
+    lists = Array(repeating: [], count: count)
+    oldest = Array(repeating: nil, count: count)
+  }
+
+  mutating func add(_ result: PostgresResult, _ batch: [Int], of reads: [MailboxRead]) throws(StoreError) {
+    for index in result.rows {
+      var row = result.cursor(row: index)
+      let read = try Self.read(at: &row, of: batch)
+      note(try row.date(), of: read)
+      lists[read].append(try PostgresStorage.envelope(&row, in: reads[read].mailbox))
+    }
+    // The rows come in order, though nothing in the statement's words promises it: then this costs next to nothing.
+    for read in batch { lists[read].sort { $0.sequence < $1.sequence } }
+  }
+
+  mutating func addDays(_ result: PostgresResult, of batch: [Int]) throws(StoreError) {
+    for index in result.rows {
+      var row = result.cursor(row: index)
+      let read = try Self.read(at: &row, of: batch)
+      note(try row.date(), of: read)
+    }
+  }
+
+  private mutating func note(_ day: PostgresMailboxDays.Day, of read: Int) {
+    oldest[read] = min(oldest[read] ?? day, day)
+  }
+
+  /// The first column counts the reads of a statement from 1.
+  private static func read(at row: inout PostgresRow, of batch: [Int]) throws(StoreError) -> Int {
+    let place = Int(try row.bigint()) - 1
+    return try row.required(batch.indices.contains(place) ? batch[place] : nil)
+  }
+}

@@ -1,0 +1,54 @@
+import RelayCore
+
+/// What a process is told over the channel of its own, in ASCII:
+/// - `wake DEVICE...`, put together by a script;
+/// - `displaced DEVICE CONNECTION`, the connection in decimal digits;
+/// - `handed ADDRESS BYTES`, the bytes as URL-safe base64.
+///
+/// A device (`NUMBER.ID`) and an address travel here in clear, since the process finds its sessions by them, and are
+/// stored nowhere.
+enum PresenceWord {
+  static func text(of device: DeviceAddress) -> String { "\(device.account.e164).\(device.device)" }
+
+  static func displaced(_ connection: LiveConnection) -> String {
+    "displaced \(text(of: connection.device)) \(connection.id)"
+  }
+
+  static func handOver(_ bytes: [UInt8], to address: ProvisioningAddress) -> String {
+    "handed \(address.text) \(Base64.encodeURLSafe(bytes))"
+  }
+
+  /// Devices that cannot be read are left out: the others are woken all the same.
+  /// - Returns: nil for what no relay of this version says.
+  static func event(_ payload: [UInt8]) -> PresenceEvent? {
+    let words = payload.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
+      .map { Substring(decoding: $0, as: UTF8.self) }
+    switch (words.first, words.count) {
+    case ("wake", 2...):
+      let devices = words.dropFirst().compactMap(device)
+      return devices.isEmpty ? nil : .wakeUp(devices)
+    case ("displaced", 3):
+      guard let device = device(words[1]), let connection = connection(words[2]) else { return nil }
+      return .displaced(device, connection: connection)
+    case ("handed", 3):
+      guard let address = ProvisioningAddress(String(words[1])), let bytes = Base64.decode(words[2].utf8) else {
+        return nil
+      }
+      return .handedOver(bytes, to: address)
+    default: return nil
+    }
+  }
+
+  private static func device(_ word: Substring) -> DeviceAddress? {
+    let parts = word.split(separator: ".", omittingEmptySubsequences: false)
+    guard parts.count == 2, let account = AccountNumber(e164: parts[0]), let device = DeviceID(text: parts[1]) else {
+      return nil
+    }
+    return DeviceAddress(account, device)
+  }
+
+  private static func connection(_ word: Substring) -> UInt64? {
+    guard word.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { return nil }
+    return UInt64(word)
+  }
+}

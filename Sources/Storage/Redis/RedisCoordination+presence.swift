@@ -1,0 +1,95 @@
+package import RelayCore
+import Synchronization
+
+// One hashed key for each connected device, which says where it is connected, with an expiry: a process that died is
+// forgotten, and what a Redis without memory has lost is noted anew with the next `renew`. Each process listens on one
+// channel, whatever it holds; scripts find the channels, so that many devices are looked up and told of in one step.
+
+extension RedisCoordination {
+  package func enter(_ connection: LiveConnection) async -> Bool {
+    let reply = await commands.run(
+      EnterScript.script, keys: [entryKey(connection.device)],
+      [entry(connection), Self.entryMillis, processChannels, PresenceWord.text(of: connection.device)])
+    return reply == .integer(1)
+  }
+
+  package func leave(_ connection: LiveConnection) async {
+    _ = await commands.run(LeaveScript.script, keys: [entryKey(connection.device)], [entry(connection)])
+  }
+
+  package func renew(_ connections: [LiveConnection]) async -> [LiveConnection] {
+    var lost: [LiveConnection] = []
+    for some in connections.chunks(of: Self.connectionsMax) {
+      var arguments = [Self.entryMillis, processChannels + process]
+      arguments.reserveCapacity(2 + 2 * some.count)
+      for connection in some { arguments += [entry(connection), PresenceWord.displaced(connection)] }
+      let reply = await commands.run(RenewScript.script, keys: some.map { entryKey($0.device) }, arguments)
+      guard let places = reply?.places(below: some.count) else { break }
+      lost += places.map { some[some.startIndex + $0] }
+    }
+    return lost
+  }
+
+  package func wake(_ devices: [DeviceAddress]) async -> WakeUpOutcome {
+    var absent: [DeviceAddress] = []
+    for some in devices.chunks(of: Self.devicesMax) {
+      let reply = await commands.run(
+        WakeScript.script, keys: some.map(entryKey), [processChannels] + some.map(PresenceWord.text(of:)))
+      guard let places = reply?.places(below: some.count) else { return .unknown }
+      absent += places.map { some[some.startIndex + $0] }
+    }
+    return .told(absent: absent)
+  }
+
+  package func hear(_ handler: @escaping @Sendable (PresenceEvent) -> Void) { presence.add(handler) }
+
+  /// How the entry reads: the scripts' own words.
+  private func entry(_ connection: LiveConnection) -> String { "\(process) \(connection.id)" }
+
+  private func entryKey(_ device: DeviceAddress) -> String {
+    "\(prefix)device:\(Self.hashed(PresenceWord.text(of: device)))"
+  }
+
+  private var processChannels: String { prefix + Self.processChannel }
+
+  /// Behind the prefix, with the process's name to follow.
+  static let processChannel = "process:"
+  static let entryMillis = String(Int64(lifetime / .milliseconds(1)))
+  /// Of one script: a millisecond or two, during which Redis does nothing else. Lua hands at most some 8,000 values to a
+  /// call.
+  private static let connectionsMax = 500
+  private static let devicesMax = 1000
+}
+
+// MARK: - Addresses
+
+extension RedisCoordination {
+  /// This process's own are found without Redis.
+  package func enter(_ address: ProvisioningAddress) async {
+    let now = clock.now()
+    addresses.withLock { $0.note(address, at: now) }
+    _ = await commands.call(RedisCommand("SET", addressKey(address), process, "PX", Self.entryMillis))
+  }
+
+  package func leave(_ address: ProvisioningAddress) async {
+    addresses.withLock { $0.forget(address) }
+    _ = await commands.run(LeaveScript.script, keys: [addressKey(address)], [process])
+  }
+
+  package func handOver(_ bytes: [UInt8], to address: ProvisioningAddress) async -> Bool {
+    let now = clock.now()
+    if addresses.withLock({ $0.contains(address, at: now) }) {
+      presence.post(.handedOver(bytes, to: address))
+      return true
+    }
+    let reply = await commands.run(
+      HandOverScript.script, keys: [addressKey(address)],
+      [processChannels, PresenceWord.handOver(bytes, to: address)])
+    guard case .integer(let listeners) = reply else { return false }
+    return listeners > 0
+  }
+
+  private func addressKey(_ address: ProvisioningAddress) -> String {
+    "\(prefix)address:\(Self.hashed(address.text))"
+  }
+}

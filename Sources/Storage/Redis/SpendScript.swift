@@ -1,0 +1,29 @@
+import RelayCore
+
+/// `spend`: puts a sketch in the place of the one that was read, unless somebody was faster.
+enum SpendScript {
+  // What is added is found out by the process, from what `ask` read: thousands of bits one by one would keep this server from
+  // everybody else for longer. A sketch's header is another after every change.
+  static let script = RedisScript(
+    """
+    -- KEYS[1] the account's sketch. ARGV: the header of the one to be replaced, '' for none, the new one, and how long it is
+    -- kept without being asked for, in milliseconds.
+    -- Returns 1; 0, and changes nothing, when another one stands there by now.
+    if redis.call('GETRANGE', KEYS[1], 0, \(ContactSketch.headerBytes - 1)) ~= ARGV[1] then return 0 end
+    redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+    return 1
+    """)
+
+  static func arguments(replacing former: [UInt8], with sketch: ContactSketch, memory: Duration) -> [[UInt8]] {
+    [
+      Array(former.prefix(ContactSketch.headerBytes)), sketch.bytes,
+      Array(String(Int64(memory / .milliseconds(1))).utf8),
+    ]
+  }
+
+  /// - Returns: nil for an answer that the script does not give.
+  static func isStored(_ reply: RedisReply) -> Bool? {
+    guard case .integer(let count) = reply else { return nil }
+    return count == 1
+  }
+}

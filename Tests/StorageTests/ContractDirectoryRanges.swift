@@ -1,0 +1,215 @@
+import RelayCore
+import Storage
+import Synchronization
+import Testing
+
+// What the stores say of the directory as a whole, by ranges, and of those who do not want to be found.
+
+@Suite struct DirectoryRangeContract {
+  @Test("A range's digest is that of its entries, wherever their tokens begin", arguments: Backend.allCases)
+  func digests(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      try await store.registerAccounts(40)
+      try await store.register(Sample.registration(3, isReachable: false))
+      for name in ["beta", "gamma"] { #expect(try await store.storage.savePeer(Sample.peer(name))) }
+      var page: [ListedAccount] = []
+      for firstByte: UInt64 in [0, 1, 0x7F, 0x80, 0xFE, 0xFF] {
+        for (rest, flag) in [(0, true), (UInt64.max >> 8, false)] {
+          for low in [UInt16.min, .max] {
+            let token = ContactToken(high: firstByte << 56 | rest, low: low)
+            page.append(ListedAccount(token: token, isInactive: false, supportsSMS: flag, voice: low == 0))
+          }
+        }
+      }
+      try await store.storage.mergeContacts(page, of: Sample.relay("beta"), pass: 1)
+      try await store.storage.mergeContacts(page.suffix(9), of: Sample.relay("gamma"), pass: 1)
+      let reader = try await DirectoryReader(of: store.storage)
+      #expect(reader.entries.count == 39 + page.count)
+      #expect(try await reader.isCurrent())
+      var checksums: Set<UInt64> = []
+      for range in DirectoryRange.all {
+        let digest = try await store.storage.directoryDigest(of: range)
+        #expect(digest == reader.digest(of: range))
+        checksums.insert(digest.checksum)
+      }
+      // Empty ranges are all alike, and no other two.
+      #expect(checksums.count > 20)
+    }
+  }
+
+  @Test("Each of 100,000 entries is read once, and those that two list are told", arguments: Backend.allCases)
+  func whole(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      try await store.registerAccounts(20)
+      for name in ["beta", "gamma", "away"] { #expect(try await store.storage.savePeer(Sample.peer(name))) }
+      let listed = (0..<100_000).map { index in
+        let value = UInt64(index) &* 0x9E37_79B9_7F4A_7C15
+        return ListedAccount(
+          token: ContactToken(high: value, low: UInt16(index & 0xFFFF)), isInactive: false,
+          supportsSMS: index.isMultiple(of: 2), voice: index.isMultiple(of: 3))
+      }
+      for some in stride(from: 0, to: 90_000, by: 10_000) {
+        try await store.storage.mergeContacts(Array(listed[some..<some + 10_000]), of: Sample.relay("beta"), pass: 1)
+      }
+      try await store.storage.mergeContacts(Array(listed[89_000..<99_000]), of: Sample.relay("gamma"), pass: 1)
+      try await store.storage.mergeContacts(Array(listed[99_000...]), of: Sample.relay("away"), pass: 1)
+      #expect(try await store.storage.setPeerState(.suspended, of: Sample.relay("away")))
+
+      let read = Mutex<[ContactToken: Set<String>]>([:])
+      let largest = Mutex(0)
+      let place = try await store.storage.readDirectory { entries in
+        largest.withLock { $0 = max($0, entries.count) }
+        read.withLock { known in
+          for entry in entries {
+            let flags = (entry.supportsSMS ? "s" : "-") + (entry.voice ? "v" : "-")
+            known[entry.token, default: []].insert("\(entry.relay?.text ?? "") \(flags)")
+          }
+        }
+      }
+      #expect(try await store.storage.directoryPlace().generation == place.generation)
+      #expect((1...10_000).contains(largest.withLock { $0 }))
+      let found = read.withLock { $0 }
+      #expect(found.count == 99_020)
+      var wrong = 0
+      for (index, contact) in listed.enumerated() {
+        let flags = (contact.supportsSMS ? "s" : "-") + (contact.voice ? "v" : "-")
+        let (beta, gamma) = ("beta \(flags)", "gamma \(flags)")
+        let expected: [Set<String>] =
+          switch index {
+          case ..<89_000: [[beta]]
+          // The store may know already which one it is.
+          case ..<90_000: [[beta], [beta, gamma]]
+          case ..<99_000: [[gamma]]
+          default: [[]]
+          }
+        if !expected.contains(found[contact.token, default: []]) { wrong += 1 }
+      }
+      #expect(wrong == 0)
+    }
+  }
+
+  @Test("What a peer lists is read page by page, each contact once", arguments: Backend.allCases)
+  func contactTokens(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      for name in ["beta", "gamma"] { #expect(try await store.storage.savePeer(Sample.peer(name))) }
+      let tokens = try (0..<23).map { try Sample.token($0) }
+      let page = tokens.map { ListedAccount(token: $0, isInactive: false, supportsSMS: true, voice: true) }
+      try await store.storage.mergeContacts(page.reversed(), of: Sample.relay("beta"), pass: 1)
+      var (read, last): ([ContactToken], ContactToken?) = ([], nil)
+      while case let page = try await store.storage.contactTokens(of: Sample.relay("beta"), after: last, limit: 7),
+        !page.isEmpty
+      {
+        #expect(page.count <= 7)
+        read += page
+        last = page.last
+      }
+      #expect(read.count == tokens.count && Set(read) == Set(tokens))
+      #expect(try await store.storage.contactTokens(of: Sample.relay("gamma"), after: nil, limit: 7).isEmpty)
+      #expect(try await store.storage.contactTokens(of: Sample.relay("nobody"), after: nil, limit: 7).isEmpty)
+    }
+  }
+
+  @Test("Accounts are found by the tokens of their numbers, active or not", arguments: Backend.allCases)
+  func accountsHolding(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let numbers = try await store.registerAccounts(3)
+      try await store.register(Sample.registration(1, isReachable: false))
+      let tokens = try (0..<5).map { try Sample.token(Sample.number($0)) }
+      #expect(Set(try await store.storage.accounts(holding: tokens + tokens)) == Set(numbers))
+      #expect(try await store.storage.accounts(holding: [tokens[1]]) == [numbers[1]])
+      #expect(try await store.storage.accounts(holding: [tokens[4]]).isEmpty)
+      #expect(try await store.storage.accounts(holding: []).isEmpty)
+    }
+  }
+}
+
+@Suite struct DiscoverabilityContract {
+  /// What can be seen of account 1: by a look-up, by a peer that asks, in the listing, and in its feed.
+  private struct Sight: Equatable {
+    let isEntry: Bool
+    let isLocalEntry: Bool
+    let isListed: Bool
+
+    static let found = Sight(isEntry: true, isLocalEntry: true, isListed: true)
+    static let hidden = Sight(isEntry: false, isLocalEntry: false, isListed: false)
+
+    init(isEntry: Bool, isLocalEntry: Bool, isListed: Bool) {
+      (self.isEntry, self.isLocalEntry, self.isListed) = (isEntry, isLocalEntry, isListed)
+    }
+
+    init(in storage: any Storage) async throws {
+      let token = try Sample.token(Sample.number(1))
+      let listing = try await storage.accounts(offset: 0, limit: 10)
+      #expect(listing.count == 1)
+      isEntry = try await !storage.entries(for: [token]).isEmpty
+      isLocalEntry = try await !storage.localEntries(for: [token]).isEmpty
+      isListed = listing.contains { $0.token == token && !$0.isInactive }
+    }
+  }
+
+  private static func set(_ isDiscoverable: Bool, in store: Store) async throws {
+    var change = DeviceChange()
+    change.isDiscoverable = .set(isDiscoverable)
+    #expect(try await store.storage.updateDevice(Sample.address(1), change))
+  }
+
+  private static func hidden(_ isDiscoverable: Bool?) throws -> Registration {
+    let sample = try Sample.registration(1)
+    return Registration(
+      number: sample.number, token: sample.token, device: sample.device, supportsSMS: true, voice: false,
+      isDiscoverable: isDiscoverable)
+  }
+
+  @Test("Who does not want to be found is found nowhere, and by nobody who follows", arguments: Backend.allCases)
+  func hidden(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      try await store.register(Sample.registration(1))
+      #expect(try await Sight(in: store.storage) == .found)
+      var peer = try await ListingReader(of: store.storage)
+      try await peer.read()
+      var revision = try await store.storage.accountsRevision()
+      for isDiscoverable in [false, true, false] {
+        try await Self.set(isDiscoverable, in: store)
+        #expect(try await Sight(in: store.storage) == (isDiscoverable ? .found : .hidden))
+        #expect(try await peer.follow() == 1)
+        #expect(try await peer.isCurrent())
+        let next = try await store.storage.accountsRevision()
+        #expect(next > revision)
+        revision = next
+        // The same again is no change.
+        try await Self.set(isDiscoverable, in: store)
+        #expect(try await peer.follow() == 0)
+        #expect(try await store.storage.accountsRevision() == revision)
+      }
+      // It is an account all the same.
+      #expect(try await store.storage.accountCount() == 1)
+      #expect(try await store.storage.account(Sample.number(1))?.isActive(at: store.now) == true)
+    }
+  }
+
+  @Test("A registration leaves it, or says it", arguments: Backend.allCases)
+  func registrations(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      var reader = try await DirectoryReader(of: store.storage)
+      // Hidden from the beginning: no look-up ever shows it.
+      #expect(try await store.register(Self.hidden(false)) == .registered)
+      #expect(try await Sight(in: store.storage) == .hidden)
+      #expect(try await reader.follow() == 0)
+      #expect(try await store.register(Self.hidden(nil)) == .registered)
+      #expect(try await Sight(in: store.storage) == .hidden)
+      var peer = try await ListingReader(of: store.storage)
+      try await peer.read()
+      #expect(try await store.register(Self.hidden(true)) == .registered)
+      #expect(try await Sight(in: store.storage) == .found)
+      #expect(try await peer.follow() == 1)
+      #expect(try await store.register(Self.hidden(nil)) == .registered)
+      #expect(try await Sight(in: store.storage) == .found)
+      #expect(try await store.register(Self.hidden(false)) == .registered)
+      #expect(try await Sight(in: store.storage) == .hidden)
+      #expect(try await peer.follow() == 1)
+      #expect(try await peer.isCurrent())
+      #expect(try await reader.follow() == 2)
+      #expect(reader.entries.isEmpty)
+    }
+  }
+}

@@ -1,0 +1,239 @@
+import RelayCore
+import Storage
+import Testing
+
+/// What live connections ask of the mailboxes.
+@Suite struct WaitingContract {
+  @Test(
+    "What is not held comes in the order of acceptance, of each mailbox up to its limit", arguments: Backend.allCases)
+  func order(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let mailboxes = try (1...3).map { try Sample.address($0) }
+      let sent = try await store.fill([(mailboxes[0], 10), (mailboxes[1], 3)], turns: true)
+      let first = try await store.storage.waiting([
+        MailboxRead(mailboxes[1], held: [], limit: 10), MailboxRead(mailboxes[2], held: [], limit: 10),
+        MailboxRead(mailboxes[0], held: [], limit: 4),
+      ])
+      #expect(first.map { $0.map(\.envelope) } == [sent[1], [], Array(sent[0][..<4])])
+      #expect(try await first[2] == Array(store.mailbox(mailboxes[0])[..<4]))
+
+      // Who names what it holds gets what follows, and nothing twice.
+      var held = first[2]
+      while true {
+        let next = try await store.waiting(mailboxes[0], held: held, limit: 3)
+        if next.isEmpty { break }
+        #expect(next.count == min(3, 10 - held.count))
+        held += next
+      }
+      #expect(held.map(\.envelope) == sent[0])
+    }
+  }
+
+  @Test("What is held is left out wherever it stands, and nothing else is", arguments: Backend.allCases)
+  func held(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let (mailbox, other) = try (Sample.address(1), Sample.address(1, device: 2))
+      try await store.fill([(mailbox, 12), (other, 4)], turns: true)
+      let (all, others) = try await (store.mailbox(mailbox), store.mailbox(other))
+      for places in [[1, 4, 5], [0], [11], [11, 0, 3, 3], Array(0..<12), []] {
+        let expected = all.indices.filter { !places.contains($0) }.map { all[$0] }
+        #expect(try await store.waiting(mailbox, held: places.map { all[$0] }, limit: 20) == expected)
+        #expect(try await store.waiting(mailbox, held: places.map { all[$0] }, limit: 2) == Array(expected.prefix(2)))
+      }
+      // What was removed, what another mailbox has, and what never was, may be named all the same.
+      let strange = others.map(\.sequence) + [0, -1, .max, .min]
+      let read = MailboxRead(mailbox, held: strange, limit: 20)
+      #expect(try await store.storage.waiting([read]) == [all])
+      // What one holds is nothing to another who is read beside it.
+      #expect(try await store.storage.waiting([read, MailboxRead(other, held: [], limit: 20)]) == [all, others])
+    }
+  }
+
+  @Test("Many mailboxes are read at once, each for itself", arguments: Backend.allCases)
+  func many(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let mailboxes = try (1...150).map { try Sample.address($0 % 50 + 1, device: Int64($0 / 50 + 1)) }
+      let sent = try await store.fill(mailboxes.enumerated().map { ($1, $0 % 4) }, turns: true)
+      // Twice: the second time the store knows what the mailboxes are like.
+      for _ in 0..<2 {
+        let found = try await store.storage.waiting(mailboxes.map { MailboxRead($0, held: [], limit: 2) })
+        #expect(found.map { $0.map(\.envelope) } == sent.map { Array($0.prefix(2)) })
+        let reads = zip(mailboxes, found).map { mailbox, found in
+          MailboxRead(mailbox, held: found.map(\.sequence) + Array(1_000_000..<1_000_080), limit: 9)
+        }
+        let rest = try await store.storage.waiting(reads.reversed())
+        #expect(rest.reversed().map { $0.map(\.envelope) } == sent.map { Array($0.dropFirst(2)) })
+      }
+      #expect(try await store.storage.waiting([]).isEmpty)
+    }
+  }
+
+  @Test("What was accepted before a read is seen by it, whoever appends beside it", arguments: Backend.allCases)
+  func freshness(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let mailbox = try Sample.address(1)
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for caller in 2..<6 {
+          group.addTask { try await Self.expectFreshness(caller, in: mailbox, store) }
+        }
+        try await group.waitForAll()
+      }
+    }
+  }
+
+  private static func expectFreshness(_ caller: Int, in mailbox: DeviceAddress, _ store: Store) async throws {
+    let source = try Sample.address(caller)
+    for id in 0..<20 {
+      let envelope = Sample.envelope(to: mailbox, from: source, id: id)
+      try await store.storage.append([envelope])
+      let seen = try await store.waiting(mailbox, held: [], limit: 100)
+      let mine = seen.map(\.envelope).filter { $0.source == source }
+      #expect(mine == (0...id).map { Sample.envelope(to: mailbox, from: source, id: $0) })
+    }
+  }
+
+  @Test("Large messages come whole", arguments: Backend.allCases)
+  func large(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let (mailbox, source) = try (Sample.address(1), Sample.address(2))
+      let sent = (0..<20).map { id in
+        Envelope(
+          destination: mailbox, type: .ciphertext, source: source, relay: nil, timestamp: Sample.noon,
+          message: [UInt8](repeating: UInt8(id), count: WireLimits.messageBytesMax),
+          content: id.isMultiple(of: 2) ? [UInt8](repeating: UInt8(id), count: WireLimits.messageBytesMax) : nil,
+          fingerprint: Fingerprint(high: 1, low: UInt64(id)))
+      }
+      try await store.storage.append(sent)
+      let found = try await store.waiting(mailbox, held: [], limit: 16)
+      #expect(found.map(\.envelope) == Array(sent[..<16]))
+      #expect(try await store.waiting(mailbox, held: found, limit: 16).map(\.envelope) == Array(sent[16...]))
+    }
+  }
+
+  @Test("A removal takes what it names and says what it took", arguments: Backend.allCases)
+  func removal(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let mailboxes = try [Sample.address(1), Sample.address(1, device: 2), Sample.address(2)]
+      try await store.fill(mailboxes.map { ($0, 6) }, turns: true)
+      var places: [[MailboxPlace]] = []
+      for mailbox in mailboxes {
+        places.append(try await store.mailbox(mailbox).map { MailboxPlace(mailbox, sequence: $0.sequence) })
+      }
+      #expect(try await store.storage.remove([]).isEmpty)
+      let some = Set(places[0][1...2] + [places[1][5]])
+      // Named twice is named once; a place in another mailbox is none.
+      let strange = places[2].map { MailboxPlace(mailboxes[0], sequence: $0.sequence) }
+      let unknown = [MailboxPlace(mailboxes[2], sequence: .max), MailboxPlace(mailboxes[2], sequence: 0)]
+      #expect(try await store.storage.remove(Array(some) + places[0][1...2] + strange + unknown) == some)
+      for (mailbox, placesHere) in zip(mailboxes, places) {
+        let left = try await store.mailbox(mailbox).map { MailboxPlace(mailbox, sequence: $0.sequence) }
+        #expect(left == placesHere.filter { !some.contains($0) })
+      }
+      #expect(try await store.storage.remove(Array(some)).isEmpty)
+      #expect(try await store.storage.remove(places[0]) == Set(places[0]).subtracting(some))
+      let left = try await store.storage.waiting(mailboxes.map { MailboxRead($0, held: [], limit: 10) })
+      #expect(left.map(\.count) == [0, 5, 6])
+    }
+  }
+
+  @Test("Many places in many mailboxes are removed at once", arguments: Backend.allCases)
+  func manyRemovals(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let mailboxes = try (1...30).map { try Sample.address($0) }
+      try await store.fill(mailboxes.map { ($0, 50) })
+      var places: [MailboxPlace] = []
+      for mailbox in mailboxes {
+        places += try await store.mailbox(mailbox).map { MailboxPlace(mailbox, sequence: $0.sequence) }
+      }
+      let some = places.filter { !$0.sequence.isMultiple(of: 5) }
+      #expect(some.count == 1200)
+      #expect(try await store.storage.remove(some) == Set(some))
+      let left = try await store.storage.waiting(mailboxes.map { MailboxRead($0, held: [], limit: 50) })
+      #expect(left.allSatisfy { $0.count == 10 && $0.allSatisfy { $0.sequence.isMultiple(of: 5) } })
+      #expect(try await store.storage.remove(places) == Set(places).subtracting(some))
+    }
+  }
+
+  @Test("Of several who remove the same, each place is one's", arguments: Backend.allCases)
+  func removalsAtOnce(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let mailbox = try Sample.address(1)
+      try await store.fill([(mailbox, 200)])
+      let places = try await store.mailbox(mailbox).map { MailboxPlace(mailbox, sequence: $0.sequence) }
+      let removed = try await withThrowingTaskGroup(of: Set<MailboxPlace>.self) { group in
+        for caller in 0..<16 {
+          group.addTask { try await store.storage.remove(caller.isMultiple(of: 2) ? places : places.reversed()) }
+        }
+        return try await group.reduce(into: []) { $0 += Array($1) }
+      }
+      #expect(removed.count == 200)
+      #expect(Set(removed) == Set(places))
+      #expect(try await store.mailbox(mailbox).isEmpty)
+    }
+  }
+
+  @Test(
+    "What was removed is remembered: a retry is not stored again, and who sent it is known", arguments: Backend.allCases
+  )
+  func remembered(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let (mailbox, source) = try (Sample.address(1), Sample.address(2))
+      let message = Sample.envelope(to: mailbox, from: source, id: 1)
+      let notices = [MessageType.receipt, .undeliverable].enumerated().map {
+        Sample.envelope(to: mailbox, from: source, id: 2 + $0, type: $1)
+      }
+      try await store.storage.append([message] + notices)
+      let places = try await store.mailbox(mailbox).map { MailboxPlace(mailbox, sequence: $0.sequence) }
+      #expect(try await store.storage.remove(places) == Set(places))
+
+      try await store.storage.append([message] + notices)
+      #expect(try await store.mailbox(mailbox).isEmpty)
+      func hasReceived(_ envelope: Envelope) async throws -> Bool {
+        try await store.storage.hasReceived(from: source.account, timestamp: envelope.timestamp, in: mailbox)
+      }
+      #expect(try await hasReceived(message))
+      for notice in notices { #expect(try await !hasReceived(notice)) }
+      #expect(
+        try await store.storage.usage(of: mailbox, by: source.account, countingTo: 10)
+          == MailboxUsage(total: 0, bySource: 0))
+    }
+  }
+
+  @Test("Nothing is read or removed once the store is closed", arguments: Backend.allCases)
+  func closed(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let mailbox = try Sample.address(1)
+      await store.storage.close()
+      await #expect(throws: StoreError.self) { _ = try await store.waiting(mailbox, held: [], limit: 1) }
+      await #expect(throws: StoreError.self) {
+        _ = try await store.storage.remove([MailboxPlace(mailbox, sequence: 1)])
+      }
+    }
+  }
+}
+
+extension Store {
+  /// Stores envelopes of one sender: as many in each mailbox as is said, in turns or one mailbox after the other.
+  /// - Returns: of each mailbox its envelopes, in the order of acceptance.
+  @discardableResult
+  func fill(_ mailboxes: [(DeviceAddress, count: Int)], turns: Bool = false) async throws -> [[Envelope]] {
+    let source = try Sample.address(999)
+    let sent = mailboxes.map { mailbox, count in
+      (0..<count).map { Sample.envelope(to: mailbox, from: source, id: $0) }
+    }
+    if turns {
+      for turn in 0..<(sent.map(\.count).max() ?? 0) {
+        try await storage.append(sent.filter { $0.count > turn }.map { $0[turn] })
+      }
+    } else {
+      try await storage.append(sent.flatMap { $0 })
+    }
+    return sent
+  }
+
+  func waiting(_ mailbox: DeviceAddress, held: [QueuedEnvelope], limit: Int) async throws -> [QueuedEnvelope] {
+    let found = try await storage.waiting([MailboxRead(mailbox, held: held.map(\.sequence), limit: limit)])
+    #expect(found.count == 1)
+    return found.first ?? []
+  }
+}

@@ -1,0 +1,138 @@
+// Live connections of several processes over one database: what one of them appends or removes while another reads.
+
+import RelayCore
+import Storage
+import TestSupport
+import Testing
+
+@Suite struct PostgresWaitingTests {
+  /// A row that shows late with a lower sequence is neither lost nor shown before what it follows.
+  @Test func aReaderWhileTwoProcessesAppendGetsAllOnceAndInOrder() async throws {
+    try await withPostgres { reading, _, url in
+      let processes = try (0..<2).map { _ in try PostgresStorage(url: url, logger: .quiet) }
+      let mailbox = try Sample.address(1)
+      let (senders, count, chain) = (4, 40, 60)
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for sender in 0..<senders {
+          let storage = processes[sender % 2]
+          group.addTask {
+            let source = try Sample.address(10 + sender)
+            for id in 0..<count { try await storage.append([Sample.envelope(to: mailbox, from: source, id: id)]) }
+          }
+        }
+        // One message after the other, in turns of the processes: each is submitted when the one before is accepted.
+        group.addTask {
+          let source = try Sample.address(9)
+          for id in 0..<chain {
+            try await processes[id % 2].append([Sample.envelope(to: mailbox, from: source, id: id)])
+          }
+        }
+        group.addTask { try await Self.receive(senders * count + chain, in: mailbox, from: reading) }
+        try await group.waitForAll()
+      }
+      #expect(try await reading.pending(in: mailbox, after: 0, limit: 10).isEmpty)
+      for storage in processes { await storage.close() }
+    }
+  }
+
+  /// Reads as a live connection does, and acknowledges in no order.
+  private static func receive(_ count: Int, in mailbox: DeviceAddress, from storage: PostgresStorage) async throws {
+    var held: [QueuedEnvelope] = []
+    var next: [AccountNumber: Int] = [:]
+    var seen: Set<Int64> = []
+    try await eventually("everything arrives", within: .seconds(180), every: .milliseconds(5)) {
+      let read = MailboxRead(mailbox, held: held.map(\.sequence), limit: 7)
+      for found in try await storage.waiting([read])[0] {
+        #expect(seen.insert(found.sequence).inserted)
+        let id = next[found.envelope.source.account, default: 0]
+        #expect(found.envelope == Sample.envelope(to: mailbox, from: found.envelope.source, id: id))
+        next[found.envelope.source.account] = id + 1
+        held.append(found)
+      }
+      held.shuffle()
+      if held.count > 20 || seen.count == count {
+        let places = held.prefix(seen.count == count ? held.count : 12).map {
+          MailboxPlace(mailbox, sequence: $0.sequence)
+        }
+        #expect(try await storage.remove(places) == Set(places))
+        held.removeFirst(places.count)
+      }
+      return seen.count == count && held.isEmpty
+    }
+  }
+
+  /// Each waits for nobody: what another is removing is passed over, and what both remember they remember in one order.
+  @Test func processesThatRemoveTheSameTakeEachPlaceOnceAndNeverDeadlock() async throws {
+    try await withPostgres { first, server, url in
+      let processes = try [first] + (0..<2).map { _ in try PostgresStorage(url: url, logger: .quiet) }
+      let mailboxes = try (1...20).map { try Sample.address($0) }
+      let store = Store(storage: first, clock: ManualClock(Sample.noon))
+      try await store.fill(mailboxes.map { ($0, 10) })
+      // The same messages a second time: so long after the first that nobody knows them any more.
+      for table in ["messages", "acknowledged"] { try server.addDay(3, to: table, in: url) }
+      try server.sql("UPDATE messages SET day = day - 3", in: url)
+      try await store.fill(mailboxes.map { ($0, 10) })
+      try server.sql(
+        """
+        CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS
+          $$ BEGIN PERFORM pg_sleep(0.001); RETURN NEW; END $$;
+        CREATE TRIGGER linger BEFORE INSERT ON acknowledged FOR EACH ROW EXECUTE FUNCTION linger();
+        """, in: url)
+      var places: [MailboxPlace] = []
+      for mailbox in mailboxes {
+        places += try await store.mailbox(mailbox).map { MailboxPlace(mailbox, sequence: $0.sequence) }
+      }
+      #expect(places.count == 400)
+      let (old, new) = (places.filter { $0.sequence <= 200 }, places.filter { $0.sequence > 200 })
+      #expect(old.count == 200)
+      let removed = try await withThrowingTaskGroup(of: Set<MailboxPlace>.self) { group in
+        for (caller, storage) in processes.enumerated() {
+          for some in [old, new.reversed(), places.shuffled()] {
+            group.addTask { try await storage.remove(caller.isMultiple(of: 2) ? some : some.reversed()) }
+          }
+        }
+        return try await group.reduce(into: []) { $0 += Array($1) }
+      }
+      #expect(Set(removed).count == removed.count)
+      // What a removal passed over may have been undone: a reader would find it, and remove it again.
+      let left = try await first.remove(places)
+      #expect(Set(removed).union(left) == Set(places))
+      #expect(
+        try server.sql("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()", in: url) == "0")
+      #expect(try server.sql("SELECT count(*) FROM acknowledged", in: url) == "200")
+      for storage in processes.dropFirst() { await storage.close() }
+    }
+  }
+
+  /// The days that a mailbox can have messages of are learned from reads that leave something out, too.
+  @Test func whatIsOldIsFoundWhateverAReaderHeldBefore() async throws {
+    try await withPostgres { storage, server, url in
+      let source = try Sample.address(99)
+      for daysAgo in [25, 10] { try server.addDay(daysAgo, to: "messages", in: url) }
+      for (index, held) in [[0], [0, 1, 2], [2], []].enumerated() {
+        let mailbox = try Sample.address(index)
+        for (id, daysAgo) in [25, 10, 0].enumerated() {
+          try await storage.append([Sample.envelope(to: mailbox, from: source, id: id)])
+          try server.sql(
+            """
+            UPDATE messages SET day = day - \(daysAgo)
+            WHERE account = \(mailbox.account.digits) AND sent = \(Sample.noon.millis + Int64(id))
+            """, in: url)
+        }
+        let all = try await storage.pending(in: mailbox, after: 0, limit: 10)
+        #expect(all.count == 3)
+        // A process that has not read the mailbox yet, and then has.
+        let fresh = try PostgresStorage(url: url, logger: .quiet)
+        for held in [held, [], held, held] {
+          let reads = [mailbox, source].map { MailboxRead($0, held: held.map { all[$0].sequence }, limit: 10) }
+          let found = try await fresh.waiting(reads)
+          #expect(found == [all.indices.filter { !held.contains($0) }.map { all[$0] }, []])
+        }
+        let places = all.map { MailboxPlace(mailbox, sequence: $0.sequence) }
+        #expect(try await fresh.remove([places[1]]) == [places[1]])
+        #expect(try await fresh.remove(places) == [places[0], places[2]])
+        await fresh.close()
+      }
+    }
+  }
+}

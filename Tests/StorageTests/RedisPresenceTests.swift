@@ -1,0 +1,261 @@
+import Crypto
+import Foundation
+import RelayCore
+import Storage
+import TestSupport
+import Testing
+
+/// Several processes over one Redis: who holds which device.
+@Suite struct RedisPresenceTests {
+  @Test("Each process is told at once of all its devices, itself too, and the rest is absent")
+  func wakeUps() async throws {
+    try await RedisServer.with { server in
+      try await withPresence(server, 3) { coordination, heard in
+        var devices: [DeviceAddress] = []
+        for index in 1...9 {
+          let connection = try Sample.connection(index, id: UInt64(index))
+          devices.append(connection.device)
+          if index > 3 { #expect(await coordination[index % 3].enter(connection)) }
+        }
+        guard case .told(let absent) = await coordination[1].wake(devices) else { throw TestFailure("not told") }
+        #expect(Set(absent) == Set(devices[..<3]))
+        for process in 0..<3 {
+          try await eventually("process \(process) is told") { heard[process].words.count == 1 }
+          #expect(
+            heard[process].words == [
+              .wakeUp(devices.indices.filter { $0 > 2 && ($0 + 1) % 3 == process }.map { devices[$0] })
+            ])
+        }
+        for connection in try [Sample.connection(4, id: 4), Sample.connection(5, id: 5)] {
+          await coordination[Int(connection.id) % 3].leave(connection)
+        }
+        guard case .told(let gone) = await coordination[0].wake(devices) else { throw TestFailure("not told") }
+        #expect(Set(gone) == Set(devices[..<5]))
+      }
+    }
+  }
+
+  @Test("Thousands of devices are noted, renewed and woken in one call")
+  func many() async throws {
+    try await RedisServer.with { server in
+      try await withPresence(server, 2) { coordination, heard in
+        let connections = try (1...2500).map { try Sample.connection($0, id: .max - UInt64($0)) }
+        let here = connections.filter { !$0.id.isMultiple(of: 5) }
+        #expect(await Set(coordination[0].renew(here)) == Set(here))
+        #expect(await coordination[0].renew(here).isEmpty)
+        guard case .told(let absent) = await coordination[1].wake(connections.map(\.device)) else {
+          throw TestFailure("not told")
+        }
+        #expect(Set(absent) == Set(connections.map(\.device)).subtracting(here.map(\.device)))
+        try await eventually("all are told") { heard[0].woken.count == here.count }
+        #expect(heard[0].woken == here.map(\.device))
+        #expect(heard[1].words.isEmpty)
+
+        try server.flush()
+        #expect(await Set(coordination[0].renew(connections)) == Set(connections))
+        #expect(await coordination[0].renew(connections).isEmpty)
+        #expect(await coordination[0].wake(connections[..<1000].map(\.device)) == .told(absent: []))
+      }
+    }
+  }
+
+  @Test("The connection that is noted last stays, and the process that held the former one is told")
+  func displacement() async throws {
+    try await RedisServer.with { server in
+      try await withPresence(server, 2) { coordination, heard in
+        // Neither the ids nor the processes have a say.
+        for (index, ids) in ([(1, 2), (2, 1), (.max, .max - 1)] as [(UInt64, UInt64)]).enumerated() {
+          for first in 0...1 {
+            let (holding, former) = (1 - first, first)
+            let place = index * 2 + first
+            let (old, new) = try (Sample.connection(place, id: ids.0), Sample.connection(place, id: ids.1))
+            #expect(await coordination[former].enter(old))
+            #expect(await coordination[holding].enter(new))
+            try await eventually("the former is told") {
+              heard[former].words.contains(.displaced(old.device, connection: old.id))
+            }
+            // Neither takes back what is another's.
+            await coordination[former].leave(old)
+            #expect(await coordination[former].renew([old]).isEmpty)
+            #expect(await coordination[holding].renew([new]).isEmpty)
+            #expect(await coordination[former].wake([old.device]) == .told(absent: []))
+            try await eventually("the new one is woken") { heard[holding].woken.last == new.device }
+            #expect(!heard[former].woken.contains(old.device))
+            #expect(!heard[holding].words.contains(.displaced(new.device, connection: new.id)))
+          }
+        }
+      }
+    }
+  }
+
+  @Test("Of two connections of one process it is told as well: it knows better")
+  func sameProcess() async throws {
+    try await RedisServer.with { server in
+      try await withPresence(server, 2) { coordination, heard in
+        let (old, new) = try (Sample.connection(1, id: 8), Sample.connection(1, id: 7))
+        #expect(await coordination[0].enter(old))
+        #expect(await coordination[0].enter(new))
+        // Noted once more: nothing has changed.
+        #expect(await coordination[0].enter(new))
+        await coordination[0].leave(old)
+        #expect(await coordination[0].renew([new]).isEmpty)
+        #expect(await coordination[1].wake([new.device]) == .told(absent: []))
+        try await eventually("it is told and woken") { heard[0].words.count == 2 }
+        #expect(heard[0].words == [.displaced(old.device, connection: 8), .wakeUp([new.device])])
+        #expect(heard[1].words.isEmpty)
+      }
+    }
+  }
+
+  @Test("Who renews never takes another's place, and is told again each time")
+  func toldAgain() async throws {
+    try await RedisServer.with { server in
+      try await withPresence(server, 2) { coordination, heard in
+        let (old, new) = try (Sample.connection(1, id: 8), Sample.connection(1, id: 7))
+        let other = try Sample.connection(2, id: 9)
+        #expect(await coordination[1].enter(new))
+        #expect(await coordination[0].enter(other))
+        for round in 1...3 {
+          #expect(await coordination[0].renew([old, other]).isEmpty)
+          try await eventually("it is told") { heard[0].words.count == round }
+        }
+        #expect(heard[0].words.allSatisfy { $0 == .displaced(old.device, connection: 8) })
+        await coordination[0].leave(old)
+        #expect(await coordination[0].wake([new.device, other.device]) == .told(absent: []))
+        try await eventually("the one that was noted is woken") { heard[1].words == [.wakeUp([new.device])] }
+      }
+    }
+  }
+
+  @Test("After a Redis that forgot, one of two connections of a device stands: the one that is first renewed")
+  func forgotten() async throws {
+    try await RedisServer.with { server in
+      try await withPresence(server, 2) { coordination, heard in
+        for first in 0...1 {
+          let connections = try (0...1).map { try Sample.connection(first, id: UInt64(10 + $0)) }
+          #expect(await coordination[0].enter(connections[0]))
+          #expect(await coordination[1].enter(connections[1]))
+          try server.flush()
+          #expect(await coordination[first].renew([connections[first]]) == [connections[first]])
+          #expect(await coordination[1 - first].renew([connections[1 - first]]).isEmpty)
+          let device = connections[first].device
+          try await eventually("the other one is told") {
+            heard[1 - first].words.last == .displaced(device, connection: UInt64(11 - first))
+          }
+          #expect(await coordination[first].renew([connections[first]]).isEmpty)
+          #expect(await coordination[0].wake([device]) == .told(absent: []))
+          try await eventually("the one that stands is woken") { heard[first].words.last == .wakeUp([device]) }
+        }
+      }
+    }
+  }
+
+  @Test("An entry holds no number, expires, and what is not renewed is forgotten")
+  func expiry() async throws {
+    try await RedisServer.with { server in
+      try await withPresence(server, 2) { coordination, heard in
+        let connection = try Sample.connection(1, id: 7)
+        let address = try Sample.waiting(1)
+        #expect(await coordination[0].enter(connection))
+        await coordination[0].enter(address)
+        let keys = [
+          "relay:device:\(Self.hashed("\(connection.device.account.e164).1"))",
+          "relay:address:\(Self.hashed(address.text))",
+        ]
+        #expect(try server.command("DBSIZE") == ":2")
+        for key in keys {
+          let life = try Int(server.command("PTTL \(key)").dropFirst())
+          #expect((1...60_000).contains(try #require(life)))
+        }
+        // Renewing lengthens the life.
+        try server.command("PEXPIRE \(keys[0]) 20000")
+        #expect(await coordination[0].renew([connection]).isEmpty)
+        #expect(try #require(Int(server.command("PTTL \(keys[0])").dropFirst())) > 20_000)
+        for key in keys {
+          try server.command("PEXPIRE \(key) 1")
+          try await eventually("it expires") { try server.command("EXISTS \(key)") == ":0" }
+        }
+        #expect(await coordination[1].wake([connection.device]) == .told(absent: [connection.device]))
+        #expect(await !coordination[1].handOver([1], to: address))
+        #expect(await coordination[0].renew([connection]) == [connection])
+        #expect(heard[0].words.isEmpty)
+      }
+    }
+  }
+
+  @Test("Devices and addresses of a process that is gone are nowhere, before they expire")
+  func processGone() async throws {
+    try await RedisServer.with { server in
+      try await withPresence(server, 2) { coordination, _ in
+        let connection = try Sample.connection(1, id: 7)
+        let address = try Sample.waiting(1)
+        #expect(await coordination[0].enter(connection))
+        await coordination[0].enter(address)
+        #expect(await coordination[1].wake([connection.device]) == .told(absent: []))
+        await coordination[0].close()
+        try await eventually("nobody listens") {
+          await coordination[1].wake([connection.device]) == .told(absent: [connection.device])
+        }
+        #expect(await !coordination[1].handOver([1], to: address))
+      }
+    }
+  }
+
+  @Test("What stands in Redis and is no entry is replaced, and wakes nobody")
+  func strangeEntries() async throws {
+    try await RedisServer.with { server in
+      try await withPresence(server) { coordination, heard in
+        let connections = try (1...6).map { try Sample.connection($0, id: UInt64($0)) }
+        let keys = connections.map { "relay:device:\(Self.hashed("\($0.device.account.e164).1"))" }
+        let values = ["\"\"", "x", "\"a b\"", "\"a b c\"", "\"a 1 2\""]
+        for (key, value) in zip(keys, values) { try server.command("SET \(key) \(value)") }
+        try server.command("RPUSH \(keys[5]) a")
+        #expect(await Set(absent(coordination[0], connections)) == Set(connections.map(\.device)))
+        #expect(await Set(coordination[0].renew(connections)) == Set(connections))
+        #expect(await absent(coordination[0], connections).isEmpty)
+        try await eventually("all are told") { heard[0].woken == connections.map(\.device) }
+      }
+    }
+  }
+
+  @Test("Operators with prefixes of their own know nothing of each other's devices")
+  func prefixes() async throws {
+    try await RedisServer.with { server in
+      let endpoint = RedisEndpoint(address: .tcp(host: "127.0.0.1", port: server.port))
+      let operators = try ["alpha:", "beta:"].map {
+        try RedisCoordination(endpoint, prefix: $0, clock: ManualClock(Sample.noon).wall, logger: .quiet)
+      }
+      for one in operators { try await eventually("Redis is reached") { await one.degradation() == nil } }
+      let connection = try Sample.connection(1, id: 1)
+      #expect(await operators[0].enter(connection))
+      #expect(await operators[1].wake([connection.device]) == .told(absent: [connection.device]))
+      #expect(await operators[0].wake([connection.device]) == .told(absent: []))
+      for one in operators { await one.close() }
+    }
+  }
+
+  private func absent(_ presence: some Presence, _ connections: [LiveConnection]) async -> [DeviceAddress] {
+    guard case .told(let absent) = await presence.wake(connections.map(\.device)) else { return [] }
+    return absent
+  }
+
+  private static func hashed(_ text: String) -> String {
+    Base64.encodeURLSafe(Array(SHA256.hash(data: Data(text.utf8)).prefix(16)))
+  }
+}
+
+/// Runs `body` with `count` processes' worth of coordination, and what each of them hears.
+func withPresence(
+  _ server: RedisServer, _ count: Int = 1, clock: ManualClock = ManualClock(Sample.noon),
+  _ body: ([RedisCoordination], [HeardPresence]) async throws -> Void
+) async throws {
+  try await withRedis(server, count, clock: clock) { coordination in
+    let heard = coordination.map { one in
+      let heard = HeardPresence()
+      one.hear(heard.handler)
+      return heard
+    }
+    for heard in heard { try await eventually("it listens") { heard.events == [.connected] } }
+    try await body(coordination, heard)
+  }
+}
