@@ -3,40 +3,82 @@ import NIOCore
 package import RelayCore
 package import RelayHTTP
 
-/// Which contacts are here or at a peer (reference 1.11).
+/// Which contacts are here or at a peer (reference 1.11), and which of them have changed (docs/protocol.md, "Directory").
+///
+/// Answered from memory: a request whose address book this process has seen before waits for the limiter alone.
 package struct DirectoryController: Sendable {
-  private let store: any DirectoryStore
-  private let limiter: any RateLimiter
-  private let finder: (any ContactFinder)?
+  package struct Policy: Sendable {
+    /// Of one request, 1 or more.
+    package let tokensMax: Int
+    /// Of one account.
+    package let allowance: LookUpAllowance
+    /// Whether look-ups that look like an enumeration are refused, or only counted.
+    package let refusesEnumeration: Bool
+    package init(tokensMax: Int, allowance: LookUpAllowance, refusesEnumeration: Bool) {
+      self.tokensMax = tokensMax
+      self.allowance = allowance
+      self.refusesEnumeration = refusesEnumeration
+    }
+  }
 
-  /// - Parameter finder: asked for what `store` does not know; nil where no peer can be.
-  package init(store: any DirectoryStore, limiter: any RateLimiter, finder: (any ContactFinder)?) {
-    self.store = store
-    self.limiter = limiter
-    self.finder = finder
+  private let view: DirectoryView
+  private let search: ContactSearch
+  private let gate: LookUpGate
+  private let tokensMax: Int
+  private let oblivious: ObliviousController
+
+  /// - Parameters:
+  ///   - accounts: asked whose tokens some are, where a look-up may be an enumeration.
+  ///   - finder: asked for what `view` does not know; nil where no peer can be.
+  ///   - oblivious: nil where look-ups that do not tell what is looked for are not offered.
+  package init(
+    view: DirectoryView, accounts: any AccountStore, limiter: any RateLimiter, budget: any ContactBudget,
+    finder: (any ContactFinder)?, policy: Policy, oblivious: ObliviousDirectory? = nil
+  ) {
+    self.view = view
+    search = ContactSearch(view: view, finder: finder)
+    gate = LookUpGate(
+      limiter: limiter, budget: budget, allowance: policy.allowance,
+      detector: EnumerationDetector(accounts: accounts), refusesEnumeration: policy.refusesEnumeration)
+    tokensMax = policy.tokensMax
+    self.oblivious = ObliviousController(view: view, gate: gate, limiter: limiter, directory: oblivious)
   }
 
   package func addRoutes(to router: some RouterMethods<DeviceContext>) {
     router.resource("/v1/directory/tokens", [(.put, lookUpAll)])
+    router.resource("/v1/directory/changes", [(.put, lookUpChanges)])
+    oblivious.addRoutes(to: router)
     // Standard base64 contains slashes: a token may span segments (reference 1.11).
     router.resource("/v1/directory/**", [(.get, lookUp)])
   }
 
   @Sendable private func lookUpAll(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
-    let body = try await context.jsonBody(of: request, max: WireLimits.directoryRequestBytesMax)
-    let tokens = try decode(body)
-    try await limiter.charge(.contactQueries, LimitKey(context.caller.address.account), amount: Double(tokens.count))
-    return .json(ContactCodec.encode(try await entries(for: tokens)))
+    let tokens = try await query(request, context).tokens
+    return .json(await search.answer(tokens, try await hits(of: tokens, context)))
+  }
+
+  @Sendable private func lookUpChanges(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
+    let query = try await query(request, context, hasCursor: true)
+    // The place that the table has reached first, the table after it: whoever comes back with it misses nothing.
+    guard let place = view.recent.cursor else { throw Self.notReady }
+    let hits = try await hits(of: query.tokens, context)
+    let changed = query.cursor.flatMap { DirectoryPlace(cursorText: $0) }
+      .flatMap { view.recent.changed(query.tokens, since: $0) }
+    return .json(await search.changes(of: query.tokens, hits, changed: changed, next: place))
   }
 
   @Sendable private func lookUp(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
-    try await limiter.charge(.contactQueries, LimitKey(context.caller.address.account))
+    let account = context.caller.address.account
+    guard view.isReady else { throw Self.notReady }
+    try await gate.charge(1, to: account)
     // Not the router's segments: it drops empty ones, and a token may begin with a slash or hold two in a row.
     let path = request.uri.path.drop { $0 == "/" }.dropFirst("v1/directory/".count)
-    guard let text = PercentEncoding.decode(String(path)), let token = Self.token(text),
-      let entry = try await entries(for: [token]).first
-    else { throw Problem(.notFound) }
-    return .json(ContactCodec.encode(entry))
+    guard let text = PercentEncoding.decode(String(path)), let token = Self.token(text) else {
+      throw Problem(.notFound)
+    }
+    try await gate.spend([token], of: account)
+    guard let entry = await search.entry(of: token) else { throw Problem(.notFound) }
+    return .json(ContactAnswer.bare(entry))
   }
 
   /// A trailing slash is the token's own, or, where it would make the token too long, makes no difference.
@@ -44,30 +86,30 @@ package struct DirectoryController: Sendable {
     ContactCodec.token(text) ?? (text.hasSuffix("/") ? ContactCodec.token(text.dropLast()) : nil)
   }
 
-  private func decode(_ body: ByteBuffer) throws(Problem) -> [ContactToken] {
-    do throws(ContactCodec.TokenError) {
-      return try ContactCodec.decodeTokens(body.readableBytesUInt8Span.bytes)
+  private func query(_ request: Request, _ context: DeviceContext, hasCursor: Bool = false) async throws(Problem)
+    -> ContactQuery
+  {
+    let body = try await context.jsonBody(of: request, max: WireLimits.directoryRequestBytesMax)
+    do throws(ContactQuery.Refusal) {
+      return try ContactQuery.decode(body.readableBytesUInt8Span.bytes, tokensMax: tokensMax, hasCursor: hasCursor)
     } catch {
       switch error {
       case .undecodable: throw Problem(.undecodableToken)
+      case .tooMany: throw Problem(.tooManyTokens)
       case .json(let error): throw Problem(error)
       }
     }
   }
 
-  /// Known tokens in request order, repeated ones once.
-  private func entries(for tokens: [ContactToken]) async throws(Problem) -> [DirectoryEntry] {
-    let known: [DirectoryEntry]
-    do throws(StoreError) {
-      known = try await store.entries(for: tokens)
-    } catch {
-      throw Problem(error)
-    }
-    var unanswered = Dictionary(known.map { ($0.token, $0) }) { first, _ in first }
-    if let finder {
-      let unknown = Set(tokens).subtracting(unanswered.keys)
-      for entry in unknown.isEmpty ? [] : await finder.find(Array(unknown)) { unanswered[entry.token] = entry }
-    }
-    return tokens.compactMap { unanswered.removeValue(forKey: $0) }
+  /// What the table knows, where the caller may ask for it.
+  private func hits(of tokens: [ContactToken], _ context: DeviceContext) async throws(Problem) -> ContactHits {
+    // Before anything is charged.
+    guard view.isReady else { throw Self.notReady }
+    let admission = try await gate.admit(tokens, of: context.caller.address.account)
+    let hits = search.hits(of: tokens)
+    try await gate.examine(admission, tokens, hits, directory: view.table.count)
+    return hits
   }
+
+  private static let notReady = Problem(.unavailable, retryAfter: .seconds(1))
 }

@@ -1,0 +1,92 @@
+import Crypto
+import Metrics
+import RelayCore
+
+/// Tells look-ups that look like an enumeration of numbers from those of address books. What it finds is counted; whether
+/// it is refused is `LookUpGate`'s to say.
+///
+/// It is an indication and no proof: whoever mixes numbers of an address book among those that are tried is not noticed,
+/// and the address book of a small firm with numbers in a row may be.
+struct EnumerationDetector: Sendable {
+  private let accounts: any AccountStore
+  private let hitPoor = EnumerationDetector.counter("hit-poor")
+  private let sequential = EnumerationDetector.counter("sequential")
+
+  init(accounts: any AccountStore) { self.accounts = accounts }
+
+  /// Counts what it finds.
+  /// - Parameters:
+  ///   - hits: of `tokens`.
+  ///   - entries: how many contacts the directory has.
+  func isSuspicious(_ tokens: [ContactToken], _ hits: ContactHits, directory entries: Int) async -> Bool {
+    let isPoor = EnumerationPattern.isHitPoor(asked: tokens.count, known: hits.distinct.count, directory: entries)
+    if isPoor { hitPoor.increment() }
+    let isSequential = await isSequential(tokens, hits)
+    if isSequential { sequential.increment() }
+    return isPoor || isSequential
+  }
+
+  /// Only accounts here have numbers that are known; of what peers list there are tokens alone.
+  private func isSequential(_ tokens: [ContactToken], _ hits: ContactHits) async -> Bool {
+    guard tokens.count >= EnumerationPattern.sequentialTokensMin else { return false }
+    let sample = hits.localSample(of: tokens, max: EnumerationPattern.sampleMax)
+    guard sample.count >= EnumerationPattern.sampleMin else { return false }
+    do throws(StoreError) {
+      let numbers = try await accounts.accounts(holding: sample)
+      return EnumerationPattern.isSequential(numbers, among: tokens)
+    } catch {
+      // Look-ups are answered without the store, and so is this one: nothing is known against it.
+      return false
+    }
+  }
+
+  private static func counter(_ kind: String) -> Counter {
+    Counter(label: "relay_directory_suspicious_total", dimensions: [("kind", kind)])
+  }
+}
+
+/// What an enumeration looks like.
+enum EnumerationPattern {
+  /// Fewer say nothing: whoever enumerates needs large requests, or many.
+  private static let poorTokensMin = 500
+  /// Whoever has an account has it because of people who have one too: in a directory of so many, that of 100 contacts not
+  /// even one is in it is rare. In a smaller one it is not.
+  private static let poorEntriesMin = 100_000
+  private static let poorShare = 100
+
+  /// Numbers that are drawn at random from a country's: most belong to nobody.
+  static func isHitPoor(asked: Int, known: Int, directory entries: Int) -> Bool {
+    asked >= poorTokensMin && entries >= poorEntriesMin && known < asked / poorShare
+  }
+
+  static let sequentialTokensMin = 100
+  static let sampleMax = 8
+  static let sampleMin = 4
+  /// How far numbers may lie apart to be neighbours.
+  private static let reach: Int64 = 4
+  /// Of the eight that a number has. Of 20,000 numbers that are drawn from ten millions, one in 9,000 has two.
+  private static let neighboursMin = 2
+
+  /// Numbers in a row: of at least half of some numbers that were found, `tokens` asks for neighbours too.
+  static func isSequential(_ numbers: [AccountNumber], among tokens: [ContactToken]) -> Bool {
+    guard numbers.count >= sampleMin else { return false }
+    var owners: [ContactToken: [Int]] = [:]
+    for (index, number) in numbers.enumerated() {
+      for distance in -reach...reach where distance != 0 {
+        guard let neighbour = AccountNumber(digits: Int64(number.digits) + distance) else { continue }
+        owners[token(of: neighbour), default: []].append(index)
+      }
+    }
+    var found = [Int](repeating: 0, count: numbers.count)
+    for token in tokens {
+      // A repeated token is no further neighbour.
+      for index in owners.removeValue(forKey: token) ?? [] { found[index] += 1 }
+    }
+    return found.count { $0 >= neighboursMin } * 2 >= numbers.count
+  }
+
+  /// Reference 2.1.
+  private static func token(of number: AccountNumber) -> ContactToken {
+    ContactToken(firstBytesOf: Array(Insecure.SHA1.hash(data: Array(number.e164.utf8))))
+  }
+}

@@ -1,0 +1,34 @@
+import Metrics
+import Synchronization
+
+/// What the operator sees of the directory in memory (docs/directory.md, "Metrics").
+final class DirectoryMetrics: Sendable {
+  private let entries = Gauge(label: "relay_directory_entries")
+  private let bytes = Gauge(label: "relay_directory_bytes")
+  private let lag = Gauge(label: "relay_directory_lag_seconds")
+  private let changes = Counter(label: "relay_directory_changes_total")
+  private let checks = Counter(label: "relay_directory_checks_total")
+  private let drifted = Counter(label: "relay_directory_drift_total")
+  /// When the last reading began that reached the feed's end; nil before the first.
+  private let current = Mutex<ContinuousClock.Instant?>(nil)
+
+  init() {
+    // They are shown from the start, so that a rise from nothing is seen.
+    changes.increment(by: 0)
+    checks.increment(by: 0)
+    drifted.increment(by: 0)
+  }
+
+  /// The table shows what was committed before `instant`.
+  func isCurrent(asOf instant: ContinuousClock.Instant) { current.withLock { $0 = instant } }
+  func changed(_ count: Int) { changes.increment(by: count) }
+  func checked() { checks.increment() }
+  func repaired(_ count: Int) { drifted.increment(by: count) }
+
+  func show(_ table: TokenTable, now: ContinuousClock.Instant) {
+    entries.record(table.count)
+    bytes.record(table.byteCount)
+    guard let current = current.withLock({ $0 }) else { return }
+    lag.record((now - current) / .seconds(1))
+  }
+}

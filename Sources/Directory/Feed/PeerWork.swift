@@ -1,0 +1,79 @@
+import RelayCore
+
+/// What is to be looked up anew because a peer came, or went while others are copied: some at a time, between readings of
+/// the feed, so that a peer's millions keep no registration waiting.
+struct PeerWork: Sendable {
+  /// What is to be done next.
+  enum Step: Sendable, Equatable {
+    /// Read tokens of `peer` behind `after`, and look them up.
+    case page(of: RelayName, after: ContactToken?, revision: UInt64)
+    /// Look these up.
+    case tokens([ContactToken], revision: UInt64)
+  }
+
+  private struct Walk {
+    let peer: RelayName
+    var after: ContactToken?
+    let revision: UInt64
+  }
+
+  private struct Orphans {
+    /// Whose entries they have still; nil when they were taken out of the table.
+    let holder: RelayName?
+    /// Taken from the end.
+    var tokens: [ContactToken]
+    let revision: UInt64
+  }
+
+  private var walks: [Walk] = []
+  private var orphans: [Orphans] = []
+
+  /// How many tokens one step takes.
+  static let stepMax = 5_000
+
+  var isEmpty: Bool { walks.isEmpty && orphans.isEmpty }
+
+  /// The contacts of `peer` have become part of the directory.
+  /// - Parameter tokens: those that the table has of it already. It may have been away unseen: then nothing tells which of
+  ///   them it lists no longer.
+  mutating func came(_ peer: RelayName, holding tokens: [ContactToken], revision: UInt64) {
+    forget(peer)
+    if !tokens.isEmpty { orphans.append(Orphans(holder: peer, tokens: tokens, revision: revision)) }
+    walks.append(Walk(peer: peer, after: nil, revision: revision))
+  }
+
+  /// The contacts of `peer` are no part of the directory any more.
+  /// - Parameter tokens: those that were taken out with it and may be somebody else's; possibly none.
+  mutating func went(_ peer: RelayName, leaving tokens: [ContactToken], revision: UInt64) {
+    forget(peer)
+    if !tokens.isEmpty { orphans.append(Orphans(holder: nil, tokens: tokens, revision: revision)) }
+  }
+
+  /// What was to be done of `peer` begins anew, or is done with.
+  private mutating func forget(_ peer: RelayName) {
+    walks.removeAll { $0.peer == peer }
+    orphans.removeAll { $0.holder == peer }
+  }
+
+  /// nil when nothing is left to do. What takes something away goes first: it is less.
+  var step: Step? {
+    if let orphans = orphans.first {
+      return .tokens(Array(orphans.tokens.suffix(Self.stepMax)), revision: orphans.revision)
+    }
+    return walks.first.map { .page(of: $0.peer, after: $0.after, revision: $0.revision) }
+  }
+
+  /// `step` has been done.
+  /// - Parameter last: the last token of a page that was full; nil after the last page, and for tokens.
+  mutating func done(_ step: Step, last: ContactToken?) {
+    switch step {
+    case .tokens(let tokens, _):
+      guard !orphans.isEmpty else { return }
+      orphans[0].tokens.removeLast(tokens.count)
+      if orphans[0].tokens.isEmpty { orphans.removeFirst() }
+    case .page(let peer, _, _):
+      guard let index = walks.firstIndex(where: { $0.peer == peer }) else { return }
+      if let last { walks[index].after = last } else { walks.remove(at: index) }
+    }
+  }
+}

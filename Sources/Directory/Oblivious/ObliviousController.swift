@@ -1,0 +1,102 @@
+import Crypto
+import Hummingbird
+import NIOCore
+package import RelayCore
+import RelayHTTP
+
+/// What oblivious look-ups stand on, where the operator offers them.
+package struct ObliviousDirectory: Sendable {
+  let keyring: ObliviousKeyring
+  let evaluator: ObliviousEvaluator
+  let pages: ObliviousPages
+
+  /// - Parameter indexer: keeps the outputs up to date, and the keyring too.
+  package init(indexer: ObliviousIndexer, store: any ObliviousStore) {
+    keyring = indexer.keyring
+    evaluator = ObliviousEvaluator(threads: indexer.threads, metrics: indexer.metrics)
+    pages = ObliviousPages(store: store, clock: indexer.clock)
+  }
+}
+
+/// Look-ups that do not tell the relay what is looked for (docs/protocol.md, "Oblivious look-up").
+struct ObliviousController: Sendable {
+  private let view: DirectoryView
+  private let gate: LookUpGate
+  private let limiter: any RateLimiter
+  /// nil: not offered, and the paths are as any unknown one.
+  private let directory: ObliviousDirectory?
+
+  init(view: DirectoryView, gate: LookUpGate, limiter: any RateLimiter, directory: ObliviousDirectory?) {
+    self.view = view
+    self.gate = gate
+    self.limiter = limiter
+    self.directory = directory
+  }
+
+  func addRoutes(to router: some RouterMethods<DeviceContext>) {
+    router.resource("/v1/directory/oblivious/evaluations", [(.put, evaluate)])
+    router.resource("/v1/directory/oblivious/registered", [(.get, registered)])
+  }
+
+  @Sendable private func evaluate(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
+    guard let directory else { throw Problem(.notFound) }
+    let body = try await context.jsonBody(of: request, max: WireLimits.obliviousRequestBytesMax)
+    let elements = try Self.elements(of: body)
+    guard let key = directory.keyring.key else { throw Self.notReady }
+    guard !elements.isEmpty else { return .json(ObliviousCodec.answer(key: key.publicBytes, evaluations: [])) }
+    let account = context.caller.address.account
+    // Before anything is charged.
+    let place = try directory.evaluator.admit(elements.count, of: account)
+    // The budget does not count the very same element twice, and each costs as much computing as any: that is the bucket's.
+    try await limiter.charge(.obliviousElements, LimitKey(account), amount: Double(elements.count))
+    try await gate.spend(elements.map(Self.mark), of: account)
+    let evaluations = try await directory.evaluator.evaluate(elements, with: key, in: place)
+    return .json(ObliviousCodec.answer(key: key.publicBytes, evaluations: evaluations))
+  }
+
+  @Sendable private func registered(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
+    guard let directory else { throw Problem(.notFound) }
+    let query = request.uri.queryParameters
+    let range = try Self.range(prefix: query.get("prefix"), after: query.get("after"))
+    guard view.isReady, let key = directory.keyring.key else { throw Self.notReady }
+    let account = context.caller.address.account
+    // Before anything is charged.
+    let place = try directory.pages.admit(account)
+    try await limiter.charge(.obliviousPages, LimitKey(account))
+    let outputs = try await directory.pages.outputs(under: key.id, in: range, in: place)
+    let isFull = outputs.count == ObliviousCodec.outputsPerPage
+    return .json(
+      ObliviousCodec.page(
+        key: key.publicBytes, suggestedDigits: ObliviousPrefix.suggestedDigits(for: view.table.count),
+        outputs: outputs, hasMore: isFull && outputs.last != range?.upperBound))
+  }
+
+  /// What the budget counts for an element. Nobody can tell whose element it is, nor whether its contact was asked for
+  /// before: so each other element is another contact, and the same one again, as after a lost answer, costs nothing.
+  private static func mark(_ element: [UInt8]) -> ContactToken {
+    ContactToken(firstBytesOf: Array(SHA256.hash(data: element)))
+  }
+
+  private static func elements(of body: ByteBuffer) throws(Problem) -> [[UInt8]] {
+    do throws(ObliviousCodec.Refusal) {
+      return try ObliviousCodec.elements(body.readableBytesUInt8Span.bytes)
+    } catch {
+      switch error {
+      case .undecodable: throw Problem(.undecodableElement)
+      case .tooMany: throw Problem(.tooManyElements)
+      case .json(let error): throw Problem(error)
+      }
+    }
+  }
+
+  /// - Returns: nil when nothing can lie behind `after`.
+  private static func range(prefix: String?, after: String?) throws(Problem) -> ClosedRange<ObliviousOutput>? {
+    guard let range = ObliviousPrefix(prefix ?? "")?.range else { throw Problem(.invalidPrefix) }
+    guard let after else { return range }
+    guard let last = ObliviousOutput(cursorText: after) else { throw Problem(.invalidPrefix) }
+    guard last < range.upperBound else { return nil }
+    return max(range.lowerBound, ObliviousOutput(bits: last.bits + 1))...range.upperBound
+  }
+
+  private static let notReady = Problem(.unavailable, retryAfter: .seconds(1))
+}

@@ -1,0 +1,76 @@
+package import Logging
+package import RelayCore
+import ServiceLifecycle
+
+/// Removes the outputs that are left of a time when oblivious look-ups were offered: nobody keeps them up to date, and accounts
+/// that go would stay among them.
+///
+/// A process that still offers them holds the lease; it is waited for.
+package final class ObliviousRemoval: Service {
+  package typealias Store = ObliviousStore & LeaseStore
+
+  private let store: any Store
+  private let logger: Logger
+  /// Between two tries.
+  private let pause: Duration
+  /// Of this process.
+  private let holder = Int64.random(in: .min ... .max)
+
+  /// Outputs of one transaction.
+  private static let portion = 1_000
+  private static let lease = Duration.seconds(30)
+
+  package convenience init(store: any Store, logger: Logger) {
+    self.init(store: store, logger: logger, pause: .seconds(30))
+  }
+
+  init(store: any Store, logger: Logger, pause: Duration) {
+    self.store = store
+    self.logger = logger
+    self.pause = pause
+  }
+
+  /// Lives as long as the process, like every service.
+  package func run() async throws {
+    await cancelWhenGracefulShutdown { [self] in
+      while !Task.isCancelled, await !isDone() {
+        // Only cancellation throws here, and the loop's condition sees it.
+        try? await Task.sleep(for: pause)
+      }
+      // Only cancellation throws here, and it is what is waited for.
+      while !Task.isCancelled { try? await Task.sleep(for: .seconds(3600)) }
+    }
+  }
+
+  private func isDone() async -> Bool {
+    do throws(StoreError) {
+      guard let progress = try await store.obliviousProgress() else { return true }
+      if progress.rangesDone == 0, try await store.tokensWithOutput(after: nil, limit: 1).isEmpty { return true }
+      let isDone = try await remove(progress)
+      try await store.releaseLease(ObliviousIndexer.leaseName, holder: holder)
+      return isDone
+    } catch {
+      logger.notice("outputs of oblivious look-ups could not be removed yet", metadata: ["reason": "\(error)"])
+      return false
+    }
+  }
+
+  /// Whoever goes on from `progress` would begin anew: no range is done any more.
+  /// - Returns: false when somebody else takes care of the outputs.
+  private func remove(_ progress: ObliviousProgress) async throws(StoreError) -> Bool {
+    var (step, last): (Int64, ContactToken?) = (progress.step, nil)
+    while !Task.isCancelled {
+      guard try await store.acquireLease(ObliviousIndexer.leaseName, holder: holder, for: Self.lease) else {
+        return false
+      }
+      let tokens = try await store.tokensWithOutput(after: last, limit: Self.portion)
+      let next = ObliviousProgress(
+        key: progress.key, place: progress.place, rangesDone: 0, isSwept: false, followed: progress.followed,
+        step: step + 1)
+      guard try await store.writeOutputs(ObliviousChange(removed: tokens), next, over: step) else { return false }
+      guard tokens.count == Self.portion else { return true }
+      (step, last) = (next.step, tokens.last)
+    }
+    return false
+  }
+}

@@ -1,0 +1,93 @@
+import NIOCore
+import NIOPosix
+import Synchronization
+
+/// The threads on which this process computes with the key: some of its own, so that nothing else waits for them.
+///
+/// Clients' requests go before the contacts that need an output; those have a turn now and then all the same.
+final class ObliviousThreads: Sendable {
+  /// How many compute at once.
+  let count: Int
+  private let pool: NIOThreadPool
+  private let turns: RankedTurns
+
+  init(_ count: Int = max(1, System.coreCount / 2)) {
+    self.count = count
+    pool = NIOThreadPool(numberOfThreads: count)
+    turns = RankedTurns(count)
+    pool.start()
+  }
+
+  // Nobody is left who could wait for its threads to end.
+  deinit { pool.shutdownGracefully { _ in } }
+
+  /// Runs `work`, which should take tenths of a second at most, to its end, also when the task is cancelled.
+  /// - Returns: nil, with nothing done, when the process is ending.
+  func run<Value: Sendable>(
+    _ rank: RankedTurns.Rank, _ work: @escaping @Sendable () -> Value
+  ) async -> Value? {
+    await turns.take(rank)
+    defer { turns.giveBack() }
+    return await withCheckedContinuation { continuation in
+      pool.submit { state in
+        guard case .active = state else { return continuation.resume(returning: nil) }
+        continuation.resume(returning: work())
+      }
+    }
+  }
+}
+
+/// Some turns at a time. Who comes when none is free waits, in order of arrival; how many may wait is their callers' to bound.
+final class RankedTurns: Sendable {
+  enum Rank: Sendable {
+    case first
+    /// After all of `first`, but for one turn in `passedMax + 1`.
+    case later
+  }
+
+  private struct State {
+    var free: Int
+    var first: [CheckedContinuation<Void, Never>] = []
+    var later: [CheckedContinuation<Void, Never>] = []
+    /// How many turns of `first` have gone before the oldest of `later`.
+    var passed = 0
+
+    mutating func next() -> CheckedContinuation<Void, Never>? {
+      if !first.isEmpty, later.isEmpty || passed < passedMax {
+        passed = later.isEmpty ? 0 : passed + 1
+        return first.removeFirst()
+      }
+      passed = 0
+      guard later.isEmpty else { return later.removeFirst() }
+      free += 1
+      return nil
+    }
+  }
+
+  private static let passedMax = 8
+  private let state: Mutex<State>
+
+  init(_ count: Int) { state = Mutex(State(free: max(1, count))) }
+
+  func take(_ rank: Rank = .first) async {
+    await withCheckedContinuation { turn in
+      let isMine = state.withLock { state in
+        guard state.free == 0 else {
+          state.free -= 1
+          return true
+        }
+        switch rank {
+        case .first: state.first.append(turn)
+        case .later: state.later.append(turn)
+        }
+        return false
+      }
+      if isMine { turn.resume() }
+    }
+  }
+
+  /// How many wait.
+  var waiting: Int { state.withLock { $0.first.count + $0.later.count } }
+
+  func giveBack() { state.withLock { $0.next() }?.resume() }
+}

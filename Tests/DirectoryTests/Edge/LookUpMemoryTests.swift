@@ -1,0 +1,95 @@
+import RelayCore
+import TestSupport
+import Testing
+
+@testable import Directory
+
+/// What a process remembers of look-ups: address books that were asked for, and accounts whose budget refused them.
+@Suite struct LookUpMemoryTests {
+  private static func account(_ index: Int) throws -> AccountNumber {
+    try #require(AccountNumber(digits: 15_550_000_000 + Int64(index)))
+  }
+  private static func tokens(_ range: Range<UInt64>) -> [ContactToken] {
+    range.map { ContactToken(high: $0 &* 0x9E37_79B9_7F4A_7C15, low: UInt16($0 & 0xFFFF)) }
+  }
+
+  @Test func `an address book is the same in any order, and another with one contact more, less, changed or repeated`()
+  {
+    let books = KnownBooks()
+    let book = Self.tokens(0..<1000)
+    let digest = books.digest(of: book)
+    var random = SeededGenerator(seed: 3)
+    for _ in 0..<20 { #expect(books.digest(of: book.shuffled(using: &random)) == digest) }
+    var changed = book
+    changed[500] = ContactToken(high: book[500].high, low: book[500].low ^ 1)
+    for other in [Array(book.dropLast()), book + Self.tokens(1000..<1001), book + [book[0]], changed, []] {
+      #expect(books.digest(of: other) != digest)
+    }
+    // Sums of what is not mixed would not tell these apart.
+    let (a, b) = (ContactToken(high: 1, low: 5), ContactToken(high: 4, low: 5))
+    let (c, d) = (ContactToken(high: 2, low: 5), ContactToken(high: 3, low: 5))
+    #expect(books.digest(of: [a, b]) != books.digest(of: [c, d]))
+    #expect(KnownBooks().digest(of: book) != digest, "each process has a secret of its own")
+  }
+
+  @Test func `the last few books of each account are known, and nobody else's`() throws {
+    let books = KnownBooks()
+    let (one, other) = (try Self.account(1), try Self.account(2))
+    let digests = (0..<5).map { books.digest(of: Self.tokens(0..<UInt64(10 + $0))) }
+    #expect(!books.holds(digests[0], of: one))
+    for digest in digests {
+      books.add(digest, of: one)
+      #expect(books.holds(digest, of: one) && !books.holds(digest, of: other))
+    }
+    #expect(digests.map { books.holds($0, of: one) } == [false, true, true, true, true])
+    for _ in 0..<5 { books.add(digests[1], of: one) }
+    #expect(books.holds(digests[2], of: one), "a repeated book takes no other's place")
+  }
+
+  @Test func `what is remembered of books is bounded in number and in time`() throws {
+    let start = ContinuousClock.now
+    let books = KnownBooks(capacity: 20, now: start)
+    let digest = books.digest(of: Self.tokens(0..<3))
+    for index in 0..<1000 { books.add(digest, of: try Self.account(index), at: start) }
+    let known = try (0..<1000).count { books.holds(digest, of: try Self.account($0), at: start) }
+    #expect((10...20).contains(known))
+    let last = try Self.account(999)
+    #expect(books.holds(digest, of: last, at: start + .seconds(11 * 3600)))
+    // Also of one who asks all the time.
+    let hours = (0..<40).map { books.holds(digest, of: last, at: start + .seconds($0 * 3600)) }
+    #expect(hours.first == true && hours.suffix(3) == [false, false, false])
+  }
+
+  @Test func `whom the budget refused may ask it once a minute, until it allows`() throws {
+    let start = ContinuousClock.now
+    let pauses = BudgetPauses(now: start)
+    let (one, other) = (try Self.account(1), try Self.account(2))
+    #expect(pauses.rest(of: one, at: start) == nil)
+    pauses.refused(one, at: start)
+    #expect(pauses.rest(of: one, at: start) == .seconds(60))
+    #expect(pauses.rest(of: one, at: start + .seconds(59)) == .seconds(1))
+    #expect(pauses.rest(of: other, at: start) == nil)
+    // Of many at a time one gets through, and it is the only one until its answer is there.
+    let later = start + .seconds(60)
+    #expect(Self.passing(10, one, pauses, at: later) == 1)
+    pauses.allowed(one)
+    #expect(Self.passing(10, one, pauses, at: later) == 10)
+  }
+
+  private static func passing(
+    _ count: Int, _ account: AccountNumber, _ pauses: BudgetPauses, at now: ContinuousClock.Instant
+  ) -> Int {
+    (0..<count).count { _ in pauses.rest(of: account, at: now) == nil }
+  }
+
+  @Test func `pauses are bounded in number, and last for half a day at least`() throws {
+    let start = ContinuousClock.now
+    let pauses = BudgetPauses(capacity: 20, now: start)
+    for index in 0..<1000 { pauses.refused(try Self.account(index), at: start) }
+    let paused = try (0..<1000).count { pauses.rest(of: try Self.account($0), at: start) != nil }
+    #expect((10...20).contains(paused))
+    let (last, later) = (try Self.account(999), start + .seconds(11 * 3600))
+    #expect(pauses.rest(of: last, at: later) == nil)
+    #expect(pauses.rest(of: last, at: later) == .seconds(60))
+  }
+}
