@@ -4,8 +4,11 @@ enum Exposition {
 
   static func metricName(_ label: String) -> String {
     let name = sanitised(label, allowsColon: true)
-    return name.hasPrefix("relay_") ? name : "relay_" + name
+    return name.hasPrefix("relay_") || isForeign(name) ? name : "relay_" + name
   }
+
+  /// Whether the metric is another program's that we stand in for: its dashboards know it by exactly that name.
+  static func isForeign(_ label: String) -> Bool { label.hasPrefix("sygnal_") }
 
   /// `{a="1",b="2"}`, or nothing; names ascending and made distinct, so that equal dimensions are one series.
   static func labels(_ dimensions: [(String, String)]) -> String {

@@ -75,6 +75,8 @@ final class Histogram: Instrument, TimerHandler, RecorderHandler {
   private static let boundCount = 14
   /// Half a millisecond to ten seconds: from a cached answer to a request that gave up.
   static let secondBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+  /// As Sygnal's (push gateway reference, 10).
+  static let foreignSecondBounds = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
   /// Batch sizes and bytes alike.
   static let sizeBounds: [Double] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 10_000, 100_000, 1_000_000, 10_000_000]
 

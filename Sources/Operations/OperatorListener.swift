@@ -4,12 +4,12 @@ package import HummingbirdCore
 package import Logging
 package import NIOCore
 
-/// The listener for the operator's own tools: `/livez`, `/readyz` and `/metrics`.
+/// The listener for the operator's own tools: `/livez`, `/readyz`, `/metrics` and `/drain`.
 ///
 /// A service: `run()` listens until it is cancelled or shut down gracefully. Bind it where only the operator can reach
 /// it: it asks for no credentials.
 package struct OperatorListener: ApplicationProtocol {
-  package typealias Responder = RouterResponder<BasicRequestContext>
+  package typealias Responder = RouterResponder<OperatorContext>
 
   package let host: String
   /// 0 takes any free one; `onRunning` tells which.
@@ -18,17 +18,19 @@ package struct OperatorListener: ApplicationProtocol {
   package let eventLoopGroup: any EventLoopGroup
   private let readiness: Readiness
   private let registry: PrometheusRegistry
+  private let drain: DrainControl
   private let onRunning: @Sendable (Int) async -> Void
 
   /// - Parameter onRunning: called once with the bound port when requests are accepted.
   package init(
-    host: String, port: Int, readiness: Readiness, registry: PrometheusRegistry, eventLoopGroup: any EventLoopGroup,
-    logger: Logger, onRunning: @escaping @Sendable (Int) async -> Void = { _ in }
+    host: String, port: Int, readiness: Readiness, registry: PrometheusRegistry, drain: DrainControl,
+    eventLoopGroup: any EventLoopGroup, logger: Logger, onRunning: @escaping @Sendable (Int) async -> Void = { _ in }
   ) {
     self.host = host
     self.port = port
     self.readiness = readiness
     self.registry = registry
+    self.drain = drain
     self.eventLoopGroup = eventLoopGroup
     self.logger = logger
     self.onRunning = onRunning
@@ -42,10 +44,11 @@ package struct OperatorListener: ApplicationProtocol {
 
   package var responder: Responder {
     // Probes may ask by HEAD: the same head, and nothing behind it.
-    let router = Router(options: .autoGenerateHeadEndpoints)
+    let router = Router(context: OperatorContext.self, options: .autoGenerateHeadEndpoints)
     router.get("/livez") { _, _ in plain("ok\n") }
     router.get("/readyz") { [readiness] _, _ in answer(await readiness.reasons()) }
     router.get("/metrics") { [registry] _, _ in plain(registry.exposition(), type: Exposition.contentType) }
+    DrainRoutes(control: drain).add(to: router)
     return router.buildResponder()
   }
 

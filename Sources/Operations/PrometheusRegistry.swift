@@ -3,9 +3,9 @@ import Synchronization
 
 /// Keeps the process's metrics for Prometheus to read.
 ///
-/// Counters are named `relay_NAME_total`, timers `relay_NAME_seconds`, everything else `relay_NAME`; dimensions are
-/// labels. Asking for a series takes a lock, recording into it does not: keep the `Counter` or `Timer` where a request
-/// passes often.
+/// Counters are named `relay_NAME_total`, timers `relay_NAME_seconds`, everything else `relay_NAME`; those of `sygnal_`
+/// keep the names that they have there. Dimensions are labels. Asking for a series takes a lock, recording into it does
+/// not: keep the `Counter` or `Timer` where a request passes often.
 package final class PrometheusRegistry: MetricsFactory {
   private enum Kind: String, Sendable { case counter, gauge, histogram }
 
@@ -70,7 +70,10 @@ package final class PrometheusRegistry: MetricsFactory {
     return series(label, suffix: "", .histogram, dimensions) { Histogram(bounds: Histogram.sizeBounds) }
   }
   package func makeTimer(label: String, dimensions: [(String, String)]) -> any TimerHandler {
-    series(label, suffix: "_seconds", .histogram, dimensions) { Histogram(bounds: Histogram.secondBounds) }
+    guard !Exposition.isForeign(label) else {
+      return series(label, suffix: "", .histogram, dimensions) { Histogram(bounds: Histogram.foreignSecondBounds) }
+    }
+    return series(label, suffix: "_seconds", .histogram, dimensions) { Histogram(bounds: Histogram.secondBounds) }
   }
 
   package func destroyCounter(_ handler: any CounterHandler) { remove(handler) }

@@ -10,17 +10,19 @@ package struct ClientEdge: Sendable {
     let push: PushController
     let lock: LockController
     let devices: DevicesController
+    let provisioning: ProvisioningController
     let keys: KeysController
     let messages: MessagesController
 
     package init(
       registration: RegistrationController, push: PushController, lock: LockController, devices: DevicesController,
-      keys: KeysController, messages: MessagesController
+      provisioning: ProvisioningController, keys: KeysController, messages: MessagesController
     ) {
       self.registration = registration
       self.push = push
       self.lock = lock
       self.devices = devices
+      self.provisioning = provisioning
       self.keys = keys
       self.messages = messages
     }
@@ -62,6 +64,7 @@ package struct ClientEdge: Sendable {
     controllers.push.addRoutes(to: devices)
     controllers.lock.addRoutes(to: devices)
     controllers.devices.addDeviceRoutes(to: devices)
+    controllers.provisioning.addRoutes(to: devices)
     controllers.keys.addRoutes(to: devices)
     controllers.messages.addRoutes(to: devices)
     deviceRoutes(devices)

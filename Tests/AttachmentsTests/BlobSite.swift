@@ -168,6 +168,12 @@ extension Logger {
 func withTemporaryFolder<Value>(
   isolation: isolated (any Actor)? = #isolation, _ body: (String) async throws -> Value
 ) async throws -> Value {
+  try await MachineRoom.withDesk { try await withFolder(body) }
+}
+
+private func withFolder<Value>(
+  isolation: isolated (any Actor)? = #isolation, _ body: (String) async throws -> Value
+) async throws -> Value {
   let folder = FileManager.default.temporaryDirectory.appending(path: "relay-blobs-\(UUID().uuidString)")
   try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
   // A leftover in the temporary folder must not hide why the test failed.

@@ -150,6 +150,10 @@ func withPeers(
 
 /// Runs `body` with a folder that is gone afterwards.
 func withTemporaryFolder<Value: Sendable>(_ body: (String) async throws -> Value) async throws -> Value {
+  try await MachineRoom.withDesk { try await withFolder(body) }
+}
+
+private func withFolder<Value: Sendable>(_ body: (String) async throws -> Value) async throws -> Value {
   let path = NSTemporaryDirectory() + "relay-federation-" + UUID().uuidString
   try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
   defer { try? FileManager.default.removeItem(atPath: path) }  // A leftover in the temporary folder hurts nobody.

@@ -71,8 +71,10 @@ extension PeerTransport {
 
   /// Probes until the breaker is closed or the peer is gone.
   private func probe(_ link: PeerLink) async {
+    var began = ContinuousClock.now
     while !Task.isCancelled {
-      await waitToProbe(link)
+      await waitToProbe(link, after: began)
+      began = .now
       let isOver = link.state.withLock { state in
         let isOver = state.isGone || state.breaker.fault == nil
         if isOver { state.isProbed = false }
@@ -83,9 +85,11 @@ extension PeerTransport {
     }
   }
 
-  /// Spread by a third, so that processes do not probe in step; shorter when there is news.
-  private func waitToProbe(_ link: PeerLink) async {
-    let due = ContinuousClock.now + limits.probeInterval * (5 + 2 * random()) / 6
+  /// Spread by a third, so that processes do not probe in step; shorter when there is news. A probe that hung until its
+  /// time-out has waited already: the next one follows soon.
+  /// - Parameter began: when the last probe did.
+  private func waitToProbe(_ link: PeerLink, after began: ContinuousClock.Instant) async {
+    let due = max(began + limits.probeInterval * (5 + 2 * random()) / 6, .now + limits.probeInterval / 6)
     while ContinuousClock.now < due, !Task.isCancelled {
       let isNews = link.state.withLock { state in
         defer { state.isProbedAtOnce = false }

@@ -1,4 +1,5 @@
 import Crypto
+import Glibc
 package import RelayCore
 import X509
 
@@ -104,14 +105,17 @@ package struct IdentityFolder: Sendable {
       do throws(FederationError) {
         return try loadOnce(for: name)
       } catch {
-        // A command may have replaced one file between our readings of two.
+        // A command may have replaced one file between our readings of two, and not the other yet.
         guard error.kind == .mixedPair else { throw error }
+        usleep(Self.readingPauseMicroseconds)
       }
     }
     return try loadOnce(for: name)
   }
 
-  private static let readingsMax = 3
+  /// A command that is under way has a tenth of a second to come to the next file.
+  private static let readingsMax = 20
+  private static let readingPauseMicroseconds: UInt32 = 5000
 
   private func loadOnce(for name: RelayName) throws(FederationError) -> FederationCredentials {
     let present = try loadCertificates(

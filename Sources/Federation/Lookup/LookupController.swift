@@ -24,16 +24,14 @@ struct LookupController: Sendable {
   }
 
   private func decode(_ body: ByteBuffer) throws(Problem) -> [ContactToken] {
-    let tokens: [ContactToken]
-    do throws(ContactCodec.TokenError) {
-      tokens = try ContactCodec.decodeTokens(body.readableBytesUInt8Span.bytes)
+    do throws(ContactQuery.Refusal) {
+      return try ContactQuery.decode(body.readableBytesUInt8Span.bytes, tokensMax: WireLimits.contactsPerPage).tokens
     } catch {
       switch error {
       case .undecodable: throw Problem(.undecodableToken)
+      case .tooMany: throw Problem(.bodyTooLarge)
       case .json(let error): throw Problem(error)
       }
     }
-    guard tokens.count <= WireLimits.contactsPerPage else { throw Problem(.bodyTooLarge) }
-    return tokens
   }
 }

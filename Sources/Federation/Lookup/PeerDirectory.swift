@@ -31,6 +31,8 @@ package final class PeerDirectory: ContactFinder {
     self.logger = logger
   }
 
+  package var hasPeers: Bool { registry.peers.contains(where: \.isQueried) }
+
   /// Of several peers that know a token, the one whose name sorts first has it: of what is only asked for, nobody knows
   /// who came first.
   package func find(_ tokens: [ContactToken]) async -> [DirectoryEntry] {

@@ -10,31 +10,52 @@ package struct Authentication: RouterMiddleware {
 
   package init(accounts: AccountCache) { self.accounts = accounts }
 
+  /// A request over a WebSocket comes from the device that opened it.
   package func handle(
     _ request: Request, context: ClientContext, next: (Request, ClientContext) async throws -> Response
   ) async throws -> Response {
+    guard context.caller == nil else { return try await next(request, context) }
     guard let credentials = BasicCredentials(header: request.headers[.authorization]) else {
       throw Problem(.unauthorized)
     }
     var context = context
-    context.caller = try await caller(credentials)
+    context.caller = try await accounts.caller(credentials)
     return try await next(request, context)
-  }
-
-  private func caller(_ credentials: BasicCredentials) async throws(Problem) -> Caller {
-    let account = try await accounts.lookUp(credentials.address.account)
-    let (address, password) = (credentials.address, account?.device(credentials.address.device)?.password)
-    guard Passwords.verify(credentials.password, against: password), let account else {
-      throw Problem(.unauthorized)
-    }
-    return Caller(address: address, account: account) { [accounts] () async throws(Problem) in
-      // Salted anew for every device and installation, so never equal by chance or by a password that is kept.
-      try await accounts.lookUp(address.account)?.device(address.device)?.password == password
-    }
   }
 }
 
+/// A device that has proved itself, and by what it did.
+struct ProvedDevice: Sendable {
+  let address: DeviceAddress
+  /// Salted anew for every device and installation, so never equal by chance or by a password that is kept.
+  let password: PasswordHash
+}
+
 extension AccountCache {
+  /// - Throws: `.unauthorized`, `.unavailable`.
+  func caller(_ credentials: BasicCredentials) async throws(Problem) -> Caller {
+    let account = try await lookUp(credentials.address.account)
+    let (address, password) = (credentials.address, account?.device(credentials.address.device)?.password)
+    guard Passwords.verify(credentials.password, against: password), let account, let password else {
+      throw Problem(.unauthorized)
+    }
+    return caller(ProvedDevice(address: address, password: password), account)
+  }
+
+  /// - Returns: nil when the device is not any more the one that proved itself.
+  func caller(_ device: ProvedDevice) async throws(Problem) -> Caller? {
+    guard let account = try await lookUp(device.address.account),
+      account.device(device.address.device)?.password == device.password
+    else { return nil }
+    return caller(device, account)
+  }
+
+  private func caller(_ device: ProvedDevice, _ account: Account) -> Caller {
+    Caller(address: device.address, account: account) { [self] () async throws(Problem) in
+      try await lookUp(device.address.account)?.device(device.address.device)?.password == device.password
+    }
+  }
+
   /// `account(_:)` for the edge: a store's failure as the problem it is to a client.
   func lookUp(_ number: AccountNumber) async throws(Problem) -> Account? {
     do throws(StoreError) {

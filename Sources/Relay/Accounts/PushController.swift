@@ -6,11 +6,14 @@ package import RelayHTTP
 package struct PushController: Sendable {
   private let store: any AccountStore
   private let accounts: AccountCache
+  private let directory: (any DirectoryMirror)?
   private let clock: WallClock
 
-  package init(store: any AccountStore, accounts: AccountCache, clock: WallClock) {
+  /// - Parameter directory: what look-ups of this process see; nil where they see the store itself.
+  package init(store: any AccountStore, accounts: AccountCache, directory: (any DirectoryMirror)?, clock: WallClock) {
     self.store = store
     self.accounts = accounts
+    self.directory = directory
     self.clock = clock
   }
 
@@ -51,12 +54,14 @@ package struct PushController: Sendable {
     change.name = .set(attributes.name)
     change.userAgent = .set(request.signalAgent)
     change.voice = .set(attributes.voice)
+    if let isDiscoverable = attributes.isDiscoverable { change.isDiscoverable = .set(isDiscoverable) }
     change.lastSeen = .set(clock.now().startOfDay)
     return try await apply(change, context)
   }
 
   private func apply(_ change: DeviceChange, _ context: DeviceContext) async throws(Problem) -> Response {
     try await accounts.update(context.caller.address, change, in: store)
+    await directory?.catchUp()
     return .done
   }
 }

@@ -9,13 +9,15 @@ package struct Registrar: Sendable {
   private let lockLifetime: Duration
   private let respectsClaims: Bool
   private let clock: WallClock
+  private let directory: (any DirectoryMirror)?
 
   /// - Parameters:
   ///   - lockLifetime: how long after an account was last seen its registration lock holds.
   ///   - respectsClaims: whether a number that a peer lists cannot be registered here (reference 1.4, 417).
+  ///   - directory: what look-ups of this process see; nil where they see the store itself.
   package init(
     store: any AccountStore, accounts: AccountCache, limits: CodeLimits, locks: RegistrationLocks,
-    lockLifetime: Duration, respectsClaims: Bool, clock: WallClock
+    lockLifetime: Duration, respectsClaims: Bool, clock: WallClock, directory: (any DirectoryMirror)?
   ) {
     self.store = store
     self.accounts = accounts
@@ -24,6 +26,7 @@ package struct Registrar: Sendable {
     self.lockLifetime = lockLifetime
     self.respectsClaims = respectsClaims
     self.clock = clock
+    self.directory = directory
   }
 
   /// A device 1 to be, as its request describes it.
@@ -56,7 +59,9 @@ package struct Registrar: Sendable {
       outcome = try await attempt(registration(of: applicant, device, past: lock.hash, newLock), proof)
     }
     switch outcome {
-    case .registered: await accounts.changed(applicant.number)
+    case .registered:
+      await accounts.changed(applicant.number)
+      await directory?.catchUp()
     case .codeRefused: throw Problem(.codeRefused)
     case .numberElsewhere: throw Problem(.numberElsewhere)
     case .locked: throw Problem(.registrationLocked)
@@ -103,7 +108,7 @@ package struct Registrar: Sendable {
     Registration(
       number: applicant.number, token: ContactTokens.token(of: applicant.number), device: device,
       supportsSMS: applicant.attributes.supportsSMS, voice: applicant.attributes.voice, satisfiedLock: satisfied,
-      newLock: newLock, respectsClaims: respectsClaims)
+      newLock: newLock, respectsClaims: respectsClaims, isDiscoverable: applicant.attributes.isDiscoverable)
   }
 
   private func attempt(_ registration: Registration, _ proof: RegistrationProof) async throws(Problem)

@@ -7,13 +7,19 @@ package struct LocalIntake: Intake {
   private let store: any MessageStore
   private let accounts: AccountCache
   private let quota: MailboxQuota
+  private let hub: Hub?
   private let clock: WallClock
   private let receiptsDropped = Counter(label: "relay_receipts_dropped_total", dimensions: [("reason", "mailbox-full")])
 
-  package init(store: any MessageStore, accounts: AccountCache, quota: MailboxQuota, clock: WallClock) {
+  /// - Parameter hub: wakes those that something was stored for; nil where nobody does, in a command: then they find it when
+  ///   they look by themselves.
+  package init(
+    store: any MessageStore, accounts: AccountCache, quota: MailboxQuota, hub: Hub?, clock: WallClock
+  ) {
     self.store = store
     self.accounts = accounts
     self.quota = quota
+    self.hub = hub
     self.clock = clock
   }
 
@@ -62,24 +68,31 @@ package struct LocalIntake: Intake {
     guard let account = try await accounts.lookUp(destination), account.isActive(at: now) else {
       throw Problem(.notFound)
     }
-    try await queueReceipt(for: timestamp, to: account, from: origin, at: now)
+    try await queueReceipts(Self.receipts(for: timestamp, to: account, from: origin, at: now))
   }
 
-  /// Tells the source of `acknowledged`, an account of this relay, that its message has arrived, on every device that
-  /// can be reached; a source that is gone is told nothing.
-  func sendReceipt(for acknowledged: Envelope) async throws(Problem) {
-    guard let account = try await accounts.lookUp(acknowledged.source.account) else { return }
-    try await queueReceipt(
-      for: acknowledged.timestamp, to: account, from: .client(acknowledged.destination), at: clock.now())
+  /// Tells accounts of this relay that their messages have arrived, on every device that can be reached; who is gone is
+  /// told nothing.
+  func sendReceipts(_ receipts: [DeliveryReceipt]) async throws(Problem) {
+    let now = clock.now()
+    var notices: [Envelope] = []
+    for receipt in receipts {
+      guard let account = try await accounts.lookUp(receipt.destination) else { continue }
+      notices += Self.receipts(for: receipt.timestamp, to: account, from: .client(receipt.source), at: now)
+    }
+    try await queueReceipts(notices)
   }
 
-  private func queueReceipt(for timestamp: Timestamp, to account: Account, from origin: Origin, at now: Timestamp)
-    async throws(Problem)
-  {
-    let receipts = account.activeDevices(at: now).map { device in
+  private func queueReceipts(_ receipts: [Envelope]) async throws(Problem) {
+    receiptsDropped.increment(by: receipts.count - (try await queue(receipts)))
+  }
+
+  private static func receipts(
+    for timestamp: Timestamp, to account: Account, from origin: Origin, at now: Timestamp
+  ) -> [Envelope] {
+    account.activeDevices(at: now).map { device in
       Envelope(receiptOf: timestamp, to: DeviceAddress(account.number, device.id), from: origin)
     }
-    receiptsDropped.increment(by: receipts.count - (try await queue(receipts)))
   }
 
   package func reportUndeliverable(_ message: OutgoingMessage) async throws(Problem) -> Bool {
@@ -113,12 +126,17 @@ package struct LocalIntake: Intake {
     }
   }
 
+  /// The device has removed it by itself.
+  func removed(_ queued: QueuedEnvelope, from mailbox: DeviceAddress) { hub?.removed(queued.sequence, from: mailbox) }
+
+  /// Behind the commit whoever is connected is woken; nobody waits for that.
   private func append(_ envelopes: [Envelope]) async throws(Problem) {
     do throws(StoreError) {
       try await store.append(envelopes)
     } catch {
       throw Problem(error)
     }
+    hub?.wake(envelopes.lazy.map(\.destination))
   }
 }
 

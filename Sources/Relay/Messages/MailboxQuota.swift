@@ -55,13 +55,16 @@ package final class MailboxQuota: Sendable {
     case .full: throw Self.full
     case .unknown: break
     }
+    let before = state.withLock { $0.ended(lane, limits) }
     let usage: MailboxUsage
     do throws(StoreError) {
       usage = try await store.usage(of: lane.mailbox, by: lane.sender, countingTo: mailboxMax)
     } catch {
       throw Problem(error)
     }
-    guard state.withLock({ $0.take(lane, after: usage, within: limits, at: .now) }) else { throw Self.full }
+    guard state.withLock({ $0.take(lane, after: Count(usage: usage, before: before), within: limits, at: .now) }) else {
+      throw Self.full
+    }
   }
 
   /// Clients come for their messages within minutes, or not for long.
@@ -91,6 +94,17 @@ extension MailboxQuota {
     let sender: Int
   }
 
+  fileprivate struct Ended {
+    let mailbox: Int
+    let sender: Int
+  }
+
+  /// What the store says, and what had ended when it was asked.
+  fileprivate struct Count {
+    let usage: MailboxUsage
+    let before: Ended
+  }
+
   fileprivate enum Room { case taken, full, unknown }
 
   /// The room of one mailbox, or of one sender in it, as this process knows it.
@@ -99,6 +113,8 @@ extension MailboxQuota {
     private(set) var left: Int
     /// Taken in and perhaps not stored yet: a count does not see them.
     private var underWay = 0
+    /// Ended since the beginning, stored or not: a count that began before may not have seen them either.
+    private(set) var ended = 0
     private var refusedUntil: ContinuousClock.Instant?
 
     init(limit: Int) { left = min(64, limit / 16) }
@@ -109,12 +125,16 @@ extension MailboxQuota {
       left -= 1
       underWay += 1
     }
-    mutating func release() { underWay = max(0, underWay - 1) }
+    mutating func release() {
+      underWay = max(0, underWay - 1)
+      ended += 1
+    }
 
-    /// What is under way may have been counted as well: near the limit a message can be refused a little early.
+    /// What is under way, or has ended since `endedBefore`, when the count began, may have been counted as well: near the
+    /// limit a message can be refused a little early.
     /// - Returns: false when there is no room; that the mailbox is full is taken for granted for a second.
-    mutating func renew(limit: Int, counted: Int, at now: ContinuousClock.Instant) -> Bool {
-      let room = limit - counted - underWay
+    mutating func renew(limit: Int, counted: Int, endedBefore: Int, at now: ContinuousClock.Instant) -> Bool {
+      let room = limit - counted - underWay - max(0, ended - endedBefore)
       left = room > 0 ? max(1, min(256, room / 8)) : 0
       refusedUntil = counted < limit ? nil : now + .seconds(1)
       return room > 0
@@ -142,16 +162,23 @@ extension MailboxQuota {
 
     /// - Returns: false when there is no room.
     mutating func take(
-      _ lane: Lane, after usage: MailboxUsage, within limits: Limits, at now: ContinuousClock.Instant
+      _ lane: Lane, after count: Count, within limits: Limits, at now: ContinuousClock.Instant
     ) -> Bool {
       with(lane, limits) { mailbox, sender in
-        let mailboxHasRoom = mailbox.renew(limit: limits.mailbox, counted: usage.total, at: now)
-        let senderHasRoom = sender.renew(limit: limits.sender, counted: usage.bySource, at: now)
+        let mailboxHasRoom = mailbox.renew(
+          limit: limits.mailbox, counted: count.usage.total, endedBefore: count.before.mailbox, at: now)
+        let senderHasRoom = sender.renew(
+          limit: limits.sender, counted: count.usage.bySource, endedBefore: count.before.sender, at: now)
         guard mailboxHasRoom, senderHasRoom else { return false }
         mailbox.take()
         sender.take()
         return true
       }
+    }
+
+    /// What a count that begins now may not see: how much had ended by now.
+    mutating func ended(_ lane: Lane, _ limits: Limits) -> Ended {
+      with(lane, limits) { mailbox, sender in Ended(mailbox: mailbox.ended, sender: sender.ended) }
     }
 
     mutating func release(_ lane: Lane) {

@@ -1,5 +1,4 @@
 package import Hummingbird
-import Logging
 package import RelayCore
 package import RelayHTTP
 
@@ -9,20 +8,20 @@ package struct MessagesController: Sendable {
   private let intake: LocalIntake
   private let courier: any Courier
   private let limiter: any RateLimiter
-  private let forwarder: ReceiptForwarder
+  private let deliveryReceipts: DeliveryReceipts
   private let attendance: Attendance
   private let legacy: LegacySubmission
   private let receipts: ReceiptsController
 
   package init(
     store: any MessageStore, intake: LocalIntake, courier: any Courier, limiter: any RateLimiter,
-    forwarder: ReceiptForwarder, attendance: Attendance
+    deliveryReceipts: DeliveryReceipts, attendance: Attendance
   ) {
     self.store = store
     self.intake = intake
     self.courier = courier
     self.limiter = limiter
-    self.forwarder = forwarder
+    self.deliveryReceipts = deliveryReceipts
     self.attendance = attendance
     legacy = LegacySubmission(intake: intake, courier: courier, limiter: limiter)
     receipts = ReceiptsController(store: store, intake: intake, courier: courier, limiter: limiter)
@@ -102,21 +101,11 @@ package struct MessagesController: Sendable {
     } catch {
       throw Problem(error)
     }
-    if let removed { await sendReceipt(for: removed.envelope, context) }
-    return .done
-  }
-
-  /// Tells the source that its message has arrived. A notice is never receipted, and an account is sent none for its
-  /// own messages (reference 1.9). The message is gone already: a receipt that cannot be sent must not make the client
-  /// think otherwise.
-  private func sendReceipt(for envelope: Envelope, _ context: DeviceContext) async {
-    guard !envelope.type.isNotice, envelope.source.account != envelope.destination.account else { return }
-    if let relay = envelope.relay { return forwarder.sendReceipt(for: envelope, to: relay) }
-    do throws(Problem) {
-      try await intake.sendReceipt(for: envelope)
-    } catch {
-      context.logger.warning("delivery receipt lost", metadata: ["reason": "\(error.kind.rawValue)"])
+    if let removed {
+      intake.removed(removed, from: context.caller.address)
+      if let receipt = DeliveryReceipt(for: removed.envelope) { await deliveryReceipts.send(receipt) }
     }
+    return .done
   }
 }
 

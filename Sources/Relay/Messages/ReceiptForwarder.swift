@@ -8,17 +8,15 @@ import ServiceLifecycle
 /// Best effort: a receipt that its peer does not take, or that finds the queue full, is dropped and counted. What is
 /// queued when the process ends is lost.
 package final class ReceiptForwarder: Service {
-  private struct Receipt: Sendable {
-    let timestamp: Timestamp
-    let source: DeviceAddress
-    let destination: AccountNumber
+  private struct Forward: Sendable {
+    let receipt: DeliveryReceipt
     let relay: RelayName
   }
 
   private let courier: any Courier
   private let logger: Logger
-  private let queued: AsyncStream<Receipt>
-  private let queue: AsyncStream<Receipt>.Continuation
+  private let queued: AsyncStream<Forward>
+  private let queue: AsyncStream<Forward>.Continuation
   private let overflowed = ReceiptForwarder.dropped(because: "queue-full")
   private let refused = ReceiptForwarder.dropped(because: "peer")
 
@@ -29,34 +27,35 @@ package final class ReceiptForwarder: Service {
   }
 
   /// Queues the receipt for a message that came from `relay`.
-  func sendReceipt(for acknowledged: Envelope, to relay: RelayName) {
-    let receipt = Receipt(
-      timestamp: acknowledged.timestamp, source: acknowledged.destination,
-      destination: acknowledged.source.account, relay: relay)
-    if case .dropped = queue.yield(receipt) { overflowed.increment() }
+  func send(_ receipt: DeliveryReceipt, to relay: RelayName) {
+    if case .dropped = queue.yield(Forward(receipt: receipt, relay: relay)) { dropped(1) }
   }
+
+  /// So many receipts found no room in a queue: this one, or that of receipts for accounts of ours.
+  func dropped(_ count: Int) { overflowed.increment(by: count) }
 
   package func run() async throws {
     await cancelWhenGracefulShutdown { [self] in
       await withTaskGroup(of: Void.self) { group in
         var underWay = 0
-        for await receipt in queued {
+        for await forward in queued {
           if underWay == Self.underWayMax { await group.next() } else { underWay += 1 }
-          group.addTask { await self.send(receipt) }
+          group.addTask { await self.send(forward) }
         }
         group.cancelAll()
       }
     }
   }
 
-  private func send(_ receipt: Receipt) async {
+  private func send(_ forward: Forward) async {
+    let receipt = forward.receipt
     do throws(Problem) {
       try await courier.sendReceipt(
-        for: receipt.timestamp, from: receipt.source, to: receipt.destination, at: receipt.relay)
+        for: receipt.timestamp, from: receipt.source, to: receipt.destination, at: forward.relay)
     } catch {
       refused.increment()
       logger.debug(
-        "a peer took no receipt", metadata: ["peer": "\(receipt.relay)", "reason": "\(error.kind.rawValue)"])
+        "a peer took no receipt", metadata: ["peer": "\(forward.relay)", "reason": "\(error.kind.rawValue)"])
     }
   }
 

@@ -1,0 +1,107 @@
+package import Logging
+package import RelayCore
+import ServiceLifecycle
+
+/// Removes what clients have acknowledged from their mailboxes, and has receipts sent for it: what gathers during one call
+/// to the store goes with the next.
+package final class Acknowledgements: Service {
+  private struct Removal: Sendable {
+    let session: DeviceSession
+    let delivery: DeliveryWindow.Delivery
+    /// Tries whose outcome is not known.
+    var failures = 0
+    var place: MailboxPlace { MailboxPlace(session.device, sequence: delivery.sequence) }
+  }
+
+  private let receipts: DeliveryReceipts
+  private let removals: Gathering<Removal>
+
+  package init(store: any MessageStore, receipts: DeliveryReceipts, hub: Hub, logger: Logger) {
+    self.receipts = receipts
+    let remover = Remover(store: store, receipts: receipts, metrics: hub.metrics, logger: logger)
+    removals = Gathering(retryingBatchesOf: Self.removalsPerCall, waitingMax: Self.waitingMax) {
+      await remover.remove($0)
+    }
+  }
+
+  /// - Returns: false when too many wait: then the message stays, and comes again on the next connection.
+  func add(_ delivery: DeliveryWindow.Delivery, of session: DeviceSession) -> Bool {
+    removals.add(Removal(session: session, delivery: delivery))
+  }
+
+  /// When the process stops, what was acknowledged before is removed, and its receipts are stored.
+  package func run() async throws {
+    try await gracefulShutdown()
+    let deadline = ContinuousClock.now + Self.farewell
+    await removals.settle(until: deadline)
+    await receipts.settle(until: deadline)
+  }
+
+  private static let removalsPerCall = 500
+  /// What some busy seconds bring while the store is slow.
+  private static let waitingMax = 100_000
+  private static let farewell = Duration.seconds(5)
+
+  private struct Remover: Sendable {
+    let store: any MessageStore
+    let receipts: DeliveryReceipts
+    let metrics: LiveMetrics
+    let logger: Logger
+
+    /// What fails together twice is divided, and goes last: one that always fails keeps nobody else's back.
+    /// - Returns: those to be tried again, while their sessions live: who has gone is sent them again when he is back.
+    func remove(_ removals: [Removal]) async -> [Removal] {
+      var groups = failureGroups(of: removals, max: Acknowledgements.removalsPerCall, failures: \.failures)[...]
+      while var group = groups.popFirst() {
+        do throws(StoreError) {
+          try await removeOnce(group)
+        } catch .unavailable {
+          // Nobody cancels this task.
+          try? await Task.sleep(for: Self.pause)
+          group.removeAll { $0.session.hasEnded }
+          for index in group.indices { group[index].failures += 1 }
+          return groups.flatMap(\.self) + group
+        } catch {
+          await removeEach(group)
+        }
+      }
+      return []
+    }
+
+    /// The store refuses something among them: it fails for itself and not for its neighbours.
+    private func removeEach(_ removals: [Removal]) async {
+      for removal in removals {
+        do throws(StoreError) {
+          try await removeOnce([removal])
+        } catch {
+          removal.session.removalFailed(removal.delivery.id)
+          logger.error("an acknowledged message was not removed", metadata: ["error": "\(error)"])
+        }
+      }
+    }
+
+    private func removeOnce(_ removals: [Removal]) async throws(StoreError) {
+      let removed = try await store.remove(removals.map(\.place))
+      // A displaced connection and the newer one may both name a message: one receipt.
+      var due = removed
+      var receipted: [DeliveryReceipt] = []
+      var unknown = 0
+      for removal in removals {
+        let (id, receipt) = (removal.delivery.id, removal.delivery.receipt)
+        if removed.contains(removal.place) {
+          removal.session.removed(id)
+          if due.remove(removal.place) != nil, let receipt { receipted.append(receipt) }
+        } else {
+          // Another transaction has removed it, is about to, or a try of ours before.
+          removal.session.removalFailed(id)
+          if receipt != nil, removal.failures > 0 { unknown += 1 }
+        }
+      }
+      metrics.removed(removed.count)
+      metrics.receiptsUnknown(unknown)
+      receipts.queue(receipted)
+    }
+
+    private static let pause = Duration.seconds(1)
+  }
+}

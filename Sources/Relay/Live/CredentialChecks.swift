@@ -1,0 +1,64 @@
+import DequeModule
+import Synchronization
+
+/// Looks again whether those that are connected still may be: each in its turn, several at a time.
+///
+/// A session waits here once at most, however often it is named: its check, when it comes, sees all that was changed
+/// before.
+final class CredentialChecks<Session: AnyObject & Sendable>: Sendable {
+  private struct State {
+    var waiting: Deque<Session> = []
+    /// Those of `waiting`. A session whose check has begun is not among them: a change since then has it checked again.
+    var ids: Set<ObjectIdentifier> = []
+    var underWay = 0
+  }
+
+  private let state = Mutex(State())
+  private let atOnce: Int
+  private let waitingMax: Int
+  private let check: @Sendable (Session) async -> Void
+
+  /// - Parameters:
+  ///   - atOnce: reads of the store at once, where the cache does not have the account.
+  ///   - waitingMax: by default more than are connected to one process.
+  init(atOnce: Int = 8, waitingMax: Int = 200_000, check: @escaping @Sendable (Session) async -> Void) {
+    self.atOnce = atOnce
+    self.waitingMax = waitingMax
+    self.check = check
+  }
+
+  /// - Returns: those that there is no room for.
+  func add(_ sessions: [Session]) -> [Session] {
+    let (starting, refused) = state.withLock { state in
+      var refused: [Session] = []
+      for session in sessions where !state.ids.contains(ObjectIdentifier(session)) {
+        guard state.waiting.count < waitingMax else {
+          refused.append(session)
+          continue
+        }
+        state.waiting.append(session)
+        state.ids.insert(ObjectIdentifier(session))
+      }
+      let starting = max(0, min(atOnce - state.underWay, state.waiting.count))
+      state.underWay += starting
+      return (starting, refused)
+    }
+    for _ in 0..<starting { Task { await checkUntilEmpty() } }
+    return refused
+  }
+
+  private func checkUntilEmpty() async {
+    while let session = next() { await check(session) }
+  }
+
+  private func next() -> Session? {
+    state.withLock { state in
+      guard let session = state.waiting.popFirst() else {
+        state.underWay -= 1
+        return nil
+      }
+      state.ids.remove(ObjectIdentifier(session))
+      return session
+    }
+  }
+}

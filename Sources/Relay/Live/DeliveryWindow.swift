@@ -1,0 +1,251 @@
+import RelayCore
+
+/// What a live connection of a device holds of its mailbox, and when it reads more. No I/O; `DeviceSession` does it.
+///
+/// Nothing is sent twice on one connection: what was delivered is held until it is removed from the store, and each read
+/// leaves out what is held. Not more is sent than the client has acknowledged most of. What was stored is read once there is
+/// room, since every wake-up that could not be followed at once is remembered.
+///
+/// | reading | becomes |
+/// |---|---|
+/// | `none` | `queued`, when something may wait and there is room |
+/// | `queued` | `underWay` as the read begins; `none` when there is no room any more |
+/// | `underWay` | `none`, when its page was delivered, or the read failed |
+struct DeliveryWindow: Sendable {
+  struct Bounds: Sendable {
+    /// Delivered and not acknowledged.
+    var deliveriesMax = 100
+    /// Of these, in bytes; one delivery is always allowed.
+    var bytesMax = 1 << 20
+    /// All that is held: with what the client refused or left unacknowledged for long, and what is just being removed.
+    /// Beyond it nothing more is sent on this connection.
+    var heldMax = 2000
+    /// Envelopes of one read.
+    var pageMax = 16
+    /// How long a delivery stands in the way of others: some clients never acknowledge what they cannot read.
+    var patience = Duration.seconds(30)
+    /// The same, once a client has let a whole window pass without a word.
+    var shortPatience = Duration.seconds(1)
+  }
+
+  enum Action: Sendable, Equatable {
+    case rest
+    /// Queue a read: `readBegan` follows.
+    case read
+  }
+
+  /// An envelope under the id that this connection gave it.
+  struct Delivery: Sendable, Equatable {
+    /// Of no other delivery that is held.
+    let id: UInt64
+    let sequence: Int64
+    let byteCount: Int
+    /// What its sender is told when it is acknowledged.
+    let receipt: DeliveryReceipt?
+  }
+
+  /// The oldest envelopes that are not among `held`, at most `limit` of them.
+  struct Read: Sendable, Equatable {
+    let held: [Int64]
+    let limit: Int
+  }
+
+  private enum Reading {
+    case none, queued
+    case underWay(limit: Int)
+  }
+
+  private struct Held: Sendable {
+    /// - `unacknowledged` becomes any other, or is removed.
+    /// - `setAside`, refused or not acknowledged in time, becomes `removing`.
+    /// - `removing`, acknowledged, is removed; `setAside` when it was not, as far as is known.
+    enum State { case unacknowledged, setAside, removing }
+    let delivery: Delivery
+    let since: ContinuousClock.Instant
+    var state = State.unacknowledged
+  }
+
+  private let bounds: Bounds
+  private var held: [Held] = []
+  private var unacknowledgedCount = 0
+  private var unacknowledgedBytes = 0
+  /// Set aside in a row, for want of an answer.
+  private var unanswered = (count: 0, bytes: 0)
+  private var isImpatient = false
+  /// How many of a page are likely to find room in the socket: what does not is read in vain.
+  private var pageLimit: Int
+  private var reading = Reading.none
+  /// Whether the store may hold what was not read.
+  private var isBehind = false
+  private var isWritable = true
+  /// Without a key nothing can be sent to the device.
+  private var hasKey: Bool
+  private(set) var hasEnded = false
+
+  init(hasKey: Bool, bounds: Bounds = Bounds()) {
+    self.hasKey = hasKey
+    self.bounds = bounds
+    pageLimit = bounds.pageMax
+  }
+
+  /// Nothing more is sent until something that is held goes.
+  var isFull: Bool { held.count >= bounds.heldMax }
+
+  /// How long until what stands in the way of what waits is set aside, for a client that does not answer; nil otherwise.
+  var retryDelay: Duration? { isImpatient && isBehind && unacknowledgedCount > 0 ? bounds.shortPatience : nil }
+
+  // MARK: Reading
+
+  /// Something may have been stored.
+  mutating func woken(now: ContinuousClock.Instant = .now) -> Action {
+    isBehind = true
+    // Such a client is not waited for any more.
+    if isImpatient { setAside(now: now) }
+    return next()
+  }
+
+  /// The queued read is about to be made.
+  /// - Returns: nil when none is to be made after all.
+  mutating func readBegan() -> Read? {
+    reading = .none
+    guard let limit = room else { return nil }
+    reading = .underWay(limit: limit)
+    // What is stored from now on, and not seen by the read, wakes again.
+    isBehind = false
+    return Read(held: held.map(\.delivery.sequence), limit: limit)
+  }
+
+  /// The read found nothing out: `woken` follows when it is worth another try.
+  mutating func readFailed() {
+    reading = .none
+    isBehind = true
+  }
+
+  /// An envelope of the page is about to be sent.
+  /// - Returns: false when it must not be.
+  mutating func delivered(_ delivery: Delivery, at now: ContinuousClock.Instant) -> Bool {
+    guard !hasEnded else { return false }
+    held.append(Held(delivery: delivery, since: now))
+    count(delivery, by: 1)
+    return true
+  }
+
+  /// Of the `found` envelopes of the page `sent` were delivered; the others are read again.
+  mutating func pageDelivered(found: Int, sent: Int, isWritable: Bool) -> Action {
+    // A full page: there may be more behind it.
+    if case .underWay(let limit) = reading, found >= limit { isBehind = true }
+    if sent < found { isBehind = true }
+    pageLimit = sent < found ? sent + 1 : max(pageLimit, min(bounds.pageMax, sent * 2))
+    reading = .none
+    self.isWritable = isWritable
+    return next()
+  }
+
+  mutating func becameWritable() -> Action {
+    isWritable = true
+    return next()
+  }
+
+  mutating func keyChanged(isUsable: Bool) -> Action {
+    hasKey = isUsable
+    return next()
+  }
+
+  // MARK: The client's answers
+
+  /// - Returns: what is to be removed from the store: nil for an id that is not held, or is just being removed. `removed`
+  ///   or `removalFailed` follows.
+  mutating func acknowledged(_ id: UInt64) -> (removal: Delivery?, action: Action) {
+    guard let index = index(of: id), held[index].state != .removing else { return (nil, .rest) }
+    change(index, to: .removing)
+    unanswered = (0, 0)
+    return (held[index].delivery, next())
+  }
+
+  /// The client could not take it: it keeps its place in the mailbox, and is not sent again on this connection.
+  mutating func refused(_ id: UInt64) -> Action {
+    guard let index = index(of: id), held[index].state == .unacknowledged else { return .rest }
+    change(index, to: .setAside)
+    unanswered = (0, 0)
+    return next()
+  }
+
+  /// It is not in the store any more.
+  mutating func removed(_ id: UInt64) -> Action {
+    guard let index = index(of: id) else { return .rest }
+    return removed(at: index)
+  }
+
+  /// Somebody else has removed it from the store.
+  mutating func removed(sequence: Int64) -> Action {
+    guard let index = held.firstIndex(where: { $0.delivery.sequence == sequence }) else { return .rest }
+    return removed(at: index)
+  }
+
+  private mutating func removed(at index: Int) -> Action {
+    if held[index].state == .unacknowledged { count(held[index].delivery, by: -1) }
+    held.remove(at: index)
+    // An idle connection keeps no room for what it held when it was busy.
+    if held.isEmpty { held = [] }
+    return next()
+  }
+
+  /// It is still in the store, and stays there for the next connection; or it is gone, or another transaction is about to
+  /// remove it. It stays held, since nobody knows: it must not come twice on this connection.
+  mutating func removalFailed(_ id: UInt64) {
+    guard let index = index(of: id) else { return }
+    change(index, to: .setAside)
+  }
+
+  /// Sets aside what was not acknowledged for long.
+  mutating func timePassed(now: ContinuousClock.Instant) -> Action {
+    guard unacknowledgedCount > 0 else { return .rest }
+    setAside(now: now)
+    return next()
+  }
+
+  private mutating func setAside(now: ContinuousClock.Instant) {
+    let latest = now - (isImpatient ? bounds.shortPatience : bounds.patience)
+    for index in held.indices where held[index].state == .unacknowledged && held[index].since <= latest {
+      change(index, to: .setAside)
+      unanswered.count += 1
+      unanswered.bytes += held[index].delivery.byteCount
+    }
+    if unanswered.count >= bounds.deliveriesMax || unanswered.bytes >= bounds.bytesMax { isImpatient = true }
+  }
+
+  /// Nothing more is read or sent; what the client still acknowledges counts.
+  mutating func ended() { hasEnded = true }
+
+  func holds(_ id: UInt64) -> Bool { index(of: id) != nil }
+
+  // MARK: Room
+
+  private mutating func next() -> Action {
+    guard isBehind, case .none = reading, room != nil else { return .rest }
+    reading = .queued
+    return .read
+  }
+
+  /// How many envelopes there is room for, whatever their size; nil for none.
+  private var room: Int? {
+    guard isWritable, hasKey, !hasEnded else { return nil }
+    let count = min(pageLimit, bounds.deliveriesMax - unacknowledgedCount, bounds.heldMax - held.count)
+    let bytes = bounds.bytesMax - unacknowledgedBytes
+    guard count > 0, bytes > 0 else { return nil }
+    return max(1, min(count, bytes / WireLimits.messageBytesMax))
+  }
+
+  /// Clients answer in the order of delivery, so it is found at the beginning.
+  private func index(of id: UInt64) -> Int? { held.firstIndex { $0.delivery.id == id } }
+
+  private mutating func change(_ index: Int, to state: Held.State) {
+    if held[index].state == .unacknowledged { count(held[index].delivery, by: -1) }
+    held[index].state = state
+  }
+
+  private mutating func count(_ delivery: Delivery, by sign: Int) {
+    unacknowledgedCount += sign
+    unacknowledgedBytes += sign * delivery.byteCount
+  }
+}

@@ -1,0 +1,51 @@
+import RelayCore
+import ServiceLifecycle
+
+extension Hub: Service {
+  /// Goes round the sessions until the process stops; then ends those that are left.
+  package func run() async throws {
+    await cancelWhenGracefulShutdown { [self] in
+      await withTaskGroup(of: Void.self) { group in
+        group.addTask { await Self.every(self.steps.renewal) { self.renew() } }
+        group.addTask { await Self.every(self.steps.renewal) { await self.desk.renew() } }
+        group.addTask { await Self.every(self.steps.poll) { self.poll() } }
+      }
+    }
+    for session in beginDraining() { session.end(.restart) }
+    await settle(until: .now + Self.farewell)
+  }
+
+  /// Ends all connections evenly over `window`, in random order, so that their clients do not come back all at once;
+  /// refuses new ones. On return they have gone, and what they had asked is answered: those excepted that take longer
+  /// than `answering`.
+  package func drain(over window: Duration) async {
+    let sessions = beginDraining()
+    let start = ContinuousClock.now
+    for (index, session) in sessions.enumerated() {
+      let due = start + window * index / sessions.count
+      // Cancelled: all at once.
+      if due > .now + Self.drainStep { try? await Task.sleep(until: due, clock: .continuous) }
+      session.end(.restart)
+    }
+    let deadline = ContinuousClock.now + Self.answering
+    while connectionCount > 0, .now < deadline {
+      do { try await Task.sleep(for: .milliseconds(20)) } catch { return }
+    }
+  }
+
+  private static func every(_ interval: Duration, _ step: () async -> Void) async {
+    var next = ContinuousClock.now + interval
+    while true {
+      do { try await Task.sleep(until: next, clock: .continuous) } catch { return }
+      await step()
+      next = max(next + interval, .now)
+    }
+  }
+
+  /// What requests under way have to be answered, and connections to close, behind the window.
+  private static let answering = Duration.seconds(10)
+  /// What connections have to close properly once the process stops.
+  private static let farewell = Duration.seconds(5)
+  /// Connections of less than this time are ended together.
+  private static let drainStep = Duration.milliseconds(10)
+}

@@ -1,0 +1,221 @@
+package import Logging
+package import RelayCore
+import RelayHTTP
+import Synchronization
+
+/// The sessions of this process: who is connected here, woken when something was stored for them, wherever that happened.
+///
+/// What is stored by this process wakes sessions of this process without a round trip. All others are woken through
+/// `Presence`, together with those that gather meanwhile. A wake-up may be lost: every session reads its mailbox by itself
+/// after `pollInterval` (docs/delivery.md).
+package final class Hub: Sendable {
+  private struct State {
+    var table: SessionTable
+    var isDraining = false
+  }
+
+  let desk: ProvisioningDesk
+  let metrics = LiveMetrics()
+  private let state: Mutex<State>
+  private let book: PresenceBook
+  private let elsewhere: Gathering<DeviceAddress>
+  /// Of those that have come, or whose account was changed.
+  private let checks: CredentialChecks<DeviceSession>
+  /// Of all in their turn: these never hold up the others.
+  private let routineChecks: CredentialChecks<DeviceSession>
+  private let pollStep: Duration
+
+  /// - Parameter pollInterval: how long a session's mailbox goes unread at most.
+  package init(
+    presence: any Presence, signals: any SignalBus, accounts: AccountCache, attendance: Attendance,
+    pollInterval: Duration, logger: Logger
+  ) {
+    desk = ProvisioningDesk(presence: presence, metrics: metrics, logger: logger)
+    let pollSteps = max(1, min(Self.pollStepsMax, Int(pollInterval / Self.pollStepMin)))
+    pollStep = pollInterval / pollSteps
+    state = Mutex(State(table: SessionTable(renewalSteps: Self.renewalSteps, pollSteps: pollSteps)))
+    book = PresenceBook(presence)
+    elsewhere = Gathering(batchMax: Self.wakeUpsPerCall, waitingMax: Self.wakeUpsMax) { [metrics] devices in
+      let distinct = Array(Set(devices))
+      metrics.woken(distinct.count, await presence.wake(distinct))
+    }
+    checks = CredentialChecks { (session: DeviceSession) in _ = await session.check(accounts) }
+    routineChecks = CredentialChecks { (session: DeviceSession) in
+      guard let device = await session.check(accounts) else { return }
+      await attendance.noteStaying(device, at: session.device, draw: session.id, logger: logger)
+    }
+    signals.listen { [weak self] event in self?.heard(event) }
+    presence.hear { [weak self] event in self?.heard(event) }
+  }
+
+  /// WebSockets that are open, of every kind.
+  package var connectionCount: Int { state.withLock { $0.table.count } + desk.count }
+  var isDraining: Bool { state.withLock { $0.isDraining } }
+
+  // MARK: Coming and going
+
+  /// The newest connection of a device is the one that counts: an older one here ends.
+  /// - Returns: false when the process drains: the session has to go elsewhere.
+  func enter(_ session: DeviceSession) -> Bool {
+    let (isAdmitted, older) = state.withLock { state -> (Bool, DeviceSession?) in
+      state.isDraining ? (false, nil) : (true, state.table.insert(session))
+    }
+    guard isAdmitted else { return false }
+    older?.end(.displaced)
+    book.held([session])
+    // What has changed since it proved itself, and before it stood here, was told to nobody.
+    check([session])
+    showCounts()
+    return true
+  }
+
+  /// Does nothing for a session that is not here any more.
+  func left(_ session: DeviceSession) {
+    guard state.withLock({ $0.table.remove(session) }) else { return }
+    book.left(session.connection)
+    wakeSuccessor(of: session)
+    showCounts()
+  }
+
+  /// A newer connection of the device may stand elsewhere, and what was stored here meanwhile has woken `session`, which is
+  /// no longer here.
+  private func wakeSuccessor(of session: DeviceSession) {
+    if session.notes.wasWokenLately(now: .now) { wakeElsewhere([session.device]) }
+  }
+
+  /// At once. Whoever cannot be looked at has to come anew, and prove itself.
+  private func check(_ sessions: [DeviceSession]) {
+    for session in checks.add(sessions) { session.end(.restart) }
+  }
+
+  // MARK: Waking
+
+  /// Something was stored for `devices`, durably. Returns at once.
+  func wake(_ devices: some Sequence<DeviceAddress>) {
+    let (here, others) = split(devices, storedHere: true)
+    metrics.wokenHere(here.count)
+    for session in here { session.woken() }
+    wakeElsewhere(others)
+  }
+
+  private func wakeElsewhere(_ devices: [DeviceAddress]) {
+    let taken = elsewhere.add(contentsOf: devices)
+    // They find it when they read by themselves.
+    if taken < devices.count { metrics.wakeUpsDropped(devices.count - taken) }
+  }
+
+  /// The one that stands here.
+  func session(of device: DeviceAddress) -> DeviceSession? { state.withLock { $0.table.session(of: device) } }
+
+  /// Whoever is leaving is not here: the device may be connected elsewhere already.
+  ///
+  /// - Parameter storedHere: whether no other process tells of it.
+  private func split(_ devices: some Sequence<DeviceAddress>, storedHere: Bool = false) -> (
+    here: [DeviceSession], others: [DeviceAddress]
+  ) {
+    let now = ContinuousClock.now
+    return state.withLock { state in
+      var here: [DeviceSession] = []
+      var others: [DeviceAddress] = []
+      for device in devices {
+        guard let session = state.table.session(of: device), !session.hasEnded else {
+          others.append(device)
+          continue
+        }
+        // Under the lock: who takes it from the table sees this.
+        if storedHere { session.notes.woken(at: now) }
+        here.append(session)
+      }
+      return (here, others)
+    }
+  }
+
+  // MARK: What the other processes say
+
+  private func heard(_ event: PresenceEvent) {
+    switch event {
+    case .wakeUp(let devices): for session in split(devices).here { session.woken() }
+    case .displaced(let device, let id): displaced(device, id)
+    case .handedOver(let bytes, let address): desk.handedOver(bytes, to: address)
+    // Entries and words may have been lost meanwhile.
+    case .connected:
+      let all = state.withLock { $0.table.all }
+      book.held(all)
+      for session in all { session.woken() }
+    case .disconnected: break
+    }
+  }
+
+  private func displaced(_ device: DeviceAddress, _ id: UInt64) {
+    let displaced = state.withLock { state -> DeviceSession? in
+      guard let session = state.table.session(of: device), session.id == id else { return nil }
+      state.table.remove(session)
+      return session
+    }
+    guard let displaced else { return }
+    displaced.end(.displaced)
+    wakeSuccessor(of: displaced)
+    showCounts()
+  }
+
+  private func heard(_ event: SignalEvent) {
+    switch event {
+    case .signal(.accountChanged(let number)): check(state.withLock { $0.table.sessions(of: number) })
+    case .signal(.peersChanged), .disconnected: break
+    // Signals may have been lost meanwhile.
+    case .connected: check(state.withLock { $0.table.all })
+    }
+  }
+
+  private func showCounts() { metrics.show(devices: state.withLock { $0.table.count }) }
+
+  // MARK: Rounds
+
+  /// A second's share of the sessions: their entries are renewed, their credentials looked at, and what they left
+  /// unacknowledged for long is set aside. Every session's turn comes every 15 seconds.
+  func renew() {
+    let due = state.withLock { $0.table.dueForRenewal() }
+    let now = ContinuousClock.now
+    for session in due { session.timePassed(now: now) }
+    // For whom there is no room the next turn comes.
+    _ = routineChecks.add(due)
+    book.held(due)
+    showCounts()
+  }
+
+  /// A share of the sessions reads the mailbox, woken or not.
+  func poll() {
+    for session in state.withLock({ $0.table.dueForPoll() }) { session.woken() }
+  }
+
+  // MARK: The end
+
+  /// Refuses new sessions from now on.
+  /// - Returns: those that are here, in random order.
+  func beginDraining() -> [any LiveSession] {
+    let sessions = state.withLock { state in
+      state.isDraining = true
+      return state.table.all
+    }
+    return (sessions as [any LiveSession] + desk.sessions).shuffled()
+  }
+
+  func settle(until deadline: ContinuousClock.Instant) async {
+    while connectionCount > 0, .now < deadline {
+      do { try await Task.sleep(for: .milliseconds(5)) } catch { return }
+    }
+    await elsewhere.settle(until: deadline)
+    await book.settle(until: deadline)
+  }
+
+  var steps: (renewal: Duration, poll: Duration) { (Self.renewalStep, pollStep) }
+
+  /// Entries hold four times as long as a round takes.
+  private static let renewalSteps = 15
+  private static let renewalStep = Duration.seconds(1)
+  private static let pollStepsMax = 64
+  private static let pollStepMin = Duration.milliseconds(20)
+  private static let wakeUpsPerCall = 500
+  /// What some busy seconds bring while Redis is slow.
+  private static let wakeUpsMax = 20_000
+}

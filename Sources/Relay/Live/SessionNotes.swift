@@ -1,0 +1,19 @@
+import Synchronization
+
+/// What the hub and the presence book remember of a session.
+final class SessionNotes: Sendable {
+  /// Whether shared state knows of it.
+  let isNoted = Atomic(false)
+  private let lastWoken = Mutex<ContinuousClock.Instant?>(nil)
+
+  /// This process woke it, and so nobody elsewhere.
+  func woken(at now: ContinuousClock.Instant) { lastWoken.withLock { $0 = now } }
+
+  /// Whether it was woken so lately that a newer connection of its device, elsewhere, may have missed it.
+  func wasWokenLately(now: ContinuousClock.Instant) -> Bool {
+    lastWoken.withLock { $0.map { now - $0 < Self.lately } ?? false }
+  }
+
+  /// Longer than a newer connection can be unknown to the process of the older one.
+  private static let lately = Duration.seconds(60)
+}

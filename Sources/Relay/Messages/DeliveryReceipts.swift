@@ -1,0 +1,75 @@
+package import Logging
+import RelayCore
+
+/// What the sender of an acknowledged message is told: that it has arrived (reference 1.9).
+struct DeliveryReceipt: Sendable, Equatable {
+  /// Of the message.
+  let timestamp: Timestamp
+  /// Who has received it.
+  let source: DeviceAddress
+  /// Who sent it.
+  let destination: AccountNumber
+  /// The peer that the sender is at; nil for ours.
+  let relay: RelayName?
+
+  /// - Returns: nil for what is not receipted: a notice, and an account's messages to itself.
+  init?(for acknowledged: Envelope) {
+    guard !acknowledged.type.isNotice, acknowledged.source.account != acknowledged.destination.account else {
+      return nil
+    }
+    timestamp = acknowledged.timestamp
+    source = acknowledged.destination
+    destination = acknowledged.source.account
+    relay = acknowledged.relay
+  }
+}
+
+/// Tells senders that their messages have arrived.
+///
+/// Best effort: the message is gone from its mailbox already, and a receipt that cannot be sent must not make the client
+/// think otherwise.
+package final class DeliveryReceipts: Sendable {
+  private let intake: LocalIntake
+  private let forwarder: ReceiptForwarder
+  private let logger: Logger
+  private let gathered: Gathering<DeliveryReceipt>
+
+  package init(intake: LocalIntake, forwarder: ReceiptForwarder, logger: Logger) {
+    self.intake = intake
+    self.forwarder = forwarder
+    self.logger = logger
+    gathered = Gathering(batchMax: 200, waitingMax: Self.waitingMax) { receipts in
+      await Self.store(receipts, intake, logger)
+    }
+  }
+
+  /// On return it is stored on the sender's devices if he is ours, else queued for his relay.
+  func send(_ receipt: DeliveryReceipt) async {
+    if let relay = receipt.relay { return forwarder.send(receipt, to: relay) }
+    await Self.store([receipt], intake, logger)
+  }
+
+  /// Sends them behind the back of the caller; what does not fit the queue is dropped and counted.
+  func queue(_ receipts: [DeliveryReceipt]) {
+    var ours: [DeliveryReceipt] = []
+    for receipt in receipts {
+      if let relay = receipt.relay { forwarder.send(receipt, to: relay) } else { ours.append(receipt) }
+    }
+    let taken = gathered.add(contentsOf: ours)
+    if taken < ours.count { forwarder.dropped(ours.count - taken) }
+  }
+
+  func settle(until deadline: ContinuousClock.Instant) async { await gathered.settle(until: deadline) }
+
+  private static func store(_ receipts: [DeliveryReceipt], _ intake: LocalIntake, _ logger: Logger) async {
+    do throws(Problem) {
+      try await intake.sendReceipts(receipts)
+    } catch {
+      logger.warning(
+        "delivery receipts lost", metadata: ["count": "\(receipts.count)", "reason": "\(error.kind.rawValue)"])
+    }
+  }
+
+  /// What the acknowledgements of a few busy seconds bring, while the store is slow.
+  private static let waitingMax = 20_000
+}
