@@ -1,0 +1,65 @@
+/// When a push is tried again: by what kept it from being delivered, a wait after the first try, after the second, and
+/// so on; as many tries as waits, and one more.
+package struct PushRetries: Sendable, Equatable {
+  /// The provider says that it is in trouble, or does not answer in time.
+  package var server: [Duration]
+  /// Too many pushes.
+  package var quota: [Duration]
+  /// No connection.
+  package var unreachable: [Duration]
+  /// The connection ended under the request.
+  package var lost: [Duration]
+  /// The provider wants another token, and the next try brings one.
+  package var credentials: [Duration]
+
+  package init(
+    server: [Duration], quota: [Duration], unreachable: [Duration], lost: [Duration], credentials: [Duration] = []
+  ) {
+    self.server = server
+    self.quota = quota
+    self.unreachable = unreachable
+    self.lost = lost
+    self.credentials = credentials
+  }
+
+  /// Push gateway reference, 4.7; but a lost connection is not followed at once: it takes a moment until it is known to
+  /// be closed, and not used for the next try.
+  package static let apns = PushRetries(
+    server: [.seconds(10), .seconds(20)], quota: [.seconds(120)], unreachable: [.seconds(1), .seconds(1)],
+    lost: [.seconds(1), .seconds(2)])
+  /// Push gateway reference, 5.5.
+  package static let fcm = PushRetries(
+    server: [.seconds(10), .seconds(20)], quota: [.seconds(60), .seconds(120)],
+    unreachable: [.seconds(10), .seconds(20)], lost: [.seconds(10), .seconds(20)])
+  /// The reference itself tries nothing again (13, number 3). What one application has too much of waits for its own
+  /// turn.
+  package static let webPush = PushRetries(
+    server: [.seconds(10), .seconds(20)], quota: [], unreachable: [.seconds(10), .seconds(20)],
+    lost: [.seconds(10), .seconds(20)])
+  package static let none = PushRetries(server: [], quota: [], unreachable: [], lost: [])
+
+  /// - Parameter tries: how many there were, this one included.
+  /// - Returns: nil when `outcome` is final, or there were enough tries. What the provider asks for goes before the
+  /// table.
+  func wait(after outcome: PushOutcome, tries: Int) -> Duration? {
+    guard case .temporary(let reason, let asked) = outcome, let waits = waits(for: reason), tries <= waits.count else {
+      return nil
+    }
+    return asked ?? waits[tries - 1]
+  }
+
+  private func waits(for reason: PushReason) -> [Duration]? {
+    switch reason.kind {
+    case .server: server
+    case .quota: quota
+    case .credentials: credentials
+    case .transport:
+      switch reason {
+      case .lost: lost
+      case .timedOut: server
+      default: unreachable
+      }
+    case .target, .message, .local: nil
+    }
+  }
+}

@@ -1,0 +1,108 @@
+import DequeModule
+
+/// Who may send now, and who waits: a fixed number of workers, taken in turns by the destinations, so that one that
+/// answers slowly leaves some to the others.
+struct PushTurns: Sendable {
+  typealias Ticket = UInt64
+
+  struct Limits: Sendable {
+    var workersMax: Int
+    /// Of one destination.
+    var destinationWorkersMax: Int
+    var heldMax: Int
+    var heldBytesMax: Int
+    /// Of one destination, of `heldMax`.
+    var destinationHeldMax = Int.max
+  }
+
+  private let limits: Limits
+  private(set) var held = 0
+  private(set) var heldBytes = 0
+  private var heldFor: [String: Int] = [:]
+  private(set) var working = 0
+  private var workingFor: [String: Int] = [:]
+  private var waiting: [String: Deque<Ticket>] = [:]
+  /// The keys of `waiting`, each once.
+  private var order: Deque<String> = []
+
+  init(_ limits: Limits) { self.limits = limits }
+
+  /// A message comes in. - Returns: false when there is no room for it.
+  mutating func admit(bytes: Int, for destination: String) -> Bool {
+    guard held < limits.heldMax, heldBytes + bytes <= limits.heldBytesMax,
+      heldFor[destination, default: 0] < limits.destinationHeldMax
+    else { return false }
+    held += 1
+    heldBytes += bytes
+    heldFor[destination, default: 0] += 1
+    return true
+  }
+
+  /// It has left, whatever became of it.
+  mutating func dismiss(bytes: Int, for destination: String) {
+    held -= 1
+    heldBytes -= bytes
+    let left = (heldFor[destination] ?? 1) - 1
+    heldFor[destination] = left > 0 ? left : nil
+  }
+
+  /// Whether whoever enters now need not wait.
+  func isFree(for destination: String) -> Bool {
+    working < limits.workersMax && hasRoom(destination) && waiting[destination] == nil
+  }
+
+  /// - Returns: whether it is `ticket`'s turn at once; else it waits.
+  mutating func enter(_ ticket: Ticket, for destination: String) -> Bool {
+    if isFree(for: destination) {
+      begin(destination)
+      return true
+    }
+    if waiting[destination] == nil { order.append(destination) }
+    waiting[destination, default: []].append(ticket)
+    return false
+  }
+
+  /// A worker for `destination` is free again. - Returns: whose turn it is now, if anyone's.
+  mutating func leave(_ destination: String) -> Ticket? {
+    working -= 1
+    let left = (workingFor[destination] ?? 1) - 1
+    workingFor[destination] = left > 0 ? left : nil
+    return next()
+  }
+
+  /// `ticket` waits no more. - Returns: false when it did not wait.
+  mutating func withdraw(_ ticket: Ticket, for destination: String) -> Bool {
+    guard let place = waiting[destination]?.firstIndex(of: ticket) else { return false }
+    waiting[destination]?.remove(at: place)
+    forgetIfEmpty(destination)
+    return true
+  }
+
+  private mutating func next() -> Ticket? {
+    guard working < limits.workersMax else { return nil }
+    for _ in 0..<order.count {
+      guard let destination = order.popFirst() else { return nil }
+      order.append(destination)
+      guard hasRoom(destination), let ticket = waiting[destination]?.popFirst() else { continue }
+      forgetIfEmpty(destination)
+      begin(destination)
+      return ticket
+    }
+    return nil
+  }
+
+  private func hasRoom(_ destination: String) -> Bool {
+    workingFor[destination, default: 0] < limits.destinationWorkersMax
+  }
+
+  private mutating func begin(_ destination: String) {
+    working += 1
+    workingFor[destination, default: 0] += 1
+  }
+
+  private mutating func forgetIfEmpty(_ destination: String) {
+    guard waiting[destination]?.isEmpty == true else { return }
+    waiting[destination] = nil
+    if let place = order.firstIndex(of: destination) { order.remove(at: place) }
+  }
+}

@@ -1,0 +1,106 @@
+import RelayCore
+import Synchronization
+
+/// A token that a provider takes for a while: made by one for all who need it, kept until it is to be renewed.
+final class SharedToken: Sendable {
+  struct Token: Sendable, Equatable, Sensitive {
+    static let kind: StaticString = "token"
+    let text: String
+    let made: Timestamp
+    /// From then on another is made.
+    let renewal: Timestamp
+  }
+  /// The outcome of a push for which there is no token.
+  struct Failure: Error, Sendable, Equatable {
+    let outcome: PushOutcome
+  }
+  typealias Made = Result<Token, Failure>
+
+  private struct State {
+    var token: Token?
+    var isMaking = false
+    var waiters: [UInt64: CheckedContinuation<Made?, Never>] = [:]
+    var lastWaiter: UInt64 = 0
+  }
+
+  private let state = Mutex(State())
+  private let make: @Sendable () async -> Made
+
+  /// - Parameter make: ends within a time of its own; a failure is told to all who wait and not kept.
+  init(make: @escaping @Sendable () async -> Made) { self.make = make }
+
+  /// - Throws: what `make` failed with; time-out and cancellation as outcomes of their own.
+  func current(now: Timestamp, until deadline: ContinuousClock.Instant) async throws(Failure) -> Token {
+    let (token, isToMake) = state.withLock { state -> (Token?, Bool) in
+      if let token = state.token, now < token.renewal { return (token, false) }
+      defer { state.isMaking = true }
+      return (nil, !state.isMaking)
+    }
+    if let token { return token }
+    // Everybody's work: a caller that goes away does not take the token from others.
+    if isToMake { Task { finish(await make()) } }
+    guard let made = await wait(until: deadline, now: now) else {
+      throw Failure(outcome: .temporary(Task.isCancelled ? .cancelled : .tokenTimedOut))
+    }
+    return try made.get()
+  }
+
+  /// The provider does not take `token` any more.
+  func discard(_ token: Token) {
+    state.withLock { state in
+      if state.token == token { state.token = nil }
+    }
+  }
+
+  private func finish(_ made: Made) {
+    let waiters = state.withLock { state in
+      state.isMaking = false
+      if case .success(let token) = made { state.token = token }
+      defer { state.waiters = [:] }
+      return state.waiters
+    }
+    for waiter in waiters.values { waiter.resume(returning: made) }
+  }
+
+  /// - Returns: nil when the deadline or the task's cancellation came first.
+  private func wait(until deadline: ContinuousClock.Instant, now: Timestamp) async -> Made? {
+    let number = state.withLock { state in
+      state.lastWaiter += 1
+      return state.lastWaiter
+    }
+    let timer = Task {
+      // Cancelled when the wait is over.
+      do { try await Task.sleep(until: deadline) } catch { return }
+      giveUp(number)
+    }
+    defer { timer.cancel() }
+    return await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let ready = state.withLock { state -> Made?? in
+          // It may have been made since.
+          if let token = state.token, now < token.renewal { return .some(.success(token)) }
+          guard state.isMaking else { return .some(nil) }
+          state.waiters[number] = continuation
+          return nil
+        }
+        if let ready {
+          return continuation.resume(returning: ready ?? .failure(Failure(outcome: .temporary(.noToken))))
+        }
+        if Task.isCancelled || ContinuousClock.now >= deadline { giveUp(number) }
+      }
+    } onCancel: {
+      giveUp(number)
+    }
+  }
+
+  private func giveUp(_ number: UInt64) {
+    state.withLock { $0.waiters.removeValue(forKey: number) }?.resume(returning: nil)
+  }
+}
+
+extension PushReason {
+  /// The token that a push needs did not come in time: from Google, that is.
+  static let tokenTimedOut = PushReason(.server, "token-timed-out")
+  /// It could not be made a moment ago.
+  static let noToken = PushReason(.server, "no-token")
+}

@@ -1,0 +1,95 @@
+import OrderedCollections
+
+/// The `data` of an FCM message (reference 5.3, the current dialect with its defects 1, 2 and 19 put right). Numbers and
+/// booleans of the default payload stay as they are (vector `fcm-08`), though the service itself takes texts alone.
+enum FCMData: Sendable, Equatable {
+  case data(JSONObject)
+  /// Neither event, room nor counts: the push is served by sending nothing.
+  case nothing
+  /// The device's default payload is no object.
+  case unusableDefault
+
+  enum Dialect: Sendable {
+    /// HTTP v1: one level, counts as text, long texts cut.
+    case flat
+    /// Legacy: content stays an object, counts are numbers (reference 6).
+    case nested
+  }
+
+  init(_ notification: PushNotification, device: NotifiedDevice, sendsCounts: Bool, _ dialect: Dialect) {
+    var data: JSONObject = [:]
+    switch device.defaultPayload {
+    case .unusable:
+      self = .unusableDefault
+      return
+    case .given(let object): data = dialect == .flat ? object.filter { $0.value.isScalar } : object
+    case .absent: break
+    }
+    let counts = sendsCounts ? notification.counts : NotificationCounts()
+    guard notification.eventID.unlessEmpty != nil || notification.roomID.unlessEmpty != nil || !counts.isAbsent else {
+      self = .nothing
+      return
+    }
+    for (name, text) in notification.textsForFCM {
+      guard let text else { continue }
+      data[name] = .text(FCMText.shortened(text))
+    }
+    if let content = notification.content { Self.set(content, in: &data, dialect) }
+    data["prio"] = .text(notification.fcmPriority)
+    if let unread = counts.unread { data["unread"] = Self.count(unread, dialect) }
+    if let missed = counts.missedCalls { data["missed_calls"] = Self.count(missed, dialect) }
+    self = .data(data)
+  }
+
+  private static func set(_ content: JSONObject, in data: inout JSONObject, _ dialect: Dialect) {
+    switch dialect {
+    case .nested: data["content"] = .object(content)
+    case .flat:
+      data["content"] = nil
+      // FCM takes texts alone: members of other types are lost.
+      for case (let name, .text(let text)) in content { data["content_" + name] = .text(FCMText.shortened(text)) }
+    }
+  }
+
+  private static func count(_ count: Int64, _ dialect: Dialect) -> JSONValue {
+    dialect == .flat ? .text(String(count)) : .integer(count)
+  }
+}
+
+extension PushNotification {
+  fileprivate var textsForFCM: [(String, String?)] {
+    [
+      ("event_id", eventID), ("type", type), ("sender", sender), ("room_name", roomName), ("room_alias", roomAlias),
+      ("membership", membership), ("sender_display_name", senderDisplayName), ("room_id", roomID),
+    ]
+  }
+
+  /// FCM's word.
+  var fcmPriority: String { isLowPriority ? "normal" : "high" }
+}
+
+extension JSONValue {
+  /// Texts, numbers and booleans: an object makes FCM refuse the whole message.
+  fileprivate var isScalar: Bool {
+    switch self {
+    case .text, .number, .boolean: true
+    case .null, .list, .object: false
+    }
+  }
+}
+
+/// Shortening of FCM's texts (reference 5.4).
+package enum FCMText {
+  package static let bytesMax = 1024
+
+  /// `text`, or, where it has more than `bytesMax` bytes of UTF-8, its longest beginning with which `…` has that many.
+  package static func shortened(_ text: String, bytesMax: Int = bytesMax) -> String {
+    guard text.utf8.count > bytesMax else { return text }
+    let mark = "…"
+    let utf8 = Array(text.utf8.prefix(max(0, bytesMax - mark.utf8.count) + 1))
+    var end = utf8.count - 1
+    // The byte behind the end must begin a character.
+    while end > 0, utf8[end] & 0xC0 == 0x80 { end -= 1 }
+    return String(decoding: utf8.prefix(end), as: UTF8.self) + mark
+  }
+}

@@ -1,0 +1,52 @@
+package import Push
+
+/// What became of one device of a notification.
+package enum DeviceOutcome: Sendable, Equatable {
+  /// Pushed, or there was nothing to push.
+  case served
+  /// Given up for good, and not the push key's fault: the homeserver must not repeat it, nor delete its pusher.
+  case dropped(PushReason)
+  /// The push key will never work again: the homeserver deletes its pusher.
+  case rejected(PushReason)
+  /// The homeserver is to repeat it.
+  case failed(PushReason, retryAfter: Duration? = nil)
+}
+
+extension PushReason {
+  static let unknownApp = PushReason(.target, "unknown-app")
+  static let ambiguousApp = PushReason(.target, "ambiguous-app")
+  static let unusableDefault = PushReason(.target, "default-payload")
+  static let undecodableKey = PushReason(.target, "undecodable-key")
+  static let incompleteSubscription = PushReason(.target, "incomplete-subscription")
+  static let hopelesslyLarge = PushReason(.message, "cannot-be-shortened")
+  /// As many pushes of the app are under way as may be.
+  static let overloaded = PushReason(.local, "inflight-limit")
+}
+
+/// What the homeserver is told.
+package enum NotifyAnswer: Sendable, Equatable {
+  /// 200. - Parameter rejected: push keys in the order of the devices.
+  case done(rejected: [String])
+  /// 502: of the devices that were served nothing is told; a repeat does not reach them again.
+  case failed(retryAfter: Duration?)
+
+  /// Longer no provider may put a homeserver off: some of them are whoever a stranger names.
+  package static let retryAfterMax = Duration.seconds(300)
+
+  /// - Parameter outcomes: one for each of the devices.
+  package init(_ devices: [NotifiedDevice], _ outcomes: [DeviceOutcome]) {
+    var rejected: [String] = []
+    var hasFailed = false
+    var wait: Duration?
+    for (device, outcome) in zip(devices, outcomes) {
+      switch outcome {
+      case .served, .dropped: break
+      case .rejected: rejected.append(device.pushKey)
+      case .failed(_, let retryAfter):
+        hasFailed = true
+        wait = [wait, retryAfter].compactMap(\.self).max().map { min($0, Self.retryAfterMax) }
+      }
+    }
+    self = hasFailed ? .failed(retryAfter: wait) : .done(rejected: rejected)
+  }
+}

@@ -1,0 +1,13 @@
+package import Hummingbird
+import NIOCore
+
+/// What travels with every request of the gateway.
+package struct GatewayContext: RequestContext {
+  package var coreContext: CoreRequestContextStorage
+  let channel: any Channel
+
+  package init(source: ApplicationRequestContextSource) {
+    coreContext = .init(source: source)
+    channel = source.channel
+  }
+}

@@ -1,0 +1,48 @@
+import Metrics
+import Push
+
+/// What the reference shows of requests to the providers, under its names (10).
+final class GatewayLaneMetrics: Sendable {
+  private let answers: StatusMetrics<Counter>
+  private let requests: Timer
+  private let queued: Timer
+  private let active: Meter
+  private let pending: Meter
+
+  /// - Parameter provider: `apns`, `gcm` or `webpush`.
+  init(pushkin: String, provider: String) {
+    answers = StatusMetrics { status in
+      Counter(
+        label: "sygnal_\(provider)_status_codes", dimensions: [("pushkin", pushkin), ("code", String(status))])
+    }
+    requests = Timer(label: "sygnal_\(provider)_request_time")
+    queued = Timer(label: "sygnal_\(provider)_queue_time")
+    active = Meter(label: "sygnal_active_\(provider)_requests")
+    pending = Meter(label: "sygnal_pending_\(provider)_requests")
+  }
+
+  func observe(_ event: PushLaneEvent) {
+    switch event {
+    case .queued: pending.increment()
+    case .left: pending.decrement()
+    case .started(let waited):
+      pending.decrement()
+      active.increment()
+      queued.recordNanoseconds(Int64(waited / .nanoseconds(1)))
+    case .answered(let outcome, let took):
+      active.decrement()
+      requests.recordNanoseconds(Int64(took / .nanoseconds(1)))
+      if let status = outcome.status { answers[status].increment() }
+    }
+  }
+}
+
+extension PushOutcome {
+  /// The HTTP status, where there was an answer.
+  fileprivate var status: Int? {
+    switch self {
+    case .delivered, .several: 200
+    case .dead(let reason, _), .refused(let reason), .temporary(let reason, _): reason.status
+    }
+  }
+}

@@ -1,0 +1,38 @@
+import Crypto
+import OrderedCollections
+
+/// Tells whether a push is the repeat of another one (reference 12).
+///
+/// The same event for the same push key of the same app is one push, unless the pushers' data differ: several accounts
+/// share the push key of one browser and are told apart by their default payloads. Counts change between a request and
+/// its repeat, and are left out. A hash, so that no push key is kept.
+package struct PushIdentity: Sendable, Hashable {
+  private let high: UInt64
+  private let low: UInt64
+  /// Equal devices of one request are several pushes; the repeat numbers them alike.
+  private var occurrence: UInt32 = 0
+
+  /// - Parameter app: the entry's name.
+  package init(app: String, device: NotifiedDevice, eventID: String) {
+    var hash = SHA256()
+    for text in [app, device.pushKey, eventID] { Self.add(Array(text.utf8), to: &hash) }
+    if let data = device.data { Self.add(JSONValue.object(data).bytes(.compact), to: &hash) }
+    var words: (UInt64, UInt64) = (0, 0)
+    for (index, byte) in hash.finalize().prefix(16).enumerated() {
+      if index < 8 { words.0 = words.0 << 8 | UInt64(byte) } else { words.1 = words.1 << 8 | UInt64(byte) }
+    }
+    (high, low) = words
+  }
+
+  /// The length goes before the bytes: what ends one text must not begin the next.
+  private static func add(_ bytes: [UInt8], to hash: inout SHA256) {
+    withUnsafeBytes(of: UInt64(bytes.count).littleEndian) { hash.update(bufferPointer: $0) }
+    hash.update(data: bytes)
+  }
+
+  package func occurring(_ times: UInt32) -> PushIdentity {
+    var identity = self
+    identity.occurrence = times
+    return identity
+  }
+}

@@ -1,0 +1,27 @@
+package import OrderedCollections
+
+/// Any JSON, as it came: the order of keys and the digits of numbers are kept.
+///
+/// For what passes through the gateway without being understood: a pusher's default payload, an event's content, an
+/// app's options. What has a shape known beforehand is read by RelayCore's `JSONReader`.
+package enum JSONValue: Sendable, Equatable {
+  case null
+  case boolean(Bool)
+  /// As it stood in the text; always by JSON's grammar.
+  case number(String)
+  case text(String)
+  case list([JSONValue])
+  case object(JSONObject)
+
+  package var text: String? { if case .text(let text) = self { text } else { nil } }
+  package var object: JSONObject? { if case .object(let object) = self { object } else { nil } }
+  package var list: [JSONValue]? { if case .list(let list) = self { list } else { nil } }
+  package var boolean: Bool? { if case .boolean(let boolean) = self { boolean } else { nil } }
+  /// nil also for a number with a fraction, an exponent, or more than 64 bits.
+  package var integer: Int64? { if case .number(let digits) = self { Int64(digits) } else { nil } }
+
+  package static func integer(_ value: Int64) -> JSONValue { .number(String(value)) }
+}
+
+/// Setting a key that is there keeps its place; a later one of two equal keys wins.
+package typealias JSONObject = OrderedDictionary<String, JSONValue>

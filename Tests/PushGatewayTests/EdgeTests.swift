@@ -1,0 +1,92 @@
+import Logging
+import NIOHTTP1
+import Push
+import PushGateway
+import TestSupport
+import Testing
+
+/// What holds of the listener, whatever is pushed (reference 2, 11).
+@Suite struct EdgeTests {
+  private static func with(_ body: (GatewayClient) async throws -> Void) async throws {
+    try await GatewayClient.with(PushGatewaySettings(host: "127.0.0.1", port: 0), [], .system, body)
+  }
+
+  private static let request = Array(#"{"notification":{"devices":[{"app_id":"a","pushkey":"k"}]}}"#.utf8)
+
+  @Test func `health is told`() async throws {
+    try await Self.with { gateway in
+      for method in [HTTPMethod.GET, .HEAD] {
+        let reply = try await gateway.send(method, "/health")
+        #expect(reply.status == 200 && reply.text.isEmpty)
+      }
+    }
+  }
+
+  @Test func `answers are JSON, with or without a slash at the end`() async throws {
+    try await Self.with { gateway in
+      for path in [GatewayClient.notifyPath, GatewayClient.notifyPath + "/"] {
+        let reply = try await gateway.post(Self.request, to: path)
+        #expect(reply.status == 200 && reply.rejected == ["k"])
+        #expect(reply.headers.first(name: "Content-Type") == "application/json")
+      }
+    }
+  }
+
+  @Test func `unknown paths and methods are unrecognized`() async throws {
+    try await Self.with { gateway in
+      for path in ["/", "/_matrix/push/v1", "/_matrix/push/v1/notify/x", "/metrics"] {
+        let reply = try await gateway.post(Self.request, to: path)
+        #expect(reply.status == 404 && reply.errorCode == "M_UNRECOGNIZED", "\(path)")
+      }
+      for method in [HTTPMethod.GET, .PUT, .DELETE, .OPTIONS, .PATCH] {
+        let reply = try await gateway.send(method, GatewayClient.notifyPath)
+        #expect(reply.status == 405 && reply.errorCode == "M_UNRECOGNIZED", "\(method)")
+        #expect(reply.headers.first(name: "Allow") == "POST", "\(method)")
+      }
+      #expect(try await gateway.send(.HEAD, GatewayClient.notifyPath).status == 405)
+      #expect(try await gateway.post([], to: "/health").status == 405)
+    }
+  }
+
+  @Test func `a body may have 512 KiB`() async throws {
+    try await Self.with { gateway in
+      func padded(_ count: Int) -> [UInt8] { Self.request + Array(repeating: 0x20, count: count - Self.request.count) }
+      #expect(try await gateway.post(padded(512 << 10)).status == 200)
+      let tooLarge = try await gateway.post(padded(512 << 10 + 1))
+      #expect(tooLarge.status == 413 && tooLarge.errorCode == "M_TOO_LARGE")
+    }
+  }
+
+  @Test(
+    arguments: [
+      #"{"notification":{"room_name":5,"devices":[]}}"#, #"{"notification":{"content":[],"devices":[]}}"#,
+      #"{"notification":{"user_is_target":"yes","devices":[]}}"#, #"{"notification":{"prio":1,"devices":[]}}"#,
+      #"{"notification":{"counts":[],"devices":[]}}"#, #"{"notification":{"devices":[5]}}"#,
+      #"{"notification":{"counts":{"unread":true},"devices":[{"app_id":"a","pushkey":"k"}]}}"#,
+      #"{"notification":{"counts":{"missed_calls":1.5},"devices":[{"app_id":"a","pushkey":"k"}]}}"#,
+      #"{"notification":{"counts":{"unread":99999999999999999999},"devices":[{"app_id":"a","pushkey":"k"}]}}"#,
+      #"{"notification":{"devices":[{"app_id":null,"pushkey":"k"}]}}"#,
+      #"{"notification":{"devices":[{"app_id":"a","pushkey":"k","tweaks":null}]}}"#,
+      #"{"notification":{"devices":[{"app_id":"a","pushkey":"k","pushkey_ts":1.5}]}}"#,
+    ])
+  func `every wrong type is refused`(body: String) throws {
+    #expect(throws: NotifyFault.self) { try PushNotification(body: Array(body.utf8)) }
+  }
+
+  @Test func `fields that may be missing may be null`() throws {
+    let notification = try PushNotification(
+      body: Array(
+        """
+        {"notification": {"event_id": null, "type": null, "room_name": null, "content": null, "user_is_target": null,
+        "prio": null, "unknown": [1], "counts": {}, "devices": [{"app_id": "a", "pushkey": "", "pushkey_ts": 1}]}}
+        """.utf8))
+    #expect(notification.eventID == nil && notification.content == nil && notification.counts.isAbsent)
+    #expect(!notification.isLowPriority && !notification.userIsTarget)
+  }
+
+  @Test func `a fault names the field and nothing of the body`() throws {
+    let body = #"{"notification":{"devices":[{"app_id":"a","pushkey":"secret-key","data":"secret-data"}]}}"#
+    let fault = #expect(throws: NotifyFault.self) { try PushNotification(body: Array(body.utf8)) }
+    #expect(fault?.text == "devices[0].data must be an object.")
+  }
+}

@@ -1,0 +1,28 @@
+import RelayCore
+import Testing
+
+@testable import Push
+
+/// Both forms of `Retry-After`.
+@Suite struct RetryAfterTests {
+  /// 21 October 2026, 07:27:30 UTC.
+  private let now = Timestamp(millis: 1_792_567_650_000)
+
+  @Test func secondsAndDatesAreRead() {
+    #expect(RetryAfter.read("7", now: now) == .seconds(7))
+    for date in [
+      "Wed, 21 Oct 2026 07:28:00 GMT", "Wednesday, 21-Oct-26 07:28:00 GMT", "Wed Oct 21 07:28:00 2026",
+    ] { #expect(RetryAfter.read(date, now: now) == .seconds(30), "\(date)") }
+  }
+
+  @Test func whatHasPassedOrCannotBeReadIsNone() {
+    for text in [nil, "", "0", "-3", "soon", "7.5", "Wed, 21 Oct 2026 07:27:00 GMT", "Wed, 41 Foo 2026 07:28:00 GMT"] {
+      #expect(RetryAfter.read(text, now: now) == nil, "\(text ?? "none")")
+    }
+  }
+
+  @Test func noWaitIsLongerThanADay() {
+    #expect(RetryAfter.read("99999999999999999999", now: now) == RetryAfter.max)
+    #expect(RetryAfter.read("Wed, 21 Oct 2099 07:28:00 GMT", now: now) == RetryAfter.max)
+  }
+}

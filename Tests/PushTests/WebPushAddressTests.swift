@@ -1,0 +1,106 @@
+import Glibc
+import NIOCore
+import NIOPosix
+import RelayCore
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Push
+
+/// Which of its addresses a push service is asked at, and what is known of them while name servers are silent.
+@Suite struct WebPushAddressTests {
+  /// It takes connections and never says a word.
+  @Test func anAddressThatIsSilentIsLeft() async throws {
+    let site = try PushSite()
+    try await site.withWebPush { _, service in
+      let port = service.service.port
+      let silent = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+        .bind(host: "127.0.0.2", port: port).get()
+      let provider = try site.webPush(resolver: HostResolver { _, _ in ["127.0.0.2", "127.0.0.1"] })
+      service.isKnown(as: "https://push.test:\(port)")
+      let subscription = service.subscribe(
+        "/push/x", subscription: TestSubscription(endpoint: "https://push.test:\(port)/push/x"))
+      let message = try PushSite.webMessage(subscription)
+      try await eventually("the first address is tried") {
+        await provider.send(message, deadline: .now + .seconds(2)) == .temporary(.timedOut)
+      }
+      #expect(await provider.send(message, deadline: .patient).word == "delivered")
+      try await silent.close().get()
+    }
+  }
+
+  @Test func aCheckedAddressServesWhileItsNameHasNoAnswer() async throws {
+    let answers = Answers(["1.1.1.1"])
+    let services = WebPushServices(
+      allowsPrivate: false, connectionsMax: 1, trust: [], resolver: HostResolver { _, _ in answers.current },
+      addressLife: .zero, makeToken: { _ in SharedToken { .failure(.init(outcome: .temporary(.lost))) } })
+    let endpoint = try #require(WebPushEndpoint("https://push.test/x"))
+    let first = try await services.service(for: endpoint, until: .patient)
+    for none in [nil, []] as [[String]?] {
+      answers.become(none)
+      services.failed(first, for: endpoint)
+      let kept = try await services.service(for: endpoint, until: .patient)
+      #expect(kept.client === first.client)
+    }
+  }
+
+  @Test func aFullResolverSpeaksAgainstNobody() async throws {
+    let site = try PushSite()
+    try site.files.makeVAPIDKey()
+    let provider = try site.webPush(resolver: HostResolver { _, _ in nil })
+    let message = try PushSite.webMessage(TestSubscription(endpoint: "https://push.test/x"))
+    let outcome = await provider.send(message, deadline: .patient)
+    #expect(outcome == .temporary(.resolverBusy))
+    #expect(PushBreaker.Verdict(outcome, isRushed: false) == .nothing)
+  }
+
+  @Test func oneLookUpServesAllWhoAskForAHost() async throws {
+    let asked = Mutex<[String]>([])
+    let gate = Gate()
+    let resolver = HostResolver.threads { host in
+      asked.withLock { $0.append(host) }
+      gate.wait()
+      return ["1.1.1.1"]
+    }
+    // Whoever gives up takes the look-up from nobody, and nobody needs another one.
+    for _ in 0..<100 { #expect(await resolver.addresses("slow.test", .zero) != ["1.1.1.1"]) }
+    async let answer = resolver.addresses("slow.test", .seconds(60))
+    try await eventually("it is looked up") { asked.withLock { $0 } == ["slow.test"] }
+    gate.open()
+    #expect(await answer == ["1.1.1.1"])
+  }
+
+  /// Four others hang: what waits for a thread has not been asked.
+  @Test func whatWaitsForAThreadIsNoMissingName() async throws {
+    let asked = Mutex(0)
+    let gate = Gate()
+    let resolver = HostResolver.threads { _ in
+      asked.withLock { $0 += 1 }
+      gate.wait()
+      return []
+    }
+    for number in 0..<4 { _ = await resolver.addresses("hangs\(number).test", .zero) }
+    try await eventually("all threads hang") { asked.withLock { $0 } == 4 }
+    #expect(await resolver.addresses("waits.test", .milliseconds(1)) == nil)
+    #expect(await resolver.addresses("hangs0.test", .milliseconds(1)) == [])
+    for number in 5..<64 { _ = await resolver.addresses("more\(number).test", .zero) }
+    #expect(await resolver.addresses("full.test", .seconds(60)) == nil)
+    gate.open()
+  }
+}
+
+/// What a resolver answers, until a test says otherwise.
+private final class Answers: Sendable {
+  private let state: Mutex<[String]?>
+  init(_ addresses: [String]?) { state = Mutex(addresses) }
+  var current: [String]? { state.withLock { $0 } }
+  func become(_ addresses: [String]?) { state.withLock { $0 = addresses } }
+}
+
+/// Holds threads until it is opened.
+private final class Gate: Sendable {
+  private let isOpen = Mutex(false)
+  func open() { isOpen.withLock { $0 = true } }
+  func wait() { while !isOpen.withLock({ $0 }) { usleep(1000) } }
+}
