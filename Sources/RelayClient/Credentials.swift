@@ -22,15 +22,17 @@ public struct Credentials: Sendable, Hashable, CustomStringConvertible, CustomDe
   public var debugDescription: String { description }
   public var customMirror: Mirror { Mirror(self, children: []) }
 
-  /// The value of the `Authorization` header. Device 1 goes by its number alone, as the oldest clients did.
-  var basic: String {
+  /// Device 1 goes by its number alone, as the oldest clients did.
+  var user: String {
     let number = device.number.e164
-    let user = device.deviceID == 1 ? number : "\(number).\(device.deviceID)"
-    return "Basic " + Base64.encode(Array("\(user):\(password)".utf8), padded: true)
+    return device.deviceID == 1 ? number : "\(number).\(device.deviceID)"
   }
+
+  /// The value of the `Authorization` header.
+  var basic: String { "Basic " + Base64.encode(Array("\(user):\(password)".utf8), padded: true) }
 }
 
-/// What a device says of itself when it confirms its code.
+/// What a device says of itself when it confirms its code, and whenever that changes.
 public struct DeviceAttributes: Sendable, Hashable {
   /// 52 bytes in padded base64: what a relay pushes to the device is encrypted under it.
   public let signalingKey: String
@@ -40,15 +42,19 @@ public struct DeviceAttributes: Sendable, Hashable {
   public let fetchesMessages: Bool
   public let supportsSMS: Bool
   public let voice: Bool
+  /// Whether people who have the number find the account by it; nil leaves it as it is, and a new account is found.
+  public let isDiscoverable: Bool?
 
   public init(
-    signalingKey: String, registrationID: Int, fetchesMessages: Bool, supportsSMS: Bool = false, voice: Bool = false
+    signalingKey: String, registrationID: Int, fetchesMessages: Bool, supportsSMS: Bool = false, voice: Bool = false,
+    isDiscoverable: Bool? = nil
   ) {
     self.signalingKey = signalingKey
     self.registrationID = registrationID
     self.fetchesMessages = fetchesMessages
     self.supportsSMS = supportsSMS
     self.voice = voice
+    self.isDiscoverable = isDiscoverable
   }
 
   /// A fresh installation that fetches its messages.

@@ -32,10 +32,12 @@ extension RelayClient {
   public func confirm(code: String, attributes: DeviceAttributes) async throws(RelayClientError) {
     guard credentials != nil else { throw .invalidArgument("confirming a code needs the credentials to be created") }
     guard let digits = Self.digits(of: code) else { throw .invalidArgument("a code has six digits") }
-    let body = Confirmation(
-      signalingKey: attributes.signalingKey, registrationId: attributes.registrationID,
-      fetchesMessages: attributes.fetchesMessages, supportsSms: attributes.supportsSMS, voice: attributes.voice)
-    _ = try await send(RelayRequest(.put, "/v1/accounts/code/\(digits)", body: body))
+    _ = try await send(RelayRequest(.put, "/v1/accounts/code/\(digits)", body: WireAttributes(attributes)))
+  }
+
+  /// Says anew what this device is, all of it; whether texts can be sent is said at registration alone.
+  public func setAttributes(_ attributes: DeviceAttributes) async throws(RelayClientError) {
+    _ = try await send(RelayRequest(.put, "/v1/accounts/attributes/", body: WireAttributes(attributes)))
   }
 
   /// The six digits of a code as people see it, or nil.
@@ -45,12 +47,22 @@ extension RelayClient {
     return digits
   }
 
-  private struct Confirmation: Encodable {
+  private struct WireAttributes: Encodable {
     let signalingKey: String
     let registrationId: Int
     let fetchesMessages: Bool
     let supportsSms: Bool
     let voice: Bool
+    let discoverableByPhoneNumber: Bool?
+
+    init(_ attributes: DeviceAttributes) {
+      signalingKey = attributes.signalingKey
+      registrationId = attributes.registrationID
+      fetchesMessages = attributes.fetchesMessages
+      supportsSms = attributes.supportsSMS
+      voice = attributes.voice
+      discoverableByPhoneNumber = attributes.isDiscoverable
+    }
   }
 }
 

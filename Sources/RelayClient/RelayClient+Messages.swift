@@ -29,6 +29,8 @@ public struct IncomingMessage: Sendable, Hashable {
   public let timestamp: Int64
   /// Empty when there is none, as in a receipt.
   public let body: [UInt8]
+  /// What clients since mid 2015 send in place of `body`; empty when there is none.
+  public let content: [UInt8]
 }
 
 /// The oldest messages of a mailbox.
@@ -72,13 +74,14 @@ extension RelayClient {
     let page = try answer.decoded(WirePage.self)
     var messages: [IncomingMessage] = []
     for message in page.messages {
-      guard let number = PhoneNumber(message.source), let body = Base64.decode(message.message ?? "") else {
-        throw .unexpectedAnswer(status: answer.status, reason: "a message's source or body cannot be read")
-      }
+      guard let number = PhoneNumber(message.source), let body = Base64.decode(message.message ?? ""),
+        let content = Base64.decode(message.content ?? "")
+      else { throw .unexpectedAnswer(status: answer.status, reason: "a message's source or body cannot be read") }
       messages.append(
         IncomingMessage(
           type: message.type, source: Correspondent(number, deviceID: message.sourceDevice ?? 1),
-          relay: message.relay.flatMap { $0.isEmpty ? nil : $0 }, timestamp: message.timestamp, body: body))
+          relay: message.relay.flatMap { $0.isEmpty ? nil : $0 }, timestamp: message.timestamp, body: body,
+          content: content))
     }
     return MessagePage(messages: messages, more: page.more ?? false)
   }
@@ -111,6 +114,7 @@ extension RelayClient {
       let source: String
       let sourceDevice: Int?
       let message: String?
+      let content: String?
     }
     let messages: [Message]
     let more: Bool?

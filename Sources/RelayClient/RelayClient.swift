@@ -26,6 +26,8 @@ public struct RelayClient: Sendable {
   /// Sent with every request that is not for anybody's eyes; nil before the device has any.
   public let credentials: Credentials?
   let connections: RelayConnections
+  /// Where requests go that need this client's credentials; nil for connections of their own.
+  let socket: LiveSession?
 
   /// - Parameter url: the relay's base address, such as `https://relay.example:8443`.
   /// - Throws: `.invalidArgument` when the URL or the trust roots cannot be read. Nothing is sent yet.
@@ -35,7 +37,8 @@ public struct RelayClient: Sendable {
     }
     self.url = url.hasSuffix("/") ? String(url.dropLast()) : url
     self.credentials = credentials
-    self.connections = try RelayConnections(options: options)
+    self.connections = try RelayConnections(url: self.url, options: options)
+    self.socket = nil
   }
 
   /// The same relay and connections, as another device.
@@ -43,10 +46,11 @@ public struct RelayClient: Sendable {
     RelayClient(url: url, credentials: credentials, connections: connections)
   }
 
-  private init(url: String, credentials: Credentials?, connections: RelayConnections) {
+  init(url: String, credentials: Credentials?, connections: RelayConnections, socket: LiveSession? = nil) {
     self.url = url
     self.credentials = credentials
     self.connections = connections
+    self.socket = socket
   }
 }
 
@@ -57,6 +61,10 @@ enum AnswerLimits {
   static let keysBytesMax = 1 << 20
   /// 50,000 contacts, the most one request can ask for.
   static let directoryBytesMax = 8 << 20
+  /// 1,000 evaluations of 145 bytes, in base64.
+  static let evaluationsBytesMax = 512 << 10
+  /// 10,000 outputs of 8 bytes, in base64.
+  static let outputsBytesMax = 256 << 10
   /// 100 messages whose two bodies are as large as a relay takes them, in base64.
   static let messagesBytesMax = 24 << 20
 }

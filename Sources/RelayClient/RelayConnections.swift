@@ -69,10 +69,14 @@ struct RelayAnswer {
 
 /// Pooled connections; they close when the last client that shares them is gone.
 final class RelayConnections: Sendable {
+  let sockets: ClientSocketOpener
+  let requestTimeout: Duration
   private let http: HTTPClient
-  private let requestTimeout: Duration
 
-  init(options: RelayClient.Options) throws(RelayClientError) {
+  init(url: String, options: RelayClient.Options) throws(RelayClientError) {
+    sockets = try ClientSocketOpener(
+      url: url, trustRootsPEM: options.trustRootsPEM, connectTimeout: options.connectTimeout,
+      handshakeTimeout: options.requestTimeout)
     var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow)
     configuration.timeout.connect = .nanoseconds(options.connectTimeout.nanoseconds)
     configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = max(1, options.connectionsMax)
@@ -80,11 +84,7 @@ final class RelayConnections: Sendable {
     configuration.connectionPool.retryConnectionEstablishment = false
     if let pem = options.trustRootsPEM {
       var tls = TLSConfiguration.makeClientConfiguration()
-      do {
-        tls.trustRoots = .certificates(try NIOSSLCertificate.fromPEMBytes(Array(pem.utf8)))
-      } catch {
-        throw .invalidArgument("the trust roots are not certificates in PEM")
-      }
+      tls.trustRoots = try NIOSSLTrustRoots(pem: pem)
       configuration.tlsConfiguration = tls
     }
     http = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
@@ -133,7 +133,8 @@ final class RelayConnections: Sendable {
 extension RelayClient {
   /// Sends `request` with this client's credentials. - Throws: also for every status that is not 2xx.
   func send(_ request: RelayRequest) async throws(RelayClientError) -> RelayAnswer {
-    try await connections.exchange(request, with: url, as: credentials).successful()
+    if let socket { return try await socket.exchange(request).successful() }
+    return try await connections.exchange(request, with: url, as: credentials).successful()
   }
 }
 

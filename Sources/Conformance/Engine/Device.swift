@@ -13,6 +13,8 @@ struct Device: Sendable {
   var registrationID: Int
   /// The same for all devices of an account.
   var identity: IdentityKeys
+  /// 52 bytes in padded base64.
+  var signalingKey: String
 
   /// Device 1 goes by its number alone, as the oldest clients did.
   var user: String { id == 1 ? number : "\(number).\(id)" }
@@ -20,13 +22,16 @@ struct Device: Sendable {
   static func basic(_ text: String) -> String { "Basic " + Base64.encode(Array(text.utf8), padded: true) }
 
   static func randomPassword() -> String { Base64.encode(randomBytes(16), padded: false) }
+  static func randomSignalingKey() -> String { Base64.encode(randomBytes(52), padded: true) }
 }
 
 func randomBytes(_ count: Int) -> [UInt8] { (0..<count).map { _ in UInt8.random(in: .min ... .max) } }
 
 /// The body of code verification (reference 1.4).
-func attributes(registrationID: Int = 0, fetches: Bool = true) -> JSON {
-  var attributes: [String: JSON] = ["signalingKey": .string(Base64.encode(randomBytes(52), padded: true))]
+func attributes(
+  registrationID: Int = 0, fetches: Bool = true, signalingKey: String = Device.randomSignalingKey()
+) -> JSON {
+  var attributes: [String: JSON] = ["signalingKey": .string(signalingKey)]
   if registrationID > 0 { attributes["registrationId"] = JSON(registrationID) }
   if fetches { attributes["fetchesMessages"] = true }
   return .object(attributes)
@@ -59,16 +64,22 @@ extension Session {
   func stranger(_ number: String? = nil, registrationID: Int = 0) throws -> Device {
     Device(
       number: number ?? numbers.draw(), password: Device.randomPassword(), registrationID: registrationID,
-      identity: try IdentityKeys())
+      identity: try IdentityKeys(), signalingKey: Device.randomSignalingKey())
   }
 
   /// A new account that fetches its messages. `number` is registered anew if it has one.
-  /// - Parameter extra: properties beside those of `attributes`.
+  /// - Parameters:
+  ///   - password: nil draws one.
+  ///   - extra: properties beside those of `attributes`.
   func register(
-    _ number: String? = nil, registrationID: Int = 0, fetches: Bool = true, extra: [String: JSON] = [:]
+    _ number: String? = nil, registrationID: Int = 0, fetches: Bool = true, password: String? = nil,
+    extra: [String: JSON] = [:]
   ) async throws -> Device {
-    let device = try stranger(number, registrationID: registrationID)
-    let body = attributes(registrationID: registrationID, fetches: fetches).with(extra)
+    var device = try stranger(number, registrationID: registrationID)
+    if let password { device.password = password }
+    let body = attributes(
+      registrationID: registrationID, fetches: fetches, signalingKey: device.signalingKey
+    ).with(extra)
     try await confirm(try await code(for: device.number), body, as: device).expect(200)
     return device
   }
@@ -83,10 +94,11 @@ extension Session {
   ) async throws -> Device {
     var device = Device(
       number: master.number, password: Device.randomPassword(), registrationID: registrationID,
-      identity: master.identity)
+      identity: master.identity, signalingKey: Device.randomSignalingKey())
     let code = try await linkingCode(of: master)
     let json = try await put(
-      "/v1/devices/\(code)", attributes(registrationID: registrationID).with(extra), as: device
+      "/v1/devices/\(code)",
+      attributes(registrationID: registrationID, signalingKey: device.signalingKey).with(extra), as: device
     ).expectJSON()
     guard let id = json["deviceId"]?.integer, (2...1000).contains(id) else {
       throw RuleFailure(expected: "a deviceId of 2 or more", got: shown(json))

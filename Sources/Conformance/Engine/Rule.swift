@@ -55,7 +55,9 @@ package enum ConformanceSuite {
     RuleArea("Submitting messages", MessageRules.all), RuleArea("Device validation", DeviceValidationRules.all),
     RuleArea("Messages of the first generation", LegacyMessageRules.all), RuleArea("Mailbox", MailboxRules.all),
     RuleArea("Receipts", ReceiptRules.all), RuleArea("Attachments", AttachmentRules.all),
-    RuleArea("Directory", DirectoryRules.all), RuleArea("Devices", DeviceRules.all),
+    RuleArea("Directory", DirectoryRules.all + DirectoryChangesRules.all), RuleArea("Devices", DeviceRules.all),
+    RuleArea("WebSockets", SocketRules.all), RuleArea("Live delivery", DeliveryRules.all),
+    RuleArea("WebSockets of the first dialect", JSONSocketRules.all), RuleArea("Provisioning", ProvisioningRules.all),
     RuleArea("Clients' habits", ToleranceRules.all),
   ]
 

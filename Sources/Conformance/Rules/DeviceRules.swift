@@ -173,11 +173,6 @@ enum DeviceRules {
       let first = try await session.register()
       try await session.delete("/v1/devices/7", as: first).expectDone()
     },
-    Rule("1.14", "a provisioning address where nobody listens is not found", .g4) { session in
-      let first = try await session.register()
-      let path = "/v1/provisioning/HPHy8_T19vf4-rg7_P3-_w"
-      try await session.put(path, ["body": "AAAA"], as: first).expect(404)
-    },
   ]
 
   private static func redeem(_ code: String, _ session: Session, _ master: Device) async throws -> Answer {

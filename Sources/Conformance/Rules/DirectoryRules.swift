@@ -9,15 +9,17 @@ enum DirectoryRules {
       for _ in 0..<3 { known.append(try Token.of(try await session.register().number)) }
       let unknown = try Token.of(session.numbers.draw())
       let asked = [known[2], unknown, known[0], known[1]]
-      try await lookUp(asked, session, caller).expect(
-        200, json: ["contacts": .array([known[2], known[0], known[1]].map { ["token": .string($0)] })])
+      let entries = [known[2], known[0], known[1]].map { ["token": .string($0)] as JSON }
+      try await expectEntries(entries, of: asked, session, caller)
       for tokens in [[], [unknown]] { try await lookUp(tokens, session, caller).expect(200, json: ["contacts": []]) }
     },
     Rule("1.11", "one token is asked for in the path: 200 with its entry, or 404") { session in
       let (caller, device) = (try await session.register(), try await session.register())
       let token = try Token.of(device.number)
-      try await session.get("/v1/directory/\(Token.urlSafe(token))", as: caller)
-        .expect(200, json: ["token": .string(token)])
+      try await session.settling {
+        try await session.get("/v1/directory/\(Token.urlSafe(token))", as: caller)
+          .expect(200, json: ["token": .string(token)])
+      }
       let unknown = Token.urlSafe(try Token.of(session.numbers.draw()))
       try await session.get("/v1/directory/\(unknown)", as: caller).expect(404)
     },
@@ -29,7 +31,10 @@ enum DirectoryRules {
         let token = try Token.of(number)
         let escaped = token.replacing("/", with: "%2F").replacing("+", with: "%2B")
         for spelling in [token, escaped, Token.urlSafe(token)] {
-          try await session.get("/v1/directory/\(spelling)", as: caller).expect(200, json: ["token": .string(token)])
+          try await session.settling {
+            try await session.get("/v1/directory/\(spelling)", as: caller).expect(
+              200, json: ["token": .string(token)])
+          }
         }
       }
     },
@@ -39,7 +44,7 @@ enum DirectoryRules {
       _ = try await session.register(number)
       let token = try Token.of(number)
       for spelling in [token, token + "==", Token.urlSafe(token), Token.urlSafe(token) + "=="] {
-        try await lookUp([spelling], session, caller).expect(200, json: ["contacts": [["token": .string(token)]]])
+        try await expectEntries([["token": .string(token)]], of: [spelling], session, caller)
       }
     },
     Rule("1.11", "a token that is not the Base64 of 10 bytes is refused: 400 in a list, 404 in the path") { session in
@@ -57,8 +62,7 @@ enum DirectoryRules {
         let extra = Dictionary(uniqueKeysWithValues: properties.map { ($0, JSON.boolean(true)) })
         let device = try await session.register(extra: extra)
         let token = try Token.of(device.number)
-        try await lookUp([token], session, caller)
-          .expect(200, json: ["contacts": [JSON.object(["token": .string(token)]).with(extra)]])
+        try await expectEntries([JSON.object(["token": .string(token)]).with(extra)], of: [token], session, caller)
       }
     },
     Rule("1.11", "a thousand tokens are answered at once") { session in
@@ -66,7 +70,7 @@ enum DirectoryRules {
       let token = try Token.of(device.number)
       var tokens = try (0..<999).map { _ in try Token.of(session.numbers.draw()) }
       tokens.append(token)
-      try await lookUp(tokens, session, caller).expect(200, json: ["contacts": [["token": .string(token)]]])
+      try await expectEntries([["token": .string(token)]], of: tokens, session, caller)
     },
     Rule("1.11", "a request without its list, or with something else in it, is refused with 415") { session in
       let caller = try await session.register()
@@ -77,9 +81,9 @@ enum DirectoryRules {
       session in
       let (caller, device) = (try await session.register(), try await session.register())
       let path = "/v1/directory/\(Token.urlSafe(try Token.of(device.number)))"
-      try await session.get(path, as: caller).expect(200)
+      try await session.settling { try await session.get(path, as: caller).expect(200) }
       _ = try await session.register(device.number, fetches: false)
-      try await session.get(path, as: caller).expect(404)
+      try await session.settling { try await session.get(path, as: caller).expect(404) }
     },
     Rule("3.6", "more tokens than the limit's bucket holds are refused with 413") { session in
       let caller = try await session.register()
@@ -93,5 +97,14 @@ enum DirectoryRules {
 
   private static func lookUp(_ tokens: [String], _ session: Session, _ caller: Device) async throws -> Answer {
     try await session.put("/v1/directory/tokens", ["contacts": .array(tokens.map { .string($0) })], as: caller)
+  }
+
+  /// Expects exactly `entries` for `tokens`.
+  private static func expectEntries(_ entries: [JSON], of tokens: [String], _ session: Session, _ caller: Device)
+    async throws
+  {
+    try await session.settling {
+      try await lookUp(tokens, session, caller).expect(200, json: ["contacts": .array(entries)])
+    }
   }
 }

@@ -73,13 +73,13 @@ enum PushRegistrationRules {
       let caller = try await session.register()
       let device = try await session.register()
       let path = "/v1/directory/\(Token.urlSafe(try Token.of(device.number)))"
-      try await session.get(path, as: caller).expect(200)
+      try await session.settling { try await session.get(path, as: caller).expect(200) }
       try await session.delete("/v1/accounts/wsc/", as: device).expect(200)
-      try await session.get(path, as: caller).expect(404)
+      try await session.settling { try await session.get(path, as: caller).expect(404) }
       try await session.put("/v1/accounts/apn/", ["apnRegistrationId": "a"], as: device).expect(200)
-      try await session.get(path, as: caller).expect(200)
+      try await session.settling { try await session.get(path, as: caller).expect(200) }
       try await session.delete("/v1/accounts/apn/", as: device).expect(200)
-      try await session.get(path, as: caller).expect(404)
+      try await session.settling { try await session.get(path, as: caller).expect(404) }
     },
     Rule("1.5", "attributes replace registration id and reachability", .g4) { session in
       let sender = try await session.register()

@@ -113,7 +113,9 @@ enum ToleranceRules {
       let number = try session.numbers.draw { $0.contains("/") && !$0.contains("//") && !$0.hasPrefix("/") }
       try await session.get("/v1/directory/\(try Token.of(number))", as: caller).expect(404)
       _ = try await session.register(number)
-      try await session.get("/v1/directory/\(try Token.of(number))", as: caller).expect(200)
+      try await session.settling {
+        try await session.get("/v1/directory/\(try Token.of(number))", as: caller).expect(200)
+      }
     },
     Rule("4", "an attachment's blob is asked for with a Content-Type and no Authorization") { session in
       let device = try await session.register()

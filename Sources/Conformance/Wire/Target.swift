@@ -11,9 +11,10 @@ import RelayClient
 final class Target: Sendable {
   /// Without a trailing slash.
   let url: String
+  let sockets: ClientSocketOpener
+  /// From the first byte of a request to the last one of its answer; also how long a frame is waited for.
+  let requestTimeout: Duration
   private let http: HTTPClient
-  /// From the first byte of a request to the last one of its answer.
-  private let requestTimeout: Duration
 
   /// Far above any answer of the suite: pages of messages and 1 MiB attachments.
   private static let answerBytesMax = 8 << 20
@@ -25,6 +26,12 @@ final class Target: Sendable {
     }
     self.url = url.hasSuffix("/") ? String(url.dropLast()) : url
     self.requestTimeout = requestTimeout
+    do {
+      sockets = try ClientSocketOpener(
+        url: self.url, trustRootsPEM: trustRootsPEM, connectTimeout: .seconds(5), handshakeTimeout: requestTimeout)
+    } catch {
+      throw RunFailure("\(error)")
+    }
     var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow)
     configuration.timeout.connect = .seconds(5)
     // A closed port is told at once instead of being tried until the time-out.

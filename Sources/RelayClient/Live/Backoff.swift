@@ -1,0 +1,28 @@
+/// Pauses before connecting again: longer with each failure, and drawn at random, so that the clients of a relay that was
+/// restarted do not come back all at once.
+public struct Backoff: Sendable {
+  private let first: Duration
+  private let max: Duration
+  private var failures = 0
+
+  public init(first: Duration = .seconds(1), max: Duration = .seconds(60)) {
+    self.first = first
+    self.max = Swift.max(first, max)
+  }
+
+  /// The next pause: between nothing and a bound that doubles from `first` to `max`.
+  public mutating func next() -> Duration {
+    var generator = SystemRandomNumberGenerator()
+    return next(using: &generator)
+  }
+
+  /// It worked: the next pause is a first one.
+  public mutating func reset() { failures = 0 }
+
+  mutating func next(using generator: inout some RandomNumberGenerator) -> Duration {
+    // The bound is never reached by doubling further than this, whatever `first` is.
+    let bound = Swift.min(max, first * (1 << Swift.min(failures, 30)))
+    failures += 1
+    return bound * Double.random(in: 0...1, using: &generator)
+  }
+}

@@ -1,0 +1,217 @@
+import NIOPosix
+import RelayCore
+
+extension RelayClient {
+  /// Finds out which of `tokens` are registered without telling the relay which they are, an addition of this project's
+  /// relays (docs/protocol.md, "Oblivious look-up").
+  ///
+  /// Contacts that `contacts` does not have yet are sent blinded, 1,000 a request, and the relay's proofs verified: some
+  /// milliseconds of computing each. A request whose answer is lost, or that the relay has no room for, is sent again some
+  /// times. What was learnt before a failure is kept.
+  /// - Parameters:
+  ///   - tokens: as `ContactTokens.token(for:)` writes them.
+  ///   - contacts: of the look-ups before; kept by the caller for the next one.
+  /// - Throws: `.refused`: 404 a relay that does not offer it, 413 too many, 503 one whose outputs are not complete yet;
+  ///   `.unexpectedAnswer` for an answer without its proof, or when the relay's key changes meanwhile.
+  public func lookUpObliviously(
+    _ tokens: [String], telling disclosure: ObliviousDisclosure = .nothing, contacts: inout ObliviousContacts
+  ) async throws(RelayClientError) -> ObliviousAnswer {
+    if case .digits(let count) = disclosure, !(1...ObliviousPrefix.digitsMax).contains(count) {
+      throw .invalidArgument("a prefix has 1 to \(ObliviousPrefix.digitsMax) digits")
+    }
+    let key = try await evaluations(of: []).key
+    contacts.adopt(key)
+    try await ask(for: tokens, into: &contacts)
+    let wanted = Set(tokens.compactMap { contacts[$0] })
+    let (found, digits) = try await registered(wanted, disclosure, under: key)
+    var told: Set<String> = []
+    let registered = tokens.filter { token in
+      contacts[token].map { found.contains($0) } ?? false && told.insert(token).inserted
+    }
+    return ObliviousAnswer(registered: registered, suggestedDigits: digits)
+  }
+}
+
+// MARK: - Outputs
+
+extension RelayClient {
+  /// Has the relay evaluate what `contacts` does not have.
+  private func ask(for tokens: [String], into contacts: inout ObliviousContacts) async throws(RelayClientError) {
+    var missing: [(text: String, token: ContactToken)] = []
+    var seen: Set<String> = []
+    for text in tokens where contacts[text] == nil && seen.insert(text).inserted {
+      guard let bytes = Base64.decode(text), let token = ContactToken(bytes: bytes) else {
+        throw .invalidArgument("a token is the base64 of 10 bytes")
+      }
+      missing.append((text, token))
+    }
+    for first in stride(from: 0, to: missing.count, by: ObliviousCodec.elementsMax) {
+      let part = Array(missing[first..<min(missing.count, first + ObliviousCodec.elementsMax)])
+      let outputs = try await outputs(of: part.map(\.token), under: contacts.key)
+      for (contact, output) in zip(part, outputs) { contacts[contact.text] = output }
+    }
+  }
+
+  private func outputs(of tokens: [ContactToken], under key: String?) async throws(RelayClientError)
+    -> [ObliviousOutput]
+  {
+    let (batch, elements) = try await Self.computing { () throws(ObliviousBatch.Refusal) in
+      let batch = try ObliviousBatch(tokens)
+      return (batch, batch.elements)
+    }
+    let answer = try await evaluationsAtLast(of: elements)
+    guard answer.key == key, let keyBytes = Base64.decode(answer.key) else { throw Self.anotherKey }
+    let evaluations = answer.evaluations.map { Base64.decode($0) ?? [] }
+    return try await Self.computing { () throws(ObliviousBatch.Refusal) in
+      try batch.finish(evaluations, under: keyBytes)
+    }
+  }
+
+  private struct Evaluations: Decodable {
+    let key: String
+    let evaluations: [String]
+  }
+
+  /// Sends the very same elements again after a lost answer and while the relay is busy: blinded anew, the contacts would cost
+  /// the account's budget once more.
+  private func evaluationsAtLast(of elements: [[UInt8]]) async throws(RelayClientError) -> Evaluations {
+    var triesLeft = 4
+    while true {
+      do throws(RelayClientError) {
+        return try await evaluations(of: elements)
+      } catch {
+        triesLeft -= 1
+        guard triesLeft > 0, let pause = Self.pause(after: error) else { throw error }
+        // Cancelled: the failure is what there is to say.
+        do { try await Task.sleep(for: pause) } catch _ { throw error }
+      }
+    }
+  }
+
+  /// - Returns: nil where the same request would fail again.
+  private static func pause(after failure: RelayClientError) -> Duration? {
+    switch failure {
+    case .unreachable, .timedOut: .seconds(1)
+    case .refused(503, _, let retryAfter): min(retryAfter ?? .seconds(1), .seconds(10))
+    default: nil
+    }
+  }
+
+  private func evaluations(of elements: [[UInt8]]) async throws(RelayClientError) -> Evaluations {
+    var request = RelayRequest(
+      .put, "/v1/directory/oblivious/evaluations", answerBytesMax: AnswerLimits.evaluationsBytesMax,
+      contentType: "application/json")
+    request.body = ObliviousCodec.request(elements)
+    return try await send(request).decoded(Evaluations.self)
+  }
+
+  private static let anotherKey = RelayClientError.unexpectedAnswer(
+    status: 200, reason: "the relay's key has changed meanwhile")
+
+  /// Computes on a thread that is made for it: not on one of Swift's own.
+  private static func computing<Value: Sendable>(
+    _ work: @escaping @Sendable () throws(ObliviousBatch.Refusal) -> Value
+  ) async throws(RelayClientError) -> Value {
+    let result: Result<Value, ObliviousBatch.Refusal>? = await withCheckedContinuation { continuation in
+      NIOThreadPool.singleton.submit { state in
+        guard case .active = state else { return continuation.resume(returning: nil) }
+        do throws(ObliviousBatch.Refusal) {
+          continuation.resume(returning: .success(try work()))
+        } catch {
+          continuation.resume(returning: .failure(error))
+        }
+      }
+    }
+    switch result {
+    case .success(let value): return value
+    case .failure(.malformed): throw .unexpectedAnswer(status: 200, reason: "an evaluation or the key is malformed")
+    case .failure(.unproved): throw .unexpectedAnswer(status: 200, reason: "an evaluation is not proved")
+    case nil: throw .unreachable(reason: "the process is ending")
+    }
+  }
+}
+
+// MARK: - Membership
+
+extension RelayClient {
+  /// Pages of one prefix: a thousand million contacts.
+  private static let pagesMax = 100_000
+
+  /// - Returns: those of `wanted` that registered contacts have, and the digits that the relay suggests.
+  private func registered(
+    _ wanted: Set<ObliviousOutput>, _ disclosure: ObliviousDisclosure, under key: String
+  ) async throws(RelayClientError) -> (found: Set<ObliviousOutput>, suggestedDigits: Int) {
+    let prefixes: Set<ObliviousPrefix>
+    switch disclosure {
+    case .nothing: prefixes = wanted.isEmpty ? [] : [.all]
+    case .digits(let count): prefixes = Set(wanted.map { ObliviousPrefix(of: $0, digitCount: count) })
+    }
+    var found: Set<ObliviousOutput> = []
+    var digits = 0
+    // In an order that tells nothing of the address book's.
+    for prefix in prefixes.sorted(by: { $0.text < $1.text }) {
+      digits = try await read(prefix, under: key) { found.formUnion($0.lazy.filter { wanted.contains($0) }) }
+    }
+    return (found, digits)
+  }
+
+  /// Reads all pages of `prefix`. - Returns: the digits that the relay suggests.
+  private func read(
+    _ prefix: ObliviousPrefix, under key: String, _ take: ([ObliviousOutput]) -> Void
+  ) async throws(RelayClientError) -> Int {
+    var after: ObliviousOutput?
+    for _ in 0..<Self.pagesMax {
+      let page = try await page(prefix, after: after)
+      guard page.key == key else { throw Self.anotherKey }
+      let outputs = try Self.outputs(of: page, behind: after, in: prefix)
+      take(outputs)
+      guard page.next != nil else { return page.suggestedDigits }
+      // The relay goes on behind the last, which is what `next` says.
+      guard let last = outputs.last else { break }
+      after = last
+    }
+    throw .unexpectedAnswer(status: 200, reason: "the pages of outputs have no end")
+  }
+
+  private struct Page: Decodable {
+    let key: String
+    let suggestedDigits: Int
+    let outputs: String
+    let next: String?
+
+    private enum CodingKeys: String, CodingKey {
+      case key
+      case suggestedDigits = "prefix-suggested"
+      case outputs
+      case next
+    }
+  }
+
+  private func page(_ prefix: ObliviousPrefix, after: ObliviousOutput?) async throws(RelayClientError) -> Page {
+    let cursor = after.map { "&after=\($0.cursorText)" } ?? ""
+    let path = "/v1/directory/oblivious/registered?prefix=\(prefix.text)\(cursor)"
+    return try await send(RelayRequest(.get, path, answerBytesMax: AnswerLimits.outputsBytesMax)).decoded(Page.self)
+  }
+
+  /// - Throws: `.unexpectedAnswer` unless they are ascending, of the prefix, and behind those of the page before.
+  private static func outputs(
+    of page: Page, behind last: ObliviousOutput?, in prefix: ObliviousPrefix
+  ) throws(RelayClientError) -> [ObliviousOutput] {
+    let size = ObliviousOutput.byteCount
+    guard let bytes = Base64.decode(page.outputs), bytes.count.isMultiple(of: size) else {
+      throw .unexpectedAnswer(status: 200, reason: "the outputs are not 8 bytes each")
+    }
+    let outputs = stride(from: 0, to: bytes.count, by: size).map {
+      ObliviousOutput(firstBytesOf: bytes[$0..<$0 + size])
+    }
+    let range = prefix.range
+    var former = last
+    for output in outputs {
+      guard range.contains(output), former.map({ $0 <= output }) ?? true else {
+        throw .unexpectedAnswer(status: 200, reason: "the outputs are not in order")
+      }
+      former = output
+    }
+    return outputs
+  }
+}
