@@ -141,6 +141,7 @@ environment() {
     RELAY_STORAGE_ENCRYPTION_KEY="$(value "$operator" encryption_key)"
     RELAY_COORDINATION_URL="$(value "$operator" coordination)"
     RELAY_ATTACHMENTS_URL="file:$data/$operator/attachments"
+    RELAY_DIRECTORY_SNAPSHOT="$data/$operator/directory.snapshot"
     RELAY_ATTACHMENTS_PUBLIC_URL="http://127.0.0.1:$(value "$operator" client)"
     RELAY_DEVELOPMENT_ENABLED=true
   )

@@ -18,6 +18,16 @@ enum Keys {
     "client.trusted-proxies", .addressRanges, default: "none",
     "Proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed: addresses or CIDR ranges, comma-separated.")
 
+  static let clientConnectionsMax = Setting(
+    "client.connections-max", .whole(10...1_000_000), default: "20000",
+    "Connections of clients that one process holds; further ones wait to be accepted.")
+  static let webSocketLogin = Setting(
+    "client.websocket.login", .choice(WebSocketDialect.self), default: "protobuf",
+    "What WebSockets opened with `login=` speak: `protobuf`, or `json` for clients of the years before it.")
+  static let webSocketIdle = Setting(
+    "client.websocket.idle-seconds", .whole(5...3600), default: "90",
+    "A WebSocket from which nothing comes for so long is closed.")
+
   static let federationHost = Setting(
     "federation.host", .host, default: "127.0.0.1", "Where the listener for peers listens.")
   static let federationPort = OptionalSetting(
@@ -94,6 +104,10 @@ enum Keys {
     "messages.mailbox-sender-max", .whole(1...1_000_000_000), default: "2000",
     "Of these, messages of one sender.")
 
+  static let pollSeconds = Setting(
+    "messages.poll-seconds", .seconds(0.1...3600), default: "25",
+    "How long a connected device that nothing woke waits before its mailbox is read all the same.")
+
   static let devicesMax = Setting(
     "devices.max", .whole(1...100), default: "3", "Active devices of one account; further ones cannot be linked.")
 
@@ -129,6 +143,34 @@ enum Keys {
     "development.enabled", .boolean, default: "false",
     "Adds the transport `dev`, which returns codes to whoever asks.")
 
+  static let directoryTokensMax = Setting(
+    "directory.tokens-max", .whole(1...50_000), default: "20000",
+    "Contact tokens of one look-up; more are answered 413.")
+  static let directoryBudgetFirst = Setting(
+    "directory.budget.first", .whole(1...1_000_000_000), default: "20000",
+    "Different contacts that an account may ask for in its first days. Those it asks for again cost nothing.")
+  static let directoryBudgetFirstDays = Setting(
+    "directory.budget.first-days", .whole(1...365), default: "10", "How many days those are.")
+  static let directoryBudgetPerDay = Setting(
+    "directory.budget.per-day", .whole(0...1_000_000_000), default: "2000",
+    "How many more it may ask for on each day after them.")
+  static let directoryRefusesEnumeration = Setting(
+    "directory.refuse-enumeration", .boolean, default: "false",
+    "Whether look-ups that look like an enumeration of numbers are refused with 413. They are counted in any case.")
+  static let directoryChangesDays = Setting(
+    "directory.changes-days", .whole(1...90), default: "10",
+    "How long the feed of the directory's changes is kept: who was away for longer reads the whole directory.")
+  static let directorySnapshot = Setting(
+    "directory.snapshot", .path, default: "relay-data/directory.snapshot",
+    "Where the directory in memory is kept between two starts. A process without the file reads it from the store.")
+  static let directoryOblivious = Setting(
+    "directory.oblivious", .boolean, default: "false",
+    "Offers look-ups that do not tell this relay which numbers are looked for. They cost much more computing.")
+  static let drainSeconds = Setting(
+    "drain.seconds", .whole(0...3600), default: "10",
+    "How long a process that stops takes over closing its WebSockets, so that their clients do not come back all at once."
+  )
+
   static func limitSize(_ limiter: LimiterName) -> Setting<Int> {
     Setting(
       "limits.\(limiter.rawValue).size", .whole(1...1_000_000_000),
@@ -152,7 +194,7 @@ extension ConfigurationKey {
     [
       Keys.name.key,
       Keys.clientHost.key, Keys.clientPort.key, Keys.clientCertificate.key, Keys.clientKey.key,
-      Keys.clientTrustedProxies.key,
+      Keys.clientTrustedProxies.key, Keys.clientConnectionsMax.key, Keys.webSocketLogin.key, Keys.webSocketIdle.key,
       Keys.federationHost.key, Keys.federationPort.key, Keys.federationURL.key, Keys.federationDirectory.key,
       Keys.directoryInterval.key, Keys.contactsMax.key, Keys.numberClaims.key, Keys.outboxMessages.key,
       Keys.outboxBytes.key, Keys.outboxHours.key,
@@ -161,12 +203,15 @@ extension ConfigurationKey {
       Keys.coordinationURL.key,
       Keys.attachmentsURL.key, Keys.attachmentsPublicURL.key, Keys.s3AccessKey.key, Keys.s3SecretKey.key,
       Keys.attachmentBytesMax.key, Keys.attachmentDays.key, Keys.attachmentAccountBytesMax.key,
-      Keys.retentionDays.key, Keys.mailboxMax.key, Keys.mailboxSenderMax.key,
+      Keys.retentionDays.key, Keys.mailboxMax.key, Keys.mailboxSenderMax.key, Keys.pollSeconds.key,
       Keys.devicesMax.key, Keys.verifySignatures.key,
       Keys.verificationSender.key, Keys.codeMinutes.key, Keys.verificationTries.key, Keys.webhookURL.key,
       Keys.webhookSecret.key, Keys.twilioAccount.key, Keys.twilioToken.key, Keys.twilioFrom.key,
       Keys.twilioURL.key, Keys.tokenKey.key, Keys.lockDays.key,
-      Keys.developmentEnabled.key,
+      Keys.directoryTokensMax.key, Keys.directoryBudgetFirst.key, Keys.directoryBudgetFirstDays.key,
+      Keys.directoryBudgetPerDay.key, Keys.directoryRefusesEnumeration.key, Keys.directoryChangesDays.key,
+      Keys.directorySnapshot.key, Keys.directoryOblivious.key,
+      Keys.developmentEnabled.key, Keys.drainSeconds.key,
     ] + LimiterName.allCases.flatMap { [Keys.limitSize($0).key, Keys.limitPerMinute($0).key] }
     + [Keys.logLevel.key, Keys.logFormat.key]
 }

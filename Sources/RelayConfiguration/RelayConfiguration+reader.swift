@@ -14,11 +14,21 @@ extension RelayConfiguration {
     attachments = Attachments(&reader)
     messages = Messages(
       retention: .seconds(86_400 * reader.value(Keys.retentionDays)), mailboxMax: reader.value(Keys.mailboxMax),
-      mailboxSenderMax: reader.value(Keys.mailboxSenderMax))
+      mailboxSenderMax: reader.value(Keys.mailboxSenderMax),
+      pollInterval: reader.value(Keys.pollSeconds))
     devices = Devices(max: reader.value(Keys.devicesMax))
     keys = PreKeys(verifiesSignatures: reader.value(Keys.verifySignatures))
     verification = Verification(&reader)
     development = Development(isEnabled: reader.value(Keys.developmentEnabled))
+    directory = Directory(
+      tokensMax: reader.value(Keys.directoryTokensMax),
+      allowance: LookUpAllowance(
+        first: reader.value(Keys.directoryBudgetFirst), firstDays: reader.value(Keys.directoryBudgetFirstDays),
+        perDay: reader.value(Keys.directoryBudgetPerDay)),
+      refusesEnumeration: reader.value(Keys.directoryRefusesEnumeration),
+      changesDays: reader.value(Keys.directoryChangesDays), snapshotPath: reader.value(Keys.directorySnapshot),
+      isOblivious: reader.value(Keys.directoryOblivious))
+    drain = Drain(window: .seconds(reader.value(Keys.drainSeconds)))
     var limits: [LimiterName: Bucket] = [:]
     for limiter in LimiterName.allCases {
       limits[limiter] = Bucket(
@@ -34,6 +44,9 @@ extension RelayConfiguration.Client {
     host = reader.value(Keys.clientHost)
     port = reader.value(Keys.clientPort)
     trustedProxies = reader.value(Keys.clientTrustedProxies)
+    connectionsMax = reader.value(Keys.clientConnectionsMax)
+    webSockets = RelayConfiguration.WebSockets(
+      loginDialect: reader.value(Keys.webSocketLogin), idle: .seconds(reader.value(Keys.webSocketIdle)))
     let (certificate, key) = (reader.value(Keys.clientCertificate), reader.value(Keys.clientKey))
     tls = if let certificate, let key { RelayConfiguration.TLS(certificate: certificate, key: key) } else { nil }
     if certificate != nil {

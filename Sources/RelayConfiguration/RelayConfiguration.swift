@@ -14,6 +14,8 @@ package struct RelayConfiguration: Sendable, Equatable {
   package let keys: PreKeys
   package let verification: Verification
   package let development: Development
+  package let directory: Directory
+  package let drain: Drain
   /// Has every limiter.
   package let limits: [LimiterName: Bucket]
   package let log: Log
@@ -24,6 +26,32 @@ package struct RelayConfiguration: Sendable, Equatable {
     package let port: Int
     package let tls: TLS?
     package let trustedProxies: [AddressRange]
+    package let connectionsMax: Int
+    package let webSockets: WebSockets
+  }
+
+  package struct WebSockets: Sendable, Equatable {
+    /// Of those that are opened with `login`; `user` always means JSON (reference 1.12).
+    package let loginDialect: WebSocketDialect
+    package let idle: Duration
+  }
+
+  package struct Directory: Sendable, Equatable {
+    /// Of one look-up.
+    package let tokensMax: Int
+    package let allowance: LookUpAllowance
+    package let refusesEnumeration: Bool
+    /// Whole days that the feed is kept.
+    package let changesDays: Int
+    /// A file.
+    package let snapshotPath: String
+    /// Whether look-ups are offered that do not tell what is looked for.
+    package let isOblivious: Bool
+  }
+
+  package struct Drain: Sendable, Equatable {
+    /// Over which WebSockets are closed.
+    package let window: Duration
   }
 
   /// PEM files.
@@ -97,6 +125,8 @@ package struct RelayConfiguration: Sendable, Equatable {
     package let retention: Duration
     package let mailboxMax: Int
     package let mailboxSenderMax: Int
+    /// How long a connected device's mailbox goes unread at most.
+    package let pollInterval: Duration
   }
 
   package struct Verification: Sendable, Equatable {
@@ -127,6 +157,8 @@ package struct RelayConfiguration: Sendable, Equatable {
 }
 
 package enum LogLevel: String, Sendable, CaseIterable { case trace, debug, info, notice, warning, error, critical }
+/// Reference 1.12.
+package enum WebSocketDialect: String, Sendable, CaseIterable { case protobuf, json }
 package enum LogFormat: String, Sendable, CaseIterable { case text, json }
 /// What becomes of a number that a peer lists and somebody proves here.
 enum NumberClaims: String, Sendable, CaseIterable { case ignore, refuse }

@@ -10,7 +10,12 @@ struct LoadingTests {
     let loaded = try RelayConfiguration.load(file: nil, environment: ["PATH": "/bin"])
     let configuration = loaded.configuration
     #expect(configuration.name == RelayName("local"))
-    #expect(configuration.client == .init(host: "127.0.0.1", port: 8080, tls: nil, trustedProxies: []))
+    #expect(
+      configuration.client
+        == .init(
+          host: "127.0.0.1", port: 8080, tls: nil, trustedProxies: [], connectionsMax: 20_000,
+          webSockets: .init(loginDialect: .protobuf, idle: .seconds(90))))
+    #expect(configuration.drain == .init(window: .seconds(10)))
     #expect(configuration.operations == .init(host: "127.0.0.1", port: 8081))
     #expect(configuration.federation.port == nil && configuration.federation.url == nil)
     #expect(configuration.federation.directoryInterval == .seconds(2))
@@ -22,7 +27,9 @@ struct LoadingTests {
     #expect(configuration.attachments.retention == .seconds(30 * 86_400))
     #expect(configuration.attachments.bytesMax == 100 << 20 && configuration.attachments.accountBytesMax == 1 << 30)
     #expect(
-      configuration.messages == .init(retention: .seconds(30 * 86_400), mailboxMax: 5000, mailboxSenderMax: 2000))
+      configuration.messages
+        == .init(
+          retention: .seconds(30 * 86_400), mailboxMax: 5000, mailboxSenderMax: 2000, pollInterval: .seconds(25)))
     #expect(configuration.devices == .init(max: 3))
     #expect(configuration.keys == .init(verifiesSignatures: true))
     #expect(configuration.verification.sender == .log)

@@ -36,6 +36,18 @@ struct MetricsTests {
     #expect(lines.last == "", "the page ends with a newline")
   }
 
+  @Test("metrics of the program that we stand in for keep their names and buckets")
+  func foreignNames() {
+    let registry = PrometheusRegistry()
+    Counter(label: "sygnal_notifications_received", factory: registry).increment()
+    Timer(label: "sygnal_notify_time", dimensions: [("code", "200")], factory: registry).recordMilliseconds(60)
+    let lines = registry.exposition().split(separator: "\n")
+    #expect(lines.contains("sygnal_notifications_received_total 1"))
+    #expect(lines.contains("sygnal_notify_time_bucket{code=\"200\",le=\"0.05\"} 0"))
+    #expect(lines.contains("sygnal_notify_time_bucket{code=\"200\",le=\"0.075\"} 1"))
+    #expect(lines.contains("sygnal_notify_time_count{code=\"200\"} 1"))
+  }
+
   @Test("a histogram's buckets are cumulative and end with +Inf, its count and its sum")
   func histogram() {
     let registry = PrometheusRegistry()

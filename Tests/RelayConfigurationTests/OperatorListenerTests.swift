@@ -57,15 +57,51 @@ struct OperatorListenerTests {
     }
   }
 
+  @Test("a drain begins once, for callers of this host that say so, over whole seconds")
+  func drain() async throws {
+    let control = DrainControl { 7 }
+    try await Self.serve(Readiness(), drain: control) { get, port in
+      let before = try await get("/drain").2
+      #expect(before == #"{"draining":false,"connections":7}"#)
+      let path = "/drain?over=30"
+      for (headers, path, status) in [
+        ([], path, 403), ([("X-Relay-Drain", "yes")], path, 403),
+        ([("X-Relay-Drain", "1"), ("Origin", "http://127.0.0.1")], path, 403),
+        ([("X-Relay-Drain", "1")], "/drain", 400), ([("X-Relay-Drain", "1")], "/drain?over=3601", 400),
+        ([("X-Relay-Drain", "1")], "/drain?over=-1", 400), ([("X-Relay-Drain", "1")], "/drain?over=1.5", 400),
+      ] {
+        let answered = try await Self.post(path, headers, port)
+        #expect(answered == status, "\(path) \(headers)")
+      }
+      #expect(!control.isDraining)
+      let first = try await Self.post(path, [("X-Relay-Drain", "1")], port)
+      let second = try await Self.post("/drain?over=0", [("X-Relay-Drain", "1")], port)
+      #expect(first == 202 && second == 409)
+      let after = try await get("/drain").2
+      #expect(after == #"{"draining":true,"connections":7}"#)
+    }
+    var windows: [Duration] = []
+    for await window in control.orders { windows.append(window) }
+    #expect(windows == [.seconds(30)])
+  }
+
+  /// - Returns: the status.
+  private static func post(_ path: String, _ headers: [(String, String)], _ port: Int) async throws -> UInt {
+    var request = HTTPClientRequest(url: "http://127.0.0.1:\(port)\(path)")
+    request.method = .POST
+    for (name, value) in headers { request.headers.add(name: name, value: value) }
+    return try await HTTPClient.shared.execute(request, timeout: .seconds(10)).status.code
+  }
+
   /// Runs a listener on a free port for as long as `body` takes, then shuts it down gracefully.
   private static func serve(
-    _ readiness: Readiness,
+    _ readiness: Readiness, drain: DrainControl = DrainControl { 0 },
     _ body: (_ get: (String) async throws -> (UInt, String?, String), _ port: Int) async throws -> Void
   ) async throws {
     let (ports, announce) = AsyncStream.makeStream(of: Int.self)
     let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
     let listener = OperatorListener(
-      host: "127.0.0.1", port: 0, readiness: readiness, registry: PrometheusRegistry(),
+      host: "127.0.0.1", port: 0, readiness: readiness, registry: PrometheusRegistry(), drain: drain,
       eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger
     ) { announce.yield($0) }
     let services = ServiceGroup(services: [listener], logger: logger)

@@ -133,14 +133,15 @@ struct QueueCommand: AsyncParsableCommand {
     /// A process that died while it handed over is in the way for ten seconds.
     private static let patience = Duration.seconds(20)
 
-    /// Only ever queues notices: limits, and signals of changed accounts, play no part.
+    /// Only ever queues notices: limits, and signals of changed accounts, play no part. Who is connected finds them when he
+    /// reads by himself.
     private func intake(_ settings: RelayConfiguration, _ storage: any Storage) -> LocalIntake {
       LocalIntake(
         store: storage,
         accounts: AccountCache(store: storage, bus: LocalCoordination(buckets: settings.limits, clock: .system)),
         quota: MailboxQuota(
           store: storage, mailboxMax: settings.messages.mailboxMax, senderMax: settings.messages.mailboxSenderMax),
-        clock: .system)
+        hub: nil, clock: .system)
     }
   }
 

@@ -3,6 +3,7 @@ import AsyncHTTPClient
 import Foundation
 import Hummingbird
 import Logging
+import Operations
 import Relay
 import RelayConfiguration
 import RelayCore
@@ -42,10 +43,11 @@ struct RoutesCommand: AsyncParsableCommand {
       let local = LocalParts(settings, storage: storage, coordination: coordination, witnesses: [], logger: logger)
       let attachments = try await AttachmentParts(
         settings.attachments, at: settings.client.url, storage: storage, client: client, logger: logger)
+      let directory = try DirectoryParts(
+        settings.directory, storage: storage, coordination: coordination, readiness: Readiness(), logger: logger)
       let clients = ClientParts(
         settings, local, storage: storage, coordination: coordination, courier: NoPeers(), finder: nil,
-        attachments: attachments,
-        sender: LogSender(logger: logger), logger: logger)
+        directory: directory, attachments: attachments, sender: LogSender(logger: logger), logger: logger)
       lines = Set(clients.router.routes.map { String(describing: $0.path) }).sorted()
     }
     return lines

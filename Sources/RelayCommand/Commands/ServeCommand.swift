@@ -8,7 +8,8 @@ struct ServeCommand: AsyncParsableCommand {
     abstract: "Serve clients, and peers where federation.port is set.",
     discussion: """
       Runs with no configuration: clients on 127.0.0.1:8080, the operator's tools on 127.0.0.1:8081, everything kept in \
-      relay-data/. Logs to standard error. SIGTERM and SIGINT finish what is under way and exit with 0.
+      relay-data/. Logs to standard error. SIGTERM and SIGINT drain it: WebSockets are closed over drain.seconds, what is \
+      under way is finished, and it exits with 0. A second one ends it on the spot.
       """)
 
   @OptionGroup var configuration: ConfigurationOption

@@ -20,6 +20,9 @@ struct DemoConversation {
     report.heading("A user registers at each relay")
     let ann = try await register(alphaNumber, at: alpha, "alpha")
     let bob = try await register(betaNumber, at: beta, "beta")
+    let live = try await report.step("beta", "GET /v1/websocket/") {
+      (try await bob.connect(), "connected: messages come by themselves")
+    }
 
     report.heading("alpha's user writes to beta's")
     let token = ContactTokens.token(for: betaNumber)
@@ -43,7 +46,7 @@ struct DemoConversation {
     }
 
     report.heading("beta's user reads it")
-    try await read(text, as: bob)
+    try await read(text, as: bob, over: live)
     guard let credentials = ann.client.credentials else { throw DemoFailure("alpha's user has no credentials") }
     return Outcome(alphaCredentials: credentials, betaToken: token)
   }
@@ -89,29 +92,40 @@ struct DemoConversation {
     }
   }
 
-  private func read(_ text: String, as device: RegisteredDevice) async throws {
-    let message = try await report.step("beta", "GET /v1/messages") {
-      let page = try await device.client.fetchMessages()
-      guard page.messages.count == 1, let message = page.messages.first else {
-        throw DemoFailure("the mailbox holds \(page.messages.count) messages, not one")
-      }
+  private func read(_ text: String, as device: RegisteredDevice, over live: LiveSession) async throws {
+    let (delivery, message) = try await report.step("beta", "PUT /api/v1/message (from the relay)") {
+      guard let delivery = try await delivered(over: live) else { throw DemoFailure("the connection was closed") }
+      let message = try delivery.message
       guard let relay = message.relay else { throw DemoFailure("the message names no relay") }
-      return (message, "a message of \(message.body.count) bytes from \(message.source.number.e164) at \(relay)")
+      let shown = "a message of \(message.body.count) bytes from \(message.source.number.e164) at \(relay)"
+      return ((delivery, message), shown)
     }
     try await report.step("beta", "open the message (in the client)") {
       let opened = try device.keys.open(message.body, from: message.source, to: Correspondent(betaNumber))
       guard opened == Array(text.utf8) else { throw DemoFailure("it says something else than was sent") }
       return ((), "\"\(String(decoding: opened, as: UTF8.self))\"")
     }
-    let path = "/v1/messages/\(message.source.number.e164)/\(message.timestamp)"
-    try await report.step("beta", "DELETE \(path)") {
-      try await device.client.acknowledge(message)
+    try await report.step("beta", "200 OK (to the relay)") {
+      try await delivery.acknowledge()
       return ((), "acknowledged")
     }
     try await report.step("beta", "GET /v1/messages") {
-      let page = try await device.client.fetchMessages()
-      guard page.messages.isEmpty else { throw DemoFailure("the mailbox still holds \(page.messages.count) messages") }
+      // An acknowledgement is not answered: it shows here.
+      let deadline = ContinuousClock.now + .seconds(10)
+      while try await !device.client.fetchMessages().messages.isEmpty {
+        guard ContinuousClock.now < deadline else { throw DemoFailure("the mailbox still holds the message") }
+        try await Task.sleep(for: .milliseconds(20))
+      }
       return ((), "the mailbox is empty")
+    }
+    await live.close()
+  }
+
+  /// The first delivery.
+  private func delivered(over live: LiveSession) async throws -> Delivery? {
+    try await withDeadline(.seconds(30)) {
+      for try await delivery in live.deliveries { return delivery }
+      return nil
     }
   }
 }

@@ -46,6 +46,7 @@ actor DemoOperator {
         "RELAY_STORAGE_URL": "sqlite:\(folder.appending(path: "relay.sqlite").path)",
         "RELAY_ATTACHMENTS_URL": "file:\(folder.appending(path: "attachments").path)",
         "RELAY_DEVELOPMENT_ENABLED": "true",
+        "RELAY_DRAIN_SECONDS": "0",
       ], uniquingKeysWith: { $1 })
     self.environment = environment
   }

@@ -3,36 +3,50 @@ import HummingbirdCore
 import HummingbirdHTTP2
 import Logging
 import NIOCore
+import NIOHTTP1
 import NIOSSL
 import Relay
 import RelayConfiguration
+import RelayCore
 import RelayHTTP
 import ServiceLifecycle
 
-/// The clients' listener: HTTP/1.1, or with certificates TLS with HTTP/2 and HTTP/1.1, reloaded when the files change.
+/// The clients' listener: HTTP/1.1 and WebSockets, or with certificates TLS with HTTP/2 too, reloaded when the files change.
 struct ClientListener {
   let services: [any Service]
 
+  /// - Parameters:
+  ///   - door: who decides on WebSockets; nil: there are none.
+  ///   - drain: whether clients are to be sent elsewhere.
   /// - Throws: `CommandFailure` when certificate and key cannot be used.
-  init(_ settings: RelayConfiguration.Client, router: Router<ClientContext>, state: ListenerState, logger: Logger)
-    throws
-  {
+  init(
+    _ settings: RelayConfiguration.Client, router: Router<ClientContext>, door: (any SocketDoor)?, drain: DrainState,
+    state: ListenerState, logger: Logger
+  ) throws {
+    let sockets = SocketWatch()
+    let terms = door.map { Self.terms($0, settings, drain: drain, sockets: sockets) }
     let server: HTTPServerBuilder
     var services: [any Service] = []
     if let tls = settings.tls {
       let context = try Self.context(tls, logger: logger)
       services.append(context)
-      server = Self.secure(context)
+      server = HTTPServerBuilder { responder in
+        let http1 = Self.http1(responder, drain: drain, door: door)
+        guard let terms else { return Self.secure(context, http1, responder) }
+        return Self.secure(context, SocketUpgradeChannel(http1, terms), responder)
+      }
     } else {
-      server = HTTPServerBuilder {
-        ClaimedChannel(HTTP1Channel(responder: $0, configuration: Self.http1))
+      server = HTTPServerBuilder { responder in
+        let http1 = Self.http1(responder, drain: drain, door: door)
+        guard let terms else { return ClaimedChannel(http1) }
+        return ClaimedChannel(SocketUpgradeChannel(http1, terms))
       }
     }
     let application = Application(
       router: router, server: server,
       configuration: ApplicationConfiguration(
         address: .hostname(settings.host, port: settings.port), serverName: nil, backlog: Self.backlog,
-        availableConnectionsDelegate: MaximumAvailableConnections(Self.connectionsMax)),
+        availableConnectionsDelegate: MaximumAvailableConnections(settings.connectionsMax)),
       onServerRunning: { channel in
         state.began()
         logger.notice(
@@ -43,23 +57,43 @@ struct ClientListener {
           ])
       },
       logger: logger)
-    services.append(Listening("client", settings.host, settings.port, application))
+    services.append(
+      Listening("client", settings.host, settings.port, SocketService(application, sockets: sockets)))
     self.services = services
   }
 
-  /// Open connections of one process; more wait in the kernel's backlog.
-  private static let connectionsMax = 20_000
   private static let backlog = 1024
   /// A connection without a request for so long is closed; clients come back.
   private static let idleTimeout = TimeAmount.seconds(90)
   private static let handshakeTimeout = TimeAmount.seconds(10)
   /// A request whose sender stops in its midst.
   private static let stalledRequestTimeout = TimeAmount.seconds(30)
-  private static var http1: HTTP1Channel.Configuration {
-    .init(
-      idleTimeout: idleTimeout,
-      httpDecoderConfiguration: .init(
-        maxHeaderFieldSize: 16 << 10, maxHeaderListSize: 32 << 10, maxHeaderFieldCount: 100))
+  private static let (headFieldBytesMax, headBytesMax, headFieldsMax) = (16 << 10, 32 << 10, 100)
+
+  private static func http1(
+    _ responder: @escaping HTTPChannelHandler.Responder, drain: DrainState, door: (any SocketDoor)?
+  ) -> HTTP1Channel {
+    HTTP1Channel(
+      responder: responder,
+      configuration: .init(
+        additionalChannelHandlers: [FinalAnswers(drain: drain, door: door)], idleTimeout: idleTimeout,
+        httpDecoderConfiguration: .init(
+          maxHeaderFieldSize: headFieldBytesMax, maxHeaderListSize: headBytesMax,
+          maxHeaderFieldCount: headFieldsMax)))
+  }
+
+  private static func terms(
+    _ door: any SocketDoor, _ settings: RelayConfiguration.Client, drain: DrainState, sockets: SocketWatch
+  ) -> SocketTerms {
+    var limits = NIOHTTPDecoderLimitConfiguration()
+    limits.maxHeaderFieldSize = headFieldBytesMax
+    limits.maxHeaderListSize = headBytesMax
+    limits.maxHeaderFieldCount = headFieldsMax
+    return SocketTerms(
+      door: door,
+      forwarded: ForwardedMiddleware(
+        proxies: TrustedProxies(settings.trustedProxies), isSecure: settings.tls != nil),
+      drain: drain, watch: sockets, headLimits: limits)
   }
 
   private static func context(_ tls: RelayConfiguration.TLS, logger: Logger) throws
@@ -82,16 +116,17 @@ struct ClientListener {
     }
   }
 
-  private static func secure(_ context: Reloading<NIOSSLContext, CommandFailure>) -> HTTPServerBuilder {
-    HTTPServerBuilder { responder in
-      ClaimedChannel(
-        ALPNChannel(
-          tls: { _, _ in NIOSSLServerHandler(context: context.current) }, handshakeTimeout: handshakeTimeout,
-          http1: HTTP1Channel(responder: responder, configuration: http1),
-          http2: HTTP2Channel(
-            responder: responder,
-            configuration: .init(
-              idleTimeout: .seconds(90), streamConfiguration: .init(idleTimeout: stalledRequestTimeout)))))
-    }
+  private static func secure<HTTP1: ServerChildChannel>(
+    _ context: Reloading<NIOSSLContext, CommandFailure>, _ http1: HTTP1,
+    _ responder: @escaping HTTPChannelHandler.Responder
+  ) -> any ServerChildChannel {
+    ClaimedChannel(
+      ALPNChannel(
+        tls: { _, _ in NIOSSLServerHandler(context: context.current) }, handshakeTimeout: handshakeTimeout,
+        http1: http1,
+        http2: HTTP2Channel(
+          responder: responder,
+          configuration: .init(
+            idleTimeout: .seconds(90), streamConfiguration: .init(idleTimeout: stalledRequestTimeout)))))
   }
 }

@@ -11,6 +11,8 @@ import ServiceLifecycle
 /// What the client edge and the peers' edge both stand on: the accounts, messages and keys of this relay.
 struct LocalParts {
   let accounts: AccountCache
+  let attendance: Attendance
+  let hub: Hub
   let intake: LocalIntake
   let restores: RestoreGuard
   let dispenser: LocalPreKeys
@@ -21,9 +23,14 @@ struct LocalParts {
     witnesses: [any EpochWitness], logger: Logger
   ) {
     accounts = AccountCache(store: storage, bus: coordination)
+    attendance = Attendance(store: storage, accounts: accounts, clock: .system)
+    // Behind the cache: what a signal makes it forget is read anew for the sessions.
+    hub = Hub(
+      presence: coordination, signals: coordination, accounts: accounts, attendance: attendance,
+      pollInterval: settings.messages.pollInterval, logger: logger)
     let quota = MailboxQuota(
       store: storage, mailboxMax: settings.messages.mailboxMax, senderMax: settings.messages.mailboxSenderMax)
-    intake = LocalIntake(store: storage, accounts: accounts, quota: quota, clock: .system)
+    intake = LocalIntake(store: storage, accounts: accounts, quota: quota, hub: hub, clock: .system)
     restores = RestoreGuard(store: storage, witnesses: witnesses, clock: .system, logger: logger)
     dispenser = LocalPreKeys(
       store: storage, accounts: accounts, limiter: coordination, restores: restores, clock: .system)
@@ -33,22 +40,24 @@ struct LocalParts {
 /// The client edge's part of the graph.
 struct ClientParts {
   let router: Router<ClientContext>
+  let door: LiveDoor
   /// In the order in which they start.
   let services: [any Service]
 
   init(
     _ settings: RelayConfiguration, _ local: LocalParts, storage: any Storage, coordination: any Coordination,
-    courier: any Courier, finder: (any ContactFinder)?, attachments: AttachmentParts,
+    courier: any Courier, finder: (any ContactFinder)?, directory: DirectoryParts, attachments: AttachmentParts,
     sender: any Relay.VerificationSender, logger: Logger
   ) {
     let forwarder = ReceiptForwarder(courier: courier, logger: logger)
+    let receipts = DeliveryReceipts(intake: local.intake, forwarder: forwarder, logger: logger)
     let keys = KeysController(
       store: storage, accounts: local.accounts, local: local.dispenser, courier: courier, limiter: coordination,
       verifiesSignatures: settings.keys.verifiesSignatures)
     let messages = MessagesController(
-      store: storage, intake: local.intake, courier: courier, limiter: coordination, forwarder: forwarder,
-      attendance: Attendance(store: storage, accounts: local.accounts, clock: .system))
-    let directory = DirectoryController(store: storage, limiter: coordination, finder: finder)
+      store: storage, intake: local.intake, courier: courier, limiter: coordination, deliveryReceipts: receipts,
+      attendance: local.attendance)
+    let contacts = directory.controller(storage: storage, coordination: coordination, finder: finder)
     let blobs = attachments.controller(storage: storage, courier: courier, limiter: coordination)
 
     let limits = CodeLimits(limiter: coordination, isDevelopment: settings.development.isEnabled)
@@ -56,7 +65,7 @@ struct ClientParts {
     let registrar = Registrar(
       store: storage, accounts: local.accounts, limits: limits, locks: locks,
       lockLifetime: settings.verification.lockLifetime, respectsClaims: settings.federation.respectsClaims,
-      clock: .system)
+      clock: .system, directory: directory.follower)
     let registration = RegistrationController(
       store: storage, registrar: registrar, limits: limits, sender: sender,
       tokens: settings.verification.tokenKey.map { NumberTokens(key: $0, clock: .system) },
@@ -77,17 +86,22 @@ struct ClientParts {
         proxies: TrustedProxies(settings.client.trustedProxies), isSecure: settings.client.tls != nil),
       controllers: .init(
         registration: registration,
-        push: PushController(store: storage, accounts: local.accounts, clock: .system),
+        push: PushController(
+          store: storage, accounts: local.accounts, directory: directory.follower, clock: .system),
         lock: LockController(
           store: storage, accounts: local.accounts, limits: limits, locks: locks, clock: .system),
-        devices: devices, keys: keys, messages: messages)
+        devices: devices, provisioning: ProvisioningController(hub: local.hub, limiter: coordination), keys: keys,
+        messages: messages)
     ) { router in
       attachments.addOpenRoutes(to: router)
     } deviceRoutes: { router in
-      directory.addRoutes(to: router)
+      contacts.addRoutes(to: router)
       blobs.addRoutes(to: router)
     }
     router = edge.router()
-    services = [forwarder, attachments.sweeper]
+    let live = LiveParts(
+      settings.client.webSockets, local, storage: storage, receipts: receipts, router: router, logger: logger)
+    door = live.door
+    services = [forwarder, attachments.sweeper] + live.services
   }
 }

@@ -8,15 +8,15 @@ import Storage
 /// (docs/configuration.md, "The encryption key").
 ///
 /// A sample in the store stands for all its secrets. It goes over to the current key last, so that a process that lacks
-/// the former one too early does not start.
+/// the former one too early does not start. The key of contact tokens goes with the first devices.
 struct EncryptionKeys: Service {
-  private let store: any ServerSecretStore
+  private let store: any ServerSecretStore & ContactSealingStore
   private let sealer: SecretSealer
   private let logger: Logger
   /// Whether secrets may have to be sealed anew: then it is run as long as the relay is.
   let isChanging: Bool
 
-  init(_ settings: RelayConfiguration.Storage, store: any ServerSecretStore, logger: Logger) {
+  init(_ settings: RelayConfiguration.Storage, store: any ServerSecretStore & ContactSealingStore, logger: Logger) {
     self.store = store
     self.logger = logger
     sealer = SecretSealer(current: settings.encryptionKey, former: settings.formerEncryptionKey)
@@ -26,6 +26,11 @@ struct EncryptionKeys: Service {
   /// Refuses to serve a store without the key that its secrets are sealed under: it would show only when somebody's
   /// signaling key is needed. Says so when they are not sealed at all.
   func check() async throws {
+    try await checkSecrets()
+    try await checkContacts()
+  }
+
+  private func checkSecrets() async throws {
     guard sealer.isSealing, let nobody = Self.nobody else {
       guard try await store.serverSecret(Self.sampleName) == nil else {
         throw CommandFailure(
@@ -33,7 +38,8 @@ struct EncryptionKeys: Service {
             + "to it.")
       }
       return logger.warning(
-        "signaling keys are stored as they are: set storage.encryption-key (openssl rand -base64 32)")
+        "signaling keys are stored as they are, and contact tokens: set storage.encryption-key (openssl rand -base64 32)"
+      )
     }
     let sample = try await store.serverSecret(Self.sampleName, orStore: try sealer.seal(Secret("relay"), of: nobody))
     do throws(StoreError) {
@@ -42,6 +48,19 @@ struct EncryptionKeys: Service {
       throw CommandFailure(
         "storage.encryption-key is not the key that this store's secrets are sealed under. Set that one, or keep it as "
           + "storage.encryption-key-former until the log says that it can be removed.")
+    }
+  }
+
+  /// Refuses to serve a store whose contact tokens cannot be read, or not all of them.
+  private func checkContacts() async throws {
+    switch try await store.contactSealing() {
+    case .sealed: return
+    case .plain:
+      guard sealer.isSealing else { return }
+      logger.warning(
+        "contact tokens are stored as they were before storage.encryption-key: relay storage seal-contacts seals them")
+    case .underWay: throw CommandFailure(ContactSealing.underWayRemedy)
+    case .locked: throw CommandFailure(ContactSealing.lockedRemedy)
     }
   }
 

@@ -45,18 +45,6 @@ final class ListenerState: Sendable {
   func began() { isListening.store(true, ordering: .releasing) }
 }
 
-/// Stops before everything else: load balancers see the relay unready while it finishes what it holds.
-struct DrainFirst: Service {
-  let readiness: Readiness
-  let logger: Logger
-
-  func run() async throws {
-    try await gracefulShutdown()
-    logger.notice("stopping: no new connections, finishing what is under way")
-    readiness.drain()
-  }
-}
-
 /// Keeps partitions ahead of time and drops what is past retention.
 struct Maintenance: Service {
   let store: any MessageStore

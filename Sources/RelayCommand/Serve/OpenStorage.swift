@@ -48,6 +48,16 @@ func openStorage(_ settings: RelayConfiguration, logger: Logger) throws -> any S
   }
 }
 
+/// Keeps every other process that serves off embedded stores, until what is returned ends; nil for other stores.
+func lockEmbeddedStore(_ settings: RelayConfiguration) throws -> EmbeddedLock? {
+  guard case .sqlite(let path) = settings.storage.location else { return nil }
+  do throws(EmbeddedLock.Failure) {
+    return try EmbeddedLock(databasePath: path)
+  } catch {
+    throw CommandFailure("\(error). One process serves embedded stores; for several, use postgres:// and redis://.")
+  }
+}
+
 /// Migrates where the configuration says so, and refuses a schema that this build cannot work on.
 func prepareSchema(
   of storage: any Storage, _ settings: RelayConfiguration, progress: @Sendable (MigrationStatus) -> Void

@@ -32,7 +32,7 @@ struct Server {
     MetricsSystem.bootstrap(registry)
     let storage = try openStorage(settings, logger: logger)
     // After opening, which makes the folder, and before anything is changed.
-    let lock = try lockStores()
+    let lock = try lockEmbeddedStore(settings)
     let coordination = try openCoordination(settings, logger: logger)
     let outbound = HTTPClient(eventLoopGroupProvider: .singleton, configuration: Self.outbound)
     let outcome: Result<Void, any Error>
@@ -54,16 +54,6 @@ struct Server {
     var configuration = HTTPClient.Configuration(timeout: .init(connect: .seconds(5)))
     configuration.connectionPool.retryConnectionEstablishment = false
     return configuration
-  }
-
-  /// Keeps a second process off embedded stores, which one process may serve.
-  private func lockStores() throws -> EmbeddedLock? {
-    guard case .sqlite(let path) = settings.storage.location else { return nil }
-    do throws(EmbeddedLock.Failure) {
-      return try EmbeddedLock(databasePath: path)
-    } catch {
-      throw CommandFailure("\(error). One process serves embedded stores; for several, use postgres:// and redis://.")
-    }
   }
 
   private func serve(
@@ -98,20 +88,32 @@ struct Server {
     let federation = peers.map { FederationParts(settings, $0, local, storage: storage, logger: logger) }
     let attachments = try await AttachmentParts(
       settings.attachments, at: settings.client.url, storage: storage, client: outbound, logger: logger)
+    let directory = try DirectoryParts(
+      settings.directory, storage: storage, coordination: coordination, readiness: readiness, logger: logger)
     let clients = ClientParts(
       settings, local, storage: storage, coordination: coordination, courier: federation?.courier ?? NoPeers(),
-      finder: federation?.finder, attachments: attachments, sender: makeSender(outbound), logger: logger)
+      finder: federation?.finder, directory: directory, attachments: attachments, sender: makeSender(outbound),
+      logger: logger)
     await local.restores.check()
+    let drain = DrainState()
     let client = try ClientListener(
-      settings.client, router: clients.router, state: ListenerState("client", in: readiness), logger: logger)
+      settings.client, router: clients.router, door: clients.door, drain: drain,
+      state: ListenerState("client", in: readiness), logger: logger)
+    let control = DrainControl { [hub = local.hub] in hub.connectionCount }
     let operations = OperatorListener(
       host: settings.operations.host, port: settings.operations.port, readiness: readiness, registry: metrics,
-      eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger,
+      drain: control, eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger,
       onRunning: { port in logger.notice("operator's tools", metadata: ["port": "\(port)"]) })
+    let drainFirst = DrainFirst(
+      control: control, readiness: readiness, state: drain, hub: local.hub, window: settings.drain.window,
+      logger: logger)
 
     // In the order in which they start; they stop in the reverse order, so that what accepts work goes first.
     let listeners: [any Service] =
-      [Listening("operator", settings.operations.host, settings.operations.port, operations), maintenance]
+      [
+        Listening("operator", settings.operations.host, settings.operations.port, operations), maintenance,
+      ]
+      + directory.services
       + (encryptionKeys.isChanging ? [encryptionKeys] : [])
       + clients.services
       + (federation?.services(
@@ -119,10 +121,11 @@ struct Server {
       + [local.restores] + client.services
     try await ServiceGroup(
       configuration: .init(
-        services: (listeners + [DrainFirst(readiness: readiness, logger: logger)]).map {
+        // Signals are the drain's: it ends when they have been followed, and the others with it.
+        services: (listeners + [drainFirst]).map {
           .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup)
         },
-        gracefulShutdownSignals: [.sigterm, .sigint], logger: Logger(label: "relay.lifecycle", level: .error))
+        logger: Logger(label: "relay.lifecycle", level: .error))
     ).run()
   }
 

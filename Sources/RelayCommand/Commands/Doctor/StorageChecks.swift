@@ -13,6 +13,7 @@ struct StorageChecks {
     [
       DoctorCheck(group: .storage, name: "reachable") { [await reachable()] },
       DoctorCheck(group: .storage, name: "durability") { await durability() },
+      DoctorCheck(group: .storage, name: "contacts") { [await contacts()] },
       DoctorCheck(group: .schema, name: "version") { [await version()] },
       DoctorCheck(group: .schema, name: "pending") { [await pending()] },
     ]
@@ -80,6 +81,23 @@ struct StorageChecks {
     return [
       durability.named("durability"), version.named("server"), connections.named("connections"),
     ] + (server.isStandby ? [standby.named("standby")] : [])
+  }
+
+  private func contacts() async -> Finding {
+    guard let storage = await site.usableStorage() else { return DoctorSite.withoutStore }
+    do {
+      switch try await storage.contactSealing() {
+      case .sealed: return .ok("contact tokens are sealed")
+      case .underWay: return .failed("contact tokens are sealed in part", remedy: ContactSealing.underWayRemedy)
+      case .locked: return .failed("contact tokens cannot be opened", remedy: ContactSealing.lockedRemedy)
+      case .plain:
+        return .warned(
+          "contact tokens are stored as they are",
+          remedy: "Set storage.encryption-key, stop all relays, and run `relay storage seal-contacts`.")
+      }
+    } catch {
+      return DoctorSite.withoutStore
+    }
   }
 
   private func version() async -> Finding {

@@ -1,0 +1,48 @@
+import Directory
+import Logging
+import Operations
+import RelayConfiguration
+import RelayCore
+import ServiceLifecycle
+
+/// The directory's part of the graph: all contact tokens in memory, and what keeps them up to date.
+struct DirectoryParts {
+  let view: DirectoryView
+  let follower: DirectoryFollower
+  /// nil where oblivious look-ups are not offered.
+  private let indexer: ObliviousIndexer?
+  /// What runs as long as the process, in the order of starting.
+  let services: [any Service]
+  private let settings: RelayConfiguration.Directory
+
+  /// The relay is not ready until the directory is loaded. When the store is away later, that is the store's to say.
+  init(
+    _ settings: RelayConfiguration.Directory, storage: any Storage, coordination: any Coordination,
+    readiness: Readiness, logger: Logger
+  ) throws {
+    do throws(TokenTable.OutOfMemory) {
+      view = try DirectoryView()
+    } catch {
+      throw CommandFailure("There are no \(error.bytes) bytes of memory to begin the directory with.")
+    }
+    follower = DirectoryFollower(
+      store: storage, signals: coordination, view: view, snapshotPath: settings.snapshotPath,
+      changesDays: settings.changesDays, logger: logger)
+    indexer =
+      settings.isOblivious
+      ? ObliviousIndexer(store: storage, signals: coordination, clock: .system, logger: logger) : nil
+    services = [follower, indexer ?? ObliviousRemoval(store: storage, logger: logger)]
+    self.settings = settings
+    readiness.add("directory") { [view] in view.isReady ? nil : "the directory is not loaded yet" }
+  }
+
+  func controller(
+    storage: any Storage, coordination: any Coordination, finder: (any ContactFinder)?
+  ) -> DirectoryController {
+    DirectoryController(
+      view: view, accounts: storage, limiter: coordination, budget: coordination, finder: finder,
+      policy: .init(
+        tokensMax: settings.tokensMax, allowance: settings.allowance, refusesEnumeration: settings.refusesEnumeration),
+      oblivious: indexer.map { ObliviousDirectory(indexer: $0, store: storage) })
+  }
+}

@@ -1,0 +1,31 @@
+import Hummingbird
+import Logging
+import Relay
+import RelayConfiguration
+import RelayCore
+import RelayHTTP
+import ServiceLifecycle
+
+/// Live delivery's part of the graph: what is spoken over WebSockets.
+struct LiveParts {
+  let door: LiveDoor
+  /// In the order in which they start: sessions end before what they have acknowledged is settled.
+  let services: [any Service]
+
+  /// - Parameter router: answers requests that come over a WebSocket too.
+  init(
+    _ settings: RelayConfiguration.WebSockets, _ local: LocalParts, storage: any Storage, receipts: DeliveryReceipts,
+    router: Router<ClientContext>, logger: Logger
+  ) {
+    let acknowledgements = Acknowledgements(store: storage, receipts: receipts, hub: local.hub, logger: logger)
+    let parts = SessionParts(
+      hub: local.hub, reader: MailboxReader(store: storage, logger: logger), acknowledgements: acknowledgements,
+      router: SocketRouter(responder: router.buildResponder(), accounts: local.accounts, logger: logger),
+      logger: logger)
+    door = LiveDoor(
+      parts: parts, accounts: local.accounts,
+      attendance: local.attendance,
+      policy: .init(loginIsJSON: settings.loginDialect == .json, idle: settings.idle), logger: logger)
+    services = [acknowledgements, local.hub]
+  }
+}
