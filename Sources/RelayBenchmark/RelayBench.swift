@@ -8,11 +8,12 @@ import Foundation
     abstract: "Measure two peered relays on a private PostgreSQL and Redis.",
     discussion: """
       Starts PostgreSQL (every commit waits for the disk), Redis and the operators alpha and beta in a temporary \
-      folder on free ports, drives alpha by keep-alive connections, counts what the database holds afterwards, and \
-      removes everything. docs/performance.md says what each figure means.
+      folder on free ports, drives alpha by keep-alive connections and WebSockets, counts what the database holds \
+      afterwards, and removes everything. The table of the directory (--table) is measured in this program alone. \
+      docs/performance.md says what each figure means.
 
-      Exit codes: 0 measured, 1 a request failed or the database holds other than what was answered, 64 wrong usage, \
-      130 and 143 interrupted.
+      Exit codes: 0 measured, 1 a request or a delivery failed or the database holds other than what was answered, 64 \
+      wrong usage, 130 and 143 interrupted.
       """)
 
   @Option(help: ArgumentHelp("The executable `relay`; by default the one beside this program.", valueName: "path"))
@@ -28,11 +29,39 @@ import Foundation
   @Flag(help: "A smoke test: two seconds a scenario, few prekeys. Its figures mean little.")
   var quick = false
 
-  @Option(parsing: .upToNextOption, help: "Only these scenarios, without the bare insert.")
-  var only: [Scenario] = []
+  @Option(
+    parsing: .upToNextOption,
+    help: "Only these scenarios, with commas between them, and nothing else that is not asked for.")
+  var only: [CommaList<Scenario>] = []
 
   @Flag(name: .customLong("handshakes"), help: "Only the scenarios of --only, if any, and TLS handshakes.")
   var isMeasuringHandshakes = false
+
+  @Flag(name: .customLong("idle"), help: "Only the scenarios of --only, if any, and idle connections.")
+  var isMeasuringIdle = false
+
+  @Flag(name: .customLong("table"), help: "Only the scenarios of --only, if any, and the directory's table.")
+  var isMeasuringTable = false
+
+  @Flag(
+    name: .customLong("directory-start"),
+    help: "Only the scenarios of --only, if any, starts over a large directory, and when a registration is seen.")
+  var isMeasuringStart = false
+
+  @Flag(name: .customLong("oblivious"), help: "Only the scenarios of --only, if any, and oblivious look-ups.")
+  var isMeasuringOblivious = false
+
+  @Option(
+    parsing: .upToNextOption,
+    help: ArgumentHelp(
+      """
+      Entries of the directory, with commas between them: --table and --directory-start measure each, look-ups the \
+      least. By default 1000000, and of the table 10000000 and 100000000 too, where memory allows; with --quick 100000.
+      """, valueName: "count"))
+  var entries: [CommaList<Int>] = []
+
+  @Option(help: "Devices that connect and do nothing, plain and over TLS; 0 leaves that out. 10000, with --quick 500.")
+  var connectionsIdle: Int?
 
   @Option(help: "Requests a second of the scenarios in an open loop.")
   var pace: Int?
@@ -50,6 +79,13 @@ import Foundation
     guard (seconds ?? 1) > 0, (seconds ?? 1) <= 3600 else { throw ValidationError("--seconds goes from 0 to 3600.") }
     guard (1...1000).contains(connections ?? 1) else { throw ValidationError("--connections goes from 1 to 1000.") }
     guard (1...100_000).contains(pace ?? 1) else { throw ValidationError("--pace goes from 1 to 100000.") }
+    guard (0...200_000).contains(connectionsIdle ?? 0) else {
+      throw ValidationError("--connections-idle goes from 0 to 200000.")
+    }
+    guard entries.flatMap(\.elements).allSatisfy({ (10_000...1_000_000_000).contains($0) }) else {
+      throw ValidationError("--entries go from 10000 to 1000000000.")
+    }
+    if isMeasuringIdle, connectionsIdle == 0 { throw ValidationError("--idle needs connections.") }
     guard (1...65_536).contains(bodyBytes ?? 1) else { throw ValidationError("--body-bytes goes from 1 to 65536.") }
   }
 
@@ -69,84 +105,9 @@ import Foundation
     }
   }
 
-  /// Starts the servers, measures, and ends them whatever comes of it.
-  private func measure() async throws -> BenchmarkReport {
-    let programs = ServerGroup.Programs(relay: try relayExecutable(), postgres: postgresPrograms)
-    if !Machine.isOptimised { note("This is a debug build: its figures mean nothing.") }
-    let workshop = try Workshop()
-    do {
-      let report = try await measure(programs, in: workshop)
-      try await workshop.discard()
-      return report
-    } catch {
-      if !(error is CancellationError) {
-        for (server, lines) in workshop.logTails(lines: 10) where !lines.isEmpty {
-          note("The end of \(server)'s log:\n" + lines.map { "  | \($0)" }.joined(separator: "\n"))
-        }
-      }
-      // What went wrong first is what counts.
-      do { try await workshop.discard() } catch { note("\(workshop.folder.path) could not be removed: \(error)") }
-      throw error
-    }
-  }
-
-  private func measure(_ programs: ServerGroup.Programs, in workshop: Workshop) async throws -> BenchmarkReport {
-    let settings = settings
-    note("Starting PostgreSQL, Redis and two relays ...")
-    let servers = try await ServerGroup(programs, in: workshop)
-    note("Running: \(servers.processList). Registering \(settings.connections + 2 * settings.recipients) accounts ...")
-    let runner = ScenarioRunner(
-      servers: servers, population: try await Population(servers, settings: settings), settings: settings)
-    var figures: [ScenarioFigures] = []
-    for scenario in only.isEmpty && !isMeasuringHandshakes ? Scenario.allCases : only {
-      note("Measuring \(scenario.rawValue) ...")
-      figures.append(try await runner.run(scenario))
-    }
-    var bare: BareInsertFigures?
-    var handshakes: HandshakeFigures?
-    if only.isEmpty || isMeasuringHandshakes {
-      note("Measuring handshakes ...")
-      handshakes = try await Handshakes(servers: servers, workshop: workshop, settings: settings).run()
-    }
-    if only.isEmpty, !isMeasuringHandshakes {
-      note("Measuring a bare insert ...")
-      bare = try await BareInsert(servers: servers, settings: settings).run()
-    }
-    return BenchmarkReport(
-      machine: try Machine(postgres: servers.postgres.version), settings: settings,
-      postgresSettings: PostgresServer.settings, scenarios: figures, bareInsert: bare, handshakes: handshakes,
-      ratios: Ratios(figures, bare), hop: Hop(figures))
-  }
-
-  private var settings: BenchmarkSettings {
-    var settings = BenchmarkSettings()
-    if quick {
-      settings.seconds = 2
-      settings.warmUpSeconds = 0.5
-      settings.keysEach = 50
-    }
-    if let seconds { settings.seconds = seconds }
-    if let pace { settings.pacePerSecond = pace }
-    if let connections { settings.connections = connections }
-    if let bodyBytes { settings.bodyBytes = bodyBytes }
-    return settings
-  }
-
-  private func relayExecutable() throws -> String {
-    let own = URL(filePath: try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
-    let path = relay.map { URL(filePath: $0).path } ?? own.deletingLastPathComponent().appending(path: "relay").path
-    guard FileManager.default.isExecutableFile(atPath: path) else {
-      throw BenchmarkFailure("there is no executable \(path): build the product relay, or name it with --relay")
-    }
-    return path
-  }
-
   private func write(_ report: BenchmarkReport, to file: String) throws {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
     try (encoder.encode(report) + Data("\n".utf8)).write(to: URL(filePath: file))
   }
 }
-
-/// Tells the person who waits how far it is. Nobody is left to tell of a closed output.
-private func note(_ line: String) { try? FileHandle.standardError.write(contentsOf: Data((line + "\n").utf8)) }

@@ -5,23 +5,16 @@ extension BenchmarkReport {
   var text: String {
     var lines = [
       "\(machine.processor), \(machine.processors) processors, "
-        + String(format: "%.0f GiB", machine.memoryGiB) + ", Linux \(machine.kernel), PostgreSQL \(machine.postgres), "
-        + "\(machine.build) build",
-      "\(settings.connections) connections in a closed loop (at a steady pace: \(settings.pacePerSecond)/s), \(settings.bodyBytes)-byte bodies, "
-        + String(format: "%.1f s a scenario after %.1f s of warm-up", settings.seconds, settings.warmUpSeconds)
-        + "; client, relays, PostgreSQL and Redis on this machine",
-      "",
+        + String(format: "%.0f GiB", machine.memoryGiB) + ", Linux \(machine.kernel), "
+        + (machine.postgres.map { "PostgreSQL \($0), " } ?? "") + "\(machine.build) build"
     ]
-    lines += Self.table(
-      ["", "per s", "p50 ms", "p99 ms", "CPU s/1,000", "aim"] + ServerClass.allCases.map(\.rawValue),
-      scenarios.map { figures in
-        let cpu = figures.cpuSecondsPerThousand
-        return [
-          figures.title, Self.number(figures.perSecond, 0), Self.number(figures.p50Millis, 2),
-          Self.number(figures.p99Millis, 2), Self.number(cpu.total, 3),
-          figures.aim.map { Self.number($0, 2) } ?? "",
-        ] + ServerClass.allCases.map { Self.number(cpu.byProcess[$0.rawValue] ?? 0, 3) }
-      } + bareRows)
+    if machine.postgres != nil {
+      lines.append(
+        "\(settings.connections) connections in a closed loop (at a steady pace: \(settings.pacePerSecond)/s), \(settings.bodyBytes)-byte bodies, "
+          + String(format: "%.1f s a scenario after %.1f s of warm-up", settings.seconds, settings.warmUpSeconds)
+          + "; client, relays, PostgreSQL and Redis on this machine")
+    }
+    lines += scenarioTable + deliveryTable + idleTable + tableTable + lookUpTable + startTable + obliviousTable
     if let peaks = scenarios.last?.peakResidentMiB {
       let list = peaks.sorted { $0.key < $1.key }.map { "\($0.key) \(Self.number($0.value, 0)) MiB" }
       lines += ["", "Peak resident memory: " + list.joined(separator: ", ")]
@@ -36,6 +29,12 @@ extension BenchmarkReport {
         "At \(settings.pacePerSecond) messages/s the hop adds \(Self.number(hop.p50Millis, 2)) ms to p50 and "
           + "\(Self.number(hop.p99Millis, 2)) ms to p99.")
     }
+    if let hopAcross {
+      lines.append(
+        "At \(settings.pacePerSecond) messages/s the way through another process adds "
+          + "\(Self.number(hopAcross.p50Millis, 2)) ms to p50 and \(Self.number(hopAcross.p99Millis, 2)) ms to p99 of delivery."
+      )
+    }
     if let handshakes {
       let (relay, openssl) = (handshakes.relay.perCPUSecond, handshakes.openssl.perCPUSecond)
       lines.append(
@@ -48,9 +47,32 @@ extension BenchmarkReport {
         "Other processes took up to \(Self.number(others * 100, 0)) % of the machine: "
           + "on a quiet one rates are higher and latencies lower.")
     }
-    let confirmed = scenarios.map { "\($0.rowsConfirmed) \($0.scenario.table)" }.joined(separator: ", ")
+    let counted = scenarios.filter { $0.delivery == nil && $0.lookUps == nil }
+    let confirmed = counted.map { "\($0.rowsConfirmed) \($0.scenario.table)" }.joined(separator: ", ")
     if !confirmed.isEmpty { lines.append("Rows counted in the database, equal to the answers: \(confirmed).") }
+    let delivered = scenarios.filter { $0.delivery != nil }.map { "\($0.rowsConfirmed)" }.joined(separator: ", ")
+    if !delivered.isEmpty {
+      lines.append(
+        "Messages accepted, each delivered once, acknowledged, receipted and gone from the database: \(delivered).")
+    }
+    if scenarios.contains(where: { $0.lookUps != nil }) {
+      lines.append("Every answer to a look-up held the contacts that are known, and no others.")
+    }
     return lines.joined(separator: "\n")
+  }
+
+  /// Empty where neither scenarios nor bare rows were measured.
+  private var scenarioTable: [String] {
+    let rows = scenarios.map { figures in
+      let cpu = figures.cpuSecondsPerThousand
+      return [
+        figures.title, Self.number(figures.perSecond, 0), Self.number(figures.p50Millis, 2),
+        Self.number(figures.p99Millis, 2), Self.number(cpu.total, 3), figures.aim.map { Self.number($0, 2) } ?? "",
+      ] + ServerClass.allCases.map { Self.number(cpu.byProcess[$0.rawValue] ?? 0, 3) }
+    }
+    guard !rows.isEmpty || bareInsert != nil else { return [] }
+    let header = ["", "per s", "p50 ms", "p99 ms", "CPU s/1,000", "aim"] + ServerClass.allCases.map(\.rawValue)
+    return [""] + Self.table(header, rows + bareRows)
   }
 
   private var bareRows: [[String]] {
@@ -65,12 +87,12 @@ extension BenchmarkReport {
     ]
   }
 
-  private static func number(_ value: Double, _ decimals: Int) -> String {
+  static func number(_ value: Double, _ decimals: Int) -> String {
     String(format: "%.\(decimals)f", value)
   }
 
   /// The first column to the left, the others to the right, as Markdown reads them too.
-  private static func table(_ header: [String], _ rows: [[String]]) -> [String] {
+  static func table(_ header: [String], _ rows: [[String]]) -> [String] {
     let widths = header.indices.map { column in max(3, ([header] + rows).map { $0[column].count }.max() ?? 0) }
     let line = { (cells: [String]) in
       let padded = cells.indices.map { column in

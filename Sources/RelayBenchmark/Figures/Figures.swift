@@ -16,10 +16,11 @@ struct CPUPerThousand: Sendable, Encodable {
 struct ScenarioFigures: Sendable, Encodable {
   let scenario: Scenario
   let title: String
-  /// Answered with success within the window.
+  /// Answered with success, or delivered and acknowledged, within the window.
   let requests: Int
   let seconds: Double
   let perSecond: Double
+  /// To the answer, or to the delivery.
   let p50Millis: Double
   let p99Millis: Double
   let longestMillis: Double
@@ -28,27 +29,52 @@ struct ScenarioFigures: Sendable, Encodable {
   let aim: Double?
   /// 0...1, of all processors: what processes took that have nothing to do with the benchmark.
   let machineShareOfOthers: Double
-  /// Rows that the whole run added or took, counted in the database and equal to what was answered.
+  /// Rows that the whole run added or took, counted in the database and equal to what was answered; of deliveries, rows
+  /// of messages that came and went; of look-ups none.
   let rowsConfirmed: Int
   /// The most that each relay has had resident up to the end of the scenario.
   let peakResidentMiB: [String: Double]
+  /// nil where nobody is connected.
+  let delivery: DeliveryFigures?
+  /// nil where nobody is looked up.
+  let lookUps: LookUpFigures?
 
-  init(_ scenario: Scenario, _ result: LoadResult, peakResident: [ServerClass: Int]) {
+  init(
+    _ scenario: Scenario, _ result: LoadResult, peakResident: [ServerClass: Int], lookUps: LookUpFigures? = nil
+  ) {
+    self.init(
+      scenario, requests: result.measured, seconds: result.seconds, latency: result.latency, usage: result.usage,
+      rowsConfirmed: result.rowsChanged, peakResident: peakResident, delivery: nil, lookUps: lookUps)
+  }
+
+  init(_ scenario: Scenario, _ result: LiveResult, peakResident: [ServerClass: Int]) {
+    self.init(
+      scenario, requests: result.measured, seconds: result.seconds, latency: result.submittedToDelivered,
+      usage: result.usage, rowsConfirmed: result.accepted, peakResident: peakResident,
+      delivery: DeliveryFigures(result), lookUps: nil)
+  }
+
+  private init(
+    _ scenario: Scenario, requests: Int, seconds: Double, latency: LatencyHistogram, usage: ServerUsage,
+    rowsConfirmed: Int, peakResident: [ServerClass: Int], delivery: DeliveryFigures?, lookUps: LookUpFigures?
+  ) {
     self.scenario = scenario
     title = scenario.title
-    requests = result.measured
-    seconds = result.seconds
-    perSecond = result.perSecond
-    p50Millis = result.latency.quantile(0.50).millis
-    p99Millis = result.latency.quantile(0.99).millis
-    longestMillis = result.latency.longest.millis
+    self.requests = requests
+    self.seconds = seconds
+    perSecond = seconds > 0 ? Double(requests) / seconds : 0
+    p50Millis = latency.quantile(0.50).millis
+    p99Millis = latency.quantile(0.99).millis
+    longestMillis = latency.longest.millis
     cpuSecondsPerThousand = CPUPerThousand(
-      Dictionary(uniqueKeysWithValues: result.usage.cpuSeconds.map { ($0.rawValue, $1) }), count: result.measured)
+      Dictionary(uniqueKeysWithValues: usage.cpuSeconds.map { ($0.rawValue, $1) }), count: requests)
     aim = scenario.aim
-    machineShareOfOthers = result.usage.otherSeconds / (result.seconds * Double(Machine.processors))
-    rowsConfirmed = result.rowsChanged
+    machineShareOfOthers = usage.otherSeconds / (seconds * Double(Machine.processors))
+    self.rowsConfirmed = rowsConfirmed
     peakResidentMiB = Dictionary(
       uniqueKeysWithValues: peakResident.map { ($0.rawValue, Double($1) / Double(1 << 20)) })
+    self.delivery = delivery
+    self.lookUps = lookUps
   }
 }
 
@@ -84,15 +110,15 @@ struct Ratios: Sendable, Encodable {
   }
 }
 
-/// What the way to the peer adds to a message's latency at a steady pace.
+/// What a longer way adds to a message's latency at a steady pace.
 struct Hop: Sendable, Encodable {
   let p50Millis: Double
   let p99Millis: Double
 
-  /// - Returns: nil unless both paced scenarios were measured.
-  init?(_ scenarios: [ScenarioFigures]) {
-    guard let near = scenarios.first(where: { $0.scenario == .messagesLocalPaced }),
-      let far = scenarios.first(where: { $0.scenario == .messagesFederatedPaced })
+  /// - Returns: nil unless both were measured.
+  init?(_ scenarios: [ScenarioFigures], from nearScenario: Scenario, to farScenario: Scenario) {
+    guard let near = scenarios.first(where: { $0.scenario == nearScenario }),
+      let far = scenarios.first(where: { $0.scenario == farScenario })
     else { return nil }
     p50Millis = far.p50Millis - near.p50Millis
     p99Millis = far.p99Millis - near.p99Millis
@@ -102,13 +128,25 @@ struct Hop: Sendable, Encodable {
 struct BenchmarkReport: Sendable, Encodable {
   let machine: Machine
   let settings: BenchmarkSettings
-  /// Of PostgreSQL.
-  let postgresSettings: [String: String]
-  let scenarios: [ScenarioFigures]
-  let bareInsert: BareInsertFigures?
-  let handshakes: HandshakeFigures?
-  let ratios: Ratios?
-  let hop: Hop?
+  /// Of PostgreSQL; empty where it was not started.
+  var postgresSettings: [String: String] = [:]
+  var scenarios: [ScenarioFigures] = []
+  var bareInsert: BareInsertFigures?
+  var handshakes: HandshakeFigures?
+  /// Plain, then over TLS; empty where nothing was measured.
+  var idleConnections: [IdleFigures] = []
+  /// Two of each size, roomy and full; empty where nothing was measured.
+  var tables: [TableFigures] = []
+  /// Ascending by entries; empty where nothing was measured.
+  var directoryStarts: [DirectoryStartFigures] = []
+  var freshness: [FreshnessFigures] = []
+  /// nil where it was not measured.
+  var oblivious: ObliviousFigures?
+  var ratios: Ratios?
+  /// To the peer, until a message is accepted.
+  var hop: Hop?
+  /// To another process of the operator, until a message is delivered.
+  var hopAcross: Hop?
 }
 
 extension Duration {

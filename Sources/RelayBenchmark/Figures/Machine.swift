@@ -6,7 +6,8 @@ struct Machine: Sendable, Encodable {
   let processors: Int
   let memoryGiB: Double
   let kernel: String
-  let postgres: String
+  /// nil where it was not started.
+  let postgres: String?
   let build: String
   /// ISO 8601.
   let date: String
@@ -20,7 +21,7 @@ struct Machine: Sendable, Encodable {
     #endif
   }()
 
-  init(postgres: String) throws {
+  init(postgres: String?) throws {
     let cpuinfo = try String(contentsOfFile: "/proc/cpuinfo", encoding: .utf8)
     let model = cpuinfo.split(separator: "\n").first { $0.hasPrefix("model name") }?.split(separator: ":").last
     processor = model.map { $0.trimmingCharacters(in: .whitespaces) } ?? "unknown"

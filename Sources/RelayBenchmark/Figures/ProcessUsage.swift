@@ -56,14 +56,39 @@ enum ProcessUsage {
     return seconds(fields[1...3].compactMap { Int($0) }.reduce(0, +))
   }
 
+  /// CPU time of the calling thread, to the nanosecond.
+  static func cpuSecondsOfThread() -> Double {
+    var time = timespec()
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+  }
+
   private static func seconds(_ ticks: Int) -> Double { Double(ticks) / Double(sysconf(Int32(_SC_CLK_TCK))) }
 
-  static func peakResidentBytes(_ pid: pid_t) throws -> Int {
-    let text = try read("/proc/\(pid)/status")
-    guard let line = text?.split(separator: "\n").first(where: { $0.hasPrefix("VmHWM:") }),
-      let kibibytes = line.split(whereSeparator: { " \t".contains($0) }).dropFirst().first.flatMap({ Int($0) })
-    else { throw BenchmarkFailure("a server process is gone") }
-    return kibibytes << 10
+  /// Memory that `pid` has resident now, in bytes, shared libraries included.
+  static func residentBytes(_ pid: pid_t) throws -> Int { try memory("VmRSS:", of: pid) }
+  /// The most that it ever had.
+  static func peakResidentBytes(_ pid: pid_t) throws -> Int { try memory("VmHWM:", of: pid) }
+
+  /// Memory, in bytes, that the machine could give away now without swapping.
+  static func availableBytes() throws -> Int {
+    guard let bytes = memory("MemAvailable:", in: try read("/proc/meminfo")) else {
+      throw BenchmarkFailure("/proc/meminfo cannot be read")
+    }
+    return bytes
+  }
+
+  private static func memory(_ name: String, of pid: pid_t) throws -> Int {
+    guard let bytes = memory(name, in: try read("/proc/\(pid)/status")) else {
+      throw BenchmarkFailure("a server process is gone")
+    }
+    return bytes
+  }
+
+  private static func memory(_ name: String, in text: String?) -> Int? {
+    let line = text?.split(separator: "\n").first { $0.hasPrefix(name) }
+    let words = line?.split { " \t".contains($0) } ?? []
+    return words.dropFirst().first.flatMap { Int($0) }.map { $0 << 10 }
   }
 
   private struct Status {

@@ -56,10 +56,13 @@ final class LoadConnection<Work: Workload>: ChannelInboundHandler {
   private func received(_ answer: Answer, _ context: ChannelHandlerContext) {
     guard let begun else { return fail("an answer to nothing", context) }
     self.begun = nil
-    if answer.isSuccess {
-      tally.succeeded(after: .now() - begun, rowsChanged: work.rowsChanged(by: answer))
-    } else {
+    let time = NIODeadline.now() - begun
+    if !answer.isSuccess {
       tally.failed("status \(answer.status)")
+    } else if let fault = work.fault(in: answer) {
+      tally.failed(fault)
+    } else {
+      tally.succeeded(after: time, rowsChanged: work.rowsChanged(by: answer))
     }
     goOn(context)
   }

@@ -15,6 +15,15 @@ struct LoadResult: Sendable {
   let usage: ServerUsage
 
   var perSecond: Double { seconds > 0 ? Double(measured) / seconds : 0 }
+
+  /// - Throws: `BenchmarkFailure` unless every request of the run succeeded, and some did within the window.
+  func demandSuccess(of scenario: Scenario) throws(BenchmarkFailure) {
+    guard failures.isEmpty else {
+      let list = failures.map { "\($0.value) times \($0.key)" }.sorted().joined(separator: "; ")
+      throw BenchmarkFailure("\(scenario.rawValue): requests failed: \(list)")
+    }
+    guard measured > 0 else { throw BenchmarkFailure("\(scenario.rawValue): nothing was answered") }
+  }
 }
 
 /// Drives a server by connections, all on one event loop, so that counting needs no locks.

@@ -9,6 +9,13 @@ protocol Workload: Sendable {
   ///
   /// Their sum is held against the database when the run is over.
   func rowsChanged(by answer: Answer) -> Int
+
+  /// What is wrong with an answer of success, in words that hold nothing of it; nil when nothing is.
+  mutating func fault(in answer: Answer) -> String?
+}
+
+extension Workload {
+  mutating func fault(in answer: Answer) -> String? { nil }
 }
 
 /// A request written once, in which fields of fixed width are written over for each use.
@@ -30,6 +37,9 @@ struct RequestTemplate: Sendable {
     text += "\r\n" + (body ?? "")
     bytes = ByteBuffer(string: text)
   }
+
+  /// - Parameter bytes: the request as it is sent, fields included.
+  init(_ bytes: [UInt8]) { self.bytes = ByteBuffer(bytes: bytes) }
 
   /// The field that now holds `text`, at its first place.
   func field(_ text: String) throws(BenchmarkFailure) -> Field {

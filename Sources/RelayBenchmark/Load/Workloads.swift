@@ -3,6 +3,14 @@ import RelayCore
 
 /// One sender's messages to many recipients in turn, one message for one device each.
 struct MessageWorkload: Workload {
+  /// What its requests are written for.
+  enum Carrier: Sendable {
+    /// An HTTP/1.1 connection.
+    case http
+    /// The sender's own WebSocket: what stands in one binary frame.
+    case socket
+  }
+
   private let recipients: [String]
   private var turn: Int
   private var timestamp: Int64
@@ -18,19 +26,23 @@ struct MessageWorkload: Workload {
   ///     before, so that no message repeats another.
   init(
     from sender: BenchmarkAccount, to recipients: [BenchmarkAccount], beginningAt turn: Int, relay: String?,
-    body: [UInt8], timestamp: Int64
+    body: [UInt8], timestamp: Int64, over carrier: Carrier = .http
   ) throws(BenchmarkFailure) {
     self.recipients = recipients.map(\.number)
     self.turn = turn
     self.timestamp = timestamp
     let first = recipients[turn % recipients.count].number
     let relayMember = relay.map { #""relay":"\#($0)","# } ?? ""
-    template = RequestTemplate(
-      "PUT", path: "/v1/messages/\(first)", authorization: sender.authorization,
-      body: """
-        {"messages":[{"type":1,"destinationDeviceId":1,"destinationRegistrationId":\(Population.registrationID),\
-        "body":"\(Base64.encode(body, padded: true))"}],\(relayMember)"timestamp":\(timestamp)}
-        """)
+    let path = "/v1/messages/\(first)"
+    let text = """
+      {"messages":[{"type":1,"destinationDeviceId":1,"destinationRegistrationId":\(Population.registrationID),\
+      "body":"\(Base64.encode(body, padded: true))"}],\(relayMember)"timestamp":\(timestamp)}
+      """
+    template =
+      switch carrier {
+      case .http: RequestTemplate("PUT", path: path, authorization: sender.authorization, body: text)
+      case .socket: try SocketPayload.request("PUT", path: path, body: text)
+      }
     destinationField = try template.field(first)
     timestampField = try template.field("\(timestamp)")
   }

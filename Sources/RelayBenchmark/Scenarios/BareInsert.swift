@@ -1,6 +1,4 @@
-import Glibc
 import RelayClient
-import Synchronization
 
 /// The floor that accepted messages are compared with: the same bytes, put durably into a table of the same columns in
 /// the same PostgreSQL by one session, a full batch a statement, with no index, no relay and no recipient to look up.
@@ -9,15 +7,10 @@ struct BareInsert: Sendable {
   let settings: BenchmarkSettings
 
   func run() async throws -> BareInsertFigures {
-    let isCancelled = Flag()
-    return try await withTaskCancellationHandler {
-      try await run(until: isCancelled)
-    } onCancel: {
-      isCancelled.isSet.store(true, ordering: .relaxed)
-    }
+    try await Cancellation.watch { try await run($0) }
   }
 
-  private func run(until isCancelled: Flag) async throws -> BareInsertFigures {
+  private func run(_ cancellation: Cancellation) async throws -> BareInsertFigures {
     let (servers, settings) = (servers, settings)
     return try await servers.postgres.with(servers.alpha.database) { database in
       try database.execute("CREATE TABLE bare_rows (LIKE messages)")
@@ -25,7 +18,7 @@ struct BareInsert: Sendable {
       try database.prepare("bare_insert", Self.statement)
       var batch = Batch(rows: settings.rowsPerStatement, bodyBytes: settings.bodyBytes)
       let figures = try Self.measure(settings, { try servers.readUsage() }) {
-        guard !isCancelled.isSet.load(ordering: .relaxed) else { throw CancellationError() }
+        try cancellation.check()
         try database.execute(prepared: "bare_insert", batch.nextParameters())
       }
       let stored = try database.integer("SELECT count(*) FROM bare_rows")
@@ -43,7 +36,7 @@ struct BareInsert: Sendable {
     let clock = ContinuousClock()
     let warm = clock.now + .seconds(settings.warmUpSeconds)
     while clock.now < warm { try insert() }
-    let (usageBefore, ownBefore, start) = (try readUsage(), threadSeconds(), clock.now)
+    let (usageBefore, ownBefore, start) = (try readUsage(), ProcessUsage.cpuSecondsOfThread(), clock.now)
     let end = start + .seconds(settings.seconds)
     var statements = 0
     while clock.now < end {
@@ -54,14 +47,7 @@ struct BareInsert: Sendable {
     let postgres = (try readUsage() - usageBefore).cpuSeconds[.postgres] ?? 0
     return BareInsertFigures(
       rows: statements * settings.rowsPerStatement, seconds: seconds, postgresSeconds: postgres,
-      clientSeconds: threadSeconds() - ownBefore)
-  }
-
-  /// CPU time of the calling thread.
-  private static func threadSeconds() -> Double {
-    var time = timespec()
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
-    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+      clientSeconds: ProcessUsage.cpuSecondsOfThread() - ownBefore)
   }
 
   private static let statement = """
@@ -72,11 +58,6 @@ struct BareInsert: Sendable {
       $8::bytea[], $9::uuid[])
       AS row (account, device, sequence, type, source, source_device, sent, message, fingerprint)
     """
-}
-
-/// Carries a cancellation to a thread that no task runs on.
-private final class Flag: Sendable {
-  let isSet = Atomic(false)
 }
 
 /// Parameters of one statement: an array for each column.

@@ -7,6 +7,9 @@ struct BenchmarkAccount: Sendable {
   let number: String
   /// The value of its `Authorization` header.
   let authorization: String
+  let password: String
+  /// As it was uploaded: base64.
+  let signalingKey: String
 }
 
 /// The accounts that the scenarios are about. Their numbers begin with +999, which is no country's.
@@ -31,8 +34,21 @@ struct Population: Sendable {
   }
 }
 
+/// The accounts whose devices are connected. Nothing waits for them, unlike for those of `Population`.
+struct LivePopulation: Sendable {
+  /// At alpha; one for each connection.
+  let senders: [BenchmarkAccount]
+  let recipients: [BenchmarkAccount]
+
+  init(_ servers: ServerGroup, settings: BenchmarkSettings) async throws {
+    let registrar = Registrar(keyCount: 1)
+    senders = try await registrar.register(settings.connections, firstDigits: 4, at: servers.alpha.url)
+    recipients = try await registrar.register(settings.recipients, firstDigits: 5, at: servers.alpha.url)
+  }
+}
+
 /// Registers accounts by the transport `dev`.
-private struct Registrar: Sendable {
+struct Registrar: Sendable {
   let keyCount: Int
   private static let atOnce = 32
 
@@ -66,7 +82,8 @@ private struct Registrar: Sendable {
         signalingKey: drawn.signalingKey, registrationID: Population.registrationID, fetchesMessages: true))
     try await client.upload(keys())
     let basic = Base64.encode(Array("\(e164):\(credentials.password)".utf8), padded: true)
-    return BenchmarkAccount(number: e164, authorization: "Basic \(basic)")
+    return BenchmarkAccount(
+      number: e164, authorization: "Basic \(basic)", password: credentials.password, signalingKey: drawn.signalingKey)
   }
 
   /// Keys that look like keys: a relay passes them on unread, and making real ones would take longer than the test.

@@ -8,6 +8,13 @@ enum Scenario: String, CaseIterable, ExpressibleByArgument, Sendable, Encodable 
   case prekeysFederated = "prekeys-federated"
   case messagesLocalPaced = "messages-local-paced"
   case messagesFederatedPaced = "messages-federated-paced"
+  case deliveries
+  case deliveriesAcross = "deliveries-across"
+  case deliveriesSocket = "deliveries-socket"
+  case deliveriesPaced = "deliveries-paced"
+  case deliveriesAcrossPaced = "deliveries-across-paced"
+  case directory1000 = "directory-1000"
+  case directory5000 = "directory-5000"
 
   var title: String {
     switch self {
@@ -17,35 +24,72 @@ enum Scenario: String, CaseIterable, ExpressibleByArgument, Sendable, Encodable 
     case .prekeysFederated: "prekeys drawn from the peer"
     case .messagesLocalPaced: "messages at a steady pace, local"
     case .messagesFederatedPaced: "messages at a steady pace, stored at the peer"
+    case .deliveries: "messages delivered, one process"
+    case .deliveriesAcross: "messages delivered, across two processes"
+    case .deliveriesSocket: "messages delivered, submitted over WebSockets"
+    case .deliveriesPaced: "messages delivered at a steady pace, one process"
+    case .deliveriesAcrossPaced: "messages delivered at a steady pace, across two processes"
+    case .directory1000: "look-ups of 1,000 contacts"
+    case .directory5000: "look-ups of 5,000 contacts"
     }
   }
 
-  var isFederated: Bool {
+  /// What it is about.
+  enum Subject: Sendable {
+    /// Messages for devices that are not connected: measured to the answer.
+    case messages
+    case prekeys
+    /// Messages for devices that are connected: measured to their acknowledgement.
+    case deliveries
+    /// Whole address books, asked for again and again.
+    case lookUps
+  }
+
+  var subject: Subject {
     switch self {
-    case .messagesFederated, .prekeysFederated, .messagesFederatedPaced: true
-    case .messagesLocal, .prekeysLocal, .messagesLocalPaced: false
+    case .messagesLocal, .messagesFederated, .messagesLocalPaced, .messagesFederatedPaced: .messages
+    case .prekeysLocal, .prekeysFederated: .prekeys
+    case .deliveries, .deliveriesAcross, .deliveriesSocket, .deliveriesPaced, .deliveriesAcrossPaced: .deliveries
+    case .directory1000, .directory5000: .lookUps
     }
   }
+
+  /// Contact tokens of one request; 0 where none are asked for.
+  var tokensPerRequest: Int {
+    switch self {
+    case .directory1000: 1000
+    case .directory5000: 5000
+    default: 0
+    }
+  }
+
+  var isFederated: Bool { [.messagesFederated, .prekeysFederated, .messagesFederatedPaced].contains(self) }
+  /// Whether the recipients are connected to another process of the operator than the senders.
+  var isAcross: Bool { [.deliveriesAcross, .deliveriesAcrossPaced].contains(self) }
+  /// Whether the senders submit over their WebSockets.
+  var isOverSocket: Bool { self == .deliveriesSocket }
 
   /// Whether requests fall due at `BenchmarkSettings.pacePerSecond`, in an open loop.
-  var isPaced: Bool { self == .messagesLocalPaced || self == .messagesFederatedPaced }
+  var isPaced: Bool {
+    [.messagesLocalPaced, .messagesFederatedPaced, .deliveriesPaced, .deliveriesAcrossPaced].contains(self)
+  }
 
   /// CPU seconds per 1,000, all server processes counted, that we want to stay below; nil where nothing is laid down.
   var aim: Double? {
     switch self {
     case .messagesLocal: 0.15
     case .messagesFederated: 0.25
-    case .prekeysLocal, .prekeysFederated, .messagesLocalPaced, .messagesFederatedPaced: nil
+    case .deliveries, .deliveriesAcross, .deliveriesSocket: 0.20
+    // Five million tokens a CPU second.
+    case .directory1000, .directory5000: Double(tokensPerRequest) * 1000 / 5e6
+    case .prekeysLocal, .prekeysFederated, .messagesLocalPaced, .messagesFederatedPaced, .deliveriesPaced,
+      .deliveriesAcrossPaced:
+      nil
     }
   }
 
-  /// The table whose rows the scenario changes, at the operator where the recipients live.
-  var table: String {
-    switch self {
-    case .messagesLocal, .messagesFederated, .messagesLocalPaced, .messagesFederatedPaced: "messages"
-    case .prekeysLocal, .prekeysFederated: "one_time_prekeys"
-    }
-  }
+  /// The table whose rows the scenario changes, at the operator where the recipients live. Look-ups change none.
+  var table: String { subject == .prekeys ? "one_time_prekeys" : "messages" }
 }
 
 /// How much of everything.
@@ -62,4 +106,17 @@ struct BenchmarkSettings: Sendable, Encodable {
   var rowsPerStatement = 100
   /// Requests a second of the scenarios in an open loop.
   var pacePerSecond = 1000
+  /// Devices that are connected and do nothing.
+  var idleConnections = 10_000
+  /// Of the table in process, one after the other.
+  var tableEntries = [1_000_000, 10_000_000, 100_000_000]
+  /// Queries of each round there, and rounds; the median counts.
+  var tableQueries = 2_000_000
+  var tableRounds = 25
+  /// Contacts of the directories that a relay is started with, ascending.
+  var directoryEntries = [1_000_000]
+  /// Starts of each kind; the median counts.
+  var directoryStarts = 3
+  /// How often it is measured when a registration is seen elsewhere.
+  var registrations = 20
 }

@@ -1,21 +1,27 @@
 import RelayClient
 
-/// Runs scenarios against the servers and holds each one's figures against what the database says.
+/// Runs scenarios against the servers and holds each one's figures against what the database says; all but look-ups, which
+/// are `LookUpScenarios`'.
 struct ScenarioRunner: Sendable {
   let servers: ServerGroup
-  let population: Population
+  /// Those of what is measured; of others nil.
+  let population: Population?
+  let live: LivePopulation?
   let settings: BenchmarkSettings
 
   /// - Throws: `BenchmarkFailure` when a request failed, or the database holds other than what was answered.
   func run(_ scenario: Scenario) async throws -> ScenarioFigures {
-    try await settle()
+    try await servers.postgres.settle()
     let rowsBefore = try await rows(scenario)
-    let result = try await load(scenario)
-    guard result.failures.isEmpty else {
-      let list = result.failures.map { "\($0.value) times \($0.key)" }.sorted().joined(separator: "; ")
-      throw BenchmarkFailure("\(scenario.rawValue): requests failed: \(list)")
+    let result: LoadResult
+    switch scenario.subject {
+    case .messages: result = try await drive(scenario, messages(scenario))
+    case .prekeys: result = try await drive(scenario, draws(scenario))
+    case .deliveries:
+      return try await Deliveries(servers: servers, population: registered(live), settings: settings).run(scenario)
+    case .lookUps: throw BenchmarkFailure("\(scenario.rawValue): look-ups have a runner of their own")
     }
-    guard result.measured > 0 else { throw BenchmarkFailure("\(scenario.rawValue): nothing was answered") }
+    try result.demandSuccess(of: scenario)
     let changed = abs(try await rows(scenario) - rowsBefore)
     guard changed == result.rowsChanged else {
       throw BenchmarkFailure(
@@ -25,26 +31,31 @@ struct ScenarioRunner: Sendable {
     return ScenarioFigures(scenario, result, peakResident: try servers.readPeakResident())
   }
 
-  private func load(_ scenario: Scenario) async throws -> LoadResult {
-    let relay = scenario.isFederated ? servers.beta.name : nil
-    let others = scenario.isFederated ? population.betasRecipients : population.alphasRecipients
-    switch scenario {
-    case .messagesLocal, .messagesFederated, .messagesLocalPaced, .messagesFederatedPaced:
-      let body = randomBytes(settings.bodyBytes)
-      let now = RelayClient.now()
-      return try await drive(
-        scenario,
-        population.senders.enumerated().map { index, sender in
-          try MessageWorkload(
-            from: sender, to: others, beginningAt: firstTurn(index), relay: relay, body: body, timestamp: now)
-        })
-    case .prekeysLocal, .prekeysFederated:
-      return try await drive(
-        scenario,
-        population.senders.enumerated().map { index, sender in
-          try DrawWorkload(by: sender, of: others, beginningAt: firstTurn(index), relay: relay)
-        })
+  private func messages(_ scenario: Scenario) throws -> [MessageWorkload] {
+    let (population, body, now) = (try registered(population), randomBytes(settings.bodyBytes), RelayClient.now())
+    return try population.senders.enumerated().map { index, sender in
+      try MessageWorkload(
+        from: sender, to: others(scenario, population), beginningAt: firstTurn(index), relay: relay(scenario),
+        body: body, timestamp: now)
     }
+  }
+
+  private func draws(_ scenario: Scenario) throws -> [DrawWorkload] {
+    let population = try registered(population)
+    return try population.senders.enumerated().map { index, sender in
+      try DrawWorkload(
+        by: sender, of: others(scenario, population), beginningAt: firstTurn(index), relay: relay(scenario))
+    }
+  }
+
+  private func registered<Accounts>(_ accounts: Accounts?) throws -> Accounts {
+    guard let accounts else { throw BenchmarkFailure("the accounts of a scenario were not registered") }
+    return accounts
+  }
+
+  private func relay(_ scenario: Scenario) -> String? { scenario.isFederated ? servers.beta.name : nil }
+  private func others(_ scenario: Scenario, _ population: Population) -> [BenchmarkAccount] {
+    scenario.isFederated ? population.betasRecipients : population.alphasRecipients
   }
 
   private func drive(_ scenario: Scenario, _ workloads: [some Workload]) async throws -> LoadResult {
@@ -52,14 +63,11 @@ struct ScenarioRunner: Sendable {
       warmUp: .seconds(settings.warmUpSeconds), window: .seconds(settings.seconds),
       pacePerSecond: scenario.isPaced ? settings.pacePerSecond : nil
     )
-    .run(workloads, port: servers.alpha.ports.client, readUsage: servers.readUsage)
+    .run(workloads, port: servers.alpha.ports.client, readUsage: { try servers.readUsage() })
   }
 
   /// The connections begin spread over the recipients.
   private func firstTurn(_ connection: Int) -> Int { connection * settings.recipients / settings.connections }
-
-  /// A checkpoint now, so that none left over from the scenario before falls into this one.
-  private func settle() async throws { try await servers.postgres.with("postgres") { try $0.execute("CHECKPOINT") } }
 
   private func rows(_ scenario: Scenario) async throws -> Int {
     let home = scenario.isFederated ? servers.beta : servers.alpha

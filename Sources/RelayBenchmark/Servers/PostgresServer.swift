@@ -61,6 +61,9 @@ struct PostgresServer: Sendable {
     return try await onOwnThread { try work(try Database(url)) }
   }
 
+  /// A checkpoint now, so that none left over from what was before falls into what is measured next.
+  func settle() async throws { try await with("postgres") { try $0.execute("CHECKPOINT") } }
+
   private static func newestPrograms() throws -> String {
     let root = "/usr/lib/postgresql"
     // Without the folder there is no PostgreSQL.

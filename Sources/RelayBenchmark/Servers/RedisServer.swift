@@ -4,7 +4,9 @@ import Foundation
 /// A private Redis that keeps nothing on disk.
 struct RedisServer: Sendable {
   let process: ChildProcess
-  let url: String
+  let port: Int
+  let password: String
+  var url: String { "redis://:\(password)@127.0.0.1:\(port)" }
 
   /// One for each operator: the databases of one Redis would share its channels.
   static func start(_ name: String, in workshop: Workshop, port: Int) async throws -> RedisServer {
@@ -29,6 +31,6 @@ struct RedisServer: Sendable {
     let process = try await workshop.serve(
       name, ["/usr/bin/env", "redis-server", configuration.path], environment: ["PATH": "/usr/local/bin:/usr/bin:/bin"])
     try await waitUntil("Redis", while: process) { try await Probe.connect(port: port) }
-    return RedisServer(process: process, url: "redis://:\(password)@127.0.0.1:\(port)")
+    return RedisServer(process: process, port: port, password: password)
   }
 }

@@ -9,22 +9,40 @@ struct RelayOperator: Sendable {
     let client: Int
     let federation: Int
     let administration: Int
+
+    /// Ports that nobody listened on just now.
+    static func free() async throws -> Ports {
+      let ports = try await FreePorts.find(3)
+      return Ports(client: ports[0], federation: ports[1], administration: ports[2])
+    }
+
+    fileprivate var settings: [String: String] {
+      [
+        "RELAY_CLIENT_PORT": "\(client)", "RELAY_OPERATOR_PORT": "\(administration)",
+        "RELAY_FEDERATION_PORT": "\(federation)",
+      ]
+    }
   }
 
   let name: String
+  /// Of its first process.
   let ports: Ports
   /// Its database in the PostgreSQL that the operators share.
   var database: String { name }
   var url: String { "http://127.0.0.1:\(ports.client)" }
   /// The folder of its certificates.
   let identity: String
+  /// The file in which its processes keep the directory between two starts.
+  let snapshot: String
 
   private let executable: String
   private let workshop: Workshop
   private let environment: [String: String]
 
+  /// - Parameter settings: variables on top of those of every operator.
   init(
-    name: String, ports: Ports, executable: String, workshop: Workshop, postgres: PostgresServer, redis: RedisServer
+    name: String, ports: Ports, executable: String, workshop: Workshop, postgres: PostgresServer, redis: RedisServer,
+    settings: [String: String] = [:]
   ) throws {
     self.name = name
     self.ports = ports
@@ -32,21 +50,24 @@ struct RelayOperator: Sendable {
     self.workshop = workshop
     let folder = try workshop.makeFolder(name)
     identity = folder.appending(path: "federation").path
+    snapshot = folder.appending(path: "directory.snapshot").path
     var environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("RELAY_") }
     let own = [
       "RELAY_NAME": name,
-      "RELAY_CLIENT_PORT": "\(ports.client)",
-      "RELAY_OPERATOR_PORT": "\(ports.administration)",
-      "RELAY_FEDERATION_PORT": "\(ports.federation)",
       "RELAY_FEDERATION_URL": "https://127.0.0.1:\(ports.federation)",
       "RELAY_FEDERATION_DIRECTORY": identity,
       "RELAY_STORAGE_URL": postgres.url(name),
       "RELAY_COORDINATION_URL": redis.url,
       "RELAY_ATTACHMENTS_URL": "file:\(folder.appending(path: "attachments").path)",
+      "RELAY_DIRECTORY_SNAPSHOT": snapshot,
       "RELAY_DEVELOPMENT_ENABLED": "true",
+      // Nobody is to come back elsewhere.
+      "RELAY_DRAIN_SECONDS": "0",
     ]
     environment.merge(own) { $1 }
+    environment.merge(ports.settings) { $1 }
     environment.merge(Self.raisedLimits) { $1 }
+    environment.merge(settings) { $1 }
     self.environment = environment
   }
 
@@ -55,6 +76,7 @@ struct RelayOperator: Sendable {
     var variables: [String: String] = [:]
     variables["RELAY_MESSAGES_MAILBOX_MAX"] = "1000000000"
     variables["RELAY_MESSAGES_MAILBOX_SENDER_MAX"] = "1000000000"
+    variables["RELAY_DIRECTORY_BUDGET_FIRST"] = "1000000000"
     for limiter in LimiterName.allCases {
       let variable = "RELAY_LIMITS_" + limiter.rawValue.uppercased().replacing("-", with: "_")
       variables["\(variable)_SIZE"] = "100000000"
@@ -71,13 +93,30 @@ struct RelayOperator: Sendable {
     return try await workshop.run(title, [executable] + arguments, environment: environment)
   }
 
-  /// Makes schema and certificates, starts `relay serve`, and waits until it can serve.
-  func start() async throws -> ChildProcess {
+  /// Makes schema and certificates.
+  func prepare() async throws {
     try await relay("migrate", "run")
     try await relay("ca", "init")
     try await relay("ca", "issue")
-    let process = try await workshop.serve(name, [executable, "serve"], environment: environment)
-    try await waitUntil("\(name): relay serve", while: process) {
+  }
+
+  /// Does so, starts `relay serve`, and waits until it can serve.
+  func start() async throws -> ChildProcess {
+    try await prepare()
+    return try await serve(as: name, at: ports)
+  }
+
+  /// Starts a process of the operator and waits until it can serve.
+  /// - Parameters:
+  ///   - title: names its log; other processes that run at the same time have other ones.
+  ///   - settings: variables on top of those of the first process.
+  ///   - limit: after it, waiting fails.
+  func serve(
+    as title: String, at ports: Ports, settings: [String: String] = [:], within limit: Duration = .seconds(30)
+  ) async throws -> ChildProcess {
+    let environment = environment.merging(ports.settings) { $1 }.merging(settings) { $1 }
+    let process = try await workshop.serve(title, [executable, "serve"], environment: environment)
+    try await waitUntil("\(title): relay serve", while: process, within: limit) {
       let answer = try await Probe.get("/readyz", port: ports.administration)
       guard answer.status == 200 else { throw BenchmarkFailure("not ready: \(String(buffer: answer.body))") }
     }

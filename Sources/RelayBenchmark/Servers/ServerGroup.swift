@@ -1,12 +1,15 @@
 import ChildProcesses
 import Glibc
+import Synchronization
 
 /// Two peered operators, alpha and beta, each with one relay process, over one PostgreSQL and a Redis each.
-struct ServerGroup: Sendable {
+final class ServerGroup: Sendable {
   let postgres: PostgresServer
   let alpha: RelayOperator
   let beta: RelayOperator
-  private let processes: [(ServerClass, ChildProcess)]
+  private let processes: Mutex<[(ServerClass, ChildProcess)]>
+  private let programs: Programs
+  private let workshop: Workshop
 
   struct Programs: Sendable {
     /// The executable `relay`.
@@ -22,27 +25,79 @@ struct ServerGroup: Sendable {
     var processes: [(ServerClass, ChildProcess)] = [(.postgres, postgres.process)]
     var operators: [RelayOperator] = []
     for (index, name) in ["alpha", "beta"].enumerated() {
-      try await postgres.with("postgres") { try $0.execute("CREATE DATABASE \(name)") }
-      let redis = try await RedisServer.start("redis-\(name)", in: workshop, port: ports[1 + index])
       let first = 3 + 3 * index
-      let one = try RelayOperator(
-        name: name,
-        ports: RelayOperator.Ports(
+      let (one, redis) = try await Self.makeOperator(
+        name,
+        at: RelayOperator.Ports(
           client: ports[first], federation: ports[first + 1], administration: ports[first + 2]),
-        executable: programs.relay, workshop: workshop, postgres: postgres, redis: redis)
+        redisPort: ports[1 + index], postgres, programs, workshop)
       processes.append((.redis, redis.process))
       processes.append((index == 0 ? .alpha : .beta, try await one.start()))
       operators.append(one)
     }
     self.postgres = postgres
-    self.processes = processes
+    self.processes = Mutex(processes)
+    self.programs = programs
+    self.workshop = workshop
     alpha = operators[0]
     beta = operators[1]
-    let invited = try await alpha.relay("peer", "invite")
+    try await peer(alpha, with: beta)
+  }
+
+  /// One more operator, with a database and a Redis of its own. Its relay does not run yet.
+  /// - Parameter settings: variables on top of those of every operator.
+  func addOperator(_ name: String, settings: [String: String]) async throws -> RelayOperator {
+    let ports = try await FreePorts.find(4)
+    let (one, redis) = try await Self.makeOperator(
+      name, at: RelayOperator.Ports(client: ports[0], federation: ports[1], administration: ports[2]),
+      redisPort: ports[3], postgres, programs, workshop, settings: settings)
+    processes.withLock { $0.append((.redis, redis.process)) }
+    return one
+  }
+
+  private static func makeOperator(
+    _ name: String, at ports: RelayOperator.Ports, redisPort: Int, _ postgres: PostgresServer, _ programs: Programs,
+    _ workshop: Workshop, settings: [String: String] = [:]
+  ) async throws -> (RelayOperator, RedisServer) {
+    try await postgres.with("postgres") { try $0.execute("CREATE DATABASE \(name)") }
+    let redis = try await RedisServer.start("redis-\(name)", in: workshop, port: redisPort)
+    let one = try RelayOperator(
+      name: name, ports: ports, executable: programs.relay, workshop: workshop, postgres: postgres, redis: redis,
+      settings: settings)
+    return (one, redis)
+  }
+
+  /// Has `inviter`, which runs, and `guest` know each other from now on.
+  func peer(_ inviter: RelayOperator, with guest: RelayOperator) async throws {
+    let invited = try await inviter.relay("peer", "invite")
     guard let invitation = invited.split(whereSeparator: \.isNewline).last.map(String.init) else {
-      throw BenchmarkFailure("alpha: relay peer invite printed no invitation")
+      throw BenchmarkFailure("\(inviter.name): relay peer invite printed no invitation")
     }
-    try await beta.relay("peer", "accept", invitation)
+    try await guest.relay("peer", "accept", invitation)
+  }
+
+  /// Runs `body` with one more process of alpha beside the first; its CPU time counts as alpha's.
+  func withAnotherAlpha<Value: Sendable>(_ body: (RelayOperator.Ports) async throws -> Value) async throws -> Value {
+    let ports = try await RelayOperator.Ports.free()
+    return try await counting(alpha.serve(as: "alpha-2", at: ports)) { try await body(ports) }
+  }
+
+  /// Runs `body` while the CPU time of `process`, which runs already, counts as alpha's, and ends it.
+  func counting<Value: Sendable>(_ process: ChildProcess, _ body: () async throws -> Value) async throws -> Value {
+    processes.withLock { $0.append((.alpha, process)) }
+    do {
+      let value = try await body()
+      await end(process)
+      return value
+    } catch {
+      await end(process)
+      throw error
+    }
+  }
+
+  private func end(_ process: ChildProcess) async {
+    processes.withLock { $0.removeAll { $0.1 === process } }
+    await process.stop()
   }
 
   /// CPU time of every server process since its start, and what to compare it with.
@@ -50,23 +105,23 @@ struct ServerGroup: Sendable {
     var usage = ServerUsage(
       ownSeconds: try ProcessUsage.cpuSecondsOfProcess(getpid()),
       machineSeconds: try ProcessUsage.cpuSecondsOfMachine())
-    for (serverClass, process) in processes {
+    for (serverClass, process) in processes.withLock({ $0 }) {
       usage.cpuSeconds[serverClass, default: 0] += try ProcessUsage.cpuSecondsOfFamily(process.pid)
     }
     return usage
   }
 
-  /// The most memory that each relay has had resident so far, in bytes.
+  /// The most memory that each relay has had resident so far, in bytes; of several processes, the largest.
   func readPeakResident() throws -> [ServerClass: Int] {
     var peaks: [ServerClass: Int] = [:]
-    for (serverClass, process) in processes where serverClass == .alpha || serverClass == .beta {
-      peaks[serverClass] = try ProcessUsage.peakResidentBytes(process.pid)
+    for (serverClass, process) in processes.withLock({ $0 }) where serverClass == .alpha || serverClass == .beta {
+      peaks[serverClass] = max(peaks[serverClass] ?? 0, try ProcessUsage.peakResidentBytes(process.pid))
     }
     return peaks
   }
 
   /// What runs under which process id, for a profiler.
   var processList: String {
-    processes.map { "\($0.0.rawValue) \($0.1.pid)" }.joined(separator: ", ")
+    processes.withLock { $0 }.map { "\($0.0.rawValue) \($0.1.pid)" }.joined(separator: ", ")
   }
 }

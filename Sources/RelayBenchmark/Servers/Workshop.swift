@@ -44,7 +44,7 @@ final class Workshop: Sendable {
     _ name: String, _ command: [String], environment: [String: String], user: String? = nil,
     stopSignal: Int32 = SIGTERM, deathSignal: String = "KILL"
   ) async throws -> ChildProcess {
-    let log = folder.appending(path: "\(name).log")
+    let log = log(of: name)
     let process = try await ChildProcess.start(
       ChildProcess.Launch(
         command: command, environment: environment, folder: folder.path, standardOutput: log.path,
@@ -52,6 +52,9 @@ final class Workshop: Sendable {
     servers.withLock { $0.append(Server(name: name, process: process, stopSignal: stopSignal, log: log)) }
     return process
   }
+
+  /// Where the server of that name writes what it prints.
+  func log(of name: String) -> URL { folder.appending(path: "\(name).log") }
 
   /// Runs `command` to its end.
   /// - Returns: its standard output.

@@ -1,0 +1,146 @@
+import Foundation
+
+// What is measured, in which order.
+
+extension RelayBench {
+  /// - Throws: `BenchmarkFailure` and `CancellationError`, with everything ended and removed.
+  func measure() async throws -> BenchmarkReport {
+    let programs = try needsServers ? ServerGroup.Programs(relay: relayExecutable(), postgres: postgresPrograms) : nil
+    if !Machine.isOptimised { note("This is a debug build: its figures mean nothing.") }
+    // Before anything else runs.
+    let tables = isWhole || isMeasuringTable ? try await TableBenchmark(settings: settings).run() : []
+    guard let programs else {
+      return BenchmarkReport(machine: try Machine(postgres: nil), settings: settings, tables: tables)
+    }
+    var report = try await measure(programs)
+    report.tables = tables
+    return report
+  }
+
+  /// Starts the servers, measures, and ends them whatever comes of it.
+  private func measure(_ programs: ServerGroup.Programs) async throws -> BenchmarkReport {
+    let workshop = try Workshop()
+    do {
+      let report = try await measure(programs, in: workshop)
+      try await workshop.discard()
+      return report
+    } catch {
+      if !(error is CancellationError) {
+        for (server, lines) in workshop.logTails(lines: 10) where !lines.isEmpty {
+          note("The end of \(server)'s log:\n" + lines.map { "  | \($0)" }.joined(separator: "\n"))
+        }
+      }
+      // What went wrong first is what counts.
+      do { try await workshop.discard() } catch { note("\(workshop.folder.path) could not be removed: \(error)") }
+      throw error
+    }
+  }
+
+  private func measure(_ programs: ServerGroup.Programs, in workshop: Workshop) async throws -> BenchmarkReport {
+    let settings = settings
+    if isIdlePart { try IdleConnections.prepare(settings) }
+    note("Starting PostgreSQL, Redis and two relays ...")
+    let servers = try await ServerGroup(programs, in: workshop)
+    note("Running: \(servers.processList).")
+    var report = BenchmarkReport(
+      machine: try Machine(postgres: servers.postgres.version), settings: settings,
+      postgresSettings: PostgresServer.settings)
+    report.scenarios = try await scenarios(servers, settings)
+    if isIdlePart {
+      report.idleConnections = try await IdleConnections(servers: servers, workshop: workshop, settings: settings)
+        .run(note)
+    }
+    if isWhole || isMeasuringHandshakes {
+      note("Measuring handshakes ...")
+      report.handshakes = try await Handshakes(servers: servers, workshop: workshop, settings: settings).run()
+    }
+    if isWhole {
+      note("Measuring a bare insert ...")
+      report.bareInsert = try await BareInsert(servers: servers, settings: settings).run()
+    }
+    let lookUps = chosen.filter { $0.subject == .lookUps }
+    if !lookUps.isEmpty {
+      report.scenarios += try await LookUpScenarios(servers: servers, workshop: workshop, settings: settings)
+        .run(lookUps)
+    }
+    if isWhole || isMeasuringStart {
+      (report.directoryStarts, report.freshness) = try await DirectoryStart(
+        servers: servers, workshop: workshop, settings: settings
+      ).run()
+    }
+    if isWhole || isMeasuringOblivious { report.oblivious = try await ObliviousBenchmark(servers: servers).run() }
+    report.ratios = Ratios(report.scenarios, report.bareInsert)
+    report.hop = Hop(report.scenarios, from: .messagesLocalPaced, to: .messagesFederatedPaced)
+    report.hopAcross = Hop(report.scenarios, from: .deliveriesPaced, to: .deliveriesAcrossPaced)
+    return report
+  }
+
+  /// All but look-ups, for which there is an operator of its own.
+  private func scenarios(_ servers: ServerGroup, _ settings: BenchmarkSettings) async throws -> [ScenarioFigures] {
+    let chosen = chosen.filter { $0.subject != .lookUps }
+    guard !chosen.isEmpty else { return [] }
+    note("Registering accounts ...")
+    let isAnyoneAway = chosen.contains { $0.subject != .deliveries }
+    let isAnyoneThere = chosen.contains { $0.subject == .deliveries }
+    let runner = ScenarioRunner(
+      servers: servers, population: isAnyoneAway ? try await Population(servers, settings: settings) : nil,
+      live: isAnyoneThere ? try await LivePopulation(servers, settings: settings) : nil, settings: settings)
+    var figures: [ScenarioFigures] = []
+    for scenario in chosen {
+      note("Measuring \(scenario.rawValue) ...")
+      figures.append(try await runner.run(scenario))
+    }
+    return figures
+  }
+
+  private var chosen: [Scenario] { isWhole ? Scenario.allCases : only.flatMap(\.elements) }
+
+  /// Nothing was asked for in particular.
+  private var isWhole: Bool {
+    only.isEmpty && !isMeasuringHandshakes && !isMeasuringIdle && !isMeasuringTable && !isMeasuringStart
+      && !isMeasuringOblivious
+  }
+  private var isIdlePart: Bool {
+    settings.idleConnections > 0 && (isWhole || isMeasuringIdle || connectionsIdle != nil)
+  }
+  /// All but the table in process.
+  private var needsServers: Bool {
+    isWhole || !only.isEmpty || isMeasuringHandshakes || isIdlePart || isMeasuringStart
+      || isMeasuringOblivious
+  }
+
+  private var settings: BenchmarkSettings {
+    var settings = BenchmarkSettings()
+    if quick {
+      settings.seconds = 2
+      settings.warmUpSeconds = 0.5
+      settings.keysEach = 50
+      settings.idleConnections = 500
+      settings.tableEntries = [100_000]
+      settings.tableRounds = 3
+      settings.directoryEntries = [100_000]
+      settings.directoryStarts = 1
+      settings.registrations = 3
+    }
+    if let seconds { settings.seconds = seconds }
+    if let pace { settings.pacePerSecond = pace }
+    if let connections { settings.connections = connections }
+    if let bodyBytes { settings.bodyBytes = bodyBytes }
+    if let connectionsIdle { settings.idleConnections = connectionsIdle }
+    let entries = Set(entries.flatMap(\.elements)).sorted()
+    if !entries.isEmpty {
+      settings.tableEntries = entries
+      settings.directoryEntries = entries
+    }
+    return settings
+  }
+
+  private func relayExecutable() throws -> String {
+    let own = URL(filePath: try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
+    let path = relay.map { URL(filePath: $0).path } ?? own.deletingLastPathComponent().appending(path: "relay").path
+    guard FileManager.default.isExecutableFile(atPath: path) else {
+      throw BenchmarkFailure("there is no executable \(path): build the product relay, or name it with --relay")
+    }
+    return path
+  }
+}
