@@ -11,7 +11,7 @@ OPTIONS ?=
 SOURCES := Package.swift Sources Tests
 
 .DEFAULT_GOAL := help
-.PHONY: help dependencies python-tools build run test release bench fuzz wire-messages cluster cluster-down format lint clean
+.PHONY: help dependencies python-tools build run test release bench soak fuzz wire-messages cluster cluster-down format lint clean
 
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,7 +31,7 @@ run: dependencies ## Build, and show two peered relays pass a message (OPTIONS=-
 	@exec $$($(BUILD) $(FLAGS) --show-bin-path)/relay demo $(OPTIONS)
 
 test: build python-tools ## Run all tests, with real PostgreSQL, Redis, TLS and several processes (OPTIONS=--filter NAME)
-	$(SWIFT) test $(FLAGS) --skip-build $(OPTIONS)
+	@$(if $(OPTIONS),$(SWIFT) test $(FLAGS) --skip-build $(OPTIONS),SWIFT=$(SWIFT) scripts/run-tests.sh $(FLAGS))
 
 release: dependencies ## Build for production: optimised, with Swift's own libraries inside
 	$(BUILD) $(RELEASE) --product relay
@@ -39,6 +39,10 @@ release: dependencies ## Build for production: optimised, with Swift's own libra
 bench: release ## Measure a release build against real PostgreSQL and Redis
 	$(BUILD) $(RELEASE) --product relay-bench
 	@$$($(BUILD) $(RELEASE) --show-bin-path)/relay-bench $(OPTIONS)
+
+soak: build release ## Kill processes, servers and connections under 100,000 messages (MESSAGES=, DEVICES=, SEED=)
+	RELAY_TEST_BINARY="$$($(BUILD) $(RELEASE) --show-bin-path)/relay" RELAY_SOAK_MESSAGES=$(or $(MESSAGES),100000) \
+	  RELAY_SOAK_DEVICES=$(or $(DEVICES),500) RELAY_SOAK_SEED=$(SEED) $(SWIFT) test $(FLAGS) --skip-build --filter ChaosTests
 
 fuzz: python-tools ## Ask a running relay everything that docs/openapi.yaml allows (URL=http://127.0.0.1:8080)
 	@scripts/fuzz-api.sh $(or $(URL),http://127.0.0.1:8080)

@@ -17,6 +17,7 @@ let hummingbirdHTTP2 = Target.Dependency.product(name: "HummingbirdHTTP2", packa
 let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
 let nioHTTP1 = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
+let nioWebSocket = Target.Dependency.product(name: "NIOWebSocket", package: "swift-nio")
 let nioTLS = Target.Dependency.product(name: "NIOTLS", package: "swift-nio")
 let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
 let nioHTTP2 = Target.Dependency.product(name: "NIOHTTP2", package: "swift-nio-http2")
@@ -36,8 +37,10 @@ let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "sw
 let unixSignals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
 let collections = Target.Dependency.product(name: "Collections", package: "swift-collections")
 let configuration = Target.Dependency.product(name: "Configuration", package: "swift-configuration")
+let atomics = Target.Dependency.product(name: "Atomics", package: "swift-atomics")
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 let protobuf = Target.Dependency.product(name: "SwiftProtobuf", package: "swift-protobuf")
+let jwtKit = Target.Dependency.product(name: "JWTKit", package: "jwt-kit")
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
 
 let package = Package(
@@ -60,6 +63,7 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-certificates", from: "1.21.1"),
     .package(url: "https://github.com/apple/swift-asn1", from: "1.7.4"),
     .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+    .package(url: "https://github.com/apple/swift-atomics", from: "1.3.0"),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: ["YAML"]),
     .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
@@ -67,11 +71,16 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+    .package(url: "https://github.com/vapor/jwt-kit", from: "5.0.0"),
   ],
   targets: [
     // C libraries of the system, each a module map and a header.
     .systemLibrary(name: "CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev", "libssl-dev"])]),
     .systemLibrary(name: "CHiredis", providers: [.apt(["libhiredis-dev"])]),
+    // One compiler's word that Swift lacks.
+    .systemLibrary(name: "CPrefetch"),
+    // What the benchmark holds the table of the directory against.
+    .target(name: "CTableProbe"),
 
     // The pure core, and what the HTTP edges share.
     .target(name: "RelayCore", dependencies: [collections], swiftSettings: strict),
@@ -79,21 +88,21 @@ let package = Package(
       name: "RelayHTTP",
       dependencies: [
         "RelayCore", hummingbird, hummingbirdCore, hummingbirdHTTP2, httpTypes, nioCore, nioPosix, nioHTTP1, nioTLS,
-        nioSSL, nioHTTP2, nioHTTPTypes, nioHTTPTypesHTTP1, logging, metrics, lifecycle,
+        nioSSL, nioHTTP2, nioWebSocket, nioHTTPTypes, nioHTTPTypesHTTP1, logging, metrics, lifecycle,
       ],
       swiftSettings: strict),
 
     // Protobuf messages of the wire, generated: `make wire-messages`.
     .target(
-      name: "WireMessages", dependencies: [protobuf], exclude: ["batch.proto", "push-signal.proto"],
+      name: "WireMessages", dependencies: [protobuf], exclude: ["batch.proto", "push-signal.proto", "websocket.proto"],
       swiftSettings: strict),
 
     // Features: they meet in RelayCore's contracts and never import each other.
     .target(
       name: "Relay",
       dependencies: [
-        "RelayCore", "RelayHTTP", hummingbird, httpTypes, nioCore, nioHTTP1, crypto, cryptoExtras, logging, metrics,
-        lifecycle, collections, asyncHTTPClient,
+        "RelayCore", "RelayHTTP", "WireMessages", protobuf, hummingbird, httpTypes, nioCore, nioHTTP1, crypto,
+        cryptoExtras, logging, metrics, lifecycle, collections, asyncHTTPClient,
       ],
       swiftSettings: strict),
     .target(
@@ -113,11 +122,31 @@ let package = Package(
       swiftSettings: strict),
     .target(
       name: "Directory",
-      dependencies: ["RelayCore", "RelayHTTP", hummingbird, httpTypes, nioCore, crypto, logging, metrics],
+      dependencies: [
+        "RelayCore", "RelayHTTP", "CPrefetch", atomics, hummingbird, httpTypes, nioCore, nioPosix, crypto, cryptoExtras,
+        logging, metrics, lifecycle,
+      ],
       swiftSettings: strict),
     .target(
       name: "Storage",
-      dependencies: ["RelayCore", "CLibPQ", "CHiredis", grdb, crypto, logging, metrics, lifecycle, collections],
+      dependencies: [
+        "RelayCore", "CLibPQ", "CHiredis", grdb, crypto, cryptoExtras, logging, metrics, lifecycle, collections,
+      ],
+      swiftSettings: strict),
+    .target(
+      name: "Push",
+      dependencies: [
+        "RelayCore", "RelayHTTP", asyncHTTPClient, jwtKit, nioCore, nioPosix, nioHTTP1, nioHTTP2, nioSSL, crypto,
+        cryptoExtras, x509, asn1,
+        logging, metrics, lifecycle, collections,
+      ],
+      swiftSettings: strict),
+    .target(
+      name: "PushGateway",
+      dependencies: [
+        "RelayCore", "RelayHTTP", "Push", hummingbird, hummingbirdCore, httpTypes, nioCore, crypto, logging, metrics,
+        lifecycle, collections,
+      ],
       swiftSettings: strict),
 
     // What `relay` is made of.
@@ -131,11 +160,17 @@ let package = Package(
       swiftSettings: strict),
     .target(
       name: "RelayClient",
-      dependencies: ["RelayCore", asyncHTTPClient, nioCore, nioHTTP1, nioSSL, crypto],
+      dependencies: [
+        "RelayCore", "WireMessages", protobuf, asyncHTTPClient, nioCore, nioPosix, nioHTTP1, nioWebSocket, nioSSL,
+        crypto,
+        cryptoExtras,
+      ],
       swiftSettings: strict),
     .target(
       name: "Conformance",
-      dependencies: ["RelayCore", "RelayClient", asyncHTTPClient, nioCore, nioHTTP1, nioSSL, crypto],
+      dependencies: [
+        "RelayCore", "RelayClient", "WireMessages", protobuf, asyncHTTPClient, nioCore, nioHTTP1, nioSSL, crypto,
+      ],
       swiftSettings: strict),
     .executableTarget(
       name: "RelayCommand",
@@ -150,7 +185,8 @@ let package = Package(
     .executableTarget(
       name: "RelayBenchmark",
       dependencies: [
-        "RelayCore", "RelayClient", "ChildProcesses", "CLibPQ", nioCore, nioPosix, nioHTTP1, argumentParser,
+        "RelayCore", "RelayClient", "WireMessages", protobuf, "ChildProcesses", "Directory", "CTableProbe", "CLibPQ",
+        "CHiredis", nioCore, nioPosix, nioHTTP1, nioWebSocket, nioSSL, crypto, cryptoExtras, argumentParser,
         collections,
       ],
       swiftSettings: strict),
@@ -159,8 +195,9 @@ let package = Package(
     .target(
       name: "TestSupport",
       dependencies: [
-        "RelayCore", "RelayClient", "Storage", "Federation", "ChildProcesses", x509, asn1, crypto, nioCore, nioHTTP1,
-        nioSSL, grdb, asyncHTTPClient,
+        "RelayCore", "RelayClient", "Storage", "Federation", "WireMessages", protobuf, "ChildProcesses", x509, asn1,
+        crypto, cryptoExtras, nioCore, nioPosix, nioHTTP1, nioHTTP2, nioWebSocket, nioSSL, grdb, asyncHTTPClient,
+        jwtKit,
       ],
       path: "Tests/Support", swiftSettings: strict),
     .testTarget(
@@ -188,8 +225,15 @@ let package = Package(
     .testTarget(
       name: "RelayTests",
       dependencies: [
-        "Relay", "RelayCore", "RelayHTTP", "RelayClient", "Storage", "ChildProcesses", "TestSupport", crypto, nioCore,
-        hummingbird, logging, asyncHTTPClient,
+        "Relay", "RelayCore", "RelayHTTP", "RelayClient", "WireMessages", protobuf, "Storage", "ChildProcesses",
+        "TestSupport", crypto, cryptoExtras, nioCore, nioPosix, nioHTTP1, nioSSL, nioWebSocket, httpTypes, hummingbird,
+        hummingbirdCore, hummingbirdHTTP2, logging, lifecycle, asyncHTTPClient,
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "DirectoryTests",
+      dependencies: [
+        "Directory", "RelayCore", "Storage", "TestSupport", crypto, cryptoExtras, logging, lifecycle,
       ],
       swiftSettings: strict),
     .testTarget(
@@ -200,8 +244,26 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(
+      name: "PushTests",
+      dependencies: [
+        "Push", "RelayCore", "TestSupport", crypto, cryptoExtras, x509, asn1, nioCore, nioPosix, nioHTTP1, nioHTTP2,
+        nioSSL,
+        asyncHTTPClient, jwtKit, logging,
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "PushGatewayTests",
+      dependencies: [
+        "PushGateway", "Push", "RelayCore", "RelayHTTP", "TestSupport", crypto, hummingbird, nioCore, nioHTTP1,
+        asyncHTTPClient, logging,
+        lifecycle, collections,
+      ],
+      resources: [.copy("Vectors")], swiftSettings: strict),
+    .testTarget(
       name: "ClusterTests",
-      dependencies: ["RelayClient", "RelayCore", "ChildProcesses", "TestSupport", crypto, nioCore, asyncHTTPClient],
+      dependencies: [
+        "RelayClient", "RelayCore", "ChildProcesses", "TestSupport", crypto, nioCore, nioPosix, asyncHTTPClient,
+      ],
       swiftSettings: strict),
   ]
 )

@@ -9,7 +9,7 @@ import Testing
 
   init() throws { relay = try suiteRelay().relay }
 
-  private func ask(
+  func ask(
     _ method: String, _ path: String, _ json: String? = nil, _ headers: [(String, String)]
   ) async throws -> Answer {
     try await relay.send(method, path, json: json, headers: headers)
@@ -29,7 +29,7 @@ import Testing
   // MARK: The Go client
 
   /// As the Go client writes JSON and headers: pretty-printed, Basic with padding, the number alone.
-  private struct GoClient {
+  struct GoClient {
     let number: String
     let registrationID: Int
     let password: String
@@ -71,7 +71,7 @@ import Testing
     }
   }
 
-  private func register(_ client: GoClient) async throws {
+  func register(_ client: GoClient) async throws {
     // It sends its future credentials along, and ignores the status.
     let code = try await ask("GET", "/v1/accounts/dev/code/\(client.number)", nil, [client.basic])
     #expect(code.status == 200 && code.body.count == 7)
@@ -180,7 +180,7 @@ import Testing
   // MARK: The JavaScript client
 
   /// Basic without padding; `number` at verification, `number.1` from then on.
-  private struct BrowserClient {
+  struct BrowserClient {
     let number: String
     let password: String
 
@@ -202,7 +202,7 @@ import Testing
     try await verify(client, code: try await lastLoggedCode(after: before), registrationID: registrationID)
   }
 
-  private func verify(_ client: BrowserClient, code: String, registrationID: Int) async throws {
+  func verify(_ client: BrowserClient, code: String, registrationID: Int) async throws {
     let body =
       #"""
       {"signalingKey":"AwoRGB8mLTQ7QklQV15lbHN6gYiPlp2kq7K5wMfO1dzj6vH4/wYNFBsiKTA3PkVMU1phaA==",\#

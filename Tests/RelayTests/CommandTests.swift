@@ -24,12 +24,13 @@ import Testing
 
   @Test(arguments: [
     [], ["serve"], ["check"], ["conformance"], ["routes"], ["migrate"], ["migrate", "plan"], ["migrate", "run"],
-    ["migrate", "status"], ["ca"],
+    ["migrate", "status"], ["drain"], ["ca"],
     ["ca", "init"], ["ca", "issue"], ["ca", "renew"], ["peer"], ["peer", "invite"], ["peer", "accept"],
     ["peer", "list"], ["peer", "suspend"], ["peer", "resume"], ["peer", "remove"], ["peer", "test"], ["demo"],
     ["peer", "show"], ["peer", "set"], ["peer", "budget"], ["doctor"], ["queue"], ["queue", "list"],
     ["queue", "retry"],
-    ["queue", "drop"], ["ca", "list"], ["ca", "revoke"], ["ca", "rollover"], ["ca", "rollover", "begin"],
+    ["queue", "drop"], ["storage"], ["storage", "seal-contacts"], ["ca", "list"], ["ca", "revoke"], ["ca", "rollover"],
+    ["ca", "rollover", "begin"],
     ["ca", "rollover", "status"], ["ca", "rollover", "finish"], ["ca", "rollover", "cancel"],
   ])
   func `every command explains itself`(command: [String]) async throws {

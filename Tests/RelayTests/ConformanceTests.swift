@@ -95,12 +95,26 @@ private let examined = RelayUnderTest.unlimited.merging([
     let filter: String
     let broken: String
     let defect: DefectiveServer.Defect
+    let socketDefect: DefectiveServer.SocketDefect
 
     init(_ text: String, filter: String, broken: String, defect: @escaping DefectiveServer.Defect) {
+      self.init(text, filter, broken, defect) { [$0] }
+    }
+
+    /// One of WebSockets, which `rule` alone must notice.
+    init(_ text: String, rule: String, defect: @escaping DefectiveServer.SocketDefect) {
+      self.init(text, rule, rule, { $1 }, defect)
+    }
+
+    private init(
+      _ text: String, _ filter: String, _ broken: String, _ defect: @escaping DefectiveServer.Defect,
+      _ socketDefect: @escaping DefectiveServer.SocketDefect
+    ) {
       testDescription = text
       self.filter = filter
       self.broken = broken
       self.defect = defect
+      self.socketDefect = socketDefect
     }
   }
 
@@ -156,8 +170,9 @@ private let examined = RelayUnderTest.unlimited.merging([
     }
   }
 
-  @Test(arguments: seeded) func `a defect is found out`(_ seeded: Seeded) async throws {
-    let server = try DefectiveServer(inFrontOf: relay.clientPort, defect: seeded.defect)
+  @Test(arguments: seeded + SocketDefects.seeded) func `a defect is found out`(_ seeded: Seeded) async throws {
+    let server = try DefectiveServer(
+      inFrontOf: relay.clientPort, defect: seeded.defect, socketDefect: seeded.socketDefect)
     defer { server.close() }
     let result = try await run("--filter", seeded.filter, target: server.url)
     #expect(result.exit == .code(1), "\(result.output) \(result.errors)")

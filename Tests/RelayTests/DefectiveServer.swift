@@ -5,7 +5,7 @@ import TestSupport
 
 /// A server that passes everything on to a relay but for what a defect changes: it shows that a test would notice.
 ///
-/// One request a connection, each on a thread of its own.
+/// One request or WebSocket a connection, each on a thread of its own.
 final class DefectiveServer: Sendable {
   /// An answer as its parts.
   struct Reply: Sendable {
@@ -29,13 +29,17 @@ final class DefectiveServer: Sendable {
   private let descriptor: Int32
   private let relayPort: Int?
   private let defect: Defect
+  private let socketDefect: SocketDefect
   private let isClosed = Mutex(false)
 
   /// - Parameter relayPort: nil answers everything with an empty 200, which the defect may change.
-  init(inFrontOf relayPort: Int?, defect: @escaping Defect) throws {
+  init(
+    inFrontOf relayPort: Int?, defect: @escaping Defect, socketDefect: @escaping SocketDefect = { [$0] }
+  ) throws {
     (descriptor, port) = try Loopback.listen()
     self.relayPort = relayPort
     self.defect = defect
+    self.socketDefect = socketDefect
     Thread.detachNewThread { [self] in
       while true {
         let connection = accept(descriptor, nil, nil)
@@ -64,6 +68,7 @@ final class DefectiveServer: Sendable {
 
   private func serve(_ connection: Int32) {
     guard let request = Self.read(from: connection, until: Self.isWhole) else { return }
+    if let relayPort, SocketBridge.serve(request, from: connection, to: relayPort, socketDefect) { return }
     let line = String(decoding: request.prefix { $0 != UInt8(ascii: "\r") }, as: UTF8.self)
     guard let reply = relayPort.map({ Self.forward(request, to: $0) }) ?? Reply(status: 200) else { return }
     let changed = defect(line, reply)

@@ -77,7 +77,11 @@ struct Endpoint: Sendable, CustomTestStringConvertible {
     let token = try TestTokens.urlSafe(other.number)
     return [
       Endpoint("PUT", "/v1/directory/tokens", #"{"contacts":["\#(token)"]}"#),
+      Endpoint("PUT", "/v1/directory/changes", #"{"contacts":["\#(token)"],"cursor":"1-2"}"#),
       Endpoint("GET", "/v1/directory/\(token)"),
+      // This relay offers none.
+      Endpoint("PUT", "/v1/directory/oblivious/evaluations", answers: 404),
+      Endpoint("GET", "/v1/directory/oblivious/registered", answers: 404),
     ]
   }
 

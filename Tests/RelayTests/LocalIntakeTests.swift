@@ -19,7 +19,7 @@ import Testing
     LocalIntake(
       store: store, accounts: AccountCache(store: FewAccounts(numbers: numbers), bus: SilentBus()),
       quota: MailboxQuota(store: store, mailboxMax: 5000, senderMax: mailboxSenderMax),
-      clock: WallClock { Timestamp(millis: 1000) })
+      hub: nil, clock: WallClock { Timestamp(millis: 1000) })
   }
 
   private func submission(_ body: [UInt8] = [1, 2, 3], at time: Int64 = 7) -> Submission {
@@ -144,6 +144,7 @@ private struct FewAccounts: AccountStore {
   func linkDevice(_ link: DeviceLink, code: Secret, triesMax: Int, now: Timestamp) async throws(StoreError)
     -> LinkOutcome
   { throw Self.away }
+  func accounts(holding tokens: [ContactToken]) async throws(StoreError) -> [AccountNumber] { throw Self.away }
   func removeDevice(_ device: DeviceAddress) async throws(StoreError) -> Bool { throw Self.away }
   func updateDevice(_ device: DeviceAddress, _ change: DeviceChange) async throws(StoreError) -> Bool {
     throw Self.away
@@ -165,6 +166,8 @@ private final class MemoryMessages: MessageStore {
 
   func append(_ envelopes: [Envelope]) async throws(StoreError) { state.withLock { $0.envelopes += envelopes } }
   func pending(in mailbox: DeviceAddress, after: Int64, limit: Int) async throws(StoreError) -> [QueuedEnvelope] { [] }
+  func waiting(_ reads: [MailboxRead]) async throws(StoreError) -> [[QueuedEnvelope]] { reads.map { _ in [] } }
+  func remove(_ places: [MailboxPlace]) async throws(StoreError) -> Set<MailboxPlace> { [] }
   func acknowledge(source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress) async throws(StoreError)
     -> QueuedEnvelope?
   { nil }

@@ -25,6 +25,15 @@ final class PeeredOperator {
     guard exit == .code(0) else { throw TestFailure("relay serve \(exit): \(relay.log().suffix(2000))") }
   }
 
+  /// Waits until a request of one of our clients reaches `peer`: processes read who their peers are by themselves.
+  private func expectReaching(_ peer: PeeredOperator) async throws {
+    let client = try await relay.register()
+    try await eventually("\(peer.site.name) is reached") {
+      let path = "/v1/keys/\(TestDevice.freshNumber())?relay=\(peer.site.name)"
+      return try await relay.send("GET", path, as: client).status == 404
+    }
+  }
+
   /// Runs `body` with the operators `alpha` and `beta`, and ends what runs of them then.
   static func withTwo(
     settings: [String: String] = RelayUnderTest.unlimited,
@@ -38,6 +47,7 @@ final class PeeredOperator {
           let invited = try await first.relay("peer", "invite").split(separator: "\n")
           guard let word = invited.last else { throw TestFailure("no invitation") }
           try await second.relay("peer", "accept", String(word))
+          for (one, other) in [(alpha, beta), (beta, alpha)] { try await one.expectReaching(other) }
           try await body(alpha, beta)
           for one in [alpha, beta] where one.relay.child.exit == nil { try await one.stop() }
         } catch {

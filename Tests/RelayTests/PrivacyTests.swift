@@ -191,7 +191,9 @@ private struct Tour {
     for path in [token, try TestTokens.urlSafe(recipient.number), "AAAA"] {
       try await ask("GET", "/v1/directory/\(path)", as: sender, expecting: path == "AAAA" ? 404 : 200)
     }
-    try await ask("PUT", "/v1/directory/tokens", json: #"{"contacts":["\#(token)"]}"#, as: sender)
+    for resource in ["tokens", "changes"] {
+      try await ask("PUT", "/v1/directory/\(resource)", json: #"{"contacts":["\#(token)"]}"#, as: sender)
+    }
   }
 
   func attachments() async throws {

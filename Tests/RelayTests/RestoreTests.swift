@@ -22,8 +22,12 @@ import Testing
     return ids
   }
 
+  /// What the relay says of `owner`'s keys; calls that fail are repeated, as `draw` does.
   private static func supply(of owner: TestDevice, at relay: RelayProcess) async throws -> String {
-    try await relay.send("GET", "/v1/keys", as: owner).text
+    try await eventually("the supply is told") { () -> String? in
+      let answer = try await relay.send("GET", "/v1/keys", as: owner)
+      return answer.status == 200 ? answer.text : nil
+    }
   }
 
   /// Of a store that was put back: the keys that it holds may be known to others.

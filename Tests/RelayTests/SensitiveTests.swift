@@ -25,6 +25,7 @@ struct SensitiveTests {
       number, address, token, secret, SecretBytes(bytes), hash, LimitKey(number, number, .all), key, signed, device,
       message, change, Fingerprint(high: 7_777_777, low: 7_777_777), try #require(AttachmentID(7_777_777)),
       try #require(ClientAddress(text: "203.0.113.77")),
+      try #require(ProvisioningAddress(bytes: Array(0x41..<0x51))),
       try AccountAttributes.decode(json.span.bytes),
       Account(number: number, devices: [device], identityKey: "needle", supportsSMS: true, voice: true),
       PreKeyUpload(identityKey: "needle", oneTimeKeys: [key], lastResort: key, signedPreKey: signed),

@@ -56,7 +56,7 @@ package final class PostgresServer: Sendable {
       listen_addresses = '127.0.0.1'
       port = \(port)
       unix_socket_directories = '\(folder)'
-      max_connections = 300
+      max_connections = 500
       shared_buffers = 128MB
       log_min_messages = warning
       """
@@ -89,6 +89,13 @@ package final class PostgresServer: Sendable {
       "psql", "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set", "ON_ERROR_STOP=1", "--host",
       folder, "--port", "\(port)", "--username", "relay", "--dbname", name, "--command", text
     ).trimmingCharacters(in: .whitespacesAndNewlines)
+  }
+
+  /// - Returns: what `pg_dump` writes of the database of `url`.
+  package func dump(_ url: String) throws -> String {
+    let name = url.split(separator: "/").last.map(String.init) ?? url
+    return try run(
+      "pg_dump", "--host", folder, "--port", "\(port)", "--username", "relay", "--dbname", name)
   }
 
   /// Starts a stopped server; returns when it answers.

@@ -75,6 +75,8 @@ package struct RelayOperator: Sendable {
     for listener in ["CLIENT", "FEDERATION", "OPERATOR"] { all["RELAY_\(listener)_HOST"] = place.address }
     all["RELAY_FEDERATION_DIRECTORY"] = folder + "/federation"
     all["RELAY_ATTACHMENTS_URL"] = "file:\(folder)/attachments"
+    // Whoever tests draining says over how long; nobody else waits for it.
+    all["RELAY_DRAIN_SECONDS"] = "0"
     switch stores {
     case .embedded: all["RELAY_STORAGE_URL"] = "sqlite:\(folder)/relay.sqlite"
     case .servers(let storage, let coordination):
@@ -233,9 +235,10 @@ package final class RelayProcess: Sendable {
   }
 }
 
-/// The executable `relay` of this build: it lies beside the test bundle.
+/// The executable `relay` of this build: it lies beside the test bundle. `RELAY_TEST_BINARY` names another one.
 enum RelayExecutable {
   static func path() throws -> String {
+    if let other = ProcessInfo.processInfo.environment["RELAY_TEST_BINARY"] { return other }
     let running = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
     let bundles = [running] + CommandLine.arguments.filter { $0.hasSuffix(".xctest") }
     for bundle in bundles {

@@ -1,0 +1,219 @@
+import Hummingbird
+import HummingbirdCore
+import HummingbirdHTTP2
+import Logging
+import NIOCore
+import NIOHTTP1
+import NIOSSL
+import RelayCore
+import RelayHTTP
+import ServiceLifecycle
+import Synchronization
+import TestSupport
+
+/// A listener in this process, as the clients' one is built, with a door of the tests' own: for the transport alone.
+struct TransportSite: Sendable {
+  let port: Int
+  let door: EchoDoor
+  let drain: DrainState
+  let sockets: SocketWatch
+  /// Of TLS; nil without.
+  let authority: TestAuthority?
+  private let stop: @Sendable () async -> Void
+
+  /// - Parameter isSecure: TLS with ALPN, as the clients' listener has it.
+  static func with<Result: Sendable>(
+    isSecure: Bool = false, limits: SocketLimits = EchoDoor.generous, times: SocketTimes = SocketTimes(),
+    _ body: @escaping @Sendable (TransportSite) async throws -> Result
+  ) async throws -> Result {
+    let authority = isSecure ? try TestAuthority() : nil
+    let (door, drain, sockets) = (EchoDoor(limits), DrainState(), SocketWatch())
+    let port = Mutex<Int?>(nil)
+    let context = try authority.map { try serverContext($0) }
+    let terms = SocketTerms(
+      door: door, forwarded: ForwardedMiddleware(proxies: TrustedProxies([]), isSecure: isSecure), drain: drain,
+      watch: sockets, headLimits: .init(), times: times)
+    let application = Application(
+      router: router(), server: server(terms, door, drain, context),
+      configuration: ApplicationConfiguration(address: .hostname("127.0.0.1", port: 0)),
+      onServerRunning: { channel in port.withLock { $0 = channel.localAddress?.port } }, logger: quiet)
+    let group = ServiceGroup(
+      configuration: .init(services: [SocketService(application, sockets: sockets)], logger: quiet))
+    return try await withThrowingTaskGroup(of: Void.self, returning: Result.self) { tasks in
+      tasks.addTask { try await group.run() }
+      let found = try await eventually("the listener listens") { port.withLock { $0 } }
+      let site = TransportSite(
+        port: found, door: door, drain: drain, sockets: sockets, authority: authority,
+        stop: { await group.triggerGracefulShutdown() })
+      let outcome: Swift.Result<Result, any Error>
+      do {
+        outcome = .success(try await body(site))
+      } catch {
+        outcome = .failure(error)
+      }
+      await group.triggerGracefulShutdown()
+      try await tasks.waitForAll()
+      return try outcome.get()
+    }
+  }
+
+  /// A WebSocket that echoes.
+  func open(_ path: String = "/socket/", headers: [(String, String)] = []) async throws -> RawSocket {
+    try await RawSocket.open(path, on: port, headers: headers, trusting: authority)
+  }
+
+  func connect() async throws -> RawSocket { try await RawSocket.connect(to: port, trusting: authority) }
+
+  /// Sends `request` over a connection of its own. - Returns: the answer.
+  func ask(_ request: [UInt8]) async throws -> RawAnswer {
+    let socket = try await connect()
+    try await socket.send(request)
+    let answer = try await socket.answer()
+    await socket.close()
+    return answer
+  }
+
+  /// Stops the listener gracefully; returns at once.
+  func stopListening() async { await stop() }
+
+  /// How often sessions of this site ended, once all of them have.
+  func ends(of count: Int) async throws -> [SocketEnd] {
+    try await eventually("\(count) sessions have ended") { door.ends.count >= count ? () : nil } as Void
+    return door.ends
+  }
+
+  private static let quiet = Logger(label: "transport") { _ in SwiftLogNoOpLogHandler() }
+
+  private static func router() -> Router<ClientContext> {
+    let router = Router(context: ClientContext.self)
+    router.add(middleware: ProblemMiddleware(edge: "transport"))
+    router.get("/v1/hello") { request, _ in
+      ByteBuffer(string: request.headers[.upgrade] == nil ? "hello" : "upgrade")
+    }
+    router.put("/v1/echo") { request, _ in try await request.body.collect(upTo: 8 << 20) }
+    return router
+  }
+
+  private static func server(
+    _ terms: SocketTerms, _ door: EchoDoor, _ drain: DrainState, _ context: NIOSSLContext?
+  ) -> HTTPServerBuilder {
+    HTTPServerBuilder { responder in
+      let http1 = SocketUpgradeChannel(
+        HTTP1Channel(
+          responder: responder,
+          configuration: .init(
+            additionalChannelHandlers: [FinalAnswers(drain: drain, door: door)], idleTimeout: .seconds(90))), terms)
+      guard let context else { return ClaimedChannel(http1) }
+      return ClaimedChannel(
+        ALPNChannel(
+          tls: { _, _ in NIOSSLServerHandler(context: context) }, handshakeTimeout: .seconds(30), http1: http1,
+          http2: HTTP2Channel(responder: responder)))
+    }
+  }
+
+  private static func serverContext(_ authority: TestAuthority) throws -> NIOSSLContext {
+    let leaf = try authority.leaf(relay: nil)
+    var configuration = TLSConfiguration.makeServerConfiguration(
+      certificateChain: try leaf.chain.map { .certificate($0) }, privateKey: .privateKey(try leaf.privateKey))
+    configuration.applicationProtocols = ["h2", "http/1.1"]
+    return try NIOSSLContext(configuration: configuration)
+  }
+}
+
+/// Opens WebSockets at `/socket`, and answers as the query says.
+final class EchoDoor: SocketDoor {
+  static let generous = SocketLimits(
+    messageBytesMax: 256 << 10, burst: 100_000, perSecond: 100_000, idle: .seconds(300))
+
+  private struct State {
+    var asked: [SocketRequest] = []
+    var opened = 0
+    var ends: [SocketEnd] = []
+    /// By floods.
+    var bytes = 0
+    var answered = 0
+    var isHeld = true
+  }
+  private let limits: SocketLimits
+  private let state = Mutex(State())
+
+  init(_ limits: SocketLimits) { self.limits = limits }
+
+  var asked: [SocketRequest] { state.withLock { $0.asked } }
+  var opened: Int { state.withLock { $0.opened } }
+  var ends: [SocketEnd] { state.withLock { $0.ends } }
+
+  var answered: Int { state.withLock { $0.answered } }
+  var flooded: Int { state.withLock { $0.bytes } }
+
+  /// Lets `?hold` requests go on.
+  func release() { state.withLock { $0.isHeld = false } }
+
+  func isAt(_ path: Substring) -> Bool { path == "/socket" || path == "/socket/" }
+
+  func admit(_ request: SocketRequest) async -> SocketAdmission {
+    state.withLock { $0.asked.append(request) }
+    switch request.query {
+    case "unauthorized": return .refused(Problem(.unauthorized))
+    case "busy": return .refused(Problem(.unavailable, retryAfter: .seconds(7)))
+    case "closed": return .closed(.unauthorized)
+    case "hold":
+      do {
+        try await eventually("the test lets it go on") { self.state.withLock { !$0.isHeld } }
+      } catch {
+        return .refused(Problem(.internalError))
+      }
+    default: break
+    }
+    return .admitted(limits: limits) { socket in EchoSession(socket, self) }
+  }
+
+  fileprivate func began() { state.withLock { $0.opened += 1 } }
+  fileprivate func heardAnswer() { state.withLock { $0.answered += 1 } }
+  fileprivate func flooded(_ bytes: Int) { state.withLock { $0.bytes += bytes } }
+  fileprivate func ended(_ end: SocketEnd?) { state.withLock { $0.ends.append(end ?? .session) } }
+}
+
+/// Sends every message back. `answer` answers something of ours, `close` closes, `flood` sends as much as there is room for, ever again.
+final class EchoSession: SocketSession {
+  private let socket: any Socket
+  private let door: EchoDoor
+  private var isFlooding = false
+  private var isOver = false
+
+  init(_ socket: any Socket, _ door: EchoDoor) {
+    self.socket = socket
+    self.door = door
+  }
+
+  func opened() { door.began() }
+
+  func received(_ message: SocketMessage) {
+    // None may come behind `closed`.
+    if isOver { door.began() }
+    switch message {
+    case .text(let text) where text == ByteBuffer(string: "close"): socket.close(.policy)
+    case .text(let text) where text == ByteBuffer(string: "answer"):
+      socket.refund()
+      door.heardAnswer()
+    case .text(let text) where text == ByteBuffer(string: "flood"):
+      isFlooding = true
+      flood()
+    default: socket.send(message)
+    }
+  }
+
+  func becameWritable() { if isFlooding { flood() } }
+
+  func closed() {
+    isOver = true
+    door.ended(socket.end)
+  }
+
+  private func flood() {
+    while socket.isWritable {
+      socket.send(.binary(ByteBuffer(repeating: 7, count: 4096)))
+      door.flooded(4096)
+    }
+  }
+}

@@ -1,0 +1,104 @@
+// A real HAProxy in front of an operator's processes, with the configuration of this repository's cluster.
+
+import ChildProcesses
+import Foundation
+import Glibc
+
+/// An `haproxy` process of one test. It cannot outlive the tests.
+package final class HAProxyServer: Sendable {
+  /// Where clients connect.
+  package let port: Int
+  package var url: String { "http://127.0.0.1:\(port)" }
+  private let folder: String
+  private let process: ChildProcess
+
+  /// Runs `body` with an HAProxy in front of `relays`, which checks each at its operator's port.
+  package static func with<Value>(
+    before relays: [RelayPorts], isolation: isolated (any Actor)? = #isolation,
+    _ body: (HAProxyServer) async throws -> Value
+  ) async throws -> Value {
+    let server = try await HAProxyServer(relays)
+    do {
+      let value = try await body(server)
+      await server.stop()
+      return value
+    } catch {
+      await server.stop()
+      throw error
+    }
+  }
+
+  private init(_ relays: [RelayPorts]) async throws {
+    let folder = FileManager.default.temporaryDirectory.appending(path: "relay-haproxy-\(UUID().uuidString)").path
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    let ports = try Loopback.freePorts(2)
+    try Self.configuration(relays, clients: ports[0], peers: ports[1])
+      .write(toFile: folder + "/haproxy.cfg", atomically: true, encoding: .utf8)
+    let environment = ["PATH": "/usr/local/sbin:/usr/sbin:/usr/local/bin:/usr/bin:/sbin:/bin"]
+    process = try await ChildProcess.start(
+      .init(
+        command: ["haproxy", "-db", "-f", folder + "/haproxy.cfg"], environment: environment, folder: folder,
+        standardOutput: folder + "/log", standardError: folder + "/log"))
+    (self.folder, port) = (folder, ports[0])
+    do {
+      try await eventually("HAProxy listens", within: .seconds(30)) {
+        if let exit = process.exit { throw TestFailure("haproxy: \(exit): \(log())") }
+        // Refused until it listens.
+        return (try? Loopback.connect(to: port, patience: 1)).map { close($0) } != nil
+      }
+    } catch {
+      await stop()
+      throw error
+    }
+  }
+
+  /// All it has logged so far: one line a request, and when a relay goes and comes.
+  package func log() -> String {
+    // Without a log there is nothing to show.
+    (try? String(contentsOfFile: folder + "/log", encoding: .utf8)) ?? ""
+  }
+
+  private func stop() async {
+    await process.stop(SIGKILL)
+    try? FileManager.default.removeItem(atPath: folder)  // A leftover in the temporary folder hurts nobody.
+  }
+
+  /// The cluster's template, with a server line for each of `relays` instead of its two.
+  private static func configuration(_ relays: [RelayPorts], clients: Int, peers: Int) throws -> String {
+    let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent()
+    let template = try String(contentsOf: root.appending(path: "cluster/haproxy.cfg.template"), encoding: .utf8)
+    var lines: [String] = []
+    for line in template.components(separatedBy: "\n") {
+      if line.hasPrefix("  server two ") { continue }
+      guard line.hasPrefix("  server one ") else {
+        lines.append(line)
+        continue
+      }
+      for (index, relay) in relays.enumerated() {
+        lines.append(
+          line.replacing("server one", with: "server number-\(index + 1)")
+            .replacing("@one_client@", with: "\(relay.client)").replacing("@one_operator@", with: "\(relay.operations)")
+            .replacing("@one_federation@", with: "\(relay.client)"))
+      }
+    }
+    return lines.joined(separator: "\n").replacing("@client@", with: "\(clients)")
+      .replacing("@federation@", with: "\(peers)")
+  }
+}
+
+/// Ports that a relay process keeps over restarts.
+package struct RelayPorts: Sendable {
+  package let client: Int
+  package let operations: Int
+
+  package static func free(_ count: Int) throws -> [RelayPorts] {
+    let ports = try Loopback.freePorts(count * 2)
+    return (0..<count).map { RelayPorts(client: ports[$0 * 2], operations: ports[$0 * 2 + 1]) }
+  }
+
+  /// As `RelayOperator.serve` takes them.
+  package var settings: [String: String] {
+    ["RELAY_CLIENT_PORT": "\(client)", "RELAY_OPERATOR_PORT": "\(operations)"]
+  }
+}
