@@ -37,40 +37,40 @@ log=$folder/log
 failed=0
 starved=()
 
-# run NAME SWIFT-TEST-OPTION...: results are in $folder/tests-swift-testing.xml, unless it crashed or hung.
+# run NAME SWIFT-TEST-OPTION...: results are in $folder/tests.xml, unless it crashed or hung.
 run() {
   local name=$1
   shift
   printf '\n== %s\n' "$name" | tee -a "$log"
-  rm -f "$folder"/tests*.xml
+  rm -f "$folder/tests.xml"
   timeout --kill-after=30 "$group_seconds_max" "$swift" test --skip-build --disable-xctest \
     --xunit-output "$folder/tests.xml" "$@" "${options[@]}" 2>&1 | tee -a "$log"
 }
 
-# Of the last run, as "Target.Suite/test(labels:)", a line each.
+# Of the last run, as regular expressions over "Target.Suite/test(labels:)", a line each.
 failed_tests() {
-  python3 - "$folder/tests-swift-testing.xml" <<'PYTHON'
+  python3 - "$folder/tests.xml" <<'PYTHON'
+import re
 import sys
 import xml.etree.ElementTree as xml
 
 for case in xml.parse(sys.argv[1]).iter("testcase"):
     if case.find("failure") is not None or case.find("error") is not None:
-        print(case.get("classname") + "/" + case.get("name"))
+        print("^" + re.escape(case.get("classname") + "/" + case.get("name")))
 PYTHON
 }
 
 # Runs what failed once more, one test at a time.
 # Fails unless all of it passes then.
 rerun_failed() {
-  local name=$1 tests=() test pattern
-  [[ -s $folder/tests-swift-testing.xml ]] || return 1
+  local name=$1 tests=() test
+  [[ -s $folder/tests.xml ]] || return 1
   mapfile -t tests < <(failed_tests)
   ((${#tests[@]} > 0 && ${#tests[@]} <= rerun_max)) || return 1
   for test in "${tests[@]}"; do
-    pattern=$(printf '%s' "$test" | sed 's/[^A-Za-z0-9_/:]/\\&/g')
-    run "$name, again: $test" --filter "^$pattern" || return 1
+    run "$name, again: $test" --filter "$test" || return 1
     # What ran no test has shown nothing.
-    grep -q '<testcase' "$folder/tests-swift-testing.xml" || return 1
+    grep -q '<testcase' "$folder/tests.xml" || return 1
   done
   starved+=("${tests[@]}")
 }
