@@ -28,6 +28,7 @@ extension RelayConfiguration {
       refusesEnumeration: reader.value(Keys.directoryRefusesEnumeration),
       changesDays: reader.value(Keys.directoryChangesDays), snapshotPath: reader.value(Keys.directorySnapshot),
       isOblivious: reader.value(Keys.directoryOblivious))
+    push = Push(&reader)
     drain = Drain(window: .seconds(reader.value(Keys.drainSeconds)))
     var limits: [LimiterName: Bucket] = [:]
     for limiter in LimiterName.allCases {
@@ -75,6 +76,15 @@ extension RelayConfiguration.Federation {
         Keys.federationURL.key, because: "federation.port is given, so peers must know where to reach us",
         of: Keys.federationPort.key)
     }
+  }
+}
+
+extension RelayConfiguration.Push {
+  init(_ reader: inout ConfigurationReader) {
+    endpoints = Endpoints(
+      apns: reader.value(Keys.pushAPNs), fcm: reader.value(Keys.pushFCM), fcmOAuth: reader.value(Keys.pushFCMOAuth),
+      trust: reader.value(Keys.pushTrust))
+    allowsPrivateWebPush = reader.value(Keys.webPushAllowPrivate)
   }
 }
 
