@@ -212,7 +212,7 @@ let package = Package(
       dependencies: [
         "RelayConfiguration", "RelayCore", "Operations", asyncHTTPClient, coreMetrics, metrics, logging, lifecycle,
         nioCore,
-        nioPosix, nioHTTP1,
+        nioPosix, nioHTTP1, collections,
       ],
       exclude: ["Bad"], swiftSettings: strict),
     .testTarget(
