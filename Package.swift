@@ -139,8 +139,8 @@ let package = Package(
     .target(
       name: "Push",
       dependencies: [
-        "RelayCore", "RelayHTTP", asyncHTTPClient, jwtKit, nioCore, nioPosix, nioHTTP1, nioHTTP2, nioSSL, crypto,
-        cryptoExtras, x509, asn1,
+        "RelayCore", "RelayHTTP", asyncHTTPClient, jwtKit, nioCore, nioPosix, nioHTTP1, nioHTTP2, nioSSL, nioTLS,
+        crypto, cryptoExtras, x509, asn1,
         logging, metrics, lifecycle, collections,
       ],
       swiftSettings: strict),
