@@ -258,7 +258,8 @@ let package = Package(
     .testTarget(
       name: "PushGatewayTests",
       dependencies: [
-        "PushGateway", "Push", "RelayCore", "RelayHTTP", "TestSupport", crypto, hummingbird, nioCore, nioHTTP1,
+        "PushGateway", "Push", "RelayCore", "RelayHTTP", "ChildProcesses", "TestSupport", crypto, hummingbird, nioCore,
+        nioHTTP1,
         asyncHTTPClient, logging,
         lifecycle, collections,
       ],

@@ -1,4 +1,5 @@
 import FoundationEssentials
+import Glibc
 import NIOCore
 import NIOPosix
 import NIOSSL
@@ -55,11 +56,20 @@ package enum ProviderReach {
 
   private static func fault(_ error: any Error) -> String {
     switch PushFailure(error) {
-    case .unreachable: "no connection: \(error)"
+    case .unreachable: "no connection: \(reason(error))"
     case .handshake: "no TLS, or a certificate that is not trusted: \(error)"
     case .lost, .cancelled: "the connection ended before TLS was agreed on: \(error)"
     case .timedOut: "no answer in time"
     }
+  }
+}
+
+extension ProviderReach {
+  /// The system's own word, where there is one.
+  private static func reason(_ error: any Error) -> String {
+    guard let error = error as? NIOConnectionError else { return "\(error)" }
+    guard let first = error.connectionErrors.first?.error else { return "the host's name is not known" }
+    return (first as? IOError).map { String(cString: strerror($0.errnoCode)) } ?? "\(first)"
   }
 }
 

@@ -42,7 +42,7 @@ struct PushGatewayImport: AsyncParsableCommand {
     do throws(PushAppFaults) {
       return try SygnalImport(sygnal)
     } catch {
-      throw CommandFailure(error.faults.map { "\(file): apps: \($0)" }.joined(separator: "\n"))
+      throw CommandFailure(error.faults.map { "\(file): \($0)" }.joined(separator: "\n"))
     }
   }
 
