@@ -3,6 +3,8 @@
 import AsyncHTTPClient
 import Foundation
 import NIOCore
+import OrderedCollections
+import RelayCore
 import TestSupport
 import Testing
 
