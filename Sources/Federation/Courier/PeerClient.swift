@@ -9,6 +9,8 @@ import X509
 package struct PeerLimits: Sendable {
   package var connectTimeout = Duration.seconds(2)
   package var requestTimeout = Duration.seconds(10)
+  /// How long a message that may be held waits for the peer's answer before it is.
+  package var patience = Duration.seconds(2)
   /// Requests to one peer at a time; further ones fail at once, so that a slow peer holds nothing of other peers.
   package var requestsMax = 256
   /// How often a peer that does not answer is probed, on the average.
