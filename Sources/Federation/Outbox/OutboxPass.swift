@@ -80,6 +80,7 @@ struct OutboxPass {
 
   /// `held` stays for later, and with it what follows of its sender for its destination.
   /// - Returns: false when it was only behind one that had been put off.
+  @discardableResult
   mutating func putOff(_ held: HeldMessage) -> Bool {
     guard blocked.insert(Pair(held.message)).inserted else { return false }
     failures += 1
