@@ -16,9 +16,10 @@ final class GatheringHandOvers: Sendable {
   private struct Parcel {
     let ticket: HandOverQueue.Ticket
     let handOver: HandOver
-    /// nil when it may not be held.
+    /// nil where nothing is held.
     let place: HoldingPlace?
 
+    var mayBeHeld: Bool { place != nil && handOver.isMessage }
     var outgoing: OutgoingMessage? {
       guard let place, case .message(let submission, let source) = handOver else { return nil }
       return OutgoingMessage(relay: place.peer.name, source: source, submission: submission)
@@ -54,7 +55,7 @@ final class GatheringHandOvers: Sendable {
   var waitingCount: Int { state.withLock { $0.queue.waitingCount } }
 
   /// - Parameters:
-  ///   - place: where `handOver`, a message, is held when the peer does not take it now; nil for nowhere.
+  ///   - place: where messages are held that the peer does not take now; nil for nowhere.
   ///   - send: what sends a batch.
   func send(
     _ handOver: HandOver, until deadline: ContinuousClock.Instant, or place: HoldingPlace? = nil,
@@ -153,18 +154,18 @@ extension GatheringHandOvers {
   /// peer leaves without an answer for long: they wait on.
   private func handOver(_ parcels: [Parcel], by send: @escaping Send, or place: HoldingPlace) async {
     if patience.isExhausted {
-      for parcel in parcels where parcel.place == nil { settle(parcel, .failure(.timedOut)) }
-      return await hold(parcels.filter { $0.place != nil }, in: place)
+      for parcel in parcels where !parcel.mayBeHeld { settle(parcel, .failure(.timedOut)) }
+      return await hold(parcels.filter(\.mayBeHeld), in: place)
     }
-    let destinations = Set(parcels.filter { $0.place != nil }.map(\.handOver.destination))
+    let destinations = Set(parcels.filter(\.mayBeHeld).map(\.handOver.destination))
     let waiting: Set<AccountNumber>
     do throws(Problem) {
       waiting = try await place.outbox.mustWait(Array(destinations), at: place.peer)
     } catch {
-      for parcel in parcels where parcel.place != nil { settle(parcel, .success(.held(error))) }
-      return await sendPatiently(parcels.filter { $0.place == nil }, by: send, or: place)
+      for parcel in parcels where parcel.mayBeHeld { settle(parcel, .success(.held(error))) }
+      return await sendPatiently(parcels.filter { !$0.mayBeHeld }, by: send, or: place)
     }
-    func mustWait(_ parcel: Parcel) -> Bool { parcel.place != nil && waiting.contains(parcel.handOver.destination) }
+    func mustWait(_ parcel: Parcel) -> Bool { parcel.mayBeHeld && waiting.contains(parcel.handOver.destination) }
     let (behind, others) = (parcels.filter(mustWait), parcels.filter { !mustWait($0) })
     // They have no destination in common.
     async let holding: Void = hold(behind, in: place)
@@ -179,14 +180,14 @@ extension GatheringHandOvers {
     let answers = await patience.wait(for: place.patience) {
       await send(parcels.map(\.handOver), .ordered)
     } late: { [self] answers in
-      for (parcel, answer) in zip(parcels, answers.each) where parcel.place == nil {
+      for (parcel, answer) in zip(parcels, answers.each) where !parcel.mayBeHeld {
         settle(parcel, answer.map { .answered($0) })
       }
     }
-    guard let answers else { return await hold(parcels.filter { $0.place != nil }, in: place) }
+    guard let answers else { return await hold(parcels.filter(\.mayBeHeld), in: place) }
     var unserved: [Parcel] = []
     for (parcel, answer) in zip(parcels, answers.each) {
-      if parcel.place != nil, answer.isUnserved {
+      if parcel.mayBeHeld, answer.isUnserved {
         unserved.append(parcel)
       } else {
         settle(parcel, answer.map { .answered($0) })

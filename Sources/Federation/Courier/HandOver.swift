@@ -6,6 +6,8 @@ enum HandOver: Sendable, Equatable {
   /// `source` has received what `destination`, the peer's account, sent at `timestamp` (reference 1.13.6).
   case receipt(Timestamp, source: DeviceAddress, destination: AccountNumber)
 
+  var isMessage: Bool { if case .message = self { true } else { false } }
+
   /// Of what clients wrote.
   var byteCount: Int {
     switch self {

@@ -15,13 +15,19 @@ package final class HandOverSender: Sendable {
 
   package init(transport: PeerTransport) { self.transport = transport }
 
+  /// Hands over what is not held.
+  /// - Parameter outbox: where messages for `peer` are held meanwhile: they wait behind this one as behind another. nil for
+  ///   nowhere.
   /// - Throws: what kept it from being answered. `.timedOut` within the transport's time-out, waiting included.
-  func send(_ handOver: HandOver, to peer: KnownPeer) async throws(PeerFailure) -> HandOverAnswer {
+  func send(
+    _ handOver: HandOver, to peer: KnownPeer, beside outbox: Outbox? = nil
+  ) async throws(PeerFailure) -> HandOverAnswer {
     let deadline = ContinuousClock.now + transport.limits.requestTimeout
     guard await takesBatches(peer), handOver.wireBytesMax <= WireLimits.batchBytesMax else {
       return try await sendAlone(handOver, to: peer, until: deadline)
     }
-    let outcome = try await lane(to: peer.name).gathering.send(handOver, until: deadline, by: sendingBatches(to: peer))
+    let outcome = try await lane(to: peer.name).gathering.send(
+      handOver, until: deadline, or: outbox.map { place(in: $0, for: peer) }, by: sendingBatches(to: peer))
     guard case .answered(let answer) = outcome else { throw .cancelled }
     return answer
   }
@@ -33,7 +39,7 @@ package final class HandOverSender: Sendable {
     _ message: OutgoingMessage, to peer: KnownPeer, orHoldIn outbox: Outbox
   ) async throws(PeerFailure) -> HandOverOutcome {
     let deadline = ContinuousClock.now + transport.limits.requestTimeout
-    let place = HoldingPlace(outbox: outbox, peer: peer, patience: transport.limits.patience)
+    let place = place(in: outbox, for: peer)
     // As long as it has not told whether it takes batches, messages queue up: whatever it will have told, the order is kept.
     let takesBatches = transport.capabilitiesTold(by: peer)?.contains(.batches) ?? true
     guard takesBatches, message.handOver.wireBytesMax <= WireLimits.batchBytesMax else {
@@ -88,6 +94,10 @@ package final class HandOverSender: Sendable {
   /// Whether several messages for one destination may travel in one batch that comes from the outbox.
   func takesOrderedBatches(_ peer: KnownPeer) async -> Bool {
     await transport.capabilities(of: peer).isSuperset(of: [.batches, .orderedBatches])
+  }
+
+  private func place(in outbox: Outbox, for peer: KnownPeer) -> HoldingPlace {
+    HoldingPlace(outbox: outbox, peer: peer, patience: transport.limits.patience)
   }
 
   private func takesBatches(_ peer: KnownPeer) async -> Bool {

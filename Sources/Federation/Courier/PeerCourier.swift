@@ -114,7 +114,7 @@ package struct PeerCourier: Courier {
   /// - Returns: nil when the peer gave none; why is counted and logged by the transport.
   private func answer(to handOver: HandOver, from peer: KnownPeer) async -> HandOverAnswer? {
     do {
-      return try await handOvers.send(handOver, to: peer)
+      return try await handOvers.send(handOver, to: peer, beside: peer.peer.policy.holdsMessages ? outbox : nil)
     } catch {
       return nil
     }

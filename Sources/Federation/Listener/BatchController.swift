@@ -99,10 +99,6 @@ extension HandOverAnswer {
   }
 }
 
-extension HandOver {
-  fileprivate var isMessage: Bool { if case .message = self { true } else { false } }
-}
-
 extension Result {
   fileprivate var success: Success? { if case .success(let value) = self { value } else { nil } }
   fileprivate var failure: Failure? { if case .failure(let error) = self { error } else { nil } }

@@ -44,6 +44,9 @@ final class GatheringHolds: Sendable {
     self.store = store
   }
 
+  /// Messages behind the transaction that is under way.
+  var waitingCount: Int { state.withLock { $0.messageCount } }
+
   /// - Returns: as `Store`.
   func hold(_ messages: [OutgoingMessage]) async -> [Problem?] {
     guard !messages.isEmpty else { return [] }
