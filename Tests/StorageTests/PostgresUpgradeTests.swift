@@ -25,7 +25,7 @@ import Testing
   }
 
   /// Brings an empty database to an earlier step, as a build that knew no more did.
-  private static func migrate(to version: Int, on server: PostgresServer, in url: String) throws {
+  static func migrate(to version: Int, on server: PostgresServer, in url: String) throws {
     let steps = PostgresMigration.all.filter { $0.version <= version }
     let history = steps.map {
       "INSERT INTO relay_schema VALUES (\($0.version), '\($0.name)', 5, \($0.oldestCompatible))"
