@@ -9,10 +9,10 @@ import Testing
 @Suite struct PostgresStorageTests {
   @Test func aSchemaIsTooOldUsableOrTooNew() async throws {
     try await withPostgres(migrated: false) { storage, server, url in
-      #expect(try await storage.compatibility() == .tooOld(version: 0, needed: 5))
+      #expect(try await storage.compatibility() == .tooOld(version: 0, needed: 6))
       #expect(try await storage.migrations().map(\.applied) == [nil, nil, nil, nil, nil])
       try await storage.migrate { _ in }
-      #expect(try await storage.compatibility() == .usable(version: 5))
+      #expect(try await storage.compatibility() == .usable(version: 6))
       #expect(try await storage.migrations().allSatisfy { $0.applied != nil })
       try server.sql("INSERT INTO relay_schema VALUES (6, 'only adds', 6, 1)", in: url)
       #expect(try await storage.compatibility() == .usable(version: 6))
@@ -36,7 +36,7 @@ import Testing
         try await group.waitForAll()
       }
       #expect(reports.value == 5)
-      #expect(try await first.compatibility() == .usable(version: 5))
+      #expect(try await first.compatibility() == .usable(version: 6))
     }
   }
 
