@@ -148,7 +148,8 @@ enum Keys {
     "push.pause-seconds", .seconds(0...3600), default: "10",
     "A device that was woken is not woken again for so long, unless it connects meanwhile.")
   static let apnsKeyFile = OptionalSetting(
-    "push.apns.key-file", .path, "Apple's `.p8` key, by which this relay wakes its own devices; reloaded when it changes.")
+    "push.apns.key-file", .path,
+    "Apple's `.p8` key, by which this relay wakes its own devices; reloaded when it changes.")
   static let apnsKeyID = OptionalSetting("push.apns.key-id", .text, "The id of that key.")
   static let apnsTeamID = OptionalSetting("push.apns.team-id", .text, "The team's id at Apple.")
   static let apnsTopic = OptionalSetting("push.apns.topic", .text, "The app's bundle id.")

@@ -44,7 +44,8 @@ struct PushCommand: AsyncParsableCommand {
   struct Test: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Wake a device and follow it hop by hop.",
-      discussion: "A running `relay serve` sends the wake-up. Exits with 1 when the device was not woken, and says why.")
+      discussion: "A running `relay serve` sends the wake-up. Exits with 1 when the device was not woken, and says why."
+    )
     @OptionGroup var configuration: ConfigurationOption
     @Argument(help: "The device: +NUMBER.DEVICE, or +NUMBER for device 1.") var device: String
     @Flag(help: "Print JSON.") var json = false
@@ -72,7 +73,8 @@ struct PushCommand: AsyncParsableCommand {
       case .claimed: return "claimed   \(time)  by a process that serves"
       case .attempted(let attempt):
         let row = AttemptRow(attempt)
-        return "attempted \(time)  sent: \(row.kind ?? "nothing"), answer: \(row.shownAnswer), \(attempt.outcome.rawValue)"
+        return
+          "attempted \(time)  sent: \(row.kind ?? "nothing"), answer: \(row.shownAnswer), \(attempt.outcome.rawValue)"
       }
     }
 
