@@ -83,9 +83,11 @@ struct Server {
     }
 
     let peers = try PeerParts(settings, storage: storage, coordination: coordination, logger: logger)
+    let waking = try WakingParts(settings.push, storage: storage, logger: logger)
     let local = LocalParts(
       settings, storage: storage, coordination: coordination,
-      witnesses: [coordination.epochWitness, peers?.witness].compactMap(\.self), logger: logger)
+      witnesses: [coordination.epochWitness, peers?.witness].compactMap(\.self), notifier: waking?.desk,
+      logger: logger)
     let federation = peers.map { FederationParts(settings, $0, local, storage: storage, logger: logger) }
     let attachments = try await AttachmentParts(
       settings.attachments, at: settings.client.url, storage: storage, client: outbound, logger: logger)
@@ -117,6 +119,7 @@ struct Server {
       ]
       + directory.services
       + (encryptionKeys.isChanging ? [encryptionKeys] : [])
+      + (waking?.services(local, storage: storage, coordination: coordination) ?? [])
       + clients.services
       + (federation?.services(
         local, locator: attachments.locator, storage: storage, coordination: coordination, readiness: readiness) ?? [])

@@ -19,7 +19,8 @@ struct EmbeddedMigration: Sendable {
     EmbeddedMigration(version: 3, name: "federation to trust", usableFrom: 2, sql: trustedFederation),
     EmbeddedMigration(version: 4, name: "the directory feed", usableFrom: 3, sql: directoryFeed),
     EmbeddedMigration(version: 5, name: "outputs for oblivious look-ups", usableFrom: 4, sql: obliviousOutputs),
-    EmbeddedMigration(version: 8, name: "counts of contacts", usableFrom: 4, sql: contactCounts),
+    EmbeddedMigration(version: 6, name: "waking devices by push", usableFrom: 5, sql: waking),
+    EmbeddedMigration(version: 8, name: "counts of contacts", usableFrom: 5, sql: contactCounts),
   ]
   static var newest: Int { all.last?.version ?? 0 }
   /// The oldest schema this build can work on.

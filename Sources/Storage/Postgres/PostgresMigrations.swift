@@ -17,7 +17,8 @@ struct PostgresMigration: Sendable {
     PostgresMigration(version: 4, name: "the directory feed", oldestCompatible: 3, statements: directoryFeed),
     PostgresMigration(
       version: 5, name: "outputs for oblivious look-ups", oldestCompatible: 4, statements: obliviousOutputs),
-    PostgresMigration(version: 8, name: "counts of contacts", oldestCompatible: 4, statements: contactCounts),
+    PostgresMigration(version: 6, name: "waking devices by push", oldestCompatible: 5, statements: waking),
+    PostgresMigration(version: 8, name: "counts of contacts", oldestCompatible: 5, statements: contactCounts),
   ]
   /// The newest step this build knows.
   static let newest = all.last?.version ?? 0
