@@ -52,10 +52,10 @@ import Testing
       try server.sql(Self.registrationOfFirstBuild(1), in: url)
       try server.sql("INSERT INTO one_time_prekeys VALUES (\(account.column), 1, 5, 'key')", in: url)
       try server.sql("UPDATE accounts SET identity_key = 'identity'", in: url)
-      #expect(try await storage.compatibility() == .tooOld(version: 1, needed: 5))
+      #expect(try await storage.compatibility() == .tooOld(version: 1, needed: 7))
 
       try await storage.migrate { _ in }
-      #expect(try await storage.compatibility() == .usable(version: 5))
+      #expect(try await storage.compatibility() == .usable(version: 7))
       let found = try #require(try await storage.account(account))
       #expect(found.devices == [Self.expected()])
       #expect(found.registrationLock == nil)
@@ -147,10 +147,10 @@ import Testing
       try server.sql("UPDATE peers SET contacts_pass = 4, contacts_mark = 'mark', witnessed_epoch = 9", in: url)
       let token = try Sample.token(7)
       try server.sql("INSERT INTO peer_contacts VALUES ('beta', '\\x00000000000000000007', true, false, 4)", in: url)
-      #expect(try await storage.compatibility() == .tooOld(version: 2, needed: 5))
+      #expect(try await storage.compatibility() == .tooOld(version: 2, needed: 7))
 
       try await storage.migrate { _ in }
-      #expect(try await storage.compatibility() == .usable(version: 5))
+      #expect(try await storage.compatibility() == .usable(version: 7))
       let beta = try Sample.relay("beta")
       #expect(try await storage.peers() == [Sample.peer("beta")])
       #expect(try await storage.rememberEpoch(1, of: beta) == 9)
@@ -224,7 +224,7 @@ import Testing
       try server.sql(
         "INSERT INTO peer_contacts (peer, token, supports_sms, voice, pass) VALUES ('beta', '\\x00000000000000000007', true, false, 4)",
         in: url)
-      #expect(try await storage.compatibility() == .tooOld(version: 3, needed: 5))
+      #expect(try await storage.compatibility() == .tooOld(version: 3, needed: 7))
       try await storage.migrate { _ in }
       var reader = try await DirectoryReader(of: storage)
       #expect(reader.entries.count == 2)
