@@ -37,6 +37,7 @@ let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "sw
 let unixSignals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
 let collections = Target.Dependency.product(name: "Collections", package: "swift-collections")
 let configuration = Target.Dependency.product(name: "Configuration", package: "swift-configuration")
+let yams = Target.Dependency.product(name: "Yams", package: "Yams")
 let atomics = Target.Dependency.product(name: "Atomics", package: "swift-atomics")
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 let protobuf = Target.Dependency.product(name: "SwiftProtobuf", package: "swift-protobuf")
@@ -66,6 +67,8 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-atomics", from: "1.3.0"),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: ["YAML"]),
+    // What swift-configuration reads YAML with, for trees that it would flatten.
+    .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
     .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
@@ -151,7 +154,8 @@ let package = Package(
 
     // What `relay` is made of.
     .target(name: "ChildProcesses", dependencies: [nioCore, nioPosix], swiftSettings: strict),
-    .target(name: "RelayConfiguration", dependencies: ["RelayCore", configuration], swiftSettings: strict),
+    .target(
+      name: "RelayConfiguration", dependencies: ["RelayCore", configuration, yams, collections], swiftSettings: strict),
     .target(
       name: "Operations",
       dependencies: [
@@ -175,8 +179,8 @@ let package = Package(
     .executableTarget(
       name: "RelayCommand",
       dependencies: [
-        "RelayCore", "RelayHTTP", "Relay", "Attachments", "Federation", "Directory", "Storage", "Conformance",
-        "RelayConfiguration", "Operations",
+        "RelayCore", "RelayHTTP", "Relay", "Attachments", "Federation", "Directory", "Push", "PushGateway", "Storage",
+        "Conformance", "RelayConfiguration", "Operations",
         "RelayClient", "ChildProcesses", argumentParser, hummingbird, logging, metrics, coreMetrics, lifecycle,
         unixSignals, crypto,
         nioCore, nioPosix, nioHTTP1, nioSSL, asyncHTTPClient,
@@ -208,7 +212,7 @@ let package = Package(
       dependencies: [
         "RelayConfiguration", "RelayCore", "Operations", asyncHTTPClient, coreMetrics, metrics, logging, lifecycle,
         nioCore,
-        nioPosix, nioHTTP1,
+        nioPosix, nioHTTP1, collections,
       ],
       exclude: ["Bad"], swiftSettings: strict),
     .testTarget(

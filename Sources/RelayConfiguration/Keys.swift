@@ -33,7 +33,7 @@ enum Keys {
   static let federationPort = OptionalSetting(
     "federation.port", .port, default: "none (= off)", "Its port; mutual TLS, HTTP/2.")
   static let federationURL = OptionalSetting(
-    "federation.url", .peerURL, "Where peers reach us: `https://HOST[:PORT]`.")
+    "federation.url", .secureOrigin, "Where peers reach us: `https://HOST[:PORT]`.")
   static let federationDirectory = Setting(
     "federation.directory", .path, default: "relay-data/federation",
     "Our CA, leaf certificates and keys, as `relay ca` writes them.")
@@ -139,6 +139,28 @@ enum Keys {
     "verification.lock-days", .whole(1...365), default: "7",
     "How long after an account was last seen its registration lock holds.")
 
+  static let pushAPNs = OptionalSetting(
+    "push.endpoints.apns", .secureOrigin, default: "Apple's", "Where APNs is: `https://HOST[:PORT]`. For tests.")
+  static let pushFCM = OptionalSetting(
+    "push.endpoints.fcm", .secureURL, default: "Google's", "Where FCM is. For tests.")
+  static let pushFCMOAuth = OptionalSetting(
+    "push.endpoints.fcm-oauth", .secureURL, default: "what the service account says",
+    "Where FCM's access tokens come from. For tests.")
+  static let pushTrust = OptionalSetting(
+    "push.endpoints.trust", .path,
+    "PEM file of CAs that are trusted beside the system's in whatever is pushed to; reloaded when the file changes.")
+  static let webPushAllowPrivate = Setting(
+    "push.webpush.allow-private", .boolean, default: "false",
+    "Lets WebPush reach loopback and private addresses, and without TLS: for tests, or push services of one's own.")
+
+  static let pushGatewayHost = Setting(
+    "push-gateway.host", .host, default: "127.0.0.1", "Where the Matrix push gateway listens.")
+  static let pushGatewayPort = OptionalSetting(
+    "push-gateway.port", .port, default: "none (= off)", "Its port; needs `push-gateway.apps`.")
+  static let pushGatewayApps = TreeSetting(
+    "push-gateway.apps", type: "apps",
+    "Of each app id, or pattern of app ids, how its pushes go out; in the environment as YAML or JSON.")
+
   static let developmentEnabled = Setting(
     "development.enabled", .boolean, default: "false",
     "Adds the transport `dev`, which returns codes to whoever asks.")
@@ -211,6 +233,8 @@ extension ConfigurationKey {
       Keys.directoryTokensMax.key, Keys.directoryBudgetFirst.key, Keys.directoryBudgetFirstDays.key,
       Keys.directoryBudgetPerDay.key, Keys.directoryRefusesEnumeration.key, Keys.directoryChangesDays.key,
       Keys.directorySnapshot.key, Keys.directoryOblivious.key,
+      Keys.pushAPNs.key, Keys.pushFCM.key, Keys.pushFCMOAuth.key, Keys.pushTrust.key, Keys.webPushAllowPrivate.key,
+      Keys.pushGatewayHost.key, Keys.pushGatewayPort.key, Keys.pushGatewayApps.key,
       Keys.developmentEnabled.key, Keys.drainSeconds.key,
     ] + LimiterName.allCases.flatMap { [Keys.limitSize($0).key, Keys.limitPerMinute($0).key] }
     + [Keys.logLevel.key, Keys.logFormat.key]

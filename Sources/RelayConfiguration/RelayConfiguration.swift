@@ -15,6 +15,8 @@ package struct RelayConfiguration: Sendable, Equatable {
   package let verification: Verification
   package let development: Development
   package let directory: Directory
+  package let push: Push
+  package let pushGateway: PushGateway
   package let drain: Drain
   /// Has every limiter.
   package let limits: [LimiterName: Bucket]
@@ -47,6 +49,31 @@ package struct RelayConfiguration: Sendable, Equatable {
     package let snapshotPath: String
     /// Whether look-ups are offered that do not tell what is looked for.
     package let isOblivious: Bool
+  }
+
+  /// For everything of this relay that pushes.
+  package struct Push: Sendable, Equatable {
+    package let endpoints: Endpoints
+    /// Whether WebPush may reach loopback and private addresses, and without TLS.
+    package let allowsPrivateWebPush: Bool
+
+    /// Where the providers are; nil for the provider's own address. All are `https`.
+    package struct Endpoints: Sendable, Equatable {
+      /// Without a path.
+      package let apns: WebURL?
+      package let fcm: WebURL?
+      package let fcmOAuth: WebURL?
+      /// A PEM file of CAs; nil for the system's alone.
+      package let trust: String?
+    }
+  }
+
+  package struct PushGateway: Sendable, Equatable {
+    package let host: String
+    /// nil: no gateway. 0 takes any free one.
+    package let port: Int?
+    /// App ids and patterns with their options, as the push gateway reads them; present whenever `port` is.
+    package let apps: JSONValue?
   }
 
   package struct Drain: Sendable, Equatable {

@@ -71,8 +71,12 @@ extension ValueType where Value == WebURL {
     }
     return url
   }
-  /// What peers are told: the scheme is `https` and there is no path.
-  static let peerURL = ValueType(name: "URL") { text throws(Malformed) in
+  static let secureURL = ValueType(name: "URL") { text throws(Malformed) in
+    guard let url = WebURL(text), url.isSecure else { throw Malformed("https://HOST[:PORT][/PATH]") }
+    return url
+  }
+  /// What peers are told, for one.
+  static let secureOrigin = ValueType(name: "URL") { text throws(Malformed) in
     guard let url = WebURL(text), url.isSecure, url.path.isEmpty else { throw Malformed("https://HOST[:PORT]") }
     return url
   }

@@ -4,21 +4,6 @@ package import Logging
 package import Push
 package import RelayCore
 
-/// Where providers are, other than at their own addresses.
-package struct PushEndpoints: Sendable {
-  /// `https://HOST[:PORT]`; nil for the provider's own.
-  package var apns: String?
-  package var fcm: String?
-  /// Takes the place of what service accounts say.
-  package var fcmOAuth: String?
-  /// A PEM file with CAs to be trusted beside the system's.
-  package var trust: String?
-  /// Whether WebPush may reach loopback and private addresses, and without TLS.
-  package var allowsPrivate = false
-
-  package init() {}
-}
-
 extension PushApp {
   /// What sends for the entry.
   /// - Parameter tokens: one for all entries, and for whoever else sends by the same keys.

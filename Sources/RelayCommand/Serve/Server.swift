@@ -6,6 +6,7 @@ import Hummingbird
 import Logging
 import NIOPosix
 import Operations
+import Push
 import Relay
 import RelayConfiguration
 import RelayCore
@@ -94,6 +95,7 @@ struct Server {
       settings, local, storage: storage, coordination: coordination, courier: federation?.courier ?? NoPeers(),
       finder: federation?.finder, directory: directory, attachments: attachments, sender: makeSender(outbound),
       logger: logger)
+    let gateway = try PushGatewayParts(settings, tokens: APNsTokens(), readiness: readiness, logger: logger)
     await local.restores.check()
     let drain = DrainState()
     let client = try ClientListener(
@@ -118,7 +120,7 @@ struct Server {
       + clients.services
       + (federation?.services(
         local, locator: attachments.locator, storage: storage, coordination: coordination, readiness: readiness) ?? [])
-      + [local.restores] + client.services
+      + (gateway?.services ?? []) + [local.restores] + client.services
     try await ServiceGroup(
       configuration: .init(
         // Signals are the drain's: it ends when they have been followed, and the others with it.

@@ -23,7 +23,7 @@ struct DoctorCommand: AsyncParsableCommand {
     let loaded: LoadedConfiguration
     do {
       loaded = try RelayConfiguration.load(
-        file: configuration.config, environment: ProcessInfo.processInfo.environment)
+        file: configuration.config, environment: ProcessInfo.processInfo.environment, readers: .relay)
     } catch {
       try show(error.faults.map(Self.diagnosis))
       throw ExitCode(78)
