@@ -1,7 +1,7 @@
 package import RelayCore
 
 /// What the methods need of the rest.
-package struct NotificationParts: Sendable {
+package struct NotificationEdgeParts: Sendable {
   package let store: any NotificationStore
   package let limiter: any RateLimiter
   package let clock: WallClock
@@ -16,7 +16,7 @@ package struct NotificationParts: Sendable {
   package init(
     store: any NotificationStore, limiter: any RateLimiter, clock: WallClock,
     isPassword: @escaping @Sendable (Secret, PasswordHash?) -> Bool,
-    newNumber: @escaping @Sendable () -> RecipientNumber? = { NotificationParts.randomNumber() }
+    newNumber: @escaping @Sendable () -> RecipientNumber? = { NotificationEdgeParts.randomNumber() }
   ) {
     self.store = store
     self.limiter = limiter
@@ -45,7 +45,7 @@ struct NotificationMethods: Sendable {
   static let recipientsMax = 10_000
   private static let numberTries = 16
 
-  let parts: NotificationParts
+  let parts: NotificationEdgeParts
 
   // MARK: Apps
 

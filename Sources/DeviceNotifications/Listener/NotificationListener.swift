@@ -45,7 +45,7 @@ package struct NotificationListener: Service {
   ///   - drain: whether the process is about to stop.
   ///   - onListening: called once with the bound port when requests are accepted.
   package init(
-    _ settings: NotificationListenerSettings, parts: NotificationParts, tls: (@Sendable () -> NIOSSLContext)?,
+    _ settings: NotificationListenerSettings, parts: NotificationEdgeParts, tls: (@Sendable () -> NIOSSLContext)?,
     drain: DrainState, logger: Logger, onListening: @escaping @Sendable (Int) async -> Void = { _ in }
   ) {
     self.settings = settings

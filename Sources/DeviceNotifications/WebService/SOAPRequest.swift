@@ -87,13 +87,15 @@ private final class SOAPReader: NSObject, XMLParserDelegate {
   func parser(
     _ parser: XMLParser, didEndElement elementName: String, namespaceURI: String?, qualifiedName: String?
   ) {
-    if path.count > 3, path[1] == "Body" {
+    if path.count > 3, path[1] == "Body", var read = request {
+      // The first of each counts.
       switch path[3...] {
-      case ["identification", "user"]: request?.user = request?.user ?? text
-      case ["identification", "password"]: request?.password = request?.password ?? text
-      case ["lastMsgNo"]: request?.lastMessageNumber = request?.lastMessageNumber ?? text
+      case ["identification", "user"] where read.user == nil: read.user = text
+      case ["identification", "password"] where read.password == nil: read.password = text
+      case ["lastMsgNo"] where read.lastMessageNumber == nil: read.lastMessageNumber = text
       default: break
       }
+      request = read
     }
     _ = path.popLast()
     text = ""
