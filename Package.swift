@@ -139,8 +139,8 @@ let package = Package(
     .target(
       name: "Push",
       dependencies: [
-        "RelayCore", "RelayHTTP", asyncHTTPClient, jwtKit, nioCore, nioPosix, nioHTTP1, nioHTTP2, nioSSL, crypto,
-        cryptoExtras, x509, asn1,
+        "RelayCore", "RelayHTTP", asyncHTTPClient, jwtKit, nioCore, nioPosix, nioHTTP1, nioHTTP2, nioSSL, nioTLS,
+        crypto, cryptoExtras, x509, asn1,
         logging, metrics, lifecycle, collections,
       ],
       swiftSettings: strict),
@@ -258,7 +258,8 @@ let package = Package(
     .testTarget(
       name: "PushGatewayTests",
       dependencies: [
-        "PushGateway", "Push", "RelayCore", "RelayHTTP", "TestSupport", crypto, hummingbird, nioCore, nioHTTP1,
+        "PushGateway", "Push", "RelayCore", "RelayHTTP", "ChildProcesses", "TestSupport", crypto, hummingbird, nioCore,
+        nioHTTP1,
         asyncHTTPClient, logging,
         lifecycle, collections,
       ],
