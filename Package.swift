@@ -152,6 +152,14 @@ let package = Package(
       ],
       swiftSettings: strict),
 
+    .target(
+      name: "DeviceNotifications",
+      dependencies: [
+        "RelayCore", "RelayHTTP", "Push", hummingbird, hummingbirdCore, hummingbirdHTTP2, httpTypes, nioCore, nioHTTP1,
+        nioSSL, asyncHTTPClient, logging, metrics, lifecycle,
+      ],
+      swiftSettings: strict),
+
     // What `relay` is made of.
     .target(name: "ChildProcesses", dependencies: [nioCore, nioPosix], swiftSettings: strict),
     .target(
@@ -179,8 +187,8 @@ let package = Package(
     .executableTarget(
       name: "RelayCommand",
       dependencies: [
-        "RelayCore", "RelayHTTP", "Relay", "Attachments", "Federation", "Directory", "Push", "PushGateway", "Storage",
-        "Conformance", "RelayConfiguration", "Operations",
+        "RelayCore", "RelayHTTP", "Relay", "Attachments", "Federation", "Directory", "Push", "PushGateway",
+        "DeviceNotifications", "Storage", "Conformance", "RelayConfiguration", "Operations",
         "RelayClient", "ChildProcesses", argumentParser, hummingbird, logging, metrics, coreMetrics, lifecycle,
         unixSignals, crypto,
         nioCore, nioPosix, nioHTTP1, nioSSL, asyncHTTPClient,
@@ -264,6 +272,13 @@ let package = Package(
         lifecycle, collections,
       ],
       resources: [.copy("Vectors")], swiftSettings: strict),
+    .testTarget(
+      name: "DeviceNotificationsTests",
+      dependencies: [
+        "DeviceNotifications", "Push", "Relay", "RelayCore", "RelayHTTP", "Storage", "TestSupport", hummingbird,
+        nioCore, nioHTTP1, nioPosix, asyncHTTPClient, grdb, logging, lifecycle,
+      ],
+      swiftSettings: strict),
     .testTarget(
       name: "ClusterTests",
       dependencies: [

@@ -14,6 +14,7 @@ import ArgumentParser
     version: "relay \(Version.current)",
     subcommands: [
       ServeCommand.self, CheckCommand.self, MigrateCommand.self, CACommand.self, PeerCommand.self, QueueCommand.self,
+      NotificationsCommand.self,
       DrainCommand.self, StorageCommand.self, PushGatewayCommand.self, DoctorCommand.self,
       DemoCommand.self, ConformanceCommand.self, RoutesCommand.self,
     ])
