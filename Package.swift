@@ -156,6 +156,14 @@ let package = Package(
       name: "Waking", dependencies: ["RelayCore", "RelayHTTP", "Push", logging, metrics, lifecycle],
       swiftSettings: strict),
 
+    .target(
+      name: "DeviceNotifications",
+      dependencies: [
+        "RelayCore", "RelayHTTP", "Push", hummingbird, hummingbirdCore, hummingbirdHTTP2, httpTypes, nioCore, nioHTTP1,
+        nioSSL, asyncHTTPClient, logging, metrics, lifecycle,
+      ],
+      swiftSettings: strict),
+
     // What `relay` is made of.
     .target(name: "ChildProcesses", dependencies: [nioCore, nioPosix], swiftSettings: strict),
     .target(
@@ -184,7 +192,7 @@ let package = Package(
       name: "RelayCommand",
       dependencies: [
         "RelayCore", "RelayHTTP", "Relay", "Attachments", "Federation", "Directory", "Push", "PushGateway", "Waking",
-        "Storage", "Conformance", "RelayConfiguration", "Operations",
+        "DeviceNotifications", "Storage", "Conformance", "RelayConfiguration", "Operations",
         "RelayClient", "ChildProcesses", argumentParser, hummingbird, logging, metrics, coreMetrics, lifecycle,
         unixSignals, crypto,
         nioCore, nioPosix, nioHTTP1, nioSSL, asyncHTTPClient,
@@ -273,6 +281,13 @@ let package = Package(
       dependencies: [
         "Waking", "Push", "RelayCore", "RelayClient", "Storage", "ChildProcesses", "TestSupport", crypto, nioCore,
         logging, lifecycle,
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "DeviceNotificationsTests",
+      dependencies: [
+        "DeviceNotifications", "Push", "Relay", "RelayCore", "RelayHTTP", "Storage", "TestSupport", hummingbird,
+        nioCore, nioHTTP1, nioPosix, asyncHTTPClient, grdb, logging, lifecycle,
       ],
       swiftSettings: strict),
     .testTarget(

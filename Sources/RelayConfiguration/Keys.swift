@@ -261,7 +261,7 @@ extension ConfigurationKey {
       Keys.apnsSandbox.key, Keys.fcmServiceAccount.key, Keys.fcmProjectID.key,
       Keys.pushAPNs.key, Keys.pushFCM.key, Keys.pushFCMOAuth.key, Keys.pushTrust.key, Keys.webPushAllowPrivate.key,
       Keys.pushGatewayHost.key, Keys.pushGatewayPort.key, Keys.pushGatewayApps.key,
-      Keys.developmentEnabled.key, Keys.drainSeconds.key,
-    ] + LimiterName.allCases.flatMap { [Keys.limitSize($0).key, Keys.limitPerMinute($0).key] }
+    ] + Keys.notifications + [Keys.developmentEnabled.key, Keys.drainSeconds.key]
+    + LimiterName.allCases.flatMap { [Keys.limitSize($0).key, Keys.limitPerMinute($0).key] }
     + [Keys.logLevel.key, Keys.logFormat.key]
 }

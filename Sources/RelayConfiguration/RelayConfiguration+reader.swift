@@ -30,6 +30,7 @@ extension RelayConfiguration {
       isOblivious: reader.value(Keys.directoryOblivious))
     push = Push(&reader)
     pushGateway = PushGateway(&reader, readers)
+    deviceNotifications = DeviceNotifications(&reader)
     drain = Drain(window: .seconds(reader.value(Keys.drainSeconds)))
     var limits: [LimiterName: Bucket] = [:]
     for limiter in LimiterName.allCases {

@@ -17,6 +17,7 @@ package struct RelayConfiguration: Sendable, Equatable {
   package let directory: Directory
   package let push: Push
   package let pushGateway: PushGateway
+  package let deviceNotifications: DeviceNotifications
   package let drain: Drain
   /// Has every limiter.
   package let limits: [LimiterName: Bucket]

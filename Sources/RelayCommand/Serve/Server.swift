@@ -97,9 +97,13 @@ struct Server {
       settings, local, storage: storage, coordination: coordination, courier: federation?.courier ?? NoPeers(),
       finder: federation?.finder, directory: directory, attachments: attachments, sender: makeSender(outbound),
       logger: logger)
-    let gateway = try PushGatewayParts(settings, tokens: APNsTokens(), readiness: readiness, logger: logger)
+    let tokens = APNsTokens()
+    let gateway = try PushGatewayParts(settings, tokens: tokens, readiness: readiness, logger: logger)
     await local.restores.check()
     let drain = DrainState()
+    let notifications = try NotificationParts(
+      settings, storage: storage, coordination: coordination, tokens: tokens, drain: drain, readiness: readiness,
+      logger: logger)
     let client = try ClientListener(
       settings.client, router: clients.router, door: clients.door, drain: drain,
       state: ListenerState("client", in: readiness), logger: logger)
@@ -123,7 +127,7 @@ struct Server {
       + clients.services
       + (federation?.services(
         local, locator: attachments.locator, storage: storage, coordination: coordination, readiness: readiness) ?? [])
-      + (gateway?.services ?? []) + [local.restores] + client.services
+      + (gateway?.services ?? []) + (notifications?.services ?? []) + [local.restores] + client.services
     try await ServiceGroup(
       configuration: .init(
         // Signals are the drain's: it ends when they have been followed, and the others with it.

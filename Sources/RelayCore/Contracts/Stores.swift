@@ -395,7 +395,8 @@ package enum SchemaCompatibility: Sendable, Equatable {
 
 /// All durable stores of one relay, over one database.
 package protocol Storage: AccountStore, PreKeyStore, EpochStore, MessageStore, AttachmentStore, DirectoryFeedStore,
-  ObliviousStore, PeerStore, OutboxStore, WakeStore, LeaseStore, ServerSecretStore, ContactSealingStore, SchemaStore
+  ObliviousStore, PeerStore, OutboxStore, WakeStore, NotificationStore, LeaseStore, ServerSecretStore,
+  ContactSealingStore, SchemaStore
 {
   /// Whether the store answers just now, for `/readyz`.
   func ping() async throws(StoreError)

@@ -50,6 +50,10 @@ package enum LimiterName: String, Sendable, CaseIterable {
   case obliviousElements = "oblivious-elements"
   /// Pages of outputs that one account reads (docs/directory.md, "Oblivious look-up").
   case obliviousPages = "oblivious-pages"
+  /// Wrong names, passwords and numbers of device notifications from one client address, and fetchings of events by one
+  /// account (docs/device-notifications.md).
+  case notificationLookups = "notification-lookups"
+  case notificationRetrievals = "notification-retrievals"
 
   /// Reference 3.6; from `codeAddress` on our own.
   package var defaultBucket: Bucket {
@@ -74,6 +78,7 @@ package enum LimiterName: String, Sendable, CaseIterable {
     case .messagesWaited: Bucket(size: 3600, perMinute: 60)
     case .obliviousElements: Bucket(size: 5000, perMinute: 250)
     case .obliviousPages: Bucket(size: 1000, perMinute: 200)
+    case .notificationLookups, .notificationRetrievals: Bucket(size: 60, perMinute: 60)
     }
   }
 }

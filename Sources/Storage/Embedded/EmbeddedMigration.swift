@@ -20,6 +20,7 @@ struct EmbeddedMigration: Sendable {
     EmbeddedMigration(version: 4, name: "the directory feed", usableFrom: 3, sql: directoryFeed),
     EmbeddedMigration(version: 5, name: "outputs for oblivious look-ups", usableFrom: 4, sql: obliviousOutputs),
     EmbeddedMigration(version: 6, name: "waking devices by push", usableFrom: 5, sql: waking),
+    EmbeddedMigration(version: 7, name: "device notifications", usableFrom: 5, sql: deviceNotifications),
     EmbeddedMigration(version: 8, name: "counts of contacts", usableFrom: 5, sql: contactCounts),
   ]
   static var newest: Int { all.last?.version ?? 0 }

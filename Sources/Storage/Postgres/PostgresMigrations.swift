@@ -18,6 +18,7 @@ struct PostgresMigration: Sendable {
     PostgresMigration(
       version: 5, name: "outputs for oblivious look-ups", oldestCompatible: 4, statements: obliviousOutputs),
     PostgresMigration(version: 6, name: "waking devices by push", oldestCompatible: 5, statements: waking),
+    PostgresMigration(version: 7, name: "device notifications", oldestCompatible: 5, statements: deviceNotifications),
     PostgresMigration(version: 8, name: "counts of contacts", oldestCompatible: 5, statements: contactCounts),
   ]
   /// The newest step this build knows.
