@@ -10,16 +10,16 @@ import Testing
 /// that keeps us waiting").
 @Suite struct PatienceTests {
   @Test func whatIsOverInTimeIsWaitedFor() async throws {
-    let patience = PeerPatience()
-    #expect(await patience.wait(for: .seconds(60)) { 7 } == 7)
+    let patience = PeerPatience(.seconds(60))
+    #expect(await patience.wait { 7 } == 7)
     #expect(!patience.isExhausted)
   }
 
   @Test func whatTakesLongerGoesOnAndIsToldLate() async throws {
-    let patience = PeerPatience()
+    let patience = PeerPatience(.milliseconds(20))
     let isDone = Flag()
     let told = Mutex<[Int]>([])
-    let slow = await patience.wait(for: .milliseconds(20)) {
+    let slow = await patience.wait {
       await isDone.wait()
       return 7
     } late: { value in

@@ -47,7 +47,7 @@ final class GatheringHandOvers: Sendable {
   private let state: Mutex<State>
   private let patience: PeerPatience
 
-  init(bounds: HandOverQueue.Bounds, patience: PeerPatience = PeerPatience()) {
+  init(bounds: HandOverQueue.Bounds, patience: PeerPatience) {
     state = Mutex(State(queue: HandOverQueue(bounds: bounds)))
     self.patience = patience
   }
@@ -177,7 +177,7 @@ extension GatheringHandOvers {
   /// is known by its fingerprint.
   private func sendPatiently(_ parcels: [Parcel], by send: @escaping Send, or place: HoldingPlace) async {
     guard !parcels.isEmpty else { return }
-    let answers = await patience.wait(for: place.patience) {
+    let answers = await patience.wait {
       await send(parcels.map(\.handOver), .ordered)
     } late: { [self] answers in
       for (parcel, answer) in zip(parcels, answers.each) where !parcel.mayBeHeld {
@@ -207,8 +207,6 @@ extension GatheringHandOvers {
 struct HoldingPlace: Sendable {
   let outbox: Outbox
   let peer: KnownPeer
-  /// How long its answer is waited for.
-  let patience: Duration
 }
 
 extension Result<HandOverAnswer, PeerFailure> {

@@ -27,7 +27,7 @@ package final class HandOverSender: Sendable {
       return try await sendAlone(handOver, to: peer, until: deadline)
     }
     let outcome = try await lane(to: peer.name).gathering.send(
-      handOver, until: deadline, or: outbox.map { place(in: $0, for: peer) }, by: sendingBatches(to: peer))
+      handOver, until: deadline, or: outbox.map { HoldingPlace(outbox: $0, peer: peer) }, by: sendingBatches(to: peer))
     guard case .answered(let answer) = outcome else { throw .cancelled }
     return answer
   }
@@ -39,7 +39,7 @@ package final class HandOverSender: Sendable {
     _ message: OutgoingMessage, to peer: KnownPeer, orHoldIn outbox: Outbox
   ) async throws(PeerFailure) -> HandOverOutcome {
     let deadline = ContinuousClock.now + transport.limits.requestTimeout
-    let place = place(in: outbox, for: peer)
+    let place = HoldingPlace(outbox: outbox, peer: peer)
     // As long as it has not told whether it takes batches, messages queue up: whatever it will have told, the order is kept.
     let takesBatches = transport.capabilitiesTold(by: peer)?.contains(.batches) ?? true
     guard takesBatches, message.handOver.wireBytesMax <= WireLimits.batchBytesMax else {
@@ -60,7 +60,7 @@ package final class HandOverSender: Sendable {
     } catch {
       return .held(error)
     }
-    let answer = await patience.wait(for: place.patience) { [self] in
+    let answer = await patience.wait { [self] in
       await result(of: message.handOver, to: peer, until: deadline)
     }
     guard let answer, case .success(let told) = answer, !answer.isUnserved else {
@@ -96,10 +96,6 @@ package final class HandOverSender: Sendable {
     await transport.capabilities(of: peer).isSuperset(of: [.batches, .orderedBatches])
   }
 
-  private func place(in outbox: Outbox, for peer: KnownPeer) -> HoldingPlace {
-    HoldingPlace(outbox: outbox, peer: peer, patience: transport.limits.patience)
-  }
-
   private func takesBatches(_ peer: KnownPeer) async -> Bool {
     await transport.capabilities(of: peer).contains(.batches)
   }
@@ -107,7 +103,7 @@ package final class HandOverSender: Sendable {
   private func lane(to relay: RelayName) -> Lane {
     lanes.withLock { lanes in
       if let known = lanes[relay] { return known }
-      let (limits, patience) = (transport.limits, PeerPatience())
+      let (limits, patience) = (transport.limits, PeerPatience(transport.limits.patience))
       let made = Lane(
         patience: patience,
         gathering: GatheringHandOvers(
