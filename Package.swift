@@ -21,6 +21,7 @@ let nioWebSocket = Target.Dependency.product(name: "NIOWebSocket", package: "swi
 let nioTLS = Target.Dependency.product(name: "NIOTLS", package: "swift-nio")
 let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
 let nioHTTP2 = Target.Dependency.product(name: "NIOHTTP2", package: "swift-nio-http2")
+let nioHPACK = Target.Dependency.product(name: "NIOHPACK", package: "swift-nio-http2")
 let nioExtras = Target.Dependency.product(name: "NIOExtras", package: "swift-nio-extras")
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
 let nioHTTPTypes = Target.Dependency.product(name: "NIOHTTPTypes", package: "swift-nio-extras")
@@ -37,6 +38,7 @@ let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "sw
 let unixSignals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
 let collections = Target.Dependency.product(name: "Collections", package: "swift-collections")
 let configuration = Target.Dependency.product(name: "Configuration", package: "swift-configuration")
+let yams = Target.Dependency.product(name: "Yams", package: "Yams")
 let atomics = Target.Dependency.product(name: "Atomics", package: "swift-atomics")
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 let protobuf = Target.Dependency.product(name: "SwiftProtobuf", package: "swift-protobuf")
@@ -66,6 +68,8 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-atomics", from: "1.3.0"),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: ["YAML"]),
+    // What swift-configuration reads YAML with, for trees that it would flatten.
+    .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
     .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
@@ -136,8 +140,8 @@ let package = Package(
     .target(
       name: "Push",
       dependencies: [
-        "RelayCore", "RelayHTTP", asyncHTTPClient, jwtKit, nioCore, nioPosix, nioHTTP1, nioHTTP2, nioSSL, crypto,
-        cryptoExtras, x509, asn1,
+        "RelayCore", "RelayHTTP", asyncHTTPClient, jwtKit, nioCore, nioPosix, nioHTTP1, nioHTTP2, nioSSL, nioTLS,
+        crypto, cryptoExtras, x509, asn1,
         logging, metrics, lifecycle, collections,
       ],
       swiftSettings: strict),
@@ -154,7 +158,8 @@ let package = Package(
 
     // What `relay` is made of.
     .target(name: "ChildProcesses", dependencies: [nioCore, nioPosix], swiftSettings: strict),
-    .target(name: "RelayConfiguration", dependencies: ["RelayCore", configuration], swiftSettings: strict),
+    .target(
+      name: "RelayConfiguration", dependencies: ["RelayCore", configuration, yams, collections], swiftSettings: strict),
     .target(
       name: "Operations",
       dependencies: [
@@ -189,8 +194,8 @@ let package = Package(
       name: "RelayBenchmark",
       dependencies: [
         "RelayCore", "RelayClient", "WireMessages", protobuf, "ChildProcesses", "Directory", "CTableProbe", "CLibPQ",
-        "CHiredis", nioCore, nioPosix, nioHTTP1, nioWebSocket, nioSSL, crypto, cryptoExtras, argumentParser,
-        collections,
+        "CHiredis", nioCore, nioPosix, nioHTTP1, nioHTTP2, nioHPACK, nioWebSocket, nioSSL, crypto, cryptoExtras,
+        argumentParser, collections,
       ],
       swiftSettings: strict),
 
@@ -211,7 +216,7 @@ let package = Package(
       dependencies: [
         "RelayConfiguration", "RelayCore", "Operations", asyncHTTPClient, coreMetrics, metrics, logging, lifecycle,
         nioCore,
-        nioPosix, nioHTTP1,
+        nioPosix, nioHTTP1, collections,
       ],
       exclude: ["Bad"], swiftSettings: strict),
     .testTarget(
@@ -257,7 +262,8 @@ let package = Package(
     .testTarget(
       name: "PushGatewayTests",
       dependencies: [
-        "PushGateway", "Push", "RelayCore", "RelayHTTP", "TestSupport", crypto, hummingbird, nioCore, nioHTTP1,
+        "PushGateway", "Push", "RelayCore", "RelayHTTP", "ChildProcesses", "TestSupport", crypto, hummingbird, nioCore,
+        nioHTTP1,
         asyncHTTPClient, logging,
         lifecycle, collections,
       ],

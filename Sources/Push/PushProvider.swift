@@ -188,6 +188,8 @@ package protocol PushProvider: Sendable {
   func destination(of target: PushTarget) -> String
   /// When the credentials end; nil when they do not.
   var credentialsExpire: Timestamp? { get }
+  /// Where requests go, as far as the configuration says: `https://HOST[:PORT]`, perhaps with a path.
+  var servers: [String] { get }
   /// Watches the files of the credentials until it is cancelled or the process shuts down; closes the connections then.
   func run() async throws
 }
@@ -195,5 +197,6 @@ package protocol PushProvider: Sendable {
 extension PushProvider {
   package func destination(of target: PushTarget) -> String { "" }
   package var credentialsExpire: Timestamp? { nil }
+  package var servers: [String] { [] }
   package func run() async throws {}
 }

@@ -14,7 +14,7 @@ import ArgumentParser
     version: "relay \(Version.current)",
     subcommands: [
       ServeCommand.self, CheckCommand.self, MigrateCommand.self, CACommand.self, PeerCommand.self, QueueCommand.self,
-      DrainCommand.self, StorageCommand.self, PushCommand.self, DoctorCommand.self,
+      DrainCommand.self, StorageCommand.self, PushCommand.self, PushGatewayCommand.self, DoctorCommand.self,
       DemoCommand.self, ConformanceCommand.self, RoutesCommand.self,
     ])
 }

@@ -1,11 +1,15 @@
 import Configuration
+import RelayCore
 import Synchronization
+import Yams
 
-/// The YAML file: its values through swift-configuration, and where each key stands.
+/// The YAML file: its values through swift-configuration, its trees as they are, and where each key stands.
 struct ConfigurationFile: Sendable {
   let path: String
-  /// The dotted path of every value, in no order; a key that is given twice stands here twice.
+  /// The dotted path of every value and of every tree, in no order; a key that is given twice stands here twice.
   let keys: [String]
+  /// By key, those of `ConfigurationKey.all` that are trees.
+  let trees: [String: JSONValue]
   private let snapshot: YAMLSnapshot?
   private let lines: KeyLines
 
@@ -26,7 +30,7 @@ struct ConfigurationFile: Sendable {
     (self.path, self.lines) = (path, lines)
     // An empty document is no mapping to YAML; to an operator it is a file that leaves everything at its default.
     guard KeyLines.hasContent(text) else {
-      (keys, snapshot) = ([], nil)
+      (keys, trees, snapshot) = ([], [:], nil)
       return
     }
     // The specifier is asked about every value's key: the one way to learn which keys there are.
@@ -37,13 +41,16 @@ struct ConfigurationFile: Sendable {
         return true
       })
     do {
-      snapshot = try YAMLSnapshot(data: bytes.span.bytes, providerName: path, parsingOptions: options)
+      var document = try YAMLDocument(text)
+      trees = try document.removeTrees(ConfigurationKey.all.filter(\.isTree).map(\.name))
+      let flat = document.removed.isEmpty ? bytes : try document.bytes()
+      snapshot = try YAMLSnapshot(data: flat.span.bytes, providerName: path, parsingOptions: options)
+      keys = found.keys.withLock { $0 } + document.removed
     } catch {
-      let complaint = YAMLComplaint(String(describing: error))
+      let complaint = YAMLComplaint(error)
       let line = complaint.line ?? complaint.key.flatMap { lines.line(of: $0) }
       throw ConfigurationFault(place: .file(path, line: line), text: "cannot be understood: \(complaint.text)")
     }
-    keys = found.keys.withLock { $0 }
   }
 
   enum Value: Sendable {
@@ -71,38 +78,4 @@ struct ConfigurationFile: Sendable {
 
 private final class KeyList: Sendable {
   let keys = Mutex<[String]>([])
-}
-
-/// What the YAML parser said, without the excerpt of the file that it adds: the excerpt could hold a secret.
-struct YAMLComplaint {
-  let line: Int?
-  /// Dotted; there when the complaint has it in the place of a line.
-  let key: String?
-  let text: String
-
-  /// - Parameter description: `LINE:COLUMN: error: STAGE: [CONTEXT\n]PROBLEM:\nEXCERPT`, or one line with
-  ///   `in line LINE, column COLUMN` or `in array at KEY` somewhere behind it, or with neither.
-  init(_ description: String) {
-    let parts = description.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
-    let head = parts[0].split(separator: ":", maxSplits: 4, omittingEmptySubsequences: false)
-    if head.count == 5, let line = Int(head[0]), Int(head[1]) != nil {
-      (self.line, key) = (line, nil)
-      let isWhole = parts[0].hasSuffix(":")
-      let problem = isWhole || parts.count < 2 ? String(head[4]) : "\(head[4]), \(parts[1])"
-      var text = problem.drop { $0 == " " }
-      while text.hasSuffix(":") { text.removeLast() }
-      self.text = String(text)
-      return
-    }
-    line = description.word(behind: "in line ").flatMap { Int($0) }
-    key = description.word(behind: "in array at ")
-    text = parts[0].hasPrefix("Parser: ") ? String(parts[0].dropFirst("Parser: ".count)) : parts[0]
-  }
-}
-
-extension String {
-  /// What follows `mark` up to the next space, comma or line's end.
-  fileprivate func word(behind mark: String) -> String? {
-    firstRange(of: mark).map { String(self[$0.upperBound...].prefix { !$0.isWhitespace && $0 != "," }) }
-  }
 }

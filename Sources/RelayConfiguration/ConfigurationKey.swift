@@ -18,12 +18,19 @@ package struct ConfigurationKey: Sendable, Equatable {
   /// One sentence.
   package let meaning: String
   package let secrecy: Secrecy
+  /// Whether it is a section whose own keys are not the configuration's: names with dots, perhaps, or secrets. In the
+  /// environment it is YAML or JSON.
+  package let isTree: Bool
 
-  init(_ name: String, type: String, default defaultText: String?, secrecy: Secrecy = .open, _ meaning: String) {
+  init(
+    _ name: String, type: String, default defaultText: String?, secrecy: Secrecy = .open, isTree: Bool = false,
+    _ meaning: String
+  ) {
     self.name = name
     self.type = type
     self.defaultText = defaultText
     self.secrecy = secrecy
+    self.isTree = isTree
     self.meaning = meaning
   }
 
@@ -74,5 +81,15 @@ struct OptionalSetting<Value: Sendable>: Sendable {
   ) {
     key = ConfigurationKey(name, type: type.name, default: note, secrecy: secrecy, meaning)
     self.type = type
+  }
+}
+
+/// A key whose value is a tree, which another reads than we.
+struct TreeSetting: Sendable {
+  let key: ConfigurationKey
+
+  /// - Parameter type: what stands in it.
+  init(_ name: String, type: String, _ meaning: String) {
+    key = ConfigurationKey(name, type: type, default: nil, isTree: true, meaning)
   }
 }

@@ -1,3 +1,5 @@
+import RelayCore
+
 /// Reads typed values and notes every fault on the way, so that one pass finds them all.
 struct ConfigurationReader {
   private let sources: ConfigurationSources
@@ -9,7 +11,7 @@ struct ConfigurationReader {
   init(_ sources: ConfigurationSources, faults: [ConfigurationFault]) {
     self.sources = sources
     self.faults = faults + sources.unknownNames()
-    for key in ConfigurationKey.all {
+    for key in ConfigurationKey.all where !key.isTree {
       do throws(ConfigurationFault) {
         given[key.name] = try sources.given(key)
       } catch {
@@ -26,6 +28,28 @@ struct ConfigurationReader {
 
   /// The given value, or nil when there is none or a faulty one.
   mutating func value<Value>(_ setting: OptionalSetting<Value>) -> Value? { parse(setting.key, setting.type) }
+
+  /// The given tree as it is, judged by who reads it; nil when there is none, or none that is YAML.
+  /// - Parameter check: shows what stands in it without its secrets, and finds its faults.
+  mutating func tree(_ setting: TreeSetting, _ check: (JSONValue) -> TreeReport) -> JSONValue? {
+    let key = setting.key
+    do throws(ConfigurationFault) {
+      guard let found = try sources.tree(key) else { return nil }
+      let report = check(found.tree)
+      given[key.name] = .init(text: report.summary, origin: found.origin, place: found.place)
+      for finding in report.findings {
+        let place = sources.place(of: finding.path, in: found, of: key)
+        let subject = [key.name + (finding.path.isEmpty ? "" : "." + finding.path.joined(separator: "."))]
+        let fault = ConfigurationFault(place: place, text: "\(subject.joined()): \(finding.text)")
+        if finding.isWarning { warnings.append(fault) } else { faults.append(fault) }
+      }
+      return found.tree
+    } catch {
+      faults.append(error)
+      faulty.insert(key.name)
+      return nil
+    }
+  }
 
   private mutating func parse<Value>(_ key: ConfigurationKey, _ type: ValueType<Value>) -> Value? {
     guard let given = given[key.name] else { return nil }

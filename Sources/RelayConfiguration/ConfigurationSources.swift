@@ -1,4 +1,5 @@
 import Configuration
+import RelayCore
 
 /// The places values come from, the environment before the file.
 struct ConfigurationSources: Sendable {
@@ -37,6 +38,33 @@ struct ConfigurationSources: Sendable {
     return try pick(
       key, direct: try fileValue(key.name), indirect: key.mayComeFromFile ? try fileValue(key.fileKeyName) : nil,
       origin: .file)
+  }
+
+  /// A tree as it was given; the environment's takes the place of the file's as a whole.
+  struct GivenTree: Sendable {
+    let tree: JSONValue
+    let origin: EffectiveSetting.Origin
+    let place: ConfigurationPlace
+  }
+
+  /// - Returns: nil when there is none.
+  func tree(_ key: ConfigurationKey) throws(ConfigurationFault) -> GivenTree? {
+    if let text = variable(key.name) {
+      do throws(YAMLComplaint) {
+        return GivenTree(tree: try YAMLTree.read(text), origin: .environment, place: .variable(key.variable))
+      } catch {
+        throw ConfigurationFault(place: .variable(key.variable), text: "cannot be understood: \(error.text)")
+      }
+    }
+    return file?.trees[key.name].flatMap { tree in
+      GivenTree(tree: tree, origin: .file, place: file?.place(of: key.name) ?? .defaults)
+    }
+  }
+
+  /// Where an entry of a tree stands.
+  func place(of path: [String], in tree: GivenTree, of key: ConfigurationKey) -> ConfigurationPlace {
+    guard tree.origin == .file, let file else { return tree.place }
+    return file.place(of: ([key.name] + path).joined(separator: "."))
   }
 
   private typealias Found = (text: String, place: ConfigurationPlace)
@@ -135,6 +163,9 @@ extension ConfigurationSources {
         return ConfigurationFault(place: place, text: "\(key): expects a section (\(examples)), not a value")
       }
       if let outer = names.first(where: { key.hasPrefix($0 + ".") }) {
+        if ConfigurationKey.all.contains(where: { $0.name == outer && $0.isTree }) {
+          return ConfigurationFault(place: place, text: "\(outer): expects its entries as a section of their own")
+        }
         return ConfigurationFault(place: place, text: "\(outer): expects one value, not a section")
       }
       let near = Spelling.nearest(to: key, among: names)

@@ -18,6 +18,7 @@ extension RelayConfiguration {
       (Keys.clientPort.key, client.host, client.port),
       (Keys.operatorPort.key, operations.host, operations.port),
       (Keys.federationPort.key, federation.host, federation.port),
+      (Keys.pushGatewayPort.key, pushGateway.host, pushGateway.port),
     ]
     for (index, listener) in listeners.enumerated() {
       guard let port = listener.port, port != 0 else { continue }

@@ -176,6 +176,14 @@ enum Keys {
     "push.webpush.allow-private", .boolean, default: "false",
     "Lets WebPush reach loopback and private addresses, and without TLS: for tests, or push services of one's own.")
 
+  static let pushGatewayHost = Setting(
+    "push-gateway.host", .host, default: "127.0.0.1", "Where the Matrix push gateway listens.")
+  static let pushGatewayPort = OptionalSetting(
+    "push-gateway.port", .port, default: "none (= off)", "Its port; needs `push-gateway.apps`.")
+  static let pushGatewayApps = TreeSetting(
+    "push-gateway.apps", type: "apps",
+    "Of each app id, or pattern of app ids, how its pushes go out; in the environment as YAML or JSON.")
+
   static let developmentEnabled = Setting(
     "development.enabled", .boolean, default: "false",
     "Adds the transport `dev`, which returns codes to whoever asks.")
@@ -252,6 +260,7 @@ extension ConfigurationKey {
       Keys.apnsKeyID.key, Keys.apnsTeamID.key, Keys.apnsTopic.key, Keys.apnsCertificateFile.key,
       Keys.apnsSandbox.key, Keys.fcmServiceAccount.key, Keys.fcmProjectID.key,
       Keys.pushAPNs.key, Keys.pushFCM.key, Keys.pushFCMOAuth.key, Keys.pushTrust.key, Keys.webPushAllowPrivate.key,
+      Keys.pushGatewayHost.key, Keys.pushGatewayPort.key, Keys.pushGatewayApps.key,
       Keys.developmentEnabled.key, Keys.drainSeconds.key,
     ] + LimiterName.allCases.flatMap { [Keys.limitSize($0).key, Keys.limitPerMinute($0).key] }
     + [Keys.logLevel.key, Keys.logFormat.key]

@@ -27,10 +27,11 @@ extension RelayConfiguration {
   /// - Parameters:
   ///   - file: a YAML file; nil takes the one that `RELAY_CONFIG` names, if it does.
   ///   - environment: all variables of the process; those without `RELAY_` are not looked at.
+  ///   - readers: who says whether the trees can be used.
   /// - Throws: every fault there is.
-  package static func load(file: String?, environment: [String: String]) throws(ConfigurationFaults)
-    -> LoadedConfiguration
-  {
+  package static func load(
+    file: String?, environment: [String: String], readers: TreeReaders = .none
+  ) throws(ConfigurationFaults) -> LoadedConfiguration {
     let named = environment[ConfigurationSources.fileVariable].flatMap { $0.isEmpty ? nil : $0 }
     var faults: [ConfigurationFault] = []
     var opened: ConfigurationFile?
@@ -42,7 +43,7 @@ extension RelayConfiguration {
       }
     }
     var reader = ConfigurationReader(ConfigurationSources(file: opened, environment: environment), faults: faults)
-    let configuration = RelayConfiguration(&reader)
+    let configuration = RelayConfiguration(&reader, readers)
     configuration.crossCheck(&reader)
     guard reader.faults.isEmpty else { throw ConfigurationFaults(reader.faults) }
     let computed = [Keys.storageMigrate.key.name: String(configuration.storage.migratesAtStart)]

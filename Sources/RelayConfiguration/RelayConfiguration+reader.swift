@@ -4,7 +4,7 @@
 import RelayCore
 
 extension RelayConfiguration {
-  init(_ reader: inout ConfigurationReader) {
+  init(_ reader: inout ConfigurationReader, _ readers: TreeReaders) {
     name = reader.value(Keys.name)
     client = Client(&reader)
     federation = Federation(&reader)
@@ -29,6 +29,7 @@ extension RelayConfiguration {
       changesDays: reader.value(Keys.directoryChangesDays), snapshotPath: reader.value(Keys.directorySnapshot),
       isOblivious: reader.value(Keys.directoryOblivious))
     push = Push(&reader)
+    pushGateway = PushGateway(&reader, readers)
     drain = Drain(window: .seconds(reader.value(Keys.drainSeconds)))
     var limits: [LimiterName: Bucket] = [:]
     for limiter in LimiterName.allCases {
@@ -138,6 +139,22 @@ extension RelayConfiguration.Waking.FCM {
       return nil
     }
     serviceAccountFile = file
+  }
+}
+
+extension RelayConfiguration.PushGateway {
+  init(_ reader: inout ConfigurationReader, _ readers: TreeReaders) {
+    host = reader.value(Keys.pushGatewayHost)
+    port = reader.value(Keys.pushGatewayPort)
+    apps = reader.tree(Keys.pushGatewayApps, readers.pushApps)
+    if port != nil {
+      reader.miss(
+        Keys.pushGatewayApps.key, because: "push-gateway.port is given, so somebody must be pushed to",
+        of: Keys.pushGatewayPort.key)
+    } else if apps != nil, !reader.isGiven(Keys.pushGatewayPort.key) {
+      reader.warn(
+        "push-gateway.apps has no effect without push-gateway.port: the gateway is off", at: Keys.pushGatewayApps.key)
+    }
   }
 }
 

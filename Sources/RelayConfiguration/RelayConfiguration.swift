@@ -16,6 +16,7 @@ package struct RelayConfiguration: Sendable, Equatable {
   package let development: Development
   package let directory: Directory
   package let push: Push
+  package let pushGateway: PushGateway
   package let drain: Drain
   /// Has every limiter.
   package let limits: [LimiterName: Bucket]
@@ -96,6 +97,14 @@ package struct RelayConfiguration: Sendable, Equatable {
       /// nil for what the file says.
       package let projectID: String?
     }
+  }
+
+  package struct PushGateway: Sendable, Equatable {
+    package let host: String
+    /// nil: no gateway. 0 takes any free one.
+    package let port: Int?
+    /// App ids and patterns with their options, as the push gateway reads them; present whenever `port` is.
+    package let apps: JSONValue?
   }
 
   package struct Drain: Sendable, Equatable {

@@ -2,6 +2,7 @@ import NIOHTTP1
 import OrderedCollections
 import Push
 import PushGateway
+import RelayCore
 import Synchronization
 import TestSupport
 import Testing

@@ -1,6 +1,7 @@
 import OrderedCollections
 import Push
 import PushGateway
+import RelayCore
 import Testing
 
 /// The reference's small pure functions.

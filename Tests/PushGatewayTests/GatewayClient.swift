@@ -7,6 +7,7 @@ import NIOHTTP1
 import OrderedCollections
 import Push
 import PushGateway
+import RelayCore
 import ServiceLifecycle
 import TestSupport
 import Testing

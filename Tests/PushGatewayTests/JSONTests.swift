@@ -1,5 +1,6 @@
 import OrderedCollections
 import PushGateway
+import RelayCore
 import Testing
 
 /// JSON that only passes through.

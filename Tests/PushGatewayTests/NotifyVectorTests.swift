@@ -1,5 +1,6 @@
 import OrderedCollections
 import PushGateway
+import RelayCore
 import TestSupport
 import Testing
 

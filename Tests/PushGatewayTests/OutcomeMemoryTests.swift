@@ -1,5 +1,6 @@
 import OrderedCollections
 import PushGateway
+import RelayCore
 import Testing
 
 /// What is remembered of pushes for their repeats.

@@ -1,6 +1,7 @@
 import Foundation
 import OrderedCollections
 import PushGateway
+import RelayCore
 import Testing
 
 /// The recorded exchanges of the reference gateway (`Vectors/push-gateway-vectors.json`).

@@ -36,6 +36,9 @@ struct LoadingTests {
     #expect(configuration.verification.codeLifetime == .seconds(900))
     #expect(
       configuration.verification.tokenKey == nil && configuration.verification.lockLifetime == .seconds(7 * 86_400))
+    #expect(configuration.pushGateway == .init(host: "127.0.0.1", port: nil, apps: nil))
+    #expect(configuration.push.endpoints == .init(apns: nil, fcm: nil, fcmOAuth: nil, trust: nil))
+    #expect(!configuration.push.allowsPrivateWebPush)
     #expect(!configuration.development.isEnabled)
     #expect(configuration.log == .init(level: .info, format: .text))
     #expect(loaded.warnings.isEmpty)
@@ -143,10 +146,15 @@ enum Sample {
   /// The base64 of the bytes 0 to 31.
   static let encryptionKey = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 
+  private static let apps = #"{"com.example.ios": {"type": "apns", "certfile": "certificate.pem"}}"#
+
   static func value(of key: ConfigurationKey) -> String {
     switch key.name {
     case "client.port", "operator.port": "9999"
     case "federation.port": "8443"
+    case "push-gateway.port": "5000"
+    case "push-gateway.apps": apps
+    case "push.endpoints.apns", "push.endpoints.fcm", "push.endpoints.fcm-oauth": "https://relay.example"
     case "federation.url", "verification.webhook.url", "attachments.public-url": "https://relay.example"
     case "storage.encryption-key", "storage.encryption-key-former": encryptionKey
     case "verification.token-key": "000102030405060708090A0b0c0d0e0f"
@@ -165,6 +173,7 @@ enum Sample {
     case "client.tls.certificate": ["RELAY_CLIENT_TLS_KEY": "key.pem"]
     case "client.tls.key": ["RELAY_CLIENT_TLS_CERTIFICATE": "certificate.pem"]
     case "federation.port": ["RELAY_FEDERATION_URL": "https://relay.example"]
+    case "push-gateway.port": ["RELAY_PUSH_GATEWAY_APPS": apps]
     case "storage.encryption-key-former": ["RELAY_STORAGE_ENCRYPTION_KEY": encryptionKey]
     default: [:]
     }

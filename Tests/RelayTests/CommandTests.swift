@@ -24,7 +24,7 @@ import Testing
 
   @Test(arguments: [
     [], ["serve"], ["check"], ["conformance"], ["routes"], ["migrate"], ["migrate", "plan"], ["migrate", "run"],
-    ["migrate", "status"], ["drain"], ["ca"],
+    ["migrate", "status"], ["drain"], ["push-gateway"], ["push-gateway", "import"], ["ca"],
     ["ca", "init"], ["ca", "issue"], ["ca", "renew"], ["peer"], ["peer", "invite"], ["peer", "accept"],
     ["peer", "list"], ["peer", "suspend"], ["peer", "resume"], ["peer", "remove"], ["peer", "test"], ["demo"],
     ["peer", "show"], ["peer", "set"], ["peer", "budget"], ["doctor"], ["queue"], ["queue", "list"],

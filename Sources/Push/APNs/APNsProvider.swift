@@ -36,6 +36,8 @@ package final class APNsProvider: PushProvider {
 
   package var credentialsExpire: Timestamp? { credentials.current.expires }
 
+  package var servers: [String] { [endpoint] }
+
   package func run() async throws { try await credentials.run() }
 
   package func send(_ message: PushMessage, deadline: ContinuousClock.Instant) async -> PushOutcome {

@@ -7,6 +7,8 @@ final class FCMCredentials: Sendable {
   let projectID: String
   let client: PushClient
   let token: SharedToken
+  /// Where its tokens come from.
+  let tokenURL: String
   private let source: [String]
 
   /// Reads the files. - Returns: `former` when nothing in them has changed.
@@ -35,6 +37,7 @@ final class FCMCredentials: Sendable {
     client.trust = try CredentialFile.authorities(settings.trust)
     let connections = PushClient(client)
     self.projectID = projectID
+    self.tokenURL = tokenURL
     self.source = source
     self.client = connections
     token = SharedToken {

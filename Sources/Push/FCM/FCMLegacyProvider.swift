@@ -19,6 +19,8 @@ package final class FCMLegacyProvider: PushProvider {
     self.client = PushClient(client)
   }
 
+  package var servers: [String] { [settings.endpoint] }
+
   package func send(_ message: PushMessage, deadline: ContinuousClock.Instant) async -> PushOutcome {
     guard case .fcmLegacy(let tokens) = message.target, !tokens.isEmpty else {
       return .refused(PushReason(.message, "wrong-target"))

@@ -24,6 +24,8 @@ package final class FCMProvider: PushProvider {
     }
   }
 
+  package var servers: [String] { [endpoint, credentials.current.tokenURL] }
+
   package func run() async throws { try await credentials.run() }
 
   /// Takes up changed files now. - Returns: whether there were any.

@@ -1,4 +1,5 @@
 import OrderedCollections
+import RelayCore
 
 /// What APNs is sent of a notification (reference 4.3 to 4.6).
 package enum APNsPayload: Sendable, Equatable {

@@ -1,5 +1,6 @@
 import HeapModule
 import OrderedCollections
+package import RelayCore
 
 /// Cuts a payload's texts until its JSON fits (reference 4.6).
 ///

@@ -1,4 +1,5 @@
 import OrderedCollections
+import RelayCore
 
 /// The words of an alert: a key of the app's own translations, and what is put into them (reference 4.5, steps 1 to 3).
 struct APNsWording: Sendable, Equatable {

@@ -2,7 +2,7 @@
 
 import OrderedCollections
 import Push
-import RelayCore
+package import RelayCore
 
 /// Something that is wrong, or odd, about one entry.
 package struct PushAppFault: Error, Sendable, Equatable, CustomStringConvertible {
@@ -50,5 +50,11 @@ package struct PushApps: Sendable, Equatable {
     guard faults.isEmpty else { throw PushAppFaults(faults: faults) }
     self.apps = apps
     self.warnings = warnings
+  }
+
+  /// Names and types, for people: among the options there may be secrets. - Parameter tree: whatever was given.
+  package static func summary(of tree: JSONValue) -> String {
+    let apps = tree.object?.map { name, options in "\(name) (\(options.object?["type"]?.text ?? "?"))" }
+    return apps?.joined(separator: ", ") ?? "none"
   }
 }

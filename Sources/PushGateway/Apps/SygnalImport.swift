@@ -1,6 +1,7 @@
 // `relay push-gateway import`: an existing Sygnal configuration as ours.
 
 import OrderedCollections
+package import RelayCore
 
 /// A translated configuration.
 package struct SygnalImport: Sendable, Equatable {

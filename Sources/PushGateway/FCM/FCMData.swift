@@ -1,4 +1,5 @@
 import OrderedCollections
+import RelayCore
 
 /// The `data` of an FCM message (reference 5.3, the current dialect with its defects 1, 2 and 19 put right). Numbers and
 /// booleans of the default payload stay as they are (vector `fcm-08`), though the service itself takes texts alone.

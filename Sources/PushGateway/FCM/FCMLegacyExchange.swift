@@ -3,6 +3,7 @@
 
 import OrderedCollections
 package import Push
+package import RelayCore
 
 /// The body of legacy FCM's request, but for whom it goes to.
 package enum FCMLegacyMessage: Sendable, Equatable {

@@ -1,4 +1,5 @@
 import OrderedCollections
+package import RelayCore
 
 /// The body of FCM's HTTP v1 request (reference 5.2).
 package enum FCMMessage: Sendable, Equatable {

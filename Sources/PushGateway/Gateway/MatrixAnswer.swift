@@ -3,6 +3,7 @@ import Hummingbird
 import Logging
 import NIOCore
 import OrderedCollections
+import RelayCore
 import RelayHTTP
 
 /// A refusal as Matrix writes it: `{"errcode": …, "error": …}`.

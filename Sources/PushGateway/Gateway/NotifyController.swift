@@ -3,6 +3,7 @@ import Hummingbird
 import NIOCore
 import OrderedCollections
 import Push
+import RelayCore
 import RelayHTTP
 
 /// `POST /_matrix/push/v1/notify` and `GET /health` (reference 2, 11).

@@ -21,6 +21,11 @@ final class OpenRequests: Sendable {
     }
   }
 
+  /// Gives all of them up; what is under way at a provider is let finish.
+  func giveUpAll() {
+    for cancel in state.withLock({ Array($0.values) }) { cancel() }
+  }
+
   fileprivate func callerLeft(_ connection: ObjectIdentifier) {
     state.withLock { $0[connection] }?()
   }

@@ -13,6 +13,9 @@ package struct PushGatewaySettings: Sendable {
   /// How long one request may take: two repeats at a provider in trouble (30 s) fit, and it stays below the minute that
   /// homeservers wait.
   package var deadline = Duration.seconds(45)
+  /// How long requests that are open may take once the gateway is to stop; then they are answered as failed, so that
+  /// the homeserver repeats them elsewhere. An attempt under way is let finish.
+  package var stopLimit = Duration.seconds(15)
   /// Outcomes that are kept for repeated requests, about 50 bytes each.
   package var rememberedMax = 500_000
   /// Open connections; more wait in the kernel's backlog.
@@ -71,6 +74,7 @@ package struct PushGateway: Service {
       logger: logger)
     try await withThrowingDiscardingTaskGroup { group in
       group.addTask { await showExpiries() }
+      group.addTask { await giveUpOnceStopped() }
       // Behind the last answer nothing is left for the others to do.
       defer { group.cancelAll() }
       try await application.run()
@@ -81,6 +85,17 @@ package struct PushGateway: Service {
     .http1(
       configuration: HTTP1Channel.Configuration(
         additionalChannelHandlers: [CallerWatch(open)], idleTimeout: .seconds(60)))
+  }
+
+  private func giveUpOnceStopped() async {
+    do {
+      try await gracefulShutdown()
+      try await Task.sleep(for: settings.stopLimit)
+    } catch {
+      // Cancelled: nothing is open any more.
+      return
+    }
+    open.giveUpAll()
   }
 
   /// Certificates are replaced while the gateway runs.

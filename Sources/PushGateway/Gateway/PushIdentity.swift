@@ -1,5 +1,6 @@
 import Crypto
 import OrderedCollections
+import RelayCore
 
 /// Tells whether a push is the repeat of another one (reference 12).
 ///

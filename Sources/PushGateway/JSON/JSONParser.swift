@@ -3,6 +3,7 @@
 // request for a day.
 
 import OrderedCollections
+import RelayCore
 
 /// The text is not JSON, or is nested too deeply. Carries no part of it.
 package struct JSONFault: Error, Sendable, Equatable {}

@@ -1,4 +1,5 @@
 import OrderedCollections
+import RelayCore
 
 /// The two forms in which JSON leaves the gateway, both with everything beyond ASCII as it is.
 package enum JSONForm: Sendable {

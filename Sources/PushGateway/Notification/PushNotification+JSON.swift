@@ -2,6 +2,7 @@
 // at must have its type: a fault found here is a 400, one found later would have been a homeserver's endless repeat.
 
 import OrderedCollections
+import RelayCore
 
 /// Why a body was refused.
 package struct NotifyFault: Error, Sendable, Equatable {

@@ -1,5 +1,5 @@
 import OrderedCollections
-import RelayCore
+package import RelayCore
 
 /// What a homeserver says of one event or of new counts (reference 2.1). Holds what people wrote.
 package struct PushNotification: Sensitive, Sendable {

@@ -1,4 +1,5 @@
 import OrderedCollections
+import RelayCore
 
 /// What a WebPush subscriber is sent of a notification, before it is encrypted (reference 7.3, shortened by bytes).
 package enum WebPushText {

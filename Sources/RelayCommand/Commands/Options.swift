@@ -10,7 +10,8 @@ struct ConfigurationOption: ParsableArguments {
   /// Reads the configuration, or ends the command with every fault on standard error and exit code 78.
   func load() throws -> LoadedConfiguration {
     do {
-      let loaded = try RelayConfiguration.load(file: config, environment: ProcessInfo.processInfo.environment)
+      let loaded = try RelayConfiguration.load(
+        file: config, environment: ProcessInfo.processInfo.environment, readers: .relay)
       for warning in loaded.warnings { Output.note("warning: \(warning)") }
       return loaded
     } catch {

@@ -42,9 +42,9 @@ struct DrainFirst: Service {
   /// then that no more is to be sent here, and bring those whose WebSockets are closed to another process.
   private static let leadMax = Duration.seconds(2)
   /// More than all that stop behind the drain have together, one after the other: the listeners 20 s for requests under
-  /// way and 10 s for WebSockets, the hub and the acknowledgements some seconds each. One stuck connection is cut off by
+  /// way and 10 s for WebSockets, the push gateway 25 s, the hub and the acknowledgements some seconds each. One stuck connection is cut off by
   /// its listener, and the process still ends with 0.
-  private static let grace = Duration.seconds(60)
+  private static let grace = Duration.seconds(90)
 
   /// - Returns: the window; nil when the group is cancelled because another service failed.
   private func ordered() async -> Duration? {

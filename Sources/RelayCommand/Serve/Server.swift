@@ -6,6 +6,7 @@ import Hummingbird
 import Logging
 import NIOPosix
 import Operations
+import Push
 import Relay
 import RelayConfiguration
 import RelayCore
@@ -82,7 +83,8 @@ struct Server {
     }
 
     let peers = try PeerParts(settings, storage: storage, coordination: coordination, logger: logger)
-    let waking = try WakingParts(settings.push, storage: storage, logger: logger)
+    let pushTokens = APNsTokens()
+    let waking = try WakingParts(settings.push, tokens: pushTokens, storage: storage, logger: logger)
     let local = LocalParts(
       settings, storage: storage, coordination: coordination,
       witnesses: [coordination.epochWitness, peers?.witness].compactMap(\.self), notifier: waking?.desk,
@@ -96,6 +98,7 @@ struct Server {
       settings, local, storage: storage, coordination: coordination, courier: federation?.courier ?? NoPeers(),
       finder: federation?.finder, directory: directory, attachments: attachments, sender: makeSender(outbound),
       logger: logger)
+    let gateway = try PushGatewayParts(settings, tokens: pushTokens, readiness: readiness, logger: logger)
     await local.restores.check()
     let drain = DrainState()
     let client = try ClientListener(
@@ -121,7 +124,7 @@ struct Server {
       + clients.services
       + (federation?.services(
         local, locator: attachments.locator, storage: storage, coordination: coordination, readiness: readiness) ?? [])
-      + [local.restores] + client.services
+      + (gateway?.services ?? []) + [local.restores] + client.services
     try await ServiceGroup(
       configuration: .init(
         // Signals are the drain's: it ends when they have been followed, and the others with it.

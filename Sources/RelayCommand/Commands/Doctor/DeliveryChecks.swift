@@ -1,17 +1,14 @@
 import RelayConfiguration
 import RelayCore
 
-/// What reaches people: verification codes, and push.
+/// What reaches people: verification codes.
 struct DeliveryChecks {
   private let site: DoctorSite
 
   init(_ site: DoctorSite) { self.site = site }
 
   var all: [DoctorCheck] {
-    [
-      DoctorCheck(group: .verification, name: "sender") { [sender] },
-      DoctorCheck(group: .push, name: "service") { [.skipped("no push service is configured")] },
-    ]
+    [DoctorCheck(group: .verification, name: "sender") { [sender] }]
   }
 
   private var sender: Finding {

@@ -9,8 +9,8 @@ struct DoctorCommand: AsyncParsableCommand {
     commandName: "doctor",
     abstract: "Look at everything that this relay stands on, and name each fault's remedy.",
     discussion: """
-      Looks at the configuration, the stores and their schema, clocks, certificates, ports, attachments, the outbox, and the \
-      way to every peer; changes nothing, unless --messages is given. Everything is looked at, each for 10 s at most, side \
+      Looks at the configuration, the stores and their schema, clocks, certificates, ports, attachments, the outbox, the way \
+      to every peer, and what pushes go out by; changes nothing, unless --messages is given. Everything is looked at, each for 10 s at most, side \
       by side. Run it while `relay serve` runs. Exits with 0 when nothing failed, warnings or not, with 1 when something \
       did, with 78 when the configuration is faulty.
       """)
@@ -23,7 +23,7 @@ struct DoctorCommand: AsyncParsableCommand {
     let loaded: LoadedConfiguration
     do {
       loaded = try RelayConfiguration.load(
-        file: configuration.config, environment: ProcessInfo.processInfo.environment)
+        file: configuration.config, environment: ProcessInfo.processInfo.environment, readers: .relay)
     } catch {
       try show(error.faults.map(Self.diagnosis))
       throw ExitCode(78)
@@ -39,7 +39,7 @@ struct DoctorCommand: AsyncParsableCommand {
   private func checks(_ loaded: LoadedConfiguration, _ site: DoctorSite) -> [DoctorCheck] {
     ConfigurationChecks(loaded).all + StorageChecks(site).all + CoordinationChecks(site).all + ClockChecks(site).all
       + CertificateChecks(site).all + PortChecks(site).all + AttachmentChecks(site).all + OutboxChecks(site).all
-      + PeerChecks(site, sendsMessages: messages).all + DeliveryChecks(site).all
+      + PeerChecks(site, sendsMessages: messages).all + DeliveryChecks(site).all + PushChecks(site).all
   }
 
   /// Side by side. - Returns: the diagnoses in the order of `checks`.

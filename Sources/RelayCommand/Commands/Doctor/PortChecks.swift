@@ -23,11 +23,14 @@ struct PortChecks {
 
   var all: [DoctorCheck] {
     let settings = site.settings
+    let gateway = settings.pushGateway
     return [
       check("client", settings.client.host, settings.client.port) { await recognise(client: $0) },
       check("operator", settings.operations.host, settings.operations.port) { await recognise(operator: $0) },
       check("federation", settings.federation.host, settings.federation.port) { await recognise(federation: $0) },
     ]
+      + (gateway.port == nil
+        ? [] : [check("push-gateway", gateway.host, gateway.port) { await recognise(gateway: $0) }])
   }
 
   private func check(
@@ -99,6 +102,13 @@ struct PortChecks {
   private func recognise(operator place: String) async -> Answer {
     let (status, text) = await ask("http://\(place)/livez")
     return status == 200 && text == "ok\n" ? .relay : .stranger(status.map { "it answers \($0)" } ?? text)
+  }
+
+  /// A push gateway's refusal of what is no notification.
+  private func recognise(gateway place: String) async -> Answer {
+    let (status, text) = await ask("http://\(place)/_matrix/push/v1/notify")
+    return status == 405 && text.contains("M_UNRECOGNIZED")
+      ? .relay : .stranger(status.map { "it answers \($0)" } ?? text)
   }
 
   /// By the certificate: it is ours, or it is not this relay.
