@@ -83,7 +83,8 @@ struct Server {
     }
 
     let peers = try PeerParts(settings, storage: storage, coordination: coordination, logger: logger)
-    let waking = try WakingParts(settings.push, storage: storage, logger: logger)
+    let pushTokens = APNsTokens()
+    let waking = try WakingParts(settings.push, tokens: pushTokens, storage: storage, logger: logger)
     let local = LocalParts(
       settings, storage: storage, coordination: coordination,
       witnesses: [coordination.epochWitness, peers?.witness].compactMap(\.self), notifier: waking?.desk,
@@ -97,12 +98,11 @@ struct Server {
       settings, local, storage: storage, coordination: coordination, courier: federation?.courier ?? NoPeers(),
       finder: federation?.finder, directory: directory, attachments: attachments, sender: makeSender(outbound),
       logger: logger)
-    let tokens = APNsTokens()
-    let gateway = try PushGatewayParts(settings, tokens: tokens, readiness: readiness, logger: logger)
+    let gateway = try PushGatewayParts(settings, tokens: pushTokens, readiness: readiness, logger: logger)
     await local.restores.check()
     let drain = DrainState()
     let notifications = try NotificationParts(
-      settings, storage: storage, coordination: coordination, tokens: tokens, drain: drain, readiness: readiness,
+      settings, storage: storage, coordination: coordination, tokens: pushTokens, drain: drain, readiness: readiness,
       logger: logger)
     let client = try ClientListener(
       settings.client, router: clients.router, door: clients.door, drain: drain,

@@ -15,11 +15,14 @@ struct WakingParts {
   private let lanes: [WakeProvider: PushLane]
   private let logger: Logger
 
+  /// - Parameter tokens: of Apple's keys, shared with whatever else pushes by them.
   /// - Returns: nil where no provider is configured.
-  /// - Throws: in words for the operator, when a file of the credentials cannot be used.
-  init?(_ configuration: RelayConfiguration.Push, storage: any Storage, logger: Logger) throws {
+  /// - Throws: `CommandFailure`, when a file of the credentials cannot be used.
+  init?(
+    _ configuration: RelayConfiguration.Push, tokens: APNsTokens, storage: any Storage, logger: Logger
+  ) throws {
     guard configuration.waking.isOn else { return nil }
-    lanes = try Self.lanes(configuration, logger: logger)
+    lanes = try Self.lanes(configuration, tokens, logger: logger)
     settings = WakingSettings(configuration.waking)
     metrics = WakeMetrics(providers: settings.terms.providers)
     desk = WakeDesk(store: storage, settings: settings, bell: bell, metrics: metrics, logger: logger)
@@ -36,14 +39,15 @@ struct WakingParts {
     return Array(lanes.values) + workers + [WakeSweeper(storage, parts, settings), desk]
   }
 
-  private static func lanes(_ configuration: RelayConfiguration.Push, logger: Logger) throws
-    -> [WakeProvider: PushLane]
-  {
+  private static func lanes(
+    _ configuration: RelayConfiguration.Push, _ tokens: APNsTokens, logger: Logger
+  ) throws -> [WakeProvider: PushLane] {
     let endpoints = PushEndpoints(configuration)
     var lanes: [WakeProvider: PushLane] = [:]
     do throws(PushCredentialError) {
       if let apns = configuration.waking.apns {
-        let provider = try APNsProvider(APNsSettings(apns, endpoints), clock: .system, logger: logger)
+        let provider = try APNsProvider(
+          APNsSettings(apns, endpoints), tokens: tokens, clock: .system, logger: logger)
         lanes[.apns] = .forWaking(by: .apns, provider, clock: .system, logger: logger)
       }
       if let fcm = configuration.waking.fcm {
@@ -51,7 +55,8 @@ struct WakingParts {
         lanes[.fcm] = .forWaking(by: .fcm, provider, clock: .system, logger: logger)
       }
     } catch {
-      throw CommandFailure("push: \(error)")
+      let key = error.file == endpoints.trust ? "push.endpoints.trust" : "push.apns or push.fcm"
+      throw CommandFailure("\(key): \(error). \(PushGatewayParts.remedy)")
     }
     return lanes
   }
