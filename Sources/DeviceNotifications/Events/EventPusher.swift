@@ -23,7 +23,6 @@ package final class EventPusher: Service {
   /// What must be left of the lease for a request to begin: more than a request may take.
   private static let leaseMargin = Duration.seconds(30)
   private static let interval = Duration.seconds(1)
-  private static let answerLimit = TimeAmount.seconds(10)
   /// Accounts at a time, and events of one turn.
   private static let (accountsMax, eventsPerTurn) = (64, 20)
 
@@ -31,10 +30,15 @@ package final class EventPusher: Service {
   private let holder = Int64.random(in: 1...Int64.max)
   private let clock: WallClock
   private let logger: Logger
+  private let answerLimit: TimeAmount
   private let pulse = Pulse()
   private let state = Mutex(State())
 
-  package init(store: any NotificationStore & LeaseStore, clock: WallClock, logger: Logger) {
+  /// - Parameter answerLimit: a server that has not answered by then does not. Below what is left of a lease.
+  package init(
+    store: any NotificationStore & LeaseStore, clock: WallClock, logger: Logger, answerLimit: Duration = .seconds(10)
+  ) {
+    self.answerLimit = TimeAmount(answerLimit)
     self.store = store
     self.clock = clock
     self.logger = logger
@@ -44,7 +48,7 @@ package final class EventPusher: Service {
   package func wake() { pulse.beat() }
 
   package func run() async throws {
-    let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: Self.configuration)
+    let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
     await withGracefulShutdownHandler {
       await withDiscardingTaskGroup { group in
         let ticking = Task { [pulse] in await pulse.beat(every: Self.interval) }
@@ -64,7 +68,7 @@ package final class EventPusher: Service {
     try await client.shutdown()
   }
 
-  private static var configuration: HTTPClient.Configuration {
+  private var configuration: HTTPClient.Configuration {
     var configuration = HTTPClient.Configuration(
       redirectConfiguration: .disallow, timeout: .init(connect: answerLimit), decompression: .disabled)
     // The schedule decides what is tried again, and when.
@@ -167,7 +171,7 @@ package final class EventPusher: Service {
       outgoing.body = .bytes(ByteBuffer(string: form))
     }
     do {
-      let response = try await client.execute(outgoing, timeout: Self.answerLimit)
+      let response = try await client.execute(outgoing, timeout: answerLimit)
       return (200..<300).contains(response.status.code)
     } catch {
       // The type says enough: the URL may hold a secret.

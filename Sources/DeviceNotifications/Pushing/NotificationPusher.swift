@@ -20,31 +20,31 @@ package final class NotificationPusher: Service {
   private static let interval = Duration.seconds(2)
   /// Pushes at a time, and of one look.
   private static let underWayMax = 40
-  /// Far below the life of a claim.
-  private static let attemptMax = Duration.seconds(30)
-
   private let service: NotificationService
   private let store: any NotificationStore
   private let lanes: [NotificationService: PushLane]
   private let clock: WallClock
   private let logger: Logger
   private let metrics: NotificationMetrics
+  private let attemptMax: Duration
   private let onEvent: @Sendable () -> Void
   private let pulse = Pulse()
   private let state = Mutex(State())
 
   /// - Parameters:
   ///   - lanes: of all services; they outlive this. They try nothing again by themselves.
+  ///   - attemptMax: far below the life of a claim.
   ///   - onEvent: called when there is an event to send.
   package init(
     _ service: NotificationService, store: any NotificationStore, lanes: [NotificationService: PushLane],
-    clock: WallClock, logger: Logger, onEvent: @escaping @Sendable () -> Void
+    clock: WallClock, logger: Logger, attemptMax: Duration = .seconds(30), onEvent: @escaping @Sendable () -> Void
   ) {
     self.service = service
     self.store = store
     self.lanes = lanes
     self.clock = clock
     self.logger = logger
+    self.attemptMax = attemptMax
     self.onEvent = onEvent
     metrics = NotificationMetrics(service)
   }
@@ -114,7 +114,7 @@ package final class NotificationPusher: Service {
       metrics.dropped("not-configured")
       return try await store.finishPush(job)
     }
-    let outcome = await lane.send(ProviderPayload.message(job), deadline: .now + Self.attemptMax)
+    let outcome = await lane.send(ProviderPayload.message(job), deadline: .now + attemptMax)
     let now = clock.now()
     switch PushVerdict(outcome, of: job, at: now) {
     case .done:

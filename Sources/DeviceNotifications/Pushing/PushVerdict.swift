@@ -1,4 +1,4 @@
-import Push
+package import Push
 package import RelayCore
 
 /// What becomes of a push after an attempt.
@@ -22,7 +22,7 @@ extension PushVerdict {
     now < (job.attempt == 1 ? job.expires.adding(lateness) : job.expires)
   }
 
-  init(_ outcome: PushOutcome, of job: NotificationJob, at now: Timestamp) {
+  package init(_ outcome: PushOutcome, of job: NotificationJob, at now: Timestamp) {
     switch outcome {
     case .delivered: self = .done
     case .dead(let reason, let since):
