@@ -284,6 +284,13 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(
+      name: "DeviceNotificationsTests",
+      dependencies: [
+        "DeviceNotifications", "Push", "Relay", "RelayCore", "RelayHTTP", "Storage", "TestSupport", hummingbird,
+        nioCore, nioHTTP1, nioPosix, asyncHTTPClient, grdb, logging, lifecycle,
+      ],
+      swiftSettings: strict),
+    .testTarget(
       name: "ClusterTests",
       dependencies: [
         "RelayClient", "RelayCore", "ChildProcesses", "TestSupport", crypto, nioCore, nioPosix, asyncHTTPClient,
