@@ -13,9 +13,12 @@ package final class EarlyAnswers: ChannelDuplexHandler, RemovableChannelHandler 
   package typealias OutboundIn = HTTPResponsePart
   package typealias OutboundOut = HTTPResponsePart
 
+  private let grace: TimeAmount
   private var hasRequest = false
+  private var reset: Scheduled<Void>?
 
-  package init() {}
+  /// - Parameter grace: how long the sender may take to read the answer: what it has not read is lost with the stream.
+  package init(grace: TimeAmount = .seconds(2)) { self.grace = grace }
 
   package func handlerAdded(context: ChannelHandlerContext) {
     do {
@@ -35,11 +38,25 @@ package final class EarlyAnswers: ChannelDuplexHandler, RemovableChannelHandler 
     let written = promise ?? context.eventLoop.makePromise()
     let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
     // Behind the answer, which a reset would overtake while it waits for the peer's window.
-    written.futureResult.whenSuccess {
-      let (handler, context) = bound.value
-      if !handler.hasRequest { context.triggerUserOutboundEvent(StreamReset.Event(), promise: nil) }
-    }
+    written.futureResult.whenSuccess { bound.value.0.answered(bound.value.1) }
     context.write(data, promise: written)
+  }
+
+  package func channelInactive(context: ChannelHandlerContext) {
+    reset?.cancel()
+    context.fireChannelInactive()
+  }
+
+  package func handlerRemoved(context: ChannelHandlerContext) { reset?.cancel() }
+
+  private func answered(_ context: ChannelHandlerContext) {
+    guard !hasRequest, context.channel.isActive else { return }
+    let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
+    reset = context.eventLoop.scheduleTask(in: grace) {
+      let (handler, context) = bound.value
+      guard !handler.hasRequest, context.channel.isActive else { return }
+      context.triggerUserOutboundEvent(StreamReset.Event(), promise: nil)
+    }
   }
 }
 
