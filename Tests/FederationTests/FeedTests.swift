@@ -1,10 +1,10 @@
 import Foundation
 import RelayCore
-import Storage
 import TestSupport
 import Testing
 
 @testable import Federation
+@testable import Storage
 
 /// A peer's contacts, followed change by change (docs/federation.md, "The directory").
 @Suite struct FeedTests {
@@ -217,6 +217,21 @@ import Testing
       #expect(try await Self.pull(from: peers[0], at: beta)?.entries == 3)
       #expect(try await beta.storage.contactCount(of: alpha) == 3)
       #expect(try await beta.known(RecordedListing.tokens(0..<100)) == Set(RecordedListing.tokens(2..<5)))
+    }
+  }
+
+  @Test func aWholeReadingPutsTheCountOfContactsRight() async throws {
+    try await withScriptedPeers([Self.alpha]) { beta, peers in
+      let alpha = try name(Self.alpha)
+      peers[0].answer(by: Self.listing(try RecordedListing.tokens(0..<4), isWhole: true))
+      #expect(try await Self.pull(from: peers[0], at: beta)?.entries == 4)
+      #expect(try await beta.storage.contactCount(of: alpha) == 4)
+      // As after somebody wrote past the triggers.
+      try await beta.storage.write { db in try db.run("UPDATE contact_counts SET contacts = 9") }
+      #expect(try await beta.storage.contactCount(of: alpha) == 9)
+      peers[0].answer(by: Self.listing(try RecordedListing.tokens(2..<5), isWhole: true))
+      #expect(try await Self.pull(from: peers[0], at: beta)?.entries == 3)
+      #expect(try await beta.storage.contactCount(of: alpha) == 3)
     }
   }
 
