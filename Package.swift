@@ -92,7 +92,7 @@ let package = Package(
       name: "RelayHTTP",
       dependencies: [
         "RelayCore", hummingbird, hummingbirdCore, hummingbirdHTTP2, httpTypes, nioCore, nioPosix, nioHTTP1, nioTLS,
-        nioSSL, nioHTTP2, nioWebSocket, nioHTTPTypes, nioHTTPTypesHTTP1, logging, metrics, lifecycle,
+        nioSSL, nioHTTP2, nioWebSocket, nioHTTPTypes, nioHTTPTypesHTTP1, logging, metrics, lifecycle, collections,
       ],
       swiftSettings: strict),
 
@@ -152,6 +152,17 @@ let package = Package(
         lifecycle, collections,
       ],
       swiftSettings: strict),
+    .target(
+      name: "Waking", dependencies: ["RelayCore", "RelayHTTP", "Push", logging, metrics, lifecycle],
+      swiftSettings: strict),
+
+    .target(
+      name: "DeviceNotifications",
+      dependencies: [
+        "RelayCore", "RelayHTTP", "Push", hummingbird, hummingbirdCore, hummingbirdHTTP2, httpTypes, nioCore, nioHTTP1,
+        nioSSL, asyncHTTPClient, logging, metrics, lifecycle,
+      ],
+      swiftSettings: strict),
 
     // What `relay` is made of.
     .target(name: "ChildProcesses", dependencies: [nioCore, nioPosix], swiftSettings: strict),
@@ -180,8 +191,8 @@ let package = Package(
     .executableTarget(
       name: "RelayCommand",
       dependencies: [
-        "RelayCore", "RelayHTTP", "Relay", "Attachments", "Federation", "Directory", "Push", "PushGateway", "Storage",
-        "Conformance", "RelayConfiguration", "Operations",
+        "RelayCore", "RelayHTTP", "Relay", "Attachments", "Federation", "Directory", "Push", "PushGateway", "Waking",
+        "DeviceNotifications", "Storage", "Conformance", "RelayConfiguration", "Operations",
         "RelayClient", "ChildProcesses", argumentParser, hummingbird, logging, metrics, coreMetrics, lifecycle,
         unixSignals, crypto,
         nioCore, nioPosix, nioHTTP1, nioSSL, asyncHTTPClient,
@@ -265,6 +276,20 @@ let package = Package(
         lifecycle, collections,
       ],
       resources: [.copy("Vectors")], swiftSettings: strict),
+    .testTarget(
+      name: "WakingTests",
+      dependencies: [
+        "Waking", "Push", "RelayCore", "RelayClient", "Storage", "ChildProcesses", "TestSupport", crypto, nioCore,
+        logging, lifecycle,
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "DeviceNotificationsTests",
+      dependencies: [
+        "DeviceNotifications", "Push", "Relay", "RelayCore", "RelayHTTP", "Storage", "TestSupport", hummingbird,
+        nioCore, nioHTTP1, nioPosix, asyncHTTPClient, grdb, logging, lifecycle,
+      ],
+      swiftSettings: strict),
     .testTarget(
       name: "ClusterTests",
       dependencies: [

@@ -3,13 +3,19 @@
 #
 # Not all at once: each suite starts processes and servers of its own, and on a machine of two cores a thousand of them
 # together would test the machine's patience, not the relay. Those that measure time or kill things run by themselves.
-# A group that fails does not keep the others from running.
+# A group that fails does not keep the others from running, and one that hangs is ended.
+#
+# Tests that failed among others are run once more, by themselves: what fails again fails the run; what passes then was
+# starved, and the summary names it. Many failures in one group are not starvation, and are not run again.
 #
 # Usage: scripts/run-tests.sh [swift-test-option ...]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 swift=${SWIFT:-swift}
+options=("$@")
+group_seconds_max=1200
+rerun_max=8
 # Extended regular expressions over "Target.Suite/test()".
 groups=(
   '^(RelayCore|RelayConfiguration|Directory|Attachments|Push|PushGateway)Tests\.'
@@ -24,26 +30,64 @@ groups=(
   '^ClusterTests\.RollingRestartTests'
 )
 
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+# Results and output of what has run.
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+log=$folder/log
 failed=0
+starved=()
 
-# run NAME SWIFT-TEST-OPTION...
+# run NAME SWIFT-TEST-OPTION...: results are in $folder/tests.xml, unless it crashed or hung.
 run() {
   local name=$1
   shift
   printf '\n== %s\n' "$name" | tee -a "$log"
-  "$swift" test --skip-build --disable-xctest "$@" 2>&1 | tee -a "$log" || failed=1
+  rm -f "$folder/tests.xml"
+  timeout --kill-after=30 "$group_seconds_max" "$swift" test --skip-build --disable-xctest \
+    --xunit-output "$folder/tests.xml" "$@" "${options[@]}" 2>&1 | tee -a "$log"
 }
 
-for group in "${groups[@]}"; do run "$group" --filter "$group" "$@"; done
+# Of the last run, as regular expressions over "Target.Suite/test(labels:)", a line each.
+failed_tests() {
+  python3 - "$folder/tests.xml" <<'PYTHON'
+import re
+import sys
+import xml.etree.ElementTree as xml
+
+for case in xml.parse(sys.argv[1]).iter("testcase"):
+    if case.find("failure") is not None or case.find("error") is not None:
+        print("^" + re.escape(case.get("classname") + "/" + case.get("name")))
+PYTHON
+}
+
+# Runs what failed once more, one test at a time.
+# Fails unless all of it passes then.
+rerun_failed() {
+  local name=$1 tests=() test
+  [[ -s $folder/tests.xml ]] || return 1
+  mapfile -t tests < <(failed_tests)
+  ((${#tests[@]} > 0 && ${#tests[@]} <= rerun_max)) || return 1
+  for test in "${tests[@]}"; do
+    run "$name, again: $test" --filter "$test" || return 1
+    # What ran no test has shown nothing.
+    grep -q '<testcase' "$folder/tests.xml" || return 1
+  done
+  starved+=("${tests[@]}")
+}
+
+# A crash or a hang leaves no results: then the group has failed.
+for group in "${groups[@]}"; do
+  run "$group" --filter "$group" || rerun_failed "$group" || failed=1
+done
 # What no group names, the suites of a new target too.
 others=()
 for group in "${groups[@]}"; do others+=(--skip "$group"); done
-run 'all others' "${others[@]}" "$@"
+run 'all others' "${others[@]}" || rerun_failed 'all others' || failed=1
 
 # What failed is said again, where a log that was cut off still has it.
 printf '\n== Summary\n'
 grep -aE '✘ Test .* recorded an issue|error: ' "$log" | cut -c 1-600 | tail -n 30 || true
 grep -aE '^== |Test run with' "$log" || true
+((${#starved[@]} == 0)) || printf 'Passed only by itself: %s\n' "${starved[@]}"
+((failed == 0)) && echo 'All tests passed.' || echo 'Tests failed.'
 exit "$failed"

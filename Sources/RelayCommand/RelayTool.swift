@@ -14,7 +14,8 @@ import ArgumentParser
     version: "relay \(Version.current)",
     subcommands: [
       ServeCommand.self, CheckCommand.self, MigrateCommand.self, CACommand.self, PeerCommand.self, QueueCommand.self,
-      DrainCommand.self, StorageCommand.self, PushGatewayCommand.self, DoctorCommand.self,
+      DrainCommand.self, StorageCommand.self, PushCommand.self, PushGatewayCommand.self, NotificationsCommand.self,
+      DoctorCommand.self,
       DemoCommand.self, ConformanceCommand.self, RoutesCommand.self,
     ])
 }

@@ -19,6 +19,7 @@ extension RelayConfiguration {
       (Keys.operatorPort.key, operations.host, operations.port),
       (Keys.federationPort.key, federation.host, federation.port),
       (Keys.pushGatewayPort.key, pushGateway.host, pushGateway.port),
+      (Keys.notificationPort.key, deviceNotifications.host, deviceNotifications.port),
     ]
     for (index, listener) in listeners.enumerated() {
       guard let port = listener.port, port != 0 else { continue }

@@ -139,6 +139,29 @@ enum Keys {
     "verification.lock-days", .whole(1...365), default: "7",
     "How long after an account was last seen its registration lock holds.")
 
+  static let pushContent = Setting(
+    "push.content", .choice(PushContent.self), default: "wake-up",
+    "What pushes to this relay's own devices carry: `wake-up`, or `envelope` for the message itself, encrypted.")
+  static let pushExpiresHours = Setting(
+    "push.expires-hours", .whole(1...720), default: "24", "How long it is worth while to wake a device for a message.")
+  static let pushPauseSeconds = Setting(
+    "push.pause-seconds", .seconds(0...3600), default: "10",
+    "A device that was woken is not woken again for so long, unless it connects meanwhile.")
+  static let apnsKeyFile = OptionalSetting(
+    "push.apns.key-file", .path,
+    "Apple's `.p8` key, by which this relay wakes its own devices; reloaded when it changes.")
+  static let apnsKeyID = OptionalSetting("push.apns.key-id", .text, "The id of that key.")
+  static let apnsTeamID = OptionalSetting("push.apns.team-id", .text, "The team's id at Apple.")
+  static let apnsTopic = OptionalSetting("push.apns.topic", .text, "The app's bundle id.")
+  static let apnsCertificateFile = OptionalSetting(
+    "push.apns.certificate-file", .path, "In place of a key: PEM of the app's certificate and its key, unencrypted.")
+  static let apnsSandbox = Setting(
+    "push.apns.sandbox", .boolean, default: "false", "Apple's service for apps under development.")
+  static let fcmServiceAccount = OptionalSetting(
+    "push.fcm.service-account-file", .path,
+    "Google's JSON of a service account, by which this relay wakes its own devices; reloaded when it changes.")
+  static let fcmProjectID = OptionalSetting(
+    "push.fcm.project-id", .text, default: "what the file says", "The project's id at Google.")
   static let pushAPNs = OptionalSetting(
     "push.endpoints.apns", .secureOrigin, default: "Apple's", "Where APNs is: `https://HOST[:PORT]`. For tests.")
   static let pushFCM = OptionalSetting(
@@ -233,9 +256,12 @@ extension ConfigurationKey {
       Keys.directoryTokensMax.key, Keys.directoryBudgetFirst.key, Keys.directoryBudgetFirstDays.key,
       Keys.directoryBudgetPerDay.key, Keys.directoryRefusesEnumeration.key, Keys.directoryChangesDays.key,
       Keys.directorySnapshot.key, Keys.directoryOblivious.key,
+      Keys.pushContent.key, Keys.pushExpiresHours.key, Keys.pushPauseSeconds.key, Keys.apnsKeyFile.key,
+      Keys.apnsKeyID.key, Keys.apnsTeamID.key, Keys.apnsTopic.key, Keys.apnsCertificateFile.key,
+      Keys.apnsSandbox.key, Keys.fcmServiceAccount.key, Keys.fcmProjectID.key,
       Keys.pushAPNs.key, Keys.pushFCM.key, Keys.pushFCMOAuth.key, Keys.pushTrust.key, Keys.webPushAllowPrivate.key,
       Keys.pushGatewayHost.key, Keys.pushGatewayPort.key, Keys.pushGatewayApps.key,
-      Keys.developmentEnabled.key, Keys.drainSeconds.key,
-    ] + LimiterName.allCases.flatMap { [Keys.limitSize($0).key, Keys.limitPerMinute($0).key] }
+    ] + Keys.notifications + [Keys.developmentEnabled.key, Keys.drainSeconds.key]
+    + LimiterName.allCases.flatMap { [Keys.limitSize($0).key, Keys.limitPerMinute($0).key] }
     + [Keys.logLevel.key, Keys.logFormat.key]
 }

@@ -17,6 +17,7 @@ package struct RelayConfiguration: Sendable, Equatable {
   package let directory: Directory
   package let push: Push
   package let pushGateway: PushGateway
+  package let deviceNotifications: DeviceNotifications
   package let drain: Drain
   /// Has every limiter.
   package let limits: [LimiterName: Bucket]
@@ -56,6 +57,8 @@ package struct RelayConfiguration: Sendable, Equatable {
     package let endpoints: Endpoints
     /// Whether WebPush may reach loopback and private addresses, and without TLS.
     package let allowsPrivateWebPush: Bool
+    /// For waking this relay's own devices.
+    package let waking: Waking
 
     /// Where the providers are; nil for the provider's own address. All are `https`.
     package struct Endpoints: Sendable, Equatable {
@@ -74,6 +77,35 @@ package struct RelayConfiguration: Sendable, Equatable {
     package let port: Int?
     /// App ids and patterns with their options, as the push gateway reads them; present whenever `port` is.
     package let apps: JSONValue?
+  }
+
+  /// nil for both providers: nobody is woken.
+  package struct Waking: Sendable, Equatable {
+    package let apns: APNs?
+    package let fcm: FCM?
+    package let content: PushContent
+    /// How long a wake-up is worth sending.
+    package let lifetime: Duration
+    /// How long a device that was woken is left alone.
+    package let pause: Duration
+
+    package var isOn: Bool { apns != nil || fcm != nil }
+
+    package struct APNs: Sendable, Equatable {
+      package enum Authentication: Sendable, Equatable {
+        case key(file: String, id: String, team: String, topic: String)
+        /// - Parameter topic: nil for what the certificate says.
+        case certificate(file: String, topic: String?)
+      }
+      package let authentication: Authentication
+      package let isSandbox: Bool
+    }
+
+    package struct FCM: Sendable, Equatable {
+      package let serviceAccountFile: String
+      /// nil for what the file says.
+      package let projectID: String?
+    }
   }
 
   package struct Drain: Sendable, Equatable {
@@ -187,6 +219,13 @@ package enum LogLevel: String, Sendable, CaseIterable { case trace, debug, info,
 /// Reference 1.12.
 package enum WebSocketDialect: String, Sendable, CaseIterable { case protobuf, json }
 package enum LogFormat: String, Sendable, CaseIterable { case text, json }
+/// What pushes to this relay's own devices carry.
+package enum PushContent: String, Sendable, CaseIterable {
+  /// The message that waits alone, encrypted.
+  case envelope
+  /// Nothing: the provider learns the time.
+  case wakeUp = "wake-up"
+}
 /// What becomes of a number that a peer lists and somebody proves here.
 enum NumberClaims: String, Sendable, CaseIterable { case ignore, refuse }
 enum VerificationSender: String, Sendable, CaseIterable { case log, webhook, twilio }

@@ -35,6 +35,13 @@ package nonisolated struct Relay_Batch: Sendable {
 
   package var handOvers: [Relay_HandOver] = []
 
+  /// Behind a message that may be taken later, none of the same source for the same destination is taken.
+  package var inOrder: Bool = false
+
+  /// They waited in the sender's outbox: its relay charged the clients when it accepted them. Each destination's are taken
+  /// one after the other.
+  package var waited: Bool = false
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -155,7 +162,7 @@ fileprivate nonisolated let _protobuf_package = "relay"
 
 nonisolated extension Relay_Batch: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Batch"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}hand_overs\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}hand_overs\0\u{3}in_order\0\u{1}waited\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -164,6 +171,8 @@ nonisolated extension Relay_Batch: SwiftProtobuf.Message, SwiftProtobuf._Message
       // enabled. https://github.com/apple/swift-protobuf/issues/1034
       switch fieldNumber {
       case 1: try { try decoder.decodeRepeatedMessageField(value: &self.handOvers) }()
+      case 2: try { try decoder.decodeSingularBoolField(value: &self.inOrder) }()
+      case 3: try { try decoder.decodeSingularBoolField(value: &self.waited) }()
       default: break
       }
     }
@@ -173,11 +182,19 @@ nonisolated extension Relay_Batch: SwiftProtobuf.Message, SwiftProtobuf._Message
     if !self.handOvers.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.handOvers, fieldNumber: 1)
     }
+    if self.inOrder != false {
+      try visitor.visitSingularBoolField(value: self.inOrder, fieldNumber: 2)
+    }
+    if self.waited != false {
+      try visitor.visitSingularBoolField(value: self.waited, fieldNumber: 3)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   package static func ==(lhs: Relay_Batch, rhs: Relay_Batch) -> Bool {
     if lhs.handOvers != rhs.handOvers {return false}
+    if lhs.inOrder != rhs.inOrder {return false}
+    if lhs.waited != rhs.waited {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

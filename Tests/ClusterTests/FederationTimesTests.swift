@@ -1,5 +1,6 @@
 import ChildProcesses
 import Foundation
+import Glibc
 import RelayClient
 import TestSupport
 import Testing
@@ -79,6 +80,33 @@ import Testing
       #expect(arrived == [1] + accepted)
     }
   }
+
+  @Test func `what was on its way to a peer that stopped is held, and arrives once and in order`() async throws {
+    try await PeeredClusters.with { alpha, beta in
+      let bob = try await beta.relays[0].register()
+      let alice = try await alpha.relays[0].register()
+      try await alpha.cluster.site.relay("peer", "set", "beta", "--hold", "on")
+      func send(_ time: Int64) async throws -> Int {
+        let body =
+          #"{"relay":"beta","timestamp":\#(time),"messages":[\#(message(registrationID: bob.registrationID))]}"#
+        return try await alpha.relays[0].send("PUT", "/v1/messages/\(bob.number)", json: body, as: alice).status
+      }
+      try await eventually("bob's devices are confirmed", within: .seconds(60), every: .milliseconds(500)) {
+        #expect(try await send(1) == 200)
+        return try await alpha.hasConfirmations()
+      }
+      for relay in beta.relays { relay.child.send(SIGSTOP) }
+      for time: Int64 in 2...41 {
+        try await eventually("message \(time) is accepted", within: .seconds(60)) { try await send(time) == 200 }
+        if time == 20 { await alpha.relays[0].kill9() }
+        if time == 20 { alpha.relays[0] = try await alpha.serve(0) }
+      }
+      for relay in beta.relays { relay.child.send(SIGCONT) }
+      try await alpha.expectNothingHeld()
+      let arrived = try await beta.relays[0].mailbox(of: bob).compactMap { $0["timestamp"] as? Int }
+      #expect(arrived == Array(1...41))
+    }
+  }
 }
 
 /// One of two peered operators: two processes on a PostgreSQL database and a Redis of its own.
@@ -123,6 +151,10 @@ private final class PeeredCluster {
       await relays[round % 2].kill9()
       relays[round % 2] = try await serve(round % 2)
     }
+    try await expectNothingHeld()
+  }
+
+  func expectNothingHeld() async throws {
     try await eventually("nothing is held", within: .seconds(60), every: .milliseconds(200)) {
       try await self.cluster.site.relay("queue", "list").contains("Nothing waits")
     }

@@ -183,7 +183,8 @@ final class ListedAccounts: DirectoryStore {
   func keptContacts(among tokens: [ContactToken], of peer: RelayName) async throws(StoreError) -> Set<ContactToken> {
     []
   }
-  func contactCount(of peer: RelayName, countingTo max: Int) async throws(StoreError) -> Int { 0 }
+  func contactCount(of peer: RelayName) async throws(StoreError) -> Int { 0 }
+  func recountContacts(of peer: RelayName) async throws(StoreError) {}
   func localEntries(for tokens: [ContactToken]) async throws(StoreError) -> [ListedAccount] {
     state.withLock { $0.accounts.filter { tokens.contains($0.token) && !$0.isInactive } }
   }

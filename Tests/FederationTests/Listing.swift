@@ -95,7 +95,8 @@ final class RecordedListing: DirectoryStore {
   func keptContacts(among tokens: [ContactToken], of peer: RelayName) async throws(StoreError) -> Set<ContactToken> {
     []
   }
-  func contactCount(of peer: RelayName, countingTo max: Int) async throws(StoreError) -> Int { 0 }
+  func contactCount(of peer: RelayName) async throws(StoreError) -> Int { 0 }
+  func recountContacts(of peer: RelayName) async throws(StoreError) {}
   func claimants(of token: ContactToken) async throws(StoreError) -> [RelayName] { [] }
 }
 

@@ -74,6 +74,27 @@ import Testing
     #expect(pass.last == 5)
   }
 
+  @Test func toAPeerThatKeepsTheOrderSomeOfADestinationGoTogether() throws {
+    var pass = OutboxPass()
+    pass.pageRead(
+      try (1...40).map { try held($0, from: $0.isMultiple(of: 2) ? 100 : 200, to: 1) }
+        + (41...50).map { try held($0, to: 2) })
+    #expect(pass.nextWave(at: now, isInOrder: true).map(\.sequence) == Array(1...32) + Array(41...50))
+    #expect(pass.nextWave(at: now, isInOrder: true).map(\.sequence) == Array(33...40))
+    #expect(pass.nextWave(at: now, isInOrder: true).isEmpty)
+    pass.pageRead(try (51...53).map { try held($0, to: 3, due: $0 == 52 ? 1001 : 0) })
+    #expect(pass.nextWave(at: now, isInOrder: true).map(\.sequence) == [51])
+  }
+
+  @Test func whatStoodBehindOneThatWasPutOffWasNotTried() throws {
+    var pass = OutboxPass()
+    #expect(pass.putOff(try held(1, to: 1)))
+    #expect(!pass.putOff(try held(2, to: 1)))
+    #expect(pass.putOff(try held(3, from: 200, to: 1)))
+    for sequence: Int64 in 4...60 { #expect(!pass.putOff(try held(sequence, to: 1))) }
+    #expect(!pass.isHopeless)
+  }
+
   @Test func nothingOvertakesWhatIsNotDueOrWasPutOff() throws {
     var pass = OutboxPass()
     pass.pageRead([try held(1, to: 1, due: 1001), try held(2, to: 1), try held(3, to: 2), try held(4, to: 2)])

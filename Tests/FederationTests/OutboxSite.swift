@@ -139,12 +139,13 @@ struct OutboxSite: Sendable {
 
 /// Runs `beta`, which holds messages for `alpha`, and `alpha` behind a door that is open.
 func withOutbox(
-  holds: Bool = true, isRunning: Bool = true,
+  holds: Bool = true, isRunning: Bool = true, patience: Duration = PeerLimits.patient.patience,
   bounds: OutboxBounds = OutboxBounds(messagesMax: 1000, bytesMax: 1 << 20, age: .seconds(3600)),
   _ body: @escaping @Sendable (OutboxSite) async throws -> Void
 ) async throws {
   var limits = PeerLimits.patient
   limits.probeInterval = .milliseconds(200)
+  limits.patience = patience
   try await withPeers(limits: limits) { alpha, beta in
     let door = Door(of: alpha)
     try await door.open()

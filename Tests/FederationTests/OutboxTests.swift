@@ -27,7 +27,7 @@ import Testing
       #expect(site.intake.undeliverable.isEmpty)
       // And what follows goes straight there.
       try await eventually("the outbox was seen empty") {
-        try await !site.outbox.mustWait(for: destinations[0], at: site.peer())
+        try await site.outbox.mustWait([destinations[0]], at: site.peer()).isEmpty
       }
       try await site.submit(to: destinations[0], at: 100)
       #expect(site.alpha.intake.calls.last?.submission.timestamp?.millis == 100)

@@ -50,6 +50,7 @@ extension PeerLimits {
     var limits = PeerLimits()
     limits.connectTimeout = .seconds(30)
     limits.requestTimeout = .seconds(30)
+    limits.patience = .seconds(25)
     limits.probeTimeout = .seconds(30)
     limits.probeInterval = .milliseconds(200)
     return limits

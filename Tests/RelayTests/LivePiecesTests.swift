@@ -1,4 +1,5 @@
 import NIOCore
+import RelayHTTP
 import Synchronization
 import TestSupport
 import Testing

@@ -30,25 +30,21 @@ struct ObliviousLookUpTests {
   private func lookUp(
     _ tokens: [String], _ disclosure: ObliviousDisclosure = .nothing, _ contacts: inout ObliviousContacts
   ) async throws -> [String] {
-    let (client, deadline) = (try client(), ContinuousClock.now + .seconds(60))
-    while true {
+    let client = try client()
+    return try await eventually("every contact has its output", every: .milliseconds(100)) {
       do throws(RelayClientError) {
         return try await client.lookUpObliviously(tokens, telling: disclosure, contacts: &contacts).registered
       } catch {
-        guard error.status == 503, ContinuousClock.now < deadline else { throw error }
+        guard error.status == 503 else { throw error }
+        return nil
       }
-      try await Task.sleep(for: .milliseconds(100))
     }
   }
 
   private func waitUntil(_ tokens: [String], show expected: [String], _ contacts: inout ObliviousContacts) async throws
   {
-    let deadline = ContinuousClock.now + .seconds(60)
-    while try await lookUp(tokens, .nothing, &contacts) != expected {
-      guard ContinuousClock.now < deadline else {
-        throw TestFailure("not \(expected.count) of \(tokens.count) contacts")
-      }
-      try await Task.sleep(for: .milliseconds(100))
+    try await eventually("\(expected.count) of \(tokens.count) contacts", every: .milliseconds(100)) {
+      try await lookUp(tokens, .nothing, &contacts) == expected
     }
   }
 

@@ -39,7 +39,7 @@ import Testing
       // The next pass judges what came by the feed as what it saw itself.
       try await storage.mergeContacts([Self.listed(5)], of: beta, pass: 5)
       try await storage.finishContacts(of: beta, pass: 5, mark: "fourth")
-      #expect(try await storage.contactCount(of: beta, countingTo: 100) == 1)
+      #expect(try await storage.contactCount(of: beta) == 1)
     }
   }
 
@@ -50,23 +50,8 @@ import Testing
       try await store.storage.applyContactChanges([Self.listed(1)], of: name, mark: "m")
       #expect(try await store.storage.savePeer(Sample.peer("nobody")))
       #expect(try await store.storage.contactsPass(of: name).mark == nil)
-      #expect(try await store.storage.contactCount(of: name, countingTo: 10) == 0)
+      #expect(try await store.storage.contactCount(of: name) == 0)
       #expect(try await store.storage.claimants(of: Sample.token(1)).isEmpty)
-    }
-  }
-
-  @Test("Contacts are counted to a bound, of one peer alone", arguments: Backend.allCases)
-  func count(_ backend: Backend) async throws {
-    try await backend.withStore { store in
-      for name in ["beta", "gamma"] {
-        #expect(try await store.storage.savePeer(Sample.peer(name)))
-        try await store.storage.mergeContacts((0..<20).map { try Self.listed($0) }, of: Sample.relay(name), pass: 1)
-      }
-      let beta = try Sample.relay("beta")
-      for (bound, count) in [(0, 0), (7, 7), (20, 20), (21, 20)] {
-        #expect(try await store.storage.contactCount(of: beta, countingTo: bound) == count)
-      }
-      #expect(try await store.storage.contactCount(of: Sample.relay("delta"), countingTo: 5) == 0)
     }
   }
 
@@ -124,19 +109,19 @@ import Testing
         #expect(try await storage.setPeerPolicy(PeerPolicy(contacts: contacts), of: beta))
         #expect(try await storage.entries(for: [token]).isEmpty)
         #expect(try await storage.claimants(of: token).isEmpty)
-        #expect(try await storage.contactCount(of: beta, countingTo: 10) == 0)
+        #expect(try await storage.contactCount(of: beta) == 0)
         // What was on its way comes too late.
         try await storage.mergeContacts([Self.listed(1)], of: beta, pass: pass + 1)
         try await storage.applyContactChanges([Self.listed(1)], of: beta, mark: "late")
         try await storage.finishContacts(of: beta, pass: pass + 1, mark: "late")
-        #expect(try await storage.contactCount(of: beta, countingTo: 10) == 0)
+        #expect(try await storage.contactCount(of: beta) == 0)
 
         #expect(try await storage.setPeerPolicy(PeerPolicy(contacts: .copy), of: beta))
         try await storage.finishContacts(of: beta, pass: pass + 1, mark: "late")
         let next = try await storage.contactsPass(of: beta)
         #expect(next.pass > pass && next.mark == nil)
       }
-      #expect(try await storage.contactCount(of: Sample.relay("gamma"), countingTo: 10) == 1)
+      #expect(try await storage.contactCount(of: Sample.relay("gamma")) == 1)
     }
   }
 

@@ -27,7 +27,12 @@ extension Sample {
 
 extension Store {
   func hold(_ message: OutgoingMessage, _ bounds: OutboxBounds = Sample.roomy) async throws -> Bool {
-    try await storage.hold(message, bounds: bounds, now: now)
+    try await storage.hold([message], for: message.relay, bounds: bounds, now: now) == [true]
+  }
+
+  /// Together.
+  func hold(_ messages: [OutgoingMessage], _ bounds: OutboxBounds = Sample.roomy) async throws -> [Bool] {
+    try await storage.hold(messages, for: Sample.relay("beta"), bounds: bounds, now: now)
   }
 
   /// All that waits for `relay`, read in pages of `page`.
@@ -188,12 +193,18 @@ extension Backend {
       #expect(try await store.storage.savePeer(Sample.peer("beta")))
       #expect(try await store.hold(Sample.outgoing(1, to: 100)))
       func isHeld(_ index: Int, _ relay: String = "beta") async throws -> Bool {
-        try await store.storage.isHeld(for: Sample.number(index), at: Sample.relay(relay))
+        let number = try Sample.number(index)
+        return try await store.storage.destinationsHeld(among: [number], at: Sample.relay(relay)) == [number]
       }
       #expect(try await isHeld(100))
       #expect(try await !isHeld(101))
       #expect(try await !isHeld(1))
       #expect(try await !isHeld(100, "gamma"))
+      #expect(try await store.hold(Sample.outgoing(2, to: 102)))
+      let asked = try [100, 101, 102, 100].map { try Sample.number($0) }
+      let held = try await store.storage.destinationsHeld(among: asked, at: Sample.relay("beta"))
+      #expect(try held == [Sample.number(100), Sample.number(102)])
+      #expect(try await store.storage.destinationsHeld(among: [], at: Sample.relay("beta")).isEmpty)
       try await store.storage.removeHeld(store.outbox().map(\.sequence))
       #expect(try await !isHeld(100))
     }
@@ -322,8 +333,8 @@ extension Backend {
     }
   }
 
-  private static let writers = 16
-  private static let perWriter = 30
+  static let writers = 16
+  static let perWriter = 30
 
   /// Each writer holds its messages one after the other, and each again as long as there is no room.
   private static func write(
@@ -357,7 +368,7 @@ extension Backend {
   }
 
   /// Of every writer all it wrote, once, in its order.
-  private static func expectAll(_ seen: [OutgoingMessage]) throws {
+  static func expectAll(_ seen: [OutgoingMessage]) throws {
     for writer in 0..<writers {
       let own = try seen.filter { try $0.source.account == Sample.number(writer) }.map(\.submission.timestamp?.millis)
       let expected = (0..<perWriter).map { Sample.noon.millis + Int64(1000 * writer + $0) }
@@ -384,6 +395,11 @@ extension Backend {
       #expect(try await confirmed(since: store.now) == devices.reversed())
       #expect(try await confirmed(since: store.now.adding(.milliseconds(1))) == nil)
       #expect(try await confirmed(since: store.now, at: "gamma") == nil)
+      // Of several, those that were confirmed.
+      let others = try [Sample.number(1), Sample.number(2)]
+      #expect(
+        try await store.storage.confirmedDevices(of: others, at: beta, since: store.now)
+          == [account: devices.reversed()])
       // A late word of before changes nothing; a newer one replaces the list, an empty one too.
       let before = store.now.adding(.seconds(-1))
       try await store.storage.confirmDevices([], of: account, at: beta, now: before)

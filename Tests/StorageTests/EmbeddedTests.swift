@@ -126,11 +126,13 @@ import Testing
   func newerSchema() async throws {
     try await withStorage { storage, _ in
       let insert = "INSERT INTO relay_migrations (version, name, applied, usable_from) VALUES"
-      try await storage.write { db in try db.run("\(insert) (6, 'adds', 1, 1)") }
-      #expect(try await storage.compatibility() == .usable(version: 6))
-      #expect(try await storage.migrations().map(\.version) == [1, 2, 3, 4, 5, 6])
-      try await storage.write { db in try db.run("\(insert) (7, 'takes away', 1, 7)") }
-      #expect(try await storage.compatibility() == .tooNew(version: 7, newestKnown: 5))
+      let newest = EmbeddedMigration.newest
+      let (adding, taking) = (newest + 1, newest + 2)
+      try await storage.write { db in try db.run("\(insert) (\(adding), 'adds', 1, 1)") }
+      #expect(try await storage.compatibility() == .usable(version: adding))
+      #expect(try await storage.migrations().map(\.version) == EmbeddedMigration.all.map(\.version) + [adding])
+      try await storage.write { db in try db.run("\(insert) (\(taking), 'takes away', 1, \(taking))") }
+      #expect(try await storage.compatibility() == .tooNew(version: taking, newestKnown: newest))
     }
   }
 

@@ -9,23 +9,6 @@ import Testing
 @testable import Storage
 
 @Suite struct PostgresDirectoryFeedTests {
-  /// Runs `body` with a session of its own, in which a transaction may stay open.
-  private func withSession(_ url: String, _ body: (PostgresConnection) async throws -> Void) async throws {
-    let reactor = try Reactor(name: "session")
-    let connection = PostgresConnection(
-      target: try PostgresTarget(url: url), settings: .init(purpose: "session", reconnects: false), reactor: reactor,
-      logger: .quiet)
-    do {
-      try await body(connection)
-    } catch {
-      await connection.close()
-      await reactor.stop()
-      throw error
-    }
-    await connection.close()
-    await reactor.stop()
-  }
-
   /// Not an account: of those one waits for the other, for the listing's sake.
   private static func insert(_ index: Int) throws -> String {
     """

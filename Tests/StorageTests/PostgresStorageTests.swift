@@ -2,23 +2,28 @@
 
 import Logging
 import RelayCore
-import Storage
 import TestSupport
 import Testing
+
+@testable import Storage
 
 @Suite struct PostgresStorageTests {
   @Test func aSchemaIsTooOldUsableOrTooNew() async throws {
     try await withPostgres(migrated: false) { storage, server, url in
-      #expect(try await storage.compatibility() == .tooOld(version: 0, needed: 5))
-      #expect(try await storage.migrations().map(\.applied) == [nil, nil, nil, nil, nil])
+      #expect(try await storage.compatibility() == .tooOld(version: 0, needed: PostgresMigration.needed))
+      #expect(try await storage.migrations().map(\.applied) == PostgresMigration.all.map { _ in nil })
       try await storage.migrate { _ in }
-      #expect(try await storage.compatibility() == .usable(version: 5))
+      #expect(try await storage.compatibility() == .usable(version: PostgresMigration.newest))
       #expect(try await storage.migrations().allSatisfy { $0.applied != nil })
-      try server.sql("INSERT INTO relay_schema VALUES (6, 'only adds', 6, 1)", in: url)
-      #expect(try await storage.compatibility() == .usable(version: 6))
-      try server.sql("INSERT INTO relay_schema VALUES (7, 'takes away', 7, 7)", in: url)
-      #expect(try await storage.compatibility() == .tooNew(version: 7, newestKnown: 5))
-      #expect(try await storage.migrations().map(\.version) == [1, 2, 3, 4, 5, 6, 7])
+      let (newest, adding, taking) = (
+        PostgresMigration.newest, PostgresMigration.newest + 1, PostgresMigration.newest + 2
+      )
+      try server.sql("INSERT INTO relay_schema VALUES (\(adding), 'only adds', 6, 1)", in: url)
+      #expect(try await storage.compatibility() == .usable(version: adding))
+      try server.sql("INSERT INTO relay_schema VALUES (\(taking), 'takes away', 7, \(taking))", in: url)
+      #expect(try await storage.compatibility() == .tooNew(version: taking, newestKnown: newest))
+      #expect(
+        try await storage.migrations().map(\.version) == PostgresMigration.all.map(\.version) + [adding, taking])
     }
   }
 
@@ -35,8 +40,8 @@ import Testing
         }
         try await group.waitForAll()
       }
-      #expect(reports.value == 5)
-      #expect(try await first.compatibility() == .usable(version: 5))
+      #expect(reports.value == PostgresMigration.all.count)
+      #expect(try await first.compatibility() == .usable(version: PostgresMigration.newest))
     }
   }
 

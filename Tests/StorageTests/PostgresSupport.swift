@@ -1,8 +1,9 @@
 import Logging
 import RelayCore
-import Storage
 import Synchronization
 import TestSupport
+
+@testable import Storage
 
 extension Logger {
   /// Says nothing.
@@ -25,6 +26,23 @@ func withPostgres(
     throw error
   }
   await storage.close()
+}
+
+/// Runs `body` with a session of its own, in which a transaction may stay open.
+func withSession(_ url: String, _ body: (PostgresConnection) async throws -> Void) async throws {
+  let reactor = try Reactor(name: "session")
+  let connection = PostgresConnection(
+    target: try PostgresTarget(url: url), settings: .init(purpose: "session", reconnects: false), reactor: reactor,
+    logger: .quiet)
+  do {
+    try await body(connection)
+  } catch {
+    await connection.close()
+    await reactor.stop()
+    throw error
+  }
+  await connection.close()
+  await reactor.stop()
 }
 
 extension PostgresServer {

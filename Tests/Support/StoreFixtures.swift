@@ -55,3 +55,31 @@ extension RelayOperator {
     return configuration
   }
 }
+
+// MARK: - Oblivious look-ups
+
+extension RelayOperator {
+  /// Writes down outputs that the running relay has not computed, under its key, as soon as it has done all that is its own.
+  package func addOutputs(_ outputs: [ContactOutput]) async throws {
+    let storage = try EmbeddedStorage(path: databasePath, clock: WallClock { Timestamp(millis: 0) })
+    try await eventually("the relay has done its part") {
+      guard let progress = try await storage.obliviousProgress(), progress.isComplete, progress.isSwept else {
+        return false
+      }
+      let next = ObliviousProgress(
+        key: progress.key, place: progress.place, rangesDone: progress.rangesDone, isSwept: true,
+        followed: progress.followed, step: progress.step + 1)
+      return try await storage.writeOutputs(ObliviousChange(added: outputs), next, over: progress.step)
+    }
+    await storage.close()
+  }
+
+  /// From now on the running relay cannot read the directory's feed, or can again; all else goes on.
+  package func hideDirectoryFeed(_ isHidden: Bool) async throws {
+    let names = ["directory_changes", "directory_changes_hidden"]
+    let (from, to) = isHidden ? (names[0], names[1]) : (names[1], names[0])
+    let queue = try DatabaseQueue(path: databasePath, configuration: patient)
+    try await queue.write { db in try db.execute(sql: "ALTER TABLE \(from) RENAME TO \(to)") }
+    try queue.close()
+  }
+}

@@ -38,8 +38,7 @@ package final class DirectoryFollower: Service, DirectoryMirror {
   private let keeper: SnapshotKeeper
   private let metrics = DirectoryMetrics()
   private let catchUps = CatchUps()
-  private let wakeUps: AsyncStream<Void>
-  private let wake: AsyncStream<Void>.Continuation
+  private let wakeUps = FeedWakeUps()
 
   /// - Parameters:
   ///   - snapshotPath: a file that is this operator's; where it cannot be written, each start reads the store.
@@ -66,20 +65,13 @@ package final class DirectoryFollower: Service, DirectoryMirror {
     reader = DirectoryReader(store: store, view: view)
     drift = DriftCheck(reader: reader, view: view, metrics: metrics, logger: logger)
     keeper = SnapshotKeeper(path: snapshotPath, store: store, view: view, interval: pace.save, logger: logger)
-    (wakeUps, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
   }
 
   package func run() async throws {
-    signals.listen { [wake] event in
-      switch event {
-      case .signal(.accountChanged), .signal(.peersChanged), .connected: wake.yield()
-      case .disconnected: break
-      }
-    }
     await cancelWhenGracefulShutdown { [self] in
       await withTaskGroup(of: Void.self) { group in
         group.addTask { await self.write() }
-        group.addTask { await self.tick() }
+        group.addTask { await self.watch() }
         group.addTask { await self.keeper.run() }
       }
     }
@@ -90,17 +82,12 @@ package final class DirectoryFollower: Service, DirectoryMirror {
   package func catchUp() async {
     // Where the directory is still being loaded, nobody sees it.
     guard view.isReady else { return }
-    await catchUps.wait(atMost: pace.catchUpMax) { wake.yield() }
+    await catchUps.wait(atMost: pace.catchUpMax) { wakeUps.wake() }
   }
 
-  /// Looks without being told, and shows how old the table is, also while the store keeps a reading waiting.
-  private func tick() async {
-    while !Task.isCancelled {
-      wake.yield()
-      metrics.show(view.table, now: .now)
-      // Only cancellation throws here, and the loop's condition sees it.
-      try? await Task.sleep(for: pace.poll)
-    }
+  /// Shows how old the table is, also while the store keeps a reading waiting.
+  private func watch() async {
+    await wakeUps.run(by: signals, every: pace.poll) { metrics.show(view.table, now: .now) }
   }
 }
 
@@ -124,7 +111,7 @@ extension DirectoryFollower {
     var writing = Writing(
       checkDue: now + pace.check * Double.random(in: 0.5...1.5), pruneDue: now + pace.prune * Double.random(in: 0...1))
     var failures = FailureRow()
-    for await _ in wakeUps {
+    for await _ in wakeUps.stream {
       do throws(FollowFailure) {
         try await round(&writing)
         if failures.succeeded() { logger.notice("the directory follows the store again") }
@@ -142,7 +129,7 @@ extension DirectoryFollower {
     if case .forgotten = failure, writing.following != nil {
       logger.notice("the directory is read anew", metadata: ["reason": "\(failure)"])
       writing.following = nil
-      wake.yield()
+      wakeUps.wake()
       return
     }
     let (pause, isFirst) = failures.failed(random: .random(in: 0..<1))
@@ -157,7 +144,7 @@ extension DirectoryFollower {
   private func round(_ writing: inout Writing) async throws(FollowFailure) {
     guard var following = writing.following else {
       writing.following = try await load()
-      wake.yield()
+      wakeUps.wake()
       return
     }
     // Kept where a step fails too: what it has done is done.
@@ -167,7 +154,7 @@ extension DirectoryFollower {
     let brought = try await reader.follow(&following)
     finish(brought, following)
     guard brought.isWhole else {
-      wake.yield()
+      wakeUps.wake()
       return
     }
     writing.reading = nil
@@ -177,7 +164,7 @@ extension DirectoryFollower {
     }
     guard following.work.isEmpty else {
       try await reader.work(&following)
-      wake.yield()
+      wakeUps.wake()
       return
     }
     try await chores(&writing, &following)

@@ -38,8 +38,7 @@ package final class ObliviousIndexer: Service {
   private let index: ObliviousIndex
   /// Of this process.
   private let holder = Int64.random(in: .min ... .max)
-  private let wakeUps: AsyncStream<Void>
-  private let wake: AsyncStream<Void>.Continuation
+  private let wakeUps = FeedWakeUps()
   /// When the last reading began that reached the feed's end, or this process took the work over; nil where another does it.
   private let current = Mutex<ContinuousClock.Instant?>(.now)
 
@@ -59,20 +58,13 @@ package final class ObliviousIndexer: Service {
     self.pace = pace
     keyring = ObliviousKeyring(store: store)
     index = ObliviousIndex(store: store, metrics: metrics, threads: threads, clock: clock)
-    (wakeUps, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
   }
 
   package func run() async throws {
-    signals.listen { [wake] event in
-      switch event {
-      case .signal(.accountChanged), .signal(.peersChanged), .connected: wake.yield()
-      case .disconnected: break
-      }
-    }
     await cancelWhenGracefulShutdown { [self] in
       await withTaskGroup(of: Void.self) { group in
         group.addTask { await self.tend() }
-        group.addTask { await self.tick() }
+        group.addTask { await self.watch() }
       }
     }
     // On a task of its own: this one may be cancelled. A lease that cannot be given up ends by itself.
@@ -81,13 +73,9 @@ package final class ObliviousIndexer: Service {
     }.value
   }
 
-  /// Looks without being told.
-  private func tick() async {
-    while !Task.isCancelled {
-      wake.yield()
-      // Only cancellation throws here, and the loop's condition sees it.
-      try? await Task.sleep(for: pace.poll)
-    }
+  /// Shows how far the outputs are behind, also while the store keeps a round waiting.
+  private func watch() async {
+    await wakeUps.run(by: signals, every: pace.poll) { metrics.show(lag: lag) }
   }
 }
 
@@ -106,15 +94,14 @@ extension ObliviousIndexer {
   private func tend() async {
     var tending = Tending()
     var failures = FailureRow()
-    for await _ in wakeUps {
+    for await _ in wakeUps.stream {
       do throws(FollowFailure) {
         let isMore = try await round(&tending)
         if failures.succeeded() { logger.notice("oblivious look-ups follow the directory again") }
         metrics.show(
           pending: tending.indexing?.work.pending ?? 0,
           ranges: tending.indexing.map { DirectoryRange.all.count - $0.work.rangesDone } ?? 0)
-        metrics.show(lag: lag)
-        if isMore { wake.yield() }
+        if isMore { wakeUps.wake() }
         // Only cancellation throws here, and the stream ends by it.
         try? await Task.sleep(for: pace.pause)
       } catch {
@@ -127,7 +114,6 @@ extension ObliviousIndexer {
   private func failed(_ failure: FollowFailure, _ failures: inout FailureRow, _ tending: inout Tending) async {
     tending.indexing = nil
     tending.leaseDue = .now
-    metrics.show(lag: lag)
     let (pause, isFirst) = failures.failed(random: .random(in: 0..<1))
     if isFirst {
       logger.warning(

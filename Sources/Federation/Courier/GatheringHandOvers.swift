@@ -5,18 +5,33 @@ import Synchronization
 ///
 /// Batches travel in a task of their own, so that nobody who gives up waiting takes others along. Each hand-over fails at
 /// its own deadline; what is under way goes on without it, and has all the time that a request may take.
+///
+/// Messages that may be held are held by the batch, before the next one begins: whatever becomes of them, those that came
+/// later stay behind them.
 final class GatheringHandOvers: Sendable {
-  typealias Answer = Result<HandOverAnswer, PeerFailure>
-  /// - Returns: one for each, in order.
-  typealias Send = @Sendable ([HandOver]) async -> [Answer]
+  typealias Outcome = Result<HandOverOutcome, PeerFailure>
+  /// - Returns: one answer for each, in order.
+  typealias Send = @Sendable ([HandOver], BatchTerms) async -> HandOverAnswers
 
+  private struct Parcel {
+    let ticket: HandOverQueue.Ticket
+    let handOver: HandOver
+    /// nil where nothing is held.
+    let place: HoldingPlace?
+
+    var mayBeHeld: Bool { place != nil && handOver.isMessage }
+    var outgoing: OutgoingMessage? {
+      guard let place, case .message(let submission, let source) = handOver else { return nil }
+      return OutgoingMessage(relay: place.peer.name, source: source, submission: submission)
+    }
+  }
   private struct Waiter {
-    let continuation: CheckedContinuation<Answer, Never>
+    let continuation: CheckedContinuation<Outcome, Never>
     let deadline: ContinuousClock.Instant
   }
   private struct State {
     var queue: HandOverQueue
-    var handOvers: [HandOverQueue.Ticket: HandOver] = [:]
+    var parcels: [HandOverQueue.Ticket: Parcel] = [:]
     var waiters: [HandOverQueue.Ticket: Waiter] = [:]
     var nextTicket: HandOverQueue.Ticket = 0
     /// Whether a task looks after the deadlines.
@@ -24,45 +39,51 @@ final class GatheringHandOvers: Sendable {
 
     /// - Returns: who has waited for it.
     mutating func abandon(_ ticket: HandOverQueue.Ticket) -> Waiter? {
-      if queue.abandoned(ticket) { handOvers[ticket] = nil }
+      if queue.abandoned(ticket) { parcels[ticket] = nil }
       return waiters.removeValue(forKey: ticket)
     }
   }
 
   private let state: Mutex<State>
+  private let patience: PeerPatience
 
-  init(bounds: HandOverQueue.Bounds) { state = Mutex(State(queue: HandOverQueue(bounds: bounds))) }
+  init(bounds: HandOverQueue.Bounds, patience: PeerPatience) {
+    state = Mutex(State(queue: HandOverQueue(bounds: bounds)))
+    self.patience = patience
+  }
 
   var waitingCount: Int { state.withLock { $0.queue.waitingCount } }
 
-  /// - Parameter send: what sends a batch; the newest one counts, as it knows the peer best.
+  /// - Parameters:
+  ///   - place: where messages are held that the peer does not take now; nil for nowhere.
+  ///   - send: what sends a batch.
   func send(
-    _ handOver: HandOver, until deadline: ContinuousClock.Instant, by send: @escaping Send
-  ) async throws(PeerFailure) -> HandOverAnswer {
+    _ handOver: HandOver, until deadline: ContinuousClock.Instant, or place: HoldingPlace? = nil,
+    by send: @escaping Send
+  ) async throws(PeerFailure) -> HandOverOutcome {
     let ticket = state.withLock { state in
       defer { state.nextTicket += 1 }
       return state.nextTicket
     }
-    let answer = await withTaskCancellationHandler {
+    let parcel = Parcel(ticket: ticket, handOver: handOver, place: place)
+    let outcome = await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        submit(handOver, as: ticket, for: Waiter(continuation: continuation, deadline: deadline), by: send)
+        submit(parcel, for: Waiter(continuation: continuation, deadline: deadline), by: send)
       }
     } onCancel: {
       abandon(ticket)
     }
-    return try answer.get()
+    return try outcome.get()
   }
 
-  private func submit(
-    _ handOver: HandOver, as ticket: HandOverQueue.Ticket, for waiter: Waiter, by send: @escaping Send
-  ) {
+  private func submit(_ parcel: Parcel, for waiter: Waiter, by send: @escaping Send) {
     let (action, isToWatch) = state.withLock { state -> (HandOverQueue.Action?, Bool) in
       // Cancelled before it came here: then `abandon` has found nothing.
       if Task.isCancelled { return (nil, false) }
-      let action = state.queue.submitted(ticket, bytes: handOver.wireBytesMax)
+      let action = state.queue.submitted(parcel.ticket, bytes: parcel.handOver.wireBytesMax)
       if action == .refuse { return (action, false) }
-      state.handOvers[ticket] = handOver
-      state.waiters[ticket] = waiter
+      state.parcels[parcel.ticket] = parcel
+      state.waiters[parcel.ticket] = waiter
       defer { state.isWatched = true }
       return (action, !state.isWatched)
     }
@@ -101,17 +122,99 @@ final class GatheringHandOvers: Sendable {
   }
 
   /// Sends batch after batch until nothing waits.
-  private func run(_ first: [HandOverQueue.Ticket], by send: Send) async {
+  private func run(_ first: [HandOverQueue.Ticket], by send: @escaping Send) async {
     var tickets = first
     while true {
-      let handOvers = state.withLock { state in tickets.compactMap { state.handOvers.removeValue(forKey: $0) } }
-      let answers = await send(handOvers)
-      let (waiting, next) = state.withLock { state in
-        (tickets.map { state.waiters.removeValue(forKey: $0) }, state.queue.answered())
+      let parcels = state.withLock { state in tickets.compactMap { state.parcels.removeValue(forKey: $0) } }
+      if let place = parcels.lazy.compactMap(\.place).last {
+        await handOver(parcels, by: send, or: place)
+      } else {
+        settle(parcels, await send(parcels.map(\.handOver), .none))
       }
-      for (waiter, answer) in zip(waiting, answers) { waiter?.continuation.resume(returning: answer) }
-      guard case .send(let more) = next else { return }
+      guard case .send(let more) = state.withLock({ $0.queue.answered() }) else { return }
       tickets = more
+    }
+  }
+
+  private func settle(_ parcels: [Parcel], _ answers: HandOverAnswers) {
+    for (parcel, answer) in zip(parcels, answers.each) { settle(parcel, answer.map { .answered($0) }) }
+  }
+
+  private func settle(_ parcel: Parcel, _ outcome: Outcome) {
+    // Who has given up is gone.
+    let waiter = state.withLock { $0.waiters.removeValue(forKey: parcel.ticket) }
+    waiter?.continuation.resume(returning: outcome)
+  }
+}
+
+// MARK: - Messages that may be held
+
+extension GatheringHandOvers {
+  /// On return each of `parcels` is the peer's, is held, or was refused, but for those that may not be held and that the
+  /// peer leaves without an answer for long: they wait on.
+  private func handOver(_ parcels: [Parcel], by send: @escaping Send, or place: HoldingPlace) async {
+    if patience.isExhausted {
+      for parcel in parcels where !parcel.mayBeHeld { settle(parcel, .failure(.timedOut)) }
+      return await hold(parcels.filter(\.mayBeHeld), in: place)
+    }
+    let destinations = Set(parcels.filter(\.mayBeHeld).map(\.handOver.destination))
+    let waiting: Set<AccountNumber>
+    do throws(Problem) {
+      waiting = try await place.outbox.mustWait(Array(destinations), at: place.peer)
+    } catch {
+      for parcel in parcels where parcel.mayBeHeld { settle(parcel, .success(.held(error))) }
+      return await sendPatiently(parcels.filter { !$0.mayBeHeld }, by: send, or: place)
+    }
+    func mustWait(_ parcel: Parcel) -> Bool { parcel.mayBeHeld && waiting.contains(parcel.handOver.destination) }
+    let (behind, others) = (parcels.filter(mustWait), parcels.filter { !mustWait($0) })
+    // They have no destination in common.
+    async let holding: Void = hold(behind, in: place)
+    await sendPatiently(others, by: send, or: place)
+    await holding
+  }
+
+  /// What the peer leaves without an answer for longer than patience lasts may be the peer's already: handed over again, it
+  /// is known by its fingerprint.
+  private func sendPatiently(_ parcels: [Parcel], by send: @escaping Send, or place: HoldingPlace) async {
+    guard !parcels.isEmpty else { return }
+    let answers = await patience.wait {
+      await send(parcels.map(\.handOver), .ordered)
+    } late: { [self] answers in
+      for (parcel, answer) in zip(parcels, answers.each) where !parcel.mayBeHeld {
+        settle(parcel, answer.map { .answered($0) })
+      }
+    }
+    guard let answers else { return await hold(parcels.filter(\.mayBeHeld), in: place) }
+    var unserved: [Parcel] = []
+    for (parcel, answer) in zip(parcels, answers.each) {
+      if parcel.mayBeHeld, answer.isUnserved {
+        unserved.append(parcel)
+      } else {
+        settle(parcel, answer.map { .answered($0) })
+      }
+    }
+    await hold(unserved, in: place)
+  }
+
+  private func hold(_ parcels: [Parcel], in place: HoldingPlace) async {
+    guard !parcels.isEmpty else { return }
+    let problems = await place.outbox.hold(parcels.compactMap(\.outgoing), for: place.peer)
+    for (parcel, problem) in zip(parcels, problems) { settle(parcel, .success(.held(problem))) }
+  }
+}
+
+/// Where messages for a peer are held that it does not take now.
+struct HoldingPlace: Sendable {
+  let outbox: Outbox
+  let peer: KnownPeer
+}
+
+extension Result<HandOverAnswer, PeerFailure> {
+  /// Whether it says nothing of the hand-over.
+  var isUnserved: Bool {
+    switch self {
+    case .success(let answer): answer.verdict == .unserved
+    case .failure: true
     }
   }
 }

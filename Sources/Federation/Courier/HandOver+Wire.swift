@@ -45,8 +45,10 @@ extension HandOver {
   }
 
   /// `PUT /v1/federation/batch` (docs/federation.md, "Batches").
-  static func request(for batch: [HandOver]) throws(PeerFailure) -> PeerRequest {
+  static func request(for batch: [HandOver], _ terms: BatchTerms = .none) throws(PeerFailure) -> PeerRequest {
     var message = Relay_Batch()
+    message.inOrder = terms.isInOrder
+    message.waited = terms.hasWaited
     message.handOvers = batch.map(\.wire)
     do {
       var request = PeerRequest.put("/v1/federation/batch", try message.serializedBytes() as [UInt8])

@@ -6,6 +6,8 @@ enum HandOver: Sendable, Equatable {
   /// `source` has received what `destination`, the peer's account, sent at `timestamp` (reference 1.13.6).
   case receipt(Timestamp, source: DeviceAddress, destination: AccountNumber)
 
+  var isMessage: Bool { if case .message = self { true } else { false } }
+
   /// Of what clients wrote.
   var byteCount: Int {
     switch self {
@@ -14,6 +16,25 @@ enum HandOver: Sendable, Equatable {
     case .receipt: 0
     }
   }
+}
+
+/// What became of a hand-over that might be held.
+enum HandOverOutcome: Sendable, Equatable {
+  case answered(HandOverAnswer)
+  /// The outbox has it; with a problem: it does not take it.
+  case held(Problem?)
+}
+
+/// What holds for all hand-overs of a batch, where both relays know it (`PeerCapability.orderedBatches`).
+struct BatchTerms: Sendable, Equatable {
+  /// Behind a message that may be taken later, none of the same source for the same destination is taken.
+  var isInOrder = false
+  /// They come from the outbox.
+  var hasWaited = false
+
+  static let none = BatchTerms()
+  static let ordered = BatchTerms(isInOrder: true)
+  static let waited = BatchTerms(isInOrder: true, hasWaited: true)
 }
 
 /// The peer's answer to one hand-over, whether it travelled alone or in a batch.
@@ -42,6 +63,9 @@ struct HandOverAnswer: Sendable, Equatable {
     /// Nothing: the peer is in trouble, or does not take this relay's word, which its operator or ours can mend.
     case unserved
   }
+
+  /// Whether it may be taken as it is, later.
+  var isPutOff: Bool { verdict == .later || verdict == .unserved }
 
   var verdict: Verdict {
     switch status {

@@ -23,6 +23,11 @@ struct HandOverAnswers: Sendable {
     }
   }
 
+  /// Whether the next of them may not be sent any more.
+  func isEnd(_ terms: BatchTerms) -> Bool {
+    failure != nil || (terms.isInOrder && answers.contains { $0?.isPutOff ?? true })
+  }
+
   /// Each by itself.
   var each: [Result<HandOverAnswer, PeerFailure>] {
     answers.map { answer in answer.map { .success($0) } ?? .failure(failure ?? .cancelled) }

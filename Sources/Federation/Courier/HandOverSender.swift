@@ -4,32 +4,82 @@ import Synchronization
 /// Hands over to peers: where a peer takes batches, what gathers while one is under way travels together in the next;
 /// elsewhere each hand-over is a request of its own (docs/federation.md, "Batches").
 package final class HandOverSender: Sendable {
+  /// What this process has of one peer.
+  private struct Lane {
+    let patience: PeerPatience
+    let gathering: GatheringHandOvers
+  }
+
   let transport: PeerTransport
-  private let gathering = Mutex<[RelayName: GatheringHandOvers]>([:])
+  private let lanes = Mutex<[RelayName: Lane]>([:])
 
   package init(transport: PeerTransport) { self.transport = transport }
 
+  /// Hands over what is not held.
+  /// - Parameter outbox: where messages for `peer` are held meanwhile: they wait behind this one as behind another. nil for
+  ///   nowhere.
   /// - Throws: what kept it from being answered. `.timedOut` within the transport's time-out, waiting included.
-  func send(_ handOver: HandOver, to peer: KnownPeer) async throws(PeerFailure) -> HandOverAnswer {
+  func send(
+    _ handOver: HandOver, to peer: KnownPeer, beside outbox: Outbox? = nil
+  ) async throws(PeerFailure) -> HandOverAnswer {
     let deadline = ContinuousClock.now + transport.limits.requestTimeout
     guard await takesBatches(peer), handOver.wireBytesMax <= WireLimits.batchBytesMax else {
       return try await sendAlone(handOver, to: peer, until: deadline)
     }
-    return try await gathering(for: peer.name).send(handOver, until: deadline) { [self] batch async in
-      // Whoever came first has the least time left: the batch has all of it.
-      await sendNow(batch[...], to: peer, until: .now + transport.limits.requestTimeout).each
+    let outcome = try await lane(to: peer.name).gathering.send(
+      handOver, until: deadline, or: outbox.map { HoldingPlace(outbox: $0, peer: peer) }, by: sendingBatches(to: peer))
+    guard case .answered(let answer) = outcome else { throw .cancelled }
+    return answer
+  }
+
+  /// Hands `message` over, or has `outbox` hold it: when it must not overtake what is held, when the peer cannot be reached,
+  /// and when it keeps us waiting.
+  /// - Throws: when too much waits, when the caller goes away, and when all of it took longer than a request may.
+  func send(
+    _ message: OutgoingMessage, to peer: KnownPeer, orHoldIn outbox: Outbox
+  ) async throws(PeerFailure) -> HandOverOutcome {
+    let deadline = ContinuousClock.now + transport.limits.requestTimeout
+    let place = HoldingPlace(outbox: outbox, peer: peer)
+    // As long as it has not told whether it takes batches, messages queue up: whatever it will have told, the order is kept.
+    let takesBatches = transport.capabilitiesTold(by: peer)?.contains(.batches) ?? true
+    guard takesBatches, message.handOver.wireBytesMax <= WireLimits.batchBytesMax else {
+      return await sendAlone(message, or: place, until: deadline)
     }
+    return try await lane(to: peer.name).gathering.send(
+      message.handOver, until: deadline, or: place, by: sendingBatches(to: peer))
+  }
+
+  private func sendAlone(
+    _ message: OutgoingMessage, or place: HoldingPlace, until deadline: ContinuousClock.Instant
+  ) async -> HandOverOutcome {
+    let (patience, peer) = (lane(to: place.peer.name).patience, place.peer)
+    if patience.isExhausted { return .held(await place.outbox.hold(message, for: peer)) }
+    do throws(Problem) {
+      let waiting = try await place.outbox.mustWait([message.submission.destination], at: peer)
+      guard waiting.isEmpty else { return .held(await place.outbox.hold(message, for: peer)) }
+    } catch {
+      return .held(error)
+    }
+    let answer = await patience.wait { [self] in
+      await result(of: message.handOver, to: peer, until: deadline)
+    }
+    guard let answer, case .success(let told) = answer, !answer.isUnserved else {
+      return .held(await place.outbox.hold(message, for: peer))
+    }
+    return .answered(told)
   }
 
   /// In order as far as destinations are concerned. What is gathered elsewhere meanwhile does not wait for these, nor
   /// these for that.
-  func send(_ handOvers: [HandOver], to peer: KnownPeer) async -> HandOverAnswers {
+  ///
+  /// - Parameter terms: for a peer with `orderedBatches`. In order, what follows one that was put off may be left out.
+  func send(_ handOvers: [HandOver], to peer: KnownPeer, _ terms: BatchTerms = .none) async -> HandOverAnswers {
     let isBatched = await takesBatches(peer)
     var sent = HandOverAnswers()
     var rest = handOvers[...]
-    while !rest.isEmpty, sent.failure == nil {
+    while !rest.isEmpty, !sent.isEnd(terms) {
       let part = isBatched ? Self.firstBatch(of: rest) : Self.firstRound(of: rest)
-      sent += await sendNow(part, to: peer)
+      sent += await sendNow(part, to: peer, terms)
       rest = rest.dropFirst(part.count)
     }
     sent.leaveOut(rest.count)
@@ -37,39 +87,56 @@ package final class HandOverSender: Sendable {
   }
 
   /// How many hand-overs wait for the batch to `relay` that is under way.
-  func waitingCount(for relay: RelayName) -> Int { gathering(for: relay).waitingCount }
+  func waitingCount(for relay: RelayName) -> Int { lane(to: relay).gathering.waitingCount }
+  /// Whether `relay` has left a message that may be held without an answer for long, and still does.
+  func isKeptWaiting(by relay: RelayName) -> Bool { lane(to: relay).patience.isExhausted }
+
+  /// Whether several messages for one destination may travel in one batch that comes from the outbox.
+  func takesOrderedBatches(_ peer: KnownPeer) async -> Bool {
+    await transport.capabilities(of: peer).isSuperset(of: [.batches, .orderedBatches])
+  }
 
   private func takesBatches(_ peer: KnownPeer) async -> Bool {
     await transport.capabilities(of: peer).contains(.batches)
   }
 
-  private func gathering(for relay: RelayName) -> GatheringHandOvers {
-    gathering.withLock { gathering in
-      if let known = gathering[relay] { return known }
-      let limits = transport.limits
-      let made = GatheringHandOvers(
-        bounds: .init(waitingMax: limits.waitingMax, waitingBytesMax: limits.waitingBytesMax))
-      gathering[relay] = made
+  private func lane(to relay: RelayName) -> Lane {
+    lanes.withLock { lanes in
+      if let known = lanes[relay] { return known }
+      let (limits, patience) = (transport.limits, PeerPatience(transport.limits.patience))
+      let made = Lane(
+        patience: patience,
+        gathering: GatheringHandOvers(
+          bounds: .init(waitingMax: limits.waitingMax, waitingBytesMax: limits.waitingBytesMax), patience: patience))
+      lanes[relay] = made
       return made
+    }
+  }
+
+  private func sendingBatches(to peer: KnownPeer) -> GatheringHandOvers.Send {
+    { [self] batch, terms in
+      // Whoever came first has the least time left: the batch has all of it.
+      await sendNow(batch[...], to: peer, terms, until: .now + transport.limits.requestTimeout)
     }
   }
 
   /// As one batch; one by one where there is one only, or the peer does not know batches after all.
   /// - Parameter deadline: of requests that are made one after the other; nil for none but their own time-outs.
   private func sendNow(
-    _ batch: ArraySlice<HandOver>, to peer: KnownPeer, until deadline: ContinuousClock.Instant? = nil
+    _ batch: ArraySlice<HandOver>, to peer: KnownPeer, _ terms: BatchTerms,
+    until deadline: ContinuousClock.Instant? = nil
   ) async -> HandOverAnswers {
     let isBatched = await takesBatches(peer)
-    guard isBatched, batch.count > 1 || batch.contains(where: \.isBetterBatched) else {
-      return await sendOneByOne(batch, to: peer, until: deadline)
+    guard isBatched, batch.count > 1 || terms.hasWaited || batch.contains(where: \.isBetterBatched) else {
+      return await sendOneByOne(batch, to: peer, terms, until: deadline)
     }
     do throws(PeerFailure) {
-      let answer = try await transport.send(try HandOver.request(for: Array(batch)), to: peer)
+      let answer = try await transport.send(try HandOver.request(for: Array(batch), terms), to: peer)
       switch answer.status {
       case 200: return HandOverAnswers(try HandOverAnswer.read(answer, count: batch.count))
       case 404, 405:
         transport.forgetBatches(of: peer)
-        return await sendOneByOne(batch, to: peer, until: deadline)
+        return await sendOneByOne(batch, to: peer, terms, until: deadline)
       default:
         let each = HandOverAnswer(status: answer.status, retryAfterSeconds: answer.retryAfterSeconds)
         return HandOverAnswers(batch.map { _ in each })
@@ -80,13 +147,14 @@ package final class HandOverSender: Sendable {
     }
   }
 
-  /// Side by side, but for those with one destination. Ends with the round in which one was not answered.
+  /// Side by side, but for those with one destination. Ends with the round in which one was not answered or, in order, was
+  /// put off.
   private func sendOneByOne(
-    _ handOvers: ArraySlice<HandOver>, to peer: KnownPeer, until deadline: ContinuousClock.Instant?
+    _ handOvers: ArraySlice<HandOver>, to peer: KnownPeer, _ terms: BatchTerms, until deadline: ContinuousClock.Instant?
   ) async -> HandOverAnswers {
     var sent = HandOverAnswers()
     var rest = handOvers
-    while !rest.isEmpty, sent.failure == nil {
+    while !rest.isEmpty, !sent.isEnd(terms) {
       let round = Self.firstRound(of: rest)
       sent += await sendRound(round, to: peer, until: deadline)
       rest = rest.dropFirst(round.count)
@@ -98,20 +166,23 @@ package final class HandOverSender: Sendable {
   private func sendRound(
     _ handOvers: ArraySlice<HandOver>, to peer: KnownPeer, until deadline: ContinuousClock.Instant?
   ) async -> HandOverAnswers {
-    typealias Answer = Result<HandOverAnswer, PeerFailure>
-    return await withTaskGroup(of: (Int, Answer).self) { group in
+    await withTaskGroup(of: (Int, Result<HandOverAnswer, PeerFailure>).self) { group in
       for (index, handOver) in handOvers.enumerated() {
-        group.addTask { [self] in
-          do throws(PeerFailure) {
-            return (index, .success(try await sendAlone(handOver, to: peer, until: deadline)))
-          } catch {
-            return (index, .failure(error))
-          }
-        }
+        group.addTask { [self] in (index, await result(of: handOver, to: peer, until: deadline)) }
       }
-      var answers: [Int: Answer] = [:]
+      var answers: [Int: Result<HandOverAnswer, PeerFailure>] = [:]
       for await (index, answer) in group { answers[index] = answer }
       return HandOverAnswers(handOvers.indices.map { answers[$0 - handOvers.startIndex] ?? .failure(.cancelled) })
+    }
+  }
+
+  private func result(
+    of handOver: HandOver, to peer: KnownPeer, until deadline: ContinuousClock.Instant?
+  ) async -> Result<HandOverAnswer, PeerFailure> {
+    do throws(PeerFailure) {
+      return .success(try await sendAlone(handOver, to: peer, until: deadline))
+    } catch {
+      return .failure(error)
     }
   }
 

@@ -24,9 +24,12 @@ struct PeerCapabilities: Sendable {
   /// The peer does not take batches, whatever it told.
   mutating func batchRefused(at now: ContinuousClock.Instant) { withoutBatches = now + Self.lifetime }
 
+  /// Whether it has told anything.
+  var isTold: Bool { known != nil }
+
   var current: Set<PeerCapability> {
     var current = known ?? []
-    if withoutBatches != nil { current.remove(.batches) }
+    if withoutBatches != nil { current.subtract([.batches, .orderedBatches]) }
     return current
   }
 }

@@ -9,6 +9,8 @@ import X509
 package struct PeerLimits: Sendable {
   package var connectTimeout = Duration.seconds(2)
   package var requestTimeout = Duration.seconds(10)
+  /// How long a message that may be held waits for the peer's answer before it is.
+  package var patience = Duration.seconds(2)
   /// Requests to one peer at a time; further ones fail at once, so that a slow peer holds nothing of other peers.
   package var requestsMax = 256
   /// How often a peer that does not answer is probed, on the average.
@@ -20,6 +22,12 @@ package struct PeerLimits: Sendable {
   /// Hand-overs that may wait for the batch that is under way, and their bytes.
   package var waitingMax = 4096
   package var waitingBytesMax = 16 << 20
+  /// Whether HTTP/2 is spoken with peers that offer it, else HTTP/1.1: a request costs less there, and each that is under way
+  /// takes a connection.
+  package var isMultiplexed = true
+  /// Connections to one peer over HTTP/1.1, a good part of those that its listener lets a peer have; what comes on top waits
+  /// for one.
+  package var connectionsMax = 24
   /// Shorter than the listener's idle time-out: we close first, no request meets a closing connection.
   package var idleTimeout = Duration.seconds(60)
   package init() {}
@@ -61,7 +69,8 @@ final class PeerClient: Sendable {
       tlsConfiguration: try credentials.clientConfiguration(trusting: authorities), redirectConfiguration: .disallow,
       timeout: .init(connect: TimeAmount(limits.connectTimeout), read: TimeAmount(limits.requestTimeout)),
       decompression: .disabled)
-    configuration.httpVersion = .automatic
+    configuration.httpVersion = limits.isMultiplexed ? .automatic : .http1Only
+    configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = limits.connectionsMax
     configuration.connectionPool.idleTimeout = TimeAmount(limits.idleTimeout)
     // The caller is told at once; the next request tries anew.
     configuration.connectionPool.retryConnectionEstablishment = false

@@ -43,11 +43,20 @@ package struct PeerCourier: Courier {
     // Before the first try: the peer knows what is handed over again by it.
     let timed = submission.timestamp == nil ? submission.sent(at: transport.clock.now()) : submission
     let message = OutgoingMessage(relay: relay, source: source, submission: timed)
-    if try await outbox.mustWait(for: timed.destination, at: peer) { return try await outbox.hold(message, for: peer) }
-    let answer = await answer(to: .message(timed, source: source), from: peer)
-    guard let answer, answer.verdict != .unserved else { return try await outbox.hold(message, for: peer) }
-    await outbox.answered(timed, with: answer.verdict, by: peer)
-    try Self.demandSuccess(answer)
+    let outcome: HandOverOutcome
+    do throws(PeerFailure) {
+      outcome = try await handOvers.send(message, to: peer, orHoldIn: outbox)
+    } catch {
+      // Neither handed over nor held, as far as is known.
+      throw Self.unavailable
+    }
+    switch outcome {
+    case .answered(let answer):
+      await outbox.answered(timed, with: answer.verdict, by: peer)
+      try Self.demandSuccess(answer)
+    case .held(let problem?): throw problem
+    case .held(nil): return
+    }
   }
 
   package func sendReceipt(
@@ -105,7 +114,7 @@ package struct PeerCourier: Courier {
   /// - Returns: nil when the peer gave none; why is counted and logged by the transport.
   private func answer(to handOver: HandOver, from peer: KnownPeer) async -> HandOverAnswer? {
     do {
-      return try await handOvers.send(handOver, to: peer)
+      return try await handOvers.send(handOver, to: peer, beside: peer.peer.policy.holdsMessages ? outbox : nil)
     } catch {
       return nil
     }

@@ -62,15 +62,28 @@ package final class PeerTransport: Service {
   /// waits for the answer when nothing is known.
   func capabilities(of peer: KnownPeer) async -> Set<PeerCapability> {
     let link = link(to: peer.name)
-    let (known, asking) = link.state.withLock { state in
+    let (known, asking) = lookAtCapabilities(of: peer, on: link)
+    if let known { return known }
+    await asking?.value
+    return link.state.withLock { $0.capabilities.current }
+  }
+
+  /// As `capabilities`, without waiting. - Returns: nil when `peer` has not told since its connection was made.
+  func capabilitiesTold(by peer: KnownPeer) -> Set<PeerCapability>? {
+    let link = link(to: peer.name)
+    _ = lookAtCapabilities(of: peer, on: link)
+    return link.state.withLock { $0.capabilities.isTold ? $0.capabilities.current : nil }
+  }
+
+  private func lookAtCapabilities(
+    of peer: KnownPeer, on link: PeerLink
+  ) -> (known: Set<PeerCapability>?, asking: Task<Void, Never>?) {
+    link.state.withLock { state in
       let (known, isToAsk) = state.capabilities.look(at: .now)
       // Everybody's question: a caller that goes away does not take the answer from others.
       if isToAsk, state.asking == nil { state.asking = Task { await askCapabilities(of: peer, on: link) } }
       return (known, state.asking)
     }
-    if let known { return known }
-    await asking?.value
-    return link.state.withLock { $0.capabilities.current }
   }
 
   private func askCapabilities(of peer: KnownPeer, on link: PeerLink) async {

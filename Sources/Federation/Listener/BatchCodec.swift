@@ -3,15 +3,21 @@ import RelayHTTP
 import SwiftProtobuf
 import WireMessages
 
+/// What a peer hands over in one request.
+struct ReceivedBatch {
+  /// A hand-over, or what the request for it alone would be refused with, for each of the batch, in order.
+  let handOvers: [Result<HandOver, Problem>]
+  let terms: BatchTerms
+}
+
 /// Reads a batch of hand-overs, and writes its answer (docs/federation.md, "Batches").
 enum BatchCodec {
   static let mediaType = "application/x-protobuf"
   /// The hand-overs' bytes, with room for what stands around them.
   static let bodyBytesMax = WireLimits.batchBytesMax + (1 << 20)
 
-  /// - Returns: a hand-over, or what the request for it alone would be refused with, for each of the batch, in order.
   /// - Throws: `.malformedBody`; `.bodyTooLarge` for too many, before anything is made of them.
-  static func decode(_ bytes: [UInt8]) throws(Problem) -> [Result<HandOver, Problem>] {
+  static func decode(_ bytes: [UInt8]) throws(Problem) -> ReceivedBatch {
     guard let size = BatchSize(bytes) else { throw Problem(.malformedBody) }
     guard size.handOvers <= WireLimits.handOversPerBatchMax,
       size.messages <= WireLimits.handOversPerBatchMax * WireLimits.messagesPerBundleMax
@@ -22,9 +28,11 @@ enum BatchCodec {
     } catch {
       throw Problem(.malformedBody)
     }
-    return batch.handOvers.map { wire in
+    let handOvers = batch.handOvers.map { wire in
       Result { () throws(Problem) in try HandOver(wire) }
     }
+    return ReceivedBatch(
+      handOvers: handOvers, terms: BatchTerms(isInOrder: batch.inOrder, hasWaited: batch.waited))
   }
 
   /// - Parameter refusals: nil for what was accepted; in the order of the batch.

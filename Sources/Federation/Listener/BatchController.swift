@@ -16,43 +16,52 @@ struct BatchController: Sendable {
     let peer = context.peer.name
     let body = try await intake.budget.body(
       of: request, as: BatchCodec.mediaType, max: BatchCodec.bodyBytesMax, from: peer)
-    let handOvers = try BatchCodec.decode(Array(buffer: body))
-    let refusals = await accept(handOvers, from: peer)
+    let batch = try BatchCodec.decode(Array(buffer: body))
+    let refusals = await accept(batch, from: peer)
     return Response(
       status: .ok, headers: [.contentType: BatchCodec.mediaType],
       body: ResponseBody(byteBuffer: ByteBuffer(bytes: try BatchCodec.encode(refusals))))
   }
 
   /// - Returns: nil for what was accepted, in the order of the batch.
-  private func accept(_ handOvers: [Result<HandOver, Problem>], from peer: RelayName) async -> [Problem?] {
+  private func accept(_ batch: ReceivedBatch, from peer: RelayName) async -> [Problem?] {
     do throws(Problem) {
-      let recipients = handOvers.reduce(0) { $0 + ($1.success?.recipients ?? 0) }
+      let recipients = batch.handOvers.reduce(0) { $0 + ($1.success?.recipients ?? 0) }
       try await intake.budget.charge([.recipients(recipients)], of: peer)
     } catch {
-      return handOvers.map { _ in error }
+      return batch.handOvers.map { _ in error }
     }
-    let lanes = Self.lanes(handOvers)
-    var refusals = handOvers.map(\.failure)
+    let lanes = Self.lanes(batch)
+    var refusals = batch.handOvers.map(\.failure)
     await withTaskGroup(of: [(Int, Problem?)].self) { group in
       var waiting = lanes[...]
-      for lane in waiting.prefix(Self.lanesAtOnceMax) { group.addTask { await accept(lane, from: peer) } }
+      for lane in waiting.prefix(Self.lanesAtOnceMax) { group.addTask { await accept(lane, batch.terms, from: peer) } }
       waiting = waiting.dropFirst(Self.lanesAtOnceMax)
       for await outcomes in group {
         for (index, refusal) in outcomes { refusals[index] = refusal }
-        if let lane = waiting.popFirst() { group.addTask { await accept(lane, from: peer) } }
+        if let lane = waiting.popFirst() { group.addTask { await accept(lane, batch.terms, from: peer) } }
       }
     }
     return refusals
   }
 
-  private func accept(_ lane: Lane, from peer: RelayName) async -> [(Int, Problem?)] {
+  private func accept(_ lane: Lane, _ terms: BatchTerms, from peer: RelayName) async -> [(Int, Problem?)] {
     var outcomes: [(Int, Problem?)] = []
+    // Sources with a message that was put off: what follows of theirs must not overtake it, and is answered as it was.
+    var putOff: [AccountNumber: Problem] = [:]
     for (index, handOver) in lane {
+      if handOver.isMessage, let refusal = putOff[handOver.source.account] {
+        outcomes.append((index, refusal))
+        continue
+      }
       do throws(Problem) {
-        try await intake.accept(handOver, from: peer, charges: [])
+        try await intake.accept(handOver, from: peer, charges: [], hasWaited: terms.hasWaited)
         outcomes.append((index, nil))
       } catch {
         outcomes.append((index, error))
+        if terms.isInOrder, handOver.isMessage, HandOverAnswer(error).isPutOff {
+          putOff[handOver.source.account] = error
+        }
       }
     }
     return outcomes
@@ -61,18 +70,18 @@ struct BatchController: Sendable {
   /// What must be accepted one after the other, with its places in the batch.
   private typealias Lane = [(Int, HandOver)]
 
-  /// Between two accounts the order of the batch is kept; all others go side by side, so that they share the store's
-  /// batches.
-  private static func lanes(_ handOvers: [Result<HandOver, Problem>]) -> [Lane] {
+  /// Between two accounts the order of the batch is kept, and for one destination among what had waited; all others go side
+  /// by side, so that they share the store's batches.
+  private static func lanes(_ batch: ReceivedBatch) -> [Lane] {
     var lanes: [Lane] = []
     var places: [[AccountNumber]: Int] = [:]
-    for (index, handOver) in handOvers.enumerated() {
+    for (index, handOver) in batch.handOvers.enumerated() {
       guard let handOver = handOver.success else { continue }
-      let pair = [handOver.source.account, handOver.destination]
-      if let place = places[pair] {
+      let key = batch.terms.hasWaited ? [handOver.destination] : [handOver.source.account, handOver.destination]
+      if let place = places[key] {
         lanes[place].append((index, handOver))
       } else {
-        places[pair] = lanes.count
+        places[key] = lanes.count
         lanes.append([(index, handOver)])
       }
     }
@@ -81,6 +90,13 @@ struct BatchController: Sendable {
 
   /// Leaves the store room for others' calls.
   private static let lanesAtOnceMax = 128
+}
+
+extension HandOverAnswer {
+  /// What the peer is to make of a refusal of ours.
+  fileprivate init(_ refusal: Problem) {
+    self.init(status: refusal.kind.status, isSourceRefused: refusal.kind == .sourceRefused)
+  }
 }
 
 extension Result {

@@ -124,7 +124,8 @@ package struct FederationListener: Service {
 
   private var server: HTTPServerBuilder {
     HTTPServerBuilder { [configuration, identity, verifier, keeper] responder in
-      let stream = HTTP1Channel.Configuration(idleTimeout: TimeAmount(configuration.stalledRequestTimeout))
+      let stream = HTTP1Channel.Configuration(
+        additionalChannelHandlers: [EarlyAnswers()], idleTimeout: TimeAmount(configuration.stalledRequestTimeout))
       let channel = ALPNChannel(
         tls: { channel, logger in
           NIOSSLServerHandler(

@@ -9,11 +9,15 @@ struct HandOverIntake: Sendable {
   /// Charges, checks and accepts. On return it is durable; safe to repeat.
   ///
   /// The relay that recipients are shown is `peer`, which the certificate proved (reference 1.13.3).
-  /// - Parameter charges: what the peer's budget is charged for it besides.
+  /// - Parameters:
+  ///   - charges: what the peer's budget is charged for it besides.
+  ///   - hasWaited: whether it comes from the peer's outbox.
   /// - Throws: `.budgetExceeded`; `.unavailable` when the limiter of this pair of accounts refuses (reference 1.13.2), or
   ///   a store does; `.sourceRefused`; what the intake refuses with.
-  func accept(_ handOver: HandOver, from peer: RelayName, charges: [BudgetCharge]) async throws(Problem) {
-    try await charge(handOver, charges, of: peer)
+  func accept(
+    _ handOver: HandOver, from peer: RelayName, charges: [BudgetCharge], hasWaited: Bool = false
+  ) async throws(Problem) {
+    try await charge(handOver.limitCharge(at: peer, hasWaited: hasWaited), charges, of: peer)
     try await sources.demand(handOver.source.account, from: peer)
     switch handOver {
     case .message(let submission, let source):
@@ -24,9 +28,9 @@ struct HandOverIntake: Sendable {
   }
 
   /// A refusal of the pair's limiter is the relay's to wait out, not its client's (reference 1.13.2).
-  private func charge(_ handOver: HandOver, _ charges: [BudgetCharge], of peer: RelayName) async throws(Problem) {
+  private func charge(_ pair: LimitCharge, _ charges: [BudgetCharge], of peer: RelayName) async throws(Problem) {
     do throws(Problem) {
-      try await budget.charge(charges, of: peer, and: handOver.limitCharge(at: peer))
+      try await budget.charge(charges, of: peer, and: pair)
     } catch {
       guard error.kind == .rateLimited else { throw error }
       throw Problem(.unavailable, retryAfter: error.retryAfter)
@@ -56,12 +60,14 @@ extension HandOver {
     }
   }
 
-  /// Messages count by source and destination, receipts by the account that received.
-  fileprivate func limitCharge(at peer: RelayName) -> LimitCharge {
+  /// Messages count by source and destination, receipts by the account that received. What had waited came at its pace to
+  /// the peer, and comes here at once: it has a bucket of its own, with room for more.
+  fileprivate func limitCharge(at peer: RelayName, hasWaited: Bool) -> LimitCharge {
     switch self {
     case .message(let submission, let source):
       let key = LimitKey(peer, LimitKey(source.account, submission.destination))
-      return LimitCharge(Double(max(1, submission.messagesPerDeviceMax)), from: .messages, key: key)
+      return LimitCharge(
+        Double(max(1, submission.messagesPerDeviceMax)), from: hasWaited ? .messagesWaited : .messages, key: key)
     case .receipt(_, let source, _):
       return LimitCharge(1, from: .receipts, key: LimitKey(peer, LimitKey(source.account)))
     }

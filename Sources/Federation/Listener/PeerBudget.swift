@@ -84,10 +84,10 @@ final class PeerBudget: Sendable {
     // Which of them had no room decides about the answer.
     try await charge(budget, of: peer)
     do throws(Problem) {
-      if other.limiter == .messages {
-        try await limiter.chargeMessages(Int(other.amount), other.key)
-      } else {
-        try await limiter.charge(other.limiter, other.key, amount: other.amount)
+      switch other.limiter {
+      case .messages, .messagesWaited:
+        try await limiter.chargeMessages(Int(other.amount), other.key, to: other.limiter)
+      default: try await limiter.charge(other.limiter, other.key, amount: other.amount)
       }
     } catch {
       refusals.add(of: peer, error.kind.rawValue)

@@ -14,6 +14,7 @@ import Synchronization
 package final class Outbox: Service {
   private struct State {
     var view = OutboxView()
+    var gathering: [RelayName: GatheringHolds] = [:]
     /// Peers whose outbox this process is working on.
     var busy: Set<RelayName> = []
     var pauses = OutboxPauses()
@@ -30,15 +31,13 @@ package final class Outbox: Service {
   private let registry: PeerRegistry
   private let drain: OutboxDrain
   private let lease: WorkLease
-  private let bounds: OutboxBounds
+  private let acceptance: OutboxAcceptance
   private let clock: WallClock
   private let logger: Logger
   private let metrics = OutboxMetrics()
   private let state = Mutex(State())
   private let confirmations: Confirmations
 
-  /// What a peer confirmed longer ago counts no more.
-  static let confirmationLife = Duration.seconds(86_400)
   /// How often a process looks at conditions.
   private static let tick = Duration.seconds(1)
   /// How often it reads what waits.
@@ -46,9 +45,6 @@ package final class Outbox: Service {
   /// How long a peer is left alone that serves nothing of what it is asked.
   private static let strugglePause = Duration.seconds(5)
   private static let pauseMax = Duration.seconds(30)
-  private static let away = Problem(.peerUnavailable, retryAfter: .seconds(2))
-  /// Room comes with the peer's return, or by age.
-  private static let full = Problem(.peerUnavailable, retryAfter: .seconds(30), reason: "the peer's outbox is full")
 
   package convenience init(
     store: any OutboxStore & LeaseStore, registry: PeerRegistry, handOvers: HandOverSender, intake: any Intake,
@@ -65,7 +61,7 @@ package final class Outbox: Service {
   ) {
     self.store = store
     self.registry = registry
-    self.bounds = bounds
+    acceptance = OutboxAcceptance(store: store, bounds: bounds, clock: clock, metrics: metrics)
     self.clock = clock
     self.logger = logger
     lease = WorkLease(store: store, holder: holder)
@@ -76,33 +72,40 @@ package final class Outbox: Service {
       clock: clock)
   }
 
-  /// Whether something is held for `destination`, so that what is sent now must wait too. Costs no read while the peer
-  /// can be reached and nothing waits for it.
-  func mustWait(for destination: AccountNumber, at peer: KnownPeer) async throws(Problem) -> Bool {
+  /// - Returns: those of `destinations` for which something is held, so that what is sent now must wait too. Costs no read
+  ///   while the peer can be reached and nothing waits for it.
+  func mustWait(_ destinations: [AccountNumber], at peer: KnownPeer) async throws(Problem) -> Set<AccountNumber> {
     let isReachable = peer.peer.condition.isReachable
-    guard state.withLock({ $0.view.mustLookUp(peer.name, isReachable: isReachable) }) else { return false }
+    guard state.withLock({ $0.view.mustLookUp(peer.name, isReachable: isReachable) }) else { return [] }
     return try await storing { () async throws(StoreError) in
-      try await store.isHeld(for: destination, at: peer.name)
+      try await store.destinationsHeld(among: destinations, at: peer.name)
     }
   }
 
-  /// Accepts `message`, which has a timestamp, in the peer's place. Durable on return; safe to repeat.
-  /// - Throws: `.peerUnavailable` when the peer has not confirmed the destination's devices within a day, or its outbox
-  ///   is full; `.mismatchedDevices` and `.staleDevices` by the devices that it confirmed; `.unavailable`.
-  func hold(_ message: OutgoingMessage, for peer: KnownPeer) async throws(Problem) {
-    let now = clock.now()
-    let destination = message.submission.destination
-    let confirmed = try await storing { () async throws(StoreError) in
-      try await store.confirmedDevices(of: destination, at: peer.name, since: now.adding(.zero - Self.confirmationLife))
-    }
-    guard let confirmed else { throw Self.away }
-    try message.submission.check(against: confirmed)
+  /// Accepts `messages` for `peer`, which have timestamps, in its place and in their order. Those that return nil are
+  /// durable; safe to repeat. Calls that come while others of the same peer are being stored travel together.
+  /// - Returns: of each nil, or why it is not held: `.peerUnavailable` when the peer has not confirmed the destination's
+  ///   devices within a day, or its outbox is full; `.mismatchedDevices` and `.staleDevices` by the devices that it
+  ///   confirmed; `.unavailable`.
+  func hold(_ messages: [OutgoingMessage], for peer: KnownPeer) async -> [Problem?] {
+    // Before, so that what follows asks; and behind the commit, which a reading that has just ended may not have seen.
     state.withLock { $0.view.willHold(for: peer.name) }
-    let isHeld = try await storing { () async throws(StoreError) in
-      try await store.hold(message, bounds: bounds, now: now)
+    defer { state.withLock { $0.view.willHold(for: peer.name) } }
+    return await gathering(for: peer.name).hold(messages)
+  }
+
+  /// - Returns: as of several.
+  func hold(_ message: OutgoingMessage, for peer: KnownPeer) async -> Problem? {
+    await hold([message], for: peer).first ?? nil
+  }
+
+  private func gathering(for relay: RelayName) -> GatheringHolds {
+    state.withLock { state in
+      if let known = state.gathering[relay] { return known }
+      let made = GatheringHolds { [acceptance] in await acceptance.accept($0, for: relay) }
+      state.gathering[relay] = made
+      return made
     }
-    guard isHeld else { throw Self.full }
-    metrics.messageHeld()
   }
 
   /// The peer has answered `submission`, which was sent to it at once.

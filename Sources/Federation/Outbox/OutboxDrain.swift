@@ -57,15 +57,16 @@ struct OutboxDrain: Sendable {
   /// Adds what was done to `tally`, before an error too.
   func drain(_ peer: KnownPeer, _ tally: inout Tally) async throws(Problem) -> Outcome {
     var pass = OutboxPass()
+    let isInOrder = await handOvers.takesOrderedBatches(peer)
     while !Task.isCancelled {
       let page = try await page(of: peer.name, after: pass.last)
       if page.isEmpty { return .done }
       tally.read += page.count
       pass.pageRead(page)
       while !Task.isCancelled {
-        let wave = pass.nextWave(at: clock.now())
+        let wave = pass.nextWave(at: clock.now(), isInOrder: isInOrder)
         if wave.isEmpty { break }
-        let sent = await handOvers.send(wave.map(\.message.handOver), to: peer)
+        let sent = await handOvers.send(wave.map(\.message.handOver), to: peer, isInOrder ? .waited : .none)
         let answered = zip(wave, sent.answers).compactMap { held, answer in answer.map { (held, $0) } }
         for (held, answer) in answered {
           await confirmations.answered(held.message.submission, with: answer.verdict, by: peer)
@@ -73,6 +74,7 @@ struct OutboxDrain: Sendable {
         try await settle(answered, &pass, &tally)
         // What was not answered was no attempt.
         if let failure = sent.failure { return .failed(failure) }
+        for (held, answer) in zip(wave, sent.answers) where answer == nil { pass.kept(held) }
         if pass.isHopeless { return .struggling }
       }
     }
@@ -94,8 +96,8 @@ struct OutboxDrain: Sendable {
         givenUp[reason, default: []].append(held)
         pass.settled()
       case .putOff(let pause):
-        putOff[pause, default: []].append(held.sequence)
-        pass.putOff(held)
+        // What only stood behind it was not tried.
+        if pass.putOff(held) { putOff[pause, default: []].append(held.sequence) }
       }
     }
     try await removal.delivered(delivered)

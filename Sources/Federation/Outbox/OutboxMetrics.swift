@@ -10,7 +10,7 @@ final class OutboxMetrics: Sendable {
   /// Peers with gauges above 0.
   private let shown = Mutex<Set<RelayName>>([])
 
-  func messageHeld() { held.increment() }
+  func messagesHeld(_ count: Int) { held.increment(by: count) }
   func messagesDelivered(_ count: Int) { delivered.increment(by: count) }
   /// Given up, and no device of the sender could be told.
   func sendersUntold(_ count: Int) { untold.increment(by: count) }

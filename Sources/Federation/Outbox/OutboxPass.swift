@@ -2,9 +2,9 @@ import RelayCore
 
 /// One walk through what waits for a peer, oldest first: events in, the messages to send next out.
 ///
-/// A destination's messages keep their order: of those that are sent at once no two have the same destination, since the
-/// peer may take the second without the first. Behind one that is not due or has failed, none of the same sender's is sent
-/// in this walk; what others write to that destination does not wait for it.
+/// A destination's messages keep their order. Where the peer takes batches in order, some of one destination travel together;
+/// elsewhere no two, since the peer may take the second without the first. Behind one that is not due or was put off, none of
+/// the same sender's is sent in this walk; what others write to that destination does not wait for it.
 struct OutboxPass {
   private struct Pair: Hashable {
     let source: AccountNumber
@@ -27,6 +27,8 @@ struct OutboxPass {
   static let waveMax = 128
   /// Leaves the batches of others room.
   static let waveBytesMax = WireLimits.batchBytesMax / 2
+  /// Of one destination at once: the peer stores them one after the other, and has a request's time for all of them.
+  static let inOrderMax = 32
   private static let failuresMax = 32
   private static let blockedMax = 100_000
 
@@ -40,11 +42,13 @@ struct OutboxPass {
     last = page.last?.sequence ?? last
   }
 
+  /// - Parameter isInOrder: whether the peer takes no later message of a sender for a destination before an earlier one.
   /// - Returns: what to send at once, ascending; empty when the page has nothing more to send.
-  mutating func nextWave(at now: Timestamp) -> [HeldMessage] {
+  mutating func nextWave(at now: Timestamp, isInOrder: Bool = false) -> [HeldMessage] {
+    let perDestinationMax = isInOrder ? Self.inOrderMax : 1
     var wave: [HeldMessage] = []
     var later: [HeldMessage] = []
-    var destinations: Set<AccountNumber> = []
+    var destinations: [AccountNumber: Int] = [:]
     var bytes = 0
     var isFull = false
     for held in waiting {
@@ -58,10 +62,12 @@ struct OutboxPass {
       isFull =
         isFull || wave.count == Self.waveMax
         || (!wave.isEmpty && bytes + held.message.byteCount > Self.waveBytesMax)
-      if isFull || !destinations.insert(destination).inserted {
+      let count = destinations[destination, default: 0]
+      if isFull || count == perDestinationMax {
         later.append(held)
       } else {
         wave.append(held)
+        destinations[destination] = count + 1
         bytes += held.message.byteCount
       }
     }
@@ -73,9 +79,12 @@ struct OutboxPass {
   mutating func settled() { failures = 0 }
 
   /// `held` stays for later, and with it what follows of its sender for its destination.
-  mutating func putOff(_ held: HeldMessage) {
-    kept(held)
+  /// - Returns: false when it was only behind one that had been put off.
+  @discardableResult
+  mutating func putOff(_ held: HeldMessage) -> Bool {
+    guard blocked.insert(Pair(held.message)).inserted else { return false }
     failures += 1
+    return true
   }
 
   /// As `putOff`, and the peer is not at fault.

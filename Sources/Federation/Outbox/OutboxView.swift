@@ -15,7 +15,7 @@ struct OutboxView {
   /// Whether the store has to be asked what is held for the peer.
   func mustLookUp(_ relay: RelayName, isReachable: Bool) -> Bool { !isReachable || !empty.contains(relay) }
 
-  /// Called before something is held.
+  /// Called before something is held, and again when it is.
   mutating func willHold(for relay: RelayName) {
     count += 1
     holds[relay] = count

@@ -3,6 +3,8 @@
 enum PeerCapability: String, Sendable, CaseIterable {
   /// `PUT /v1/federation/batch`.
   case batches
+  /// The terms of a batch (`BatchTerms`).
+  case orderedBatches = "ordered-batches"
   /// `GET /v1/federation/changes`.
   case changes
   /// `PUT /v1/federation/tokens`.

@@ -2,11 +2,10 @@ import RelayCore
 
 /// How many contacts a peer may still claim here: plain arithmetic, the store is asked by `DirectoryPuller`.
 ///
-/// Counting millions of rows for every change would cost more than the change. So they are counted once, and carried on
-/// from there by what each page adds and removes.
+/// The store's count is asked for once, and carried on from there by what each page adds and removes.
 struct ContactAllowance: Sendable {
   let max: Int
-  /// What the peer has here; nil until that was counted.
+  /// What the peer has here; nil until that was asked.
   private(set) var kept: Int?
 
   init(max: Int, kept: Int? = nil) {

@@ -79,7 +79,7 @@ struct DirectoryPuller: Sendable {
   /// - Returns: false when there was nothing.
   func forget(_ peer: KnownPeer, turn: Turn) async throws(SyncFailure) -> Bool {
     let kept = try await SyncFailure.storing { () throws(StoreError) in
-      try await directory.contactCount(of: peer.name, countingTo: 1)
+      try await directory.contactCount(of: peer.name)
     }
     guard kept > 0 else { return false }
     try await turn()
@@ -154,7 +154,7 @@ extension DirectoryPuller {
     if allowance.kept == nil {
       allowance.counted(
         try await SyncFailure.storing { () throws(StoreError) in
-          try await directory.contactCount(of: peer.name, countingTo: allowance.max)
+          try await directory.contactCount(of: peer.name)
         })
     }
     let known = try await SyncFailure.storing { () throws(StoreError) in
@@ -212,9 +212,15 @@ extension DirectoryPuller {
     }
     try await turn()
     let mark = mark.mapReadHour { readHour($0, refused: report.refused) }
+    let brought = allowance.kept
     let kept = try await SyncFailure.storing { () throws(StoreError) in
       try await directory.finishContacts(of: peer.name, pass: pass, mark: mark.text)
-      return try await directory.contactCount(of: peer.name, countingTo: contactsMax)
+      // As many as the pass brought are kept now. Where an entry moved from page to page, and came twice, they are counted
+      // for nothing.
+      let kept = try await directory.contactCount(of: peer.name)
+      if kept == brought { return kept }
+      try await directory.recountContacts(of: peer.name)
+      return try await directory.contactCount(of: peer.name)
     }
     progress.allowance.counted(kept)
     return report

@@ -209,33 +209,28 @@ private struct JSONParser {
 
   private mutating func escapedScalar() throws(JSONFault) -> Unicode.Scalar {
     let first = try hexadecimal()
-    guard (0xD800..<0xDC00).contains(first) else { return Unicode.Scalar(first) ?? "\u{FFFD}" }
+    guard JSONCodeUnit.isHighSurrogate(first) else { return Unicode.Scalar(first) ?? "\u{FFFD}" }
     guard bytes.count - position >= 6, bytes[position] == UInt8(ascii: "\\"), bytes[position + 1] == UInt8(ascii: "u")
     else { return "\u{FFFD}" }
     let behind = position
     position += 2
     let second = try hexadecimal()
-    guard (0xDC00..<0xE000).contains(second) else {
+    guard let scalar = JSONCodeUnit.scalar(high: first, low: second) else {
       // Not the other half, but a character of its own.
       position = behind
       return "\u{FFFD}"
     }
-    return Unicode.Scalar(0x10000 + (first - 0xD800) << 10 + (second - 0xDC00)) ?? "\u{FFFD}"
+    return scalar
   }
 
   private mutating func hexadecimal() throws(JSONFault) -> UInt32 {
-    guard bytes.count - position >= 4 else { throw JSONFault() }
-    var value: UInt32 = 0
-    for _ in 0..<4 {
-      let character = bytes[position]
+    guard bytes.count - position >= JSONCodeUnit.digitCount else { throw JSONFault() }
+    var unit: UInt32 = 0
+    for _ in 0..<JSONCodeUnit.digitCount {
+      guard let next = JSONCodeUnit.appending(bytes[position], to: unit) else { throw JSONFault() }
+      unit = next
       position += 1
-      switch character {
-      case 0x30...0x39: value = value << 4 | UInt32(character - 0x30)
-      case 0x41...0x46: value = value << 4 | UInt32(character - 0x41 + 10)
-      case 0x61...0x66: value = value << 4 | UInt32(character - 0x61 + 10)
-      default: throw JSONFault()
-      }
     }
-    return value
+    return unit
   }
 }

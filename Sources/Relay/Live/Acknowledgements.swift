@@ -1,5 +1,6 @@
 package import Logging
 package import RelayCore
+import RelayHTTP
 import ServiceLifecycle
 
 /// Removes what clients have acknowledged from their mailboxes, and has receipts sent for it: what gathers during one call

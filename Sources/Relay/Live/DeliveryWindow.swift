@@ -94,6 +94,9 @@ struct DeliveryWindow: Sendable {
   /// How long until what stands in the way of what waits is set aside, for a client that does not answer; nil otherwise.
   var retryDelay: Duration? { isImpatient && isBehind && unacknowledgedCount > 0 ? bounds.shortPatience : nil }
 
+  /// Whether something waits that the client has not had, or not answered.
+  var isOwed: Bool { isBehind || unacknowledgedCount > 0 }
+
   // MARK: Reading
 
   /// Something may have been stored.

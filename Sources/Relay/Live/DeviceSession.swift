@@ -53,6 +53,8 @@ final class DeviceSession: SocketSession, LiveSession, @unchecked Sendable {
   var device: DeviceAddress { caller.device.address }
   var hasEnded: Bool { state.withLock { $0.window.hasEnded } }
   var eventLoop: any EventLoop { socket.eventLoop }
+  /// Whether something waits that the client has not had, or not answered.
+  var isOwed: Bool { state.withLock { $0.window.isOwed } }
 
   // MARK: The socket
 

@@ -19,6 +19,9 @@ package final class Hub: Sendable {
   private let state: Mutex<State>
   private let book: PresenceBook
   private let elsewhere: Gathering<DeviceAddress>
+  let presence: any Presence
+  /// Who wakes devices that are connected nowhere; nil for nobody.
+  private let notifier: (any Notifier)?
   /// Of those that have come, or whose account was changed.
   private let checks: CredentialChecks<DeviceSession>
   /// Of all in their turn: these never hold up the others.
@@ -28,8 +31,10 @@ package final class Hub: Sendable {
   /// - Parameter pollInterval: how long a session's mailbox goes unread at most.
   package init(
     presence: any Presence, signals: any SignalBus, accounts: AccountCache, attendance: Attendance,
-    pollInterval: Duration, logger: Logger
+    pollInterval: Duration, notifier: (any Notifier)? = nil, logger: Logger
   ) {
+    self.presence = presence
+    self.notifier = notifier
     desk = ProvisioningDesk(presence: presence, metrics: metrics, logger: logger)
     let pollSteps = max(1, min(Self.pollStepsMax, Int(pollInterval / Self.pollStepMin)))
     pollStep = pollInterval / pollSteps
@@ -37,7 +42,12 @@ package final class Hub: Sendable {
     book = PresenceBook(presence)
     elsewhere = Gathering(batchMax: Self.wakeUpsPerCall, waitingMax: Self.wakeUpsMax) { [metrics] devices in
       let distinct = Array(Set(devices))
-      metrics.woken(distinct.count, await presence.wake(distinct))
+      let outcome = await presence.wake(distinct)
+      metrics.woken(distinct.count, outcome)
+      switch outcome {
+      case .told(let absent): notifier?.absent(absent, isCertain: true)
+      case .unknown: notifier?.absent(distinct, isCertain: false)
+      }
     }
     checks = CredentialChecks { (session: DeviceSession) in _ = await session.check(accounts) }
     routineChecks = CredentialChecks { (session: DeviceSession) in
@@ -63,6 +73,7 @@ package final class Hub: Sendable {
     guard isAdmitted else { return false }
     older?.end(.displaced)
     book.held([session])
+    notifier?.connected(session.device)
     // What has changed since it proved itself, and before it stood here, was told to nobody.
     check([session])
     showCounts()
@@ -74,6 +85,7 @@ package final class Hub: Sendable {
     guard state.withLock({ $0.table.remove(session) }) else { return }
     book.left(session.connection)
     wakeSuccessor(of: session)
+    notify(of: session)
     showCounts()
   }
 
@@ -81,6 +93,12 @@ package final class Hub: Sendable {
   /// no longer here.
   private func wakeSuccessor(of session: DeviceSession) {
     if session.notes.wasWokenLately(now: .now) { wakeElsewhere([session.device]) }
+  }
+
+  /// A connection that was told of a message and ended without taking it may have been dead for a while.
+  private func notify(of session: DeviceSession) {
+    guard let notifier, session.isOwed, session.notes.wasToldLately(now: .now) else { return }
+    notifier.absent([session.device], isCertain: false)
   }
 
   /// At once. Whoever cannot be looked at has to come anew, and prove itself.
@@ -110,7 +128,7 @@ package final class Hub: Sendable {
   /// Whoever is leaving is not here: the device may be connected elsewhere already.
   ///
   /// - Parameter storedHere: whether no other process tells of it.
-  private func split(_ devices: some Sequence<DeviceAddress>, storedHere: Bool = false) -> (
+  func split(_ devices: some Sequence<DeviceAddress>, storedHere: Bool = false) -> (
     here: [DeviceSession], others: [DeviceAddress]
   ) {
     let now = ContinuousClock.now
@@ -124,6 +142,7 @@ package final class Hub: Sendable {
         }
         // Under the lock: who takes it from the table sees this.
         if storedHere { session.notes.woken(at: now) }
+        session.notes.told(at: now)
         here.append(session)
       }
       return (here, others)

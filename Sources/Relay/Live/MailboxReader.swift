@@ -1,6 +1,7 @@
 package import Logging
 import NIOCore
 package import RelayCore
+import RelayHTTP
 
 /// Reads the mailboxes of sessions that were woken: those that gather during one call to the store are read by the next,
 /// in the order in which they came.

@@ -1,4 +1,5 @@
 import RelayCore
+import RelayHTTP
 import Synchronization
 
 /// Writes down for the other processes who is connected here: what gathers during one round trip goes in the next.

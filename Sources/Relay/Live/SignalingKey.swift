@@ -1,7 +1,7 @@
 import Crypto
 import CryptoExtras
 import FoundationEssentials
-import RelayCore
+package import RelayCore
 import SwiftProtobuf
 import WireMessages
 
@@ -52,6 +52,14 @@ struct EnvelopeSealer {
 }
 
 extension Envelope {
+  /// The bytes that are pushed to a device whose signaling key is `key`: as `EnvelopeSealer.seal`.
+  /// - Returns: nil for a key that cannot be used.
+  package func sealed(underSignalingKey key: Secret) -> [UInt8]? {
+    guard let sealer = SignalingKey(key)?.sealer else { return nil }
+    // Nothing in an envelope can make it fail; a push without content is as good.
+    return (try? sealer.seal(self)).map(Array.init)
+  }
+
   /// Reference 2.9. Its type is always written, also 0; a notice has no message.
   var pushSignal: Textsecure_PushSignal {
     var signal = Textsecure_PushSignal()

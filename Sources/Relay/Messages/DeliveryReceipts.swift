@@ -1,5 +1,6 @@
 package import Logging
 import RelayCore
+import RelayHTTP
 
 /// What the sender of an acknowledged message is told: that it has arrived (reference 1.9).
 struct DeliveryReceipt: Sendable, Equatable {

@@ -40,7 +40,8 @@ struct RoutesCommand: AsyncParsableCommand {
     let coordination = try openCoordination(settings, logger: logger)
     var lines: [String] = []
     try await withStorage(settings) { storage in
-      let local = LocalParts(settings, storage: storage, coordination: coordination, witnesses: [], logger: logger)
+      let local = LocalParts(
+        settings, storage: storage, coordination: coordination, witnesses: [], notifier: nil, logger: logger)
       let attachments = try await AttachmentParts(
         settings.attachments, at: settings.client.url, storage: storage, client: client, logger: logger)
       let directory = try DirectoryParts(

@@ -28,7 +28,7 @@ struct ClientListener {
     let server: HTTPServerBuilder
     var services: [any Service] = []
     if let tls = settings.tls {
-      let context = try Self.context(tls, logger: logger)
+      let context = try ServerCertificate.context(tls, keys: "client.tls", logger: logger)
       services.append(context)
       server = HTTPServerBuilder { responder in
         let http1 = Self.http1(responder, drain: drain, door: door)
@@ -94,26 +94,6 @@ struct ClientListener {
       forwarded: ForwardedMiddleware(
         proxies: TrustedProxies(settings.trustedProxies), isSecure: settings.tls != nil),
       drain: drain, watch: sockets, headLimits: limits)
-  }
-
-  private static func context(_ tls: RelayConfiguration.TLS, logger: Logger) throws
-    -> Reloading<NIOSSLContext, CommandFailure>
-  {
-    try Reloading(files: [tls.certificate, tls.key], logger: logger) { () throws(CommandFailure) in
-      do {
-        let chain = try NIOSSLCertificate.fromPEMFile(tls.certificate)
-        let key = try NIOSSLPrivateKey(file: tls.key, format: .pem)
-        var configuration = TLSConfiguration.makeServerConfiguration(
-          certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
-        configuration.minimumTLSVersion = .tlsv12
-        configuration.applicationProtocols = ["h2", "http/1.1"]
-        return try NIOSSLContext(configuration: configuration)
-      } catch {
-        throw CommandFailure(
-          "client.tls.certificate (\(tls.certificate)) and client.tls.key (\(tls.key)) cannot be used: \(error). "
-            + "Both must be PEM, readable, and belong together.")
-      }
-    }
   }
 
   private static func secure<HTTP1: ServerChildChannel>(

@@ -17,17 +17,19 @@ struct LocalParts {
   let restores: RestoreGuard
   let dispenser: LocalPreKeys
 
-  /// - Parameter witnesses: who remembers this store's epoch.
+  /// - Parameters:
+  ///   - witnesses: who remembers this store's epoch.
+  ///   - notifier: who wakes devices by push; nil for nobody.
   init(
     _ settings: RelayConfiguration, storage: any Storage, coordination: any Coordination,
-    witnesses: [any EpochWitness], logger: Logger
+    witnesses: [any EpochWitness], notifier: (any Notifier)?, logger: Logger
   ) {
     accounts = AccountCache(store: storage, bus: coordination)
     attendance = Attendance(store: storage, accounts: accounts, clock: .system)
     // Behind the cache: what a signal makes it forget is read anew for the sessions.
     hub = Hub(
       presence: coordination, signals: coordination, accounts: accounts, attendance: attendance,
-      pollInterval: settings.messages.pollInterval, logger: logger)
+      pollInterval: settings.messages.pollInterval, notifier: notifier, logger: logger)
     let quota = MailboxQuota(
       store: storage, mailboxMax: settings.messages.mailboxMax, senderMax: settings.messages.mailboxSenderMax)
     intake = LocalIntake(store: storage, accounts: accounts, quota: quota, hub: hub, clock: .system)

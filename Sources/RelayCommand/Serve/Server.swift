@@ -83,9 +83,12 @@ struct Server {
     }
 
     let peers = try PeerParts(settings, storage: storage, coordination: coordination, logger: logger)
+    let pushTokens = APNsTokens()
+    let waking = try WakingParts(settings.push, tokens: pushTokens, storage: storage, logger: logger)
     let local = LocalParts(
       settings, storage: storage, coordination: coordination,
-      witnesses: [coordination.epochWitness, peers?.witness].compactMap(\.self), logger: logger)
+      witnesses: [coordination.epochWitness, peers?.witness].compactMap(\.self), notifier: waking?.desk,
+      logger: logger)
     let federation = peers.map { FederationParts(settings, $0, local, storage: storage, logger: logger) }
     let attachments = try await AttachmentParts(
       settings.attachments, at: settings.client.url, storage: storage, client: outbound, logger: logger)
@@ -95,9 +98,12 @@ struct Server {
       settings, local, storage: storage, coordination: coordination, courier: federation?.courier ?? NoPeers(),
       finder: federation?.finder, directory: directory, attachments: attachments, sender: makeSender(outbound),
       logger: logger)
-    let gateway = try PushGatewayParts(settings, tokens: APNsTokens(), readiness: readiness, logger: logger)
+    let gateway = try PushGatewayParts(settings, tokens: pushTokens, readiness: readiness, logger: logger)
     await local.restores.check()
     let drain = DrainState()
+    let notifications = try NotificationParts(
+      settings, storage: storage, coordination: coordination, tokens: pushTokens, drain: drain, readiness: readiness,
+      logger: logger)
     let client = try ClientListener(
       settings.client, router: clients.router, door: clients.door, drain: drain,
       state: ListenerState("client", in: readiness), logger: logger)
@@ -117,10 +123,11 @@ struct Server {
       ]
       + directory.services
       + (encryptionKeys.isChanging ? [encryptionKeys] : [])
+      + (waking?.services(local, storage: storage, coordination: coordination) ?? [])
       + clients.services
       + (federation?.services(
         local, locator: attachments.locator, storage: storage, coordination: coordination, readiness: readiness) ?? [])
-      + (gateway?.services ?? []) + [local.restores] + client.services
+      + (gateway?.services ?? []) + (notifications?.services ?? []) + [local.restores] + client.services
     try await ServiceGroup(
       configuration: .init(
         // Signals are the drain's: it ends when they have been followed, and the others with it.

@@ -48,6 +48,8 @@ package struct LimitKey: Sensitive, Sendable, Hashable {
   package init(_ peer: RelayName) { text = "\(peer)__" }
   /// A relay that is no peer, known by its CA's key alone: `fingerprint` is hexadecimal. No name holds a colon.
   package init(authority fingerprint: String) { text = "ca:\(fingerprint)" }
+  /// An account of device notifications.
+  package init(_ user: NotificationUser) { text = "dpn:\(user)" }
   private init(text: String) { self.text = text }
   /// One bucket for all.
   package static let everyone = LimitKey(text: "*")

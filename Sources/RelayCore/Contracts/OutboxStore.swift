@@ -5,18 +5,22 @@ package protocol OutboxStore: Sendable {
   /// counts.
   func confirmDevices(_ devices: [ConfirmedDevice], of account: AccountNumber, at relay: RelayName, now: Timestamp)
     async throws(StoreError)
-  /// - Returns: the devices that `relay` confirmed last, ascending by id; nil when that was before `since`, or never.
-  func confirmedDevices(of account: AccountNumber, at relay: RelayName, since: Timestamp) async throws(StoreError)
-    -> [ConfirmedDevice]?
+  /// - Returns: of each of `accounts` the devices that `relay` confirmed last, ascending by id; nothing of those of which
+  ///   that was before `since`, or never.
+  func confirmedDevices(of accounts: [AccountNumber], at relay: RelayName, since: Timestamp) async throws(StoreError)
+    -> [AccountNumber: [ConfirmedDevice]]
   /// Forgets what `relay` confirmed of `account`: it has said otherwise.
   func forgetConfirmedDevices(of account: AccountNumber, at relay: RelayName) async throws(StoreError)
 
-  /// Appends `message` to its peer's outbox, due at once. Durable on return; safe to repeat: an equal message that waits
-  /// is not held twice.
-  /// - Returns: false, with nothing stored, when the peer's outbox would exceed `bounds`, or the peer is not active.
-  func hold(_ message: OutgoingMessage, bounds: OutboxBounds, now: Timestamp) async throws(StoreError) -> Bool
-  /// Whether anything waits for `destination` at `relay`: a later message must not overtake it.
-  func isHeld(for destination: AccountNumber, at relay: RelayName) async throws(StoreError) -> Bool
+  /// Appends `messages`, all of them for `relay`, to its outbox in their order, due at once. Durable on return, in one
+  /// transaction; safe to repeat: an equal message that waits is not held twice.
+  /// - Returns: of each whether it is held; false, with nothing stored of it, when the outbox would exceed `bounds`, when an
+  ///   earlier one of `messages` had no room, which it must not overtake, or when the peer is not active.
+  func hold(_ messages: [OutgoingMessage], for relay: RelayName, bounds: OutboxBounds, now: Timestamp)
+    async throws(StoreError) -> [Bool]
+  /// - Returns: those of `destinations` for which anything waits at `relay`: a later message must not overtake it.
+  func destinationsHeld(among destinations: [AccountNumber], at relay: RelayName) async throws(StoreError)
+    -> Set<AccountNumber>
   /// What waits for `relay`, due or not, ascending by sequence, all above `after`; at most `limit` (1 or more), fewer where
   /// they are large, and none only where nothing waits.
   ///
@@ -32,6 +36,15 @@ package protocol OutboxStore: Sendable {
   func removeHeld(_ sequences: [Int64]) async throws(StoreError)
   /// Of every peer for which something waits, ascending by name.
   func outboxUsage() async throws(StoreError) -> [OutboxUsage]
+}
+
+extension OutboxStore {
+  /// - Returns: nil when the peer confirmed nothing of `account` since then.
+  package func confirmedDevices(of account: AccountNumber, at relay: RelayName, since: Timestamp)
+    async throws(StoreError) -> [ConfirmedDevice]?
+  {
+    try await confirmedDevices(of: [account], at: relay, since: since)[account]
+  }
 }
 
 /// Turns that processes take at what one of them should do at a time.

@@ -287,8 +287,13 @@ package protocol DirectoryStore: Sendable {
   /// Which of `tokens` are kept as contacts of `peer`.
   func keptContacts(among tokens: [ContactToken], of peer: RelayName) async throws(StoreError) -> Set<ContactToken>
 
-  /// How many contacts of `peer` are kept, counted to `max` at most.
-  func contactCount(of peer: RelayName, countingTo max: Int) async throws(StoreError) -> Int
+  /// How many contacts of `peer` are kept; 0 when there is no such peer. The count is kept by the transactions that add and
+  /// remove them: asking for it costs the same however many there are.
+  func contactCount(of peer: RelayName) async throws(StoreError) -> Int
+
+  /// Counts the contacts of `peer` one by one and corrects `contactCount`, unless they change meanwhile. It should never be
+  /// needed: rows that were written past the schema's triggers are its reason.
+  func recountContacts(of peer: RelayName) async throws(StoreError)
 
   /// The active peers that list `token`, in the order of precedence: who has listed it for longest comes first, and alone
   /// may speak for its account. Of those that began in the same millisecond, the one whose name sorts first. Refreshing
@@ -390,7 +395,8 @@ package enum SchemaCompatibility: Sendable, Equatable {
 
 /// All durable stores of one relay, over one database.
 package protocol Storage: AccountStore, PreKeyStore, EpochStore, MessageStore, AttachmentStore, DirectoryFeedStore,
-  ObliviousStore, PeerStore, OutboxStore, LeaseStore, ServerSecretStore, ContactSealingStore, SchemaStore
+  ObliviousStore, PeerStore, OutboxStore, WakeStore, NotificationStore, LeaseStore, ServerSecretStore,
+  ContactSealingStore, SchemaStore
 {
   /// Whether the store answers just now, for `/readyz`.
   func ping() async throws(StoreError)

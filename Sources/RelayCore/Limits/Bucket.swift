@@ -44,10 +44,16 @@ package enum LimiterName: String, Sendable, CaseIterable {
   case peerTokens = "peer-tokens"
   /// Probes that one peer asks us to run.
   case peerProbes = "peer-probes"
+  /// Messages of one account for another that had waited in a peer's outbox, where the peer's relay has charged them.
+  case messagesWaited = "messages-waited"
   /// Elements of oblivious look-ups that are evaluated for one account, each for milliseconds.
   case obliviousElements = "oblivious-elements"
   /// Pages of outputs that one account reads (docs/directory.md, "Oblivious look-up").
   case obliviousPages = "oblivious-pages"
+  /// Wrong names, passwords and numbers of device notifications from one client address, and fetchings of events by one
+  /// account (docs/device-notifications.md).
+  case notificationLookups = "notification-lookups"
+  case notificationRetrievals = "notification-retrievals"
 
   /// Reference 3.6; from `codeAddress` on our own.
   package var defaultBucket: Bucket {
@@ -69,8 +75,10 @@ package enum LimiterName: String, Sendable, CaseIterable {
     case .peerPreKeys: Bucket(size: 3000, perMinute: 600)
     case .peerTokens: Bucket(size: 500_000, perMinute: 500_000)
     case .peerProbes: Bucket(size: 5, perMinute: 5)
+    case .messagesWaited: Bucket(size: 3600, perMinute: 60)
     case .obliviousElements: Bucket(size: 5000, perMinute: 250)
     case .obliviousPages: Bucket(size: 1000, perMinute: 200)
+    case .notificationLookups, .notificationRetrievals: Bucket(size: 60, perMinute: 60)
     }
   }
 }

@@ -15,13 +15,14 @@ extension RateLimiter {
     }
   }
 
-  /// Charges `.messages` for `count` messages, or for as many of them as the bucket can hold, within a factor of 2: what
+  /// Charges `limiter` for `count` messages, or for as many of them as the bucket can hold, within a factor of 2: what
   /// no wait makes possible would be refused forever.
   /// - Throws: `.rateLimited` as `charge`.
-  package func chargeMessages(_ count: Int, _ key: LimitKey) async throws(Problem) {
+  package func chargeMessages(_ count: Int, _ key: LimitKey, to limiter: LimiterName = .messages) async throws(Problem)
+  {
     var amount = Double(count)
     while true {
-      switch await take(amount, from: .messages, key: key) {
+      switch await take(amount, from: limiter, key: key) {
       case .allowed: return
       case .refused(retryAfter: nil) where amount > 1: amount = (amount / 2).rounded(.up)
       case .refused(let retryAfter): throw Problem(.rateLimited, retryAfter: retryAfter)

@@ -36,7 +36,7 @@ enum JSONEscapes {
   /// Reads `XXXX`, and for a high surrogate the `\uXXXX` that must follow.
   private static func scalar(_ raw: RawSpan, _ offset: inout Int) throws(JSONError) -> Unicode.Scalar {
     let first = try hex(raw, &offset)
-    guard (0xD800..<0xDC00).contains(first) else {
+    guard JSONCodeUnit.isHighSurrogate(first) else {
       guard let scalar = Unicode.Scalar(first) else { throw .malformed }
       return scalar
     }
@@ -45,25 +45,19 @@ enum JSONEscapes {
     else { throw .malformed }
     offset += 2
     let second = try hex(raw, &offset)
-    guard (0xDC00..<0xE000).contains(second),
-      let scalar = Unicode.Scalar(0x10000 + (first - 0xD800) << 10 + (second - 0xDC00))
-    else { throw .malformed }
+    guard let scalar = JSONCodeUnit.scalar(high: first, low: second) else { throw .malformed }
     return scalar
   }
 
   private static func hex(_ raw: RawSpan, _ offset: inout Int) throws(JSONError) -> UInt32 {
-    guard offset + 4 <= raw.byteCount else { throw .malformed }
-    var value: UInt32 = 0
-    for index in offset..<offset + 4 {
-      let character = raw.unsafeLoad(fromByteOffset: index, as: UInt8.self)
-      switch character {
-      case 0x30...0x39: value = value << 4 | UInt32(character - 0x30)
-      case 0x41...0x46: value = value << 4 | UInt32(character - 0x41 + 10)
-      case 0x61...0x66: value = value << 4 | UInt32(character - 0x61 + 10)
-      default: throw .malformed
-      }
+    guard offset + JSONCodeUnit.digitCount <= raw.byteCount else { throw .malformed }
+    var unit: UInt32 = 0
+    for index in offset..<offset + JSONCodeUnit.digitCount {
+      let digit = raw.unsafeLoad(fromByteOffset: index, as: UInt8.self)
+      guard let next = JSONCodeUnit.appending(digit, to: unit) else { throw .malformed }
+      unit = next
     }
-    offset += 4
-    return value
+    offset += JSONCodeUnit.digitCount
+    return unit
   }
 }

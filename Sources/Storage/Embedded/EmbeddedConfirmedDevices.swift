@@ -17,14 +17,19 @@ extension EmbeddedStorage {
     }
   }
 
-  package func confirmedDevices(of account: AccountNumber, at relay: RelayName, since: Timestamp)
-    async throws(StoreError) -> [ConfirmedDevice]?
+  package func confirmedDevices(of accounts: [AccountNumber], at relay: RelayName, since: Timestamp)
+    async throws(StoreError) -> [AccountNumber: [ConfirmedDevice]]
   {
-    try await read { db in
-      let found = try db.row(
-        "SELECT devices FROM confirmed_devices WHERE account = ? AND peer = ? AND confirmed >= ?",
-        [account.key, relay.text, since.millis])
-      return try found.map { try Self.confirmedDevices($0.text(0)) }
+    guard !accounts.isEmpty else { return [:] }
+    return try await read { db in
+      var confirmed: [AccountNumber: [ConfirmedDevice]] = [:]
+      for account in accounts {
+        let found = try db.row(
+          "SELECT devices FROM confirmed_devices WHERE account = ? AND peer = ? AND confirmed >= ?",
+          [account.key, relay.text, since.millis])
+        confirmed[account] = try found.map { try Self.confirmedDevices($0.text(0)) }
+      }
+      return confirmed
     }
   }
 

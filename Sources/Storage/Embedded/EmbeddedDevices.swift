@@ -76,7 +76,7 @@ extension EmbeddedStorage {
   }
 
   /// The account is active when device 1 is: the rule is `Device`'s.
-  private static func update(_ account: AccountNumber, _ change: DeviceChange, in db: Database) throws {
+  static func update(_ account: AccountNumber, _ change: DeviceChange, in db: Database) throws {
     try db.run(
       """
       UPDATE accounts SET supports_sms = iif(?, ?, supports_sms), voice = iif(?, ?, voice),

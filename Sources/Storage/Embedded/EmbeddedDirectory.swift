@@ -37,7 +37,7 @@ extension EmbeddedStorage {
       let begun = try db.row("SELECT contacts_begun, contacts_pass FROM peers WHERE name = ?", [peer.text])
       guard let begun else { return nil }
       let (pass, finished) = try (begun.integer(0), begun.integer(1))
-      if try Self.contactCount(of: peer, countingTo: max + 1, in: db) > max {
+      if try Self.contactCount(of: peer, in: db) > max {
         try db.run(
           "DELETE FROM contacts WHERE peer = ? AND pass > ? AND pass < ?", [peer.text, finished, pass])
       }

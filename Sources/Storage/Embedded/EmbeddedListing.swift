@@ -60,13 +60,22 @@ extension EmbeddedStorage {
     }
   }
 
-  package func contactCount(of peer: RelayName, countingTo max: Int) async throws(StoreError) -> Int {
-    try await read { db in try Self.contactCount(of: peer, countingTo: max, in: db) }
+  package func contactCount(of peer: RelayName) async throws(StoreError) -> Int {
+    try await read { db in try Self.contactCount(of: peer, in: db) }
   }
 
-  static func contactCount(of peer: RelayName, countingTo max: Int, in db: Database) throws -> Int {
-    let count = try db.row("SELECT count(*) FROM (SELECT 1 FROM contacts WHERE peer = ? LIMIT ?)", [peer.text, max])
-    return try Int(Fields.valid(count).integer(0))
+  /// Triggers keep it (`EmbeddedMigration.contactCounts`).
+  static func contactCount(of peer: RelayName, in db: Database) throws -> Int {
+    let count = try db.row("SELECT contacts FROM contact_counts WHERE peer = ?", [peer.text])
+    return try Int(count?.integer(0) ?? 0)
+  }
+
+  package func recountContacts(of peer: RelayName) async throws(StoreError) {
+    try await write { db in
+      try db.run(
+        "UPDATE contact_counts SET contacts = (SELECT count(*) FROM contacts WHERE peer = ?1) WHERE peer = ?1",
+        [peer.text])
+    }
   }
 
   package func keptContacts(

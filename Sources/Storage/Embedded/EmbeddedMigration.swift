@@ -19,10 +19,13 @@ struct EmbeddedMigration: Sendable {
     EmbeddedMigration(version: 3, name: "federation to trust", usableFrom: 2, sql: trustedFederation),
     EmbeddedMigration(version: 4, name: "the directory feed", usableFrom: 3, sql: directoryFeed),
     EmbeddedMigration(version: 5, name: "outputs for oblivious look-ups", usableFrom: 4, sql: obliviousOutputs),
+    EmbeddedMigration(version: 6, name: "waking devices by push", usableFrom: 5, sql: waking),
+    EmbeddedMigration(version: 7, name: "device notifications", usableFrom: 5, sql: deviceNotifications),
+    EmbeddedMigration(version: 8, name: "counts of contacts", usableFrom: 5, sql: contactCounts),
   ]
   static var newest: Int { all.last?.version ?? 0 }
   /// The oldest schema this build can work on.
-  static let needed = 5
+  static let needed = 8
 
   // The account number comes first in every key; messages alone are keyed by their sequence, whose AUTOINCREMENT
   // keeps it rising past removed rows, and found through indexes that begin with the number. A text that a client made

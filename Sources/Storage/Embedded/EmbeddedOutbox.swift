@@ -5,35 +5,57 @@ package import RelayCore
 // One writer at a time: sequences rise in the order of commits, and the charges, which triggers keep, are exact.
 
 extension EmbeddedStorage {
-  package func hold(_ message: OutgoingMessage, bounds: OutboxBounds, now: Timestamp) async throws(StoreError) -> Bool {
-    let row = OutboxRow(message)
+  package func hold(_ messages: [OutgoingMessage], for relay: RelayName, bounds: OutboxBounds, now: Timestamp)
+    async throws(StoreError) -> [Bool]
+  {
+    guard !messages.isEmpty else { return [] }
+    let rows = messages.map(OutboxRow.init)
     return try await write { db in
-      let (peer, fingerprint) = (message.relay.text, Data(row.fingerprint.bytes))
-      let known = try db.row("SELECT 1 FROM outbox WHERE peer = ? AND fingerprint = ?", [peer, fingerprint])
-      guard known == nil else { return true }
-      guard try db.row("SELECT 1 FROM peers WHERE name = ? AND state = 'active'", [peer]) != nil else { return false }
-      let bytes = Int64(message.byteCount)
+      let peer = relay.text
+      let isActive = try db.row("SELECT 1 FROM peers WHERE name = ? AND state = 'active'", [peer]) != nil
       let charges = try db.row("SELECT messages, bytes FROM outbox_charges WHERE peer = ?", [peer])
-      let (messagesHeld, bytesHeld) = try charges.map { try ($0.integer(0), $0.integer(1)) } ?? (0, 0)
-      guard messagesHeld < Int64(bounds.messagesMax), bytesHeld <= bounds.bytesMax - bytes else { return false }
-      try db.run(
-        """
-        INSERT INTO outbox (peer, account, device, destination, covers_master_only, bundle, bytes, fingerprint,
-          accepted, not_before)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        """,
-        [
-          peer, message.source.account.key, message.source.device.value, message.submission.destination.key,
-          row.coversMasterOnly, Data(row.bundle), bytes, fingerprint, now.millis, now.millis,
-        ])
-      return true
+      var (messagesHeld, bytesHeld) = try charges.map { try ($0.integer(0), $0.integer(1)) } ?? (0, 0)
+      // From the first on that has no room, none has.
+      var hasRoom = isActive
+      var held: [Bool] = []
+      for (message, row) in zip(messages, rows) {
+        let fingerprint = Data(row.fingerprint.bytes)
+        if try db.row("SELECT 1 FROM outbox WHERE peer = ? AND fingerprint = ?", [peer, fingerprint]) != nil {
+          held.append(true)
+          continue
+        }
+        let bytes = Int64(message.byteCount)
+        hasRoom = hasRoom && messagesHeld < Int64(bounds.messagesMax) && bytesHeld <= bounds.bytesMax - bytes
+        held.append(hasRoom)
+        guard hasRoom else { continue }
+        (messagesHeld, bytesHeld) = (messagesHeld + 1, bytesHeld + bytes)
+        try db.run(
+          """
+          INSERT INTO outbox (peer, account, device, destination, covers_master_only, bundle, bytes, fingerprint,
+            accepted, not_before)
+          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+          """,
+          [
+            peer, message.source.account.key, message.source.device.value, message.submission.destination.key,
+            row.coversMasterOnly, Data(row.bundle), bytes, fingerprint, now.millis, now.millis,
+          ])
+      }
+      return held
     }
   }
 
-  package func isHeld(for destination: AccountNumber, at relay: RelayName) async throws(StoreError) -> Bool {
-    try await read { db in
-      try db.row("SELECT 1 FROM outbox WHERE peer = ? AND destination = ? LIMIT 1", [relay.text, destination.key])
-        != nil
+  package func destinationsHeld(among destinations: [AccountNumber], at relay: RelayName) async throws(StoreError)
+    -> Set<AccountNumber>
+  {
+    guard !destinations.isEmpty else { return [] }
+    return try await read { db in
+      var held: Set<AccountNumber> = []
+      for destination in Set(destinations) {
+        let found = try db.row(
+          "SELECT 1 FROM outbox WHERE peer = ? AND destination = ? LIMIT 1", [relay.text, destination.key])
+        if found != nil { held.insert(destination) }
+      }
+      return held
     }
   }
 

@@ -26,33 +26,38 @@ extension PostgresStorage {
       })
   }
 
-  package func confirmedDevices(of account: AccountNumber, at relay: RelayName, since: Timestamp)
-    async throws(StoreError) -> [ConfirmedDevice]?
+  package func confirmedDevices(of accounts: [AccountNumber], at relay: RelayName, since: Timestamp)
+    async throws(StoreError) -> [AccountNumber: [ConfirmedDevice]]
   {
+    guard !accounts.isEmpty else { return [:] }
     // A row also for a list without devices, of NULLs.
     let result = try await read(
       .prepared(
         "confirmed_devices",
         """
-        SELECT d.device, d.registration_id
+        SELECT c.account, d.device, d.registration_id
         FROM confirmed_devices AS c
         LEFT JOIN LATERAL unnest(c.devices, c.registration_ids) AS d (device, registration_id) ON true
-        WHERE c.account = $1::bigint AND c.peer = $2::text AND c.confirmed >= $3::bigint
-        ORDER BY d.device
+        WHERE c.account = ANY ($1::bigint[]) AND c.peer = $2::text AND c.confirmed >= $3::bigint
+        ORDER BY c.account, d.device
         """),
       PostgresParameters {
-        $0.add(account: account)
+        $0.add(bigints: accounts.map(\.column))
         $0.add(text: relay.text)
         $0.add(bigint: since.millis)
       })
-    guard result.rowCount > 0 else { return nil }
-    var devices: [ConfirmedDevice] = []
+    var confirmed: [AccountNumber: [ConfirmedDevice]] = [:]
     for index in result.rows {
       var row = result.cursor(row: index)
-      guard !row.isNull else { continue }
-      devices.append(ConfirmedDevice(id: try row.device(), registrationID: try row.bigint()))
+      let account = try row.account()
+      let known = confirmed[account, default: []]
+      guard !row.isNull else {
+        confirmed[account] = known
+        continue
+      }
+      confirmed[account] = known + [ConfirmedDevice(id: try row.device(), registrationID: try row.bigint())]
     }
-    return devices
+    return confirmed
   }
 
   package func forgetConfirmedDevices(of account: AccountNumber, at relay: RelayName) async throws(StoreError) {

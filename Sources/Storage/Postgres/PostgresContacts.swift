@@ -10,13 +10,9 @@ extension PostgresStorage {
     let contacts = Dictionary(changes.map { ($0.token, $0) }) { _, later in later }.values
     let gone = contacts.filter(\.isInactive)
     let listed = contacts.filter { !$0.isInactive }.sorted { $0.token < $1.token }
-    let name = PostgresParameters { $0.add(text: peer.text) }
     let tokens = try await tokens()
     let (storedGone, storedListed) = (try tokens.seal(gone.map(\.token)), try tokens.seal(listed.map(\.token)))
-    _ = try await writeBulk([
-      // First of all, as a merge and the removal do; as firmly as the last step needs it.
-      PostgresStep(
-        .prepared("lock_peer", "SELECT 1 FROM peers WHERE name = $1::text FOR NO KEY UPDATE"), name),
+    let steps = [
       PostgresStep(
         .prepared(
           "apply_contacts",
@@ -49,20 +45,8 @@ extension PostgresStorage {
           $0.add(text: peer.text)
           $0.add(opaque: mark)
         }),
-    ])
-  }
-
-  package func contactCount(of peer: RelayName, countingTo max: Int) async throws(StoreError) -> Int {
-    let result = try await readBulk(
-      .prepared(
-        "contact_count",
-        "SELECT count(*) FROM (SELECT FROM peer_contacts WHERE peer = $1::text LIMIT $2::bigint) AS listed"),
-      PostgresParameters {
-        $0.add(text: peer.text)
-        $0.add(bigint: Int64(max))
-      })
-    var row = result.cursor(row: 0)
-    return Int(try row.bigint())
+    ]
+    _ = try await writeBulk(Self.contactLocks(of: peer, changesPeer: true) + steps)
   }
 
   package func keptContacts(

@@ -92,7 +92,7 @@ extension PostgresStorage {
 
   /// Writes the account's row if something of it is other than before, and raises the revision if peers can see that.
   /// Whether device 1 makes the account active is `Account`'s rule.
-  private static func listStep(_ device: DeviceAddress, _ change: DeviceChange) -> PostgresStep {
+  static func listStep(_ device: DeviceAddress, _ change: DeviceChange) -> PostgresStep {
     PostgresStep(
       .prepared(
         "update_account",

@@ -60,7 +60,7 @@ extension PostgresStorage {
     guard result.rowCount == 1 else { return nil }
     var row = result.cursor(row: 0)
     let (pass, finished) = (try row.bigint(), try row.bigint())
-    if try await contactCount(of: peer, countingTo: max + 1) > max {
+    if try await contactCount(of: peer) > max {
       try await removeContacts(of: peer, after: finished, before: pass)
     }
     return pass
@@ -74,19 +74,15 @@ extension PostgresStorage {
     guard !contacts.isEmpty else { return }
     let tokens = try await tokens()
     let (storedGone, storedListed) = (try tokens.seal(gone.map(\.token)), try tokens.seal(listed.map(\.token)))
-    _ = try await writeBulk([
-      // The peer's row is locked against its removal, or the end of its copy, which would leave contacts of nobody
-      // behind. First of all, as those do: two that lock in different orders wait for each other.
+    let steps = [
       PostgresStep(
         .prepared(
           "merge_contacts",
           """
-          WITH peer AS MATERIALIZED (
-            SELECT name FROM peers WHERE name = $1::text AND contacts_mode = 'copy' FOR SHARE
-          )
           INSERT INTO peer_contacts AS known (peer, token, supports_sms, voice, pass)
-          SELECT peer.name, i.token, i.supports_sms, i.voice, $5::bigint
-          FROM peer CROSS JOIN unnest($2::bytea[], $3::boolean[], $4::boolean[]) AS i (token, supports_sms, voice)
+          SELECT p.name, i.token, i.supports_sms, i.voice, $5::bigint
+          FROM peers AS p CROSS JOIN unnest($2::bytea[], $3::boolean[], $4::boolean[]) AS i (token, supports_sms, voice)
+          WHERE p.name = $1::text AND p.contacts_mode = 'copy'
           ON CONFLICT (peer, token) DO UPDATE SET supports_sms = excluded.supports_sms, voice = excluded.voice,
             pass = greatest(known.pass, excluded.pass)
           """),
@@ -104,7 +100,8 @@ extension PostgresStorage {
           $0.add(text: peer.text)
           $0.add(tokens: storedGone)
         }),
-    ])
+    ]
+    _ = try await writeBulk(Self.contactLocks(of: peer) + steps)
   }
 
   package func finishContacts(of peer: RelayName, pass: Int64, mark: String?) async throws(StoreError) {
@@ -132,35 +129,44 @@ extension PostgresStorage {
     return (try row.bigint(), row.optionalOpaque())
   }
 
-  /// Removes contacts that no pass from `pass` on has seen, but some pass after `earlier`. Some at a time: a peer may list
-  /// millions, and a statement has its time limit and its neighbours. First the peer's row, as a merge: whether the feed
-  /// hears of them depends on it (`PostgresMigration.directoryFeed`).
+  /// Removes contacts that no pass from `pass` on has seen, but some pass after `earlier`. By key and some at a time, so that
+  /// each statement costs what it looks at: a peer may list millions, and a statement has its time limit and its neighbours.
   func removeContacts(of peer: RelayName, after earlier: Int64 = -1, before pass: Int64) async throws(StoreError) {
-    let chunkRows: Int64 = 10_000
-    while true {
-      let results = try await writeBulk([
-        PostgresStep(
-          .prepared("share_peer", "SELECT 1 FROM peers WHERE name = $1::text FOR SHARE"),
-          PostgresParameters { $0.add(text: peer.text) }),
-        PostgresStep(
-          .prepared(
-            "remove_contacts",
-            """
-            WITH stale AS MATERIALIZED (
-              SELECT token FROM peer_contacts
-              WHERE peer = $1::text AND pass < $2::bigint AND pass > $4::bigint LIMIT $3::bigint
-            )
-            DELETE FROM peer_contacts AS c USING stale AS s
-            WHERE c.peer = $1::text AND c.token = s.token AND c.pass < $2::bigint
-            """),
-          PostgresParameters {
-            $0.add(text: peer.text)
-            $0.add(bigint: pass)
-            $0.add(bigint: chunkRows)
-            $0.add(bigint: earlier)
-          }),
-      ])
-      guard let removed = results.last?.affectedRows, removed >= Int(chunkRows) else { return }
+    var last: [UInt8] = []
+    while let reached = try await removeContacts(of: peer, after: earlier, before: pass, behind: last) {
+      last = reached
     }
+  }
+
+  /// - Parameter last: a token as it is stored, or nothing.
+  /// - Returns: the last token that was looked at; nil when there was none behind `last`.
+  private func removeContacts(
+    of peer: RelayName, after earlier: Int64, before pass: Int64, behind last: [UInt8]
+  ) async throws(StoreError) -> [UInt8]? {
+    let removal = PostgresStep(
+      .prepared(
+        "remove_contacts",
+        """
+        WITH page AS MATERIALIZED (
+          SELECT token, pass FROM peer_contacts WHERE peer = $1::text AND token > $5::bytea
+          ORDER BY token LIMIT $3::bigint
+        ), removed AS (
+          DELETE FROM peer_contacts AS c USING page AS s
+          WHERE c.peer = $1::text AND c.token = s.token AND c.pass < $2::bigint
+            AND s.pass < $2::bigint AND s.pass > $4::bigint
+        )
+        SELECT token FROM page ORDER BY token DESC LIMIT 1
+        """),
+      PostgresParameters {
+        $0.add(text: peer.text)
+        $0.add(bigint: pass)
+        $0.add(bigint: 10_000)
+        $0.add(bigint: earlier)
+        $0.add(bytea: last)
+      })
+    let results = try await writeBulk(Self.contactLocks(of: peer) + [removal])
+    guard let result = results.last, result.rowCount == 1 else { return nil }
+    var row = result.cursor(row: 0)
+    return try row.bytes()
   }
 }

@@ -17,11 +17,14 @@ struct PostgresMigration: Sendable {
     PostgresMigration(version: 4, name: "the directory feed", oldestCompatible: 3, statements: directoryFeed),
     PostgresMigration(
       version: 5, name: "outputs for oblivious look-ups", oldestCompatible: 4, statements: obliviousOutputs),
+    PostgresMigration(version: 6, name: "waking devices by push", oldestCompatible: 5, statements: waking),
+    PostgresMigration(version: 7, name: "device notifications", oldestCompatible: 5, statements: deviceNotifications),
+    PostgresMigration(version: 8, name: "counts of contacts", oldestCompatible: 5, statements: contactCounts),
   ]
   /// The newest step this build knows.
   static let newest = all.last?.version ?? 0
   /// The oldest schema this build can work on.
-  static let needed = 5
+  static let needed = 8
 
   // Every key of an account's row begins with its number, so that the tables can be distributed by it. Times are
   // milliseconds since 1970; days are those of UTC. A text that a client made up is `bytea`: it may hold any Unicode

@@ -6,8 +6,11 @@ package import RelayCore
 // seen one has seen all that will ever be below it. What is said of an account's devices needs none of that.
 
 extension PostgresStorage {
-  package func hold(_ message: OutgoingMessage, bounds: OutboxBounds, now: Timestamp) async throws(StoreError) -> Bool {
-    let row = OutboxRow(message)
+  package func hold(_ messages: [OutgoingMessage], for relay: RelayName, bounds: OutboxBounds, now: Timestamp)
+    async throws(StoreError) -> [Bool]
+  {
+    guard !messages.isEmpty else { return [] }
+    let rows = messages.map(OutboxRow.init)
     let results = try await write([
       // The peer's row is locked against its removal, which would leave messages for nobody behind, and not against
       // changes of it: its condition is written while messages are held. So it may be suspended by the next step, which
@@ -21,57 +24,100 @@ extension PostgresStorage {
           )
           INSERT INTO outbox_charges AS known (peer, messages, bytes) SELECT name, 0, 0 FROM peer
           ON CONFLICT (peer) DO UPDATE SET messages = known.messages
-          """), PostgresParameters { $0.add(text: message.relay.text) }),
-      PostgresStep(
-        .prepared(
-          "hold",
-          """
-          WITH held AS (
-            INSERT INTO outbox (peer, account, device, destination, covers_master_only, bundle, bytes, fingerprint,
-              accepted, not_before)
-            SELECT c.peer, $2::bigint, $3::integer, $4::bigint, $5::boolean, $6::bytea, $7::bigint, $8::uuid,
-              $9::bigint, $9::bigint
-            FROM outbox_charges AS c JOIN peers AS p ON p.name = c.peer AND p.state = 'active'
-            WHERE c.peer = $1::text AND c.messages < $10::bigint AND c.bytes <= $11::bigint - $7::bigint
-            ON CONFLICT (peer, fingerprint) DO NOTHING
-            RETURNING 1
-          )
-          UPDATE outbox_charges SET messages = messages + 1, bytes = bytes + $7::bigint
-          WHERE peer = $1::text AND EXISTS (SELECT FROM held)
-          """),
-        PostgresParameters(reserving: 200 + row.bundle.count) {
-          $0.add(text: message.relay.text)
-          $0.add(account: message.source.account)
-          $0.add(device: message.source.device)
-          $0.add(account: message.submission.destination)
-          $0.add(boolean: row.coversMasterOnly)
-          $0.add(bytea: row.bundle)
-          $0.add(bigint: Int64(message.byteCount))
-          $0.add(uuid: row.fingerprint)
-          $0.add(bigint: now.millis)
-          $0.add(bigint: Int64(bounds.messagesMax))
-          $0.add(bigint: bounds.bytesMax)
-        }),
+          """), PostgresParameters { $0.add(text: relay.text) }),
+      Self.holdStep(messages, rows, for: relay, bounds: bounds, now: now),
       // Also when it was held before: whoever had no answer may ask again.
       PostgresStep(
-        .prepared("hold_outcome", "SELECT 1 FROM outbox WHERE peer = $1::text AND fingerprint = $2::uuid"),
+        .prepared(
+          "hold_outcome", "SELECT fingerprint FROM outbox WHERE peer = $1::text AND fingerprint = ANY ($2::uuid[])"),
         PostgresParameters {
-          $0.add(text: message.relay.text)
-          $0.add(uuid: row.fingerprint)
+          $0.add(text: relay.text)
+          $0.add(uuids: rows.map(\.fingerprint))
         }),
     ])
-    return results.last?.rowCount == 1
+    guard let outcome = results.last else { return messages.map { _ in false } }
+    var held: Set<Fingerprint> = []
+    for index in outcome.rows {
+      var row = outcome.cursor(row: index)
+      held.insert(try row.fingerprint())
+    }
+    return rows.map { held.contains($0.fingerprint) }
   }
 
-  package func isHeld(for destination: AccountNumber, at relay: RelayName) async throws(StoreError) -> Bool {
+  /// What is new is counted up in the order of `messages`: from the first on that has no room, none has.
+  private static func holdStep(
+    _ messages: [OutgoingMessage], _ rows: [OutboxRow], for relay: RelayName, bounds: OutboxBounds, now: Timestamp
+  ) -> PostgresStep {
+    PostgresStep(
+      .prepared(
+        "hold",
+        """
+        WITH fresh AS (
+            SELECT DISTINCT ON (i.fingerprint) i.*
+            FROM unnest($2::bigint[], $3::integer[], $4::bigint[], $5::boolean[], $6::bytea[], $7::bigint[], $8::uuid[])
+              WITH ORDINALITY
+              AS i (account, device, destination, covers_master_only, bundle, bytes, fingerprint, place)
+            WHERE NOT EXISTS (SELECT FROM outbox AS o WHERE o.peer = $1::text AND o.fingerprint = i.fingerprint)
+            ORDER BY i.fingerprint, i.place
+          ),
+          counted AS (
+            SELECT fresh.*, row_number() OVER (ORDER BY place) AS messages_in_all,
+              sum(bytes) OVER (ORDER BY place) AS bytes_in_all
+            FROM fresh
+          ),
+          held AS (
+            INSERT INTO outbox (peer, account, device, destination, covers_master_only, bundle, bytes, fingerprint,
+              accepted, not_before)
+            SELECT c.peer, n.account, n.device, n.destination, n.covers_master_only, n.bundle, n.bytes, n.fingerprint,
+              $9::bigint, $9::bigint
+            FROM counted AS n
+            CROSS JOIN outbox_charges AS c JOIN peers AS p ON p.name = c.peer AND p.state = 'active'
+            WHERE c.peer = $1::text AND n.messages_in_all <= $10::bigint - c.messages
+              AND n.bytes_in_all <= $11::bigint - c.bytes
+            ORDER BY n.place
+            ON CONFLICT (peer, fingerprint) DO NOTHING
+            RETURNING bytes
+          )
+        UPDATE outbox_charges AS c SET messages = c.messages + h.messages, bytes = c.bytes + h.bytes
+        FROM (SELECT count(*) AS messages, sum(bytes)::bigint AS bytes FROM held) AS h
+        WHERE c.peer = $1::text AND h.messages > 0
+        """),
+      PostgresParameters(reserving: rows.reduce(300) { $0 + 120 + $1.bundle.count }) {
+        $0.add(text: relay.text)
+        $0.add(bigints: messages.map(\.source.account.column))
+        $0.add(integers: messages.map(\.source.device.value))
+        $0.add(bigints: messages.map(\.submission.destination.column))
+        $0.add(booleans: rows.map(\.coversMasterOnly))
+        $0.add(byteas: rows.map(\.bundle))
+        $0.add(bigints: messages.map { Int64($0.byteCount) })
+        $0.add(uuids: rows.map(\.fingerprint))
+        $0.add(bigint: now.millis)
+        $0.add(bigint: Int64(bounds.messagesMax))
+        $0.add(bigint: bounds.bytesMax)
+      })
+  }
+
+  package func destinationsHeld(among destinations: [AccountNumber], at relay: RelayName) async throws(StoreError)
+    -> Set<AccountNumber>
+  {
+    guard !destinations.isEmpty else { return [] }
     let result = try await read(
       .prepared(
-        "is_held", "SELECT 1 FROM outbox WHERE peer = $1::text AND destination = $2::bigint LIMIT 1"),
+        "destinations_held",
+        """
+        SELECT i.destination FROM unnest($2::bigint[]) AS i (destination)
+        WHERE EXISTS (SELECT FROM outbox AS o WHERE o.peer = $1::text AND o.destination = i.destination)
+        """),
       PostgresParameters {
         $0.add(text: relay.text)
-        $0.add(account: destination)
+        $0.add(bigints: destinations.map(\.column))
       })
-    return result.rowCount > 0
+    var held: Set<AccountNumber> = []
+    for index in result.rows {
+      var row = result.cursor(row: index)
+      held.insert(try row.account())
+    }
+    return held
   }
 
   package func held(for relay: RelayName, after: Int64, limit: Int) async throws(StoreError) -> [HeldMessage] {

@@ -53,6 +53,11 @@ struct PostgresRow {
     return nil
   }
   mutating func integer() throws(StoreError) -> Int32 { try number() }
+  mutating func optionalInteger() throws(StoreError) -> Int32? {
+    guard isNull else { return try integer() }
+    column += 1
+    return nil
+  }
   /// Days since 2000-01-01.
   mutating func date() throws(StoreError) -> Int32 { try number() }
   mutating func smallint() throws(StoreError) -> Int16 { try number() }

@@ -5,7 +5,7 @@ import Synchronization
 /// hundreds.
 ///
 /// One call at a time, in the order in which the items came. Whoever adds an item does not wait for its call.
-final class Gathering<Item: Sendable>: Sendable {
+package final class Gathering<Item: Sendable>: Sendable {
   private struct State {
     var waiting: Deque<Item> = []
     var isUnderWay = false
@@ -20,7 +20,7 @@ final class Gathering<Item: Sendable>: Sendable {
   ///   - batchMax: items of one call.
   ///   - waitingMax: items that wait for the next calls; what comes on top is not taken.
   ///   - call: is given 1 to `batchMax` items; never called twice at once.
-  convenience init(batchMax: Int, waitingMax: Int, call: @escaping @Sendable ([Item]) async -> Void) {
+  package convenience init(batchMax: Int, waitingMax: Int, call: @escaping @Sendable ([Item]) async -> Void) {
     self.init(retryingBatchesOf: batchMax, waitingMax: waitingMax) { items in
       await call(items)
       return []
@@ -28,7 +28,7 @@ final class Gathering<Item: Sendable>: Sendable {
   }
 
   /// - Parameter call: what it returns goes into a later call, behind all that waits.
-  init(retryingBatchesOf batchMax: Int, waitingMax: Int, call: @escaping @Sendable ([Item]) async -> [Item]) {
+  package init(retryingBatchesOf batchMax: Int, waitingMax: Int, call: @escaping @Sendable ([Item]) async -> [Item]) {
     self.batchMax = batchMax
     self.waitingMax = waitingMax
     self.call = call
@@ -36,11 +36,11 @@ final class Gathering<Item: Sendable>: Sendable {
 
   /// - Returns: whether it was taken.
   @discardableResult
-  func add(_ item: Item) -> Bool { add(contentsOf: CollectionOfOne(item)) == 1 }
+  package func add(_ item: Item) -> Bool { add(contentsOf: CollectionOfOne(item)) == 1 }
 
   /// - Returns: how many were taken, the first ones.
   @discardableResult
-  func add(contentsOf items: some Collection<Item>) -> Int {
+  package func add(contentsOf items: some Collection<Item>) -> Int {
     guard !items.isEmpty else { return 0 }
     let (taken, isFirst) = state.withLock { state in
       let taken = min(items.count, waitingMax - state.waiting.count)
@@ -77,7 +77,7 @@ final class Gathering<Item: Sendable>: Sendable {
 
   /// Waits until nothing waits and nothing is under way, for at most until `deadline`. For the end of the process alone:
   /// it looks again and again.
-  func settle(until deadline: ContinuousClock.Instant) async {
+  package func settle(until deadline: ContinuousClock.Instant) async {
     while !isIdle, .now < deadline {
       // Whoever cancels this wants no more of it.
       do { try await Task.sleep(for: .milliseconds(5)) } catch { return }

@@ -1,0 +1,102 @@
+import HTTPTypes
+import Hummingbird
+import Logging
+import NIOCore
+import RelayCore
+import RelayHTTP
+
+/// `/external/notifications/…`: parameters in, lines or JSON out.
+struct NotificationsController: Sendable {
+  /// Of a request, its URL included.
+  static let requestBytesMax = 64 << 10
+  static let formType = "application/x-www-form-urlencoded"
+
+  let methods: NotificationMethods
+  let lookups: LookupGuard
+  let logger: Logger
+
+  private typealias Method = @Sendable (FormParameters) async throws(MethodFailure) -> NotificationAnswer
+
+  func addRoutes(to router: Router<NotificationContext>) {
+    let methods = methods
+    add("subscribe", to: router) { parameters async throws(MethodFailure) in try await methods.subscribe(parameters) }
+    add("updatekey", to: router) { parameters async throws(MethodFailure) in try await methods.updateKey(parameters) }
+    add("unsubscribe", to: router) { parameters async throws(MethodFailure) in
+      try await methods.unsubscribe(parameters, fromAll: false)
+    }
+    add("unsubscribeall", to: router) { parameters async throws(MethodFailure) in
+      try await methods.unsubscribe(parameters, fromAll: true)
+    }
+    add("get", to: router) { parameters async throws(MethodFailure) in try await methods.get(parameters) }
+    add("send", to: router) { parameters async throws(MethodFailure) in try await methods.send(parameters) }
+    add("received", to: router) { parameters async throws(MethodFailure) in try await methods.received(parameters) }
+  }
+
+  private func add(_ name: String, to router: Router<NotificationContext>, _ method: @escaping Method) {
+    let handler: Handler<NotificationContext> = { request, context async throws(Problem) in
+      try await answer(name, request, context, method)
+    }
+    router.resource(RouterPath(stringLiteral: EventWords.base + "/" + name), [(.get, handler), (.post, handler)])
+  }
+
+  private func answer(
+    _ name: String, _ request: Request, _ context: NotificationContext, _ method: Method
+  ) async throws(Problem) -> Response {
+    let parameters = try await parameters(of: request)
+    let form: AnswerForm = request.wantsJSON ? .json : .lines
+    let key = lookups.key(of: request, context)
+    if await lookups.isExhausted(key) { return LookupGuard.refusal }
+    let code: NotificationCode
+    do throws(MethodFailure) {
+      let answer = try await method(parameters)
+      NotificationCounters.requested(name, result: "A")
+      return Self.response(form.write(answer), form)
+    } catch {
+      code = error.code(of: name, logger)
+    }
+    NotificationCounters.requested(name, result: "\(code.rawValue)")
+    if code.isFailedLookUp, await lookups.failed(key) { return LookupGuard.refusal }
+    return Self.response(form.write(code), form)
+  }
+
+  private func parameters(of request: Request) async throws(Problem) -> FormParameters {
+    let query = request.uri.query ?? ""
+    let room = Self.requestBytesMax - request.uri.string.utf8.count
+    guard room >= 0 else { throw Problem(.bodyTooLarge) }
+    guard request.method == .post else { return FormParameters(query: query) }
+    let body = try await request.body(as: Self.formType, max: room)
+    return FormParameters(query: query, body: Array(body.readableBytesView))
+  }
+
+  private static func response(_ bytes: [UInt8], _ form: AnswerForm) -> Response {
+    Response(
+      status: .ok,
+      headers: [
+        .contentType: form == .json ? "application/json" : "text/plain; charset=utf-8", .cacheControl: "no-store",
+      ],
+      body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
+  }
+}
+
+extension MethodFailure {
+  /// What the caller is told; a fault of ours is told to the operator.
+  func code(of method: String, _ logger: Logger) -> NotificationCode {
+    switch self {
+    case .refused(let code): return code
+    case .failed(let error):
+      logger.warning("a device notification request failed", metadata: ["method": "\(method)", "error": "\(error)"])
+      return .unknownError
+    }
+  }
+}
+
+extension Request {
+  /// Whether `application/json` is among what is accepted.
+  fileprivate var wantsJSON: Bool {
+    headers[values: .accept].contains { value in
+      value.split(separator: ",").contains { type in
+        type.prefix { $0 != ";" }.trimmingSpaces.lowercased() == "application/json"
+      }
+    }
+  }
+}

@@ -1,0 +1,143 @@
+package import Logging
+package import Push
+package import RelayCore
+import ServiceLifecycle
+import Synchronization
+
+/// Makes the pushes of one service that wait in the store, in every process: each takes what no other has taken.
+///
+/// A process that is killed leaves its pushes to the others, which get them when its claims have run out. Services share
+/// nothing, so that one in trouble slows no other.
+package final class NotificationPusher: Service {
+  private struct State {
+    var underWay = 0
+    /// Whether the store had more than was taken.
+    var hasMore = false
+    var isStopping = false
+  }
+
+  /// How often the store is looked at for what other processes were asked for, and what is due again.
+  private static let interval = Duration.seconds(2)
+  /// Pushes at a time, and of one look.
+  private static let underWayMax = 40
+  private let service: NotificationService
+  private let store: any NotificationStore
+  private let lanes: [NotificationService: PushLane]
+  private let clock: WallClock
+  private let logger: Logger
+  private let metrics: NotificationMetrics
+  private let attemptMax: Duration
+  private let onEvent: @Sendable () -> Void
+  private let pulse = Pulse()
+  private let state = Mutex(State())
+
+  /// - Parameters:
+  ///   - lanes: of all services; they outlive this. They try nothing again by themselves.
+  ///   - attemptMax: far below the life of a claim.
+  ///   - onEvent: called when there is an event to send.
+  package init(
+    _ service: NotificationService, store: any NotificationStore, lanes: [NotificationService: PushLane],
+    clock: WallClock, logger: Logger, attemptMax: Duration = .seconds(30), onEvent: @escaping @Sendable () -> Void
+  ) {
+    self.service = service
+    self.store = store
+    self.lanes = lanes
+    self.clock = clock
+    self.logger = logger
+    self.attemptMax = attemptMax
+    self.onEvent = onEvent
+    metrics = NotificationMetrics(service)
+  }
+
+  /// There may be something to do.
+  package func wake() { pulse.beat() }
+
+  /// Until shutdown; what is under way is finished.
+  package func run() async throws {
+    await withGracefulShutdownHandler {
+      await withDiscardingTaskGroup { group in
+        let ticking = Task { [pulse] in await pulse.beat(every: Self.interval) }
+        defer { ticking.cancel() }
+        for await _ in pulse.beats {
+          if state.withLock({ $0.isStopping }) { break }
+          for job in await claim() {
+            group.addTask { await self.carry(job) }
+          }
+        }
+      }
+    } onGracefulShutdown: { [self] in
+      state.withLock { $0.isStopping = true }
+      pulse.beat()
+    }
+  }
+
+  private func claim() async -> [NotificationJob] {
+    let room = state.withLock { Self.underWayMax - $0.underWay }
+    guard room > 0 else { return [] }
+    do throws(StoreError) {
+      let jobs = try await store.claimPushes(of: service, limit: room, now: clock.now())
+      state.withLock { state in
+        state.underWay += jobs.count
+        state.hasMore = jobs.count == room
+      }
+      return jobs
+    } catch {
+      logger.debug("pushes cannot be claimed", metadata: ["error": "\(error)"])
+      return []
+    }
+  }
+
+  private func carry(_ job: NotificationJob) async {
+    // In a task of its own: what a push has come to is noted even when this one is cancelled.
+    await Task {
+      do {
+        try await self.push(job)
+      } catch {
+        // The claim runs out, and the push is made again.
+        self.logger.debug("the outcome of a push cannot be stored", metadata: ["error": "\(error)"])
+      }
+    }.value
+    let hasMore = state.withLock { state in
+      state.underWay -= 1
+      // At half of the room, not for each: a look is a transaction.
+      return state.hasMore && state.underWay <= Self.underWayMax / 2
+    }
+    if hasMore { pulse.beat() }
+  }
+
+  private func push(_ job: NotificationJob) async throws {
+    guard PushVerdict.isDue(job, at: clock.now()) else {
+      metrics.dropped("expired")
+      return try await store.finishPush(job)
+    }
+    guard let lane = lanes[job.key.provider.service] else {
+      metrics.dropped("not-configured")
+      return try await store.finishPush(job)
+    }
+    let outcome = await lane.send(ProviderPayload.message(job), deadline: .now + attemptMax)
+    let now = clock.now()
+    switch PushVerdict(outcome, of: job, at: now) {
+    case .done:
+      metrics.delivered()
+      try await store.finishPush(job)
+    case .keyIsDead(let since):
+      metrics.keyDied()
+      if try await store.keyIsDead(job, since: since, now: now) {
+        onEvent()
+      } else {
+        // Where the app has another key by now, the push is for that one.
+        try await store.putOffPush(job, until: now, isCounted: true)
+        pulse.beat()
+      }
+    case .again(let time, let isCounted):
+      metrics.putOff()
+      try await store.putOffPush(job, until: time, isCounted: isCounted)
+    case .dropped(let word):
+      metrics.dropped(word)
+      logger.warning(
+        "a push of a device notification is given up",
+        metadata: ["service": "\(service.rawValue)", "reason": "\(word)", "attempts": "\(job.attempt)"])
+      try await store.finishPush(job)
+    }
+  }
+}

@@ -1,0 +1,48 @@
+package import Logging
+package import RelayCore
+import ServiceLifecycle
+
+/// Shows how much waits to be pushed, and forgets what is past retention.
+package struct NotificationKeeper: Service {
+  private let store: any NotificationStore
+  private let retention: Duration
+  private let clock: WallClock
+  private let logger: Logger
+
+  private static let interval = Duration.seconds(30)
+  /// Of them, how many from one forgetting to the next.
+  private static let roundsPerHour = 120
+  /// Pushes that nobody made, long after their end.
+  private static let pushGrace = Duration.seconds(3600)
+
+  package init(store: any NotificationStore, retention: Duration, clock: WallClock, logger: Logger) {
+    self.store = store
+    self.retention = retention
+    self.clock = clock
+    self.logger = logger
+  }
+
+  package func run() async throws {
+    await cancelWhenGracefulShutdown {
+      var round = 0
+      while !Task.isCancelled {
+        await self.look(forgets: round % Self.roundsPerHour == 0)
+        round += 1
+        // Only cancellation throws here, and the loop's condition sees it.
+        try? await Task.sleep(for: Self.interval)
+      }
+    }
+  }
+
+  private func look(forgets: Bool) async {
+    do throws(StoreError) {
+      let now = clock.now()
+      for queue in try await store.notificationQueues() { NotificationCounters.show(queue, at: now) }
+      guard forgets else { return }
+      try await store.forgetNotifications(
+        before: now.adding(.zero - retention), pushesEndedBy: now.adding(.zero - Self.pushGrace))
+    } catch {
+      logger.debug("device notifications cannot be looked after", metadata: ["error": "\(error)"])
+    }
+  }
+}

@@ -1,0 +1,129 @@
+import DeviceNotifications
+import Logging
+import NIOSSL
+import Operations
+import Push
+import Relay
+import RelayConfiguration
+import RelayCore
+import RelayHTTP
+import ServiceLifecycle
+import Storage
+
+/// The part of the graph that serves device notifications.
+struct NotificationParts {
+  /// In the order in which they start: pushes that are under way need the lanes.
+  let services: [any Service]
+
+  private static let laneApp = "device-notifications"
+
+  /// - Parameter tokens: of Apple's keys, shared with whatever else pushes by them.
+  /// - Returns: nil when they are off.
+  /// - Throws: `CommandFailure` that names what cannot be used, and what to do.
+  init?(
+    _ settings: RelayConfiguration, storage: any Storage, coordination: any Coordination, tokens: APNsTokens,
+    drain: DrainState, readiness: Readiness, logger: Logger
+  ) throws {
+    let own = settings.deviceNotifications
+    guard let port = own.port else { return nil }
+    let lanes = try Self.lanes(own, PushEndpoints(settings.push), tokens, logger)
+    if lanes.isEmpty {
+      logger.warning("device notifications are accepted, and no provider is configured: nothing is pushed")
+    }
+    let events = EventPusher(store: storage, clock: .system, logger: logger)
+    let pushers = lanes.keys.map { service in
+      NotificationPusher(service, store: storage, lanes: lanes, clock: .system, logger: logger) { events.wake() }
+    }
+    let keeper = NotificationKeeper(store: storage, retention: own.retention, clock: .system, logger: logger)
+
+    var parts = NotificationEdgeParts(
+      store: storage, limiter: coordination, clock: .system,
+      isPassword: { Passwords.verify($0, against: $1) })
+    parts.onPush = { for pusher in pushers { pusher.wake() } }
+    parts.onEvent = { events.wake() }
+    let certificate = try own.tls.map {
+      try ServerCertificate.context($0, keys: "device-notifications.tls", logger: logger)
+    }
+    var current: (@Sendable () -> NIOSSLContext)?
+    if let certificate { current = { certificate.current } }
+    let state = ListenerState("device-notifications", in: readiness)
+    let listener = NotificationListener(
+      NotificationListenerSettings(
+        host: own.host, port: port, proxies: TrustedProxies(settings.client.trustedProxies)),
+      parts: parts, tls: current, drain: drain, logger: logger
+    ) { bound in
+      state.began()
+      logger.notice(
+        "serving device notifications", metadata: ["address": "\(own.host):\(bound)", "tls": "\(own.tls != nil)"])
+    }
+    let watched: [any Service] = certificate.map { [$0] } ?? []
+    services =
+      lanes.values.map { $0 as any Service } + [keeper] + pushers.map { $0 as any Service } + [events] + watched
+      + [Listening("device-notifications", own.host, port, listener)]
+  }
+
+  /// Nothing is tried again in them: pushes wait in the store, where every process finds them.
+  private static func lanes(
+    _ settings: RelayConfiguration.DeviceNotifications, _ endpoints: PushEndpoints, _ tokens: APNsTokens,
+    _ logger: Logger
+  ) throws -> [NotificationService: PushLane] {
+    var lanes: [NotificationService: PushLane] = [:]
+    if let apns = settings.apns {
+      let provider = try reading("device-notifications.apns", endpoints) { () throws(PushCredentialError) in
+        try APNsProvider(APNsSettings(apns, endpoints), tokens: tokens, clock: .system, logger: logger)
+      }
+      lanes[.apns] = lane(.apns, provider, logger)
+    }
+    if let fcm = settings.fcm {
+      let provider = try reading("device-notifications.fcm", endpoints) { () throws(PushCredentialError) in
+        try FCMProvider(FCMSettings(fcm, endpoints), clock: .system, logger: logger)
+      }
+      lanes[.fcm] = lane(.fcm, provider, logger)
+    }
+    return lanes
+  }
+
+  private static func lane(_ kind: PushLaneName.Provider, _ provider: any PushProvider, _ logger: Logger) -> PushLane {
+    var limits = PushLaneLimits()
+    limits.workersMax = 40
+    limits.destinationWorkersMax = 40
+    return PushLane(
+      PushLaneName(kind, app: laneApp), provider: provider, limits: limits, retries: .none, clock: .system,
+      logger: logger)
+  }
+
+  private static func reading<Provider>(
+    _ prefix: String, _ endpoints: PushEndpoints, _ make: () throws(PushCredentialError) -> Provider
+  ) throws -> Provider {
+    do throws(PushCredentialError) {
+      return try make()
+    } catch {
+      let key = error.file == endpoints.trust ? "push.endpoints.trust" : prefix
+      throw CommandFailure("\(key): \(error). \(PushGatewayParts.remedy)")
+    }
+  }
+}
+
+extension APNsSettings {
+  fileprivate init(_ apns: RelayConfiguration.DeviceNotifications.APNs, _ endpoints: PushEndpoints) {
+    let authentication: Authentication =
+      switch apns.authentication {
+      case .certificate(let file, let topic): .certificate(file: file, topic: topic)
+      case .token(let keyFile, let keyID, let teamID, let topic):
+        .token(keyFile: keyFile, keyID: keyID, teamID: teamID, topic: topic)
+      }
+    self.init(
+      authentication: authentication,
+      endpoint: endpoints.apns ?? (apns.isSandbox ? APNsSettings.sandbox : APNsSettings.production),
+      trust: endpoints.trust)
+  }
+}
+
+extension FCMSettings {
+  fileprivate init(_ fcm: RelayConfiguration.DeviceNotifications.FCM, _ endpoints: PushEndpoints) {
+    self.init(
+      serviceAccountFile: fcm.serviceAccountFile, projectID: fcm.projectID,
+      endpoint: endpoints.fcm ?? FCMSettings.service, tokenEndpoint: endpoints.fcmOAuth, trust: endpoints.trust,
+      connectionsMax: 40)
+  }
+}

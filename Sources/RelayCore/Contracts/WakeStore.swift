@@ -1,0 +1,57 @@
+/// The devices that are to be woken by push, at most one job a device, and what became of earlier ones
+/// (docs/waking.md). All times are the store's: processes whose clocks differ agree.
+package protocol WakeStore: Sendable {
+  /// Asks for each of `asks` that has an id of one of the terms' providers, after forgetting the jobs of those that have
+  /// `connected`. A device that waits already waits as before, and no longer than asked for now; one that was just woken
+  /// rests first; one that is just being woken comes again.
+  /// - Parameters:
+  ///   - asks: each device once.
+  ///   - connected: in any state, claimed or at rest.
+  /// - Returns: how many are waiting because of it.
+  func askToWake(_ asks: [WakeAsk], afterForgetting connected: [DeviceAddress], _ terms: WakeTerms)
+    async throws(StoreError) -> Int
+
+  /// Asks for a wake-up that is sent at once though nothing waits, whatever the device rests or waits for.
+  /// - Returns: false when the device is gone or has no id of one of the terms' providers.
+  func askToWakeForTest(_ device: DeviceAddress, _ terms: WakeTerms) async throws(StoreError) -> Bool
+
+  /// Takes at most `limit` due jobs of `provider`, the longest due first; nobody else is given them until `duration` has
+  /// passed, or they are settled.
+  /// - Parameter claim: a random number, another one for each call.
+  func claimWakes(of provider: WakeProvider, claim: Int64, limit: Int, for duration: Duration) async throws(StoreError)
+    -> [WakeJob]
+
+  /// Settles claimed jobs, and writes down what the flight recorder keeps, all in one transaction. Jobs that were forgotten
+  /// or claimed anew since stay as they are.
+  func settleWakes(_ settlements: [WakeSettlement]) async throws(StoreError)
+
+  /// - Parameter max: envelopes that are looked at, the oldest ones.
+  func glance(at mailbox: DeviceAddress, countingTo max: Int) async throws(StoreError) -> MailboxGlance
+
+  /// Puts `replacement` in the place of the id `former`, or, without one, clears it, which for GCM also ends
+  /// `fetchesMessages` (reference 3.9), and lists the account anew.
+  /// - Parameter moment: the provider's word holds for ids that were registered before; nil for all.
+  /// - Returns: false, with nothing stored, when the device has another id by now, or registered it since.
+  func changePushID(
+    _ kind: PushIDKind, of device: DeviceAddress, from former: Secret, to replacement: Secret?,
+    registeredBefore moment: Timestamp?
+  ) async throws(StoreError) -> Bool
+
+  /// Begins a sweep unless another began less than `pause` ago: what had been accepted when that one began is then to be
+  /// looked at by `sweepWakes`. Also forgets what is past keeping.
+  func beginWakeSweep(pause: Duration) async throws(StoreError)
+
+  /// Asks for the devices that have unacknowledged messages in the next stretch of what is to be looked at, and of whom the
+  /// store does not remember that they were to be woken.
+  /// - Parameters:
+  ///   - stretch: in sequences of messages.
+  ///   - reach: beyond so many sequences the oldest are left out.
+  func sweepWakes(stretch: Int64, reach: Int64, _ terms: WakeTerms) async throws(StoreError) -> WakeSweepStep
+
+  /// nil when the device waits for nothing.
+  func waitingWake(of device: DeviceAddress) async throws(StoreError) -> WaitingWake?
+  /// The newest first, at most `WakeAttempt.keptMax`.
+  func wakeHistory(of device: DeviceAddress) async throws(StoreError) -> [WakeAttempt]
+  /// Of every provider for which something waits. Counts are bounded.
+  func wakeQueue() async throws(StoreError) -> [WakeQueueUsage]
+}

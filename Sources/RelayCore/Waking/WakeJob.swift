@@ -1,0 +1,166 @@
+/// The services by which this relay wakes its own devices. The values stand in the stores.
+package enum WakeProvider: Int16, Sendable, CaseIterable {
+  case fcm = 1
+  case apns = 2
+
+  /// As metrics and commands call it.
+  package var word: String {
+    switch self {
+    case .fcm: "fcm"
+    case .apns: "apns"
+    }
+  }
+}
+
+extension Device {
+  /// Which service wakes the device; nil for none (reference 3.5).
+  package var wakeProvider: WakeProvider? { gcmID != nil ? .fcm : apnID != nil ? .apns : nil }
+}
+
+/// A device that is to be woken.
+package struct WakeAsk: Sendable, Equatable {
+  package let device: DeviceAddress
+  /// How long to wait with it.
+  package let delay: Duration
+  package init(_ device: DeviceAddress, after delay: Duration = .zero) {
+    self.device = device
+    self.delay = delay
+  }
+}
+
+/// Under which conditions devices are woken at all.
+package struct WakeTerms: Sendable, Equatable {
+  /// Those that are configured: devices of others are passed over.
+  package let providers: [WakeProvider]
+  /// How long after it was last asked for a device may still be woken.
+  package let lifetime: Duration
+  package init(providers: [WakeProvider], lifetime: Duration) {
+    self.providers = providers
+    self.lifetime = lifetime
+  }
+}
+
+/// A device's wake-up, claimed by one process for a while.
+package struct WakeJob: Sendable, Equatable {
+  package let device: DeviceAddress
+  package let provider: WakeProvider
+  /// Tells this claim from every other.
+  package let claim: Int64
+  /// Rises whenever the device is asked for again.
+  package let version: Int64
+  package let requested: Timestamp
+  package let claimed: Timestamp
+  /// When it is not worth sending any more.
+  package let expires: Timestamp
+  /// How often it was claimed, this time included.
+  package let attempt: Int
+  /// Whether a VoIP push went before it that the device has not followed.
+  package let followsCall: Bool
+  /// Whether an operator asked for it: then it is sent though nothing waits.
+  package let isTest: Bool
+
+  package init(
+    device: DeviceAddress, provider: WakeProvider, claim: Int64, version: Int64, requested: Timestamp,
+    claimed: Timestamp, expires: Timestamp, attempt: Int, followsCall: Bool, isTest: Bool
+  ) {
+    self.device = device
+    self.provider = provider
+    self.claim = claim
+    self.version = version
+    self.requested = requested
+    self.claimed = claimed
+    self.expires = expires
+    self.attempt = attempt
+    self.followsCall = followsCall
+    self.isTest = isTest
+  }
+
+  /// By the store's clock, which both times are of.
+  package var isExpired: Bool { expires <= claimed }
+}
+
+/// What becomes of a claimed job.
+package enum WakeDisposal: Sendable, Equatable {
+  /// It is over. One that was asked for again meanwhile is due at once.
+  case drop
+  /// It is over, and for `pause` the device is not woken again. The store remembers for `memory`, which is longer, that it
+  /// was.
+  case rest(pause: Duration, memory: Duration)
+  /// Not sooner than after that.
+  case putOff(Duration)
+  /// A VoIP push was sent: the ordinary one follows after that, if the device has not connected.
+  case follow(after: Duration)
+}
+
+package struct WakeSettlement: Sendable, Equatable {
+  package let job: WakeJob
+  package let disposal: WakeDisposal
+  /// What the flight recorder keeps of it; nil for nothing.
+  package let attempt: WakeAttempt?
+  package init(_ job: WakeJob, _ disposal: WakeDisposal, attempt: WakeAttempt?) {
+    self.job = job
+    self.disposal = disposal
+    self.attempt = attempt
+  }
+}
+
+/// A wake-up as it stands in the store, for those who look at it from outside.
+package struct WaitingWake: Sendable, Equatable {
+  package let provider: WakeProvider
+  package let requested: Timestamp
+  /// When it is due; while it is claimed, when the claim ends.
+  package let due: Timestamp
+  package let isClaimed: Bool
+  package let isTest: Bool
+  package init(provider: WakeProvider, requested: Timestamp, due: Timestamp, isClaimed: Bool, isTest: Bool) {
+    self.provider = provider
+    self.requested = requested
+    self.due = due
+    self.isClaimed = isClaimed
+    self.isTest = isTest
+  }
+}
+
+/// What waits for one provider.
+package struct WakeQueueUsage: Sendable, Equatable {
+  package let provider: WakeProvider
+  package let count: Int
+  /// How long the oldest has been waiting.
+  package let oldest: Duration
+  package init(provider: WakeProvider, count: Int, oldest: Duration) {
+    self.provider = provider
+    self.count = count
+    self.oldest = oldest
+  }
+}
+
+/// What the oldest envelopes of a mailbox are.
+package struct MailboxGlance: Sendable, Equatable {
+  /// Envelopes, counted to the limit at most.
+  package let count: Int
+  /// Of these, those that are no notices.
+  package let messages: Int
+  package init(count: Int, messages: Int) {
+    self.count = count
+    self.messages = messages
+  }
+}
+
+/// What a step of the sweep came to.
+package struct WakeSweepStep: Sendable, Equatable {
+  /// Devices that are to be woken because of it.
+  package let asked: Int
+  /// Whether there is nothing left to look at for now.
+  package let isDone: Bool
+  package init(asked: Int, isDone: Bool) {
+    self.asked = asked
+    self.isDone = isDone
+  }
+}
+
+/// An id by which a provider knows a device.
+package enum PushIDKind: Sendable, Equatable, CaseIterable {
+  case gcm
+  case apn
+  case voip
+}

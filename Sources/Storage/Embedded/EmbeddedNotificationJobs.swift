@@ -1,0 +1,122 @@
+import GRDB
+package import RelayCore
+
+extension EmbeddedStorage {
+  package func claimPushes(
+    of service: NotificationService, limit: Int, now: Timestamp
+  ) async throws(StoreError) -> [NotificationJob] {
+    // Who looks often finds nothing as a rule: no reason to hold the write lock.
+    let isDue = try await read { db in
+      try db.row(
+        "SELECT 1 FROM notification_jobs WHERE service = ? AND due <= ? LIMIT 1", [service.rawValue, now.millis]) != nil
+    }
+    guard isDue else { return [] }
+    return try await write { db in
+      let ids = try db.rows(
+        "SELECT id FROM notification_jobs WHERE service = ? AND due <= ? ORDER BY due, id LIMIT ?",
+        [service.rawValue, now.millis, limit]
+      ).map { try $0.integer(0) }
+      var jobs: [NotificationJob] = []
+      for id in ids.sorted() {
+        try db.run(
+          "UPDATE notification_jobs SET due = ?, attempts = attempts + 1 WHERE id = ?",
+          [now.adding(NotificationLimits.claim).millis, id])
+        if let row = try db.row(Self.jobQuery, [id]) { jobs.append(try Self.job(row)) }
+      }
+      return jobs
+    }
+  }
+
+  private static let jobQuery = """
+    SELECT j.id, j.attempts, j.expires, r.number, r.provider, r.key, n.number, n.sent, n.text, n.waits_while_idle,
+      n.collapse_key, n.time_to_live, n.package_name
+    FROM notification_jobs AS j
+    JOIN notification_recipients AS r ON r.number = j.recipient AND r.active
+    JOIN notifications AS n ON n.number = j.number
+    WHERE j.id = ?
+    """
+
+  private static func job(_ row: Fields) throws -> NotificationJob {
+    let notification = try DeviceNotification(
+      text: NotificationText(row.opaque(8)), waitsWhileIdle: row.flag(9), collapseKey: row.optionalOpaque(10),
+      timeToLive: row.optionalInteger(11), packageName: row.optionalText(12))
+    return try NotificationJob(
+      id: row.integer(0), attempt: Int(row.integer(1)), expires: row.time(2),
+      recipient: Fields.valid(RecipientNumber(row.integer(3))), key: key(row, at: 4), number: row.integer(6),
+      sent: row.time(7), notification: notification)
+  }
+
+  package func finishPush(_ job: NotificationJob) async throws(StoreError) {
+    try await write { db in try db.run("DELETE FROM notification_jobs WHERE id = ?", [job.id]) }
+  }
+
+  package func putOffPush(_ job: NotificationJob, until time: Timestamp, isCounted: Bool) async throws(StoreError) {
+    try await write { db in
+      try db.run(
+        "UPDATE notification_jobs SET due = ?, attempts = attempts - ? WHERE id = ? AND attempts = ?",
+        [time.millis, isCounted ? 0 : 1, job.id, job.attempt])
+    }
+  }
+
+  package func keyIsDead(
+    _ job: NotificationJob, since: Timestamp?, now: Timestamp
+  ) async throws(StoreError) -> Bool {
+    try await write { db in
+      let row = try db.row(
+        "SELECT account, provider, key, active, changed FROM notification_recipients WHERE number = ?",
+        [job.recipient.value])
+      guard let row, let name = row.optionalText(0), try Self.key(row, at: 1) == job.key, try row.flag(3) else {
+        // Another key may have come meanwhile: then this push is for it.
+        return false
+      }
+      guard try since.map({ try row.time(4) <= $0 }) ?? true else {
+        try db.run("DELETE FROM notification_jobs WHERE id = ?", [job.id])
+        return false
+      }
+      try db.deactivate(job.recipient, now: now)
+      try db.add(
+        .unsubscribedAll, of: job.recipient, try Fields.valid(NotificationUser(name)), isOurs: true,
+        subject: NotificationEvent.ownSubject(job.recipient), now: now)
+      return true
+    }
+  }
+
+  package func notificationQueues() async throws(StoreError) -> [NotificationQueue] {
+    try await read { db in
+      try NotificationService.allCases.map { service in
+        let row = try db.row(
+          "SELECT count(*), min(queued) FROM notification_jobs WHERE service = ?", [service.rawValue])
+        let counted = try Fields.valid(row)
+        return try NotificationQueue(
+          service: service, waiting: Int(counted.integer(0)), oldest: counted.optionalTime(1))
+      }
+    }
+  }
+
+  package func forgetNotifications(
+    before time: Timestamp, pushesEndedBy end: Timestamp
+  ) async throws(StoreError) {
+    // A notification goes with up to 10,000 rows.
+    try await forget(
+      "DELETE FROM notifications WHERE number IN (SELECT number FROM notifications WHERE sent < ?1 LIMIT ?2)",
+      [time.millis, 20], rows: 20)
+    try await forget(
+      """
+      DELETE FROM notification_events
+      WHERE number IN (SELECT number FROM notification_events WHERE created < ?1 LIMIT ?2)
+      """, [time.millis, 1000], rows: 1000)
+    try await forget(
+      """
+      DELETE FROM notification_jobs
+      WHERE id IN (SELECT id FROM notification_jobs WHERE expires < ?1 AND due < ?1 LIMIT ?2)
+      """, [end.millis, 1000], rows: 1000)
+  }
+
+  /// Repeats `delete` until it finds less than it may take, a transaction each, so that others get their turn in between.
+  private func forget(_ delete: String, _ values: [Int64], rows: Int) async throws(StoreError) {
+    while try await write({ db in
+      try db.run(delete, StatementArguments(values))
+      return db.changesCount == rows
+    }) {}
+  }
+}

@@ -1,0 +1,181 @@
+import GRDB
+package import RelayCore
+
+extension EmbeddedStorage {
+  package func send(
+    _ notification: DeviceNotification, to addresses: [NotificationAddress], of account: NotificationUser,
+    recipientsMax: Int, now: Timestamp
+  ) async throws(StoreError) -> SendOutcome {
+    try await write { db in
+      let known = try db.row(
+        """
+        SELECT credits, quota, quota_period, quota_mark, quota_used FROM notification_accounts
+        WHERE name = ? AND permitted
+        """, [account.text])
+      guard let known else { return .denied }
+      let numbers = try Self.resolve(addresses, of: account, in: db)
+      let recipients = try Self.active(numbers, max: recipientsMax + 1, in: db)
+      let count = Int64(recipients.count)
+      guard count > 0 else { return .noRecipients }
+      guard count <= recipientsMax else { return .tooManyRecipients }
+      let quota = try Self.optionalQuota(max: known.optionalInteger(1), period: known.optionalText(2))
+      let mark = quota?.period.mark(at: now) ?? 0
+      let used = try known.integer(3) == mark ? known.integer(4) : 0
+      if let quota, quota.max - used < count { return .quotaExceeded }
+      if let credits = known.optionalInteger(0), credits < count { return .notEnoughCredits }
+      try db.run(
+        """
+        UPDATE notification_accounts SET credits = credits - ?1, quota_mark = ?2, quota_used = ?3 WHERE name = ?4
+        """, [count, mark, used + count, account.text])
+      let number = try db.nextMessageNumber()
+      try Self.store(notification, number, to: recipients, of: account, now: now, in: db)
+      return .sent(number: number, recipients: recipients.count)
+    }
+  }
+
+  /// The numbers that the words stand for, in no order, each once.
+  private static func resolve(
+    _ addresses: [NotificationAddress], of account: NotificationUser, in db: Database
+  ) throws -> Set<Int64> {
+    var numbers: Set<Int64> = []
+    for address in Set(addresses) {
+      if let number = address.number {
+        let recipient = try db.row(
+          "SELECT 1 FROM notification_recipients WHERE number = ? AND account = ?", [number.value, account.text])
+        if recipient != nil {
+          numbers.insert(number.value)
+          continue
+        }
+      }
+      let group = try db.row(
+        """
+        SELECT name_key FROM notification_groups WHERE account = ?1 AND (name_key = ?2 OR short_key = ?2)
+        ORDER BY name_key = ?2 DESC LIMIT 1
+        """, [account.text, address.nameKey])
+      guard let group else { continue }
+      let members = try db.rows(
+        """
+        SELECT m.recipient FROM notification_members AS m
+        JOIN notification_recipients AS r ON r.number = m.recipient AND r.account = m.account
+        WHERE m.account = ? AND m.group_key = ?
+        """, [account.text, group.text(0)])
+      for member in members { numbers.insert(try member.integer(0)) }
+    }
+    return numbers
+  }
+
+  /// Those that are active, ascending, at most `max`.
+  private static func active(
+    _ numbers: Set<Int64>, max: Int, in db: Database
+  ) throws -> [(number: Int64, key: RecipientKey)] {
+    var recipients: [(number: Int64, key: RecipientKey)] = []
+    for number in numbers.sorted() where recipients.count < max {
+      let row = try db.row(
+        "SELECT provider, key FROM notification_recipients WHERE number = ? AND active", [number])
+      if let row { recipients.append((number, try key(row, at: 0))) }
+    }
+    return recipients
+  }
+
+  private static func store(
+    _ notification: DeviceNotification, _ number: Int64, to recipients: [(number: Int64, key: RecipientKey)],
+    of account: NotificationUser, now: Timestamp, in db: Database
+  ) throws {
+    try db.run(
+      """
+      INSERT INTO notifications (number, account, sent, text, waits_while_idle, collapse_key, time_to_live,
+        package_name)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+      """,
+      [
+        number, account.text, now.millis, notification.text.value.opaque, notification.waitsWhileIdle,
+        notification.collapseKey?.opaque, notification.timeToLive, notification.packageName,
+      ])
+    let end = now.adding(notification.life).millis
+    var keys: Set<String> = []
+    for recipient in recipients {
+      try db.run(
+        "INSERT INTO notification_addressees (recipient, number) VALUES (?, ?)", [recipient.number, number])
+      let service = recipient.key.provider.service.rawValue
+      guard keys.insert("\(service) \(recipient.key.text)").inserted else { continue }
+      try db.run(
+        """
+        INSERT INTO notification_jobs (service, number, recipient, queued, due, expires)
+        VALUES (?1, ?2, ?3, ?4, ?4, ?5)
+        """, [service, number, recipient.number, now.millis, end])
+    }
+  }
+
+  package func notifications(
+    for recipient: RecipientNumber, after: Int64, since: Timestamp?, limit: Int
+  ) async throws(StoreError) -> [SentNotification] {
+    try await read { db in
+      try db.rows(
+        """
+        SELECT n.number, n.sent, n.text FROM notification_addressees AS a JOIN notifications AS n ON n.number = a.number
+        WHERE a.recipient = ? AND a.number > ? AND n.sent >= ? ORDER BY a.number LIMIT ?
+        """, [recipient.value, after, since?.millis ?? Int64.min, limit]
+      ).map {
+        try SentNotification(number: $0.integer(0), sent: $0.time(1), text: NotificationText($0.opaque(2)))
+      }
+    }
+  }
+
+  package func events(of account: NotificationUser, after: Int64, limit: Int) async throws(StoreError)
+    -> [NotificationEvent]
+  {
+    try await read { db in
+      try db.rows(
+        """
+        SELECT number, created, action, recipient, ours, subject FROM notification_events
+        WHERE account = ? AND number > ? ORDER BY number LIMIT ?
+        """, [account.text, after, limit]
+      ).map {
+        let action = try EventAction(rawValue: Int16(truncatingIfNeeded: $0.integer(2)))
+        return try NotificationEvent(
+          number: $0.integer(0), created: $0.time(1), action: Fields.valid(action),
+          recipient: Fields.valid(RecipientNumber($0.integer(3))), isOurs: $0.flag(4),
+          subject: NotificationText($0.opaque(5)))
+      }
+    }
+  }
+
+  package func eventTurns(limit: Int, now: Timestamp) async throws(StoreError) -> [EventTurn] {
+    try await read { db in
+      try db.rows(
+        """
+        SELECT name, event_url, event_method, events_pushed, event_attempts FROM notification_accounts AS a
+        WHERE event_url IS NOT NULL AND event_due <= ? AND EXISTS (
+          SELECT 1 FROM notification_events AS e WHERE e.account = a.name AND e.number > a.events_pushed
+        )
+        ORDER BY event_due, name LIMIT ?
+        """, [now.millis, limit]
+      ).map {
+        let target = try Self.eventTarget(url: $0.optionalText(1), method: $0.optionalText(2))
+        return try EventTurn(
+          account: Fields.valid(NotificationUser($0.text(0))), target: Fields.valid(target), pushed: $0.integer(3),
+          attempts: Int($0.integer(4)))
+      }
+    }
+  }
+
+  package func eventWasPushed(_ number: Int64, of account: NotificationUser) async throws(StoreError) {
+    try await write { db in
+      try db.run(
+        """
+        UPDATE notification_accounts SET events_pushed = ?1, event_attempts = 0, event_due = 0
+        WHERE name = ?2 AND events_pushed < ?1
+        """, [number, account.text])
+    }
+  }
+
+  package func putOffEvents(
+    of account: NotificationUser, after pushed: Int64, attempts: Int, until time: Timestamp
+  ) async throws(StoreError) {
+    try await write { db in
+      try db.run(
+        "UPDATE notification_accounts SET event_attempts = ?, event_due = ? WHERE name = ? AND events_pushed = ?",
+        [attempts, time.millis, account.text, pushed])
+    }
+  }
+}

@@ -1,0 +1,50 @@
+import GRDB
+package import RelayCore
+
+extension EmbeddedStorage {
+  package func beginWakeSweep(pause: Duration) async throws(StoreError) {
+    let now = clock.now().millis
+    try await write { db in
+      try db.run(
+        """
+        UPDATE wake_sweeps SET ready = bound, began = ?,
+          bound = coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'messages'), 0)
+        WHERE began <= ?
+        """, [now, now - pause.wakeMillis])
+      try db.run("DELETE FROM wakes WHERE rests AND due <= ?", [now])
+      // What nobody claims: a provider that is not configured any more.
+      try db.run(
+        "DELETE FROM wakes WHERE NOT rests AND expires < ? AND due < ?", [now, now - Timestamp.millisPerDay])
+      try db.run("DELETE FROM wake_history WHERE claimed < ?", [now - WakeAttempt.keptFor.wakeMillis])
+    }
+  }
+
+  package func sweepWakes(stretch: Int64, reach: Int64, _ terms: WakeTerms) async throws(StoreError) -> WakeSweepStep {
+    let now = clock.now()
+    return try await write { db in
+      let place = try Fields.valid(db.row("SELECT swept, ready FROM wake_sweeps"))
+      let (swept, ready) = try (place.integer(0), place.integer(1))
+      let low = max(swept, ready - reach)
+      let high = min(ready, low + stretch)
+      guard low < high else { return WakeSweepStep(asked: 0, isDone: true) }
+      let found = try db.rows(
+        """
+        SELECT DISTINCT m.account, m.device, d.gcm_id IS NOT NULL
+        FROM messages AS m JOIN devices AS d ON d.account = m.account AND d.id = m.device
+        WHERE m.sequence > ? AND m.sequence <= ? AND m.arrived_day >= ?
+          AND (d.gcm_id IS NOT NULL OR d.apn_id IS NOT NULL)
+          AND NOT EXISTS (SELECT 1 FROM wakes AS w WHERE w.account = m.account AND w.device = m.device)
+        """, [low, high, now.day - 1])
+      var asked = 0
+      for row in found {
+        let provider: WakeProvider = try row.flag(2) ? .fcm : .apns
+        guard terms.providers.contains(provider) else { continue }
+        let device = try DeviceAddress(row.number(0), row.device(1))
+        try Self.ask(WakeAsk(device), provider, lifetime: terms.lifetime, now: now.millis, in: db)
+        asked += 1
+      }
+      try db.run("UPDATE wake_sweeps SET swept = max(swept, ?)", [high])
+      return WakeSweepStep(asked: asked, isDone: high == ready)
+    }
+  }
+}

@@ -1,0 +1,130 @@
+// The seventh step of the schema: device notifications (docs/device-notifications.md).
+
+extension PostgresMigration {
+  // Builds of the fifth step go on working: they know nothing of these tables.
+  static let deviceNotifications = [
+    // The last message number that was given out. Whoever takes one holds the row to the end of the transaction: so numbers
+    // become visible in their order.
+    """
+    CREATE TABLE notification_numbers (
+      singleton boolean NOT NULL DEFAULT true CHECK (singleton),
+      last bigint NOT NULL,
+      PRIMARY KEY (singleton)
+    )
+    """,
+    "INSERT INTO notification_numbers (last) VALUES (0)",
+    // `quota_mark` is the period that `quota_used` counts. `events_pushed` is the last event that was sent to `event_url`,
+    // or given up; the next one is due at `event_due`.
+    """
+    CREATE TABLE notification_accounts (
+      name text COLLATE "C" NOT NULL,
+      password_salt bytea NOT NULL,
+      password_hash bytea NOT NULL,
+      permitted boolean NOT NULL,
+      credits bigint CHECK (credits >= 0),
+      quota bigint,
+      quota_period text,
+      quota_mark bigint NOT NULL DEFAULT 0,
+      quota_used bigint NOT NULL DEFAULT 0,
+      event_url text,
+      event_method text,
+      events_pushed bigint NOT NULL DEFAULT 0,
+      event_attempts integer NOT NULL DEFAULT 0,
+      event_due bigint NOT NULL DEFAULT 0,
+      created bigint NOT NULL,
+      PRIMARY KEY (name)
+    )
+    """,
+    // The keys are the names in lower case.
+    """
+    CREATE TABLE notification_groups (
+      account text COLLATE "C" NOT NULL REFERENCES notification_accounts (name) ON DELETE CASCADE,
+      name_key text COLLATE "C" NOT NULL,
+      name text NOT NULL,
+      short_key text COLLATE "C",
+      short_name text,
+      PRIMARY KEY (account, name_key),
+      UNIQUE (account, short_key)
+    )
+    """,
+    """
+    CREATE TABLE notification_members (
+      account text COLLATE "C" NOT NULL,
+      group_key text COLLATE "C" NOT NULL,
+      recipient bigint NOT NULL,
+      PRIMARY KEY (account, group_key, recipient),
+      FOREIGN KEY (account, group_key) REFERENCES notification_groups (account, name_key) ON DELETE CASCADE
+    )
+    """,
+    // Rows stay when their account goes, then without one: no number is given out twice.
+    """
+    CREATE TABLE notification_recipients (
+      number bigint NOT NULL,
+      account text COLLATE "C",
+      provider text NOT NULL,
+      key text NOT NULL,
+      active boolean NOT NULL,
+      created bigint NOT NULL,
+      changed bigint NOT NULL,
+      PRIMARY KEY (number)
+    )
+    """,
+    "CREATE INDEX notification_recipients_by_account ON notification_recipients (account)",
+    // Texts are `bytea`: they may hold any Unicode text, and PostgreSQL's `text` takes no NUL.
+    """
+    CREATE TABLE notifications (
+      number bigint NOT NULL,
+      account text COLLATE "C" NOT NULL,
+      sent bigint NOT NULL,
+      text bytea NOT NULL,
+      waits_while_idle boolean NOT NULL,
+      collapse_key bytea,
+      time_to_live bigint,
+      package_name text,
+      PRIMARY KEY (number)
+    )
+    """,
+    "CREATE INDEX notifications_by_time ON notifications (sent)",
+    "CREATE INDEX notifications_by_account ON notifications (account)",
+    """
+    CREATE TABLE notification_addressees (
+      recipient bigint NOT NULL,
+      number bigint NOT NULL REFERENCES notifications (number) ON DELETE CASCADE,
+      PRIMARY KEY (recipient, number)
+    )
+    """,
+    "CREATE INDEX notification_addressees_by_number ON notification_addressees (number)",
+    // `ours`: the provider said that the key is dead; no app asked for it.
+    """
+    CREATE TABLE notification_events (
+      number bigint NOT NULL,
+      account text COLLATE "C" NOT NULL,
+      created bigint NOT NULL,
+      action smallint NOT NULL,
+      recipient bigint NOT NULL,
+      ours boolean NOT NULL,
+      subject bytea NOT NULL,
+      PRIMARY KEY (account, number)
+    )
+    """,
+    "CREATE INDEX notification_events_by_time ON notification_events (created)",
+    // Pushes that are to be made, or tried again. Claimed is one whose `due` was put off by whoever makes it.
+    """
+    CREATE TABLE notification_jobs (
+      id bigint GENERATED ALWAYS AS IDENTITY,
+      service text COLLATE "C" NOT NULL,
+      number bigint NOT NULL REFERENCES notifications (number) ON DELETE CASCADE,
+      recipient bigint NOT NULL,
+      attempts integer NOT NULL DEFAULT 0,
+      queued bigint NOT NULL,
+      due bigint NOT NULL,
+      expires bigint NOT NULL,
+      PRIMARY KEY (id)
+    )
+    """,
+    "CREATE INDEX notification_jobs_by_due ON notification_jobs (service, due, id)",
+    "CREATE INDEX notification_jobs_by_recipient ON notification_jobs (recipient)",
+    "CREATE INDEX notification_jobs_by_number ON notification_jobs (number)",
+    "CREATE INDEX notification_jobs_by_end ON notification_jobs (expires)",
+  ]
+}

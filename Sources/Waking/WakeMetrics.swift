@@ -1,0 +1,45 @@
+import Metrics
+package import RelayCore
+
+/// What the operator sees of wake-ups: never whose.
+package final class WakeMetrics: Sendable {
+  private let askedFor = Counter(label: "relay_wakes_asked_total", dimensions: [("by", "message")])
+  private let swept = Counter(label: "relay_wakes_asked_total", dimensions: [("by", "sweep")])
+  private let forgotten = Counter(label: "relay_wakes_lost_total")
+
+  /// - Parameter providers: those that are configured: theirs are shown from the start.
+  package init(providers: [WakeProvider]) {
+    for counter in [askedFor, swept, forgotten] { counter.increment(by: 0) }
+    for provider in providers {
+      for outcome in WakeAttempt.Outcome.allCases { Self.ended(provider, outcome).increment(by: 0) }
+    }
+    show([], of: providers)
+  }
+
+  /// Devices with an id of a configured provider.
+  func asked(_ count: Int) { askedFor.increment(by: count) }
+  func foundBySweep(_ count: Int) { swept.increment(by: count) }
+  /// Not written down, for want of room or of the store; what is stored for these devices is found by the sweep.
+  func lost(_ count: Int) { forgotten.increment(by: count) }
+
+  func sent(_ provider: WakeProvider, _ kind: WakeAttempt.Kind) {
+    Counter(
+      label: "relay_wakes_sent_total", dimensions: [("provider", provider.word), ("kind", kind.rawValue)]
+    ).increment()
+  }
+  func ended(_ attempt: WakeAttempt, of provider: WakeProvider) { Self.ended(provider, attempt.outcome).increment() }
+
+  func show(_ queue: [WakeQueueUsage], of providers: [WakeProvider]) {
+    for provider in providers {
+      let usage = queue.first { $0.provider == provider }
+      Gauge(label: "relay_wakes_waiting", dimensions: [("provider", provider.word)]).record(usage?.count ?? 0)
+      Gauge(label: "relay_wakes_oldest_seconds", dimensions: [("provider", provider.word)])
+        .record((usage?.oldest ?? .zero) / .seconds(1))
+    }
+  }
+
+  private static func ended(_ provider: WakeProvider, _ outcome: WakeAttempt.Outcome) -> Counter {
+    Counter(
+      label: "relay_wakes_total", dimensions: [("provider", provider.word), ("outcome", outcome.rawValue)])
+  }
+}

@@ -1,0 +1,51 @@
+package import Logging
+package import Push
+package import RelayCore
+
+/// What waking stands on.
+package struct WakeParts: Sendable {
+  package let store: any WakeStore & AccountStore & MessageStore
+  package let signals: any SignalBus
+  package let live: any LiveDevices
+  /// The envelope of reference 2.4 under a device's signaling key; nil when the key cannot be used.
+  package let seal: @Sendable (Envelope, Secret) -> [UInt8]?
+  /// One for each provider that is configured.
+  package let lanes: [WakeProvider: PushLane]
+  package let bell: WakeBell
+  package let metrics: WakeMetrics
+  package let clock: WallClock
+  package let logger: Logger
+
+  package init(
+    store: any WakeStore & AccountStore & MessageStore, signals: any SignalBus, live: any LiveDevices,
+    seal: @escaping @Sendable (Envelope, Secret) -> [UInt8]?, lanes: [WakeProvider: PushLane], bell: WakeBell,
+    metrics: WakeMetrics, clock: WallClock, logger: Logger
+  ) {
+    self.store = store
+    self.signals = signals
+    self.live = live
+    self.seal = seal
+    self.lanes = lanes
+    self.bell = bell
+    self.metrics = metrics
+    self.clock = clock
+    self.logger = logger
+  }
+}
+
+extension PushLane {
+  /// The relay's own lane to a provider. It tries nothing again: jobs are, and they outlive the process.
+  package static func forWaking(
+    by provider: WakeProvider, _ service: any PushProvider, clock: WallClock, logger: Logger
+  ) -> PushLane {
+    var limits = PushLaneLimits()
+    switch provider {
+    // Streams of few connections.
+    case .apns: limits.workersMax = 200
+    case .fcm: limits.workersMax = 20
+    }
+    limits.destinationWorkersMax = limits.workersMax
+    let name = PushLaneName(provider == .apns ? .apns : .fcm, app: "relay")
+    return PushLane(name, provider: service, limits: limits, retries: .none, clock: clock, logger: logger)
+  }
+}

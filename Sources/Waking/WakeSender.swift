@@ -1,0 +1,207 @@
+import Logging
+import Push
+import RelayCore
+
+/// Carries one claimed job out: looks whether it is still wanted, sends, and says what is to become of it.
+struct WakeSender: Sendable {
+  let parts: WakeParts
+  let settings: WakingSettings
+
+  /// - Parameter isConnected: whether the device was told over a live connection.
+  func carryOut(_ job: WakeJob, isConnected: Bool) async -> WakeSettlement {
+    if job.isExpired { return over(job, .expired) }
+    if isConnected, !job.isTest || job.followsCall { return over(job, .connected) }
+    do throws(StoreError) {
+      guard let device = try await parts.store.account(job.device.account)?.device(job.device.device),
+        let provider = device.wakeProvider
+      else { return over(job, .unregistered) }
+      // It may have another one by now.
+      guard let lane = parts.lanes[provider] else { return over(job, .unconfigured) }
+      let glance = try await parts.store.glance(at: job.device, countingTo: Self.glanceMax)
+      if !job.isTest {
+        if glance.count == 0 { return over(job, .fetched) }
+        if provider == .apns, glance.messages == 0, glance.count < Self.glanceMax { return over(job, .receipts) }
+      }
+      let content = try await content(of: job, to: device, glance)
+      return try await send(job, device, provider, lane, glance, content)
+    } catch {
+      parts.logger.warning("a device could not be looked at before it was woken", metadata: ["error": "\(error)"])
+      return WakeSettlement(job, .putOff(settings.backOff.first), attempt: nil)
+    }
+  }
+
+  /// Envelopes that are looked at for the badge.
+  private static let glanceMax = 100
+
+  /// nil where the push says nothing of what waits.
+  private func content(of job: WakeJob, to device: Device, _ glance: MailboxGlance) async throws(StoreError)
+    -> WakePayload.Content?
+  {
+    guard settings.sendsContent, glance.count == 1 else { return nil }
+    let pages = try await parts.store.waiting([MailboxRead(job.device, held: [], limit: 2)])
+    guard let page = pages.first, page.count == 1, let queued = page.first else { return nil }
+    return parts.seal(queued.envelope, device.signalingKey).map {
+      WakePayload.Content(sealed: $0, isReceipt: queued.envelope.type == .receipt)
+    }
+  }
+
+  // MARK: Sending
+
+  private func send(
+    _ job: WakeJob, _ device: Device, _ provider: WakeProvider, _ lane: PushLane, _ glance: MailboxGlance,
+    _ content: WakePayload.Content?
+  ) async throws(StoreError) -> WakeSettlement {
+    var sent = Sent(job: job, provider: provider)
+    let now = parts.clock.now()
+    // Times of the store; this process's clock may differ.
+    let expires = now.adding(.milliseconds(max(0, job.expires.millis - job.claimed.millis)))
+    switch provider {
+    case .fcm:
+      guard let token = device.gcmID else { return over(job, .unregistered) }
+      sent.id = (.gcm, token)
+      var payload = WakePayload.fcm(to: token, content, expires: expires, now: now)
+      var outcome = await push(payload, by: lane, &sent)
+      if payload.kind == .content, outcome.refusesMessage {
+        payload = WakePayload.fcm(to: token, nil, expires: expires, now: now)
+        outcome = await push(payload, by: lane, &sent)
+      }
+      return try await settle(outcome, sent)
+    case .apns:
+      let badge = glance.count < Self.glanceMax ? glance.messages : nil
+      if let voip = device.voipApnID, !job.followsCall {
+        sent.id = (.voip, voip)
+        let end = min(expires, now.adding(settings.callPatience))
+        let outcome = await push(WakePayload.call(to: voip, badge: badge, expires: end), by: lane, &sent)
+        return try await settle(outcome, sent)
+      }
+      guard let token = device.apnID else { return over(job, .unregistered) }
+      sent.id = (.apn, token)
+      var payload = WakePayload.apns(to: token, content, badge: badge, expires: expires)
+      var outcome = await push(payload, by: lane, &sent)
+      if payload.kind == .content, outcome.refusesMessage {
+        payload = WakePayload.apns(to: token, nil, badge: badge, expires: expires)
+        outcome = await push(payload, by: lane, &sent)
+      }
+      return try await settle(outcome, sent)
+    }
+  }
+
+  /// What was sent, to which id, and how long the answer took.
+  private struct Sent {
+    let job: WakeJob
+    let provider: WakeProvider
+    var id: (kind: PushIDKind, value: Secret)?
+    var kind: WakeAttempt.Kind?
+    var latency: Duration?
+
+    init(job: WakeJob, provider: WakeProvider) {
+      self.job = job
+      self.provider = provider
+    }
+  }
+
+  private func push(_ payload: WakePayload, by lane: PushLane, _ sent: inout Sent) async -> PushOutcome {
+    let began = ContinuousClock.now
+    let outcome = await lane.send(payload.message, deadline: began + settings.attempt)
+    // What the lane kept back was not sent.
+    let isSent = outcome.reason?.kind != .local
+    sent.kind = isSent ? payload.kind : nil
+    sent.latency = isSent ? .now - began : nil
+    if isSent { parts.metrics.sent(sent.provider, payload.kind) }
+    return outcome
+  }
+
+  // MARK: What becomes of it
+
+  private func settle(_ outcome: PushOutcome, _ sent: Sent) async throws(StoreError) -> WakeSettlement {
+    switch outcome {
+    case .delivered(_, let canonical):
+      try await follow(canonical, sent)
+      return sent.kind == .call
+        ? settlement(sent, .follow(after: settings.callPatience), .delivered, nil)
+        : settlement(sent, rest, .delivered, nil)
+    case .dead(let reason, let since):
+      // The operator's mistake, not the device's: its id is good.
+      if reason.isOfTopic { return refused(reason, sent) }
+      return try await dead(reason, since: since, sent)
+    case .refused(let reason):
+      if reason == .expired { return settlement(sent, .drop, .expired, nil) }
+      // Nothing passes until the operator has put it right; then this does.
+      if reason.kind == .credentials { return putOff(reason, nil, sent) }
+      return refused(reason, sent)
+    case .temporary(let reason, let retryAfter): return putOff(reason, retryAfter, sent)
+    case .several: return refused(PushReason(.server, "unreadable"), sent)
+    }
+  }
+
+  private var rest: WakeDisposal { .rest(pause: settings.pause, memory: settings.memory) }
+
+  /// A VoIP push that is refused leaves the ordinary one.
+  private func refused(_ reason: PushReason, _ sent: Sent) -> WakeSettlement {
+    settlement(sent, sent.id?.kind == .voip ? .follow(after: .zero) : rest, .refused, reason)
+  }
+
+  private func putOff(_ reason: PushReason, _ asked: Duration?, _ sent: Sent) -> WakeSettlement {
+    let spread = Double.random(in: 0...1)
+    // What the lane kept back for a provider in trouble says nothing of this device.
+    let wait =
+      reason == .halted
+      ? max(asked ?? .zero, .seconds(1))
+      : settings.backOff.wait(after: sent.job.attempt, asked: asked, spread: spread)
+    return settlement(sent, .putOff(wait), .putOff, reason)
+  }
+
+  private func dead(_ reason: PushReason, since: Timestamp?, _ sent: Sent) async throws(StoreError) -> WakeSettlement {
+    guard let id = sent.id else { return settlement(sent, .drop, .dead, reason) }
+    let isCleared = try await parts.store.changePushID(
+      id.kind, of: sent.job.device, from: id.value, to: nil, registeredBefore: since)
+    guard isCleared else {
+      // At once to the id that the device has by now; but never round and round.
+      let isEarly = sent.job.attempt <= Self.turnsMax
+      return settlement(sent, isEarly ? .putOff(.zero) : rest, .superseded, reason)
+    }
+    await parts.signals.publish(.accountChanged(sent.job.device.account))
+    return settlement(sent, id.kind == .voip ? .follow(after: .zero) : .drop, .dead, reason)
+  }
+
+  private static let turnsMax = 3
+
+  /// A provider that says another id from now on.
+  private func follow(_ canonical: PushTarget?, _ sent: Sent) async throws(StoreError) {
+    guard case .fcm(let token) = canonical, let id = sent.id, id.kind == .gcm, token != id.value.value else { return }
+    let isReplaced = try await parts.store.changePushID(
+      .gcm, of: sent.job.device, from: id.value, to: Secret(token), registeredBefore: nil)
+    if isReplaced { await parts.signals.publish(.accountChanged(sent.job.device.account)) }
+  }
+
+  /// It ended before anything was sent.
+  private func over(_ job: WakeJob, _ outcome: WakeAttempt.Outcome) -> WakeSettlement {
+    let attempt = WakeAttempt(
+      asked: job.requested, claimed: job.claimed, number: job.attempt, provider: job.provider, kind: nil, answer: nil,
+      status: nil, latency: nil, outcome: outcome, isTest: job.isTest)
+    return WakeSettlement(job, .drop, attempt: attempt)
+  }
+
+  private func settlement(
+    _ sent: Sent, _ disposal: WakeDisposal, _ outcome: WakeAttempt.Outcome, _ reason: PushReason?
+  ) -> WakeSettlement {
+    let status = reason.map(\.status) ?? (outcome == .delivered ? 200 : nil)
+    let attempt = WakeAttempt(
+      asked: sent.job.requested, claimed: sent.job.claimed, number: sent.job.attempt, provider: sent.provider,
+      kind: sent.kind, answer: reason?.word, status: status, latency: sent.latency, outcome: outcome,
+      isTest: sent.job.isTest)
+    return WakeSettlement(sent.job, disposal, attempt: attempt)
+  }
+}
+
+extension PushOutcome {
+  /// The provider will not take this message, as it is: too large for it, for one.
+  fileprivate var refusesMessage: Bool {
+    if case .refused(let reason) = self { reason.kind == .message && !reason.isOfTopic } else { false }
+  }
+}
+
+extension PushReason {
+  /// Of the configured app, whatever the id.
+  fileprivate var isOfTopic: Bool { WakeFault.topicWords.contains(word) }
+}

@@ -1,0 +1,84 @@
+package import RelayCore
+
+/// A wake-up that an operator asks for, followed through the store hop by hop: the processes that serve carry it out.
+package struct WakeTest: Sendable {
+  package enum Hop: Sendable, Equatable {
+    case asked(WakeProvider)
+    case claimed
+    case attempted(WakeAttempt)
+  }
+
+  package enum Verdict: Sendable, Equatable {
+    /// The provider has taken it.
+    case woken(WakeAttempt)
+    case failed(WakeFault)
+  }
+
+  private let store: any WakeStore & AccountStore
+  private let terms: WakeTerms
+  /// Until then a process should have taken it.
+  private let claimPatience: Duration
+  private let patience: Duration
+
+  /// - Parameter terms: as the processes have them.
+  package init(
+    _ store: any WakeStore & AccountStore, _ terms: WakeTerms, claimPatience: Duration = .seconds(15),
+    patience: Duration = .seconds(60)
+  ) {
+    self.store = store
+    self.terms = terms
+    self.claimPatience = claimPatience
+    self.patience = patience
+  }
+
+  /// - Parameter report: is told each hop, in order.
+  package func run(_ device: DeviceAddress, report: (Hop) -> Void) async throws(StoreError) -> Verdict {
+    guard let found = try await store.account(device.account)?.device(device.device) else { return .failed(.noDevice) }
+    guard let provider = found.wakeProvider else { return .failed(.noPushID) }
+    guard terms.providers.contains(provider) else { return .failed(.notConfigured) }
+    let before = try await store.wakeHistory(of: device)
+    guard try await store.askToWakeForTest(device, terms) else { return .failed(.noPushID) }
+    report(.asked(provider))
+    return try await follow(device, since: before, report)
+  }
+
+  private func follow(_ device: DeviceAddress, since before: [WakeAttempt], _ report: (Hop) -> Void)
+    async throws(StoreError) -> Verdict
+  {
+    let began = ContinuousClock.now
+    var isClaimed = false
+    var reported = 0
+    var last: WakeFault?
+    while ContinuousClock.now - began < patience {
+      // What stands in the history beyond what stood there before, the oldest first.
+      let history = try await store.wakeHistory(of: device)
+      let tests = history.prefix { !before.contains($0) }.filter(\.isTest).reversed()
+      if !isClaimed {
+        let waiting = tests.isEmpty ? try await store.waitingWake(of: device) : nil
+        isClaimed = !tests.isEmpty || waiting?.isClaimed == true
+        if isClaimed { report(.claimed) }
+      }
+      for attempt in tests.dropFirst(reported) {
+        report(.attempted(attempt))
+        if let verdict = Self.verdict(attempt) { return verdict }
+        last = WakeFault(attempt)
+      }
+      reported = tests.count
+      if !isClaimed, ContinuousClock.now - began > claimPatience { return .failed(.noProcess) }
+      // Cancelled with the command: then this is its end.
+      do { try await Task.sleep(for: Self.pause) } catch { break }
+    }
+    return .failed(last ?? (isClaimed ? .silent : .noProcess))
+  }
+
+  /// nil where another attempt follows that tells more.
+  private static func verdict(_ attempt: WakeAttempt) -> Verdict? {
+    guard let fault = WakeFault(attempt) else { return .woken(attempt) }
+    switch fault {
+    case .halted, .busy: return nil
+    default: return attempt.outcome == .superseded ? nil : .failed(fault)
+    }
+  }
+
+  private static let pause = Duration.milliseconds(100)
+}

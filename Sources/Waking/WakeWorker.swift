@@ -1,0 +1,135 @@
+import Logging
+import Push
+package import RelayCore
+import RelayHTTP
+import ServiceLifecycle
+import Synchronization
+
+/// Wakes the devices of one provider: claims what is due, for a while, and carries it out.
+///
+/// Each provider has its own, and its own lane: one in trouble slows no other. While the lane's breaker is open one job at a
+/// time is claimed, which shows whether the provider takes messages again; the others wait in the store.
+package final class WakeWorker: Service {
+  private let provider: WakeProvider
+  private let lane: PushLane
+  private let parts: WakeParts
+  private let settings: WakingSettings
+  private let sender: WakeSender
+  private let settlements: Gathering<WakeSettlement>
+  /// Jobs in the hands of this process.
+  private let claimed: InHand
+  /// There may be something to claim: by what was asked for, and by what makes room.
+  private let rings: AsyncStream<Void>
+  private let ringer: AsyncStream<Void>.Continuation
+  /// When a job was last claimed for a provider in trouble.
+  private let probed = Mutex<ContinuousClock.Instant?>(nil)
+
+  /// - Returns: nil for a provider that is not configured.
+  package init?(of provider: WakeProvider, _ parts: WakeParts, _ settings: WakingSettings) {
+    guard let lane = parts.lanes[provider] else { return nil }
+    let claimed = InHand()
+    let (rings, ringer) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    parts.bell.add(ringer)
+    self.rings = rings
+    self.ringer = ringer
+    self.provider = provider
+    self.lane = lane
+    self.parts = parts
+    self.settings = settings
+    self.claimed = claimed
+    sender = WakeSender(parts: parts, settings: settings)
+    settlements = Gathering(retryingBatchesOf: Self.settledTogether, waitingMax: .max) { settlements in
+      do throws(StoreError) {
+        try await parts.store.settleWakes(settlements)
+      } catch .unavailable(let reason) {
+        parts.logger.warning("wake-ups could not be settled", metadata: ["error": "\(reason)"])
+        // Those whose claim has ended by then are carried out again.
+        try? await Task.sleep(for: Self.pause)
+        return settlements
+      } catch {
+        parts.logger.error("wake-ups could not be settled", metadata: ["error": "\(error)"])
+      }
+      for settlement in settlements {
+        if let attempt = settlement.attempt { parts.metrics.ended(attempt, of: provider) }
+      }
+      claimed.leave(settlements.count)
+      ringer.yield()
+      return []
+    }
+  }
+
+  /// Until shutdown; what is under way then is finished.
+  package func run() async throws {
+    await cancelWhenGracefulShutdown { [self] in
+      await withTaskGroup(of: Void.self) { group in
+        group.addTask {
+          while !Task.isCancelled {
+            self.ringer.yield()
+            // Only cancellation throws here, and the loop's condition sees it.
+            try? await Task.sleep(for: self.settings.poll)
+          }
+        }
+        for await _ in self.rings { await self.claimAll() }
+        group.cancelAll()
+      }
+    }
+    let deadline = ContinuousClock.now + settings.attempt + .seconds(5)
+    while claimed.count > 0, .now < deadline {
+      do { try await Task.sleep(for: .milliseconds(10)) } catch { return }
+    }
+  }
+
+  private func claimAll() async {
+    while !Task.isCancelled {
+      let limit = lane.isAvailable ? min(settings.claimedMax - claimed.count, Self.claimedTogether) : probes()
+      guard limit > 0 else { return }
+      let jobs: [WakeJob]
+      do throws(StoreError) {
+        jobs = try await parts.store.claimWakes(
+          of: provider, claim: .random(in: .min ... .max), limit: limit, for: settings.claim)
+      } catch {
+        parts.logger.warning("wake-ups could not be claimed", metadata: ["error": "\(error)"])
+        return
+      }
+      guard !jobs.isEmpty else { return }
+      claimed.enter(jobs.count)
+      // In a task of its own: what was claimed is carried out, also at shutdown.
+      Task { [self] in await carryOut(jobs) }
+      if jobs.count < limit { return }
+    }
+  }
+
+  /// How many jobs may be claimed to see whether the provider takes messages again: 1 now and then.
+  private func probes() -> Int {
+    guard claimed.count == 0 else { return 0 }
+    let now = ContinuousClock.now
+    return probed.withLock { probed in
+      if let last = probed, now - last < settings.poll / 2 { return 0 }
+      probed = now
+      return 1
+    }
+  }
+
+  private func carryOut(_ jobs: [WakeJob]) async {
+    let absent = Set(await parts.live.lookAgain(jobs.map(\.device)))
+    await withTaskGroup(of: Void.self) { group in
+      for job in jobs {
+        group.addTask { [self] in
+          settlements.add(await sender.carryOut(job, isConnected: !absent.contains(job.device)))
+        }
+      }
+    }
+  }
+
+  private static let claimedTogether = 50
+  private static let settledTogether = 100
+  private static let pause = Duration.seconds(1)
+}
+
+/// How many jobs a process has claimed and not settled.
+private final class InHand: Sendable {
+  private let number = Mutex(0)
+  var count: Int { number.withLock { $0 } }
+  func enter(_ count: Int) { number.withLock { $0 += count } }
+  func leave(_ count: Int) { number.withLock { $0 -= count } }
+}

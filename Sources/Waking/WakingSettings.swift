@@ -1,0 +1,45 @@
+package import RelayCore
+
+/// How this relay wakes its own devices (docs/waking.md).
+package struct WakingSettings: Sendable {
+  package var terms: WakeTerms
+  /// Whether a message that waits alone goes with the push, encrypted; else the provider learns nothing but the time.
+  package var sendsContent = false
+  /// A device that was woken is not woken again for so long, unless it connects meanwhile.
+  package var pause = Duration.seconds(10)
+  /// For so long the store remembers that a device was woken: longer than a message takes to be seen by the sweep.
+  package var memory = Duration.seconds(300)
+  /// What a device has to follow a VoIP push before an ordinary one is sent.
+  package var callPatience = Duration.seconds(30)
+  /// Where nobody knows whether a device is connected, it has so long to show that it is.
+  package var doubt = Duration.seconds(5)
+  /// A process that died with a job in its hands delays it by this. Longer than an attempt takes.
+  package var claim = Duration.seconds(60)
+  package var attempt = Duration.seconds(25)
+  /// How often a process looks for what others have asked for.
+  package var poll = Duration.seconds(2)
+  package var sweep = Duration.seconds(30)
+  /// Jobs of one provider in the hands of a process.
+  package var claimedMax = 200
+  package var backOff = WakeBackOff()
+
+  package init(terms: WakeTerms) { self.terms = terms }
+}
+
+/// How long after a failure a device is tried again: longer after each, within bounds, and never at the same moment as
+/// others that failed with it.
+package struct WakeBackOff: Sendable {
+  package var first = Duration.seconds(5)
+  package var max = Duration.seconds(300)
+  package init() {}
+
+  /// - Parameters:
+  ///   - attempt: the one that failed, from 1.
+  ///   - asked: what the provider asks for: never less.
+  ///   - spread: 0 to 1, drawn at random.
+  func wait(after attempt: Int, asked: Duration?, spread: Double) -> Duration {
+    let doublings = Swift.min(Swift.max(attempt - 1, 0), 16)
+    let wait = Swift.min(first * (1 << doublings), max)
+    return Swift.max(wait * (0.8 + 0.4 * spread), asked ?? .zero)
+  }
+}

@@ -1,0 +1,139 @@
+import NIOHTTP1
+import RelayCore
+import TestSupport
+import Testing
+
+/// What goes to the providers, and what becomes of it.
+@Suite struct PushTests {
+  /// The life of a push in these tests: the clock may be moved far.
+  private static let longLife = "&timetolive=2419200"
+
+  /// Moves the clock until `condition` holds, as days would pass.
+  private static func waiting(
+    _ what: String, _ site: NotificationSite, _ condition: () async throws -> Bool
+  ) async throws {
+    try await eventually(what, within: .seconds(300), every: .milliseconds(250)) {
+      if try await condition() { return true }
+      site.clock.advance(.seconds(20))
+      return false
+    }
+  }
+
+  private static func isIdle(_ site: NotificationSite) async throws -> Bool {
+    try await site.store.notificationQueues().allSatisfy { $0.waiting == 0 }
+  }
+
+  @Test(arguments: Backend.allCases) func `a provider in trouble is asked again until it takes the push`(
+    _ backend: Backend
+  ) async throws {
+    try await NotificationSite.with(backend) { site in
+      let number = try await site.subscribe(key: "tok")
+      site.google.answer(503, "UNAVAILABLE")
+      site.google.answer(429, "RESOURCE_EXHAUSTED", headers: ["retry-after": "30"])
+      site.google.service.answer(.hangUp)
+      try await site.send(to: number, options: Self.longLife)
+      try await Self.waiting("the push is taken", site) { try await Self.isIdle(site) }
+      #expect(site.google.requests.count == 4)
+      #expect(Set(site.google.requests.map(\.text)).count == 1)
+    }
+  }
+
+  @Test func `what another try cannot change is given up, and costs nobody a recipient`() async throws {
+    try await NotificationSite.with { site in
+      let number = try await site.subscribe(key: "tok")
+      site.google.answer(403, "PERMISSION_DENIED")
+      try await site.send(to: number)
+      try await eventually("the push is given up", within: .seconds(240)) { try await Self.isIdle(site) }
+      // A project that is not there says nothing of the key.
+      site.google.answer(404, "NOT_FOUND")
+      try await site.send(to: number)
+      try await eventually("the push is given up", within: .seconds(240)) {
+        let isIdle = try await Self.isIdle(site)
+        return isIdle && site.google.requests.count == 2
+      }
+      try await site.send(to: number)
+      try await eventually("the push is made", within: .seconds(240)) { site.google.requests.count == 3 }
+      let events = try await site.events()
+      #expect(events.count == 1)
+    }
+  }
+
+  @Test func `now or never: one attempt`() async throws {
+    try await NotificationSite.with { site in
+      let number = try await site.subscribe(key: "tok")
+      site.google.answer(503, "UNAVAILABLE")
+      try await site.send(to: number, options: "&timetolive=0")
+      try await eventually("the push is given up", within: .seconds(240)) {
+        let isIdle = try await Self.isIdle(site)
+        return isIdle && site.google.requests.count == 1
+      }
+      let text = try #require(site.google.requests.first?.text)
+      #expect(text.contains(#""ttl":"0s""#) && text.contains(#""apns-expiration":"0""#))
+    }
+  }
+
+  @Test func `a service in trouble slows no other`() async throws {
+    try await NotificationSite.with { site in
+      let android = try await site.subscribe(key: "tok")
+      let apple = try await site.subscribe(key: "ab", provider: "apns")
+      site.google.service.answerAlways(.silence)
+      for _ in 0..<5 { try await site.send(to: "\(android),\(apple)") }
+      try await eventually("Apple has all", within: .seconds(240)) { site.apple.requests.count == 5 }
+      // What is silent is let go, so that the pushers can stop.
+      try await site.google.close()
+    }
+  }
+
+  @Test func `a key that was replaced gets the repeat, and the former one's death changes nothing`() async throws {
+    try await NotificationSite.with { site in
+      let number = try await site.subscribe(key: "old")
+      site.google.service.pause(.seconds(2))
+      site.google.answer(404, "NOT_FOUND", code: "UNREGISTERED")
+      try await site.send(to: number)
+      try await eventually("the old key is pushed to", within: .seconds(240)) { site.google.requests.count == 1 }
+      let updated = try await site.get("updatekey?user=acme&recipientid=\(number)&spid=fcm&key=new")
+      #expect(updated.text == "A\n\(number)\n")
+      site.google.service.pause(.zero)
+      try await eventually("the new key is pushed to", within: .seconds(240)) {
+        site.google.requests.contains { $0.text.contains(#""token":"new""#) }
+      }
+      let events = try await site.events()
+      #expect(events.count == 1)
+    }
+  }
+
+  @Test func `Apple's word on a dead key makes the recipient inactive`() async throws {
+    try await NotificationSite.with { site in
+      let number = try await site.subscribe(key: "AB", provider: "apns")
+      site.apple.answer(410, reason: "Unregistered")
+      try await site.send(to: number)
+      try await eventually("the recipient is inactive", within: .seconds(240)) {
+        let event = try await site.events().last
+        return event?.hasSuffix("unsub \(number)") == true
+      }
+      let reply = try await site.post("send", "user=acme&pwd=s3cret&message=x&recipients=\(number)")
+      #expect(reply.text == "N\n28\n")
+    }
+  }
+
+  @Test func `events wait for a server that fails, in their order`() async throws {
+    try await EventServer.with { server in
+      try await NotificationSite.with { site in
+        try await site.setEventURL(server.url + "?secret=1", .get)
+        server.answer(500, 302)
+        let number = try await site.subscribe(key: "tok", message: "one")
+        for text in ["two", "three"] {
+          _ = try await site.get("unsubscribe?user=acme&recipientid=\(number)&spid=fcm&message=\(text)")
+        }
+        try await Self.waiting("all events are taken", site) { server.calls.count >= 5 }
+        let calls = server.calls
+        #expect(calls.count == 5)
+        #expect(calls.map { $0.target.suffix(7) } == ["ect=one", "ect=one", "ect=one", "ect=two", "t=three"])
+        #expect(calls.allSatisfy { $0.method == "GET" && $0.target.hasPrefix("/events?secret=1&messageType=DPN&") })
+        // They can be fetched all the same.
+        let events = try await site.events()
+        #expect(events.count == 3)
+      }
+    }
+  }
+}

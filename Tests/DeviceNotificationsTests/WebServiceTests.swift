@@ -1,0 +1,88 @@
+import NIOHTTP1
+import RelayCore
+import TestSupport
+import Testing
+
+@Suite struct WebServiceTests {
+  private static func envelope(_ body: String, prolog: String = "") -> String {
+    prolog + #"<soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/"# + "\"><soapenv:Header/>"
+      + "<soapenv:Body>\(body)</soapenv:Body></soapenv:Envelope>"
+  }
+
+  private static func request(user: String? = "acme", password: String? = "s3cret", last: String? = "0") -> String {
+    let identification =
+      (user.map { "<d:user>\($0)</d:user>" } ?? "") + (password.map { "<d:password>\($0)</d:password>" } ?? "")
+    return #"<d:ReceivedMsgRequest xmlns:d="urn:device-notifications:v2">"#
+      + "<d:identification>\(identification)<d:clientType>x</d:clientType></d:identification>\n"
+      + (last.map { "<d:lastMsgNo>\n \($0) </d:lastMsgNo>" } ?? "") + "</d:ReceivedMsgRequest>"
+  }
+
+  @Test func `events are listed with their texts as they are`() async throws {
+    try await NotificationSite.with { site in
+      _ = try await site.subscribe(key: "k", message: "%3Ca%26b%3E%0Ac%01")
+      let reply = try await site.soap(Self.envelope(Self.request()))
+      #expect(reply.status == 200)
+      #expect(reply.headers.first(name: "content-type") == "text/xml; charset=utf-8")
+      let parts = [
+        "<resultCode>0</resultCode><resultDescription>OK</resultDescription>",
+        "<msgNo>12550</msgNo><createTime>2024-05-01T09:59:00Z</createTime><creatorName>acme</creatorName>",
+        "<initialId>ACTION_SUB</initialId><msgType>DPN</msgType><originator ", #"xsi:nil="true"/>"#,
+        "<originatorText>2000001</originatorText><subject>&lt;a&amp;b&gt;\nc\u{FFFD}</subject>",
+        "<smsText>&lt;a&amp;b&gt;\nc\u{FFFD}</smsText>",
+      ]
+      for part in parts { #expect(reply.text.contains(part), "\(part)") }
+      let none = try await site.soap(Self.envelope(Self.request(last: "12550")))
+      #expect(none.text.contains("<messagesReceived></messagesReceived>"))
+    }
+  }
+
+  @Test func `codes are those of the interface, in its order`() async throws {
+    try await NotificationSite.with { site in
+      let requests = [
+        (Self.request(user: nil, password: nil), 23), (Self.request(user: "", password: nil), 22),
+        (Self.request(password: nil), 25), (Self.request(password: ""), 24),
+        (Self.request(password: "wrong", last: nil), 7), (Self.request(last: nil), 392),
+        (Self.request(last: "-1"), 391),
+      ]
+      for (request, code) in requests {
+        let reply = try await site.soap(Self.envelope(request))
+        #expect(reply.status == 200)
+        #expect(reply.text.contains("<resultCode>\(code)</resultCode>"), "\(code)")
+      }
+    }
+  }
+
+  @Test func `what is no request is the client's fault, and entities are refused`() async throws {
+    try await NotificationSite.with { site in
+      let entity = #"<?xml version="1.0"?><!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]>"#
+      let encoded = #"<?xml version="1.0" encoding="ISO-8859-1"?>"#
+      let faults = [
+        "<a>", "", "no XML", Self.envelope("<a/>"), Self.envelope(""),
+        Self.envelope(Self.request(user: "&e;"), prolog: entity), Self.envelope(Self.request(user: "&e;")),
+        Self.envelope(Self.request(), prolog: encoded),
+        Self.envelope(Self.request() + Self.request()),
+        Self.request(),
+      ]
+      for fault in faults {
+        let reply = try await site.soap(fault)
+        #expect(reply.status == 500, "\(fault.prefix(60))")
+        #expect(reply.text.contains("<faultcode>soap:Client</faultcode>") && !reply.text.contains("root:"))
+      }
+      let typed = try await NotificationSite.request(
+        "http://127.0.0.1:\(site.port)/external/ws/notifications", .POST, body: "x=1",
+        headers: ["content-type": "application/x-www-form-urlencoded"])
+      #expect(typed.status == 415)
+    }
+  }
+
+  @Test func `the description says where the service is`() async throws {
+    try await NotificationSite.with { site in
+      let url = "http://127.0.0.1:\(site.port)/external/ws/notifications"
+      let reply = try await NotificationSite.request(url + "?wsdl")
+      #expect(reply.status == 200)
+      #expect(reply.text.contains("<soap:address location=\"\(url)\"/>"))
+      let bare = try await NotificationSite.request(url)
+      #expect(bare.status == 404)
+    }
+  }
+}

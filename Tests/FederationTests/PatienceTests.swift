@@ -1,0 +1,167 @@
+import RelayCore
+import Storage
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Federation
+
+/// A peer that keeps us waiting: messages that may be held wait no longer than patience lasts (docs/federation.md, "A peer
+/// that keeps us waiting").
+@Suite struct PatienceTests {
+  @Test func whatIsOverInTimeIsWaitedFor() async throws {
+    let patience = PeerPatience(.seconds(60))
+    #expect(await patience.wait { 7 } == 7)
+    #expect(!patience.isExhausted)
+  }
+
+  @Test func whatTakesLongerGoesOnAndIsToldLate() async throws {
+    let patience = PeerPatience(.milliseconds(20))
+    let isDone = Flag()
+    let told = Mutex<[Int]>([])
+    let slow = await patience.wait {
+      await isDone.wait()
+      return 7
+    } late: { value in
+      told.withLock { $0.append(value) }
+    }
+    #expect(slow == nil && patience.isExhausted)
+    isDone.set()
+    try await eventually("it is told") { told.withLock { $0 } == [7] }
+    try await eventually("the peer keeps nobody waiting") { !patience.isExhausted }
+  }
+
+  @Test func whatThePeerLeavesWithoutAnAnswerIsHeldInOrderAndArrivesInOrder() async throws {
+    try await withOutbox(isRunning: false, patience: .milliseconds(200)) { site in
+      let destinations = try (0..<2).map { try number("+1415555020\($0)") }
+      for destination in destinations { try await site.noteConfirmed(destination) }
+      site.alpha.intake.hold(true)
+      // Accepted, though the peer has said nothing yet.
+      try await site.submit(to: destinations[0], at: 1)
+      #expect(site.handOvers.isKeptWaiting(by: try name("alpha")))
+      // What follows is not even sent.
+      for time: Int64 in 2...9 { try await site.submit(to: destinations[Int(time) % 2], at: time) }
+      try await eventually("the first has come") { site.alpha.intake.calls.count == 1 }
+      #expect(try await site.held().compactMap(\.message.submission.timestamp?.millis) == Array(1...9))
+      site.alpha.intake.hold(false)
+      let alpha = try name("alpha")
+      try await eventually("the answer has come") { !site.handOvers.isKeptWaiting(by: alpha) }
+      // What is held is not overtaken, and the first is handed over again.
+      try await site.submit(to: destinations[0], at: 10)
+      #expect(site.alpha.intake.calls.count == 1)
+      try await site.running {
+        try await eventually("nothing is held") { try await site.beta.storage.outboxUsage().isEmpty }
+      }
+      #expect(site.arrived(destinations[0]) == [1, 1, 2, 4, 6, 8, 10])
+      #expect(site.arrived(destinations[1]) == [3, 5, 7, 9])
+    }
+  }
+
+  @Test func whatGathersBehindARequestWithoutAnswerIsHeldBehindIt() async throws {
+    try await withOutbox(isRunning: false, patience: .seconds(2)) { site in
+      let destination = try number("+14155550200")
+      try await site.noteConfirmed(destination)
+      site.alpha.intake.hold(true)
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        group.addTask { try await site.submit(to: destination, at: 1) }
+        try await eventually("the first is under way, or held") {
+          let held = try await site.held()
+          return site.alpha.intake.calls.count == 1 || !held.isEmpty
+        }
+        for time: Int64 in 2...20 { group.addTask { try await site.submit(to: destination, at: time) } }
+        try await group.waitForAll()
+      }
+      let times = try await site.held().compactMap(\.message.submission.timestamp?.millis)
+      #expect(times.first == 1 && times.sorted() == Array(1...20))
+      try await eventually("the first has come") { site.alpha.intake.calls.count == 1 }
+      site.alpha.intake.hold(false)
+      try await site.running {
+        try await eventually("nothing is held") { try await site.beta.storage.outboxUsage().isEmpty }
+      }
+      // As accepted; what the peer had been asked to take comes twice, and its mailboxes know it.
+      let arrived = site.arrived(destination).suffix(times.count)
+      #expect(Array(arrived) == times)
+    }
+  }
+
+  @Test func aReceiptIsNotHeldAndDoesNotWaitBehindSilence() async throws {
+    try await withOutbox(isRunning: false, patience: .milliseconds(200)) { site in
+      let (destination, alpha) = (try number("+14155550200"), try name("alpha"))
+      try await site.noteConfirmed(destination)
+      site.alpha.intake.hold(true)
+      try await site.submit(to: destination, at: 1)
+      let refused = await receiptProblem(site, to: destination, at: alpha)
+      #expect(refused?.kind == .peerUnavailable)
+      site.alpha.intake.hold(false)
+      try await eventually("the answer has come") { !site.handOvers.isKeptWaiting(by: alpha) }
+      let taken = await receiptProblem(site, to: destination, at: alpha)
+      #expect(taken == nil)
+    }
+  }
+
+  /// - Returns: nil when the peer took it.
+  private func receiptProblem(
+    _ site: OutboxSite, to destination: AccountNumber, at relay: RelayName
+  ) async -> Problem? {
+    guard let source = AccountNumber(e164: "+14155550177") else { return Problem(.internalError) }
+    do throws(Problem) {
+      try await site.courier.sendReceipt(
+        for: Timestamp(millis: 5), from: DeviceAddress(source, .master), to: destination, at: relay)
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  private final class Flag: Sendable {
+    private let isSet = Mutex(false)
+
+    func set() { isSet.withLock { $0 = true } }
+    func wait() async { while !isSet.withLock({ $0 }) { await Task.yield() } }
+  }
+}
+
+/// How what waits is handed over where the peer keeps the order of a batch.
+@Suite struct OrderedDrainTests {
+  @Test func aLongConversationTravelsTogetherAndArrivesInOrder() async throws {
+    try await withOutbox(isRunning: false) { site in
+      let destination = try number("+14155550200")
+      try await site.noteConfirmed(destination)
+      try await site.door.close()
+      let times = (1...200).map { Int64($0) }
+      for time in times { try await site.submit(to: destination, at: time) }
+      let before = site.alpha.intake.calls.count
+      try await site.door.open()
+      try await site.running {
+        try await eventually("nothing is held") { try await site.beta.storage.outboxUsage().isEmpty }
+      }
+      #expect(site.arrived(destination) == times)
+      #expect(site.alpha.intake.calls.count == before + times.count)
+      #expect(site.intake.undeliverable.isEmpty)
+    }
+  }
+
+  @Test func whatThePeerPutsOffHoldsUpWhatFollowsOfItsPairAndNothingElse() async throws {
+    try await withOutbox(isRunning: false) { site in
+      let (busy, other) = (try number("+14155550200"), try number("+14155550201"))
+      for destination in [busy, other] { try await site.noteConfirmed(destination) }
+      site.time.stop()
+      site.alpha.intake.refuse(with: Problem(.unavailable))
+      for time: Int64 in 1...10 {
+        for destination in [busy, other] { try await site.submit(to: destination, at: time) }
+      }
+      site.alpha.intake.refuse(with: nil)
+      site.alpha.intake.refuse(busy, with: Problem(.unavailable, retryAfter: .seconds(7)))
+      let before = site.arrived(busy).count
+      try await site.running {
+        try await eventually("the other's have arrived") { try await site.held().count == 10 }
+        try await eventually("the first was put off") { try await site.held().first?.attempts == 1 }
+      }
+      #expect(site.arrived(other).suffix(10) == (1...10).map { Int64($0) }[...])
+      #expect(site.arrived(busy).count == before + 1)
+      let held = try await site.held()
+      #expect(held.map(\.attempts) == [1] + Array(repeating: 0, count: 9))
+      #expect(held.compactMap(\.message.submission.timestamp?.millis) == (1...10).map { Int64($0) })
+    }
+  }
+}

@@ -1,0 +1,362 @@
+import RelayCore
+import Storage
+import TestSupport
+import Testing
+
+/// Devices that are to be woken by push, and the flight recorder.
+@Suite struct WakeContract {
+  private static let both = WakeTerms(providers: [.fcm, .apns], lifetime: .seconds(3600))
+
+  @Test(
+    "A device waits once, however often it is asked for, and only where a provider knows it",
+    arguments: Backend.allCases)
+  func asking(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let (google, apple, neither) = try await store.registerPushed()
+      let gone = try Sample.address(77)
+      let all = [google, apple, neither, gone].map { WakeAsk($0) }
+      #expect(try await store.storage.askToWake(all, afterForgetting: [], Self.both) == 2)
+      #expect(try await store.storage.askToWake(all, afterForgetting: [], Self.both) == 2)
+      #expect(try await store.storage.askToWake([], afterForgetting: [], Self.both) == 0)
+      let queue = try await store.storage.wakeQueue()
+      #expect(queue.map(\.provider) == [.fcm, .apns] && queue.map(\.count) == [1, 1])
+      let waiting = try await store.storage.waitingWake(of: apple)
+      #expect(waiting?.provider == .apns && waiting?.isClaimed == false && waiting?.isTest == false)
+      #expect(try await store.storage.waitingWake(of: neither) == nil)
+
+      let job = try #require(try await store.claim(.fcm).first)
+      #expect(job.device == google && job.version == 2 && job.attempt == 1)
+      #expect(!job.isExpired && !job.followsCall && !job.isTest)
+      #expect(try await store.claim(.fcm).isEmpty)
+      #expect(try await store.claim(.apns).map(\.device) == [apple])
+      // Of a provider that is not configured nobody is asked for.
+      let googleAlone = WakeTerms(providers: [.fcm], lifetime: .seconds(3600))
+      let other = try await store.registerPushed(from: 10).apple
+      #expect(try await store.storage.askToWake([WakeAsk(other)], afterForgetting: [], googleAlone) == 0)
+    }
+  }
+
+  @Test("Of many who claim at once each job is one's", arguments: Backend.allCases)
+  func claimsAtOnce(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      var devices: Set<DeviceAddress> = []
+      for index in 1...20 { devices.insert(try await store.registerAtGoogle(index)) }
+      #expect(
+        try await store.storage.askToWake(devices.map { WakeAsk($0) }, afterForgetting: [], Self.both) == 20)
+      let claimed = try await withThrowingTaskGroup(of: [DeviceAddress].self) { group in
+        for _ in 0..<8 { group.addTask { try await store.claim(.fcm, limit: 6).map(\.device) } }
+        return try await group.reduce(into: []) { $0 += $1 }
+      }
+      let rest = try await store.claim(.fcm, limit: 100).map(\.device)
+      #expect(claimed.count + rest.count == 20)
+      #expect(Set(claimed + rest) == devices)
+    }
+  }
+
+  @Test("A claim ends by itself, and what its holder says afterwards counts for nothing", arguments: Backend.allCases)
+  func takeover(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let device = try await store.registerAtGoogle(1)
+      try await store.ask(device)
+      let first = try #require(try await store.claim(.fcm, for: .milliseconds(100)).first)
+      let second = try #require(try await store.nextClaim(.fcm))
+      #expect(second.attempt == 2 && second.claim != first.claim && second.version == first.version)
+      try await store.settle(first, .drop)
+      #expect(try await store.storage.waitingWake(of: device)?.isClaimed == true)
+      try await store.settle(second, .drop)
+      #expect(try await store.storage.waitingWake(of: device) == nil)
+    }
+  }
+
+  @Test("What is asked for while it is under way comes again, after its rest", arguments: Backend.allCases)
+  func askedAgain(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let device = try await store.registerAtGoogle(1)
+      try await store.ask(device)
+      let first = try #require(try await store.claim(.fcm).first)
+      try await store.ask(device)
+      try await store.settle(first, .drop)
+      let second = try #require(try await store.claim(.fcm).first)
+      #expect(second.version == first.version + 1 && second.attempt == 1)
+      try await store.ask(device)
+      try await store.settle(second, .rest(pause: .milliseconds(300), memory: .seconds(3600)))
+      let third = try #require(try await store.nextClaim(.fcm))
+      #expect(third.claimed.millis - second.claimed.millis >= 300)
+      #expect(third.attempt == 1)
+    }
+  }
+
+  @Test("A device that was woken rests: it waits for nothing, and who asks for it waits", arguments: Backend.allCases)
+  func rest(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let device = try await store.registerAtGoogle(1)
+      try await store.ask(device)
+      let first = try #require(try await store.claim(.fcm).first)
+      try await store.settle(first, .rest(pause: .seconds(3600), memory: .seconds(7200)))
+      #expect(try await store.storage.waitingWake(of: device) == nil)
+      #expect(try await store.storage.wakeQueue().isEmpty)
+      try await store.ask(device)
+      let waiting = try #require(try await store.storage.waitingWake(of: device))
+      #expect(waiting.due.millis - first.claimed.millis >= 3_600_000)
+      #expect(try await store.claim(.fcm).isEmpty)
+      // Who connects is awake: the next message wakes at once.
+      #expect(try await store.storage.askToWake([], afterForgetting: [device], Self.both) == 0)
+      #expect(try await store.storage.waitingWake(of: device) == nil)
+      try await store.ask(device)
+      #expect(try await store.claim(.fcm).count == 1)
+      // Also what is claimed is forgotten.
+      #expect(try await store.storage.askToWake([WakeAsk(device)], afterForgetting: [device], Self.both) == 1)
+      #expect(try await store.claim(.fcm).map(\.version) == [1])
+    }
+  }
+
+  @Test("A delay holds until somebody asks without one", arguments: Backend.allCases)
+  func delay(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let device = try await store.registerAtGoogle(1)
+      try await store.ask(device, after: .seconds(3600))
+      #expect(try await store.claim(.fcm).isEmpty)
+      try await store.ask(device)
+      #expect(try await store.claim(.fcm).count == 1)
+    }
+  }
+
+  @Test("What was put off counts its attempts, and nobody hurries it but a test", arguments: Backend.allCases)
+  func putOff(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let device = try await store.registerAtGoogle(1)
+      try await store.ask(device)
+      try await store.settle(try #require(try await store.claim(.fcm).first), .putOff(.milliseconds(50)))
+      let second = try #require(try await store.nextClaim(.fcm))
+      #expect(second.attempt == 2)
+      try await store.settle(second, .putOff(.seconds(3600)))
+      try await store.ask(device)
+      #expect(try await store.claim(.fcm).isEmpty)
+      #expect(try await store.storage.askToWakeForTest(device, Self.both))
+      let test = try #require(try await store.claim(.fcm).first)
+      #expect(test.isTest && test.attempt == 1)
+      try await store.settle(test, .drop)
+      #expect(try await store.storage.waitingWake(of: device) == nil)
+      #expect(try await !store.storage.askToWakeForTest(Sample.address(77), Self.both))
+    }
+  }
+
+  @Test("An ordinary push follows a VoIP push", arguments: Backend.allCases)
+  func call(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let device = try await store.registerPushed().apple
+      try await store.ask(device)
+      let first = try #require(try await store.claim(.apns).first)
+      try await store.settle(first, .follow(after: .milliseconds(200)))
+      try await store.ask(device)
+      let second = try #require(try await store.nextClaim(.apns))
+      #expect(second.followsCall && second.claimed.millis - first.claimed.millis >= 200)
+      try await store.settle(second, .rest(pause: .zero, memory: .seconds(60)))
+      try await store.ask(device)
+      #expect(try await store.claim(.apns).map(\.followsCall) == [false])
+    }
+  }
+
+  @Test(
+    "A job says when it is too old, and is still given out, so that somebody may say so", arguments: Backend.allCases)
+  func expiry(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let device = try await store.registerAtGoogle(1)
+      let brief = WakeTerms(providers: [.fcm], lifetime: .zero)
+      #expect(try await store.storage.askToWake([WakeAsk(device)], afterForgetting: [], brief) == 1)
+      #expect(try await store.claim(.fcm).map(\.isExpired) == [true])
+    }
+  }
+
+  // MARK: The flight recorder
+
+  @Test("Of each device the newest attempts are kept, as they were", arguments: Backend.allCases)
+  func history(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let (google, apple, _) = try await store.registerPushed()
+      for device in [google, apple] { try await store.ask(device) }
+      let jobs = try await [store.claim(.fcm), store.claim(.apns)].flatMap { $0 }
+      func attempt(_ number: Int) -> WakeAttempt {
+        WakeAttempt(
+          asked: Timestamp(millis: store.now.millis), claimed: Timestamp(millis: store.now.millis + Int64(number)),
+          number: number, provider: number.isMultiple(of: 2) ? .fcm : nil, kind: WakeAttempt.Kind.allCases[number % 3],
+          answer: number.isMultiple(of: 3) ? nil : "word-\(number)",
+          status: number.isMultiple(of: 5) ? nil : 200 + number,
+          latency: number.isMultiple(of: 7) ? nil : .milliseconds(number),
+          outcome: WakeAttempt.Outcome.allCases[number % WakeAttempt.Outcome.allCases.count],
+          isTest: number.isMultiple(of: 4))
+      }
+      #expect(try await store.storage.wakeHistory(of: google).isEmpty)
+      for number in 1...20 {
+        try await store.storage.settleWakes(
+          jobs.filter { $0.device == google || number <= 3 }.map {
+            WakeSettlement($0, .putOff(.seconds(60)), attempt: attempt(number))
+          })
+      }
+      #expect(try await store.storage.wakeHistory(of: google) == (5...20).reversed().map(attempt))
+      #expect(try await store.storage.wakeHistory(of: apple) == (1...3).reversed().map(attempt))
+      try await store.storage.settleWakes([])
+      // With the device its history goes, and a new installation begins without.
+      try await store.register(Sample.registration(1))
+      #expect(try await store.storage.wakeHistory(of: google).isEmpty)
+      #expect(try await store.storage.waitingWake(of: google) == nil)
+      #expect(try await store.storage.wakeHistory(of: apple).count == 3)
+    }
+  }
+
+  // MARK: Push ids
+
+  @Test("A dead id is cleared only while it is the device's, and was registered before", arguments: Backend.allCases)
+  func deadIDs(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let (google, apple, _) = try await store.registerPushed()
+      func change(
+        _ kind: PushIDKind, _ device: DeviceAddress, _ former: String, _ replacement: String? = nil,
+        before moment: Timestamp? = nil
+      ) async throws -> Bool {
+        try await store.storage.changePushID(
+          kind, of: device, from: Secret(former), to: replacement.map(Secret.init), registeredBefore: moment)
+      }
+      func stored(_ device: DeviceAddress) async throws -> Device {
+        try #require(try await store.storage.account(device.account)?.device(device.device))
+      }
+      let later = Sample.noon.adding(.seconds(1))
+      #expect(try await !change(.gcm, google, "another"))
+      #expect(try await !change(.gcm, google, "gcm-1", before: Sample.noon))
+      #expect(try await !change(.apn, google, "gcm-1"))
+      #expect(try await change(.gcm, google, "gcm-1", "gcm-2", before: later))
+      #expect(try await stored(google).gcmID == Secret("gcm-2"))
+      #expect(try await stored(google).fetchesMessages)
+      let before = try await store.storage.accountsRevision()
+      #expect(try await change(.gcm, google, "gcm-2"))
+      #expect(try await stored(google).gcmID == nil)
+      #expect(try await !stored(google).fetchesMessages)
+      // Nobody can reach it any more, and the directory says so.
+      #expect(try await store.storage.accountsRevision() > before)
+      #expect(try await store.storage.entries(for: [Sample.token(google.account)]).isEmpty)
+
+      #expect(try await change(.voip, apple, "voip-2"))
+      #expect(try await stored(apple).voipApnID == nil)
+      #expect(try await stored(apple).apnID == Secret("apn-2"))
+      #expect(try await change(.apn, apple, "apn-2", before: later))
+      #expect(try await stored(apple).apnID == nil)
+      #expect(try await stored(apple).fetchesMessages)
+      #expect(try await !change(.apn, Sample.address(77), "apn-2"))
+    }
+  }
+
+  @Test("A glance tells messages from notices", arguments: Backend.allCases)
+  func glance(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let (mailbox, source) = try (Sample.address(1), Sample.address(2))
+      #expect(try await store.storage.glance(at: mailbox, countingTo: 5) == MailboxGlance(count: 0, messages: 0))
+      for id in 0..<6 {
+        try await store.storage.append([
+          Sample.envelope(to: mailbox, from: source, id: id, type: id.isMultiple(of: 2) ? .receipt : .ciphertext)
+        ])
+      }
+      #expect(try await store.storage.glance(at: mailbox, countingTo: 100) == MailboxGlance(count: 6, messages: 3))
+      #expect(try await store.storage.glance(at: mailbox, countingTo: 3) == MailboxGlance(count: 3, messages: 1))
+    }
+  }
+
+  // MARK: The sweep
+
+  @Test("The sweep asks for whom a message waits and nobody remembers, once", arguments: Backend.allCases)
+  func sweep(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let (google, apple, neither) = try await store.registerPushed()
+      let source = try Sample.address(99)
+      func sweep() async throws -> Int {
+        var asked = 0
+        while true {
+          let step = try await store.storage.sweepWakes(stretch: 2, reach: 1000, Self.both)
+          asked += step.asked
+          if step.isDone { return asked }
+        }
+      }
+      try await store.storage.beginWakeSweep(pause: .zero)
+      #expect(try await sweep() == 0)
+      for (id, mailbox) in [google, google, apple, neither].enumerated() {
+        try await store.storage.append([Sample.envelope(to: mailbox, from: source, id: id)])
+      }
+      // Apple's was asked for in time.
+      try await store.ask(apple)
+      // What has just come is left to those who have just stored it.
+      try await store.storage.beginWakeSweep(pause: .zero)
+      #expect(try await sweep() == 0)
+      try await store.storage.beginWakeSweep(pause: .zero)
+      #expect(try await sweep() == 1)
+      #expect(try await store.storage.waitingWake(of: google) != nil)
+      // Nothing is looked at twice.
+      #expect(try await store.storage.askToWake([], afterForgetting: [google, apple], Self.both) == 0)
+      try await store.storage.beginWakeSweep(pause: .zero)
+      try await store.storage.beginWakeSweep(pause: .zero)
+      #expect(try await sweep() == 0)
+    }
+  }
+
+  @Test("The sweep leaves those alone who were just woken, and forgets them in time", arguments: Backend.allCases)
+  func sweepRemembers(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let device = try await store.registerAtGoogle(1)
+      try await store.storage.append([Sample.envelope(to: device, from: Sample.address(99), id: 1)])
+      try await store.ask(device)
+      let job = try #require(try await store.claim(.fcm).first)
+      try await store.settle(job, .rest(pause: .zero, memory: .milliseconds(200)))
+      for _ in 0..<2 { try await store.storage.beginWakeSweep(pause: .zero) }
+      // A machine that was slow has forgotten by now, and asks: then there is nothing to be seen here.
+      let step = try await store.storage.sweepWakes(stretch: 100, reach: 1000, Self.both)
+      #expect(step.isDone)
+      if backend == .embedded { #expect(step.asked == 0) }
+    }
+  }
+}
+
+extension Store {
+  /// A device with a GCM id, `gcm-INDEX`.
+  func registerAtGoogle(_ index: Int) async throws -> DeviceAddress {
+    try await register(Sample.registration(index))
+    let device = try Sample.address(index)
+    let id = DeviceChange.registerGCM(Secret("gcm-\(index)"), fetchesMessages: true, at: Sample.noon)
+    #expect(try await storage.updateDevice(device, id))
+    return device
+  }
+
+  /// Devices of accounts `index`, `index + 1` and `index + 2`: one with a GCM id, one with APN ids, one with neither.
+  func registerPushed(from index: Int = 1) async throws -> (
+    google: DeviceAddress, apple: DeviceAddress, neither: DeviceAddress
+  ) {
+    let google = try await registerAtGoogle(index)
+    try await register(Sample.registration(index + 1))
+    let apple = try Sample.address(index + 1)
+    let ids = DeviceChange.registerAPN(Secret("apn-\(index + 1)"), voip: Secret("voip-\(index + 1)"), at: Sample.noon)
+    #expect(try await storage.updateDevice(apple, ids))
+    try await register(Sample.registration(index + 2))
+    return (google, apple, try Sample.address(index + 2))
+  }
+
+  func ask(_ device: DeviceAddress, after delay: Duration = .zero) async throws {
+    let terms = WakeTerms(providers: [.fcm, .apns], lifetime: .seconds(3600))
+    #expect(try await storage.askToWake([WakeAsk(device, after: delay)], afterForgetting: [], terms) == 1)
+  }
+
+  func claim(_ provider: WakeProvider, limit: Int = 10, for duration: Duration = .seconds(600)) async throws
+    -> [WakeJob]
+  {
+    try await storage.claimWakes(of: provider, claim: .random(in: .min ... .max), limit: limit, for: duration)
+  }
+
+  /// The next job that becomes due.
+  func nextClaim(_ provider: WakeProvider) async throws -> WakeJob? {
+    try await eventually("a job is due") {
+      // By PostgreSQL's clock time goes by itself.
+      clock.advance(.milliseconds(10))
+      return try await claim(provider).first
+    } as WakeJob
+  }
+
+  func settle(_ job: WakeJob, _ disposal: WakeDisposal) async throws {
+    try await storage.settleWakes([WakeSettlement(job, disposal, attempt: nil)])
+  }
+}

@@ -1,0 +1,104 @@
+import ChildProcesses
+import Foundation
+import Logging
+import RelayClient
+import RelayCore
+import Storage
+import TestSupport
+import Testing
+
+/// Processes that die between a message and its push.
+@Suite struct WakeSurvivalTests {
+  @Test func `what a process leaves behind when it dies, others carry out`() async throws {
+    try await WakingSite.with { waking in
+      let postgres = try await Loopback.blocking { try PostgresServer.shared() }
+      let database = try await Loopback.blocking { try postgres.createDatabase() }
+      try await RedisServer.with { redis in
+        try await RelayOperator.with(
+          stores: .servers(storage: database, coordination: redis.url), settings: waking.settings()
+        ) { site in
+          try await site.relay("migrate", "run")
+          try await Self.survive(site, database, waking)
+        }
+      }
+    }
+  }
+
+  private static func survive(_ site: RelayOperator, _ database: String, _ waking: WakingSite) async throws {
+    let first = try await site.serve()
+    let (sender, claimed, stored) = (
+      try await WokenDevice(at: first), try await WokenDevice(at: first), try await WokenDevice(at: first)
+    )
+    try await claimed.register(gcm: "token-claimed", at: first)
+    try await stored.register(gcm: "token-stored", at: first)
+
+    // It dies with a push under way, of which nobody will hear how it ended.
+    waking.fcm.service.answer(.silence)
+    #expect(try await sender.send(to: claimed, at: first) == 200)
+    try await eventually("the push is under way") { waking.pushes(toGoogle: "token-claimed").count == 1 }
+    await first.kill9()
+
+    // And with a message that it had stored, and told nobody of.
+    let storage = try PostgresStorage(url: database, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+    let envelope = Envelope(
+      destination: try stored.address, type: .ciphertext, source: try sender.address, relay: nil,
+      timestamp: Timestamp(millis: 1), message: [1, 2, 3], content: nil, fingerprint: Fingerprint(high: 1, low: 2))
+    try await storage.append([envelope])
+    await storage.close()
+
+    let second = try await site.serve()
+    try await eventually("both are woken by another process", within: .seconds(300), every: .milliseconds(100)) {
+      waking.pushes(toGoogle: "token-claimed").count == 2 && waking.pushes(toGoogle: "token-stored").count == 1
+    }
+    let history = try await WakingTests.history(of: claimed, site)
+    #expect(history.first?.number == 2)
+    try await eventually("the sweep is counted") {
+      try await second.metric(#"relay_wakes_asked_total{by="sweep"}"#) == 1
+    }
+    #expect(await second.terminate() == .code(0))
+  }
+
+  @Test func `a device that is connected to another process is not woken, and one that left it is`() async throws {
+    try await WakingSite.with { waking in
+      let postgres = try await Loopback.blocking { try PostgresServer.shared() }
+      let database = try await Loopback.blocking { try postgres.createDatabase() }
+      try await RedisServer.with { redis in
+        try await RelayOperator.with(
+          stores: .servers(storage: database, coordination: redis.url),
+          settings: waking.settings([.google], ["RELAY_PUSH_PAUSE_SECONDS": "0"])
+        ) { site in
+          try await site.relay("migrate", "run")
+          try await Self.wakeAcross(site, waking)
+        }
+      }
+    }
+  }
+
+  private static func wakeAcross(_ site: RelayOperator, _ waking: WakingSite) async throws {
+    let (first, second) = (try await site.serve(), try await site.serve())
+    let (sender, device) = (try await WokenDevice(at: first), try await WokenDevice(at: second))
+    try await device.register(gcm: "token", at: second)
+    let live = try await device.client.connect(signalingKey: device.key)
+    // Until it is known to the other process it may be taken for absent: who is told over the connection is not pushed to.
+    #expect(try await sender.send(to: device, at: first, timestamp: 1) == 200)
+    for try await delivery in live.deliveries {
+      try await delivery.acknowledge()
+      break
+    }
+    let before = waking.pushes(toGoogle: "token").count
+    #expect(try await sender.send(to: device, at: first, timestamp: 2) == 200)
+    for try await delivery in live.deliveries {
+      try await delivery.acknowledge()
+      break
+    }
+    await live.close()
+    try await eventually("nobody is connected") { try await second.metric("relay_connections{kind=\"device\"}") == 0 }
+    #expect(waking.pushes(toGoogle: "token").count == before)
+    try await eventually("it is woken when it has left", every: .milliseconds(300)) {
+      // The entry of the connection that has ended may take a moment to go.
+      try await sender.send(to: device, at: first, timestamp: Int64.random(in: 10...1_000_000))
+      return waking.pushes(toGoogle: "token").count > before
+    }
+    for relay in [first, second] { #expect(await relay.terminate() == .code(0)) }
+  }
+}
