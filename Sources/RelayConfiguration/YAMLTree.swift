@@ -73,7 +73,7 @@ package enum YAMLTree {
       if key.tag.rawValue == Tag.Name.merge.rawValue {
         merged += value.list ?? [value]
       } else {
-        object[name] = value
+        object[JSONName(name)] = value
       }
     }
     // What stands beside `<<` goes before what it brings, and the first of several before the later ones.

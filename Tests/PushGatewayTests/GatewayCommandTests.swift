@@ -171,7 +171,7 @@ import Testing
       try #"{"apps": \#(try vectors.object("apps").json)}"#.write(toFile: file, atomically: true, encoding: .utf8)
       let result = try await site.site.run(["push-gateway", "import", file])
       #expect(result.exit == .code(0), "\(result.errors)")
-      for name in try #require(vectors.object("apps").object).keys { #expect(result.output.contains(name)) }
+      for name in try #require(vectors.object("apps").object).keys { #expect(result.output.contains(name.text)) }
     }
   }
 

@@ -14,6 +14,11 @@ import Testing
     #expect(try JSONValue(#"{"a":1,"b":2,"a":3}"#).json == #"{"a":3,"b":2}"#)
   }
 
+  @Test func `keys that only look alike are two`() throws {
+    let text = "{\"\u{E9}\":1,\"e\u{301}\":2}"
+    #expect(try JSONValue(text).json == text)
+  }
+
   @Test func `escapes are read, and written as few as may be`() throws {
     let value = try JSONValue(#""\u00e9\ud83d\udc30\/\"\\\n\t\b\f\r\u0000\u001f""#)
     #expect(value.text == "é🐰/\"\\\n\t\u{8}\u{C}\r\u{0}\u{1F}")

@@ -78,11 +78,11 @@ private struct RecordedExchange {
         let headers = answer["headers"]?.object?.compactMapValues(\.text) ?? [:]
         let made = FakeAnswer.answer(
           Int(answer["status"]?.integer ?? 0), body,
-          headers: Dictionary(uniqueKeysWithValues: headers.map { ($0.key, $0.value) }))
+          headers: Dictionary(uniqueKeysWithValues: headers.map { ($0.key.text, $0.value) }))
         if provider == "fcm", tokens.count > 1, index < tokens.count {
-          Self.services(site)[provider]?.answer(made, to: "\"\(tokens[index])\"")
+          Self.services(site)[provider.text]?.answer(made, to: "\"\(tokens[index])\"")
         } else {
-          Self.services(site)[provider]?.answer(made)
+          Self.services(site)[provider.text]?.answer(made)
         }
       }
     }
@@ -205,8 +205,8 @@ private struct RecordedExchange {
     for name in [
       "apns-topic", "apns-priority", "apns-push-type", "content-type", "ttl", "urgency", "topic", "content-encoding",
     ]
-    where headers[name] != nil || name != "content-type" {
-      #expect(came.headers[name] == headers[name]?.text, "\(id): \(name)")
+    where headers[JSONName(name)] != nil || name != "content-type" {
+      #expect(came.headers[name] == headers[JSONName(name)]?.text, "\(id): \(name)")
     }
     if let payload = wanted["payload"] {
       #expect(Self.json(came).says(payload), "\(id): \(came.text)")

@@ -17,17 +17,17 @@ struct Vectors {
     root = try #require(try JSONValue(parsing: text.utf8).object)
   }
 
-  func list(_ key: String) throws -> [JSONObject] { try #require(root[key]?.list).compactMap(\.object) }
-  func object(_ key: String) throws -> JSONValue { try #require(root[key]) }
+  func list(_ key: String) throws -> [JSONObject] { try #require(root[JSONName(key)]?.list).compactMap(\.object) }
+  func object(_ key: String) throws -> JSONValue { try #require(root[JSONName(key)]) }
   func function(_ name: String) throws -> [JSONObject] {
-    try #require(root["functions"]?.object?[name]?.list).compactMap(\.object)
+    try #require(root["functions"]?.object?[JSONName(name)]?.list).compactMap(\.object)
   }
 }
 
 extension JSONObject {
-  func text(_ key: String) throws -> String { try #require(self[key]?.text, "\(key)") }
-  func object(_ key: String) throws -> JSONObject { try #require(self[key]?.object, "\(key)") }
-  func integer(_ key: String) throws -> Int { Int(try #require(self[key]?.integer, "\(key)")) }
+  func text(_ key: String) throws -> String { try #require(self[JSONName(key)]?.text, "\(key)") }
+  func object(_ key: String) throws -> JSONObject { try #require(self[JSONName(key)]?.object, "\(key)") }
+  func integer(_ key: String) throws -> Int { Int(try #require(self[JSONName(key)]?.integer, "\(key)")) }
   /// The name of a recorded exchange.
   var id: String { self["id"]?.text ?? "?" }
 }

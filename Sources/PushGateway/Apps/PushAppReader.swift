@@ -25,8 +25,9 @@ struct PushAppReader {
     default: return nil
     }
     let inflightMax = whole("inflight_request_limit", 1...1_000_000) ?? 512
-    for option in options.keys where !read.contains(option) {
-      warnings.append(PushAppFault(app: name, option: option, text: "is not an option of this type, and has no effect"))
+    for option in options.keys where !read.contains(option.text) {
+      warnings.append(
+        PushAppFault(app: name, option: option.text, text: "is not an option of this type, and has no effect"))
     }
     guard let service, faults.isEmpty else { return nil }
     return PushApp(name: name, inflightMax: inflightMax, service)
@@ -60,7 +61,7 @@ struct PushAppReader {
       return nil
     }
     for (option, value) in [("key_id", keyID), ("team_id", teamID), ("topic", topic)] where value == nil {
-      if options[option] == nil { fault(option, "is needed beside keyfile") }
+      if options[JSONName(option)] == nil { fault(option, "is needed beside keyfile") }
     }
     guard let keyID, let teamID, let topic else { return nil }
     return .token(keyFile: keyFile, keyID: keyID, teamID: teamID, topic: topic)
@@ -109,7 +110,7 @@ struct PushAppReader {
   /// nil for an option that is not there, or says nothing.
   private mutating func value(_ option: String) -> JSONValue? {
     read.insert(option)
-    let value = options[option]
+    let value = options[JSONName(option)]
     return value == .null ? nil : value
   }
 

@@ -39,10 +39,10 @@ package struct PushApps: Sendable, Equatable {
     var warnings: [PushAppFault] = []
     for (name, value) in entries {
       guard case .object(let options) = value else {
-        faults.append(PushAppFault(app: name, option: nil, text: "expects options, each on a line of its own"))
+        faults.append(PushAppFault(app: name.text, option: nil, text: "expects options, each on a line of its own"))
         continue
       }
-      var reader = PushAppReader(name: name, options: options)
+      var reader = PushAppReader(name: name.text, options: options)
       if let app = reader.app() { apps.append(app) }
       faults += reader.faults
       warnings += reader.warnings

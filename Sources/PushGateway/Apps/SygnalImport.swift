@@ -26,8 +26,8 @@ package struct SygnalImport: Sendable, Equatable {
     gateway["host"] = .text(Self.host(http["bind_addresses"], &notes))
     gateway["port"] = http["port"].flatMap { $0.integer }.map { .integer($0) } ?? .integer(5000)
     gateway["apps"] = Self.withoutUnknown(apps)
-    for key in root.keys where !Self.known.contains(key) {
-      if let note = Self.note(on: key, root[key] ?? .null) { notes.append(note) }
+    for key in root.keys where !Self.known.contains(key.text) {
+      if let note = Self.note(on: key.text, root[key] ?? .null) { notes.append(note) }
     }
     if Self.hasRelativePaths(apps) {
       notes.append(
@@ -78,7 +78,7 @@ package struct SygnalImport: Sendable, Equatable {
   }
 
   private static func hasRelativePaths(_ apps: JSONValue) -> Bool {
-    let options = ["certfile", "keyfile", "service_account_file", "vapid_private_key"]
+    let options: [JSONName] = ["certfile", "keyfile", "service_account_file", "vapid_private_key"]
     return apps.object?.values.contains { entry in
       options.contains { option in entry.object?[option]?.text.map { !$0.hasPrefix("/") } ?? false }
     } ?? false
@@ -96,7 +96,7 @@ extension SygnalImport {
   private static func block(_ object: JSONObject, indent: Int) -> String {
     let margin = String(repeating: " ", count: indent)
     return object.map { key, value in
-      let head = "\(margin)\(scalar(.text(key), isKey: true)):"
+      let head = "\(margin)\(scalar(.text(key.text), isKey: true)):"
       return switch value {
       case .object(let inner) where !inner.isEmpty: "\(head)\n\(block(inner, indent: indent + 2))"
       // What has no lines of its own is JSON, which YAML understands.

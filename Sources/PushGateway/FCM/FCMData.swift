@@ -48,7 +48,9 @@ enum FCMData: Sendable, Equatable {
     case .flat:
       data["content"] = nil
       // FCM takes texts alone: members of other types are lost.
-      for case (let name, .text(let text)) in content { data["content_" + name] = .text(FCMText.shortened(text)) }
+      for case (let name, .text(let text)) in content {
+        data[JSONName("content_" + name.text)] = .text(FCMText.shortened(text))
+      }
     }
   }
 
@@ -58,7 +60,7 @@ enum FCMData: Sendable, Equatable {
 }
 
 extension PushNotification {
-  fileprivate var textsForFCM: [(String, String?)] {
+  fileprivate var textsForFCM: [(JSONName, String?)] {
     [
       ("event_id", eventID), ("type", type), ("sender", sender), ("room_name", roomName), ("room_alias", roomAlias),
       ("membership", membership), ("sender_display_name", senderDisplayName), ("room_id", roomID),

@@ -84,7 +84,7 @@ private struct JSONParser {
       let key = try string()
       skipSpace()
       guard try take(":") else { throw JSONFault() }
-      object[key] = try value(depth: depth - 1)
+      object[JSONName(key)] = try value(depth: depth - 1)
       skipSpace()
     } while try take(",")
     guard try take("}") else { throw JSONFault() }

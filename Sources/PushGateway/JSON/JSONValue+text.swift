@@ -36,7 +36,7 @@ extension JSONValue {
       for (key, value) in object {
         if !isFirst { Self.separate(UInt8(ascii: ","), &output, form) }
         isFirst = false
-        Self.append(key, to: &output)
+        Self.append(key.text, to: &output)
         Self.separate(UInt8(ascii: ":"), &output, form)
         value.append(to: &output, form)
       }

@@ -84,7 +84,7 @@ private struct Fields {
   }
 
   func text(_ name: StaticString) throws(NotifyFault) -> String? {
-    switch object[name.description] {
+    switch object[JSONName(name.description)] {
     case nil, .null: return nil
     case .text(let text): return text
     default: throw wrongType(name, "text")
@@ -92,7 +92,7 @@ private struct Fields {
   }
 
   func neededText(_ name: StaticString) throws(NotifyFault) -> String {
-    guard let value = object[name.description] else {
+    guard let value = object[JSONName(name.description)] else {
       throw NotifyFault(code: .missing, text: "\(path)\(name) is missing.")
     }
     guard case .text(let text) = value else { throw wrongType(name, "text") }
@@ -100,7 +100,7 @@ private struct Fields {
   }
 
   func boolean(_ name: StaticString) throws(NotifyFault) -> Bool? {
-    switch object[name.description] {
+    switch object[JSONName(name.description)] {
     case nil, .null: return nil
     case .boolean(let boolean): return boolean
     default: throw wrongType(name, "a boolean")
@@ -109,19 +109,19 @@ private struct Fields {
 
   /// `null` is none.
   func integer(_ name: StaticString) throws(NotifyFault) -> Int64? {
-    guard let value = object[name.description] else { return nil }
+    guard let value = object[JSONName(name.description)] else { return nil }
     guard let integer = value.integer else { throw wrongType(name, "an integer of at most 64 bits") }
     return integer
   }
 
   func list(_ name: StaticString) throws(NotifyFault) -> [JSONValue]? {
-    guard let value = object[name.description] else { return nil }
+    guard let value = object[JSONName(name.description)] else { return nil }
     guard case .list(let list) = value else { throw wrongType(name, "a list") }
     return list
   }
 
   func object(_ name: StaticString, allowsNull: Bool = true) throws(NotifyFault) -> JSONObject? {
-    switch object[name.description] {
+    switch object[JSONName(name.description)] {
     case nil: return nil
     case .null where allowsNull: return nil
     case .object(let object): return object

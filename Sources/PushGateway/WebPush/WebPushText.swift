@@ -77,7 +77,7 @@ package enum WebPushText {
       bytes = JSONValue.object(message).bytes(.compact)
       if bytes.count <= bytesMax { return bytes }
     }
-    for name in ["content", "room_alias", "room_name", "sender_display_name"] {
+    for name: JSONName in ["content", "room_alias", "room_name", "sender_display_name"] {
       message[name] = nil
       bytes = JSONValue.object(message).bytes(.compact)
       if bytes.count <= bytesMax { return bytes }
@@ -102,7 +102,7 @@ package enum WebPushText {
 }
 
 extension PushNotification {
-  fileprivate var textsForWebPush: [(String, String?)] {
+  fileprivate var textsForWebPush: [(JSONName, String?)] {
     [
       ("room_id", roomID), ("room_name", roomName), ("room_alias", roomAlias), ("membership", membership),
       ("event_id", eventID), ("sender", sender), ("sender_display_name", senderDisplayName), ("type", type),

@@ -105,7 +105,7 @@ struct NotificationParts {
 }
 
 extension APNsSettings {
-  fileprivate init(_ apns: RelayConfiguration.DeviceNotifications.APNs, _ endpoints: PushEndpoints) {
+  init(_ apns: RelayConfiguration.DeviceNotifications.APNs, _ endpoints: PushEndpoints) {
     let authentication: Authentication =
       switch apns.authentication {
       case .certificate(let file, let topic): .certificate(file: file, topic: topic)
@@ -120,7 +120,7 @@ extension APNsSettings {
 }
 
 extension FCMSettings {
-  fileprivate init(_ fcm: RelayConfiguration.DeviceNotifications.FCM, _ endpoints: PushEndpoints) {
+  init(_ fcm: RelayConfiguration.DeviceNotifications.FCM, _ endpoints: PushEndpoints) {
     self.init(
       serviceAccountFile: fcm.serviceAccountFile, projectID: fcm.projectID,
       endpoint: endpoints.fcm ?? FCMSettings.service, tokenEndpoint: endpoints.fcmOAuth, trust: endpoints.trust,

@@ -24,4 +24,23 @@ package enum JSONValue: Sendable, Equatable {
 }
 
 /// Setting a key that is there keeps its place; a later one of two equal keys wins.
-package typealias JSONObject = OrderedDictionary<String, JSONValue>
+package typealias JSONObject = OrderedDictionary<JSONName, JSONValue>
+
+/// A key of an object. Two are equal when their bytes are: as texts, Swift takes different spellings of one character for
+/// equal, and of two such keys one would be lost.
+package struct JSONName: Sendable, Hashable, ExpressibleByStringLiteral, CustomStringConvertible {
+  package let text: String
+
+  package init(_ text: String) { self.text = text }
+  package init(stringLiteral text: String) { self.text = text }
+
+  package var description: String { text }
+
+  package static func == (a: JSONName, b: JSONName) -> Bool { a.text.utf8.elementsEqual(b.text.utf8) }
+  package func hash(into hasher: inout Hasher) {
+    let isDone: Void? = text.utf8.withContiguousStorageIfAvailable {
+      hasher.combine(bytes: UnsafeRawBufferPointer($0))
+    }
+    if isDone == nil { Array(text.utf8).withUnsafeBytes { hasher.combine(bytes: $0) } }
+  }
+}

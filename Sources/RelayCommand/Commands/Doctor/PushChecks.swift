@@ -16,8 +16,40 @@ struct PushChecks {
   }
 
   var all: [DoctorCheck] {
-    let checks = gateway
+    let checks = waking + notifications + gateway
     return checks.isEmpty ? [DoctorCheck(group: .push, name: "service") { [.skipped("nothing is pushed")] }] : checks
+  }
+
+  private var waking: [DoctorCheck] {
+    let (own, endpoints) = (site.settings.push.waking, endpoints)
+    return [
+      own.apns.map { apns in apnsCheck("waking apns", APNsSettings(apns, endpoints)) },
+      own.fcm.map { fcm in fcmCheck("waking fcm", FCMSettings(fcm, endpoints)) },
+    ].compactMap(\.self)
+  }
+
+  private var notifications: [DoctorCheck] {
+    let (own, endpoints) = (site.settings.deviceNotifications, endpoints)
+    return [
+      own.apns.map { apns in apnsCheck("device-notifications apns", APNsSettings(apns, endpoints)) },
+      own.fcm.map { fcm in fcmCheck("device-notifications fcm", FCMSettings(fcm, endpoints)) },
+    ].compactMap(\.self)
+  }
+
+  private func apnsCheck(_ name: String, _ settings: APNsSettings) -> DoctorCheck {
+    DoctorCheck(group: .push, name: name) {
+      await Self.findings(of: name, settings.trust) { logger throws(PushCredentialError) in
+        try APNsProvider(settings, clock: .system, logger: logger)
+      }
+    }
+  }
+
+  private func fcmCheck(_ name: String, _ settings: FCMSettings) -> DoctorCheck {
+    DoctorCheck(group: .push, name: name) {
+      await Self.findings(of: name, settings.trust) { logger throws(PushCredentialError) in
+        try FCMProvider(settings, clock: .system, logger: logger)
+      }
+    }
   }
 
   /// Apps that are configured are looked at whether or not the gateway is on.
