@@ -16,8 +16,33 @@ struct PushChecks {
   }
 
   var all: [DoctorCheck] {
-    let checks = gateway
+    let checks = devices + gateway
     return checks.isEmpty ? [DoctorCheck(group: .push, name: "service") { [.skipped("nothing is pushed")] }] : checks
+  }
+
+  /// What this relay wakes its own devices by.
+  private var devices: [DoctorCheck] {
+    let (waking, trust) = (site.settings.push.waking, endpoints.trust)
+    var checks: [DoctorCheck] = []
+    if let apns = waking.apns {
+      let settings = APNsSettings(apns, endpoints)
+      checks.append(
+        DoctorCheck(group: .push, name: "devices apns") {
+          await Self.findings(of: "devices apns", trust) { logger throws(PushCredentialError) in
+            try APNsProvider(settings, clock: .system, logger: logger)
+          }
+        })
+    }
+    if let fcm = waking.fcm {
+      let settings = FCMSettings(fcm, endpoints)
+      checks.append(
+        DoctorCheck(group: .push, name: "devices fcm") {
+          await Self.findings(of: "devices fcm", trust) { logger throws(PushCredentialError) in
+            try FCMProvider(settings, clock: .system, logger: logger)
+          }
+        })
+    }
+    return checks
   }
 
   /// Apps that are configured are looked at whether or not the gateway is on.
