@@ -54,7 +54,8 @@ package enum WakeFault: String, Sendable, CaseIterable {
   private static let words: [String: WakeFault] = {
     var words: [String: WakeFault] = [
       "unsigned": .credentials, "token-refused": .credentials, "TooManyProviderTokenUpdates": .credentials,
-      "token-failed": .provider, "token-unreadable": .provider, "PayloadTooLarge": .tooLarge,
+      "token-failed": .provider, "token-unreadable": .provider, "no-token": .provider, "unresolved": .unreachable,
+      "PayloadTooLarge": .tooLarge,
       "unreachable": .unreachable, "lost": .unreachable, "handshake": .untrusted, "timed-out": .silent,
       "token-timed-out": .silent, "deadline": .silent, "halted": .halted, "queue-full": .busy, "cancelled": .busy,
       "expired": .expired,
