@@ -21,6 +21,7 @@ let nioWebSocket = Target.Dependency.product(name: "NIOWebSocket", package: "swi
 let nioTLS = Target.Dependency.product(name: "NIOTLS", package: "swift-nio")
 let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
 let nioHTTP2 = Target.Dependency.product(name: "NIOHTTP2", package: "swift-nio-http2")
+let nioHPACK = Target.Dependency.product(name: "NIOHPACK", package: "swift-nio-http2")
 let nioExtras = Target.Dependency.product(name: "NIOExtras", package: "swift-nio-extras")
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
 let nioHTTPTypes = Target.Dependency.product(name: "NIOHTTPTypes", package: "swift-nio-extras")
@@ -198,8 +199,8 @@ let package = Package(
       name: "RelayBenchmark",
       dependencies: [
         "RelayCore", "RelayClient", "WireMessages", protobuf, "ChildProcesses", "Directory", "CTableProbe", "CLibPQ",
-        "CHiredis", nioCore, nioPosix, nioHTTP1, nioWebSocket, nioSSL, crypto, cryptoExtras, argumentParser,
-        collections,
+        "CHiredis", nioCore, nioPosix, nioHTTP1, nioHTTP2, nioHPACK, nioWebSocket, nioSSL, crypto, cryptoExtras,
+        argumentParser, collections,
       ],
       swiftSettings: strict),
 

@@ -9,21 +9,33 @@ extension RelayBench {
     if !Machine.isOptimised { note("This is a debug build: its figures mean nothing.") }
     // Before anything else runs.
     let tables = isWhole || isMeasuringTable ? try await TableBenchmark(settings: settings).run() : []
+    // Without servers that it does not need.
+    let push = isWhole || isMeasuringPush ? try await measurePush() : nil
     guard let programs else {
-      return BenchmarkReport(machine: try Machine(postgres: nil), settings: settings, tables: tables)
+      return BenchmarkReport(machine: try Machine(postgres: nil), settings: settings, tables: tables, push: push)
     }
-    var report = try await measure(programs)
+    var report = try await inWorkshop { try await measure(programs, in: $0) }
     report.tables = tables
+    report.push = push
     return report
   }
 
-  /// Starts the servers, measures, and ends them whatever comes of it.
-  private func measure(_ programs: ServerGroup.Programs) async throws -> BenchmarkReport {
+  private func measurePush() async throws -> PushFigures {
+    try PushBenchmark.prepare()
+    let (executable, settings) = (try relayExecutable(), settings)
+    return try await inWorkshop { workshop in
+      let site = try await PushSite(in: workshop, relay: executable)
+      return try await PushBenchmark(site: site, settings: settings).run()
+    }
+  }
+
+  /// Lets `measure` start servers, and ends them whatever comes of it.
+  private func inWorkshop<Value>(_ measure: (Workshop) async throws -> Value) async throws -> Value {
     let workshop = try Workshop()
     do {
-      let report = try await measure(programs, in: workshop)
+      let value = try await measure(workshop)
       try await workshop.discard()
-      return report
+      return value
     } catch {
       if !(error is CancellationError) {
         for (server, lines) in workshop.logTails(lines: 10) where !lines.isEmpty {
@@ -98,12 +110,12 @@ extension RelayBench {
   /// Nothing was asked for in particular.
   private var isWhole: Bool {
     only.isEmpty && !isMeasuringHandshakes && !isMeasuringIdle && !isMeasuringTable && !isMeasuringStart
-      && !isMeasuringOblivious
+      && !isMeasuringOblivious && !isMeasuringPush
   }
   private var isIdlePart: Bool {
     settings.idleConnections > 0 && (isWhole || isMeasuringIdle || connectionsIdle != nil)
   }
-  /// All but the table in process.
+  /// All but the table in process and the push gateway.
   private var needsServers: Bool {
     isWhole || !only.isEmpty || isMeasuringHandshakes || isIdlePart || isMeasuringStart
       || isMeasuringOblivious

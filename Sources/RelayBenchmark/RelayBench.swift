@@ -12,9 +12,12 @@ import Foundation
       afterwards, and removes everything. The table of the directory (--table) is measured in this program alone. \
       docs/performance.md says what each figure means.
 
+      With --push alone neither is started: the push gateway needs only itself and stand-ins for the providers.
+
       Exit codes: 0 measured, 1 a request or a delivery failed or the database holds other than what was answered, 64 \
       wrong usage, 130 and 143 interrupted.
-      """)
+      """,
+    subcommands: [PushStandIn.self])
 
   @Option(help: ArgumentHelp("The executable `relay`; by default the one beside this program.", valueName: "path"))
   var relay: String?
@@ -50,6 +53,9 @@ import Foundation
 
   @Flag(name: .customLong("oblivious"), help: "Only the scenarios of --only, if any, and oblivious look-ups.")
   var isMeasuringOblivious = false
+
+  @Flag(name: .customLong("push"), help: "Only the scenarios of --only, if any, and the push gateway.")
+  var isMeasuringPush = false
 
   @Option(
     parsing: .upToNextOption,

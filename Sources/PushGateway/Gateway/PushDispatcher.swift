@@ -3,8 +3,10 @@ import Push
 
 /// Carries a notification to its devices: side by side, each with an outcome of its own (reference 9, 12, 13).
 package struct PushDispatcher: Sendable {
-  /// Devices of one request and one app that are under way at a time: a homeserver names one, a few at most.
-  private static let widthMax = 32
+  /// Devices of one request and one app that are under way at a time: a homeserver names one, a few at most. As many as
+  /// an app has under way in all, where nothing else is configured: were there fewer, devices whose services are silent
+  /// would keep the others waiting.
+  private static let widthMax = 512
   /// By which a device may go before the next one of its app.
   private static let headStartMax = Duration.seconds(1)
   /// Tokens that legacy FCM takes in one request.

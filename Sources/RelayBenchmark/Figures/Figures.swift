@@ -137,6 +137,8 @@ struct BenchmarkReport: Sendable, Encodable {
   var idleConnections: [IdleFigures] = []
   /// Two of each size, roomy and full; empty where nothing was measured.
   var tables: [TableFigures] = []
+  /// nil where it was not measured.
+  var push: PushFigures?
   /// Ascending by entries; empty where nothing was measured.
   var directoryStarts: [DirectoryStartFigures] = []
   var freshness: [FreshnessFigures] = []

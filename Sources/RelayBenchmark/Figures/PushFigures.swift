@@ -1,0 +1,90 @@
+// What the push gateway costs.
+
+struct PushFigures: Sendable, Encodable {
+  let connections: Int
+  let rates: [PushRateFigures]
+  let queue: PushQueueFigures
+  let isolation: PushIsolationFigures
+}
+
+/// Notifications with one device each, in a closed loop.
+struct PushRateFigures: Sendable, Encodable {
+  let provider: PushProviderKind
+  /// Answered within the window, each taken by the provider.
+  let pushes: Int
+  let seconds: Double
+  let perSecond: Double
+  let p50Millis: Double
+  let p99Millis: Double
+  /// Of the relay.
+  let cpuSecondsPerThousand: Double
+  let perCPUSecond: Double
+  let aimPerCPUSecond: Double
+
+  init(_ kind: PushProviderKind, _ result: LoadResult) {
+    provider = kind
+    pushes = result.measured
+    seconds = result.seconds
+    perSecond = result.perSecond
+    p50Millis = result.latency.quantile(0.50).millis
+    p99Millis = result.latency.quantile(0.99).millis
+    let cpu = result.usage.cpuSeconds.values.reduce(0, +)
+    cpuSecondsPerThousand = cpu / Double(max(1, result.measured)) * 1000
+    perCPUSecond = cpu > 0 ? Double(result.measured) / cpu : 0
+    aimPerCPUSecond = kind.aim
+  }
+}
+
+/// What pushes need that wait.
+struct PushQueueFigures: Sendable, Encodable {
+  let jobs: Int
+  /// Requests that hold them open.
+  let connections: Int
+  let emptyResidentMiB: Double
+  let fullResidentMiB: Double
+  let kibibytesEach: Double
+
+  init(jobs: Int, connections: Int, empty: Int, full: Int) {
+    self.jobs = jobs
+    self.connections = connections
+    emptyResidentMiB = Double(empty) / Double(1 << 20)
+    fullResidentMiB = Double(full) / Double(1 << 20)
+    kibibytesEach = Double(full - empty) / Double(1 << 10) / Double(max(1, jobs))
+  }
+}
+
+/// A dead provider beside one that answers.
+struct PushIsolationFigures: Sendable, Encodable {
+  /// From the first push to the dead one until no more is sent to it.
+  let secondsToHalt: Double
+  let alone: PushRateFigures
+  /// While pushes to the dead one are under way.
+  let beside: PushRateFigures
+}
+
+extension BenchmarkReport {
+  /// Empty where it was not measured.
+  var pushTable: [String] {
+    guard let push else { return [] }
+    let header = [
+      "push gateway, \(push.connections) connections", "per s", "p50 ms", "p99 ms", "CPU s/1,000", "per CPU s", "aim",
+      "Sygnal",
+    ]
+    let rows = push.rates.map { rate in
+      [
+        rate.provider.title, Self.number(rate.perSecond, 0), Self.number(rate.p50Millis, 2),
+        Self.number(rate.p99Millis, 2), Self.number(rate.cpuSecondsPerThousand, 3), Self.number(rate.perCPUSecond, 0),
+        Self.number(rate.aimPerCPUSecond, 0), Self.number(rate.provider.sygnal, 0),
+      ]
+    }
+    let (queue, isolation) = (push.queue, push.isolation)
+    return [""] + Self.table(header, rows) + [
+      "",
+      "\(queue.jobs) pushes that wait, of \(queue.connections) requests: \(Self.number(queue.emptyResidentMiB, 0)) MiB "
+        + "become \(Self.number(queue.fullResidentMiB, 0)) MiB, \(Self.number(queue.kibibytesEach, 1)) KiB each.",
+      "A provider that is silent is sent no more after \(Self.number(isolation.secondsToHalt, 1)) s; meanwhile FCM took "
+        + "\(Self.number(isolation.beside.perSecond, 0)) pushes/s at a p99 of \(Self.number(isolation.beside.p99Millis, 2)) ms "
+        + "(\(Self.number(isolation.alone.perSecond, 0))/s and \(Self.number(isolation.alone.p99Millis, 2)) ms alone).",
+    ]
+  }
+}

@@ -1,0 +1,54 @@
+import Crypto
+import RelayCore
+
+/// Whom the gateway pushes to in a measurement.
+enum PushProviderKind: String, Sendable, CaseIterable, Encodable {
+  case apns
+  case fcm
+  case webPush = "webpush"
+
+  var title: String {
+    switch self {
+    case .apns: "APNs, HTTP/2 and a token"
+    case .fcm: "FCM, HTTP v1"
+    case .webPush: "WebPush, encrypted"
+    }
+  }
+  /// Pushes for each CPU second of the relay.
+  var aim: Double {
+    switch self {
+    case .apns: 9000
+    case .fcm: 8000
+    case .webPush: 5000
+    }
+  }
+  /// What Sygnal reached of them on the machine on which the aims were set.
+  var sygnal: Double {
+    switch self {
+    case .apns: 907
+    case .fcm: 810
+    case .webPush: 489
+    }
+  }
+  var appID: String { "bench.\(rawValue)" }
+}
+
+/// Who is pushed to: one installation at each provider.
+struct PushedDevices: Sendable {
+  private let p256dh = Base64.encodeURLSafe(Array(P256.KeyAgreement.PrivateKey().publicKey.x963Representation))
+  private let auth = Base64.encodeURLSafe((0..<16).map { _ in UInt8.random(in: 0...255) })
+  private let endpoint: String
+
+  /// - Parameter port: of the push service, on loopback.
+  init(webPushPort port: Int) { endpoint = "https://127.0.0.1:\(port)/push/subscriber" }
+
+  /// `devices[]` of a notification. - Parameter number: tells several of a request apart.
+  func json(_ kind: PushProviderKind, _ number: Int = 0) -> String {
+    switch kind {
+    case .apns: #"{"app_id":"\#(kind.appID)","pushkey":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="}"#
+    case .fcm: #"{"app_id":"\#(kind.appID)","pushkey":"registration-token-\#(number)"}"#
+    case .webPush:
+      #"{"app_id":"\#(kind.appID)","pushkey":"\#(p256dh)","data":{"endpoint":"\#(endpoint)","auth":"\#(auth)"}}"#
+    }
+  }
+}
