@@ -8,26 +8,26 @@ import Testing
     try await backend.withStore { store in
       let user = try await store.addAccount(recipients: 3)
       let number = try await store.sent(to: try (1...3).map { try Sample.recipient($0).text }, of: user)
-      let first = try await store.claim(limit: 2)
+      let first = try await store.claimed(limit: 2)
       #expect(first.count == 2 && first.allSatisfy { $0.attempt == 1 && $0.number == number })
       #expect(first.allSatisfy { $0.notification == Sample.hello && $0.expires == store.now.adding(.seconds(3600)) })
-      #expect(try await store.claim(.apns).isEmpty)
-      let second = try await store.claim()
+      #expect(try await store.claimed(.apns).isEmpty)
+      let second = try await store.claimed()
       #expect(second.count == 1 && Set((first + second).map(\.recipient)).count == 3)
-      #expect(try await store.claim().isEmpty)
+      #expect(try await store.claimed().isEmpty)
       try await store.storage.finishPush(first[0])
       let queues = try await store.storage.notificationQueues()
       #expect(queues.first { $0.service == .fcm }?.waiting == 2)
       store.clock.advance(NotificationLimits.claim)
-      let again = try await store.claim()
+      let again = try await store.claimed()
       #expect(again.count == 2 && again.allSatisfy { $0.attempt == 2 })
       // Whoever lost it changes nothing any more.
       try await store.storage.putOffPush(first[1], until: store.now, isCounted: true)
-      #expect(try await store.claim().isEmpty)
+      #expect(try await store.claimed().isEmpty)
       try await store.storage.putOffPush(again[0], until: store.now.adding(.seconds(5)), isCounted: false)
-      #expect(try await store.claim().isEmpty)
+      #expect(try await store.claimed().isEmpty)
       store.clock.advance(.seconds(5))
-      let third = try await store.claim()
+      let third = try await store.claimed()
       #expect(third.map(\.id) == [again[0].id] && third.first?.attempt == 2)
     }
   }
@@ -42,7 +42,7 @@ import Testing
           group.addTask {
             var ids: [Int64] = []
             while true {
-              let jobs = try await store.claim(limit: 5)
+              let jobs = try await store.claimed(limit: 5)
               if jobs.isEmpty { return ids }
               ids += jobs.map(\.id)
             }
@@ -66,8 +66,8 @@ import Testing
       }
       let outcome = try await store.send(to: try (1...4).map { try Sample.recipient($0).text }, of: user)
       #expect(outcome == .sent(number: 5, recipients: 4))
-      #expect(try await store.claim().map(\.recipient) == [try Sample.recipient(1)])
-      #expect(try await store.claim(.apns).map(\.recipient) == [try Sample.recipient(4)])
+      #expect(try await store.claimed().map(\.recipient) == [try Sample.recipient(1)])
+      #expect(try await store.claimed(.apns).map(\.recipient) == [try Sample.recipient(4)])
       let listed = try await store.storage.notifications(for: try Sample.recipient(3), after: 0, since: nil, limit: 9)
       #expect(listed.map(\.number) == [5])
     }
@@ -80,7 +80,7 @@ import Testing
       let number = try Sample.recipient(1)
       _ = try await store.sent(to: [number.text], of: user)
       _ = try await store.sent(to: [number.text], of: user)
-      let jobs = try await store.claim()
+      let jobs = try await store.claimed()
       try #require(jobs.count == 2)
       let before = try await store.events(of: user).count
       // Registered after the provider saw it die.
@@ -105,20 +105,20 @@ import Testing
       let user = try await store.addAccount(recipients: 1)
       let number = try Sample.recipient(1)
       _ = try await store.sent(to: [number.text], of: user)
-      let job = try #require(try await store.claim().first)
+      let job = try #require(try await store.claimed().first)
       let replacement = try await store.storage.replaceKey(of: number, by: Sample.apns, of: user, now: store.now)
       #expect(replacement == .replaced)
       let isDead = try await store.storage.keyIsDead(job, since: nil, now: store.now)
       #expect(!isDead)
       #expect(try await store.storage.recipient(number, of: user)?.isActive == true)
       try await store.storage.putOffPush(job, until: store.now, isCounted: true)
-      #expect(try await store.claim().isEmpty)
-      let again = try #require(try await store.claim(.apns).first)
+      #expect(try await store.claimed().isEmpty)
+      let again = try #require(try await store.claimed(.apns).first)
       #expect(again.id == job.id && again.key == Sample.apns && again.attempt == 2)
       // Nothing goes to an inactive one.
       try await store.storage.unsubscribe(number, of: user, fromAll: true, subject: Sample.noText, now: store.now)
       store.clock.advance(NotificationLimits.claim)
-      #expect(try await store.claim(.apns).isEmpty)
+      #expect(try await store.claimed(.apns).isEmpty)
       #expect(try await store.storage.notificationQueues().allSatisfy { $0.waiting == 0 && $0.oldest == nil })
     }
   }

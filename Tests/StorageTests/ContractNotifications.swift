@@ -49,7 +49,7 @@ import Testing
       let again = try await store.addAccount()
       #expect(try await store.events(of: again).isEmpty)
       #expect(try await store.storage.notificationGroups(of: again).isEmpty)
-      #expect(try await store.claim().isEmpty)
+      #expect(try await store.claimed().isEmpty)
       let first = try Sample.recipient(1)
       #expect(try await store.storage.recipient(first, of: again) == nil)
       let taken = try await store.storage.addRecipient(
@@ -243,7 +243,7 @@ import Testing
       #expect(try await store.events(of: user).isEmpty)
       try await store.storage.forgetNotifications(before: store.now.adding(.seconds(1)), pushesEndedBy: store.now)
       #expect(try await list(second).isEmpty)
-      #expect(try await store.claim().isEmpty)
+      #expect(try await store.claimed().isEmpty)
     }
   }
 }

@@ -49,7 +49,7 @@ extension Store {
     return number
   }
 
-  func claim(_ service: NotificationService = .fcm, limit: Int = 100) async throws -> [NotificationJob] {
+  func claimed(_ service: NotificationService = .fcm, limit: Int = 100) async throws -> [NotificationJob] {
     try await storage.claimPushes(of: service, limit: limit, now: now)
   }
 

@@ -24,6 +24,7 @@ struct PortChecks {
   var all: [DoctorCheck] {
     let settings = site.settings
     let gateway = settings.pushGateway
+    let notifications = settings.deviceNotifications
     return [
       check("client", settings.client.host, settings.client.port) { await recognise(client: $0) },
       check("operator", settings.operations.host, settings.operations.port) { await recognise(operator: $0) },
@@ -31,6 +32,11 @@ struct PortChecks {
     ]
       + (gateway.port == nil
         ? [] : [check("push-gateway", gateway.host, gateway.port) { await recognise(gateway: $0) }])
+      + (notifications.port == nil
+        ? []
+        : [
+          check("device-notifications", notifications.host, notifications.port) { await recognise(notifications: $0) }
+        ])
   }
 
   private func check(
@@ -109,6 +115,13 @@ struct PortChecks {
     let (status, text) = await ask("http://\(place)/_matrix/push/v1/notify")
     return status == 405 && text.contains("M_UNRECOGNIZED")
       ? .relay : .stranger(status.map { "it answers \($0)" } ?? text)
+  }
+
+  /// The interface's refusal of a request without a user.
+  private func recognise(notifications place: String) async -> Answer {
+    let scheme = site.settings.deviceNotifications.tls == nil ? "http" : "https"
+    let (status, text) = await ask("\(scheme)://\(place)/external/notifications/get")
+    return status == 200 && text == "N\n23\n" ? .relay : .stranger(status.map { "it answers \($0)" } ?? text)
   }
 
   /// By the certificate: it is ours, or it is not this relay.
