@@ -21,6 +21,8 @@ groups=(
   '^(RelayCore|RelayConfiguration|Directory|Attachments|Push|PushGateway)Tests\.'
   '^StorageTests\.'
   '^FederationTests\.'
+  '^DeviceNotificationsTests\.'
+  '^WakingTests\.'
   '^RelayTests\.C'
   '^RelayTests\.[ABD-K]'
   '^RelayTests\.[L-O]'
