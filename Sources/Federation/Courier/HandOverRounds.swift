@@ -39,7 +39,7 @@ struct HandOverRounds {
 
   /// - Parameter sent: one for each of the round.
   mutating func answered(_ sent: HandOverAnswers) {
-    failure = sent.failure
+    failure = sent.failure ?? (sent.answers.contains(nil) ? .cancelled : nil)
     for (index, answer) in zip(round, sent.answers) {
       answers[index] = answer
       guard isInOrder, let answer, answer.isPutOff, let pair = handOvers[index].orderedPair else { continue }

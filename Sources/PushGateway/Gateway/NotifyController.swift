@@ -79,8 +79,7 @@ struct NotifyController: Sendable {
     do {
       for try await var part in request.body {
         guard .now < deadline else { throw MatrixRefusal.broken }
-        // The homeserver repeats it elsewhere.
-        guard !open.isStopped else { throw MatrixRefusal.busy }
+        guard !open.isStopped else { break }
         guard part.readableBytes <= Self.bodyBytesMax - collected.readableBytes else { throw MatrixRefusal.tooLarge }
         guard openBytes.take(part.readableBytes) else { throw MatrixRefusal.busy }
         taken += part.readableBytes
@@ -91,6 +90,8 @@ struct NotifyController: Sendable {
     } catch {
       throw .broken
     }
+    // The homeserver repeats it elsewhere.
+    if open.isStopped { throw .busy }
     return collected
   }
 }
