@@ -223,6 +223,54 @@ import WireMessages
     }
   }
 
+  @Test func aPeerThatKeepsNoOrderIsHandedOneOfAPairAtATime() async throws {
+    try await withBatchingPeer { beta, alpha in
+      let refused = Relay_BatchAnswer.Answer.with { $0.status = 503 }
+      alpha.peer.answer(by: answering { index in index == 0 ? refused : .with { $0.status = 200 } })
+      let peer = try #require(await beta.registry.peer(named: name("alpha")))
+      // Two for one destination after each other, in both batches.
+      let handOvers = try [0, 1, 0, 1, 2].map { HandOver.message(try sample($0), source: try source()) }
+      let sent = await beta.handOvers.send(handOvers, to: peer, .ordered)
+      #expect(sent.answers.map(\.?.status) == [503, 200, 503, 200, 200] && sent.failure == nil)
+      let batches = try alpha.handOvers.map { try Relay_Batch(serializedBytes: $0.bytes).handOvers.map(\.destination) }
+      #expect(batches.map { $0.map { $0 % 10 } } == [[0, 1], [1, 2]])
+    }
+  }
+
+  @Test func onePairsTroubleIsNotAnothersToAPeerWithoutBatches() async throws {
+    try await withBatchingPeer { beta, alpha in
+      alpha.peer.answer(by: {
+        if $0.path.hasSuffix("/peering") { return .init(status: 404) }
+        return .init(status: $0.path.hasSuffix("0") ? 413 : 200)
+      })
+      let peer = try #require(await beta.registry.peer(named: name("alpha")))
+      let handOvers = try [0, 1, 0, 1, 2].map { HandOver.message(try sample($0), source: try source()) }
+      let sent = await beta.handOvers.send(handOvers, to: peer, .ordered)
+      #expect(sent.answers.map(\.?.status) == [413, 200, 413, 200, 200] && sent.failure == nil)
+      // What stood behind the one that was put off was not tried.
+      #expect(alpha.handOvers.count { $0.path.hasSuffix("0") } == 1)
+    }
+  }
+
+  @Test func roundsEndWithAFailureAndGoOnBehindARefusal() throws {
+    let handOvers = try [0, 1, 0, 2].map { HandOver.message(try sample($0), source: try source()) }
+    var rounds = HandOverRounds(handOvers, isInOrder: true)
+    #expect(rounds.next(HandOverSender.firstOfPairs)?.count == 2)
+    rounds.answered(HandOverAnswers([HandOverAnswer(status: 429), HandOverAnswer(status: 404)]))
+    // The second for 0 has the answer of the first.
+    let last = rounds.next(HandOverSender.firstOfPairs)
+    #expect(last.map(Array.init) == [handOvers[3]])
+    rounds.answered(HandOverAnswers(unanswered: 1, .timedOut))
+    #expect(rounds.next(HandOverSender.firstOfPairs) == nil)
+    #expect(rounds.outcome.answers.map(\.?.status) == [429, 404, 429, nil] && rounds.outcome.failure == .timedOut)
+    var unordered = HandOverRounds(handOvers, isInOrder: false)
+    #expect(unordered.next(HandOverSender.firstRound)?.count == 2)
+    unordered.answered(HandOverAnswers([HandOverAnswer(status: 429), HandOverAnswer(status: 404)]))
+    #expect(unordered.next(HandOverSender.firstRound)?.count == 2)
+    unordered.answered(HandOverAnswers(unanswered: 2, .timedOut))
+    #expect(unordered.next(HandOverSender.firstRound) == nil)
+  }
+
   @Test func asManyAsABatchTakesGoIntoIt() throws {
     let large = SubmittedMessage(
       type: .ciphertext, device: .master, registrationID: 0, body: Array(repeating: 1, count: 1 << 20), content: nil)

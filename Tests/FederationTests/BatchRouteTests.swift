@@ -116,6 +116,26 @@ import WireMessages
     }
   }
 
+  @Test func whatABatchInOrderHasNoTimeForIsPutOff() async throws {
+    try await withPeerClient(laneTimeMax: .zero) { relay, client in
+      var batch = Relay_Batch()
+      batch.handOvers = (1...4).map { message(to: 14_155_550_100, at: $0) }
+      batch.handOvers.append(message(to: 14_155_550_101, at: 5))
+      // Who has not asked for it waits for all.
+      let unordered = try await put(batch, client)
+      #expect(unordered.answers.map(\.status) == [200, 200, 200, 200, 200])
+      for terms in [BatchTerms.ordered, .waited] {
+        let before = relay.intake.calls.count
+        (batch.inOrder, batch.waited) = (terms.isInOrder, terms.hasWaited)
+        let answer = try await put(batch, client)
+        // One of each destination all the same.
+        #expect(answer.answers.map(\.status) == [200, 503, 503, 503, 200])
+        #expect(answer.answers.map(\.retryAfterSeconds) == [0, 1, 1, 1, 0])
+        #expect(relay.intake.calls.count == before + 2)
+      }
+    }
+  }
+
   /// Its client was charged when the peer accepted it.
   @Test func whatHadWaitedHasALimiterOfItsOwn() async throws {
     let buckets: [LimiterName: Bucket] = [

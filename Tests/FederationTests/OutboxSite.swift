@@ -140,12 +140,14 @@ struct OutboxSite: Sendable {
 /// Runs `beta`, which holds messages for `alpha`, and `alpha` behind a door that is open.
 func withOutbox(
   holds: Bool = true, isRunning: Bool = true, patience: Duration = PeerLimits.patient.patience,
+  requestTimeout: Duration = PeerLimits.patient.requestTimeout,
   bounds: OutboxBounds = OutboxBounds(messagesMax: 1000, bytesMax: 1 << 20, age: .seconds(3600)),
   _ body: @escaping @Sendable (OutboxSite) async throws -> Void
 ) async throws {
   var limits = PeerLimits.patient
   limits.probeInterval = .milliseconds(200)
   limits.patience = patience
+  limits.requestTimeout = requestTimeout
   try await withPeers(limits: limits) { alpha, beta in
     let door = Door(of: alpha)
     try await door.open()

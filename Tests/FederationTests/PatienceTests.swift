@@ -9,30 +9,31 @@ import Testing
 /// A peer that keeps us waiting: messages that may be held wait no longer than patience lasts (docs/federation.md, "A peer
 /// that keeps us waiting").
 @Suite struct PatienceTests {
+  /// Longer than the machine may stand still: what these tests keep waiting must not time out.
+  private static let requestTimeout = Duration.seconds(600)
+
   @Test func whatIsOverInTimeIsWaitedFor() async throws {
     let patience = PeerPatience(.seconds(60))
     #expect(await patience.wait { 7 } == 7)
     #expect(!patience.isExhausted)
   }
 
-  @Test func whatTakesLongerGoesOnAndIsToldLate() async throws {
+  @Test func whatTakesLongerGoesOn() async throws {
     let patience = PeerPatience(.milliseconds(20))
     let isDone = Flag()
-    let told = Mutex<[Int]>([])
-    let slow = await patience.wait {
+    let work = Task {
       await isDone.wait()
       return 7
-    } late: { value in
-      told.withLock { $0.append(value) }
     }
+    let slow = await patience.wait { await work.value }
     #expect(slow == nil && patience.isExhausted)
     isDone.set()
-    try await eventually("it is told") { told.withLock { $0 } == [7] }
+    #expect(await work.value == 7)
     try await eventually("the peer keeps nobody waiting") { !patience.isExhausted }
   }
 
   @Test func whatThePeerLeavesWithoutAnAnswerIsHeldInOrderAndArrivesInOrder() async throws {
-    try await withOutbox(isRunning: false, patience: .milliseconds(200)) { site in
+    try await withOutbox(isRunning: false, patience: .milliseconds(200), requestTimeout: Self.requestTimeout) { site in
       let destinations = try (0..<2).map { try number("+1415555020\($0)") }
       for destination in destinations { try await site.noteConfirmed(destination) }
       site.alpha.intake.hold(true)
@@ -58,7 +59,7 @@ import Testing
   }
 
   @Test func whatGathersBehindARequestWithoutAnswerIsHeldBehindIt() async throws {
-    try await withOutbox(isRunning: false, patience: .seconds(2)) { site in
+    try await withOutbox(isRunning: false, patience: .seconds(2), requestTimeout: Self.requestTimeout) { site in
       let destination = try number("+14155550200")
       try await site.noteConfirmed(destination)
       site.alpha.intake.hold(true)
@@ -85,7 +86,7 @@ import Testing
   }
 
   @Test func aReceiptIsNotHeldAndDoesNotWaitBehindSilence() async throws {
-    try await withOutbox(isRunning: false, patience: .milliseconds(200)) { site in
+    try await withOutbox(isRunning: false, patience: .milliseconds(200), requestTimeout: Self.requestTimeout) { site in
       let (destination, alpha) = (try number("+14155550200"), try name("alpha"))
       try await site.noteConfirmed(destination)
       site.alpha.intake.hold(true)
@@ -96,6 +97,96 @@ import Testing
       try await eventually("the answer has come") { !site.handOvers.isKeptWaiting(by: alpha) }
       let taken = await receiptProblem(site, to: destination, at: alpha)
       #expect(taken == nil)
+    }
+  }
+
+  @Test func whatCannotBeHeldWaitsForTheLateAnswer() async throws {
+    try await withOutbox(isRunning: false, patience: .milliseconds(200), requestTimeout: Self.requestTimeout) { site in
+      let (destination, alpha) = (try number("+14155550200"), try name("alpha"))
+      site.alpha.intake.hold(true)
+      // The peer has confirmed nothing of it, so it cannot be held.
+      let sent = Task { await site.refusal(to: destination, at: 1) }
+      try await eventually("the peer keeps us waiting") {
+        site.handOvers.isKeptWaiting(by: alpha) && site.alpha.intake.calls.count == 1
+      }
+      // What comes behind it is not even sent.
+      let behind = await site.refusal(to: destination, at: 2)
+      #expect(behind?.kind == .peerUnavailable)
+      site.alpha.intake.hold(false)
+      let refusal = await sent.value
+      #expect(refusal == nil)
+      #expect(try await site.held().isEmpty)
+      try await site.running {
+        try await eventually("the devices are confirmed") { try await site.confirmation(of: destination) != nil }
+      }
+      #expect(site.arrived(destination) == [1])
+    }
+  }
+
+  @Test func aLateRefusalIsToldToWhoeverWaits() async throws {
+    try await withOutbox(isRunning: false, patience: .milliseconds(200), requestTimeout: Self.requestTimeout) { site in
+      let (destination, alpha) = (try number("+14155550200"), try name("alpha"))
+      let missing = Problem.mismatched(missing: [try #require(DeviceID(2))], extra: [])
+      site.alpha.intake.refuse(destination, with: missing)
+      site.alpha.intake.hold(true)
+      let sent = Task { await site.refusal(to: destination, at: 1) }
+      try await eventually("the peer keeps us waiting") {
+        site.handOvers.isKeptWaiting(by: alpha) && site.alpha.intake.calls.count == 1
+      }
+      site.alpha.intake.hold(false)
+      let refusal = await sent.value
+      #expect(refusal == missing)
+    }
+  }
+
+  @Test func aLateRefusalOfWhatIsHeldIsNoted() async throws {
+    try await withOutbox(isRunning: false, patience: .milliseconds(200), requestTimeout: Self.requestTimeout) { site in
+      let destination = try number("+14155550200")
+      try await site.noteConfirmed(destination)
+      site.alpha.intake.refuse(destination, with: .mismatched(missing: [try #require(DeviceID(2))], extra: []))
+      site.alpha.intake.hold(true)
+      try await site.submit(to: destination, at: 1)
+      try await eventually("it has come") { site.alpha.intake.calls.count == 1 }
+      // So that it is not handed over again.
+      try await site.beta.storage.removeHeld(try await site.held().map(\.sequence))
+      site.alpha.intake.hold(false)
+      try await site.running {
+        try await eventually("the devices are forgotten") { try await site.confirmation(of: destination) == nil }
+      }
+      #expect(site.alpha.intake.calls.count == 1)
+    }
+  }
+
+  @Test(arguments: [200, 404])
+  func aPeerWithoutBatchesMayAnswerLateToo(status: Int) async throws {
+    var limits = PeerLimits.patient
+    limits.patience = .milliseconds(200)
+    limits.requestTimeout = Self.requestTimeout
+    try await withScriptedPeers(["alpha"], limits: limits) { beta, peers in
+      let alpha = try name("alpha")
+      peers[0].answer(by: { $0.path.hasSuffix("/peering") ? .init(status: 404) : nil })
+      #expect(try await beta.storage.setPeerPolicy(PeerPolicy(holdsMessages: true), of: alpha))
+      await beta.registry.refresh()
+      let handOvers = HandOverSender(transport: beta.transport)
+      let outbox = Outbox(
+        store: beta.storage, registry: beta.registry, handOvers: handOvers, intake: RecordingIntake(),
+        bounds: OutboxBounds(messagesMax: 10, bytesMax: 1 << 20, age: .seconds(3600)),
+        clock: TestRelay.systemClock, logger: beta.log.logger)
+      let peer = try #require(await beta.registry.peer(named: alpha))
+      #expect(await beta.transport.capabilities(of: peer).isEmpty)
+      let message = SubmittedMessage(
+        type: .ciphertext, device: .master, registrationID: 5, body: [1], content: nil)
+      let submission = Submission(
+        destination: try number("+14155550200"), messages: [message], timestamp: Timestamp(millis: 1))
+      let outgoing = OutgoingMessage(relay: alpha, source: try source(), submission: submission)
+      let sent = Task { try await handOvers.send(outgoing, to: peer, orHoldIn: outbox) }
+      try await eventually("the peer keeps us waiting") {
+        handOvers.isKeptWaiting(by: alpha) && peers[0].requests.contains { !$0.path.hasSuffix("/peering") }
+      }
+      peers[0].answer(by: { _ in .init(status: status) })
+      let outcome = try await sent.value
+      #expect(outcome == .answered(HandOverAnswer(status: status)))
+      #expect(try await beta.storage.outboxUsage().isEmpty)
     }
   }
 

@@ -155,9 +155,9 @@ import X509
 func withPeerClient(
   scopes: Set<Peer.Scope> = Set(Peer.Scope.allCases), listing: (any DirectoryStore)? = nil,
   epochs: (any EpochStore)? = nil, buckets: [LimiterName: Bucket] = [:],
-  _ body: @Sendable (TestRelay, RawClient) async throws -> Void
+  laneTimeMax: Duration = .seconds(300), _ body: @Sendable (TestRelay, RawClient) async throws -> Void
 ) async throws {
-  try await withRelay("alpha", listing: listing, epochs: epochs, buckets: buckets) { relay in
+  try await withRelay("alpha", listing: listing, epochs: epochs, buckets: buckets, laneTimeMax: laneTimeMax) { relay in
     try await withPeer("beta", of: relay, scopes: scopes) { try await body(relay, $0) }
   }
 }

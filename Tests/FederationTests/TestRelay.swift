@@ -66,7 +66,7 @@ func withRelay<Value: Sendable>(
   listing: (any DirectoryStore)? = nil, epochs: (any EpochStore)? = nil,
   probes: (any ProbeHost)? = nil,
   buckets: [LimiterName: Bucket] = [.messages: Bucket(size: 100_000, perMinute: 100_000)],
-  _ body: @Sendable (TestRelay) async throws -> Value
+  laneTimeMax: Duration = .seconds(300), _ body: @Sendable (TestRelay) async throws -> Value
 ) async throws -> Value {
   try await withTemporaryFolder { path in
     guard let name = RelayName(name), let placeholder = PeerEndpoint("https://127.0.0.1:1") else {
@@ -96,6 +96,7 @@ func withRelay<Value: Sendable>(
       var configuration = FederationListenerConfiguration(host: "127.0.0.1", port: port)
       configuration.handshakeTimeout = .seconds(60)
       configuration.gracefulCloseTimeout = .seconds(60)
+      configuration.laneTimeMax = laneTimeMax
       return FederationListener(
         configuration: configuration, endpoint: placeholder,
         identity: identity, registry: registry, services: services, clock: clock, logger: log.logger,

@@ -28,6 +28,11 @@ final class GatheringHandOvers: Sendable {
   private struct Waiter {
     let continuation: CheckedContinuation<Outcome, Never>
     let deadline: ContinuousClock.Instant
+    /// Why it is not held, though the peer has not answered in time either: it waits on.
+    var problem: Problem?
+
+    /// At the deadline.
+    func giveUp() { continuation.resume(returning: problem.map { .success(.held($0)) } ?? .failure(.timedOut)) }
   }
   private struct State {
     var queue: HandOverQueue
@@ -114,7 +119,7 @@ final class GatheringHandOvers: Sendable {
         state.isWatched = next != nil
         return (late, next)
       }
-      for waiter in late { waiter.continuation.resume(returning: .failure(.timedOut)) }
+      for waiter in late { waiter.giveUp() }
       guard let next else { return }
       // Nobody cancels this task.
       try? await Task.sleep(until: next, clock: .continuous)
@@ -150,7 +155,7 @@ final class GatheringHandOvers: Sendable {
 // MARK: - Messages that may be held
 
 extension GatheringHandOvers {
-  /// On return each of `parcels` is the peer's, is held, or was refused, but for those that may not be held and that the
+  /// On return each of `parcels` is the peer's, is held, or was refused, but for those that are not held and that the
   /// peer leaves without an answer for long: they wait on.
   private func handOver(_ parcels: [Parcel], by send: @escaping Send, or place: HoldingPlace) async {
     if patience.isExhausted {
@@ -174,17 +179,16 @@ extension GatheringHandOvers {
   }
 
   /// What the peer leaves without an answer for longer than patience lasts may be the peer's already: handed over again, it
-  /// is known by its fingerprint.
+  /// is known by its fingerprint. What cannot be held waits for the answer, as receipts do.
   private func sendPatiently(_ parcels: [Parcel], by send: @escaping Send, or place: HoldingPlace) async {
     guard !parcels.isEmpty else { return }
-    let answers = await patience.wait {
-      await send(parcels.map(\.handOver), .ordered)
-    } late: { [self] answers in
-      for (parcel, answer) in zip(parcels, answers.each) where !parcel.mayBeHeld {
-        settle(parcel, answer.map { .answered($0) })
-      }
+    let request = Task { await send(parcels.map(\.handOver), .ordered) }
+    guard let answers = await patience.wait(for: { await request.value }) else {
+      // Before what comes late is looked at: whoever is told that it is held is told nothing else.
+      await hold(parcels.filter(\.mayBeHeld), in: place, isUnderWay: true)
+      Task { await settleLate(parcels, await request.value, place) }
+      return
     }
-    guard let answers else { return await hold(parcels.filter(\.mayBeHeld), in: place) }
     var unserved: [Parcel] = []
     for (parcel, answer) in zip(parcels, answers.each) {
       if parcel.mayBeHeld, answer.isUnserved {
@@ -196,10 +200,32 @@ extension GatheringHandOvers {
     await hold(unserved, in: place)
   }
 
-  private func hold(_ parcels: [Parcel], in place: HoldingPlace) async {
+  /// Answers whoever waits yet, and notes what the peer says of the devices of those who do not.
+  private func settleLate(_ parcels: [Parcel], _ answers: HandOverAnswers, _ place: HoldingPlace) async {
+    for (parcel, answer) in zip(parcels, answers.each) {
+      if let waiter = state.withLock({ $0.waiters.removeValue(forKey: parcel.ticket) }) {
+        if let problem = waiter.problem, answer.isUnserved {
+          waiter.continuation.resume(returning: .success(.held(problem)))
+        } else {
+          waiter.continuation.resume(returning: answer.map { .answered($0) })
+        }
+      } else if case .success(let told) = answer, case .message(let submission, _) = parcel.handOver {
+        await place.outbox.answered(submission, with: told.verdict, by: place.peer)
+      }
+    }
+  }
+
+  /// - Parameter isUnderWay: the peer has been asked to take them: those that are not held wait for its answer.
+  private func hold(_ parcels: [Parcel], in place: HoldingPlace, isUnderWay: Bool = false) async {
     guard !parcels.isEmpty else { return }
     let problems = await place.outbox.hold(parcels.compactMap(\.outgoing), for: place.peer)
-    for (parcel, problem) in zip(parcels, problems) { settle(parcel, .success(.held(problem))) }
+    for (parcel, problem) in zip(parcels, problems) {
+      if isUnderWay, let problem {
+        state.withLock { $0.waiters[parcel.ticket]?.problem = problem }
+      } else {
+        settle(parcel, .success(.held(problem)))
+      }
+    }
   }
 }
 

@@ -8,6 +8,15 @@ enum HandOver: Sendable, Equatable {
 
   var isMessage: Bool { if case .message = self { true } else { false } }
 
+  /// Between which accounts its order is kept; nil for a receipt.
+  var orderedPair: AccountPair? {
+    if case .message(let submission, let source) = self {
+      AccountPair(source: source.account, destination: submission.destination)
+    } else {
+      nil
+    }
+  }
+
   /// Of what clients wrote.
   var byteCount: Int {
     switch self {
@@ -16,6 +25,12 @@ enum HandOver: Sendable, Equatable {
     case .receipt: 0
     }
   }
+}
+
+/// Who writes to whom: a later message must not overtake an earlier one.
+struct AccountPair: Hashable, Sendable {
+  let source: AccountNumber
+  let destination: AccountNumber
 }
 
 /// What became of a hand-over that might be held.

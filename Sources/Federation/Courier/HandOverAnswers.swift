@@ -7,6 +7,12 @@ struct HandOverAnswers: Sendable {
 
   init(_ answers: [HandOverAnswer] = []) { self.answers = answers }
 
+  /// - Parameter failure: what kept some from being answered.
+  init(_ answers: [HandOverAnswer?], _ failure: PeerFailure?) {
+    self.answers = answers
+    self.failure = failure
+  }
+
   init(unanswered count: Int, _ failure: PeerFailure) {
     answers = Array(repeating: nil, count: count)
     self.failure = failure
@@ -23,21 +29,8 @@ struct HandOverAnswers: Sendable {
     }
   }
 
-  /// Whether the next of them may not be sent any more.
-  func isEnd(_ terms: BatchTerms) -> Bool {
-    failure != nil || (terms.isInOrder && answers.contains { $0?.isPutOff ?? true })
-  }
-
   /// Each by itself.
   var each: [Result<HandOverAnswer, PeerFailure>] {
     answers.map { answer in answer.map { .success($0) } ?? .failure(failure ?? .cancelled) }
   }
-
-  static func += (all: inout Self, more: Self) {
-    all.answers += more.answers
-    all.failure = all.failure ?? more.failure
-  }
-
-  /// `count` more were not even sent.
-  mutating func leaveOut(_ count: Int) { answers += Array(repeating: nil, count: count) }
 }

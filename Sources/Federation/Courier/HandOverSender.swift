@@ -60,30 +60,38 @@ package final class HandOverSender: Sendable {
     } catch {
       return .held(error)
     }
-    let answer = await patience.wait { [self] in
-      await result(of: message.handOver, to: peer, until: deadline)
+    let request = Task { await result(of: message.handOver, to: peer, until: deadline) }
+    if let answer = await patience.wait(for: { await request.value }) {
+      guard case .success(let told) = answer, !answer.isUnserved else {
+        return .held(await place.outbox.hold(message, for: peer))
+      }
+      return .answered(told)
     }
-    guard let answer, case .success(let told) = answer, !answer.isUnserved else {
-      return .held(await place.outbox.hold(message, for: peer))
+    guard let problem = await place.outbox.hold(message, for: peer) else {
+      Task {
+        // Only for what it says of the destination's devices.
+        guard case .success(let told) = await request.value else { return }
+        await place.outbox.answered(message.submission, with: told.verdict, by: peer)
+      }
+      return .held(nil)
     }
+    // It cannot be held, but the peer may take it yet, as long as `deadline` allows.
+    let answer = await request.value
+    guard case .success(let told) = answer, !answer.isUnserved else { return .held(problem) }
     return .answered(told)
   }
 
   /// In order as far as destinations are concerned. What is gathered elsewhere meanwhile does not wait for these, nor
   /// these for that.
   ///
-  /// - Parameter terms: for a peer with `orderedBatches`. In order, what follows one that was put off may be left out.
+  /// - Parameter terms: in order, what follows a message of its pair that was put off is answered as that one.
   func send(_ handOvers: [HandOver], to peer: KnownPeer, _ terms: BatchTerms = .none) async -> HandOverAnswers {
     let isBatched = await takesBatches(peer)
-    var sent = HandOverAnswers()
-    var rest = handOvers[...]
-    while !rest.isEmpty, !sent.isEnd(terms) {
-      let part = isBatched ? Self.firstBatch(of: rest) : Self.firstRound(of: rest)
-      sent += await sendNow(part, to: peer, terms)
-      rest = rest.dropFirst(part.count)
+    var rounds = HandOverRounds(handOvers, isInOrder: terms.isInOrder)
+    while let part = rounds.next(isBatched ? Self.firstBatch : Self.firstRound) {
+      rounds.answered(await sendNow(part, to: peer, terms))
     }
-    sent.leaveOut(rest.count)
-    return sent
+    return rounds.outcome
   }
 
   /// How many hand-overs wait for the batch to `relay` that is under way.
@@ -120,16 +128,44 @@ package final class HandOverSender: Sendable {
     }
   }
 
-  /// As one batch; one by one where there is one only, or the peer does not know batches after all.
+  /// As one batch where the peer keeps the terms; one by one where there is one only.
   /// - Parameter deadline: of requests that are made one after the other; nil for none but their own time-outs.
   private func sendNow(
     _ batch: ArraySlice<HandOver>, to peer: KnownPeer, _ terms: BatchTerms,
     until deadline: ContinuousClock.Instant? = nil
   ) async -> HandOverAnswers {
-    let isBatched = await takesBatches(peer)
-    guard isBatched, batch.count > 1 || terms.hasWaited || batch.contains(where: \.isBetterBatched) else {
+    let capabilities = await transport.capabilities(of: peer)
+    guard capabilities.contains(.batches),
+      batch.count > 1 || terms.hasWaited || batch.contains(where: \.isBetterBatched)
+    else {
       return await sendOneByOne(batch, to: peer, terms, until: deadline)
     }
+    if terms.isInOrder, !capabilities.contains(.orderedBatches) {
+      return await sendInOrder(batch, to: peer, until: deadline)
+    }
+    return await sendTogether(batch, to: peer, terms, until: deadline)
+  }
+
+  /// To a peer that may take a later message of a batch without an earlier one: of each pair of accounts one a batch.
+  /// - Parameter deadline: behind it no batch begins.
+  private func sendInOrder(
+    _ handOvers: ArraySlice<HandOver>, to peer: KnownPeer, until deadline: ContinuousClock.Instant?
+  ) async -> HandOverAnswers {
+    var rounds = HandOverRounds(handOvers, isInOrder: true)
+    while deadline.map({ $0 > .now }) ?? true, let batch = rounds.next(Self.firstOfPairs) {
+      let isTogether = batch.count > 1 || batch.contains(where: \.isBetterBatched)
+      rounds.answered(
+        isTogether
+          ? await sendTogether(batch, to: peer, .none, until: deadline)
+          : await sendOneByOne(batch, to: peer, .none, until: deadline))
+    }
+    return rounds.outcome
+  }
+
+  /// As one batch; one by one where the peer does not know batches after all.
+  private func sendTogether(
+    _ batch: ArraySlice<HandOver>, to peer: KnownPeer, _ terms: BatchTerms, until deadline: ContinuousClock.Instant?
+  ) async -> HandOverAnswers {
     do throws(PeerFailure) {
       let answer = try await transport.send(try HandOver.request(for: Array(batch), terms), to: peer)
       switch answer.status {
@@ -147,20 +183,15 @@ package final class HandOverSender: Sendable {
     }
   }
 
-  /// Side by side, but for those with one destination. Ends with the round in which one was not answered or, in order, was
-  /// put off.
+  /// Side by side, but for those with one destination. Ends with the round in which one was not answered.
   private func sendOneByOne(
     _ handOvers: ArraySlice<HandOver>, to peer: KnownPeer, _ terms: BatchTerms, until deadline: ContinuousClock.Instant?
   ) async -> HandOverAnswers {
-    var sent = HandOverAnswers()
-    var rest = handOvers
-    while !rest.isEmpty, !sent.isEnd(terms) {
-      let round = Self.firstRound(of: rest)
-      sent += await sendRound(round, to: peer, until: deadline)
-      rest = rest.dropFirst(round.count)
+    var rounds = HandOverRounds(handOvers, isInOrder: terms.isInOrder)
+    while let round = rounds.next(Self.firstRound) {
+      rounds.answered(await sendRound(round, to: peer, until: deadline))
     }
-    sent.leaveOut(rest.count)
-    return sent
+    return rounds.outcome
   }
 
   private func sendRound(
@@ -202,6 +233,14 @@ package final class HandOverSender: Sendable {
   static func firstRound(of handOvers: ArraySlice<HandOver>) -> ArraySlice<HandOver> {
     var destinations: Set<AccountNumber> = []
     return handOvers.prefix(roundMax).prefix { destinations.insert($0.destination).inserted }
+  }
+
+  /// Those of which no two are messages of one source for one destination.
+  static func firstOfPairs(of handOvers: ArraySlice<HandOver>) -> ArraySlice<HandOver> {
+    var pairs: Set<AccountPair> = []
+    return handOvers.prefix { handOver in
+      handOver.orderedPair.map { pairs.insert($0).inserted } ?? true
+    }
   }
 
   /// As many as one batch takes; one at least.

@@ -28,11 +28,8 @@ final class PeerPatience: Sendable {
   var isExhausted: Bool { state.withLock { $0.overdue > 0 } }
 
   /// Runs `work` to its end, in a task of its own.
-  /// - Parameter late: is given what came when nobody waited for it any more.
   /// - Returns: nil when patience ended first.
-  func wait<Value: Sendable>(
-    for work: @escaping @Sendable () async -> Value, late: @escaping @Sendable (Value) -> Void = { _ in }
-  ) async -> Value? {
+  func wait<Value: Sendable>(for work: @escaping @Sendable () async -> Value) async -> Value? {
     await withCheckedContinuation { continuation in
       let wait = Wait(deadline: .now + patience, expire: { continuation.resume(returning: nil) })
       let (id, isToWatch) = state.withLock { state in
@@ -45,7 +42,7 @@ final class PeerPatience: Sendable {
       if isToWatch { Task { await watch() } }
       Task { [self] in
         let value = await work()
-        if end(id) { continuation.resume(returning: value) } else { late(value) }
+        if end(id) { continuation.resume(returning: value) }
       }
     }
   }

@@ -6,6 +6,8 @@ import RelayHTTP
 /// Messages and receipts of a peer's accounts for ours, many a request (docs/federation.md, "Batches").
 struct BatchController: Sendable {
   let intake: HandOverIntake
+  /// As `FederationListenerConfiguration`'s.
+  let laneTimeMax: Duration
 
   func addRoutes(to group: some RouterMethods<PeerContext>) {
     group.resource("v1/federation/batch", [(.put, put)])
@@ -49,9 +51,15 @@ struct BatchController: Sendable {
     var outcomes: [(Int, Problem?)] = []
     // Sources with a message that was put off: what follows of theirs must not overtake it, and is answered as it was.
     var putOff: [AccountNumber: Problem] = [:]
+    let end = ContinuousClock.now + laneTimeMax
     for (index, handOver) in lane {
       if handOver.isMessage, let refusal = putOff[handOver.source.account] {
         outcomes.append((index, refusal))
+        continue
+      }
+      // The peer would wait for all of them in vain, and hand the same over again.
+      if terms.isInOrder, !outcomes.isEmpty, end <= .now {
+        outcomes.append((index, Self.outOfTime))
         continue
       }
       do throws(Problem) {
@@ -88,6 +96,8 @@ struct BatchController: Sendable {
     return lanes
   }
 
+  /// It comes again.
+  private static let outOfTime = Problem(.unavailable, retryAfter: .seconds(1))
   /// Leaves the store room for others' calls.
   private static let lanesAtOnceMax = 128
 }

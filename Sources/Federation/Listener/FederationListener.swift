@@ -26,6 +26,9 @@ package struct FederationListenerConfiguration: Sendable {
   package var stalledRequestTimeout = Duration.seconds(30)
   /// How long open requests may take to finish once the relay shuts down.
   package var gracefulCloseTimeout = Duration.seconds(20)
+  /// How long what must be taken one after the other of a batch in order may take: half of the time that its sender
+  /// waits. What it has not come to is put off.
+  package var laneTimeMax = Duration.seconds(5)
 
   package init(host: String, port: Int) {
     self.host = host
@@ -78,7 +81,8 @@ package struct FederationListener: Service {
     let peers = PeerRoutes(router: router, budget: budget, refusals: refusals)
     PeeringController(redeemer: redeemer, budget: budget).addRoutes(to: router)
     PeerMessagesController(intake: intake).addRoutes(to: peers.chargingThemselves(.messages))
-    BatchController(intake: intake).addRoutes(to: peers.chargingThemselves(.messages))
+    BatchController(intake: intake, laneTimeMax: configuration.laneTimeMax)
+      .addRoutes(to: peers.chargingThemselves(.messages))
     PeerKeysController(dispenser: services.dispenser, budget: budget).addRoutes(to: peers.chargingThemselves(.keys))
     ListingController(directory: services.directory).addRoutes(to: peers.charged(.directory))
     LookupController(directory: services.directory, budget: budget)

@@ -6,18 +6,9 @@ import RelayCore
 /// elsewhere no two, since the peer may take the second without the first. Behind one that is not due or was put off, none of
 /// the same sender's is sent in this walk; what others write to that destination does not wait for it.
 struct OutboxPass {
-  private struct Pair: Hashable {
-    let source: AccountNumber
-    let destination: AccountNumber
-
-    init(_ message: OutgoingMessage) {
-      (source, destination) = (message.source.account, message.submission.destination)
-    }
-  }
-
   /// Of the page that was read last, ascending by sequence.
   private var waiting: [HeldMessage] = []
-  private var blocked: Set<Pair> = []
+  private var blocked: Set<AccountPair> = []
   /// Hand-overs in a row that brought nothing.
   private var failures = 0
   /// The sequence of the last message that was read; 0 before the first.
@@ -53,7 +44,7 @@ struct OutboxPass {
     var isFull = false
     for held in waiting {
       let destination = held.message.submission.destination
-      let pair = Pair(held.message)
+      let pair = held.pair
       if blocked.contains(pair) { continue }
       if held.notBefore > now {
         blocked.insert(pair)
@@ -82,11 +73,17 @@ struct OutboxPass {
   /// - Returns: false when it was only behind one that had been put off.
   @discardableResult
   mutating func putOff(_ held: HeldMessage) -> Bool {
-    guard blocked.insert(Pair(held.message)).inserted else { return false }
+    guard blocked.insert(held.pair).inserted else { return false }
     failures += 1
     return true
   }
 
   /// As `putOff`, and the peer is not at fault.
-  mutating func kept(_ held: HeldMessage) { blocked.insert(Pair(held.message)) }
+  mutating func kept(_ held: HeldMessage) { blocked.insert(held.pair) }
+}
+
+extension HeldMessage {
+  fileprivate var pair: AccountPair {
+    AccountPair(source: message.source.account, destination: message.submission.destination)
+  }
 }

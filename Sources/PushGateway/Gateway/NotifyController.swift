@@ -51,7 +51,7 @@ struct NotifyController: Sendable {
     }
     metrics.received(devices: notification.devices.count)
     let began = time.now()
-    let answer = await open.serve(over: context.channel) { [dispatcher, deadline] in
+    let answer = await open.serve(over: ObjectIdentifier(context.channel)) { [dispatcher, deadline] in
       await dispatcher.dispatch(notification, deadline: began + deadline)
     }
     let response = Self.response(answer)
@@ -79,6 +79,7 @@ struct NotifyController: Sendable {
     do {
       for try await var part in request.body {
         guard .now < deadline else { throw MatrixRefusal.broken }
+        guard !open.isStopped else { break }
         guard part.readableBytes <= Self.bodyBytesMax - collected.readableBytes else { throw MatrixRefusal.tooLarge }
         guard openBytes.take(part.readableBytes) else { throw MatrixRefusal.busy }
         taken += part.readableBytes
@@ -89,6 +90,8 @@ struct NotifyController: Sendable {
     } catch {
       throw .broken
     }
+    // The homeserver repeats it elsewhere.
+    if open.isStopped { throw .busy }
     return collected
   }
 }

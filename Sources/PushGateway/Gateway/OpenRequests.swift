@@ -3,17 +3,29 @@ import Synchronization
 
 /// The requests that are being served, so that those whose caller has gone are given up (reference 9).
 final class OpenRequests: Sendable {
-  /// By connection: HTTP/1.1 has one request at a time on each.
-  private let state = Mutex<[ObjectIdentifier: @Sendable () -> Void]>([:])
+  private struct State {
+    /// By connection: HTTP/1.1 has one request at a time on each.
+    var cancels: [ObjectIdentifier: @Sendable () -> Void] = [:]
+    /// Whether all are given up, those too whose bodies are still to come.
+    var isStopped = false
+  }
+  private let state = Mutex(State())
 
-  /// Runs `body` in a task that is cancelled when the caller at the other end of `channel` leaves.
+  /// Whether no request is to be begun any more.
+  var isStopped: Bool { state.withLock { $0.isStopped } }
+
+  /// Runs `body` in a task that is cancelled when the caller at the other end of `connection` leaves, and once all are
+  /// given up.
   func serve<Value: Sendable>(
-    over channel: any Channel, _ body: @escaping @Sendable () async -> Value
+    over connection: ObjectIdentifier, _ body: @escaping @Sendable () async -> Value
   ) async -> Value {
     let work = Task { await body() }
-    let connection = ObjectIdentifier(channel)
-    state.withLock { $0[connection] = { work.cancel() } }
-    defer { state.withLock { $0[connection] = nil } }
+    let isStopped = state.withLock { state in
+      state.cancels[connection] = { work.cancel() }
+      return state.isStopped
+    }
+    if isStopped { work.cancel() }
+    defer { state.withLock { $0.cancels[connection] = nil } }
     return await withTaskCancellationHandler {
       await work.value
     } onCancel: {
@@ -21,13 +33,17 @@ final class OpenRequests: Sendable {
     }
   }
 
-  /// Gives all of them up; what is under way at a provider is let finish.
+  /// Gives all of them up, and those that come later; what is under way at a provider is let finish.
   func giveUpAll() {
-    for cancel in state.withLock({ Array($0.values) }) { cancel() }
+    let cancels = state.withLock { state in
+      state.isStopped = true
+      return Array(state.cancels.values)
+    }
+    for cancel in cancels { cancel() }
   }
 
   fileprivate func callerLeft(_ connection: ObjectIdentifier) {
-    state.withLock { $0[connection] }?()
+    state.withLock { $0.cancels[connection] }?()
   }
 }
 

@@ -107,6 +107,8 @@ struct ClientListener {
         http2: HTTP2Channel(
           responder: responder,
           configuration: .init(
-            idleTimeout: .seconds(90), streamConfiguration: .init(idleTimeout: stalledRequestTimeout)))))
+            idleTimeout: .seconds(90),
+            streamConfiguration: .init(
+              additionalChannelHandlers: [EarlyAnswers()], idleTimeout: stalledRequestTimeout)))))
   }
 }

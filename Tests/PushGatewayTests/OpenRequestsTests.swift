@@ -1,0 +1,42 @@
+import Testing
+
+@testable import PushGateway
+
+/// What becomes of requests whose caller leaves, or that are still open when the gateway stops.
+@Suite struct OpenRequestsTests {
+  /// Stands for a connection.
+  private final class Connection: Sendable {}
+
+  @Test func `what is begun once all were given up is cancelled at once`() async {
+    let (open, connection) = (OpenRequests(), Connection())
+    #expect(await open.serve(over: ObjectIdentifier(connection)) { Task.isCancelled } == false)
+    #expect(!open.isStopped)
+    open.giveUpAll()
+    #expect(open.isStopped)
+    let wasCancelled = await open.serve(over: ObjectIdentifier(connection)) { await Self.isCancelledWithin(600) }
+    #expect(wasCancelled)
+  }
+
+  @Test func `what is under way is cancelled with all others`() async {
+    let (open, connection) = (OpenRequests(), Connection())
+    let (begun, telling) = AsyncStream.makeStream(of: Void.self)
+    let request = Task {
+      await open.serve(over: ObjectIdentifier(connection)) {
+        telling.finish()
+        return await Self.isCancelledWithin(600)
+      }
+    }
+    for await _ in begun {}
+    open.giveUpAll()
+    #expect(await request.value)
+  }
+
+  private static func isCancelledWithin(_ seconds: Int) async -> Bool {
+    do {
+      try await Task.sleep(for: .seconds(seconds))
+      return false
+    } catch {
+      return true
+    }
+  }
+}
