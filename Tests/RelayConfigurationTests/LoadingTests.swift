@@ -152,7 +152,7 @@ enum Sample {
     switch key.name {
     case "client.port", "operator.port": "9999"
     case "federation.port": "8443"
-    case "push-gateway.port": "5000"
+    case "push-gateway.port", "device-notifications.port": "5000"
     case "push-gateway.apps": apps
     case "push.endpoints.apns", "push.endpoints.fcm", "push.endpoints.fcm-oauth": "https://relay.example"
     case "federation.url", "verification.webhook.url", "attachments.public-url": "https://relay.example"
@@ -174,9 +174,29 @@ enum Sample {
     case "client.tls.key": ["RELAY_CLIENT_TLS_CERTIFICATE": "certificate.pem"]
     case "federation.port": ["RELAY_FEDERATION_URL": "https://relay.example"]
     case "push-gateway.port": ["RELAY_PUSH_GATEWAY_APPS": apps]
+    case "push.apns.key-file", "push.apns.key-id", "push.apns.team-id", "push.apns.topic":
+      appleKey("RELAY_PUSH_APNS")
+    case "push.fcm.project-id": ["RELAY_PUSH_FCM_SERVICE_ACCOUNT_FILE": "account.json"]
+    case "device-notifications.port": ["RELAY_DEVICE_NOTIFICATIONS_PLAIN": "true"]
+    case "device-notifications.tls.certificate": ["RELAY_DEVICE_NOTIFICATIONS_TLS_KEY": "key.pem"]
+    case "device-notifications.tls.key": ["RELAY_DEVICE_NOTIFICATIONS_TLS_CERTIFICATE": "certificate.pem"]
+    case "device-notifications.apns.key-file", "device-notifications.apns.key-id", "device-notifications.apns.team-id",
+      "device-notifications.apns.topic":
+      appleKey("RELAY_DEVICE_NOTIFICATIONS_APNS")
+    case "device-notifications.fcm.project-id": ["RELAY_DEVICE_NOTIFICATIONS_FCM_SERVICE_ACCOUNT_FILE": "account.json"]
     case "storage.encryption-key-former": ["RELAY_STORAGE_ENCRYPTION_KEY": encryptionKey]
     default: [:]
     }
+  }
+}
+
+extension Sample {
+  /// What Apple's key needs, all of it.
+  fileprivate static func appleKey(_ section: String) -> [String: String] {
+    [
+      "\(section)_KEY_FILE": "key.p8", "\(section)_KEY_ID": "KEY", "\(section)_TEAM_ID": "TEAM",
+      "\(section)_TOPIC": "com.example.ios",
+    ]
   }
 }
 
