@@ -8,7 +8,7 @@ extension EmbeddedStorage {
     try await write { db in
       for settlement in settlements {
         try Self.settle(settlement, now: now, in: db)
-        if let attempt = settlement.attempt { try Self.record(attempt, of: settlement.job.device, in: db) }
+        if let attempt = settlement.recorded { try Self.record(attempt, of: settlement.job.device, in: db) }
       }
     }
   }
@@ -29,12 +29,13 @@ extension EmbeddedStorage {
     let keepsTest = isTest && (isAskedAgain || columns.keepsAttempts || columns.followsCall)
     try db.run(
       """
-      UPDATE wakes SET claim = NULL, follows_call = ?, rests = ?, attempts = iif(?, attempts, 0), test = ?, not_before = ?,
+      UPDATE wakes SET claim = NULL, follows_call = ?, rests = ?, attempts = iif(?, max(attempts - ?, 0), 0), test = ?, not_before = ?,
         due = ?
       WHERE account = ? AND device = ? AND claim = ?
       """,
       [
-        columns.followsCall, rests, columns.keepsAttempts, keepsTest, isTestAskedFor ? 0 : now + columns.pause,
+        columns.followsCall, rests, columns.keepsAttempts, columns.uncounted, keepsTest,
+        isTestAskedFor ? 0 : now + columns.hold,
         now + (rests ? columns.memory : isTestAskedFor ? 0 : columns.pause),
       ] + key)
   }
