@@ -149,14 +149,17 @@ struct WakeSender: Sendable {
 
   private var rest: WakeDisposal { .rest(pause: settings.pause, memory: settings.memory) }
 
-  private func call(after pause: Duration, _ sent: Sent) -> WakeDisposal { sent.isWanted ? .follow(after: pause) : .drop }
+  private func call(after pause: Duration, _ sent: Sent) -> WakeDisposal {
+    sent.isWanted ? .follow(after: pause) : .drop
+  }
 
   /// A VoIP push that is refused leaves the ordinary one.
   private func refused(_ reason: PushReason, _ sent: Sent) -> WakeSettlement {
     settlement(sent, sent.id?.kind == .voip ? call(after: .zero, sent) : rest, .refused, reason)
   }
 
-  private func putOff(_ reason: PushReason, _ asked: Duration?, _ sent: Sent) async throws(StoreError) -> WakeSettlement {
+  private func putOff(_ reason: PushReason, _ asked: Duration?, _ sent: Sent) async throws(StoreError) -> WakeSettlement
+  {
     // What the lane kept back for a provider in trouble says nothing of this device: no attempt, and written down once.
     if reason == .halted {
       let newest = try await parts.store.wakeHistory(of: sent.job.device).first

@@ -43,7 +43,9 @@ package struct WakeTest: Sendable {
     return try await follow(device, since: before, lastSweep, report)
   }
 
-  private func follow(_ device: DeviceAddress, since before: [WakeAttempt], _ lastSweep: Timestamp, _ report: (Hop) -> Void)
+  private func follow(
+    _ device: DeviceAddress, since before: [WakeAttempt], _ lastSweep: Timestamp, _ report: (Hop) -> Void
+  )
     async throws(StoreError) -> Verdict
   {
     let began = ContinuousClock.now

@@ -8,16 +8,16 @@ extension PostgresStorage {
       .prepared(
         "begin_wake_sweep",
         """
-        UPDATE wake_sweeps
-        SET swept = CASE WHEN n.late THEN n.last ELSE swept END, ready = CASE WHEN n.late THEN n.last ELSE bound END,
+        WITH n AS MATERIALIZED (
+          SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS last,
+            floor(extract(epoch FROM now()) * 1000)::bigint AS now
+          FROM message_sequence
+        )
+        UPDATE wake_sweeps AS w
+        SET swept = CASE WHEN w.began < n.now - $2::bigint THEN n.last ELSE w.swept END,
+          ready = CASE WHEN w.began < n.now - $2::bigint THEN n.last ELSE w.bound END,
           bound = n.last, began = n.now
-        FROM (
-          SELECT m.last, c.now, w.began < c.now - $2::bigint AS late
-          FROM wake_sweeps AS w
-          CROSS JOIN (SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS last FROM message_sequence) AS m
-          CROSS JOIN (SELECT floor(extract(epoch FROM now()) * 1000)::bigint AS now) AS c
-        ) AS n
-        WHERE began <= n.now - $1::bigint
+        FROM n WHERE w.began <= n.now - $1::bigint
         """),
       PostgresParameters {
         $0.add(bigint: pause.wakeMillis)
@@ -128,13 +128,17 @@ extension PostgresStorage {
           WHERE sequence > $1::bigint AND sequence <= $2::bigint AND day >= (now() AT TIME ZONE 'UTC')::date - 1
           GROUP BY account, device
         )
-        INSERT INTO wakes AS w (account, device, provider, version, rests, requested, newest, due, not_before, expires, attempts,
-          follows_call, test)
-        SELECT f.account, f.device, f.provider, 1, false, f.now, f.now, f.now, 0, f.now + $3::bigint, 0, false, false
+        INSERT INTO wakes AS w (account, device, provider, version, rests, requested, newest, due, not_before, expires,
+          attempts, follows_call, test, covers)
+        SELECT f.account, f.device, f.provider, 1, false, f.now, f.now, f.now, 0, f.now + $3::bigint, 0, false,
+          false, f.newest - 1
         FROM (
-          SELECT d.account, d.device, floor(extract(epoch FROM now()) * 1000)::bigint AS now,
+          SELECT d.account, d.device, m.newest, floor(extract(epoch FROM now()) * 1000)::bigint AS now,
             CASE WHEN d.gcm_id IS NOT NULL THEN 1 WHEN d.apn_id IS NOT NULL THEN 2 END::smallint AS provider
           FROM waiting AS m JOIN devices AS d ON d.account = m.account AND d.device = m.device
+          WHERE NOT EXISTS (
+            SELECT FROM wakes AS k WHERE k.account = m.account AND k.device = m.device
+              AND (k.covers >= m.newest OR NOT k.rests AND k.claim IS NULL))
         ) AS f
         WHERE f.provider = ANY ($4::smallint[])
         ORDER BY f.account, f.device
@@ -142,8 +146,7 @@ extension PostgresStorage {
         SET version = w.version + 1, provider = excluded.provider, expires = excluded.expires, rests = false,
           newest = excluded.newest, requested = CASE WHEN w.rests THEN excluded.requested ELSE w.requested END,
           due = CASE WHEN w.claim IS NULL THEN greatest(w.not_before, excluded.due) ELSE w.due END
-        WHERE (w.rests OR w.claim IS NOT NULL) AND w.covers < (
-          SELECT m.newest FROM waiting AS m WHERE m.account = w.account AND m.device = w.device)
+        WHERE (w.rests OR w.claim IS NOT NULL) AND w.covers <= excluded.covers
         """),
       PostgresParameters {
         $0.add(bigint: low)

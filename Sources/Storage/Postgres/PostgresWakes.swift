@@ -41,8 +41,8 @@ extension PostgresStorage {
       .prepared(
         "ask_to_wake",
         """
-        INSERT INTO wakes AS w (account, device, provider, version, rests, requested, newest, due, not_before, expires, attempts,
-          follows_call, test)
+        INSERT INTO wakes AS w (account, device, provider, version, rests, requested, newest, due, not_before, expires,
+          attempts, follows_call, test)
         SELECT f.account, f.device, f.provider, 1, false, f.now, f.now, f.now + f.delay, 0, f.now + $4::bigint, 0, false,
           false
         FROM (
@@ -72,8 +72,8 @@ extension PostgresStorage {
       .prepared(
         "ask_to_wake_for_test",
         """
-        INSERT INTO wakes AS w (account, device, provider, version, rests, requested, newest, due, not_before, expires, attempts,
-          follows_call, test)
+        INSERT INTO wakes AS w (account, device, provider, version, rests, requested, newest, due, not_before, expires,
+          attempts, follows_call, test)
         SELECT f.account, f.device, f.provider, 1, false, f.now, f.now, f.now, 0, f.now + $3::bigint, 0, false, true
         FROM (
           SELECT account, device, floor(extract(epoch FROM now()) * 1000)::bigint AS now,
