@@ -38,7 +38,7 @@ struct WakeSender: Sendable {
     return WakeSettlement(job, .lookAgain(after: .seconds(Int.random(in: 60...90))), attempt: nil)
   }
 
-  private static let looksMax = 3
+  private static let looksMax = 10
 
   /// Envelopes that are looked at for the badge.
   private static let glanceMax = 100

@@ -20,10 +20,12 @@ package struct WakeTest: Sendable {
   private let claimPatience: Duration
   private let patience: Duration
 
-  /// - Parameter terms: as the processes have them.
+  /// - Parameters:
+  ///   - terms: as the processes have them.
+  ///   - patience: less than `WakeTerms.testLifetime`.
   package init(
     _ store: any WakeStore & AccountStore, _ terms: WakeTerms, claimPatience: Duration = .seconds(60),
-    patience: Duration = .seconds(120)
+    patience: Duration = .seconds(110)
   ) {
     self.store = store
     self.terms = terms
