@@ -39,13 +39,14 @@ extension EmbeddedStorage {
       let found = try db.rows(
         """
         SELECT m.account, m.device, d.gcm_id IS NOT NULL
-        FROM messages AS m JOIN devices AS d ON d.account = m.account AND d.id = m.device
-        WHERE m.sequence > ? AND m.sequence <= ? AND m.arrived_day >= ?
-          AND (d.gcm_id IS NOT NULL OR d.apn_id IS NOT NULL)
-        GROUP BY m.account, m.device
-        HAVING NOT EXISTS (
-          SELECT 1 FROM wakes AS w WHERE w.account = m.account AND w.device = m.device
-            AND (w.covers >= max(m.sequence) OR NOT w.rests AND w.claim IS NULL))
+        FROM (
+          SELECT account, device, max(sequence) AS newest FROM messages
+          WHERE sequence > ? AND sequence <= ? AND arrived_day >= ? GROUP BY account, device
+        ) AS m JOIN devices AS d ON d.account = m.account AND d.id = m.device
+        WHERE (d.gcm_id IS NOT NULL OR d.apn_id IS NOT NULL)
+          AND NOT EXISTS (
+            SELECT 1 FROM wakes AS w WHERE w.account = m.account AND w.device = m.device
+              AND (w.covers >= m.newest OR NOT w.rests AND w.claim IS NULL))
         """, [low, high, now.day - 1])
       var asked = 0
       for row in found {

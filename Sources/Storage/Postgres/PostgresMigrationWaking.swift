@@ -53,9 +53,11 @@ extension PostgresMigration {
     """
     CREATE FUNCTION relay_device_gone() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
-      PERFORM 1 FROM wakes WHERE (account, device) IN (SELECT account, device FROM gone)
-      ORDER BY account, device FOR UPDATE;
-      DELETE FROM wakes WHERE (account, device) IN (SELECT account, device FROM gone);
+      DELETE FROM wakes AS w USING (
+        SELECT account, device FROM wakes WHERE (account, device) IN (SELECT account, device FROM gone)
+        ORDER BY account, device FOR UPDATE
+      ) AS l
+      WHERE w.account = l.account AND w.device = l.device;
       DELETE FROM wake_history WHERE (account, device) IN (SELECT account, device FROM gone);
       RETURN NULL;
     END $$
