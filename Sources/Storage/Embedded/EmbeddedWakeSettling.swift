@@ -27,6 +27,7 @@ extension EmbeddedStorage {
     let isTestAskedFor = isTest && isAskedAgain
     let rests = columns.rests && !isAskedAgain
     let keepsTest = isTest && (isAskedAgain || columns.keepsAttempts || columns.followsCall)
+    let wait = isTestAskedFor ? 0 : isAskedAgain ? columns.hold : columns.pause
     try db.run(
       """
       UPDATE wakes SET claim = NULL, follows_call = ?, rests = ?, attempts = iif(?, max(attempts - ?, 0), 0), test = ?, not_before = ?,
@@ -36,7 +37,7 @@ extension EmbeddedStorage {
       [
         columns.followsCall, rests, columns.keepsAttempts, columns.uncounted, keepsTest,
         isTestAskedFor ? 0 : now + columns.hold,
-        now + (rests ? columns.memory : isTestAskedFor ? 0 : columns.pause),
+        now + (rests ? columns.memory : wait),
       ] + key)
   }
 

@@ -65,6 +65,7 @@ extension PostgresStorage {
           due = n.now + CASE
             WHEN i.rests AND w.version = i.version THEN i.memory
             WHEN w.test AND w.version <> i.version THEN 0
+            WHEN w.version <> i.version THEN i.hold
             ELSE i.pause
           END
         FROM unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::boolean[], $6::boolean[], $7::boolean[],
