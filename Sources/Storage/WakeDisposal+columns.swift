@@ -9,7 +9,11 @@ struct WakeSettlementColumns {
   let followsCall: Bool
   /// Whether earlier attempts still count.
   let keepsAttempts: Bool
-  /// Not sent before.
+  /// 1 where this one does not.
+  let uncounted: Int32
+  /// Not sent before, whoever asks.
+  let hold: Int64
+  /// Not sent before, unless somebody asks.
   let pause: Int64
   /// A row that rests is forgotten then.
   let memory: Int64
@@ -19,8 +23,10 @@ struct WakeSettlementColumns {
     case .drop: self.init(drops: true, keepsAttempts: false)
     case .rest(let pause, let memory):
       self.init(rests: true, keepsAttempts: false, pause: pause, memory: memory)
-    case .putOff(let pause):
-      self.init(followsCall: job.followsCall, keepsAttempts: true, pause: pause)
+    case .putOff(let pause, let counts):
+      self.init(followsCall: job.followsCall, keepsAttempts: true, uncounted: counts ? 0 : 1, pause: pause)
+    case .lookAgain(let pause):
+      self.init(followsCall: job.followsCall, keepsAttempts: true, hold: .zero, pause: pause)
     case .follow(let pause):
       self.init(followsCall: true, keepsAttempts: false, pause: pause)
     }
@@ -28,12 +34,14 @@ struct WakeSettlementColumns {
 
   private init(
     drops: Bool = false, rests: Bool = false, followsCall: Bool = false, keepsAttempts: Bool,
-    pause: Duration = .zero, memory: Duration = .zero
+    uncounted: Int32 = 0, hold: Duration? = nil, pause: Duration = .zero, memory: Duration = .zero
   ) {
     self.drops = drops
     self.rests = rests
     self.followsCall = followsCall
     self.keepsAttempts = keepsAttempts
+    self.uncounted = uncounted
+    self.hold = (hold ?? pause).wakeMillis
     self.pause = pause.wakeMillis
     self.memory = max(pause, memory).wakeMillis
   }

@@ -6,9 +6,14 @@ import ServiceLifecycle
 /// Takes the word that devices are to be woken, or need not be, and writes it down: what comes while the store is writing,
 /// with the next writing. Nobody waits for it: what is lost with the process is found by the sweep.
 package final class WakeDesk: Notifier, Service {
-  private enum Word: Sendable {
-    case absent(DeviceAddress, isCertain: Bool)
-    case connected(DeviceAddress)
+  private struct Word: Sendable {
+    enum Kind: Sendable {
+      case absent(isCertain: Bool)
+      case connected
+    }
+    let device: DeviceAddress
+    let kind: Kind
+    let said = ContinuousClock.now
   }
 
   private let words: Gathering<Word>
@@ -18,26 +23,33 @@ package final class WakeDesk: Notifier, Service {
     store: any WakeStore, settings: WakingSettings, bell: WakeBell, metrics: WakeMetrics, logger: Logger
   ) {
     self.metrics = metrics
-    words = Gathering(batchMax: Self.batchMax, waitingMax: Self.waitingMax) { words in
+    words = Gathering(retryingBatchesOf: Self.batchMax, waitingMax: Self.waitingMax) { words in
       let (asks, connected) = Self.sort(words, doubt: settings.doubt)
       do throws(StoreError) {
         let count = try await store.askToWake(asks, afterForgetting: connected, settings.terms)
         metrics.asked(count)
         if count > 0 { bell.ring() }
+        return []
       } catch {
-        // The messages are stored: the sweep finds them.
-        metrics.lost(asks.count)
         logger.warning("devices to be woken could not be written down", metadata: ["error": "\(error)"])
+        // Again for a while, behind what has come since. What is older is left to the sweep: the messages are stored.
+        let now = ContinuousClock.now
+        let again = words.filter { now - $0.said < Self.patience }
+        let kept = Set(again.map(\.device))
+        metrics.lost(asks.count { !kept.contains($0.device) })
+        // Cancelled never: it would be tried again at once.
+        if !again.isEmpty { try? await Task.sleep(for: Self.pause) }
+        return again
       }
     }
   }
 
   package func absent(_ devices: [DeviceAddress], isCertain: Bool) {
-    let taken = words.add(contentsOf: devices.map { .absent($0, isCertain: isCertain) })
+    let taken = words.add(contentsOf: devices.map { Word(device: $0, kind: .absent(isCertain: isCertain)) })
     if taken < devices.count { metrics.lost(devices.count - taken) }
   }
 
-  package func connected(_ device: DeviceAddress) { words.add(.connected(device)) }
+  package func connected(_ device: DeviceAddress) { words.add(Word(device: device, kind: .connected)) }
 
   /// Until shutdown; then what was said is written down first.
   package func run() async throws {
@@ -49,24 +61,30 @@ package final class WakeDesk: Notifier, Service {
   }
 
   /// Of each device the last word counts; that it connected also ends what was asked for before these.
-  private static func sort(_ words: [Word], doubt: Duration) -> (asks: [WakeAsk], connected: [DeviceAddress]) {
+  private static func sort(_ words: [Word], doubt: Duration) -> (asks: [WakeAsk], connected: [WakeRelease]) {
     var asks: [DeviceAddress: WakeAsk] = [:]
-    var connected: Set<DeviceAddress> = []
-    for word in words {
-      switch word {
-      case .absent(let device, let isCertain):
+    var connected: [DeviceAddress: WakeRelease] = [:]
+    let now = ContinuousClock.now
+    // Those that could not be written down stand behind younger ones.
+    for word in words.sorted(by: { $0.said < $1.said }) {
+      let device = word.device
+      switch word.kind {
+      case .absent(let isCertain):
         let delay = isCertain ? .zero : doubt
         asks[device] = WakeAsk(device, after: min(delay, asks[device]?.delay ?? delay))
-      case .connected(let device):
+      case .connected:
         asks[device] = nil
-        connected.insert(device)
+        connected[device] = WakeRelease(device, age: now - word.said)
       }
     }
-    return (Array(asks.values), Array(connected))
+    return (Array(asks.values), Array(connected.values))
   }
 
   private static let batchMax = 500
   /// What some busy seconds bring while the store is slow.
   private static let waitingMax = 20_000
+  /// How long it is tried to write a word down, and the pauses between.
+  private static let patience = Duration.seconds(60)
+  private static let pause = Duration.seconds(1)
   private static let farewell = Duration.seconds(5)
 }

@@ -8,6 +8,7 @@ package enum WakeFault: String, Sendable, CaseIterable {
   case noProcess = "no-process"
   case credentials = "credentials-refused"
   case topic = "wrong-topic"
+  case environment = "wrong-environment"
   case deadID = "dead-push-id"
   case tooLarge = "too-large"
   case refused = "refused"
@@ -19,6 +20,7 @@ package enum WakeFault: String, Sendable, CaseIterable {
   case halted = "provider-halted"
   case expired
   case busy
+  case connected = "device-connected"
 
   /// - Returns: nil for an attempt that woke the device, or need not have.
   package init?(_ attempt: WakeAttempt) {
@@ -55,7 +57,7 @@ package enum WakeFault: String, Sendable, CaseIterable {
     var words: [String: WakeFault] = [
       "unsigned": .credentials, "token-refused": .credentials, "TooManyProviderTokenUpdates": .credentials,
       "token-failed": .provider, "token-unreadable": .provider, "no-token": .provider, "unresolved": .unreachable,
-      "PayloadTooLarge": .tooLarge,
+      "PayloadTooLarge": .tooLarge, "BadDeviceToken": .environment,
       "unreachable": .unreachable, "lost": .unreachable, "handshake": .untrusted, "timed-out": .silent,
       "token-timed-out": .silent, "deadline": .silent, "halted": .halted, "queue-full": .busy, "cancelled": .busy,
       "expired": .expired,
@@ -73,6 +75,7 @@ package enum WakeFault: String, Sendable, CaseIterable {
     case .noProcess: "no process of this relay took the wake-up"
     case .credentials: "the provider refused this relay's credentials"
     case .topic: "the provider says that the device's id belongs to another app than the configured topic"
+    case .environment: "the provider says that it has not issued the device's push id"
     case .deadID: "the provider does not know the device's push id any more; it was cleared"
     case .tooLarge: "the provider says that the push is too large"
     case .refused: "the provider refused the push"
@@ -84,6 +87,7 @@ package enum WakeFault: String, Sendable, CaseIterable {
     case .halted: "the provider did not take messages lately, and is tried now and then"
     case .expired: "the wake-up was too old to be worth sending"
     case .busy: "too much was on its way to the provider"
+    case .connected: "the device connected before anybody came to wake it"
     }
   }
 
@@ -96,6 +100,8 @@ package enum WakeFault: String, Sendable, CaseIterable {
     case .credentials:
       "Check the key file and its ids (push.apns.*, push.fcm.*): revoked, of another team or project, or a wrong clock?"
     case .topic: "push.apns.topic must be the app's bundle id, and the key or certificate must be for it."
+    case .environment:
+      "push.apns.sandbox must be true for apps built for development, and false for those of the App Store and TestFlight."
     case .deadID: "Nothing to do: the app registers a new id when it is opened."
     case .tooLarge: "Set push.content: wake-up."
     case .refused: "The provider's own word tells more: look it up in docs/push.md."
@@ -106,7 +112,8 @@ package enum WakeFault: String, Sendable, CaseIterable {
     case .silent: "It is tried again. See the provider's status page, and what stands between."
     case .halted: "`relay push history` shows what it answered before; it is tried again by itself."
     case .expired: "push.expires-hours says how long a wake-up is worth sending."
-    case .busy: "It is tried again in a moment."
+    case .busy: "It is tried again in a moment. `relay_wakes_waiting` shows how much waits; is the provider in trouble?"
+    case .connected: "Nothing to do, or close the app and try again."
     }
   }
 }

@@ -10,8 +10,8 @@ struct WakeSender: Sendable {
   /// - Parameter isConnected: whether the device was told over a live connection.
   func carryOut(_ job: WakeJob, isConnected: Bool) async -> WakeSettlement {
     if job.isExpired { return over(job, .expired) }
-    if isConnected, !job.isTest || job.followsCall { return over(job, .connected) }
     do throws(StoreError) {
+      if isConnected, !job.isTest || job.followsCall { return try await connected(job) }
       guard let device = try await parts.store.account(job.device.account)?.device(job.device.device),
         let provider = device.wakeProvider
       else { return over(job, .unregistered) }
@@ -29,6 +29,16 @@ struct WakeSender: Sendable {
       return WakeSettlement(job, .putOff(settings.backOff.first), attempt: nil)
     }
   }
+
+  /// What stands for a connection may outlive it for a while: something that waits on is looked at again.
+  private func connected(_ job: WakeJob) async throws(StoreError) -> WakeSettlement {
+    guard job.attempt <= Self.looksMax, try await parts.store.glance(at: job.device, countingTo: 1).count > 0 else {
+      return over(job, .connected)
+    }
+    return WakeSettlement(job, .lookAgain(after: .seconds(Int.random(in: 60...90))), attempt: nil)
+  }
+
+  private static let looksMax = 10
 
   /// Envelopes that are looked at for the badge.
   private static let glanceMax = 100
@@ -51,7 +61,7 @@ struct WakeSender: Sendable {
     _ job: WakeJob, _ device: Device, _ provider: WakeProvider, _ lane: PushLane, _ glance: MailboxGlance,
     _ content: WakePayload.Content?
   ) async throws(StoreError) -> WakeSettlement {
-    var sent = Sent(job: job, provider: provider)
+    var sent = Sent(job: job, provider: provider, isWanted: !job.isTest || glance.count > 0)
     let now = parts.clock.now()
     // Times of the store; this process's clock may differ.
     let expires = now.adding(.milliseconds(max(0, job.expires.millis - job.claimed.millis)))
@@ -90,13 +100,16 @@ struct WakeSender: Sendable {
   private struct Sent {
     let job: WakeJob
     let provider: WakeProvider
+    /// False for a test while nothing waits: nobody follows it further than its first push.
+    let isWanted: Bool
     var id: (kind: PushIDKind, value: Secret)?
     var kind: WakeAttempt.Kind?
     var latency: Duration?
 
-    init(job: WakeJob, provider: WakeProvider) {
+    init(job: WakeJob, provider: WakeProvider, isWanted: Bool) {
       self.job = job
       self.provider = provider
+      self.isWanted = isWanted
     }
   }
 
@@ -118,36 +131,43 @@ struct WakeSender: Sendable {
     case .delivered(_, let canonical):
       try await follow(canonical, sent)
       return sent.kind == .call
-        ? settlement(sent, .follow(after: settings.callPatience), .delivered, nil)
+        ? settlement(sent, call(after: settings.callPatience, sent), .delivered, nil)
         : settlement(sent, rest, .delivered, nil)
     case .dead(let reason, let since):
-      // The operator's mistake, not the device's: its id is good.
-      if reason.isOfTopic { return refused(reason, sent) }
+      // Else the operator's mistake, or that of something in between, as a rule: the device's id is good.
+      guard reason.isOfRegistration(at: sent.provider) else { return refused(reason, sent) }
       return try await dead(reason, since: since, sent)
     case .refused(let reason):
       if reason == .expired { return settlement(sent, .drop, .expired, nil) }
       // Nothing passes until the operator has put it right; then this does.
-      if reason.kind == .credentials { return putOff(reason, nil, sent) }
+      if reason.kind == .credentials { return try await putOff(reason, nil, sent) }
       return refused(reason, sent)
-    case .temporary(let reason, let retryAfter): return putOff(reason, retryAfter, sent)
+    case .temporary(let reason, let retryAfter): return try await putOff(reason, retryAfter, sent)
     case .several: return refused(PushReason(.server, "unreadable"), sent)
     }
   }
 
   private var rest: WakeDisposal { .rest(pause: settings.pause, memory: settings.memory) }
 
-  /// A VoIP push that is refused leaves the ordinary one.
-  private func refused(_ reason: PushReason, _ sent: Sent) -> WakeSettlement {
-    settlement(sent, sent.id?.kind == .voip ? .follow(after: .zero) : rest, .refused, reason)
+  private func call(after pause: Duration, _ sent: Sent) -> WakeDisposal {
+    sent.isWanted ? .follow(after: pause) : .drop
   }
 
-  private func putOff(_ reason: PushReason, _ asked: Duration?, _ sent: Sent) -> WakeSettlement {
-    let spread = Double.random(in: 0...1)
-    // What the lane kept back for a provider in trouble says nothing of this device.
-    let wait =
-      reason == .halted
-      ? max(asked ?? .zero, .seconds(1))
-      : settings.backOff.wait(after: sent.job.attempt, asked: asked, spread: spread)
+  /// A VoIP push that is refused leaves the ordinary one.
+  private func refused(_ reason: PushReason, _ sent: Sent) -> WakeSettlement {
+    settlement(sent, sent.id?.kind == .voip ? call(after: .zero, sent) : rest, .refused, reason)
+  }
+
+  private func putOff(_ reason: PushReason, _ asked: Duration?, _ sent: Sent) async throws(StoreError) -> WakeSettlement
+  {
+    // What the lane kept back for a provider in trouble says nothing of this device: no attempt, and written down once.
+    if reason == .halted {
+      let newest = try await parts.store.wakeHistory(of: sent.job.device).first
+      let isKnown = newest?.answer == reason.word && newest?.isTest == sent.job.isTest
+      let wait = WakeDisposal.putOff(max(asked ?? .zero, .seconds(1)), counts: false)
+      return settlement(sent, wait, .putOff, reason, isRecorded: !isKnown)
+    }
+    let wait = settings.backOff.wait(after: sent.job.attempt, asked: asked, spread: Double.random(in: 0...1))
     return settlement(sent, .putOff(wait), .putOff, reason)
   }
 
@@ -161,7 +181,7 @@ struct WakeSender: Sendable {
       return settlement(sent, isEarly ? .putOff(.zero) : rest, .superseded, reason)
     }
     await parts.signals.publish(.accountChanged(sent.job.device.account))
-    return settlement(sent, id.kind == .voip ? .follow(after: .zero) : .drop, .dead, reason)
+    return settlement(sent, id.kind == .voip ? call(after: .zero, sent) : .drop, .dead, reason)
   }
 
   private static let turnsMax = 3
@@ -179,18 +199,21 @@ struct WakeSender: Sendable {
     let attempt = WakeAttempt(
       asked: job.requested, claimed: job.claimed, number: job.attempt, provider: job.provider, kind: nil, answer: nil,
       status: nil, latency: nil, outcome: outcome, isTest: job.isTest)
-    return WakeSettlement(job, .drop, attempt: attempt)
+    // Those that need not be woken say nothing to whoever asks why one was not.
+    let isNeeded = ![.connected, .fetched, .receipts].contains(outcome)
+    return WakeSettlement(job, .drop, attempt: attempt, isRecorded: isNeeded || job.isTest)
   }
 
   private func settlement(
-    _ sent: Sent, _ disposal: WakeDisposal, _ outcome: WakeAttempt.Outcome, _ reason: PushReason?
+    _ sent: Sent, _ disposal: WakeDisposal, _ outcome: WakeAttempt.Outcome, _ reason: PushReason?,
+    isRecorded: Bool = true
   ) -> WakeSettlement {
     let status = reason.map(\.status) ?? (outcome == .delivered ? 200 : nil)
     let attempt = WakeAttempt(
       asked: sent.job.requested, claimed: sent.job.claimed, number: sent.job.attempt, provider: sent.provider,
       kind: sent.kind, answer: reason?.word, status: status, latency: sent.latency, outcome: outcome,
       isTest: sent.job.isTest)
-    return WakeSettlement(sent.job, disposal, attempt: attempt)
+    return WakeSettlement(sent.job, disposal, attempt: attempt, isRecorded: isRecorded)
   }
 }
 
@@ -204,4 +227,16 @@ extension PushOutcome {
 extension PushReason {
   /// Of the configured app, whatever the id.
   fileprivate var isOfTopic: Bool { WakeFault.topicWords.contains(word) }
+
+  /// Whether it says that this id is registered no more, and not only that the provider has nothing there. A proxy's 404, or
+  /// a wrong setting of ours, would else clear the ids of all devices.
+  func isOfRegistration(at provider: WakeProvider) -> Bool {
+    // Of ours, for what cannot be an id at all.
+    if word == "bad-device-token" { return true }
+    return switch provider {
+    // 400 where the answer names the token as what is wrong.
+    case .fcm: word == "UNREGISTERED" || status == 400
+    case .apns: status == 410
+    }
+  }
 }

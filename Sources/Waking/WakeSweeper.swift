@@ -1,6 +1,7 @@
 import Logging
 package import RelayCore
 import ServiceLifecycle
+import Synchronization
 
 /// Finds the devices that a message was stored for and nobody was told of: the process that stored it died in between, or
 /// could not write it down. One process of all does it at a time.
@@ -9,6 +10,7 @@ package struct WakeSweeper: Service {
   private let parts: WakeParts
   private let settings: WakingSettings
   private let holder = Int64.random(in: .min ... .max)
+  private let stretch = Stretch()
 
   package init(_ store: any WakeStore & LeaseStore, _ parts: WakeParts, _ settings: WakingSettings) {
     self.store = store
@@ -36,9 +38,16 @@ package struct WakeSweeper: Service {
   }
 
   private func sweep() async throws(StoreError) {
-    try await store.beginWakeSweep(pause: settings.sweep * 3 / 4)
+    try await store.beginWakeSweep(pause: settings.sweep * 3 / 4, settings.terms)
     for _ in 0..<Self.stepsMax {
-      let step = try await store.sweepWakes(stretch: Self.stretch, reach: Self.reach, settings.terms)
+      let step: WakeSweepStep
+      do throws(StoreError) {
+        step = try await store.sweepWakes(stretch: stretch.value, reach: Self.reach, settings.terms)
+      } catch {
+        stretch.failed()
+        throw error
+      }
+      stretch.succeeded()
       if step.asked > 0 {
         parts.metrics.foundBySweep(step.asked)
         parts.bell.ring()
@@ -48,9 +57,18 @@ package struct WakeSweeper: Service {
   }
 
   private static let lease = "waking-sweep"
-  /// Messages of one statement.
-  private static let stretch: Int64 = 20_000
   /// After a long time without any sweep the older ones are left out.
   private static let reach: Int64 = 2_000_000
   private static let stepsMax = 200
+}
+
+/// How many messages one statement looks at: less after one that took too long, so that the sweep gets past any place.
+private final class Stretch: Sendable {
+  private let messages = Mutex(max)
+  var value: Int64 { messages.withLock { $0 } }
+  func failed() { messages.withLock { $0 = Swift.max(Self.min, $0 / 2) } }
+  func succeeded() { messages.withLock { $0 = Swift.min(Self.max, $0 * 2) } }
+
+  private static let min: Int64 = 100
+  private static let max: Int64 = 20_000
 }

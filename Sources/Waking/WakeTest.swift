@@ -20,10 +20,12 @@ package struct WakeTest: Sendable {
   private let claimPatience: Duration
   private let patience: Duration
 
-  /// - Parameter terms: as the processes have them.
+  /// - Parameters:
+  ///   - terms: as the processes have them.
+  ///   - patience: less than `WakeTerms.testLifetime`.
   package init(
-    _ store: any WakeStore & AccountStore, _ terms: WakeTerms, claimPatience: Duration = .seconds(15),
-    patience: Duration = .seconds(60)
+    _ store: any WakeStore & AccountStore, _ terms: WakeTerms, claimPatience: Duration = .seconds(60),
+    patience: Duration = .seconds(110)
   ) {
     self.store = store
     self.terms = terms
@@ -37,12 +39,15 @@ package struct WakeTest: Sendable {
     guard let provider = found.wakeProvider else { return .failed(.noPushID) }
     guard terms.providers.contains(provider) else { return .failed(.notConfigured) }
     let before = try await store.wakeHistory(of: device)
+    let lastSweep = try await store.lastWakeSweep()
     guard try await store.askToWakeForTest(device, terms) else { return .failed(.noPushID) }
     report(.asked(provider))
-    return try await follow(device, since: before, report)
+    return try await follow(device, since: before, lastSweep, report)
   }
 
-  private func follow(_ device: DeviceAddress, since before: [WakeAttempt], _ report: (Hop) -> Void)
+  private func follow(
+    _ device: DeviceAddress, since before: [WakeAttempt], _ lastSweep: Timestamp, _ report: (Hop) -> Void
+  )
     async throws(StoreError) -> Verdict
   {
     let began = ContinuousClock.now
@@ -51,24 +56,34 @@ package struct WakeTest: Sendable {
     var last: WakeFault?
     while ContinuousClock.now - began < patience {
       // What stands in the history beyond what stood there before, the oldest first.
+      // The job first: who settles it writes the history together with it.
+      let waiting = try await store.waitingWake(of: device)
       let history = try await store.wakeHistory(of: device)
       let tests = history.prefix { !before.contains($0) }.filter(\.isTest).reversed()
-      if !isClaimed {
-        let waiting = tests.isEmpty ? try await store.waitingWake(of: device) : nil
-        isClaimed = !tests.isEmpty || waiting?.isClaimed == true
-        if isClaimed { report(.claimed) }
+      if !isClaimed, !tests.isEmpty || waiting?.isClaimed == true {
+        isClaimed = true
+        report(.claimed)
       }
+      // Nobody has written down what became of it: whoever connects is forgotten.
+      if waiting == nil, tests.isEmpty { return .failed(.connected) }
       for attempt in tests.dropFirst(reported) {
         report(.attempted(attempt))
         if let verdict = Self.verdict(attempt) { return verdict }
         last = WakeFault(attempt)
       }
       reported = tests.count
-      if !isClaimed, ContinuousClock.now - began > claimPatience { return .failed(.noProcess) }
+      if !isClaimed, ContinuousClock.now - began > claimPatience {
+        return .failed(try await unclaimed(since: lastSweep))
+      }
       // Cancelled with the command: then this is its end.
       do { try await Task.sleep(for: Self.pause) } catch { break }
     }
     return .failed(last ?? (isClaimed ? .silent : .noProcess))
+  }
+
+  /// Processes that wake devices sweep every half a minute: where one has done so meanwhile, it had too much to do.
+  private func unclaimed(since lastSweep: Timestamp) async throws(StoreError) -> WakeFault {
+    try await store.lastWakeSweep() > lastSweep ? .busy : .noProcess
   }
 
   /// nil where another attempt follows that tells more.

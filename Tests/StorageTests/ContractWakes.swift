@@ -100,12 +100,13 @@ import Testing
       #expect(waiting.due.millis - first.claimed.millis >= 3_600_000)
       #expect(try await store.claim(.fcm).isEmpty)
       // Who connects is awake: the next message wakes at once.
-      #expect(try await store.storage.askToWake([], afterForgetting: [device], Self.both) == 0)
+      #expect(try await store.storage.askToWake([], afterForgetting: [WakeRelease(device)], Self.both) == 0)
       #expect(try await store.storage.waitingWake(of: device) == nil)
       try await store.ask(device)
       #expect(try await store.claim(.fcm).count == 1)
       // Also what is claimed is forgotten.
-      #expect(try await store.storage.askToWake([WakeAsk(device)], afterForgetting: [device], Self.both) == 1)
+      #expect(
+        try await store.storage.askToWake([WakeAsk(device)], afterForgetting: [WakeRelease(device)], Self.both) == 1)
       #expect(try await store.claim(.fcm).map(\.version) == [1])
     }
   }
@@ -267,15 +268,8 @@ import Testing
     try await backend.withStore { store in
       let (google, apple, neither) = try await store.registerPushed()
       let source = try Sample.address(99)
-      func sweep() async throws -> Int {
-        var asked = 0
-        while true {
-          let step = try await store.storage.sweepWakes(stretch: 2, reach: 1000, Self.both)
-          asked += step.asked
-          if step.isDone { return asked }
-        }
-      }
-      try await store.storage.beginWakeSweep(pause: .zero)
+      func sweep() async throws -> Int { try await store.sweepAll(Self.both) }
+      try await store.storage.beginWakeSweep(pause: .zero, Self.both)
       #expect(try await sweep() == 0)
       for (id, mailbox) in [google, google, apple, neither].enumerated() {
         try await store.storage.append([Sample.envelope(to: mailbox, from: source, id: id)])
@@ -283,15 +277,16 @@ import Testing
       // Apple's was asked for in time.
       try await store.ask(apple)
       // What has just come is left to those who have just stored it.
-      try await store.storage.beginWakeSweep(pause: .zero)
+      try await store.storage.beginWakeSweep(pause: .zero, Self.both)
       #expect(try await sweep() == 0)
-      try await store.storage.beginWakeSweep(pause: .zero)
+      try await store.storage.beginWakeSweep(pause: .zero, Self.both)
       #expect(try await sweep() == 1)
       #expect(try await store.storage.waitingWake(of: google) != nil)
       // Nothing is looked at twice.
-      #expect(try await store.storage.askToWake([], afterForgetting: [google, apple], Self.both) == 0)
-      try await store.storage.beginWakeSweep(pause: .zero)
-      try await store.storage.beginWakeSweep(pause: .zero)
+      #expect(
+        try await store.storage.askToWake([], afterForgetting: [google, apple].map { WakeRelease($0) }, Self.both) == 0)
+      try await store.storage.beginWakeSweep(pause: .zero, Self.both)
+      try await store.storage.beginWakeSweep(pause: .zero, Self.both)
       #expect(try await sweep() == 0)
     }
   }
@@ -299,16 +294,128 @@ import Testing
   @Test("The sweep leaves those alone who were just woken, and forgets them in time", arguments: Backend.allCases)
   func sweepRemembers(_ backend: Backend) async throws {
     try await backend.withStore { store in
+      let (device, forgotten) = (try await store.registerAtGoogle(1), try await store.registerAtGoogle(2))
+      try await store.storage.beginWakeSweep(pause: .zero, Self.both)
+      for mailbox in [device, forgotten] {
+        try await store.storage.append([Sample.envelope(to: mailbox, from: Sample.address(99), id: 1)])
+        try await store.ask(mailbox)
+      }
+      for job in try await store.claim(.fcm) {
+        let memory = job.device == device ? Duration.seconds(3600) : .zero
+        try await store.settle(job, .rest(pause: .zero, memory: memory))
+      }
+      for _ in 0..<2 { try await store.storage.beginWakeSweep(pause: .zero, Self.both) }
+      #expect(try await store.sweepAll(Self.both) == 1)
+      #expect(try await store.storage.waitingWake(of: device) == nil)
+      #expect(try await store.storage.waitingWake(of: forgotten) != nil)
+    }
+  }
+
+  @Test("The sweep asks again for what has come since the device was last woken", arguments: Backend.allCases)
+  func sweepPastWakeUps(_ backend: Backend) async throws {
+    try await backend.withStore { store in
       let device = try await store.registerAtGoogle(1)
-      try await store.storage.append([Sample.envelope(to: device, from: Sample.address(99), id: 1)])
+      let source = try Sample.address(99)
+      try await store.storage.beginWakeSweep(pause: .zero, Self.both)
+      try await store.storage.append([Sample.envelope(to: device, from: source, id: 1)])
       try await store.ask(device)
-      let job = try #require(try await store.claim(.fcm).first)
-      try await store.settle(job, .rest(pause: .zero, memory: .milliseconds(200)))
-      for _ in 0..<2 { try await store.storage.beginWakeSweep(pause: .zero) }
-      // A machine that was slow has forgotten by now, and asks: then there is nothing to be seen here.
-      let step = try await store.storage.sweepWakes(stretch: 100, reach: 1000, Self.both)
-      #expect(step.isDone)
-      if backend == .embedded { #expect(step.asked == 0) }
+      let first = try #require(try await store.claim(.fcm).first)
+      try await store.settle(first, .rest(pause: .milliseconds(50), memory: .seconds(3600)))
+      for _ in 0..<2 { try await store.storage.beginWakeSweep(pause: .zero, Self.both) }
+      #expect(try await store.sweepAll(Self.both) == 0)
+      // Whoever stored this one told nobody.
+      try await store.storage.append([Sample.envelope(to: device, from: source, id: 2)])
+      for _ in 0..<2 { try await store.storage.beginWakeSweep(pause: .zero, Self.both) }
+      #expect(try await store.sweepAll(Self.both) == 1)
+      let second = try #require(try await store.nextClaim(.fcm))
+      #expect(second.version == first.version + 1)
+      // Also while it is just being woken.
+      try await store.storage.append([Sample.envelope(to: device, from: source, id: 3)])
+      for _ in 0..<2 { try await store.storage.beginWakeSweep(pause: .zero, Self.both) }
+      #expect(try await store.sweepAll(Self.both) == 1)
+      try await store.settle(second, .drop)
+      #expect(try await store.nextClaim(.fcm)?.version == second.version + 1)
+    }
+  }
+
+  @Test("Where nobody swept for longer than a wake-up lives, nobody is asked for", arguments: Backend.allCases)
+  func sweepAfterLong(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let device = try await store.registerAtGoogle(1)
+      // The first sweep ever.
+      try await store.storage.append([Sample.envelope(to: device, from: Sample.address(99), id: 1)])
+      for _ in 0..<2 { try await store.storage.beginWakeSweep(pause: .zero, Self.both) }
+      #expect(try await store.sweepAll(Self.both) == 0)
+      let began = try await store.storage.lastWakeSweep()
+      // A time that has passed, and nothing by a sweep that does not begin.
+      try await store.storage.beginWakeSweep(pause: .seconds(3600), Self.both)
+      #expect(try await store.storage.lastWakeSweep() == began)
+    }
+  }
+
+  @Test("Who connected is forgotten only if nobody has asked since", arguments: Backend.allCases)
+  func lateRelease(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let device = try await store.registerAtGoogle(1)
+      try await store.ask(device)
+      let late = WakeRelease(device, age: .seconds(600))
+      #expect(try await store.storage.askToWake([], afterForgetting: [late], Self.both) == 0)
+      #expect(try await store.storage.waitingWake(of: device) != nil)
+      #expect(try await store.storage.askToWake([], afterForgetting: [WakeRelease(device)], Self.both) == 0)
+      #expect(try await store.storage.waitingWake(of: device) == nil)
+    }
+  }
+
+  @Test("What is looked at again later is due at once when it is asked for", arguments: Backend.allCases)
+  func lookAgain(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let device = try await store.registerAtGoogle(1)
+      try await store.ask(device)
+      let first = try #require(try await store.claim(.fcm).first)
+      try await store.settle(first, .lookAgain(after: .seconds(3600)))
+      #expect(try await store.claim(.fcm).isEmpty)
+      try await store.ask(device)
+      let second = try #require(try await store.claim(.fcm).first)
+      #expect(second.attempt == 2)
+      // What was no attempt does not count as one.
+      try await store.settle(second, .putOff(.zero, counts: false))
+      #expect(try await store.nextClaim(.fcm)?.attempt == 2)
+    }
+  }
+
+  @Test("A test is not worth sending for long, but for a device that waits for more", arguments: Backend.allCases)
+  func testsEnd(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let (idle, waiting) = (try await store.registerAtGoogle(1), try await store.registerAtGoogle(2))
+      try await store.ask(waiting)
+      for device in [idle, waiting] { #expect(try await store.storage.askToWakeForTest(device, Self.both)) }
+      for job in try await store.claim(.fcm) {
+        let millis = job.expires.millis - job.requested.millis
+        #expect(job.device == idle ? millis == 120_000 : millis > 3_000_000)
+      }
+    }
+  }
+
+  @Test("Many who ask, forget and remove at once do not wait for each other for ever", arguments: Backend.allCases)
+  func noDeadlock(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      var devices: [DeviceAddress] = []
+      for index in 1...20 { devices.append(try await store.registerAtGoogle(index)) }
+      let all = devices
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for place in 0..<8 {
+          group.addTask {
+            for _ in 0..<20 {
+              let order = all.shuffled()
+              let (asks, gone) = (order.prefix(12), order.suffix(12))
+              _ = try await store.storage.askToWake(
+                asks.map { WakeAsk($0) }, afterForgetting: gone.map { WakeRelease($0) }, Self.both)
+              if place == 0 { try await store.register(Sample.registration(1)) }
+            }
+          }
+        }
+        try await group.waitForAll()
+      }
     }
   }
 }
@@ -345,6 +452,16 @@ extension Store {
     -> [WakeJob]
   {
     try await storage.claimWakes(of: provider, claim: .random(in: .min ... .max), limit: limit, for: duration)
+  }
+
+  /// Looks at all that is ready, in small steps. - Returns: how many devices were asked for.
+  func sweepAll(_ terms: WakeTerms) async throws -> Int {
+    var asked = 0
+    while true {
+      let step = try await storage.sweepWakes(stretch: 2, reach: 1000, terms)
+      asked += step.asked
+      if step.isDone { return asked }
+    }
   }
 
   /// The next job that becomes due.

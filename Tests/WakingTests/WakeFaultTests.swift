@@ -16,7 +16,7 @@ import Testing
     -> Report
   {
     let result = try await site.run(
-      ["push", "test", name, "--json"], overrides: overrides, within: .seconds(150))
+      ["push", "test", name, "--json"], overrides: overrides, within: .seconds(240))
     guard let report = try? JSONDecoder().decode(Report.self, from: Data(result.output.utf8)) else {
       throw TestFailure("relay push test \(result.exit): \(result.errors)")
     }
@@ -45,6 +45,9 @@ import Testing
     Seed(place: .google, fault: "refused") { $0.fcm.answer(403, "PERMISSION_DENIED", code: "SENDER_ID_MISMATCH") },
     Seed(place: .apple, fault: "wrong-topic") { $0.apns.answer(400, reason: "TopicDisallowed") },
     Seed(place: .apple, fault: "too-large") { $0.apns.answer(413, reason: "PayloadTooLarge") },
+    // What says nothing of a registration.
+    Seed(place: .google, fault: "refused") { $0.fcm.answer(404, "NOT_FOUND") },
+    Seed(place: .apple, fault: "wrong-environment") { $0.apns.answer(400, reason: "BadDeviceToken") },
     Seed(place: .apple, fault: "dead-push-id") { $0.apns.answer(410, reason: "Unregistered") },
     Seed(place: .apple, fault: "provider-silent") { $0.apns.service.answer(.silence) },
     // These stop what comes behind them for a while.
@@ -69,7 +72,7 @@ import Testing
           #expect(report.fault == seed.fault, "\(seed.place) \(seed.fault ?? "no fault")")
           #expect(report.outcome == (seed.fault == nil ? "woken" : "failed"))
           // Its next attempt would take the answer that is meant for another.
-          _ = try await storage.askToWake([], afterForgetting: [device.address], Self.brief)
+          _ = try await storage.askToWake([], afterForgetting: [WakeRelease(device.address)], Self.brief)
         }
 
         // What needs no provider.

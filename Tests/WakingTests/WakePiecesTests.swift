@@ -70,7 +70,8 @@ import Testing
 
   @Test func aProvidersWordGoesBeforeItsStatus() {
     let rows: [(String?, Int?, WakeFault)] = [
-      ("TopicDisallowed", 400, .topic), ("PayloadTooLarge", 413, .tooLarge), ("x", 413, .tooLarge),
+      ("TopicDisallowed", 400, .topic), ("BadDeviceToken", 400, .environment), ("status-404", 404, .refused),
+      ("PayloadTooLarge", 413, .tooLarge), ("x", 413, .tooLarge),
       ("Forbidden", 403, .credentials), ("SENDER_ID_MISMATCH", 403, .refused),
       ("TooManyProviderTokenUpdates", 429, .credentials), ("TooManyRequests", 429, .quota),
       ("INTERNAL", 500, .provider), ("unreachable", nil, .unreachable), ("handshake", nil, .untrusted),
@@ -79,6 +80,21 @@ import Testing
     for (word, status, fault) in rows {
       #expect(WakeFault(Self.attempt(.putOff, answer: word, status: status)) == fault, "\(word ?? "-")")
     }
+  }
+
+  /// By these alone ids are cleared.
+  @Test func whatSpeaksOfARegistration() {
+    let rows: [(WakeProvider, String?, Int, Bool)] = [
+      (.fcm, "UNREGISTERED", 404, true), (.fcm, "UNREGISTERED", 400, true), (.fcm, "INVALID_ARGUMENT", 400, true),
+      (.fcm, "NOT_FOUND", 404, false), (.fcm, nil, 404, false), (.apns, "Unregistered", 410, true),
+      (.apns, nil, 410, true), (.apns, "BadDeviceToken", 400, false), (.apns, "TopicDisallowed", 400, false),
+      (.apns, "DeviceTokenNotForTopic", 400, false),
+    ]
+    for (provider, word, status, speaks) in rows {
+      let reason = PushReason(.target, provider: word, status: status)
+      #expect(reason.isOfRegistration(at: provider) == speaks, "\(provider) \(word ?? "-") \(status)")
+    }
+    #expect(PushReason(.target, "bad-device-token").isOfRegistration(at: .apns))
   }
 
   private static func attempt(_ outcome: WakeAttempt.Outcome, answer: String?, status: Int?) -> WakeAttempt {

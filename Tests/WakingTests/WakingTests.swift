@@ -103,6 +103,20 @@ import Testing
     }
   }
 
+  @Test func `a connection that ends before its backlog is taken leads to another push`() async throws {
+    try await Self.with { waking, _, relay, sender in
+      let device = try await WokenDevice(at: relay)
+      try await device.register(gcm: "token", at: relay)
+      #expect(try await sender.send(to: device, at: relay) == 200)
+      try await eventually("it is woken") { waking.pushes(toGoogle: "token").count == 1 }
+      let live = try await device.client.connect(signalingKey: device.key)
+      // It has it, and says nothing.
+      for try await _ in live.deliveries { break }
+      await live.close()
+      try await eventually("it is woken again", within: .seconds(120)) { waking.pushes(toGoogle: "token").count == 2 }
+    }
+  }
+
   @Test func `with content, a message that waits alone goes with the push, under the device's signaling key`()
     async throws
   {

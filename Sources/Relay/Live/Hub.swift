@@ -74,6 +74,8 @@ package final class Hub: Sendable {
     older?.end(.displaced)
     book.held([session])
     notifier?.connected(session.device)
+    // Its backlog is read now: where the connection ends before that is taken, the device is asked for again.
+    session.notes.told(at: .now)
     // What has changed since it proved itself, and before it stood here, was told to nobody.
     check([session])
     showCounts()

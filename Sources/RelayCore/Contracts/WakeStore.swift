@@ -2,16 +2,17 @@
 /// (docs/waking.md). All times are the store's: processes whose clocks differ agree.
 package protocol WakeStore: Sendable {
   /// Asks for each of `asks` that has an id of one of the terms' providers, after forgetting the jobs of those that have
-  /// `connected`. A device that waits already waits as before, and no longer than asked for now; one that was just woken
+  /// `connected`, in a transaction of its own. A device that waits already waits as before, and no longer than asked for now; one that was just woken
   /// rests first; one that is just being woken comes again.
   /// - Parameters:
   ///   - asks: each device once.
-  ///   - connected: in any state, claimed or at rest.
+  ///   - connected: each device once. In any state, claimed or at rest, but for those that were asked for since.
   /// - Returns: how many are waiting because of it.
-  func askToWake(_ asks: [WakeAsk], afterForgetting connected: [DeviceAddress], _ terms: WakeTerms)
+  func askToWake(_ asks: [WakeAsk], afterForgetting connected: [WakeRelease], _ terms: WakeTerms)
     async throws(StoreError) -> Int
 
-  /// Asks for a wake-up that is sent at once though nothing waits, whatever the device rests or waits for.
+  /// Asks for a wake-up that is sent at once though nothing waits, whatever the device rests or waits for. Whoever follows
+  /// it soon gives up: it is worth sending for `WakeTerms.testLifetime`, unless the device waits for more.
   /// - Returns: false when the device is gone or has no id of one of the terms' providers.
   func askToWakeForTest(_ device: DeviceAddress, _ terms: WakeTerms) async throws(StoreError) -> Bool
 
@@ -38,11 +39,14 @@ package protocol WakeStore: Sendable {
   ) async throws(StoreError) -> Bool
 
   /// Begins a sweep unless another began less than `pause` ago: what had been accepted when that one began is then to be
-  /// looked at by `sweepWakes`. Also forgets what is past keeping.
-  func beginWakeSweep(pause: Duration) async throws(StoreError)
+  /// looked at by `sweepWakes`. Also forgets what is past keeping. Where none began for longer than the terms' lifetime,
+  /// all that has come meanwhile is left out.
+  func beginWakeSweep(pause: Duration, _ terms: WakeTerms) async throws(StoreError)
+  /// When the last sweep began: some process that wakes devices was alive then.
+  func lastWakeSweep() async throws(StoreError) -> Timestamp
 
-  /// Asks for the devices that have unacknowledged messages in the next stretch of what is to be looked at, and of whom the
-  /// store does not remember that they were to be woken.
+  /// Asks for the devices that have unacknowledged messages in the next stretch of what is to be looked at, unless they wait
+  /// already, or were claimed for a wake-up since the message was accepted.
   /// - Parameters:
   ///   - stretch: in sequences of messages.
   ///   - reach: beyond so many sequences the oldest are left out.

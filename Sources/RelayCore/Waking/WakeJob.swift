@@ -28,6 +28,17 @@ package struct WakeAsk: Sendable, Equatable {
   }
 }
 
+/// A device that has connected: it need not be woken for what was asked for before.
+package struct WakeRelease: Sendable, Equatable {
+  package let device: DeviceAddress
+  /// How long ago it connected.
+  package let age: Duration
+  package init(_ device: DeviceAddress, age: Duration = .zero) {
+    self.device = device
+    self.age = age
+  }
+}
+
 /// Under which conditions devices are woken at all.
 package struct WakeTerms: Sendable, Equatable {
   /// Those that are configured: devices of others are passed over.
@@ -38,6 +49,9 @@ package struct WakeTerms: Sendable, Equatable {
     self.providers = providers
     self.lifetime = lifetime
   }
+
+  /// How long a wake-up that an operator asked for is worth sending.
+  package var testLifetime: Duration { min(lifetime, .seconds(120)) }
 }
 
 /// A device's wake-up, claimed by one process for a while.
@@ -87,7 +101,10 @@ package enum WakeDisposal: Sendable, Equatable {
   /// was.
   case rest(pause: Duration, memory: Duration)
   /// Not sooner than after that.
-  case putOff(Duration)
+  /// - Parameter counts: whether this was an attempt at all.
+  case putOff(Duration, counts: Bool = true)
+  /// Looked at again after that, or at once when it is asked for again.
+  case lookAgain(after: Duration)
   /// A VoIP push was sent: the ordinary one follows after that, if the device has not connected.
   case follow(after: Duration)
 }
@@ -95,12 +112,16 @@ package enum WakeDisposal: Sendable, Equatable {
 package struct WakeSettlement: Sendable, Equatable {
   package let job: WakeJob
   package let disposal: WakeDisposal
-  /// What the flight recorder keeps of it; nil for nothing.
+  /// What it was; nil for nothing worth counting.
   package let attempt: WakeAttempt?
-  package init(_ job: WakeJob, _ disposal: WakeDisposal, attempt: WakeAttempt?) {
+  /// What the flight recorder keeps of it: what says nothing to whoever asks why the device was not woken would push out
+  /// what does.
+  package let recorded: WakeAttempt?
+  package init(_ job: WakeJob, _ disposal: WakeDisposal, attempt: WakeAttempt?, isRecorded: Bool = true) {
     self.job = job
     self.disposal = disposal
     self.attempt = attempt
+    recorded = isRecorded ? attempt : nil
   }
 }
 

@@ -10,12 +10,14 @@ extension EmbeddedMigration {
       version INTEGER NOT NULL,
       rests INTEGER NOT NULL,
       requested INTEGER NOT NULL,
+      newest INTEGER NOT NULL,
       due INTEGER NOT NULL,
       not_before INTEGER NOT NULL,
       expires INTEGER NOT NULL,
       attempts INTEGER NOT NULL,
       follows_call INTEGER NOT NULL,
       test INTEGER NOT NULL,
+      covers INTEGER NOT NULL DEFAULT 0,
       claim INTEGER,
       PRIMARY KEY (account, device)
     ) STRICT, WITHOUT ROWID;

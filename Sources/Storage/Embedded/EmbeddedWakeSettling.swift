@@ -8,7 +8,7 @@ extension EmbeddedStorage {
     try await write { db in
       for settlement in settlements {
         try Self.settle(settlement, now: now, in: db)
-        if let attempt = settlement.attempt { try Self.record(attempt, of: settlement.job.device, in: db) }
+        if let attempt = settlement.recorded { try Self.record(attempt, of: settlement.job.device, in: db) }
       }
     }
   }
@@ -27,15 +27,17 @@ extension EmbeddedStorage {
     let isTestAskedFor = isTest && isAskedAgain
     let rests = columns.rests && !isAskedAgain
     let keepsTest = isTest && (isAskedAgain || columns.keepsAttempts || columns.followsCall)
+    let wait = isTestAskedFor ? 0 : isAskedAgain ? columns.hold : columns.pause
     try db.run(
       """
-      UPDATE wakes SET claim = NULL, follows_call = ?, rests = ?, attempts = iif(?, attempts, 0), test = ?, not_before = ?,
+      UPDATE wakes SET claim = NULL, follows_call = ?, rests = ?, attempts = iif(?, max(attempts - ?, 0), 0), test = ?, not_before = ?,
         due = ?
       WHERE account = ? AND device = ? AND claim = ?
       """,
       [
-        columns.followsCall, rests, columns.keepsAttempts, keepsTest, isTestAskedFor ? 0 : now + columns.pause,
-        now + (rests ? columns.memory : isTestAskedFor ? 0 : columns.pause),
+        columns.followsCall, rests, columns.keepsAttempts, columns.uncounted, keepsTest,
+        isTestAskedFor ? 0 : now + columns.hold,
+        now + (rests ? columns.memory : wait),
       ] + key)
   }
 

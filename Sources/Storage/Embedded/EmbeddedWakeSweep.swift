@@ -2,21 +2,30 @@ import GRDB
 package import RelayCore
 
 extension EmbeddedStorage {
-  package func beginWakeSweep(pause: Duration) async throws(StoreError) {
+  package func beginWakeSweep(pause: Duration, _ terms: WakeTerms) async throws(StoreError) {
     let now = clock.now().millis
     try await write { db in
       try db.run(
         """
-        UPDATE wake_sweeps SET ready = bound, began = ?,
-          bound = coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'messages'), 0)
+        UPDATE wake_sweeps SET swept = iif(n.late, n.last, swept), ready = iif(n.late, n.last, bound), bound = n.last,
+          began = ?
+        FROM (
+          SELECT began < ? AS late,
+            coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'messages'), 0) AS last
+          FROM wake_sweeps
+        ) AS n
         WHERE began <= ?
-        """, [now, now - pause.wakeMillis])
+        """, [now, now - terms.lifetime.wakeMillis, now - pause.wakeMillis])
       try db.run("DELETE FROM wakes WHERE rests AND due <= ?", [now])
       // What nobody claims: a provider that is not configured any more.
       try db.run(
         "DELETE FROM wakes WHERE NOT rests AND expires < ? AND due < ?", [now, now - Timestamp.millisPerDay])
       try db.run("DELETE FROM wake_history WHERE claimed < ?", [now - WakeAttempt.keptFor.wakeMillis])
     }
+  }
+
+  package func lastWakeSweep() async throws(StoreError) -> Timestamp {
+    try await read { db in try Fields.valid(db.row("SELECT began FROM wake_sweeps")).time(0) }
   }
 
   package func sweepWakes(stretch: Int64, reach: Int64, _ terms: WakeTerms) async throws(StoreError) -> WakeSweepStep {
@@ -29,11 +38,15 @@ extension EmbeddedStorage {
       guard low < high else { return WakeSweepStep(asked: 0, isDone: true) }
       let found = try db.rows(
         """
-        SELECT DISTINCT m.account, m.device, d.gcm_id IS NOT NULL
-        FROM messages AS m JOIN devices AS d ON d.account = m.account AND d.id = m.device
-        WHERE m.sequence > ? AND m.sequence <= ? AND m.arrived_day >= ?
-          AND (d.gcm_id IS NOT NULL OR d.apn_id IS NOT NULL)
-          AND NOT EXISTS (SELECT 1 FROM wakes AS w WHERE w.account = m.account AND w.device = m.device)
+        SELECT m.account, m.device, d.gcm_id IS NOT NULL
+        FROM (
+          SELECT account, device, max(sequence) AS newest FROM messages
+          WHERE sequence > ? AND sequence <= ? AND arrived_day >= ? GROUP BY account, device
+        ) AS m JOIN devices AS d ON d.account = m.account AND d.id = m.device
+        WHERE (d.gcm_id IS NOT NULL OR d.apn_id IS NOT NULL)
+          AND NOT EXISTS (
+            SELECT 1 FROM wakes AS w WHERE w.account = m.account AND w.device = m.device
+              AND (w.covers >= m.newest OR NOT w.rests AND w.claim IS NULL))
         """, [low, high, now.day - 1])
       var asked = 0
       for row in found {

@@ -4,15 +4,16 @@ import GRDB
 package import RelayCore
 
 extension EmbeddedStorage {
-  package func askToWake(_ asks: [WakeAsk], afterForgetting connected: [DeviceAddress], _ terms: WakeTerms)
+  package func askToWake(_ asks: [WakeAsk], afterForgetting connected: [WakeRelease], _ terms: WakeTerms)
     async throws(StoreError) -> Int
   {
     guard !asks.isEmpty || !connected.isEmpty else { return 0 }
     let now = clock.now().millis
     return try await write { db in
-      for device in connected {
+      for release in connected {
         try db.run(
-          "DELETE FROM wakes WHERE account = ? AND device = ?", [device.account.key, device.device.value])
+          "DELETE FROM wakes WHERE account = ? AND device = ? AND newest <= ?",
+          [release.device.account.key, release.device.device.value, now - release.age.wakeMillis])
       }
       var count = 0
       for ask in asks {
@@ -28,14 +29,14 @@ extension EmbeddedStorage {
     let key: StatementArguments = [ask.device.account.key, ask.device.device.value]
     try db.run(
       """
-      INSERT INTO wakes (account, device, provider, version, rests, requested, due, not_before, expires, attempts,
+      INSERT INTO wakes (account, device, provider, version, rests, requested, newest, due, not_before, expires, attempts,
         follows_call, test)
-      VALUES (?, ?, ?, 1, 0, ?, ?, 0, ?, 0, 0, 0)
+      VALUES (?, ?, ?, 1, 0, ?, ?, ?, 0, ?, 0, 0, 0)
       ON CONFLICT (account, device) DO UPDATE
       SET version = version + 1, provider = excluded.provider, expires = excluded.expires, rests = 0,
-        requested = iif(rests, excluded.requested, requested),
+        newest = excluded.newest, requested = iif(rests, excluded.requested, requested),
         due = iif(claim IS NULL, max(not_before, min(due, excluded.due)), due)
-      """, key + [provider.rawValue, now, now + ask.delay.wakeMillis, now + lifetime.wakeMillis])
+      """, key + [provider.rawValue, now, now, now + ask.delay.wakeMillis, now + lifetime.wakeMillis])
   }
 
   /// nil for a device that is gone, or that none of the terms' providers knows.
@@ -54,16 +55,18 @@ extension EmbeddedStorage {
       guard let provider = try Self.provider(of: device, terms, in: db) else { return false }
       try db.run(
         """
-        INSERT INTO wakes (account, device, provider, version, rests, requested, due, not_before, expires, attempts,
+        INSERT INTO wakes (account, device, provider, version, rests, requested, newest, due, not_before, expires, attempts,
           follows_call, test)
-        VALUES (?, ?, ?, 1, 0, ?, ?, 0, ?, 0, 0, 1)
+        VALUES (?, ?, ?, 1, 0, ?, ?, ?, 0, ?, 0, 0, 1)
         ON CONFLICT (account, device) DO UPDATE
-        SET version = version + 1, provider = excluded.provider, expires = excluded.expires, rests = 0,
-          requested = excluded.requested, not_before = 0, attempts = 0, follows_call = 0, test = 1,
+        SET version = version + 1, provider = excluded.provider, rests = 0,
+          expires = iif(rests, excluded.expires, max(expires, excluded.expires)),
+          newest = excluded.newest, requested = excluded.requested, not_before = 0, attempts = 0, follows_call = 0, test = 1,
           due = iif(claim IS NULL, excluded.due, due)
         """,
         [
-          device.account.key, device.device.value, provider.rawValue, now, now, now + terms.lifetime.wakeMillis,
+          device.account.key, device.device.value, provider.rawValue, now, now, now,
+          now + terms.testLifetime.wakeMillis,
         ])
       return true
     }
@@ -91,7 +94,11 @@ extension EmbeddedStorage {
           version: row.integer(2), requested: row.time(3), claimed: now, expires: row.time(4),
           attempt: Int(row.integer(5)) + 1, followsCall: row.flag(6), isTest: row.flag(7))
         try db.run(
-          "UPDATE wakes SET claim = ?, due = ?, attempts = ? WHERE account = ? AND device = ?",
+          """
+          UPDATE wakes SET claim = ?, due = ?, attempts = ?,
+            covers = coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'messages'), 0)
+          WHERE account = ? AND device = ?
+          """,
           [
             claim, now.millis + duration.wakeMillis, job.attempt, job.device.account.key, job.device.device.value,
           ])

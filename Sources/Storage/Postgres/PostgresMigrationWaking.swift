@@ -5,7 +5,8 @@ extension PostgresMigration {
   static let waking = [
     // One row a device. `due` is when the row is next to be looked at: while it is claimed the end of the claim, while it
     // `rests` when it is forgotten. It is never sent before `not_before`, whoever asks. `claim` is NULL while nobody
-    // has it.
+    // has it. `newest` is when it was last asked for, `requested` when it was first. `covers` is the number of the newest
+    // message when it was last claimed: who was woken then has been woken for those up to it.
     """
     CREATE TABLE wakes (
       account bigint NOT NULL,
@@ -14,12 +15,14 @@ extension PostgresMigration {
       version bigint NOT NULL,
       rests boolean NOT NULL,
       requested bigint NOT NULL,
+      newest bigint NOT NULL,
       due bigint NOT NULL,
       not_before bigint NOT NULL,
       expires bigint NOT NULL,
       attempts integer NOT NULL,
       follows_call boolean NOT NULL,
       test boolean NOT NULL,
+      covers bigint NOT NULL DEFAULT 0,
       claim bigint,
       PRIMARY KEY (account, device)
     )
@@ -45,17 +48,23 @@ extension PostgresMigration {
     )
     """,
     "CREATE INDEX wake_history_by_time ON wake_history (claimed)",
-    // Who is gone is not woken, and leaves no trace, whatever build removes the device.
+    // Who is gone is not woken, and leaves no trace, whatever build removes the device. As all who change several rows it
+    // locks them in the order of their key.
     """
     CREATE FUNCTION relay_device_gone() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
-      DELETE FROM wakes WHERE account = OLD.account AND device = OLD.device;
-      DELETE FROM wake_history WHERE account = OLD.account AND device = OLD.device;
+      DELETE FROM wakes AS w USING (
+        SELECT account, device FROM wakes WHERE (account, device) IN (SELECT account, device FROM gone)
+        ORDER BY account, device FOR UPDATE
+      ) AS l
+      WHERE w.account = l.account AND w.device = l.device;
+      DELETE FROM wake_history WHERE (account, device) IN (SELECT account, device FROM gone);
       RETURN NULL;
     END $$
     """,
     """
-    CREATE TRIGGER relay_device_gone AFTER DELETE ON devices FOR EACH ROW EXECUTE FUNCTION relay_device_gone()
+    CREATE TRIGGER relay_device_gone AFTER DELETE ON devices REFERENCING OLD TABLE AS gone
+    FOR EACH STATEMENT EXECUTE FUNCTION relay_device_gone()
     """,
     // How far the sweep has come: all messages with sequences up to `swept` were looked at, those up to `ready` may be,
     // and those up to `bound` once the next sweep begins.
@@ -74,9 +83,10 @@ extension PostgresMigration {
     SELECT s.last, s.last, s.last, 0
     FROM (SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS last FROM message_sequence) AS s
     """,
-    // The sweep reads what has arrived lately. Of the days past it wants nothing: partitions that are there already get
-    // the index from today on alone, and those to come get it as they are attached.
-    "CREATE INDEX messages_by_arrival ON ONLY messages USING brin (sequence) WITH (pages_per_range = 32, autosummarize = on)",
+    // The sweep reads what has arrived lately. Of the days past yesterday it wants nothing: partitions that are there already
+    // get the index from yesterday on alone, and those to come get it as they are attached. A B-tree, since a queue's holes
+    // are filled again: numbers do not stand in order in the table.
+    "CREATE INDEX messages_by_arrival ON ONLY messages (sequence)",
     """
     DO $$
     DECLARE partition text;
@@ -84,11 +94,9 @@ extension PostgresMigration {
       FOR partition IN
         SELECT c.relname::text FROM pg_inherits JOIN pg_class AS c ON c.oid = inhrelid
         WHERE inhparent = 'messages'::regclass
-          AND c.relname::text COLLATE "C" >= 'messages_' || to_char((now() AT TIME ZONE 'UTC')::date, 'YYYYMMDD')
+          AND c.relname::text COLLATE "C" >= 'messages_' || to_char((now() AT TIME ZONE 'UTC')::date - 1, 'YYYYMMDD')
       LOOP
-        EXECUTE format(
-          'CREATE INDEX %I ON %I USING brin (sequence) WITH (pages_per_range = 32, autosummarize = on)',
-          partition || '_by_arrival', partition);
+        EXECUTE format('CREATE INDEX %I ON %I (sequence)', partition || '_by_arrival', partition);
         EXECUTE format('ALTER INDEX messages_by_arrival ATTACH PARTITION %I', partition || '_by_arrival');
       END LOOP;
     END $$

@@ -8,9 +8,9 @@ extension PostgresStorage {
     let jobs = settlements.map(\.job)
     let columns = settlements.map { WakeSettlementColumns($0.disposal, of: $0.job) }
     let recorded = settlements.compactMap { settlement in
-      settlement.attempt.map { Self.recordStep($0, of: settlement.job.device) }
+      settlement.recorded.map { Self.recordStep($0, of: settlement.job.device) }
     }
-    let trims = settlements.compactMap { $0.attempt == nil ? nil : $0.job.device }
+    let trims = settlements.compactMap { $0.recorded == nil ? nil : $0.job.device }
     // The rows first: what is asked for meanwhile waits, and is seen by no statement but half.
     var steps = [Self.lockWakesStep(jobs), Self.dropStep(jobs, columns), Self.releaseStep(jobs, columns)]
     steps += recorded
@@ -59,17 +59,18 @@ extension PostgresStorage {
         UPDATE wakes AS w
         SET claim = NULL, follows_call = i.follows_call,
           rests = i.rests AND w.version = i.version,
-          attempts = CASE WHEN i.keeps_attempts THEN w.attempts ELSE 0 END,
+          attempts = CASE WHEN i.keeps_attempts THEN greatest(w.attempts - i.uncounted, 0) ELSE 0 END,
           test = w.test AND (w.version <> i.version OR i.keeps_attempts OR i.follows_call),
-          not_before = CASE WHEN w.test AND w.version <> i.version THEN 0 ELSE n.now + i.pause END,
+          not_before = CASE WHEN w.test AND w.version <> i.version THEN 0 ELSE n.now + i.hold END,
           due = n.now + CASE
             WHEN i.rests AND w.version = i.version THEN i.memory
             WHEN w.test AND w.version <> i.version THEN 0
+            WHEN w.version <> i.version THEN i.hold
             ELSE i.pause
           END
         FROM unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::boolean[], $6::boolean[], $7::boolean[],
-            $8::bigint[], $9::bigint[])
-          AS i (account, device, claim, version, rests, follows_call, keeps_attempts, pause, memory)
+            $8::integer[], $9::bigint[], $10::bigint[], $11::bigint[])
+          AS i (account, device, claim, version, rests, follows_call, keeps_attempts, uncounted, hold, pause, memory)
         CROSS JOIN (SELECT floor(extract(epoch FROM now()) * 1000)::bigint AS now) AS n
         WHERE w.account = i.account AND w.device = i.device AND w.claim = i.claim
         """),
@@ -81,6 +82,8 @@ extension PostgresStorage {
         $0.add(booleans: columns.lazy.map(\.rests))
         $0.add(booleans: columns.lazy.map(\.followsCall))
         $0.add(booleans: columns.lazy.map(\.keepsAttempts))
+        $0.add(integers: columns.lazy.map(\.uncounted))
+        $0.add(bigints: columns.lazy.map(\.hold))
         $0.add(bigints: columns.lazy.map(\.pause))
         $0.add(bigints: columns.lazy.map(\.memory))
       })

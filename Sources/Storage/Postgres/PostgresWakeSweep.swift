@@ -3,61 +3,102 @@
 package import RelayCore
 
 extension PostgresStorage {
-  package func beginWakeSweep(pause: Duration) async throws(StoreError) {
+  package func beginWakeSweep(pause: Duration, _ terms: WakeTerms) async throws(StoreError) {
     _ = try await write(
       .prepared(
         "begin_wake_sweep",
         """
-        UPDATE wake_sweeps
-        SET ready = bound,
-          bound = (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM message_sequence),
-          began = floor(extract(epoch FROM now()) * 1000)::bigint
-        WHERE began <= floor(extract(epoch FROM now()) * 1000)::bigint - $1::bigint
-        """), PostgresParameters { $0.add(bigint: pause.wakeMillis) })
-    _ = try await write([
-      PostgresStep(
-        .prepared(
-          "forget_rested_wakes",
-          """
-          DELETE FROM wakes AS w USING (
-            SELECT account, device FROM wakes
-            WHERE rests AND due <= floor(extract(epoch FROM now()) * 1000)::bigint
-            ORDER BY due LIMIT 50000 FOR UPDATE SKIP LOCKED
-          ) AS l
-          WHERE w.account = l.account AND w.device = l.device
-          """))
-    ])
-    // What nobody claims: a provider that no process has any more.
-    _ = try await write([
-      PostgresStep(
-        .prepared(
-          "forget_unclaimed_wakes",
-          """
-          DELETE FROM wakes AS w USING (
-            SELECT account, device FROM wakes
-            WHERE NOT rests AND provider = ANY ($1::smallint[]) AND expires < floor(extract(epoch FROM now()) * 1000)::bigint
-              AND due < floor(extract(epoch FROM now()) * 1000)::bigint - $2::bigint
-            ORDER BY due LIMIT 10000 FOR UPDATE SKIP LOCKED
-          ) AS l
-          WHERE w.account = l.account AND w.device = l.device
-          """),
-        PostgresParameters {
-          $0.add(smallints: WakeProvider.allCases.map(\.rawValue))
-          $0.add(bigint: Timestamp.millisPerDay)
-        })
-    ])
-    _ = try await write([
-      PostgresStep(
-        .prepared(
-          "forget_wake_history",
-          """
-          DELETE FROM wake_history WHERE (account, device, entry) IN (
-            SELECT account, device, entry FROM wake_history
-            WHERE claimed < floor(extract(epoch FROM now()) * 1000)::bigint - $1::bigint
-            ORDER BY claimed LIMIT 10000)
-          """), PostgresParameters { $0.add(bigint: WakeAttempt.keptFor.wakeMillis) })
-    ])
+        WITH n AS MATERIALIZED (
+          SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS last,
+            floor(extract(epoch FROM now()) * 1000)::bigint AS now
+          FROM message_sequence
+        )
+        UPDATE wake_sweeps AS w
+        SET swept = CASE WHEN w.began < n.now - $2::bigint THEN n.last ELSE w.swept END,
+          ready = CASE WHEN w.began < n.now - $2::bigint THEN n.last ELSE w.bound END,
+          bound = n.last, began = n.now
+        FROM n WHERE w.began <= n.now - $1::bigint
+        """),
+      PostgresParameters {
+        $0.add(bigint: pause.wakeMillis)
+        $0.add(bigint: terms.lifetime.wakeMillis)
+      })
+    for (statement, parameters) in [Self.rested, Self.unclaimed, Self.history] {
+      for _ in 0..<Self.pagesMax {
+        let step = PostgresStep(statement, parameters)
+        let count = try await writeBulk([step]).first?.affectedRows ?? 0
+        if count < Self.page || Task.isCancelled { break }
+      }
+    }
   }
+
+  package func lastWakeSweep() async throws(StoreError) -> Timestamp {
+    let result = try await read(.prepared("last_wake_sweep", "SELECT began FROM wake_sweeps"))
+    var row = result.cursor(row: 0)
+    return try row.timestamp()
+  }
+
+  // MARK: What is past keeping
+
+  /// Rows of one statement, and statements of one kind and sweep: more than a relay wakes meanwhile.
+  private static let page = 10_000
+  private static let pagesMax = 20
+
+  private static var rested: (PostgresStatement, PostgresParameters) {
+    (
+      .prepared(
+        "forget_rested_wakes",
+        """
+        DELETE FROM wakes AS w USING (
+          SELECT account, device FROM wakes
+          WHERE rests AND due <= floor(extract(epoch FROM now()) * 1000)::bigint
+          ORDER BY due LIMIT $1::bigint FOR UPDATE SKIP LOCKED
+        ) AS l
+        WHERE w.account = l.account AND w.device = l.device
+        """), PostgresParameters { $0.add(bigint: Int64(page)) }
+    )
+  }
+
+  /// What nobody claims: a provider that no process has any more.
+  private static var unclaimed: (PostgresStatement, PostgresParameters) {
+    (
+      .prepared(
+        "forget_unclaimed_wakes",
+        """
+        DELETE FROM wakes AS w USING (
+          SELECT account, device FROM wakes
+          WHERE NOT rests AND provider = ANY ($1::smallint[]) AND expires < floor(extract(epoch FROM now()) * 1000)::bigint
+            AND due < floor(extract(epoch FROM now()) * 1000)::bigint - $2::bigint
+          ORDER BY due LIMIT $3::bigint FOR UPDATE SKIP LOCKED
+        ) AS l
+        WHERE w.account = l.account AND w.device = l.device
+        """),
+      PostgresParameters {
+        $0.add(smallints: WakeProvider.allCases.map(\.rawValue))
+        $0.add(bigint: Timestamp.millisPerDay)
+        $0.add(bigint: Int64(page))
+      }
+    )
+  }
+
+  private static var history: (PostgresStatement, PostgresParameters) {
+    (
+      .prepared(
+        "forget_wake_history",
+        """
+        DELETE FROM wake_history WHERE (account, device, entry) IN (
+          SELECT account, device, entry FROM wake_history
+          WHERE claimed < floor(extract(epoch FROM now()) * 1000)::bigint - $1::bigint
+          ORDER BY claimed LIMIT $2::bigint)
+        """),
+      PostgresParameters {
+        $0.add(bigint: WakeAttempt.keptFor.wakeMillis)
+        $0.add(bigint: Int64(page))
+      }
+    )
+  }
+
+  // MARK: Looking
 
   package func sweepWakes(stretch: Int64, reach: Int64, _ terms: WakeTerms) async throws(StoreError) -> WakeSweepStep {
     let place = try await read(.prepared("wake_sweep", "SELECT swept, ready FROM wake_sweeps"))
@@ -75,27 +116,37 @@ extension PostgresStorage {
     return WakeSweepStep(asked: results.first?.affectedRows ?? 0, isDone: high == ready)
   }
 
-  /// The messages first, by the index on their arrival; then the few devices that they are for.
+  /// The messages first, by the index on their arrival; then the few devices that they are for. Who waits is woken in any
+  /// case; who rests, or is just being woken, comes again for what has been accepted since the claim.
   private static func sweepStep(from low: Int64, to high: Int64, _ terms: WakeTerms) -> PostgresStep {
     PostgresStep(
       .prepared(
         "sweep_wakes",
         """
         WITH waiting AS MATERIALIZED (
-          SELECT DISTINCT account, device FROM messages
+          SELECT account, device, max(sequence) AS newest FROM messages
           WHERE sequence > $1::bigint AND sequence <= $2::bigint AND day >= (now() AT TIME ZONE 'UTC')::date - 1
+          GROUP BY account, device
         )
-        INSERT INTO wakes (account, device, provider, version, rests, requested, due, not_before, expires, attempts,
-          follows_call, test)
-        SELECT f.account, f.device, f.provider, 1, false, f.now, f.now, 0, f.now + $3::bigint, 0, false, false
+        INSERT INTO wakes AS w (account, device, provider, version, rests, requested, newest, due, not_before, expires,
+          attempts, follows_call, test, covers)
+        SELECT f.account, f.device, f.provider, 1, false, f.now, f.now, f.now, 0, f.now + $3::bigint, 0, false,
+          false, f.newest - 1
         FROM (
-          SELECT d.account, d.device, floor(extract(epoch FROM now()) * 1000)::bigint AS now,
+          SELECT d.account, d.device, m.newest, floor(extract(epoch FROM now()) * 1000)::bigint AS now,
             CASE WHEN d.gcm_id IS NOT NULL THEN 1 WHEN d.apn_id IS NOT NULL THEN 2 END::smallint AS provider
           FROM waiting AS m JOIN devices AS d ON d.account = m.account AND d.device = m.device
+          WHERE NOT EXISTS (
+            SELECT FROM wakes AS k WHERE k.account = m.account AND k.device = m.device
+              AND (k.covers >= m.newest OR NOT k.rests AND k.claim IS NULL))
         ) AS f
         WHERE f.provider = ANY ($4::smallint[])
         ORDER BY f.account, f.device
-        ON CONFLICT (account, device) DO NOTHING
+        ON CONFLICT (account, device) DO UPDATE
+        SET version = w.version + 1, provider = excluded.provider, expires = excluded.expires, rests = false,
+          newest = excluded.newest, requested = CASE WHEN w.rests THEN excluded.requested ELSE w.requested END,
+          due = CASE WHEN w.claim IS NULL THEN greatest(w.not_before, excluded.due) ELSE w.due END
+        WHERE (w.rests OR w.claim IS NOT NULL) AND w.covers <= excluded.covers
         """),
       PostgresParameters {
         $0.add(bigint: low)

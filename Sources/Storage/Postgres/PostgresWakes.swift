@@ -4,32 +4,33 @@
 package import RelayCore
 
 extension PostgresStorage {
-  package func askToWake(_ asks: [WakeAsk], afterForgetting connected: [DeviceAddress], _ terms: WakeTerms)
+  package func askToWake(_ asks: [WakeAsk], afterForgetting connected: [WakeRelease], _ terms: WakeTerms)
     async throws(StoreError) -> Int
   {
-    var steps: [PostgresStep] = []
-    if !connected.isEmpty { steps.append(Self.forgetWakesStep(connected)) }
-    if !asks.isEmpty { steps.append(Self.askStep(asks, terms)) }
-    guard !steps.isEmpty else { return 0 }
-    let results = try await write(steps)
-    return asks.isEmpty ? 0 : results.last?.affectedRows ?? 0
+    // Two transactions: one alone would lock rows in the order of their key twice.
+    if !connected.isEmpty { _ = try await write([Self.forgetWakesStep(connected)]) }
+    guard !asks.isEmpty else { return 0 }
+    return try await write([Self.askStep(asks, terms)]).last?.affectedRows ?? 0
   }
 
-  private static func forgetWakesStep(_ devices: [DeviceAddress]) -> PostgresStep {
+  private static func forgetWakesStep(_ releases: [WakeRelease]) -> PostgresStep {
     PostgresStep(
       .prepared(
         "forget_wakes",
         """
         DELETE FROM wakes AS w USING (
-          SELECT account, device FROM wakes
-          WHERE (account, device) IN (SELECT * FROM unnest($1::bigint[], $2::integer[]))
-          ORDER BY account, device FOR UPDATE
+          SELECT t.account, t.device
+          FROM wakes AS t JOIN unnest($1::bigint[], $2::integer[], $3::bigint[]) AS i (account, device, age)
+            ON t.account = i.account AND t.device = i.device
+          WHERE t.newest <= floor(extract(epoch FROM now()) * 1000)::bigint - i.age
+          ORDER BY t.account, t.device FOR UPDATE OF t
         ) AS l
         WHERE w.account = l.account AND w.device = l.device
         """),
       PostgresParameters {
-        $0.add(bigints: devices.lazy.map(\.account.column))
-        $0.add(integers: devices.lazy.map(\.device.value))
+        $0.add(bigints: releases.lazy.map(\.device.account.column))
+        $0.add(integers: releases.lazy.map(\.device.device.value))
+        $0.add(bigints: releases.lazy.map(\.age.wakeMillis))
       })
   }
 
@@ -40,9 +41,10 @@ extension PostgresStorage {
       .prepared(
         "ask_to_wake",
         """
-        INSERT INTO wakes AS w (account, device, provider, version, rests, requested, due, not_before, expires, attempts,
-          follows_call, test)
-        SELECT f.account, f.device, f.provider, 1, false, f.now, f.now + f.delay, 0, f.now + $4::bigint, 0, false, false
+        INSERT INTO wakes AS w (account, device, provider, version, rests, requested, newest, due, not_before, expires,
+          attempts, follows_call, test)
+        SELECT f.account, f.device, f.provider, 1, false, f.now, f.now, f.now + f.delay, 0, f.now + $4::bigint, 0, false,
+          false
         FROM (
           SELECT d.account, d.device, i.delay, floor(extract(epoch FROM now()) * 1000)::bigint AS now,
             CASE WHEN d.gcm_id IS NOT NULL THEN 1 WHEN d.apn_id IS NOT NULL THEN 2 END::smallint AS provider
@@ -53,7 +55,7 @@ extension PostgresStorage {
         ORDER BY f.account, f.device
         ON CONFLICT (account, device) DO UPDATE
         SET version = w.version + 1, provider = excluded.provider, expires = excluded.expires, rests = false,
-          requested = CASE WHEN w.rests THEN excluded.requested ELSE w.requested END,
+          newest = excluded.newest, requested = CASE WHEN w.rests THEN excluded.requested ELSE w.requested END,
           due = CASE WHEN w.claim IS NULL THEN greatest(w.not_before, least(w.due, excluded.due)) ELSE w.due END
         """),
       PostgresParameters {
@@ -70,9 +72,9 @@ extension PostgresStorage {
       .prepared(
         "ask_to_wake_for_test",
         """
-        INSERT INTO wakes AS w (account, device, provider, version, rests, requested, due, not_before, expires, attempts,
-          follows_call, test)
-        SELECT f.account, f.device, f.provider, 1, false, f.now, f.now, 0, f.now + $3::bigint, 0, false, true
+        INSERT INTO wakes AS w (account, device, provider, version, rests, requested, newest, due, not_before, expires,
+          attempts, follows_call, test)
+        SELECT f.account, f.device, f.provider, 1, false, f.now, f.now, f.now, 0, f.now + $3::bigint, 0, false, true
         FROM (
           SELECT account, device, floor(extract(epoch FROM now()) * 1000)::bigint AS now,
             CASE WHEN gcm_id IS NOT NULL THEN 1 WHEN apn_id IS NOT NULL THEN 2 END::smallint AS provider
@@ -80,14 +82,15 @@ extension PostgresStorage {
         ) AS f
         WHERE f.provider = ANY ($4::smallint[])
         ON CONFLICT (account, device) DO UPDATE
-        SET version = w.version + 1, provider = excluded.provider, expires = excluded.expires, rests = false,
-          requested = excluded.requested, not_before = 0, attempts = 0, follows_call = false, test = true,
+        SET version = w.version + 1, provider = excluded.provider, rests = false,
+          expires = CASE WHEN w.rests THEN excluded.expires ELSE greatest(w.expires, excluded.expires) END,
+          newest = excluded.newest, requested = excluded.requested, not_before = 0, attempts = 0, follows_call = false, test = true,
           due = CASE WHEN w.claim IS NULL THEN excluded.due ELSE w.due END
         """),
       PostgresParameters {
         $0.add(account: device.account)
         $0.add(device: device.device)
-        $0.add(bigint: terms.lifetime.wakeMillis)
+        $0.add(bigint: terms.testLifetime.wakeMillis)
         $0.add(smallints: terms.providers.lazy.map(\.rawValue))
       })
     return result.affectedRows == 1
@@ -107,7 +110,8 @@ extension PostgresStorage {
         )
         UPDATE wakes AS w
         SET claim = $2::bigint, due = floor(extract(epoch FROM now()) * 1000)::bigint + $4::bigint,
-          attempts = w.attempts + 1
+          attempts = w.attempts + 1,
+          covers = (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM message_sequence)
         FROM picked AS p WHERE w.account = p.account AND w.device = p.device
         RETURNING w.account, w.device, w.version, w.requested, floor(extract(epoch FROM now()) * 1000)::bigint, w.expires,
           w.attempts, w.follows_call, w.test
