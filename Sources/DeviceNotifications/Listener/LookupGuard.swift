@@ -14,16 +14,18 @@ struct LookupGuard: Sendable {
     proxies.origin(of: context.direct, request.headers).address.map { LimitKey($0) }
   }
 
-  /// Before anything is looked up: whoever may fail no more learns nothing, not even of a success.
-  func isExhausted(_ key: LimitKey?) async -> Bool {
-    guard let key else { return false }
-    return await limiter.space(in: .notificationLookups, key: key) < 1
+  /// Before anything is looked up, a failure is charged: whoever may fail no more learns nothing, not even of a success,
+  /// however many requests come at once.
+  /// - Returns: whether the request may go on; then `isNoFailure` follows unless it failed.
+  func mayFail(_ key: LimitKey?) async -> Bool {
+    guard let key else { return true }
+    return await limiter.take(1, from: .notificationLookups, key: key) == .allowed
   }
 
-  /// - Returns: whether it was one too many.
-  func failed(_ key: LimitKey?) async -> Bool {
-    guard let key else { return false }
-    return await limiter.take(1, from: .notificationLookups, key: key) != .allowed
+  /// Gives back what `mayFail` has charged.
+  func isNoFailure(_ key: LimitKey?) async {
+    guard let key else { return }
+    _ = await limiter.take(-1, from: .notificationLookups, key: key)
   }
 
   /// 429.

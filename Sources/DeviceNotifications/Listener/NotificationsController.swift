@@ -45,17 +45,18 @@ struct NotificationsController: Sendable {
     let parameters = try await parameters(of: request)
     let form: AnswerForm = request.wantsJSON ? .json : .lines
     let key = lookups.key(of: request, context)
-    if await lookups.isExhausted(key) { return LookupGuard.refusal }
+    guard await lookups.mayFail(key) else { return LookupGuard.refusal }
     let code: NotificationCode
     do throws(MethodFailure) {
       let answer = try await method(parameters)
       NotificationCounters.requested(name, result: "A")
+      await lookups.isNoFailure(key)
       return Self.response(form.write(answer), form)
     } catch {
       code = error.code(of: name, logger)
     }
     NotificationCounters.requested(name, result: "\(code.rawValue)")
-    if code.isFailedLookUp, await lookups.failed(key) { return LookupGuard.refusal }
+    if !code.isFailedLookUp { await lookups.isNoFailure(key) }
     return Self.response(form.write(code), form)
   }
 
