@@ -4,7 +4,7 @@ import NIOCore
 import RelayCore
 import RelayHTTP
 
-/// Bounds how often one client address may be wrong about names, passwords and numbers.
+/// Bounds how often one client address may be wrong about names, passwords and numbers, and how many recipients it makes.
 struct LookupGuard: Sendable {
   let limiter: any RateLimiter
   let proxies: ForwardedMiddleware
@@ -28,11 +28,27 @@ struct LookupGuard: Sendable {
     _ = await limiter.take(-1, from: .notificationLookups, key: key)
   }
 
+  /// Charges a new recipient: whoever knows an account's name can make some.
+  func mayRegister(_ key: LimitKey?) async -> Bool {
+    guard let key else { return true }
+    return await limiter.take(1, from: .notificationSubscriptions, key: key) == .allowed
+  }
+
+  /// There was no new recipient after all.
+  func hasNotRegistered(_ key: LimitKey?) async {
+    guard let key else { return }
+    _ = await limiter.take(-1, from: .notificationSubscriptions, key: key)
+  }
+
   /// 429.
-  static var refusal: Response {
+  static var refusal: Response { refusal("Too many failed requests: try again in a minute.\n") }
+  /// 429.
+  static var subscriptionRefusal: Response { refusal("Too many new recipients: try again in some minutes.\n") }
+
+  private static func refusal(_ text: String) -> Response {
     Response(
       status: .tooManyRequests,
       headers: [.contentType: "text/plain; charset=utf-8", .cacheControl: "no-store", .retryAfter: "60"],
-      body: ResponseBody(byteBuffer: ByteBuffer(string: "Too many failed requests: try again in a minute.\n")))
+      body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
   }
 }

@@ -46,6 +46,11 @@ struct NotificationsController: Sendable {
     let form: AnswerForm = request.wantsJSON ? .json : .lines
     let key = lookups.key(of: request, context)
     guard await lookups.mayFail(key) else { return LookupGuard.refusal }
+    let isNew = name == "subscribe" && parameters.hasNoRecipientID
+    if isNew, await !lookups.mayRegister(key) {
+      await lookups.isNoFailure(key)
+      return LookupGuard.subscriptionRefusal
+    }
     let code: NotificationCode
     do throws(MethodFailure) {
       let answer = try await method(parameters)
@@ -56,6 +61,7 @@ struct NotificationsController: Sendable {
       code = error.code(of: name, logger)
     }
     NotificationCounters.requested(name, result: "\(code.rawValue)")
+    if isNew { await lookups.hasNotRegistered(key) }
     if !code.isFailedLookUp { await lookups.isNoFailure(key) }
     return Self.response(form.write(code), form)
   }
@@ -86,6 +92,9 @@ extension MethodFailure {
     case .refused(let code): return code
     case .failed(let error):
       logger.warning("a device notification request failed", metadata: ["method": "\(method)", "error": "\(error)"])
+      return .unknownError
+    case .accountFull:
+      logger.warning("an account of device notifications has as many recipients as it may")
       return .unknownError
     }
   }
