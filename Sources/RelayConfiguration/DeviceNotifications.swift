@@ -73,7 +73,8 @@ extension Keys {
   static let notifications: [ConfigurationKey] = [
     notificationHost.key, notificationPort.key, notificationCertificate.key, notificationKey.key,
     notificationPlain.key, notificationDays.key, notificationRecipients.key, notificationAPNsKey.key,
-    notificationAPNsKeyID.key, notificationAPNsTeam.key, notificationAPNsTopic.key, notificationAPNsCertificate.key, notificationAPNsSandbox.key,
+    notificationAPNsKeyID.key, notificationAPNsTeam.key, notificationAPNsTopic.key, notificationAPNsCertificate.key,
+    notificationAPNsSandbox.key,
     notificationFCMAccount.key, notificationFCMProject.key,
   ]
 }

@@ -66,7 +66,8 @@ package struct ALPNChannel<HTTP1: ServerChildChannel>: ServerChildChannel {
         if let headerListMax {
           // Hummingbird's channel has no setting for it: it follows the connection's first ones.
           let settings = [HTTP2Setting(parameter: .maxHeaderListSize, value: headerListMax)]
-          channel.writeAndFlush(HTTP2Frame(streamID: .rootStream, payload: .settings(.settings(settings))), promise: nil)
+          channel.writeAndFlush(
+            HTTP2Frame(streamID: .rootStream, payload: .settings(.settings(settings))), promise: nil)
         }
         return value
       }

@@ -140,7 +140,9 @@ extension EmbeddedStorage {
     }
   }
 
-  package func eventTurns(limit: Int, without busy: [NotificationUser], now: Timestamp) async throws(StoreError) -> [EventTurn] {
+  package func eventTurns(limit: Int, without busy: [NotificationUser], now: Timestamp) async throws(StoreError)
+    -> [EventTurn]
+  {
     try await read { db in
       try db.rows(
         """

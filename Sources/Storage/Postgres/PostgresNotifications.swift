@@ -176,7 +176,9 @@ extension PostgresStorage {
     return events
   }
 
-  package func eventTurns(limit: Int, without busy: [NotificationUser], now: Timestamp) async throws(StoreError) -> [EventTurn] {
+  package func eventTurns(limit: Int, without busy: [NotificationUser], now: Timestamp) async throws(StoreError)
+    -> [EventTurn]
+  {
     let result = try await read(
       .prepared(
         "event_turns",
