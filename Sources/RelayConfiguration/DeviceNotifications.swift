@@ -11,6 +11,8 @@ extension RelayConfiguration {
     package let tls: TLS?
     /// Whole days.
     package let retention: Duration
+    /// Of an account.
+    package let recipientsMax: Int64
     /// nil: Apple's service is not used.
     package let apns: APNs?
     /// nil: Google's service is not used.
@@ -48,6 +50,9 @@ extension Keys {
   static let notificationDays = Setting(
     "device-notifications.retention-days", .whole(1...3650), default: "30",
     "How long notifications and events can be fetched.")
+  static let notificationRecipients = Setting(
+    "device-notifications.recipients-max", .whole(1...1_000_000_000), default: "1000000",
+    "Recipients that one user may have, inactive ones too; beyond it `subscribe` answers 13.")
   static let notificationAPNsKey = OptionalSetting(
     "device-notifications.apns.key-file", .path, "Apple's `.p8` file; with `key-id`, `team-id` and `topic`.")
   static let notificationAPNsKeyID = OptionalSetting("device-notifications.apns.key-id", .text, "The id of that key.")
@@ -67,8 +72,9 @@ extension Keys {
   /// In the order of the documents.
   static let notifications: [ConfigurationKey] = [
     notificationHost.key, notificationPort.key, notificationCertificate.key, notificationKey.key,
-    notificationPlain.key, notificationDays.key, notificationAPNsKey.key, notificationAPNsKeyID.key,
-    notificationAPNsTeam.key, notificationAPNsTopic.key, notificationAPNsCertificate.key, notificationAPNsSandbox.key,
+    notificationPlain.key, notificationDays.key, notificationRecipients.key, notificationAPNsKey.key,
+    notificationAPNsKeyID.key, notificationAPNsTeam.key, notificationAPNsTopic.key, notificationAPNsCertificate.key,
+    notificationAPNsSandbox.key,
     notificationFCMAccount.key, notificationFCMProject.key,
   ]
 }
@@ -78,6 +84,7 @@ extension RelayConfiguration.DeviceNotifications {
     host = reader.value(Keys.notificationHost)
     port = reader.value(Keys.notificationPort)
     retention = .seconds(86_400 * reader.value(Keys.notificationDays))
+    recipientsMax = Int64(reader.value(Keys.notificationRecipients))
     let (certificate, key) = (reader.value(Keys.notificationCertificate), reader.value(Keys.notificationKey))
     tls = if let certificate, let key { RelayConfiguration.TLS(certificate: certificate, key: key) } else { nil }
     apns = APNs(&reader)

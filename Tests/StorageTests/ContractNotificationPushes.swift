@@ -1,9 +1,10 @@
 import RelayCore
 import Storage
+import TestSupport
 import Testing
 
 @Suite struct NotificationPushContract {
-  @Test("A push is one process's for a minute, and then another's", arguments: Backend.allCases)
+  @Test("A push is one process's while its claim holds", arguments: Backend.allCases)
   func claims(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let user = try await store.addAccount(recipients: 3)
@@ -18,17 +19,92 @@ import Testing
       try await store.storage.finishPush(first[0])
       let queues = try await store.storage.notificationQueues()
       #expect(queues.first { $0.service == .fcm }?.waiting == 2)
-      store.clock.advance(NotificationLimits.claim)
-      let again = try await store.claimed()
-      #expect(again.count == 2 && again.allSatisfy { $0.attempt == 2 })
-      // Whoever lost it changes nothing any more.
-      try await store.storage.putOffPush(first[1], until: store.now, isCounted: true)
-      #expect(try await store.claimed().isEmpty)
-      try await store.storage.putOffPush(again[0], until: store.now.adding(.seconds(5)), isCounted: false)
+      try await store.storage.putOffPush(first[1], until: store.now.adding(.seconds(5)), isCounted: false)
       #expect(try await store.claimed().isEmpty)
       store.clock.advance(.seconds(5))
       let third = try await store.claimed()
-      #expect(third.map(\.id) == [again[0].id] && third.first?.attempt == 2)
+      #expect(third.map(\.id) == [first[1].id] && third.first?.attempt == 1)
+      let fourth = [PushSettlement(third[0], .putOff(until: store.now, isCounted: true))]
+      try await store.storage.settlePushes(fourth + [PushSettlement(second[0], .finished)])
+      let last = try await store.claimed()
+      #expect(last.map(\.id) == [first[1].id] && last.first?.attempt == 2)
+    }
+  }
+
+  @Test("A claim runs out by the store's clock, and whoever had it changes nothing any more", arguments: Backend.allCases)
+  func claimsEnd(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let user = try await store.addAccount(recipients: 1)
+      _ = try await store.sent(to: [try Sample.recipient(1).text], of: user)
+      let first = try await store.storage.claimPushes(of: .fcm, limit: 9, for: .milliseconds(1), now: store.now)
+      try #require(first.count == 1)
+      store.clock.advance(.milliseconds(1))
+      var second: [NotificationJob] = []
+      try await eventually("the claim has run out") {
+        second = try await store.claimed()
+        return !second.isEmpty
+      }
+      #expect(second.map(\.id) == first.map(\.id) && second.first?.attempt == 2)
+      try await store.storage.putOffPush(first[0], until: store.now, isCounted: true)
+      #expect(try await store.claimed().isEmpty)
+    }
+  }
+
+  @Test("Whoever leaves hands its pushes over to another one with its key", arguments: Backend.allCases)
+  func heirs(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let user = try await store.addAccount()
+      let numbers = try (1...4).map { try Sample.recipient(Int64($0)) }
+      for number in numbers {
+        let addition = try await store.storage.addRecipient(
+          number, Sample.fcm, of: user, subject: Sample.noText, now: store.now)
+        #expect(addition == .added)
+      }
+      // The last one has the key, and is not addressed.
+      _ = try await store.sent(to: numbers.prefix(3).map(\.text), of: user)
+      try await store.storage.unsubscribe(
+        numbers[0], of: user, fromAll: true, subject: Sample.noText, now: store.now)
+      let new = RecipientKey(provider: .fcm, text: "new")
+      let replacement = try await store.storage.replaceKey(of: numbers[1], by: new, of: user, now: store.now)
+      #expect(replacement == .replaced)
+      let jobs = try await store.claimed()
+      #expect(jobs.map(\.recipient) == [numbers[1], numbers[2]] && jobs.map(\.key) == [new, Sample.fcm])
+      let isDead = try await store.storage.keyIsDead(try #require(jobs.last), since: nil, now: store.now)
+      #expect(isDead)
+      let queues = try await store.storage.notificationQueues()
+      #expect(queues.first { $0.service == .fcm }?.waiting == 1)
+    }
+  }
+
+  @Test("An account has so many recipients and no more", arguments: Backend.allCases)
+  func accountFull(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let user = try await store.addAccount(recipients: 2)
+      func add(_ index: Int64, max: Int64) async throws -> RecipientAddition {
+        try await store.storage.addRecipient(
+          try Sample.recipient(index), Sample.fcm, of: user, subject: Sample.noText, recipientsMax: max,
+          now: store.now)
+      }
+      let before = try await store.events(of: user).count
+      let (full, taken, added) = (try await add(3, max: 2), try await add(2, max: 3), try await add(3, max: 3))
+      #expect(full == .accountFull && taken == .numberTaken && added == .added)
+      #expect(try await store.events(of: user).count == before + 1)
+    }
+  }
+
+  @Test("A notification is kept while there are pushes of it", arguments: Backend.allCases)
+  func keptForPushes(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let user = try await store.addAccount(recipients: 1)
+      _ = try await store.sent(to: [try Sample.recipient(1).text], of: user)
+      let later = store.now.adding(.seconds(1))
+      try await store.storage.forgetNotifications(before: later, pushesEndedBy: store.now)
+      let job = try #require(try await store.claimed().first)
+      try await store.storage.finishPush(job)
+      try await store.storage.forgetNotifications(before: later, pushesEndedBy: store.now)
+      let kept = try await store.storage.notifications(
+        for: try Sample.recipient(1), after: 0, since: nil, limit: 9)
+      #expect(kept.isEmpty)
     }
   }
 
@@ -127,7 +203,7 @@ import Testing
   func eventTurns(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let user = try await store.addAccount(recipients: 1)
-      func turns() async throws -> [EventTurn] { try await store.storage.eventTurns(limit: 10, now: store.now) }
+      func turns() async throws -> [EventTurn] { try await store.storage.eventTurns(limit: 10, without: [], now: store.now) }
       #expect(try await turns().isEmpty)
       let target = EventTarget(url: "http://127.0.0.1:1/", method: .post)
       var change = NotificationAccountChange()
@@ -145,11 +221,13 @@ import Testing
       #expect(try await turns().isEmpty)
       store.clock.advance(.seconds(5))
       #expect(try await turns() == [EventTurn(account: user, target: target, pushed: 1, attempts: 3)])
-      try await store.storage.eventWasPushed(2, of: user)
+      let without = try await store.storage.eventTurns(limit: 10, without: [user], now: store.now)
+      #expect(without.isEmpty)
+      try await store.storage.eventWasPushed(2, of: user, now: store.now)
       try await store.storage.putOffEvents(of: user, after: 1, attempts: 9, until: store.now.adding(.seconds(5)))
       #expect(try await turns() == [EventTurn(account: user, target: target, pushed: 2, attempts: 0)])
-      try await store.storage.eventWasPushed(3, of: user)
-      try await store.storage.eventWasPushed(2, of: user)
+      try await store.storage.eventWasPushed(3, of: user, now: store.now)
+      try await store.storage.eventWasPushed(2, of: user, now: store.now)
       #expect(try await turns().isEmpty)
     }
   }

@@ -238,6 +238,7 @@ import Testing
       #expect(try await list(first, since: store.now) == [two])
       #expect(try await list(first, limit: 1) == [one])
       #expect(try await list(second) == [two])
+      for job in try await store.claimed() { try await store.storage.finishPush(job) }
       try await store.storage.forgetNotifications(before: store.now, pushesEndedBy: store.now)
       #expect(try await list(first) == [two])
       #expect(try await store.events(of: user).isEmpty)

@@ -9,6 +9,8 @@ package struct NotificationEdgeParts: Sendable {
   package let isPassword: @Sendable (Secret, PasswordHash?) -> Bool
   /// A number for a new recipient, which may be taken.
   package var newNumber: @Sendable () -> RecipientNumber?
+  /// Of an account.
+  package var recipientsMax = NotificationLimits.recipientsMax
   /// Called when there are pushes to make, and when there is an event to send.
   package var onPush: @Sendable () -> Void = {}
   package var onEvent: @Sendable () -> Void = {}
@@ -35,6 +37,8 @@ package struct NotificationEdgeParts: Sendable {
 enum MethodFailure: Error {
   case refused(NotificationCode)
   case failed(StoreError)
+  /// The account has as many recipients as it may.
+  case accountFull
 }
 
 /// The methods of the interface: each checks its parameters in the order of its codes, and a request that fails has no
@@ -203,12 +207,14 @@ struct NotificationMethods: Sendable {
     for _ in 0..<Self.numberTries {
       guard let number = parts.newNumber() else { continue }
       let addition = try await storing { () async throws(StoreError) in
-        try await parts.store.addRecipient(number, key, of: user, subject: message, now: parts.clock.now())
+        try await parts.store.addRecipient(
+          number, key, of: user, subject: message, recipientsMax: parts.recipientsMax, now: parts.clock.now())
       }
       switch addition {
       case .added: return number
       case .numberTaken: continue
       case .unknownAccount: throw .refused(.authorizationMissing)
+      case .accountFull: throw .accountFull
       }
     }
     throw .refused(.unknownError)

@@ -41,6 +41,14 @@ extension FormParameters {
     }
   }
 
+  /// Whether a subscription asks for a new one.
+  var hasNoRecipientID: Bool {
+    switch trimmed("recipientid") {
+    case .absent, .empty: true
+    case .malformed, .text: false
+    }
+  }
+
   func provider() throws(NotificationCode) -> NotificationProvider {
     guard case .text(let text) = trimmed("spid"), let provider = NotificationProvider(rawValue: text) else {
       throw .invalidProvider

@@ -83,11 +83,10 @@ package final class EventPusher: Service {
       guard try await holdLease() else { return [] }
       let busy = state.withLock { $0.busy }
       guard busy.count < Self.accountsMax else { return [] }
-      let turns = try await store.eventTurns(limit: Self.accountsMax, now: clock.now())
-        .filter { !busy.contains($0.account) }
-        .prefix(Self.accountsMax - busy.count)
+      let turns = try await store.eventTurns(
+        limit: Self.accountsMax - busy.count, without: Array(busy), now: clock.now())
       state.withLock { $0.busy.formUnion(turns.map(\.account)) }
-      return Array(turns)
+      return turns
     } catch {
       logger.debug("events cannot be read", metadata: ["error": "\(error)"])
       return []
@@ -156,7 +155,7 @@ package final class EventPusher: Service {
         logger.warning(
           "an event is given up: the account's server does not take it", metadata: ["user": "\(turn.account)"])
       }
-      try await store.eventWasPushed(event.number, of: turn.account)
+      try await store.eventWasPushed(event.number, of: turn.account, now: clock.now())
       (pushed, attempts) = (event.number, 0)
     }
     return true

@@ -85,7 +85,7 @@ package struct NotificationListener: Service {
         configuration: .init(
           additionalChannelHandlers: [FinalAnswers(drain: drain, door: nil)], idleTimeout: Self.idleTimeout,
           httpDecoderConfiguration: .init(
-            maxHeaderFieldSize: 16 << 10, maxHeaderListSize: Self.headBytesMax, maxHeaderFieldCount: 100)))
+            maxHeaderFieldSize: Self.headBytesMax, maxHeaderListSize: Self.headBytesMax, maxHeaderFieldCount: 100)))
       guard let tls else { return ClaimedChannel(http1) }
       return ClaimedChannel(
         ALPNChannel(
@@ -93,7 +93,8 @@ package struct NotificationListener: Service {
           http2: HTTP2Channel(
             responder: responder,
             configuration: .init(
-              idleTimeout: .seconds(60), streamConfiguration: .init(idleTimeout: .seconds(30))))))
+              idleTimeout: .seconds(60), streamConfiguration: .init(idleTimeout: .seconds(30)))),
+          headerListMax: Self.headBytesMax))
     }
   }
 }

@@ -45,17 +45,24 @@ struct NotificationsController: Sendable {
     let parameters = try await parameters(of: request)
     let form: AnswerForm = request.wantsJSON ? .json : .lines
     let key = lookups.key(of: request, context)
-    if await lookups.isExhausted(key) { return LookupGuard.refusal }
+    guard await lookups.mayFail(key) else { return LookupGuard.refusal }
+    let isNew = name == "subscribe" && parameters.hasNoRecipientID
+    if isNew, await !lookups.mayRegister(key) {
+      await lookups.isNoFailure(key)
+      return LookupGuard.subscriptionRefusal
+    }
     let code: NotificationCode
     do throws(MethodFailure) {
       let answer = try await method(parameters)
       NotificationCounters.requested(name, result: "A")
+      await lookups.isNoFailure(key)
       return Self.response(form.write(answer), form)
     } catch {
       code = error.code(of: name, logger)
     }
     NotificationCounters.requested(name, result: "\(code.rawValue)")
-    if code.isFailedLookUp, await lookups.failed(key) { return LookupGuard.refusal }
+    if isNew { await lookups.hasNotRegistered(key) }
+    if !code.isFailedLookUp { await lookups.isNoFailure(key) }
     return Self.response(form.write(code), form)
   }
 
@@ -85,6 +92,9 @@ extension MethodFailure {
     case .refused(let code): return code
     case .failed(let error):
       logger.warning("a device notification request failed", metadata: ["method": "\(method)", "error": "\(error)"])
+      return .unknownError
+    case .accountFull:
+      logger.warning("an account of device notifications has as many recipients as it may")
       return .unknownError
     }
   }

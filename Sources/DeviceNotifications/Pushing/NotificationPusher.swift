@@ -7,19 +7,23 @@ import Synchronization
 /// Makes the pushes of one service that wait in the store, in every process: each takes what no other has taken.
 ///
 /// A process that is killed leaves its pushes to the others, which get them when its claims have run out. Services share
-/// nothing, so that one in trouble slows no other.
+/// nothing, so that one in trouble slows no other. Of a provider that takes nothing one push is taken at each look, to find
+/// out whether it does again; of one that is not configured all are, and given up.
 package final class NotificationPusher: Service {
   private struct State {
     var underWay = 0
     /// Whether the store had more than was taken.
     var hasMore = false
     var isStopping = false
+    var hasWarned = false
   }
 
   /// How often the store is looked at for what other processes were asked for, and what is due again.
   private static let interval = Duration.seconds(2)
   /// Pushes at a time, and of one look.
   private static let underWayMax = 40
+  /// What must be left of a claim for an attempt to begin: as long as one may take.
+  private static let claimMargin = Duration.seconds(30)
   private let service: NotificationService
   private let store: any NotificationStore
   private let lanes: [NotificationService: PushLane]
@@ -28,6 +32,7 @@ package final class NotificationPusher: Service {
   private let metrics: NotificationMetrics
   private let attemptMax: Duration
   private let onEvent: @Sendable () -> Void
+  private let settlements: PushSettlements
   private let pulse = Pulse()
   private let state = Mutex(State())
 
@@ -47,6 +52,7 @@ package final class NotificationPusher: Service {
     self.attemptMax = attemptMax
     self.onEvent = onEvent
     metrics = NotificationMetrics(service)
+    settlements = PushSettlements(store: store, logger: logger)
   }
 
   /// There may be something to do.
@@ -60,8 +66,10 @@ package final class NotificationPusher: Service {
         defer { ticking.cancel() }
         for await _ in pulse.beats {
           if state.withLock({ $0.isStopping }) { break }
+          // From before the claim: the store's clock began later.
+          let claimEnds = ContinuousClock.now + NotificationLimits.claim
           for job in await claim() {
-            group.addTask { await self.carry(job) }
+            group.addTask { await self.carry(job, claimEnds) }
           }
         }
       }
@@ -71,8 +79,11 @@ package final class NotificationPusher: Service {
     }
   }
 
+  private var isHalted: Bool { lanes[service].map { !$0.isAvailable } ?? false }
+
   private func claim() async -> [NotificationJob] {
-    let room = state.withLock { Self.underWayMax - $0.underWay }
+    let isHalted = isHalted
+    let room = state.withLock { isHalted ? min(1, 1 - $0.underWay) : Self.underWayMax - $0.underWay }
     guard room > 0 else { return [] }
     do throws(StoreError) {
       let jobs = try await store.claimPushes(of: service, limit: room, now: clock.now())
@@ -87,11 +98,11 @@ package final class NotificationPusher: Service {
     }
   }
 
-  private func carry(_ job: NotificationJob) async {
+  private func carry(_ job: NotificationJob, _ claimEnds: ContinuousClock.Instant) async {
     // In a task of its own: what a push has come to is noted even when this one is cancelled.
     await Task {
       do {
-        try await self.push(job)
+        try await self.push(job, claimEnds)
       } catch {
         // The claim runs out, and the push is made again.
         self.logger.debug("the outcome of a push cannot be stored", metadata: ["error": "\(error)"])
@@ -102,42 +113,58 @@ package final class NotificationPusher: Service {
       // At half of the room, not for each: a look is a transaction.
       return state.hasMore && state.underWay <= Self.underWayMax / 2
     }
-    if hasMore { pulse.beat() }
+    // Nor while the provider takes nothing: then it is asked at the usual looks.
+    if hasMore, !isHalted { pulse.beat() }
   }
 
-  private func push(_ job: NotificationJob) async throws {
+  private func push(_ job: NotificationJob, _ claimEnds: ContinuousClock.Instant) async throws {
     guard PushVerdict.isDue(job, at: clock.now()) else {
       metrics.dropped("expired")
-      return try await store.finishPush(job)
+      return await settlements.add(PushSettlement(job, .finished))
     }
     guard let lane = lanes[job.key.provider.service] else {
       metrics.dropped("not-configured")
-      return try await store.finishPush(job)
+      warnOfMissingProvider()
+      return await settlements.add(PushSettlement(job, .finished))
     }
+    // Else somebody else may have it by the time of the answer, and would push it too.
+    guard .now + Self.claimMargin <= claimEnds else { return }
     let outcome = await lane.send(ProviderPayload.message(job), deadline: .now + attemptMax)
     let now = clock.now()
     switch PushVerdict(outcome, of: job, at: now) {
     case .done:
       metrics.delivered()
-      try await store.finishPush(job)
+      await settlements.add(PushSettlement(job, .finished))
     case .keyIsDead(let since):
       metrics.keyDied()
       if try await store.keyIsDead(job, since: since, now: now) {
         onEvent()
       } else {
         // Where the app has another key by now, the push is for that one.
-        try await store.putOffPush(job, until: now, isCounted: true)
+        await settlements.add(PushSettlement(job, .putOff(until: now, isCounted: true)))
         pulse.beat()
       }
     case .again(let time, let isCounted):
       metrics.putOff()
-      try await store.putOffPush(job, until: time, isCounted: isCounted)
+      await settlements.add(PushSettlement(job, .putOff(until: time, isCounted: isCounted)))
     case .dropped(let word):
       metrics.dropped(word)
       logger.warning(
         "a push of a device notification is given up",
         metadata: ["service": "\(service.rawValue)", "reason": "\(word)", "attempts": "\(job.attempt)"])
-      try await store.finishPush(job)
+      await settlements.add(PushSettlement(job, .finished))
     }
+  }
+
+  /// Once: the counter has the rest.
+  private func warnOfMissingProvider() {
+    let isFirst = state.withLock { state in
+      defer { state.hasWarned = true }
+      return !state.hasWarned
+    }
+    guard isFirst else { return }
+    logger.warning(
+      "pushes of device notifications are given up: their provider is not configured",
+      metadata: ["service": "\(service.rawValue)"])
   }
 }

@@ -24,8 +24,12 @@ struct SOAPRequest: Sendable, Equatable {
 
   /// - Parameter bytes: the whole document.
   init(_ bytes: [UInt8]) throws(Fault) {
-    // Another encoding could hide a document type from the search for one.
-    guard String(validating: bytes, as: UTF8.self) != nil, Self.isDeclaredAsUTF8(bytes) else { throw .malformed }
+    let bytes = bytes.starts(with: Self.byteOrderMark) ? Array(bytes.dropFirst(Self.byteOrderMark.count)) : bytes
+    // Another encoding could hide a document type from the search for one: UTF-16 brings a NUL with each ASCII character,
+    // others must be declared.
+    guard !bytes.contains(0), let text = String(validating: bytes, as: UTF8.self), Self.isDeclaredAsUTF8(text) else {
+      throw .malformed
+    }
     guard !Self.contains(bytes, "<!DOCTYPE"), !Self.contains(bytes, "<!ENTITY") else { throw .documentType }
     let reader = SOAPReader()
     let parser = XMLParser(data: Data(bytes))
@@ -45,13 +49,20 @@ struct SOAPRequest: Sendable, Equatable {
     }
   }
 
-  /// UTF-8 is what a document without a declaration is in.
-  private static func isDeclaredAsUTF8(_ bytes: [UInt8]) -> Bool {
-    let text = String(decoding: bytes.prefix(200), as: UTF8.self)
-    guard text.drop(while: \.isWhitespace).hasPrefix("<?xml"), let end = text.range(of: "?>"),
-      let place = text.range(of: "encoding"), place.lowerBound < end.lowerBound
-    else { return true }
-    return text[place.upperBound..<end.lowerBound].lowercased().contains("utf-8")
+  /// Of UTF-8.
+  private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
+
+  /// UTF-8 is what a document without a declaration is in. A declaration has no bound: its end may be anywhere.
+  private static func isDeclaredAsUTF8(_ text: String) -> Bool {
+    guard text.hasPrefix("<?xml") else { return true }
+    guard let end = text.range(of: "?>") else { return false }
+    let declaration = text[..<end.lowerBound]
+    // Nor may there be more than one, of which a parser might take another.
+    let parts = declaration.components(separatedBy: "encoding")
+    guard parts.count <= 2 else { return false }
+    guard parts.count == 2, let last = parts.last else { return true }
+    let value = last.drop { $0.isWhitespace || $0 == "=" }.lowercased()
+    return ["\"utf-8\"", "'utf-8'"].contains { value.hasPrefix($0) }
   }
 }
 

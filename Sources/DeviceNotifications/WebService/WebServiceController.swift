@@ -32,8 +32,6 @@ struct WebServiceController: Sendable {
 
   private func received(_ request: Request, _ context: NotificationContext) async throws(Problem) -> Response {
     let body = try await request.body(as: "text/xml", max: NotificationsController.requestBytesMax)
-    let key = lookups.key(of: request, context)
-    if await lookups.isExhausted(key) { return LookupGuard.refusal }
     let asked: SOAPRequest
     do throws(SOAPRequest.Fault) {
       asked = try SOAPRequest(Array(body.readableBytesView))
@@ -41,16 +39,19 @@ struct WebServiceController: Sendable {
       NotificationCounters.requested("web-service", result: "fault")
       return Self.response(.internalServerError, SOAPAnswer.clientFault(error))
     }
+    let key = lookups.key(of: request, context)
+    guard await lookups.mayFail(key) else { return LookupGuard.refusal }
     let code: NotificationCode
     do throws(MethodFailure) {
       let (account, events) = try await events(asked)
+      await lookups.isNoFailure(key)
       NotificationCounters.requested("web-service", result: "0")
       return Self.response(.ok, SOAPAnswer.response(nil, events, of: account))
     } catch {
       code = error.code(of: "web-service", logger)
     }
     NotificationCounters.requested("web-service", result: "\(code.rawValue)")
-    if code.isFailedLookUp, await lookups.failed(key) { return LookupGuard.refusal }
+    if !code.isFailedLookUp { await lookups.isNoFailure(key) }
     return Self.response(.ok, SOAPAnswer.response(code))
   }
 

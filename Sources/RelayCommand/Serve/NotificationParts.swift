@@ -31,7 +31,8 @@ struct NotificationParts {
       logger.warning("device notifications are accepted, and no provider is configured: nothing is pushed")
     }
     let events = EventPusher(store: storage, clock: .system, logger: logger)
-    let pushers = lanes.keys.map { service in
+    // Of a provider that is not configured too: its pushes are given up and counted.
+    let pushers = NotificationService.allCases.map { service in
       NotificationPusher(service, store: storage, lanes: lanes, clock: .system, logger: logger) { events.wake() }
     }
     let keeper = NotificationKeeper(store: storage, retention: own.retention, clock: .system, logger: logger)
@@ -39,6 +40,7 @@ struct NotificationParts {
     var parts = NotificationEdgeParts(
       store: storage, limiter: coordination, clock: .system,
       isPassword: { Passwords.verify($0, against: $1) })
+    parts.recipientsMax = own.recipientsMax
     parts.onPush = { for pusher in pushers { pusher.wake() } }
     parts.onEvent = { events.wake() }
     let certificate = try own.tls.map {

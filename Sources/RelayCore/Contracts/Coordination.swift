@@ -3,7 +3,9 @@
 /// Charges leaky buckets, atomically across all processes.
 package protocol RateLimiter: Sendable {
   /// Never throws: when the shared state is away, each process falls back to buckets of its own.
-  /// - Parameter key: who is charged. It is hashed before it leaves the process.
+  /// - Parameters:
+  ///   - amount: below 0 gives back what was charged.
+  ///   - key: who is charged. It is hashed before it leaves the process.
   func take(_ amount: Double, from limiter: LimiterName, key: LimitKey) async -> LimitDecision
 
   /// Takes all of `charges`, at most `WireLimits.limitChargesMax` for different buckets, or none: atomically, in one

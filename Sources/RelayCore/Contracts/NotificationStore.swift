@@ -14,9 +14,12 @@ package protocol NotificationStore: Sendable {
   /// - Returns: false when there is no such account.
   func changeNotificationAccount(_ name: NotificationUser, _ change: NotificationAccountChange, now: Timestamp)
     async throws(StoreError) -> Bool
-  /// With all that it has; numbers of its recipients are given to nobody else.
+  /// With all that it has; numbers of its recipients are given to nobody else. In small transactions, of which the first
+  /// takes its right and the last the account: what was begun can be begun again.
+  /// - Parameter progress: called with how many rows are gone so far.
   /// - Returns: false when there is no such account.
-  func removeNotificationAccount(_ name: NotificationUser) async throws(StoreError) -> Bool
+  func removeNotificationAccount(_ name: NotificationUser, progress: @Sendable (Int) -> Void)
+    async throws(StoreError) -> Bool
 
   func addNotificationGroup(_ group: NotificationGroup, of account: NotificationUser) async throws(StoreError)
     -> GroupAddition
@@ -36,17 +39,19 @@ package protocol NotificationStore: Sendable {
   func recipient(_ number: RecipientNumber, of account: NotificationUser) async throws(StoreError)
     -> NotificationRecipient?
   /// A new recipient, active, with the event of its subscription: both or neither.
+  /// - Parameter recipientsMax: how many an account may have, inactive ones too.
   func addRecipient(
     _ number: RecipientNumber, _ key: RecipientKey, of account: NotificationUser, subject: NotificationText,
-    now: Timestamp
+    recipientsMax: Int64, now: Timestamp
   ) async throws(StoreError) -> RecipientAddition
-  /// Replaces the key, makes the recipient active, and stores the event: all or nothing.
+  /// Replaces the key, makes the recipient active, and stores the event: all or nothing. Pushes that wait for it go to its
+  /// new key, and once more to the former one where another of their recipients has that.
   /// - Returns: false when the account has no such recipient.
   func subscribe(
     _ number: RecipientNumber, _ key: RecipientKey, of account: NotificationUser, subject: NotificationText,
     now: Timestamp
   ) async throws(StoreError) -> Bool
-  /// Replaces the key and makes the recipient active; no event.
+  /// As `subscribe`; no event.
   func replaceKey(
     of number: RecipientNumber, by key: RecipientKey, of account: NotificationUser, now: Timestamp
   ) async throws(StoreError) -> KeyReplacement
@@ -73,28 +78,28 @@ package protocol NotificationStore: Sendable {
 
   // MARK: Pushes
 
-  /// Takes pushes that are due, oldest first, for 60 s: nobody else gets them in that time, and somebody does after it.
+  /// Takes pushes that are due, oldest first, for `life` of the store's clock: nobody else gets them in that time, and
+  /// somebody does after it. Those of inactive recipients are forgotten.
   /// - Parameter limit: 1 or more.
-  func claimPushes(of service: NotificationService, limit: Int, now: Timestamp) async throws(StoreError)
-    -> [NotificationJob]
-  /// The push was made, or given up.
-  func finishPush(_ job: NotificationJob) async throws(StoreError)
-  /// Due again at `time`, unless somebody else has taken it since.
-  /// - Parameter isCounted: whether there was an attempt.
-  func putOffPush(_ job: NotificationJob, until time: Timestamp, isCounted: Bool) async throws(StoreError)
+  func claimPushes(of service: NotificationService, limit: Int, for life: Duration, now: Timestamp)
+    async throws(StoreError) -> [NotificationJob]
+  /// What has become of pushes, at once.
+  func settlePushes(_ settlements: [PushSettlement]) async throws(StoreError)
   /// The key will never work: the push is given up. The recipient becomes inactive, with an event, if the key is still the
-  /// one that it has, and it was not registered after `since`: all or nothing.
+  /// one that it has, and it was not registered after `since`: all or nothing. What waits for it goes to another recipient
+  /// with that key, if it is for that one too.
   /// - Returns: whether the recipient became inactive.
   func keyIsDead(_ job: NotificationJob, since: Timestamp?, now: Timestamp) async throws(StoreError) -> Bool
-  /// Of every service.
+  /// Of every service; counted up to `NotificationLimits.countedMax`.
   func notificationQueues() async throws(StoreError) -> [NotificationQueue]
 
   // MARK: Event push
 
-  /// Accounts with an event to be sent by now, at most `limit`.
-  func eventTurns(limit: Int, now: Timestamp) async throws(StoreError) -> [EventTurn]
+  /// Accounts with an event to be sent by now, at most `limit`, without `busy`; the one whose last turn is longest ago
+  /// comes first.
+  func eventTurns(limit: Int, without busy: [NotificationUser], now: Timestamp) async throws(StoreError) -> [EventTurn]
   /// Events up to `number` were sent, or given up.
-  func eventWasPushed(_ number: Int64, of account: NotificationUser) async throws(StoreError)
+  func eventWasPushed(_ number: Int64, of account: NotificationUser, now: Timestamp) async throws(StoreError)
   /// The next event behind `pushed` could not be sent for the `attempts`-th time. Does nothing when another one is next.
   func putOffEvents(
     of account: NotificationUser, after pushed: Int64, attempts: Int, until time: Timestamp
@@ -103,13 +108,40 @@ package protocol NotificationStore: Sendable {
   // MARK: Life
 
   /// Forgets notifications and events that were made before `time`, events too that were not sent yet, and pushes that
-  /// were not to be tried any more at `end` and were left lying. In small transactions; safe on every process at once.
+  /// were not to be tried any more at `end` and were left lying. A notification stays while there are pushes of it. In small transactions; safe on every process at once.
   func forgetNotifications(before time: Timestamp, pushesEndedBy end: Timestamp) async throws(StoreError)
   /// The next message number is above `number`, and above all that there are: for whoever comes from another system.
   func raiseMessageNumber(to number: Int64) async throws(StoreError)
 }
 
-/// How long a claim of a push holds.
+extension NotificationStore {
+  package func removeNotificationAccount(_ name: NotificationUser) async throws(StoreError) -> Bool {
+    try await removeNotificationAccount(name) { _ in }
+  }
+  package func addRecipient(
+    _ number: RecipientNumber, _ key: RecipientKey, of account: NotificationUser, subject: NotificationText,
+    now: Timestamp
+  ) async throws(StoreError) -> RecipientAddition {
+    try await addRecipient(number, key, of: account, subject: subject, recipientsMax: .max, now: now)
+  }
+  package func claimPushes(of service: NotificationService, limit: Int, now: Timestamp) async throws(StoreError)
+    -> [NotificationJob]
+  {
+    try await claimPushes(of: service, limit: limit, for: NotificationLimits.claim, now: now)
+  }
+  package func finishPush(_ job: NotificationJob) async throws(StoreError) {
+    try await settlePushes([PushSettlement(job, .finished)])
+  }
+  package func putOffPush(_ job: NotificationJob, until time: Timestamp, isCounted: Bool) async throws(StoreError) {
+    try await settlePushes([PushSettlement(job, .putOff(until: time, isCounted: isCounted))])
+  }
+}
+
 package enum NotificationLimits {
+  /// How long a claim of a push holds.
   package static let claim = Duration.seconds(60)
+  /// Pushes that wait are not counted beyond it.
+  package static let countedMax = 100_000
+  /// Recipients of an account, unless the configuration says otherwise.
+  package static let recipientsMax: Int64 = 1_000_000
 }

@@ -54,6 +54,8 @@ package enum LimiterName: String, Sendable, CaseIterable {
   /// account (docs/device-notifications.md).
   case notificationLookups = "notification-lookups"
   case notificationRetrievals = "notification-retrievals"
+  /// New recipients of device notifications from one client address.
+  case notificationSubscriptions = "notification-subscriptions"
 
   /// Reference 3.6; from `codeAddress` on our own.
   package var defaultBucket: Bucket {
@@ -79,6 +81,7 @@ package enum LimiterName: String, Sendable, CaseIterable {
     case .obliviousElements: Bucket(size: 5000, perMinute: 250)
     case .obliviousPages: Bucket(size: 1000, perMinute: 200)
     case .notificationLookups, .notificationRetrievals: Bucket(size: 60, perMinute: 60)
+    case .notificationSubscriptions: Bucket(size: 600, perMinute: 10)
     }
   }
 }

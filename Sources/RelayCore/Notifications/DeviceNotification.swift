@@ -100,9 +100,25 @@ package struct NotificationJob: Sendable, Equatable {
   }
 }
 
+/// What has become of a push.
+package struct PushSettlement: Sendable {
+  package enum Outcome: Sendable {
+    /// Made, or given up.
+    case finished
+    /// Due again at a time, unless somebody else has taken it since; `isCounted` where there was an attempt.
+    case putOff(until: Timestamp, isCounted: Bool)
+  }
+  package let job: NotificationJob
+  package let outcome: Outcome
+  package init(_ job: NotificationJob, _ outcome: Outcome) {
+    self.job = job
+    self.outcome = outcome
+  }
+}
+
 package struct NotificationQueue: Sendable, Equatable {
   package let service: NotificationService
-  /// Pushes that are to be made or tried again.
+  /// Pushes that are to be made or tried again; not counted beyond `NotificationLimits.countedMax`.
   package let waiting: Int
   /// Of the notification that has waited for longest.
   package let oldest: Timestamp?

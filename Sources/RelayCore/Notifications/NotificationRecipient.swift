@@ -47,6 +47,8 @@ package enum RecipientAddition: Sendable, Equatable {
   case numberTaken
   /// Or it has no right to register.
   case unknownAccount
+  /// It has as many as it may.
+  case accountFull
 }
 
 package enum KeyReplacement: Sendable, Equatable {

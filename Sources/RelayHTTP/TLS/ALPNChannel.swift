@@ -22,20 +22,25 @@ package struct ALPNChannel<HTTP1: ServerChildChannel>: ServerChildChannel {
   private let handshakeTimeout: TimeAmount
   private let http1: HTTP1
   private let http2: HTTP2Channel
+  private let headerListMax: Int?
   private let around: Around
 
   /// - Parameters:
   ///   - tls: makes the TLS handler of a new connection; its context must offer `h2` and `http/1.1`.
   ///   - handshakeTimeout: a connection that has not agreed on a protocol by then is closed.
+  ///   - headerListMax: bytes of the fields of one request over HTTP/2; nil: 16 KiB. It holds from when the client has
+  ///     taken note of it: before its first request, unless the client does not wait for the server's first word.
   ///   - around: runs after the handshake; must call its last argument, also when it has closed the connection.
   package init(
     tls: @escaping @Sendable (any Channel, Logger) throws -> NIOSSLServerHandler, handshakeTimeout: TimeAmount,
-    http1: HTTP1, http2: HTTP2Channel, around: @escaping Around = { _, _, serve in await serve() }
+    http1: HTTP1, http2: HTTP2Channel, headerListMax: Int? = nil,
+    around: @escaping Around = { _, _, serve in await serve() }
   ) {
     self.tls = tls
     self.handshakeTimeout = handshakeTimeout
     self.http1 = http1
     self.http2 = http2
+    self.headerListMax = headerListMax
     self.around = around
   }
 
@@ -58,6 +63,12 @@ package struct ALPNChannel<HTTP1: ServerChildChannel>: ServerChildChannel {
         let pipeline = channel.pipeline.syncOperations
         try pipeline.addHandler(
           DeferredCloseHandler(), position: .after(try pipeline.handler(type: NIOHTTP2Handler.self)))
+        if let headerListMax {
+          // Hummingbird's channel has no setting for it: it follows the connection's first ones.
+          let settings = [HTTP2Setting(parameter: .maxHeaderListSize, value: headerListMax)]
+          channel.writeAndFlush(
+            HTTP2Frame(streamID: .rootStream, payload: .settings(.settings(settings))), promise: nil)
+        }
         return value
       }
     }

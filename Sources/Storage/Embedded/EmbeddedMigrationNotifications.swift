@@ -3,8 +3,9 @@
 extension EmbeddedMigration {
   // One writer at a time: message numbers become visible in their order. Rows of `notification_recipients` stay when their
   // account goes, then without one: no number is given out twice. `events_pushed` is the last event that was sent to
-  // `event_url`, or given up; `quota_mark` the period that `quota_used` counts. A claimed push is one whose `due` was put
-  // off by whoever makes it. Texts are BLOBs: SQLite's TEXT ends at a NUL.
+  // `event_url`, or given up; `quota_mark` the period that `quota_used` counts. `claimed` is
+  // the end of the claim of whoever makes a push; `recipients` counts them, so that there is a bound; `event_turn` is when
+  // an event was last sent. Texts are BLOBs: SQLite's TEXT ends at a NUL.
   static let deviceNotifications = """
     CREATE TABLE notification_numbers (
       only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
@@ -27,6 +28,8 @@ extension EmbeddedMigration {
       events_pushed INTEGER NOT NULL DEFAULT 0,
       event_attempts INTEGER NOT NULL DEFAULT 0,
       event_due INTEGER NOT NULL DEFAULT 0,
+      event_turn INTEGER NOT NULL DEFAULT 0,
+      recipients INTEGER NOT NULL DEFAULT 0,
       created INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
 
@@ -58,6 +61,7 @@ extension EmbeddedMigration {
       changed INTEGER NOT NULL
     ) STRICT;
     CREATE INDEX notification_recipients_by_account ON notification_recipients (account);
+    CREATE INDEX notification_recipients_by_key ON notification_recipients (key) WHERE active;
 
     CREATE TABLE notifications (
       number INTEGER PRIMARY KEY,
@@ -70,7 +74,7 @@ extension EmbeddedMigration {
       package_name TEXT
     ) STRICT;
     CREATE INDEX notifications_by_time ON notifications (sent);
-    CREATE INDEX notifications_by_account ON notifications (account);
+    CREATE INDEX notifications_by_account ON notifications (account, number);
 
     CREATE TABLE notification_addressees (
       recipient INTEGER NOT NULL,
@@ -99,9 +103,11 @@ extension EmbeddedMigration {
       attempts INTEGER NOT NULL DEFAULT 0,
       queued INTEGER NOT NULL,
       due INTEGER NOT NULL,
+      claimed INTEGER NOT NULL DEFAULT 0,
       expires INTEGER NOT NULL
     ) STRICT;
     CREATE INDEX notification_jobs_by_due ON notification_jobs (service, due, id);
+    CREATE INDEX notification_jobs_by_age ON notification_jobs (service, queued);
     CREATE INDEX notification_jobs_by_recipient ON notification_jobs (recipient);
     CREATE INDEX notification_jobs_by_number ON notification_jobs (number);
     CREATE INDEX notification_jobs_by_end ON notification_jobs (expires);

@@ -71,18 +71,68 @@ extension EmbeddedStorage {
     }
   }
 
-  package func removeNotificationAccount(_ name: NotificationUser) async throws(StoreError) -> Bool {
-    try await write { db in
-      try db.run("DELETE FROM notification_accounts WHERE name = ?", [name.text])
+  package func removeNotificationAccount(
+    _ name: NotificationUser, progress: @Sendable (Int) -> Void
+  ) async throws(StoreError) -> Bool {
+    let key = name.text
+    // No send begins from then on, and no registration.
+    let isKnown = try await write { db in
+      try db.run("UPDATE notification_accounts SET permitted = 0 WHERE name = ?", [key])
+      return db.changesCount == 1
+    }
+    guard isKnown else { return false }
+    var gone = 0
+    for (statement, rows) in Self.removal {
+      while true {
+        // Others get their turn in between.
+        let count = try await write { db in
+          try db.run(statement, [key, rows])
+          return db.changesCount
+        }
+        gone += count
+        progress(gone)
+        guard count == rows else { break }
+      }
+    }
+    // With whatever was made meanwhile.
+    return try await write { db in
+      try db.run("DELETE FROM notification_accounts WHERE name = ?", [key])
       guard db.changesCount == 1 else { return false }
-      try db.run(
-        "UPDATE notification_recipients SET account = NULL, key = '', active = 0 WHERE account = ?", [name.text])
-      try db.run("DELETE FROM notification_events WHERE account = ?", [name.text])
-      // With whom they were addressed to, and the pushes.
-      try db.run("DELETE FROM notifications WHERE account = ?", [name.text])
+      for (statement, _) in Self.removal { try db.run(statement, [key, Int.max]) }
       return true
     }
   }
+
+  /// In the order in which they go; how many rows of each at a time. A notification goes with up to 10,000 recipients and
+  /// pushes.
+  private static let removal = [
+    (
+      """
+      DELETE FROM notifications WHERE number IN (SELECT number FROM notifications WHERE account = ?1 LIMIT ?2)
+      """, 20
+    ),
+    (
+      """
+      DELETE FROM notification_events WHERE number IN (
+        SELECT number FROM notification_events WHERE account = ?1 LIMIT ?2
+      )
+      """, 1000
+    ),
+    (
+      """
+      DELETE FROM notification_members WHERE account = ?1 AND (group_key, recipient) IN (
+        SELECT group_key, recipient FROM notification_members WHERE account = ?1 LIMIT ?2
+      )
+      """, 1000
+    ),
+    (
+      """
+      UPDATE notification_recipients SET account = NULL, key = '', active = 0 WHERE number IN (
+        SELECT number FROM notification_recipients WHERE account = ?1 LIMIT ?2
+      )
+      """, 1000
+    ),
+  ]
 
   package func raiseMessageNumber(to number: Int64) async throws(StoreError) {
     try await write { db in try db.run("UPDATE notification_numbers SET last = max(last, ?)", [number]) }

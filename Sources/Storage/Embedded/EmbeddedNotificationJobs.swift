@@ -3,25 +3,32 @@ package import RelayCore
 
 extension EmbeddedStorage {
   package func claimPushes(
-    of service: NotificationService, limit: Int, now: Timestamp
+    of service: NotificationService, limit: Int, for life: Duration, now: Timestamp
   ) async throws(StoreError) -> [NotificationJob] {
     // Who looks often finds nothing as a rule: no reason to hold the write lock.
     let isDue = try await read { db in
       try db.row(
-        "SELECT 1 FROM notification_jobs WHERE service = ? AND due <= ? LIMIT 1", [service.rawValue, now.millis]) != nil
+        "SELECT 1 FROM notification_jobs WHERE service = ?1 AND due <= ?2 AND claimed <= ?2 LIMIT 1",
+        [service.rawValue, now.millis]) != nil
     }
     guard isDue else { return [] }
     return try await write { db in
       let ids = try db.rows(
-        "SELECT id FROM notification_jobs WHERE service = ? AND due <= ? ORDER BY due, id LIMIT ?",
+        """
+        SELECT id FROM notification_jobs WHERE service = ?1 AND due <= ?2 AND claimed <= ?2 ORDER BY due, id LIMIT ?3
+        """,
         [service.rawValue, now.millis, limit]
       ).map { try $0.integer(0) }
       var jobs: [NotificationJob] = []
       for id in ids.sorted() {
         try db.run(
-          "UPDATE notification_jobs SET due = ?, attempts = attempts + 1 WHERE id = ?",
-          [now.adding(NotificationLimits.claim).millis, id])
-        if let row = try db.row(Self.jobQuery, [id]) { jobs.append(try Self.job(row)) }
+          "UPDATE notification_jobs SET claimed = ?, attempts = attempts + 1 WHERE id = ?",
+          [now.adding(life).millis, id])
+        if let row = try db.row(Self.jobQuery, [id]) {
+          jobs.append(try Self.job(row))
+        } else {
+          try db.run("DELETE FROM notification_jobs WHERE id = ?", [id])
+        }
       }
       return jobs
     }
@@ -46,15 +53,19 @@ extension EmbeddedStorage {
       sent: row.time(7), notification: notification)
   }
 
-  package func finishPush(_ job: NotificationJob) async throws(StoreError) {
-    try await write { db in try db.run("DELETE FROM notification_jobs WHERE id = ?", [job.id]) }
-  }
-
-  package func putOffPush(_ job: NotificationJob, until time: Timestamp, isCounted: Bool) async throws(StoreError) {
+  package func settlePushes(_ settlements: [PushSettlement]) async throws(StoreError) {
+    guard !settlements.isEmpty else { return }
     try await write { db in
-      try db.run(
-        "UPDATE notification_jobs SET due = ?, attempts = attempts - ? WHERE id = ? AND attempts = ?",
-        [time.millis, isCounted ? 0 : 1, job.id, job.attempt])
+      for settlement in settlements {
+        let job = settlement.job
+        switch settlement.outcome {
+        case .finished: try db.run("DELETE FROM notification_jobs WHERE id = ?", [job.id])
+        case .putOff(let time, let isCounted):
+          try db.run(
+            "UPDATE notification_jobs SET due = ?, claimed = 0, attempts = attempts - ? WHERE id = ? AND attempts = ?",
+            [time.millis, isCounted ? 0 : 1, job.id, job.attempt])
+        }
+      }
     }
   }
 
@@ -85,7 +96,10 @@ extension EmbeddedStorage {
     try await read { db in
       try NotificationService.allCases.map { service in
         let row = try db.row(
-          "SELECT count(*), min(queued) FROM notification_jobs WHERE service = ?", [service.rawValue])
+          """
+          SELECT (SELECT count(*) FROM (SELECT 1 FROM notification_jobs WHERE service = ?1 LIMIT ?2)),
+            (SELECT min(queued) FROM notification_jobs WHERE service = ?1)
+          """, [service.rawValue, NotificationLimits.countedMax])
         let counted = try Fields.valid(row)
         return try NotificationQueue(
           service: service, waiting: Int(counted.integer(0)), oldest: counted.optionalTime(1))
@@ -96,20 +110,25 @@ extension EmbeddedStorage {
   package func forgetNotifications(
     before time: Timestamp, pushesEndedBy end: Timestamp
   ) async throws(StoreError) {
-    // A notification goes with up to 10,000 rows.
-    try await forget(
-      "DELETE FROM notifications WHERE number IN (SELECT number FROM notifications WHERE sent < ?1 LIMIT ?2)",
-      [time.millis, 20], rows: 20)
-    try await forget(
-      """
-      DELETE FROM notification_events
-      WHERE number IN (SELECT number FROM notification_events WHERE created < ?1 LIMIT ?2)
-      """, [time.millis, 1000], rows: 1000)
     try await forget(
       """
       DELETE FROM notification_jobs
       WHERE id IN (SELECT id FROM notification_jobs WHERE expires < ?1 AND due < ?1 LIMIT ?2)
       """, [end.millis, 1000], rows: 1000)
+    // A notification goes with up to 10,000 rows.
+    try await forget(
+      """
+      DELETE FROM notifications WHERE number IN (
+        SELECT number FROM notifications AS n WHERE sent < ?1
+          AND NOT EXISTS (SELECT 1 FROM notification_jobs AS j WHERE j.number = n.number)
+        LIMIT ?2
+      )
+      """, [time.millis, 20], rows: 20)
+    try await forget(
+      """
+      DELETE FROM notification_events
+      WHERE number IN (SELECT number FROM notification_events WHERE created < ?1 LIMIT ?2)
+      """, [time.millis, 1000], rows: 1000)
   }
 
   /// Repeats `delete` until it finds less than it may take, a transaction each, so that others get their turn in between.

@@ -140,7 +140,9 @@ extension EmbeddedStorage {
     }
   }
 
-  package func eventTurns(limit: Int, now: Timestamp) async throws(StoreError) -> [EventTurn] {
+  package func eventTurns(limit: Int, without busy: [NotificationUser], now: Timestamp) async throws(StoreError)
+    -> [EventTurn]
+  {
     try await read { db in
       try db.rows(
         """
@@ -148,8 +150,9 @@ extension EmbeddedStorage {
         WHERE event_url IS NOT NULL AND event_due <= ? AND EXISTS (
           SELECT 1 FROM notification_events AS e WHERE e.account = a.name AND e.number > a.events_pushed
         )
-        ORDER BY event_due, name LIMIT ?
-        """, [now.millis, limit]
+          AND name NOT IN (SELECT value FROM json_each(?))
+        ORDER BY event_turn, name LIMIT ?
+        """, [now.millis, Self.list(busy), limit]
       ).map {
         let target = try Self.eventTarget(url: $0.optionalText(1), method: $0.optionalText(2))
         return try EventTurn(
@@ -159,13 +162,13 @@ extension EmbeddedStorage {
     }
   }
 
-  package func eventWasPushed(_ number: Int64, of account: NotificationUser) async throws(StoreError) {
+  package func eventWasPushed(_ number: Int64, of account: NotificationUser, now: Timestamp) async throws(StoreError) {
     try await write { db in
       try db.run(
         """
-        UPDATE notification_accounts SET events_pushed = ?1, event_attempts = 0, event_due = 0
+        UPDATE notification_accounts SET events_pushed = ?1, event_attempts = 0, event_due = 0, event_turn = ?3
         WHERE name = ?2 AND events_pushed < ?1
-        """, [number, account.text])
+        """, [number, account.text, now.millis])
     }
   }
 
@@ -177,5 +180,10 @@ extension EmbeddedStorage {
         "UPDATE notification_accounts SET event_attempts = ?, event_due = ? WHERE name = ? AND events_pushed = ?",
         [attempts, time.millis, account.text, pushed])
     }
+  }
+
+  /// As JSON. Names hold nothing that it would escape.
+  private static func list(_ names: [NotificationUser]) -> String {
+    "[" + names.map { "\"\($0.text)\"" }.joined(separator: ",") + "]"
   }
 }

@@ -31,5 +31,5 @@ extension PostgresStorage {
 }
 
 extension Duration {
-  fileprivate var wholeMillis: Int64 { Int64(self / .milliseconds(1)) }
+  var wholeMillis: Int64 { Int64(self / .milliseconds(1)) }
 }

@@ -14,7 +14,8 @@ extension PostgresMigration {
     """,
     "INSERT INTO notification_numbers (last) VALUES (0)",
     // `quota_mark` is the period that `quota_used` counts. `events_pushed` is the last event that was sent to `event_url`,
-    // or given up; the next one is due at `event_due`.
+    // or given up; the next one is due at `event_due`, and `event_turn` is when the last one was. `recipients` counts them,
+    // so that there is a bound.
     """
     CREATE TABLE notification_accounts (
       name text COLLATE "C" NOT NULL,
@@ -31,6 +32,8 @@ extension PostgresMigration {
       events_pushed bigint NOT NULL DEFAULT 0,
       event_attempts integer NOT NULL DEFAULT 0,
       event_due bigint NOT NULL DEFAULT 0,
+      event_turn bigint NOT NULL DEFAULT 0,
+      recipients bigint NOT NULL DEFAULT 0,
       created bigint NOT NULL,
       PRIMARY KEY (name)
     )
@@ -70,6 +73,8 @@ extension PostgresMigration {
     )
     """,
     "CREATE INDEX notification_recipients_by_account ON notification_recipients (account)",
+    // Who else has a key. Keys may be longer than what a B-tree takes.
+    "CREATE INDEX notification_recipients_by_key ON notification_recipients USING hash (key) WHERE active",
     // Texts are `bytea`: they may hold any Unicode text, and PostgreSQL's `text` takes no NUL.
     """
     CREATE TABLE notifications (
@@ -85,7 +90,7 @@ extension PostgresMigration {
     )
     """,
     "CREATE INDEX notifications_by_time ON notifications (sent)",
-    "CREATE INDEX notifications_by_account ON notifications (account)",
+    "CREATE INDEX notifications_by_account ON notifications (account, number)",
     """
     CREATE TABLE notification_addressees (
       recipient bigint NOT NULL,
@@ -108,7 +113,8 @@ extension PostgresMigration {
     )
     """,
     "CREATE INDEX notification_events_by_time ON notification_events (created)",
-    // Pushes that are to be made, or tried again. Claimed is one whose `due` was put off by whoever makes it.
+    // Pushes that are to be made, or tried again. `claimed` is the end of the claim of whoever makes it, in milliseconds of
+    // the database's clock: those of several processes may differ.
     """
     CREATE TABLE notification_jobs (
       id bigint GENERATED ALWAYS AS IDENTITY,
@@ -118,11 +124,13 @@ extension PostgresMigration {
       attempts integer NOT NULL DEFAULT 0,
       queued bigint NOT NULL,
       due bigint NOT NULL,
+      claimed bigint NOT NULL DEFAULT 0,
       expires bigint NOT NULL,
       PRIMARY KEY (id)
     )
     """,
     "CREATE INDEX notification_jobs_by_due ON notification_jobs (service, due, id)",
+    "CREATE INDEX notification_jobs_by_age ON notification_jobs (service, queued)",
     "CREATE INDEX notification_jobs_by_recipient ON notification_jobs (recipient)",
     "CREATE INDEX notification_jobs_by_number ON notification_jobs (number)",
     "CREATE INDEX notification_jobs_by_end ON notification_jobs (expires)",

@@ -97,24 +97,31 @@ extension PostgresStorage {
     return result.affectedRows == 1
   }
 
-  package func removeNotificationAccount(_ name: NotificationUser) async throws(StoreError) -> Bool {
-    let parameters = PostgresParameters { $0.add(text: name.text) }
-    let results = try await writeBulk([
-      PostgresStep(
-        .prepared("remove_notification_account", "DELETE FROM notification_accounts WHERE name = $1::text"), parameters),
-      PostgresStep(
-        .prepared(
-          "release_recipients",
-          """
-          UPDATE notification_recipients SET account = NULL, key = '', active = false WHERE account = $1::text
-          """), parameters),
-      PostgresStep(
-        .prepared("remove_account_events", "DELETE FROM notification_events WHERE account = $1::text"), parameters),
-      // With whom they were addressed to, and the pushes.
-      PostgresStep(
-        .prepared("remove_account_notifications", "DELETE FROM notifications WHERE account = $1::text"), parameters),
-    ])
-    return results.first?.affectedRows == 1
+  package func removeNotificationAccount(
+    _ name: NotificationUser, progress: @Sendable (Int) -> Void
+  ) async throws(StoreError) -> Bool {
+    // No send begins from then on, and no registration.
+    let shutOut = try await write(
+      .prepared(
+        "shut_out_notification_account", "UPDATE notification_accounts SET permitted = false WHERE name = $1::text"),
+      PostgresParameters { $0.add(text: name.text) })
+    guard shutOut.affectedRows == 1 else { return false }
+    var gone = 0
+    for page in RemovalPage.all {
+      while true {
+        let results = try await writeBulk(page.steps(of: name, rows: page.rows))
+        let rows = results.last?.affectedRows ?? 0
+        gone += Int(rows)
+        progress(gone)
+        guard rows == page.rows else { break }
+      }
+    }
+    // With whatever was made meanwhile.
+    let row = PostgresStep(
+      .prepared("remove_notification_account", "DELETE FROM notification_accounts WHERE name = $1::text"),
+      PostgresParameters { $0.add(text: name.text) })
+    let last = RemovalPage.all.reversed().flatMap { $0.steps(of: name, rows: 1_000_000) }
+    return try await writeBulk([row] + last).first?.affectedRows == 1
   }
 
   package func raiseMessageNumber(to number: Int64) async throws(StoreError) {
@@ -163,4 +170,78 @@ extension PostgresRow {
     guard let url, let method else { return nil }
     return EventTarget(url: url, method: try required(EventTarget.Method(rawValue: method)))
   }
+}
+
+/// What an account has, a part at a time.
+private struct RemovalPage {
+  let rows: Int
+  /// Statements of an account's name and a count of rows; the last one says how many there were.
+  let statements: [PostgresStatement]
+
+  func steps(of name: NotificationUser, rows: Int) -> [PostgresStep] {
+    let parameters = PostgresParameters {
+      $0.add(text: name.text)
+      $0.add(bigint: Int64(rows))
+    }
+    return statements.map { PostgresStep($0, parameters) }
+  }
+
+  /// In the order in which they go.
+  static let all = [
+    // Pushes first, in the order in which everybody locks them; a notification goes with up to 10,000 recipients.
+    RemovalPage(
+      rows: 20,
+      statements: [
+        .prepared(
+          "remove_account_pushes",
+          """
+          DELETE FROM notification_jobs WHERE id IN (
+            SELECT id FROM notification_jobs WHERE number IN (
+              SELECT number FROM notifications WHERE account = $1::text ORDER BY number LIMIT $2::bigint
+            )
+            ORDER BY id FOR UPDATE
+          )
+          """),
+        .prepared(
+          "remove_account_notifications",
+          """
+          DELETE FROM notifications WHERE number IN (
+            SELECT number FROM notifications WHERE account = $1::text ORDER BY number LIMIT $2::bigint
+          )
+          """),
+      ]),
+    RemovalPage(
+      rows: 1000,
+      statements: [
+        .prepared(
+          "remove_account_events",
+          """
+          DELETE FROM notification_events WHERE account = $1::text AND number IN (
+            SELECT number FROM notification_events WHERE account = $1::text ORDER BY number LIMIT $2::bigint
+          )
+          """)
+      ]),
+    RemovalPage(
+      rows: 1000,
+      statements: [
+        .prepared(
+          "remove_account_members",
+          """
+          DELETE FROM notification_members WHERE (account, group_key, recipient) IN (
+            SELECT account, group_key, recipient FROM notification_members WHERE account = $1::text LIMIT $2::bigint
+          )
+          """)
+      ]),
+    RemovalPage(
+      rows: 1000,
+      statements: [
+        .prepared(
+          "release_recipients",
+          """
+          UPDATE notification_recipients SET account = NULL, key = '', active = false WHERE number IN (
+            SELECT number FROM notification_recipients WHERE account = $1::text LIMIT $2::bigint
+          )
+          """)
+      ]),
+  ]
 }

@@ -121,6 +121,14 @@ extension PostgresStorage {
     return results.first?.rowCount == 1
   }
 
+  /// Whoever changes what is counted takes turns at the account.
+  static func accountTurn(_ account: NotificationUser) -> PostgresStep {
+    PostgresStep(
+      .prepared(
+        "notification_account_turn", "SELECT 1 FROM notification_accounts WHERE name = $1::text FOR NO KEY UPDATE"),
+      PostgresParameters { $0.add(text: account.text) })
+  }
+
   /// Returns a row when there is such an account, which then stays to the end of the transaction.
   static func keepAccount(_ account: NotificationUser) -> PostgresStep {
     PostgresStep(

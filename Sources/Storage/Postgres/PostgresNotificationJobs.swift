@@ -2,32 +2,37 @@ package import RelayCore
 
 extension PostgresStorage {
   package func claimPushes(
-    of service: NotificationService, limit: Int, now: Timestamp
+    of service: NotificationService, limit: Int, for life: Duration, now: Timestamp
   ) async throws(StoreError) -> [NotificationJob] {
     let result = try await write(
       .prepared(
         "claim_pushes",
         """
-        WITH due AS MATERIALIZED (
-            SELECT id FROM notification_jobs WHERE service = $1::text AND due <= $2::bigint
+        WITH clock AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now),
+          due AS MATERIALIZED (
+            SELECT id FROM notification_jobs
+            WHERE service = $1::text AND due <= $2::bigint AND claimed <= (SELECT now FROM clock)
             ORDER BY due, id LIMIT $3::bigint FOR UPDATE SKIP LOCKED
           ),
+          dropped AS (
+            DELETE FROM notification_jobs AS j USING due, notification_recipients AS r
+            WHERE j.id = due.id AND r.number = j.recipient AND NOT r.active
+          ),
           claimed AS (
-            UPDATE notification_jobs AS j SET due = $4::bigint, attempts = attempts + 1 FROM due WHERE j.id = due.id
-            RETURNING j.id, j.attempts, j.expires, j.recipient, j.number
+            UPDATE notification_jobs AS j SET claimed = (SELECT now FROM clock) + $4::bigint, attempts = attempts + 1
+            FROM due, notification_recipients AS r WHERE j.id = due.id AND r.number = j.recipient AND r.active
+            RETURNING j.id, j.attempts, j.expires, r.number AS recipient, r.provider, r.key, j.number
           )
-        SELECT c.id, c.attempts, c.expires, r.number, r.provider, r.key, n.number, n.sent, n.text, n.waits_while_idle,
+        SELECT c.id, c.attempts, c.expires, c.recipient, c.provider, c.key, n.number, n.sent, n.text, n.waits_while_idle,
           n.collapse_key, n.time_to_live, n.package_name
-        FROM claimed AS c
-        JOIN notification_recipients AS r ON r.number = c.recipient AND r.active
-        JOIN notifications AS n ON n.number = c.number
+        FROM claimed AS c JOIN notifications AS n ON n.number = c.number
         ORDER BY c.id
         """),
       PostgresParameters {
         $0.add(text: service.rawValue)
         $0.add(bigint: now.millis)
         $0.add(bigint: Int64(limit))
-        $0.add(bigint: now.adding(NotificationLimits.claim).millis)
+        $0.add(bigint: life.wholeMillis)
       })
     var jobs: [NotificationJob] = []
     for index in result.rows {
@@ -37,32 +42,63 @@ extension PostgresStorage {
     return jobs
   }
 
-  package func finishPush(_ job: NotificationJob) async throws(StoreError) {
-    _ = try await write(
-      .prepared("finish_push", "DELETE FROM notification_jobs WHERE id = $1::bigint"),
-      PostgresParameters { $0.add(bigint: job.id) })
+  package func settlePushes(_ settlements: [PushSettlement]) async throws(StoreError) {
+    var finished: [Int64] = []
+    var delays: [(job: NotificationJob, due: Int64, uncounted: Int64)] = []
+    for settlement in settlements {
+      switch settlement.outcome {
+      case .finished: finished.append(settlement.job.id)
+      case .putOff(let time, let isCounted): delays.append((settlement.job, time.millis, isCounted ? 0 : 1))
+      }
+    }
+    var steps: [PostgresStep] = []
+    if !finished.isEmpty { steps.append(Self.finishStep(finished)) }
+    if !delays.isEmpty { steps.append(Self.putOffStep(delays)) }
+    guard !steps.isEmpty else { return }
+    _ = try await write(steps)
   }
 
-  package func putOffPush(_ job: NotificationJob, until time: Timestamp, isCounted: Bool) async throws(StoreError) {
-    _ = try await write(
+  // Who locks several pushes does so by their ids in order.
+
+  private static func finishStep(_ ids: [Int64]) -> PostgresStep {
+    PostgresStep(
       .prepared(
-        "put_off_push",
+        "finish_pushes",
         """
-        UPDATE notification_jobs SET due = $3::bigint, attempts = CASE WHEN $4::boolean THEN attempts ELSE attempts - 1 END
-        WHERE id = $1::bigint AND attempts = $2::integer
+        DELETE FROM notification_jobs WHERE id IN (
+          SELECT id FROM notification_jobs WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE
+        )
+        """), PostgresParameters { $0.add(bigints: ids) })
+  }
+
+  private static func putOffStep(
+    _ delays: [(job: NotificationJob, due: Int64, uncounted: Int64)]
+  ) -> PostgresStep {
+    PostgresStep(
+      .prepared(
+        "put_off_pushes",
+        """
+        UPDATE notification_jobs AS j SET due = d.due, claimed = 0, attempts = j.attempts - d.uncounted::integer
+        FROM (
+          SELECT o.id, u.due, u.uncounted
+          FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) AS u (id, attempts, due, uncounted)
+          JOIN notification_jobs AS o ON o.id = u.id AND o.attempts = u.attempts
+          ORDER BY o.id FOR UPDATE OF o
+        ) AS d
+        WHERE j.id = d.id
         """),
       PostgresParameters {
-        $0.add(bigint: job.id)
-        $0.add(integer: Int32(clamping: job.attempt))
-        $0.add(bigint: time.millis)
-        $0.add(boolean: isCounted)
+        $0.add(bigints: delays.map(\.job.id))
+        $0.add(bigints: delays.map { Int64($0.job.attempt) })
+        $0.add(bigints: delays.map(\.due))
+        $0.add(bigints: delays.map(\.uncounted))
       })
   }
 
   package func keyIsDead(
     _ job: NotificationJob, since: Timestamp?, now: Timestamp
   ) async throws(StoreError) -> Bool {
-    let results = try await write([
+    let results = try await writeNotifications([
       PostgresStep(
         .prepared(
           "key_is_dead",
@@ -87,6 +123,7 @@ extension PostgresStorage {
           $0.add(bigint: now.millis)
           $0.add(opaque: NotificationEvent.ownSubject(job.recipient).value)
         }),
+      Self.handOverPushesStep(job.recipient),
       Self.dropPushesStep(job.recipient),
       // Another key may have come meanwhile: then this push is for it.
       PostgresStep(
@@ -94,12 +131,14 @@ extension PostgresStorage {
           "forget_dead_push",
           """
           DELETE FROM notification_jobs AS j USING notification_recipients AS r
-          WHERE j.id = $1::bigint AND r.number = j.recipient AND r.provider = $2::text AND r.key = $3::text
+          WHERE j.id = $1::bigint AND j.recipient = $4::bigint AND r.number = j.recipient AND r.provider = $2::text
+            AND r.key = $3::text
           """),
         PostgresParameters {
           $0.add(bigint: job.id)
           $0.add(text: job.key.provider.rawValue)
           $0.add(text: job.key.text)
+          $0.add(bigint: job.recipient.value)
         }),
     ])
     return results.first?.affectedRows == 1
@@ -108,27 +147,48 @@ extension PostgresStorage {
   package func notificationQueues() async throws(StoreError) -> [NotificationQueue] {
     let result = try await readBulk(
       .prepared(
-        "notification_queues", "SELECT service, count(*), min(queued) FROM notification_jobs GROUP BY service"))
-    var queues: [NotificationService: NotificationQueue] = [:]
+        "notification_queues",
+        """
+        SELECT s.service,
+          (SELECT count(*) FROM (SELECT FROM notification_jobs WHERE service = s.service LIMIT $2::bigint) AS c),
+          (SELECT min(queued) FROM notification_jobs WHERE service = s.service)
+        FROM unnest($1::text[]) AS s (service)
+        """),
+      PostgresParameters {
+        $0.add(texts: NotificationService.allCases.map { Optional($0.rawValue) })
+        $0.add(bigint: Int64(NotificationLimits.countedMax))
+      })
+    var queues: [NotificationQueue] = []
     for index in result.rows {
       var row = result.cursor(row: index)
       let service = try row.required(NotificationService(rawValue: row.text()))
-      queues[service] = NotificationQueue(
-        service: service, waiting: Int(try row.bigint()), oldest: try row.optionalTimestamp())
+      queues.append(
+        NotificationQueue(service: service, waiting: Int(try row.bigint()), oldest: try row.optionalTimestamp()))
     }
-    return NotificationService.allCases.map { queues[$0] ?? NotificationQueue(service: $0, waiting: 0, oldest: nil) }
+    return queues
   }
 
   package func forgetNotifications(
     before time: Timestamp, pushesEndedBy end: Timestamp
   ) async throws(StoreError) {
+    try await forget(
+      .prepared(
+        "forget_pushes",
+        """
+        DELETE FROM notification_jobs WHERE id IN (
+          SELECT id FROM notification_jobs WHERE expires < $1::bigint AND due < $1::bigint
+          ORDER BY id LIMIT $2::bigint FOR UPDATE
+        )
+        """), before: end, rows: 1000)
     // A notification goes with up to 10,000 rows.
     try await forget(
       .prepared(
         "forget_notifications",
         """
         DELETE FROM notifications WHERE number IN (
-          SELECT number FROM notifications WHERE sent < $1::bigint ORDER BY sent LIMIT $2::bigint
+          SELECT number FROM notifications AS n WHERE sent < $1::bigint
+            AND NOT EXISTS (SELECT FROM notification_jobs AS j WHERE j.number = n.number)
+          ORDER BY sent LIMIT $2::bigint
         )
         """), before: time, rows: 20)
     try await forget(
@@ -139,14 +199,6 @@ extension PostgresStorage {
           SELECT account, number FROM notification_events WHERE created < $1::bigint ORDER BY created LIMIT $2::bigint
         )
         """), before: time, rows: 1000)
-    try await forget(
-      .prepared(
-        "forget_pushes",
-        """
-        DELETE FROM notification_jobs WHERE id IN (
-          SELECT id FROM notification_jobs WHERE expires < $1::bigint AND due < $1::bigint LIMIT $2::bigint
-        )
-        """), before: end, rows: 1000)
   }
 
   /// Repeats `statement`, a transaction each, until it finds less than it may take.

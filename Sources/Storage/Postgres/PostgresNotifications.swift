@@ -5,12 +5,9 @@ extension PostgresStorage {
     _ notification: DeviceNotification, to addresses: [NotificationAddress], of account: NotificationUser,
     recipientsMax: Int, now: Timestamp
   ) async throws(StoreError) -> SendOutcome {
-    let results = try await write([
-      // Sends of one account take turns: neither credits nor quota are spent twice.
-      PostgresStep(
-        .prepared(
-          "send_turn", "SELECT 1 FROM notification_accounts WHERE name = $1::text FOR NO KEY UPDATE"),
-        PostgresParameters { $0.add(text: account.text) }),
+    let results = try await writeNotifications([
+      // Neither credits nor quota are spent twice.
+      Self.accountTurn(account),
       Self.sendStep(notification, to: addresses, of: account, recipientsMax: recipientsMax, now: now),
     ])
     guard let result = results.last, result.rowCount == 1 else { return .denied }
@@ -25,7 +22,8 @@ extension PostgresStorage {
     }
   }
 
-  /// One statement: what is written depends on what the words resolve to.
+  /// One statement: what is written depends on what the words resolve to. The number is taken when that is known, since
+  /// whoever else needs one waits from then on.
   private static func sendStep(
     _ notification: DeviceNotification, to addresses: [NotificationAddress], of account: NotificationUser,
     recipientsMax: Int, now: Timestamp
@@ -46,16 +44,16 @@ extension PostgresStorage {
             SELECT w.name_key, r.number FROM unnest($2::text[], $3::bigint[]) AS w (name_key, number)
             LEFT JOIN notification_recipients AS r ON r.number = w.number AND r.account = $1::text
           ),
-          named AS (
-            SELECT g.name_key FROM words AS w
-            JOIN notification_groups AS g ON g.account = $1::text AND g.name_key = w.name_key
-            WHERE w.number IS NULL
+          names AS MATERIALIZED (SELECT coalesce(array_agg(name_key), '{}') AS keys FROM words WHERE number IS NULL),
+          named AS MATERIALIZED (
+            SELECT g.name_key FROM notification_groups AS g
+            WHERE g.account = $1::text AND g.name_key = ANY ((SELECT keys FROM names)::text[])
             UNION
-            SELECT g.name_key FROM words AS w
-            JOIN notification_groups AS g ON g.account = $1::text AND g.short_key = w.name_key
-            WHERE w.number IS NULL AND NOT EXISTS (
-              SELECT FROM notification_groups AS o WHERE o.account = $1::text AND o.name_key = w.name_key
-            )
+            SELECT g.name_key FROM notification_groups AS g
+            WHERE g.account = $1::text AND g.short_key = ANY ((SELECT keys FROM names)::text[])
+              AND NOT EXISTS (
+                SELECT FROM notification_groups AS o WHERE o.account = $1::text AND o.name_key = g.short_key
+              )
           ),
           resolved AS MATERIALIZED (
             SELECT r.number, CASE r.provider WHEN 'apns' THEN 'apns' ELSE 'fcm' END AS service, r.key
@@ -178,20 +176,23 @@ extension PostgresStorage {
     return events
   }
 
-  package func eventTurns(limit: Int, now: Timestamp) async throws(StoreError) -> [EventTurn] {
+  package func eventTurns(limit: Int, without busy: [NotificationUser], now: Timestamp) async throws(StoreError)
+    -> [EventTurn]
+  {
     let result = try await read(
       .prepared(
         "event_turns",
         """
         SELECT name, event_url, event_method, events_pushed, event_attempts FROM notification_accounts AS a
-        WHERE event_url IS NOT NULL AND event_due <= $1::bigint AND EXISTS (
+        WHERE event_url IS NOT NULL AND event_due <= $1::bigint AND name <> ALL ($3::text[]) AND EXISTS (
           SELECT FROM notification_events AS e WHERE e.account = a.name AND e.number > a.events_pushed
         )
-        ORDER BY event_due, name LIMIT $2::bigint
+        ORDER BY event_turn, name LIMIT $2::bigint
         """),
       PostgresParameters {
         $0.add(bigint: now.millis)
         $0.add(bigint: Int64(limit))
+        $0.add(texts: busy.map { Optional($0.text) })
       })
     var turns: [EventTurn] = []
     for index in result.rows {
@@ -206,17 +207,19 @@ extension PostgresStorage {
     return turns
   }
 
-  package func eventWasPushed(_ number: Int64, of account: NotificationUser) async throws(StoreError) {
+  package func eventWasPushed(_ number: Int64, of account: NotificationUser, now: Timestamp) async throws(StoreError) {
     _ = try await write(
       .prepared(
         "event_was_pushed",
         """
-        UPDATE notification_accounts SET events_pushed = $2::bigint, event_attempts = 0, event_due = 0
+        UPDATE notification_accounts SET events_pushed = $2::bigint, event_attempts = 0, event_due = 0,
+          event_turn = $3::bigint
         WHERE name = $1::text AND events_pushed < $2::bigint
         """),
       PostgresParameters {
         $0.add(text: account.text)
         $0.add(bigint: number)
+        $0.add(bigint: now.millis)
       })
   }
 

@@ -20,10 +20,10 @@ extension PostgresStorage {
 
   package func addRecipient(
     _ number: RecipientNumber, _ key: RecipientKey, of account: NotificationUser, subject: NotificationText,
-    now: Timestamp
+    recipientsMax: Int64, now: Timestamp
   ) async throws(StoreError) -> RecipientAddition {
-    let results = try await write([
-      Self.keepAccount(account),
+    let results = try await writeNotifications([
+      Self.accountTurn(account),
       PostgresStep(
         .prepared(
           "add_recipient",
@@ -31,31 +31,50 @@ extension PostgresStorage {
           WITH made AS (
               INSERT INTO notification_recipients (number, account, provider, key, active, created, changed)
               SELECT $1::bigint, a.name, $3::text, $4::text, true, $6::bigint, $6::bigint
-              FROM notification_accounts AS a WHERE a.name = $2::text AND a.permitted
+              FROM notification_accounts AS a
+              WHERE a.name = $2::text AND a.permitted AND a.recipients < $7::bigint
               ON CONFLICT (number) DO NOTHING
               RETURNING number, account
+            ),
+            counted AS (
+              UPDATE notification_accounts AS a SET recipients = a.recipients + 1 FROM made WHERE a.name = made.account
             ),
             numbered AS (
               UPDATE notification_numbers SET last = last + 1 WHERE EXISTS (SELECT FROM made) RETURNING last
             )
           INSERT INTO notification_events (number, account, created, action, recipient, ours, subject)
           SELECT n.last, made.account, $6::bigint, 1, made.number, false, $5::bytea FROM made CROSS JOIN numbered AS n
-          """), Self.parameters(number, account, key, subject, now)),
+          """),
+        PostgresParameters {
+          $0.add(bigint: number.value)
+          $0.add(text: account.text)
+          $0.add(text: key.provider.rawValue)
+          $0.add(text: key.text)
+          $0.add(opaque: subject.value)
+          $0.add(bigint: now.millis)
+          $0.add(bigint: recipientsMax)
+        }),
       PostgresStep(
         .prepared(
-          "may_register", "SELECT 1 FROM notification_accounts WHERE name = $1::text AND permitted"),
-        PostgresParameters { $0.add(text: account.text) }),
+          "may_register",
+          "SELECT recipients < $2::bigint FROM notification_accounts WHERE name = $1::text AND permitted"),
+        PostgresParameters {
+          $0.add(text: account.text)
+          $0.add(bigint: recipientsMax)
+        }),
     ])
     guard results.count == 3 else { throw .corrupted(reason: "a registration said nothing") }
+    if results[1].affectedRows == 1 { return .added }
     guard results[2].rowCount == 1 else { return .unknownAccount }
-    return results[1].affectedRows == 1 ? .added : .numberTaken
+    var row = results[2].cursor(row: 0)
+    return try row.boolean() ? .numberTaken : .accountFull
   }
 
   package func subscribe(
     _ number: RecipientNumber, _ key: RecipientKey, of account: NotificationUser, subject: NotificationText,
     now: Timestamp
   ) async throws(StoreError) -> Bool {
-    let results = try await write([
+    let results = try await writeNotifications([
       Self.replaceStep(number, key, account, now),
       PostgresStep(
         .prepared(
@@ -121,10 +140,12 @@ extension PostgresStorage {
         $0.add(boolean: fromAll)
         $0.add(smallint: (fromAll ? EventAction.unsubscribedAll : .unsubscribed).rawValue)
       })
-    _ = try await write([lock, event] + (fromAll ? [Self.dropPushesStep(number)] : []))
+    _ = try await writeNotifications(
+      [lock, event] + (fromAll ? [Self.handOverPushesStep(number), Self.dropPushesStep(number)] : []))
   }
 
-  /// Returns whether it was active.
+  /// Returns whether it was active. Pushes are the recipient's in whose stead nobody else with the same key gets them: where
+  /// the key changes, somebody else has to.
   private static func replaceStep(
     _ number: RecipientNumber, _ key: RecipientKey, _ account: NotificationUser, _ now: Timestamp
   ) -> PostgresStep {
@@ -133,9 +154,24 @@ extension PostgresStorage {
         "replace_key",
         """
         WITH former AS MATERIALIZED (
-          SELECT number, active FROM notification_recipients WHERE number = $1::bigint AND account = $2::text
-          FOR NO KEY UPDATE
-        )
+            SELECT number, account, provider, key, active FROM notification_recipients
+            WHERE number = $1::bigint AND account = $2::text
+            FOR NO KEY UPDATE
+          ),
+          copied AS (
+            INSERT INTO notification_jobs (service, number, recipient, queued, due, claimed, expires)
+            SELECT DISTINCT ON (j.id) j.service, j.number, o.number, j.queued, j.due, j.claimed, j.expires
+            FROM former AS f JOIN notification_jobs AS j ON j.recipient = f.number
+            JOIN notification_recipients AS o ON o.key = f.key AND o.active AND o.account = f.account
+              AND o.number <> f.number AND (o.provider = 'apns') = (f.provider = 'apns')
+            JOIN notification_addressees AS a ON a.recipient = o.number AND a.number = j.number
+            WHERE f.active AND (f.key <> $4::text OR (f.provider = 'apns') <> ($3::text = 'apns'))
+              AND NOT EXISTS (
+                SELECT FROM notification_jobs AS k JOIN notification_recipients AS q ON q.number = k.recipient
+                WHERE k.number = j.number AND k.recipient <> f.number AND q.key = f.key
+              )
+            ORDER BY j.id, o.number
+          )
         UPDATE notification_recipients AS r SET provider = $3::text, key = $4::text, active = true, changed = $5::bigint
         FROM former WHERE r.number = former.number RETURNING former.active
         """),
@@ -163,14 +199,40 @@ extension PostgresStorage {
         """), PostgresParameters { $0.add(bigint: number.value) })
   }
 
+  /// What waits for a recipient that is inactive goes to another one with its key, if it is for that one too.
+  static func handOverPushesStep(_ number: RecipientNumber) -> PostgresStep {
+    PostgresStep(
+      .prepared(
+        "hand_over_pushes",
+        """
+        UPDATE notification_jobs AS j SET recipient = h.recipient
+        FROM (
+          SELECT k.id, (
+              SELECT o.number FROM notification_recipients AS o
+              JOIN notification_addressees AS a ON a.recipient = o.number AND a.number = k.number
+              WHERE o.key = r.key AND o.active AND o.account = r.account AND o.number <> r.number
+                AND (o.provider = 'apns') = (r.provider = 'apns')
+              ORDER BY o.number LIMIT 1
+            ) AS recipient
+          FROM notification_jobs AS k JOIN notification_recipients AS r ON r.number = k.recipient
+          WHERE k.recipient = $1::bigint AND NOT r.active
+          ORDER BY k.id FOR UPDATE OF k
+        ) AS h
+        WHERE j.id = h.id AND h.recipient IS NOT NULL
+        """), PostgresParameters { $0.add(bigint: number.value) })
+  }
+
   /// None goes to a recipient that is inactive.
   static func dropPushesStep(_ number: RecipientNumber) -> PostgresStep {
     PostgresStep(
       .prepared(
         "drop_pushes",
         """
-        DELETE FROM notification_jobs AS j USING notification_recipients AS r
-        WHERE j.recipient = $1::bigint AND r.number = $1::bigint AND NOT r.active
+        DELETE FROM notification_jobs WHERE id IN (
+          SELECT j.id FROM notification_jobs AS j JOIN notification_recipients AS r ON r.number = j.recipient
+          WHERE j.recipient = $1::bigint AND NOT r.active
+          ORDER BY j.id FOR UPDATE OF j
+        )
         """), PostgresParameters { $0.add(bigint: number.value) })
   }
 
@@ -187,20 +249,6 @@ extension PostgresStorage {
     PostgresParameters {
       $0.add(bigint: number.value)
       $0.add(text: account.text)
-      $0.add(opaque: subject.value)
-      $0.add(bigint: now.millis)
-    }
-  }
-
-  private static func parameters(
-    _ number: RecipientNumber, _ account: NotificationUser, _ key: RecipientKey, _ subject: NotificationText,
-    _ now: Timestamp
-  ) -> PostgresParameters {
-    PostgresParameters {
-      $0.add(bigint: number.value)
-      $0.add(text: account.text)
-      $0.add(text: key.provider.rawValue)
-      $0.add(text: key.text)
       $0.add(opaque: subject.value)
       $0.add(bigint: now.millis)
     }

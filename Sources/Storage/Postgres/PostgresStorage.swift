@@ -6,9 +6,9 @@ package import RelayCore
 
 /// All durable stores in one PostgreSQL database, which any number of processes share.
 ///
-/// Commits are synchronous. Five pipelined connections on one thread, since what shares one waits for what is ahead:
-/// reads never wait for a commit, messages for no other write, nobody for the directory's long lists, and the feed of its
-/// changes for no lock that those wait for.
+/// Commits are synchronous. Six pipelined connections on one thread, since what shares one waits for what is ahead:
+/// reads never wait for a commit, messages for no other write, nobody for the directory's long lists or for the message
+/// numbers of device notifications, and the feed of the directory's changes for no lock that those wait for.
 /// `.unavailable` of a call that was on its way when a connection broke leaves open whether the server had committed:
 /// every call is safe to repeat.
 package final class PostgresStorage: Storage {
@@ -16,6 +16,7 @@ package final class PostgresStorage: Storage {
   let writes: PostgresConnection
   let bulk: PostgresConnection
   private let feed: PostgresConnection
+  private let notifications: PostgresConnection
   private let inserts: PostgresConnection
   let batcher: MessageBatcher
   let days: PostgresMailboxDays
@@ -51,12 +52,13 @@ package final class PostgresStorage: Storage {
     writes = connect("writes")
     bulk = connect("bulk")
     feed = connect("directory")
+    notifications = connect("notifications")
     batcher = MessageBatcher { envelopes throws(StoreError) in
       try await PostgresStorage.insert(envelopes, over: inserts, maintenance: maintenance)
     }
   }
 
-  var connections: [PostgresConnection] { [reads, writes, bulk, feed, inserts] }
+  var connections: [PostgresConnection] { [reads, writes, bulk, feed, notifications, inserts] }
 
   /// Asks on the connections that messages depend on; a long list of the directory's is no reason to be sent nobody.
   package func ping() async throws(StoreError) {
@@ -99,6 +101,13 @@ package final class PostgresStorage: Storage {
   /// - Returns: a result for each.
   func writeBulk(_ steps: [PostgresStep]) async throws(StoreError) -> [PostgresResult] {
     do throws(PostgresError) { return try await bulk.transaction(steps) } catch { throw error.storeError }
+  }
+
+  /// Runs steps that take a message number of device notifications, or may take long, as one transaction: whoever waits for
+  /// the number waits with his like alone.
+  /// - Returns: a result for each.
+  func writeNotifications(_ steps: [PostgresStep]) async throws(StoreError) -> [PostgresResult] {
+    do throws(PostgresError) { return try await notifications.transaction(steps) } catch { throw error.storeError }
   }
 
   func read(_ steps: [PostgresStep]) async throws(StoreError) -> [PostgresResult] {

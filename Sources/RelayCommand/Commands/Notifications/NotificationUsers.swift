@@ -2,6 +2,7 @@ import ArgumentParser
 import Relay
 import RelayCore
 import Storage
+import Synchronization
 
 extension NotificationsCommand.User {
   struct Add: AsyncParsableCommand {
@@ -127,14 +128,35 @@ extension NotificationsCommand.User {
   struct Remove: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Remove a user with its recipients, groups, notifications and events.",
-      discussion: "Its apps have to register anew if it comes back. To shut it out only: `set NAME --permitted no`.")
+      discussion: """
+        Its apps have to register anew if it comes back. To shut it out only: `set NAME --permitted no`. What is \
+        interrupted goes on when the command is given again.
+        """)
     @OptionGroup var configuration: ConfigurationOption
     @Argument(help: "The user's name.") var name: String
+
+    /// Says at every so many rows that there is more to do.
+    private final class Progress: Sendable {
+      private static let step = 10_000
+      private let shown = Mutex(0)
+
+      func show(_ rows: Int) {
+        let isNews = shown.withLock { shown in
+          guard rows >= shown + Self.step else { return false }
+          shown = rows
+          return true
+        }
+        if isNews { Output.note("\(rows) rows are removed.") }
+      }
+    }
 
     func run() async throws {
       let name = try NotificationsCommand.user(name)
       try await withStorage(configuration) { storage in
-        guard try await storage.removeNotificationAccount(name) else { throw NotificationsCommand.unknown(name) }
+        let progress = Progress()
+        guard try await storage.removeNotificationAccount(name, progress: { progress.show($0) }) else {
+          throw NotificationsCommand.unknown(name)
+        }
         Output.line("\(name) is removed.")
       }
     }
