@@ -31,7 +31,7 @@ import Testing
     }
   }
 
-  @Test("A claim runs out by the store's clock, and whoever had it changes nothing any more", arguments: Backend.allCases)
+  @Test("A claim runs out, and whoever had it changes nothing any more", arguments: Backend.allCases)
   func claimsEnd(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let user = try await store.addAccount(recipients: 1)
@@ -203,7 +203,9 @@ import Testing
   func eventTurns(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let user = try await store.addAccount(recipients: 1)
-      func turns() async throws -> [EventTurn] { try await store.storage.eventTurns(limit: 10, without: [], now: store.now) }
+      func turns() async throws -> [EventTurn] {
+        try await store.storage.eventTurns(limit: 10, without: [], now: store.now)
+      }
       #expect(try await turns().isEmpty)
       let target = EventTarget(url: "http://127.0.0.1:1/", method: .post)
       var change = NotificationAccountChange()
@@ -221,8 +223,8 @@ import Testing
       #expect(try await turns().isEmpty)
       store.clock.advance(.seconds(5))
       #expect(try await turns() == [EventTurn(account: user, target: target, pushed: 1, attempts: 3)])
-      let without = try await store.storage.eventTurns(limit: 10, without: [user], now: store.now)
-      #expect(without.isEmpty)
+      let others = try await store.storage.eventTurns(limit: 10, without: [user], now: store.now)
+      #expect(others.isEmpty)
       try await store.storage.eventWasPushed(2, of: user, now: store.now)
       try await store.storage.putOffEvents(of: user, after: 1, attempts: 9, until: store.now.adding(.seconds(5)))
       #expect(try await turns() == [EventTurn(account: user, target: target, pushed: 2, attempts: 0)])
