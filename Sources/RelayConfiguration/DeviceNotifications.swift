@@ -17,21 +17,6 @@ extension RelayConfiguration {
     package let apns: APNs?
     /// nil: Google's service is not used.
     package let fcm: FCM?
-
-    package struct APNs: Sendable, Equatable {
-      package enum Authentication: Sendable, Equatable {
-        case token(keyFile: String, keyID: String, teamID: String, topic: String)
-        case certificate(file: String, topic: String?)
-      }
-      package let authentication: Authentication
-      package let isSandbox: Bool
-    }
-
-    package struct FCM: Sendable, Equatable {
-      package let serviceAccountFile: String
-      /// nil: what the file says.
-      package let projectID: String?
-    }
   }
 }
 
@@ -87,8 +72,13 @@ extension RelayConfiguration.DeviceNotifications {
     recipientsMax = Int64(reader.value(Keys.notificationRecipients))
     let (certificate, key) = (reader.value(Keys.notificationCertificate), reader.value(Keys.notificationKey))
     tls = if let certificate, let key { RelayConfiguration.TLS(certificate: certificate, key: key) } else { nil }
-    apns = APNs(&reader)
-    fcm = FCM(&reader)
+    apns = RelayConfiguration.APNs(
+      .init(
+        keyFile: Keys.notificationAPNsKey, keyID: Keys.notificationAPNsKeyID, teamID: Keys.notificationAPNsTeam,
+        topic: Keys.notificationAPNsTopic, certificateFile: Keys.notificationAPNsCertificate,
+        sandbox: Keys.notificationAPNsSandbox), &reader)
+    fcm = RelayConfiguration.FCM(
+      serviceAccount: Keys.notificationFCMAccount, projectID: Keys.notificationFCMProject, &reader)
     Self.pair(Keys.notificationCertificate.key, Keys.notificationKey.key, &reader)
     checkTransport(isPlain: reader.value(Keys.notificationPlain), &reader)
     guard port == nil, !reader.isGiven(Keys.notificationPort.key) else { return }
@@ -126,54 +116,5 @@ extension RelayConfiguration.DeviceNotifications {
   private static func isLoopback(_ host: String) -> Bool {
     guard let address = ClientAddress(text: host) else { return host == "localhost" }
     return address.bytes.count == 4 ? address.bytes[0] == 127 : address.bytes == Array(repeating: 0, count: 15) + [1]
-  }
-}
-
-extension RelayConfiguration.DeviceNotifications.APNs {
-  /// - Returns: nil where nothing is said of Apple's service, or not enough.
-  init?(_ reader: inout ConfigurationReader) {
-    let (keyFile, certificate) = (
-      reader.value(Keys.notificationAPNsKey), reader.value(Keys.notificationAPNsCertificate)
-    )
-    let (keyID, teamID) = (reader.value(Keys.notificationAPNsKeyID), reader.value(Keys.notificationAPNsTeam))
-    let topic = reader.value(Keys.notificationAPNsTopic)
-    isSandbox = reader.value(Keys.notificationAPNsSandbox)
-    if keyFile != nil {
-      let because = "device-notifications.apns.key-file is given"
-      for key in [Keys.notificationAPNsKeyID.key, Keys.notificationAPNsTeam.key, Keys.notificationAPNsTopic.key] {
-        reader.miss(key, because: because, of: Keys.notificationAPNsKey.key)
-      }
-      if certificate != nil {
-        reader.fault(
-          "device-notifications.apns.key-file and device-notifications.apns.certificate-file are two ways for one "
-            + "thing: give one",
-          at: Keys.notificationAPNsCertificate.key)
-      }
-    } else if certificate == nil,
-      let alone = [Keys.notificationAPNsKeyID.key, Keys.notificationAPNsTeam.key]
-        .first(where: { reader.isGiven($0) })
-    {
-      reader.miss(Keys.notificationAPNsKey.key, because: "\(alone.name) is given", of: alone)
-    }
-    if let certificate {
-      authentication = .certificate(file: certificate, topic: topic)
-    } else if let keyFile, let keyID, let teamID, let topic {
-      authentication = .token(keyFile: keyFile, keyID: keyID, teamID: teamID, topic: topic)
-    } else {
-      return nil
-    }
-  }
-}
-
-extension RelayConfiguration.DeviceNotifications.FCM {
-  init?(_ reader: inout ConfigurationReader) {
-    let (file, project) = (reader.value(Keys.notificationFCMAccount), reader.value(Keys.notificationFCMProject))
-    if project != nil {
-      reader.miss(
-        Keys.notificationFCMAccount.key, because: "device-notifications.fcm.project-id is given",
-        of: Keys.notificationFCMProject.key)
-    }
-    guard let file else { return nil }
-    (serviceAccountFile, projectID) = (file, project)
   }
 }

@@ -93,53 +93,14 @@ extension RelayConfiguration.Push {
 
 extension RelayConfiguration.Waking {
   init(_ reader: inout ConfigurationReader) {
-    apns = APNs(&reader)
-    fcm = FCM(&reader)
+    apns = RelayConfiguration.APNs(
+      .init(
+        keyFile: Keys.apnsKeyFile, keyID: Keys.apnsKeyID, teamID: Keys.apnsTeamID, topic: Keys.apnsTopic,
+        certificateFile: Keys.apnsCertificateFile, sandbox: Keys.apnsSandbox), &reader)
+    fcm = RelayConfiguration.FCM(serviceAccount: Keys.fcmServiceAccount, projectID: Keys.fcmProjectID, &reader)
     content = reader.value(Keys.pushContent)
     lifetime = .seconds(3600 * reader.value(Keys.pushExpiresHours))
     pause = reader.value(Keys.pushPauseSeconds)
-  }
-}
-
-extension RelayConfiguration.Waking.APNs {
-  fileprivate init?(_ reader: inout ConfigurationReader) {
-    let (file, certificate) = (reader.value(Keys.apnsKeyFile), reader.value(Keys.apnsCertificateFile))
-    let (id, team, topic) = (
-      reader.value(Keys.apnsKeyID), reader.value(Keys.apnsTeamID), reader.value(Keys.apnsTopic)
-    )
-    isSandbox = reader.value(Keys.apnsSandbox)
-    if file != nil {
-      for key in [Keys.apnsKeyID.key, Keys.apnsTeamID.key, Keys.apnsTopic.key] {
-        reader.miss(key, because: "push.apns.key-file is given", of: Keys.apnsKeyFile.key)
-      }
-      if certificate != nil {
-        reader.fault("push.apns.key-file and push.apns.certificate-file: one of them", at: Keys.apnsCertificateFile.key)
-      }
-    } else if certificate == nil {
-      for key in [Keys.apnsKeyID.key, Keys.apnsTeamID.key, Keys.apnsTopic.key] where reader.isGiven(key) {
-        reader.fault("\(key.name) without push.apns.key-file or push.apns.certificate-file", at: key)
-      }
-    }
-    if let file, let id, let team, let topic {
-      authentication = .key(file: file, id: id, team: team, topic: topic)
-    } else if let certificate {
-      authentication = .certificate(file: certificate, topic: topic)
-    } else {
-      return nil
-    }
-  }
-}
-
-extension RelayConfiguration.Waking.FCM {
-  fileprivate init?(_ reader: inout ConfigurationReader) {
-    projectID = reader.value(Keys.fcmProjectID)
-    guard let file = reader.value(Keys.fcmServiceAccount) else {
-      if projectID != nil {
-        reader.fault("push.fcm.project-id without push.fcm.service-account-file", at: Keys.fcmProjectID.key)
-      }
-      return nil
-    }
-    serviceAccountFile = file
   }
 }
 

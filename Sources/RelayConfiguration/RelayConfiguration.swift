@@ -90,22 +90,6 @@ package struct RelayConfiguration: Sendable, Equatable {
     package let pause: Duration
 
     package var isOn: Bool { apns != nil || fcm != nil }
-
-    package struct APNs: Sendable, Equatable {
-      package enum Authentication: Sendable, Equatable {
-        case key(file: String, id: String, team: String, topic: String)
-        /// - Parameter topic: nil for what the certificate says.
-        case certificate(file: String, topic: String?)
-      }
-      package let authentication: Authentication
-      package let isSandbox: Bool
-    }
-
-    package struct FCM: Sendable, Equatable {
-      package let serviceAccountFile: String
-      /// nil for what the file says.
-      package let projectID: String?
-    }
   }
 
   package struct Drain: Sendable, Equatable {

@@ -78,7 +78,7 @@ struct NotificationParts {
     }
     if let fcm = settings.fcm {
       let provider = try reading("device-notifications.fcm", endpoints) { () throws(PushCredentialError) in
-        try FCMProvider(FCMSettings(fcm, endpoints), clock: .system, logger: logger)
+        try FCMProvider(FCMSettings(fcm, endpoints, connectionsMax: 40), clock: .system, logger: logger)
       }
       lanes[.fcm] = lane(.fcm, provider, logger)
     }
@@ -103,29 +103,5 @@ struct NotificationParts {
       let key = error.file == endpoints.trust ? "push.endpoints.trust" : prefix
       throw CommandFailure("\(key): \(error). \(PushGatewayParts.remedy)")
     }
-  }
-}
-
-extension APNsSettings {
-  init(_ apns: RelayConfiguration.DeviceNotifications.APNs, _ endpoints: PushEndpoints) {
-    let authentication: Authentication =
-      switch apns.authentication {
-      case .certificate(let file, let topic): .certificate(file: file, topic: topic)
-      case .token(let keyFile, let keyID, let teamID, let topic):
-        .token(keyFile: keyFile, keyID: keyID, teamID: teamID, topic: topic)
-      }
-    self.init(
-      authentication: authentication,
-      endpoint: endpoints.apns ?? (apns.isSandbox ? APNsSettings.sandbox : APNsSettings.production),
-      trust: endpoints.trust)
-  }
-}
-
-extension FCMSettings {
-  init(_ fcm: RelayConfiguration.DeviceNotifications.FCM, _ endpoints: PushEndpoints) {
-    self.init(
-      serviceAccountFile: fcm.serviceAccountFile, projectID: fcm.projectID,
-      endpoint: endpoints.fcm ?? FCMSettings.service, tokenEndpoint: endpoints.fcmOAuth, trust: endpoints.trust,
-      connectionsMax: 40)
   }
 }

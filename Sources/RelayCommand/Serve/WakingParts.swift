@@ -79,26 +79,3 @@ extension WakeTerms {
     self.init(providers: providers, lifetime: configuration.lifetime)
   }
 }
-
-extension APNsSettings {
-  init(_ apns: RelayConfiguration.Waking.APNs, _ endpoints: PushEndpoints) {
-    let authentication: Authentication =
-      switch apns.authentication {
-      case .key(let file, let id, let team, let topic):
-        .token(keyFile: file, keyID: id, teamID: team, topic: topic)
-      case .certificate(let file, let topic): .certificate(file: file, topic: topic)
-      }
-    self.init(
-      authentication: authentication,
-      endpoint: endpoints.apns ?? (apns.isSandbox ? APNsSettings.sandbox : APNsSettings.production),
-      trust: endpoints.trust)
-  }
-}
-
-extension FCMSettings {
-  init(_ fcm: RelayConfiguration.Waking.FCM, _ endpoints: PushEndpoints) {
-    self.init(
-      serviceAccountFile: fcm.serviceAccountFile, projectID: fcm.projectID,
-      endpoint: endpoints.fcm ?? FCMSettings.service, tokenEndpoint: endpoints.fcmOAuth, trust: endpoints.trust)
-  }
-}
