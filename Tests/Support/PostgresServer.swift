@@ -56,7 +56,7 @@ package final class PostgresServer: Sendable {
       listen_addresses = '127.0.0.1'
       port = \(port)
       unix_socket_directories = '\(folder)'
-      max_connections = 500
+      max_connections = 900
       shared_buffers = 128MB
       log_min_messages = warning
       """

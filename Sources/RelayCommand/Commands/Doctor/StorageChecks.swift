@@ -134,5 +134,5 @@ struct StorageChecks {
   private static let slowMillis = 50.0
   private static let versionMin = 15
   /// Four, and one for maintenance.
-  private static let connectionsPerProcess = 5
+  private static let connectionsPerProcess = 6
 }
