@@ -125,6 +125,25 @@ import Testing
     }
   }
 
+  @Test func `a request's line may be as long as a request`() async throws {
+    try await NotificationSite.with { site in
+      let path = "/external/notifications/"
+      func call(bytes: Int) -> String {
+        // What counts stands at the end.
+        let (start, end) = ("subscribe?filler=", "&user=acme&spid=fcm&key=tok")
+        return start + String(repeating: "x", count: bytes - (path + start + end).utf8.count) + end
+      }
+      let long = try await site.get(call(bytes: 60 << 10))
+      #expect(long.status == 200 && long.text == "A\n2000001\n")
+      let longest = try await site.get(call(bytes: 64 << 10))
+      #expect(longest.status == 200 && longest.text == "A\n2000002\n")
+      for bytes in [(64 << 10) + 1, 70 << 10] {
+        let refused = try await site.get(call(bytes: bytes))
+        #expect(refused.status == 413, "\(bytes)")
+      }
+    }
+  }
+
   @Test func `JSON has the same fields, and texts as they are`() async throws {
     try await NotificationSite.with { site in
       let json: HTTPHeaders = ["accept": "text/html;q=0.5, application/json"]

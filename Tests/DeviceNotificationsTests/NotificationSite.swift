@@ -34,6 +34,7 @@ extension Logger {
 
 struct NotificationSite: Sendable {
   let store: any Storage
+  let rows: StoredRows
   let clock: ManualClock
   let apple: FakeAPNs
   let google: FakeFCM
@@ -46,7 +47,7 @@ struct NotificationSite: Sendable {
   static let start = Timestamp(millis: 1_714_557_540_000)
   private static let wall = WallClock { Timestamp(millis: Int64(Date().timeIntervalSince1970 * 1000)) }
   /// No attempt ends by the time that a slow machine takes.
-  private static let patience = Duration.seconds(200)
+  static let patience = Duration.seconds(200)
 
   /// Runs `body` with the accounts `acme` and `beta`; the first recipients have the numbers 2000001 and 2000002, and the
   /// first message number is 12550.
@@ -63,24 +64,25 @@ struct NotificationSite: Sendable {
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let clock = ManualClock(start)
         let store = try EmbeddedStorage(path: folder + "/relay.sqlite", clock: clock.wall)
-        try await run(store, clock, limits, body)
+        try await run(store, .embedded(path: folder + "/relay.sqlite"), clock, limits, body)
       case .postgres:
         let server = try await Loopback.blocking { try PostgresServer.shared() }
         let url = try await Loopback.blocking { try server.createDatabase() }
-        try await run(try PostgresStorage(url: url, logger: .silent), ManualClock(start), limits, body)
+        let store = try PostgresStorage(url: url, logger: .silent)
+        try await run(store, .postgres(server, url: url), ManualClock(start), limits, body)
       }
     }
   }
 
   private static func run(
-    _ store: any Storage, _ clock: ManualClock, _ limits: [LimiterName: Bucket],
+    _ store: any Storage, _ rows: StoredRows, _ clock: ManualClock, _ limits: [LimiterName: Bucket],
     isolation: isolated (any Actor)? = #isolation, _ body: (NotificationSite) async throws -> Void
   ) async throws {
     let outcome: Result<Void, any Error>
     do {
       try await store.migrate { _ in }
       try await prepare(store, clock)
-      outcome = .success(try await serve(store, clock, limits, body))
+      outcome = .success(try await serve(store, rows, clock, limits, body))
     } catch {
       outcome = .failure(error)
     }
@@ -98,7 +100,7 @@ struct NotificationSite: Sendable {
   }
 
   private static func serve(
-    _ store: any Storage, _ clock: ManualClock, _ limits: [LimiterName: Bucket],
+    _ store: any Storage, _ rows: StoredRows, _ clock: ManualClock, _ limits: [LimiterName: Bucket],
     isolation: isolated (any Actor)? = #isolation, _ body: (NotificationSite) async throws -> Void
   ) async throws {
     let files = try PushFiles()
@@ -135,7 +137,7 @@ struct NotificationSite: Sendable {
     let running = Task { try await group.run() }
     let port = try #require(await ports.first { _ in true })
     let site = NotificationSite(
-      store: store, clock: clock, apple: apple, google: google, files: files, port: port, drain: drain)
+      store: store, rows: rows, clock: clock, apple: apple, google: google, files: files, port: port, drain: drain)
     let outcome: Result<Void, any Error>
     do {
       outcome = .success(try await body(site))
@@ -186,10 +188,16 @@ extension NotificationSite {
   static func request(
     _ url: String, _ method: HTTPMethod = .GET, body: String? = nil, headers: HTTPHeaders = [:]
   ) async throws -> Reply {
+    try await Self.request(url, method, bytes: body.map { Array($0.utf8) }, headers: headers)
+  }
+
+  static func request(
+    _ url: String, _ method: HTTPMethod, bytes: [UInt8]?, headers: HTTPHeaders
+  ) async throws -> Reply {
     var request = HTTPClientRequest(url: url)
     request.method = method
     request.headers = headers
-    if let body { request.body = .bytes(ByteBuffer(string: body)) }
+    if let bytes { request.body = .bytes(ByteBuffer(bytes: bytes)) }
     let response = try await HTTPClient.shared.execute(request, timeout: .seconds(300))
     let answer = try await response.body.collect(upTo: 32 << 20)
     return Reply(status: Int(response.status.code), text: String(buffer: answer), headers: response.headers)
@@ -209,9 +217,11 @@ extension NotificationSite {
     return try await Self.request(base + method, .POST, body: form, headers: headers)
   }
 
-  func soap(_ envelope: String) async throws -> Reply {
+  func soap(_ envelope: String) async throws -> Reply { try await soap(Array(envelope.utf8)) }
+
+  func soap(_ envelope: [UInt8]) async throws -> Reply {
     try await Self.request(
-      "http://127.0.0.1:\(port)/external/ws/notifications", .POST, body: envelope,
+      "http://127.0.0.1:\(port)/external/ws/notifications", .POST, bytes: envelope,
       headers: ["content-type": "text/xml; charset=utf-8", "soapaction": "\"\""])
   }
 

@@ -8,17 +8,6 @@ import Testing
   /// The life of a push in these tests: the clock may be moved far.
   private static let longLife = "&timetolive=2419200"
 
-  /// Moves the clock until `condition` holds, as days would pass.
-  private static func waiting(
-    _ what: String, _ site: NotificationSite, _ condition: () async throws -> Bool
-  ) async throws {
-    try await eventually(what, within: .seconds(300), every: .milliseconds(250)) {
-      if try await condition() { return true }
-      site.clock.advance(.seconds(20))
-      return false
-    }
-  }
-
   private static func isIdle(_ site: NotificationSite) async throws -> Bool {
     try await site.store.notificationQueues().allSatisfy { $0.waiting == 0 }
   }
@@ -32,8 +21,10 @@ import Testing
       site.google.answer(429, "RESOURCE_EXHAUSTED", headers: ["retry-after": "30"])
       site.google.service.answer(.hangUp)
       try await site.send(to: number, options: Self.longLife)
-      try await Self.waiting("the push is taken", site) { try await Self.isIdle(site) }
-      #expect(site.google.requests.count == 4)
+      try await site.passTime(until: "the push is taken") { try await Self.isIdle(site) }
+      // PostgreSQL ends the claim of an attempt by its own clock: on a machine that is slower than that it is made again.
+      #expect(site.google.requests.count >= 4)
+      if backend == .embedded { #expect(site.google.requests.count == 4) }
       #expect(Set(site.google.requests.map(\.text)).count == 1)
     }
   }
@@ -44,14 +35,14 @@ import Testing
       // Refused credentials also halt the lane for a while: what comes meanwhile waits.
       site.google.answer(403, "PERMISSION_DENIED")
       try await site.send(to: number, options: Self.longLife)
-      try await Self.waiting("the push is given up", site) { try await Self.isIdle(site) }
+      try await site.passTime(until: "the push is given up") { try await Self.isIdle(site) }
       // A project that is not there says nothing of the key.
       site.google.answer(404, "NOT_FOUND")
       try await site.send(to: number, options: Self.longLife)
-      try await Self.waiting("the push is given up", site) { try await Self.isIdle(site) }
+      try await site.passTime(until: "the push is given up") { try await Self.isIdle(site) }
       #expect(site.google.requests.count == 2)
       try await site.send(to: number, options: Self.longLife)
-      try await Self.waiting("the push is made", site) { try await Self.isIdle(site) }
+      try await site.passTime(until: "the push is made") { try await Self.isIdle(site) }
       #expect(site.google.requests.count == 3)
       let events = try await site.events()
       #expect(events.count == 1)
@@ -62,11 +53,12 @@ import Testing
     try await NotificationSite.with { site in
       let number = try await site.subscribe(key: "tok")
       site.google.answer(503, "UNAVAILABLE")
-      try await site.send(to: number, options: "&timetolive=0")
-      try await eventually("the push is given up", within: .seconds(240)) {
-        let isIdle = try await Self.isIdle(site)
-        return isIdle && site.google.requests.count == 1
+      // A machine that is slower than a claim holds may miss the one attempt: then there is none.
+      for _ in 0..<10 where site.google.requests.isEmpty {
+        try await site.send(to: number, options: "&timetolive=0")
+        try await site.passTime(until: "the push is given up") { try await Self.isIdle(site) }
       }
+      #expect(site.google.requests.count == 1)
       let text = try #require(site.google.requests.first?.text)
       #expect(text.contains(#""ttl":"0s""#) && text.contains(#""apns-expiration":"0""#))
     }
@@ -78,23 +70,27 @@ import Testing
       let apple = try await site.subscribe(key: "ab", provider: "apns")
       site.google.service.answerAlways(.silence)
       for _ in 0..<5 { try await site.send(to: "\(android),\(apple)") }
-      try await eventually("Apple has all", within: .seconds(240)) { site.apple.requests.count == 5 }
+      try await site.passTime(until: "Apple has all") { site.apple.requests.count == 5 }
       // What is silent is let go, so that the pushers can stop.
       try await site.google.close()
     }
   }
 
-  @Test func `a key that was replaced gets the repeat, and the former one's death changes nothing`() async throws {
-    try await NotificationSite.with { site in
+  @Test(arguments: Backend.allCases)
+  func `a key that was replaced gets the repeat, and the former one's death changes nothing`(
+    _ backend: Backend
+  ) async throws {
+    try await NotificationSite.with(backend) { site in
       let number = try await site.subscribe(key: "old")
-      site.google.service.pause(.seconds(2))
+      // The answer waits until the key is another one.
+      site.google.service.hold()
       site.google.answer(404, "NOT_FOUND", code: "UNREGISTERED")
       try await site.send(to: number)
-      try await eventually("the old key is pushed to", within: .seconds(240)) { site.google.requests.count == 1 }
+      try await site.passTime(until: "the old key is pushed to") { !site.google.requests.isEmpty }
       let updated = try await site.get("updatekey?user=acme&recipientid=\(number)&spid=fcm&key=new")
       #expect(updated.text == "A\n\(number)\n")
-      site.google.service.pause(.zero)
-      try await eventually("the new key is pushed to", within: .seconds(240)) {
+      site.google.service.release()
+      try await site.passTime(until: "the new key is pushed to") {
         site.google.requests.contains { $0.text.contains(#""token":"new""#) }
       }
       let events = try await site.events()
@@ -107,7 +103,7 @@ import Testing
       let number = try await site.subscribe(key: "AB", provider: "apns")
       site.apple.answer(410, reason: "Unregistered")
       try await site.send(to: number)
-      try await eventually("the recipient is inactive", within: .seconds(240)) {
+      try await site.passTime(until: "the recipient is inactive") {
         let event = try await site.events().last
         return event?.hasSuffix("unsub \(number)") == true
       }
@@ -125,7 +121,7 @@ import Testing
         for text in ["two", "three"] {
           _ = try await site.get("unsubscribe?user=acme&recipientid=\(number)&spid=fcm&message=\(text)")
         }
-        try await Self.waiting("all events are taken", site) { server.calls.count >= 5 }
+        try await site.passTime(until: "all events are taken") { server.calls.count >= 5 }
         let calls = server.calls
         #expect(calls.count == 5)
         #expect(calls.map { $0.target.suffix(7) } == ["ect=one", "ect=one", "ect=one", "ect=two", "t=three"])

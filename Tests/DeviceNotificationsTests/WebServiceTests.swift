@@ -75,6 +75,50 @@ import Testing
     }
   }
 
+  /// UTF-16 without a mark.
+  private static func bytes(_ units: [UInt16], lowFirst: Bool) -> [UInt8] {
+    units.flatMap { unit in
+      let (high, low) = (UInt8(unit >> 8), UInt8(unit & 0xFF))
+      return lowFirst ? [low, high] : [high, low]
+    }
+  }
+
+  @Test func `no encoding hides a document type`() async throws {
+    try await NotificationSite.with { site in
+      let plain = Self.envelope(Self.request())
+      let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+      let type = "<!DOCTYPE x>"
+      let far = String(repeating: " ", count: 5000)
+      let (utf8, latin) = (#" encoding="UTF-8"?>"#, #" encoding="ISO-8859-1"?>"#)
+      let version = #"<?xml version="1.0""#
+      for (index, taken) in [plain, version + utf8 + plain].enumerated() {
+        for bytes in [Array(taken.utf8), mark + Array(taken.utf8)] {
+          let reply = try await site.soap(bytes)
+          #expect(reply.status == 200 && reply.text.contains("<resultCode>0</resultCode>"), "\(index) \(bytes[0])")
+        }
+      }
+      var refused: [(String, [UInt8])] = [
+        ("type", Array((type + plain).utf8)),
+        ("type behind a declaration", Array((version + utf8 + type + plain).utf8)),
+        ("type far behind", Array((version + utf8 + "<!--\(far)-->" + type + plain).utf8)),
+        ("type behind a mark", mark + Array((type + plain).utf8)),
+        ("encoding", Array((version + latin + plain).utf8)),
+        ("encoding far behind", Array((version + far + latin + plain).utf8)),
+        ("encoding behind a mark", mark + Array((version + far + latin + plain).utf8)),
+      ]
+      for text in [plain, type + plain, version + #" encoding="UTF-16"?>"# + type + plain] {
+        let units = Array(text.utf16)
+        refused.append(("UTF-16LE", Self.bytes(units, lowFirst: true)))
+        refused.append(("UTF-16BE", Self.bytes(units, lowFirst: false)))
+      }
+      for (name, bytes) in refused {
+        let reply = try await site.soap(bytes)
+        #expect(reply.status == 500, "\(name)")
+        #expect(reply.text.contains("<faultcode>soap:Client</faultcode>"), "\(name)")
+      }
+    }
+  }
+
   @Test func `the description says where the service is`() async throws {
     try await NotificationSite.with { site in
       let url = "http://127.0.0.1:\(site.port)/external/ws/notifications"

@@ -45,6 +45,8 @@ package final class FakeService: Sendable {
     /// When the script is used up.
     var usual: @Sendable (FakeRequest) -> FakeAnswer
     var pause: Duration = .zero
+    /// Answers that wait for `release`; nil: none has to.
+    var held: [@Sendable () -> Void]?
   }
 
   package let port: Int
@@ -75,6 +77,15 @@ package final class FakeService: Sendable {
         let place = state.script.firstIndex { $0.text.map { request.text.contains($0) } ?? true }
         return (place.map { state.script.remove(at: $0).answer } ?? state.usual(request), state.pause)
       }
+    }
+
+    /// Calls `answer` when answers are not held.
+    func whenReleased(_ answer: @escaping @Sendable () -> Void) {
+      let isHeld = withLock { state in
+        state.held?.append(answer)
+        return state.held != nil
+      }
+      if !isHeld { answer() }
     }
   }
 
@@ -148,6 +159,15 @@ package final class FakeService: Sendable {
   package func answerAlways(_ answer: FakeAnswer) { state.withLock { $0.usual = { _ in answer } } }
   /// How long each answer takes.
   package func pause(_ pause: Duration) { state.withLock { $0.pause = pause } }
+  /// No answer goes out before `release`.
+  package func hold() { state.withLock { $0.held = $0.held ?? [] } }
+  package func release() {
+    let held = state.withLock { state in
+      defer { state.held = nil }
+      return state.held ?? []
+    }
+    for answer in held { answer() }
+  }
 
   /// Takes no more connections and ends those that there are. May be called again.
   package func close() async throws {
@@ -178,7 +198,10 @@ package final class FakeService: Sendable {
         guard let request else { return }
         let (answer, pause) = shared.take(request)
         let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
-        context.eventLoop.scheduleTask(in: TimeAmount(pause)) { bound.value.0.carryOut(answer, bound.value.1) }
+        let loop = context.eventLoop
+        shared.whenReleased {
+          loop.scheduleTask(in: TimeAmount(pause)) { bound.value.0.carryOut(answer, bound.value.1) }
+        }
       }
     }
 
