@@ -33,6 +33,10 @@ struct SensitiveTests {
       Envelope(
         destination: address, type: .ciphertext, source: address, relay: nil, timestamp: Timestamp(millis: 1),
         message: bytes, content: bytes, fingerprint: Fingerprint(high: 7_777_777, low: 7_777_777)),
+      try #require(RecipientNumber(7_777_777)), RecipientKey(provider: .fcm, text: "needle"),
+      EventTarget(url: "https://needle.example", method: .post), NotificationText("needle"),
+      DeviceNotification(text: NotificationText("needle"), collapseKey: "needle", packageName: "needle"),
+      NotificationAddress("needle"),
     ]
   }
 
