@@ -7,11 +7,15 @@ BUILD := SWIFT_DETERMINISTIC_HASHING=1 $(SWIFT) build
 FLAGS := --configuration debug
 # A folder of its own: a release build and a debug build do not wait for each other.
 RELEASE := --configuration release --static-swift-stdlib --scratch-path .build-release
+# All symbols are bound at the start and the tables read-only from then on; C guards its stack frames, as Swift does.
+RELEASE += -Xlinker -z -Xlinker relro -Xlinker -z -Xlinker now -Xlinker -z -Xlinker noexecstack
+RELEASE += -Xcc -fstack-protector-strong
 OPTIONS ?=
-SOURCES := Package.swift Sources Tests
+SOURCES := Package.swift Plugins Sources Tests
 
 .DEFAULT_GOAL := help
-.PHONY: help dependencies python-tools build run test release bench soak fuzz wire-messages cluster cluster-down format lint clean
+.PHONY: help dependencies python-tools build run test release bench soak campaign campaign-check fuzz-api
+.PHONY: fuzz-decoders fuzzers wire-messages cluster cluster-down format lint clean
 
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +39,7 @@ test: build python-tools ## Run all tests, with real PostgreSQL, Redis, TLS and 
 
 release: dependencies ## Build for production: optimised, with Swift's own libraries inside
 	$(BUILD) $(RELEASE) --product relay
+	@scripts/check-hardening.sh "$$($(BUILD) $(RELEASE) --show-bin-path)/relay"
 
 bench: release ## Measure a release build against real PostgreSQL and Redis
 	$(BUILD) $(RELEASE) --product relay-bench
@@ -44,7 +49,30 @@ soak: build release ## Kill processes, servers and connections under 100,000 mes
 	RELAY_TEST_BINARY="$$($(BUILD) $(RELEASE) --show-bin-path)/relay" RELAY_SOAK_MESSAGES=$(or $(MESSAGES),100000) \
 	  RELAY_SOAK_DEVICES=$(or $(DEVICES),500) RELAY_SOAK_SEED=$(SEED) $(SWIFT) test $(FLAGS) --skip-build --filter ChaosTests
 
-fuzz: python-tools ## Ask a running relay everything that docs/openapi.yaml allows (URL=http://127.0.0.1:8080)
+# Hours, or minutes; ten minutes where neither is said.
+CAMPAIGN_MINUTES := $(or $(MINUTES),$(if $(HOURS),$(shell expr $(HOURS) \* 60),10))
+
+campaign: build release ## Two operators through generated faults, judged by a model (HOURS= or MINUTES=, SEED=, DEVICES=, LANES=, PAUSE=, REDUCE=, FAULTS=, FOLDER=)
+	RELAY_TEST_BINARY="$$($(BUILD) $(RELEASE) --show-bin-path)/relay" RELAY_CAMPAIGN_MINUTES=$(CAMPAIGN_MINUTES) \
+	  $(if $(SEED),RELAY_CAMPAIGN_SEED=$(SEED)) RELAY_CAMPAIGN_DEVICES=$(or $(DEVICES),1000) \
+	  RELAY_CAMPAIGN_LANES=$(or $(LANES),32) RELAY_CAMPAIGN_PAUSE=$(or $(PAUSE),50) \
+	  RELAY_CAMPAIGN_REDUCE=$(or $(REDUCE),0) RELAY_CAMPAIGN_FAULTS=$(FAULTS) \
+	  RELAY_CAMPAIGN_FOLDER=$(or $(FOLDER),$(CURDIR)/.build/campaign) \
+	  $(SWIFT) test $(FLAGS) --skip-build --filter ClusterTests.CampaignTests
+
+campaign-check: build ## Show that the campaign's judge finds each fault that is planted in a debug build
+	RELAY_CAMPAIGN_CHECK=1 $(SWIFT) test $(FLAGS) --skip-build --no-parallel --filter 'ClusterTests.(CampaignTests|PlantedFaultTests)'
+
+# The seconds are for each decoder. All that a run finds stays in .build-fuzz, and the next one goes on from there.
+fuzz-decoders: fuzzers ## Fuzz every decoder of bytes from outside (SECONDS=10, ONLY=json,yaml, RUNS=, KEEP=1, INPUT=)
+	@scripts/fuzz-decoders.py .build-fuzz --seconds $(or $(SECONDS),10) $(if $(ONLY),--only $(ONLY)) \
+	  $(if $(RUNS),--runs $(RUNS)) $(if $(JOBS),--jobs $(JOBS)) $(if $(INPUT),--input $(INPUT)) $(if $(KEEP),--keep)
+
+# Beside a debug build: it takes from there what is not fuzzed.
+fuzzers: build
+	@scripts/build-fuzzer.py .build .build-fuzz
+
+fuzz-api: python-tools ## Ask a running relay everything that docs/openapi.yaml allows (URL=http://127.0.0.1:8080)
 	@scripts/fuzz-api.sh $(or $(URL),http://127.0.0.1:8080)
 
 wire-messages: ## Generate the protobuf messages anew, after a .proto file has changed
@@ -66,4 +94,4 @@ lint: ## Say what `format` would change, and check the scripts where shellcheck 
 	  else echo "shellcheck is not installed: the scripts were not checked"; fi
 
 clean: ## Remove what was built
-	rm -rf .build .build-release
+	rm -rf .build .build-release .build-fuzz

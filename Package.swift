@@ -11,6 +11,9 @@ let strict: [SwiftSetting] = [
   .treatAllWarnings(as: .error),
 ]
 
+// Tests of the campaign's checker start relays with a fault planted: a debug build alone has them (docs/reliability.md).
+let plantable = strict + [.define("PLANTED_FAULTS", .when(configuration: .debug))]
+
 let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
 let hummingbirdCore = Target.Dependency.product(name: "HummingbirdCore", package: "hummingbird")
 let hummingbirdHTTP2 = Target.Dependency.product(name: "HummingbirdHTTP2", package: "hummingbird")
@@ -81,10 +84,15 @@ let package = Package(
     // C libraries of the system, each a module map and a header.
     .systemLibrary(name: "CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev", "libssl-dev"])]),
     .systemLibrary(name: "CHiredis", providers: [.apt(["libhiredis-dev"])]),
+    .systemLibrary(name: "COpenSSL", providers: [.apt(["libssl-dev"])]),
+    .systemLibrary(name: "CXML2", pkgConfig: "libxml-2.0", providers: [.apt(["libxml2-dev"])]),
     // One compiler's word that Swift lacks.
     .systemLibrary(name: "CPrefetch"),
     // What the benchmark holds the table of the directory against.
     .target(name: "CTableProbe"),
+
+    // Versions of packages, for `relay --version --packages`.
+    .plugin(name: "ResolvedPackages", capability: .buildTool()),
 
     // The pure core, and what the HTTP edges share.
     .target(name: "RelayCore", dependencies: [collections], swiftSettings: strict),
@@ -134,7 +142,8 @@ let package = Package(
     .target(
       name: "Storage",
       dependencies: [
-        "RelayCore", "CLibPQ", "CHiredis", grdb, crypto, cryptoExtras, logging, metrics, lifecycle, collections,
+        "RelayCore", "CLibPQ", "CHiredis", "COpenSSL", grdb, crypto, cryptoExtras, logging, metrics, lifecycle,
+        collections,
       ],
       swiftSettings: strict),
     .target(
@@ -159,8 +168,8 @@ let package = Package(
     .target(
       name: "DeviceNotifications",
       dependencies: [
-        "RelayCore", "RelayHTTP", "Push", hummingbird, hummingbirdCore, hummingbirdHTTP2, httpTypes, nioCore, nioHTTP1,
-        nioSSL, asyncHTTPClient, logging, metrics, lifecycle,
+        "RelayCore", "RelayHTTP", "Push", "CXML2", hummingbird, hummingbirdCore, hummingbirdHTTP2, httpTypes, nioCore,
+        nioHTTP1, nioSSL, asyncHTTPClient, logging, metrics, lifecycle,
       ],
       swiftSettings: strict),
 
@@ -197,7 +206,7 @@ let package = Package(
         unixSignals, crypto,
         nioCore, nioPosix, nioHTTP1, nioSSL, asyncHTTPClient,
       ],
-      swiftSettings: strict),
+      swiftSettings: plantable, plugins: ["ResolvedPackages"]),
     .executableTarget(
       name: "RelayBenchmark",
       dependencies: [
@@ -216,6 +225,9 @@ let package = Package(
         jwtKit,
       ],
       path: "Tests/Support", swiftSettings: strict),
+    // The history of a campaign, and the rules that judge it: they know nothing of the relay.
+    .target(name: "CampaignModel", path: "Tests/CampaignModel", swiftSettings: strict),
+    .testTarget(name: "CampaignModelTests", dependencies: ["CampaignModel"], swiftSettings: strict),
     .testTarget(
       name: "RelayCoreTests", dependencies: ["RelayCore"], resources: [.copy("Vectors")],
       swiftSettings: strict),
@@ -228,13 +240,13 @@ let package = Package(
       ],
       exclude: ["Bad"], swiftSettings: strict),
     .testTarget(
-      name: "StorageTests", dependencies: ["Storage", "RelayCore", "TestSupport", crypto, logging],
+      name: "StorageTests", dependencies: ["Storage", "RelayCore", "TestSupport", crypto, x509, logging],
       swiftSettings: strict),
     .testTarget(
       name: "FederationTests",
       dependencies: [
-        "Federation", "RelayCore", "Storage", "TestSupport", "WireMessages", protobuf, x509, asn1, crypto, nioCore,
-        nioPosix, nioHTTP1, nioSSL,
+        "Federation", "RelayCore", "RelayHTTP", "Storage", "TestSupport", "WireMessages", protobuf, x509, asn1, crypto,
+        nioCore, nioPosix, nioHTTP1, nioSSL,
         asyncHTTPClient, logging, lifecycle,
       ],
       swiftSettings: strict),
@@ -256,24 +268,23 @@ let package = Package(
       name: "AttachmentsTests",
       dependencies: [
         "Attachments", "RelayCore", "RelayHTTP", "RelayClient", "Storage", "ChildProcesses", "TestSupport", crypto,
-        cryptoExtras, nioCore, nioHTTP1, hummingbird, logging, lifecycle, asyncHTTPClient,
+        cryptoExtras, nioCore, nioHTTP1, nioSSL, hummingbird, logging, lifecycle, asyncHTTPClient,
       ],
       swiftSettings: strict),
     .testTarget(
       name: "PushTests",
       dependencies: [
-        "Push", "RelayCore", "TestSupport", crypto, cryptoExtras, x509, asn1, nioCore, nioPosix, nioHTTP1, nioHTTP2,
-        nioSSL,
+        "Push", "RelayCore", "RelayHTTP", "TestSupport", crypto, cryptoExtras, x509, asn1, nioCore, nioPosix, nioHTTP1,
+        nioHTTP2, nioSSL,
         asyncHTTPClient, jwtKit, logging,
       ],
       swiftSettings: strict),
     .testTarget(
       name: "PushGatewayTests",
       dependencies: [
-        "PushGateway", "Push", "RelayCore", "RelayHTTP", "ChildProcesses", "TestSupport", crypto, hummingbird, nioCore,
-        nioHTTP1,
-        asyncHTTPClient, logging,
-        lifecycle, collections,
+        "PushGateway", "Push", "RelayCore", "RelayHTTP", "Storage", "ChildProcesses", "TestSupport", crypto,
+        hummingbird,
+        nioCore, nioHTTP1, asyncHTTPClient, logging, lifecycle, collections,
       ],
       resources: [.copy("Vectors")], swiftSettings: strict),
     .testTarget(
@@ -291,9 +302,20 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(
+      name: "AdversaryTests",
+      dependencies: [
+        "Federation", "RelayClient", "RelayCore", "RelayHTTP", "Storage", "WireMessages", "ChildProcesses",
+        "TestSupport", protobuf, x509, asn1, crypto, cryptoExtras, grdb, nioCore, nioPosix, nioHTTP1, nioSSL,
+        asyncHTTPClient, logging,
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "RealClients", dependencies: ["RelayClient", "ChildProcesses", "TestSupport"], swiftSettings: strict),
+    .testTarget(
       name: "ClusterTests",
       dependencies: [
-        "RelayClient", "RelayCore", "ChildProcesses", "TestSupport", crypto, nioCore, nioPosix, asyncHTTPClient,
+        "CampaignModel", "RelayClient", "RelayCore", "ChildProcesses", "TestSupport", crypto, nioCore, nioPosix,
+        asyncHTTPClient,
       ],
       swiftSettings: strict),
   ]

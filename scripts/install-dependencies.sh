@@ -5,7 +5,8 @@
 set -euo pipefail
 
 packages=(
-  libpq-dev libhiredis-dev libssl-dev libsqlite3-dev zlib1g-dev pkg-config # to build
+  libpq-dev libhiredis-dev libssl-dev libsqlite3-dev libxml2-dev zlib1g-dev pkg-config # to build
+  binutils                                                      # to look at a release build
   postgresql redis-server haproxy                               # to test, and for the cluster
   python3-venv                                                  # to test: what scripts/install-python-tools.sh installs
   iproute2 libfaketime                                          # to test: hosts with networks and dates of their own
@@ -22,8 +23,8 @@ command -v swift >/dev/null || die "swift is missing: install Swift 6.3 or newer
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   # Elsewhere the packages have other names: go by what is needed to build.
-  if command -v pkg-config >/dev/null && pkg-config --exists libpq hiredis openssl sqlite3; then exit 0; fi
-  die "this is not Debian: install the headers of libpq, hiredis, OpenSSL and SQLite with pkg-config, and PostgreSQL, \
+  if command -v pkg-config >/dev/null && pkg-config --exists libpq hiredis openssl sqlite3 libxml-2.0; then exit 0; fi
+  die "this is not Debian: install the headers of libpq, hiredis, OpenSSL, SQLite and libxml2 with pkg-config, and PostgreSQL, \
 Redis and HAProxy, by your system's means"
 fi
 

@@ -16,6 +16,9 @@ swift=${SWIFT:-swift}
 options=("$@")
 group_seconds_max=1200
 rerun_max=8
+fuzz_seconds=10
+# The campaign's short form, about ten minutes in all: one schedule, few devices, since all of it shares two cores.
+export RELAY_CAMPAIGN_MINUTES=7 RELAY_CAMPAIGN_SEED=1 RELAY_CAMPAIGN_DEVICES=40 RELAY_CAMPAIGN_LANES=4
 # Extended regular expressions over "Target.Suite/test()".
 groups=(
   '^(RelayCore|RelayConfiguration|Directory|Attachments|Push|PushGateway)Tests\.'
@@ -23,13 +26,18 @@ groups=(
   '^FederationTests\.'
   '^DeviceNotificationsTests\.'
   '^WakingTests\.'
+  '^AdversaryTests\.'
   '^RelayTests\.C'
   '^RelayTests\.[ABD-K]'
   '^RelayTests\.[L-O]'
   '^RelayTests\.[P-Z]'
+  '^RealClients\.'
   '^ClusterTests\.FourOperatorsTests'
   '^ClusterTests\.ChaosTests'
   '^ClusterTests\.RollingRestartTests'
+  '^ClusterTests\.NewestConnectionTests'
+  '^ClusterTests\.LossLedgerTests'
+  '^ClusterTests\.CampaignTests'
 )
 
 # Results and output of what has run.
@@ -86,10 +94,17 @@ others=()
 for group in "${groups[@]}"; do others+=(--skip "$group"); done
 run 'all others' "${others[@]}" || rerun_failed 'all others' || failed=1
 
-# What failed is said again, where a log that was cut off still has it.
+# Every decoder of bytes from outside, a moment each: its corpus, and on from there (docs/fuzzing.md).
+printf '\n== fuzzers\n' | tee -a "$log"
+{
+  scripts/build-fuzzer.py .build .build-fuzz &&
+    scripts/fuzz-decoders.py .build-fuzz --seconds "$fuzz_seconds"
+} 2>&1 | tee -a "$log" || failed=1
+
+# What failed is said last, where a log that was cut off still has it.
 printf '\n== Summary\n'
-grep -aE '✘ Test .* recorded an issue|error: ' "$log" | cut -c 1-600 | tail -n 30 || true
-grep -aE '^== |Test run with' "$log" || true
+grep -aE '^== |Test run with|executions, ' "$log" || true
 ((${#starved[@]} == 0)) || printf 'Passed only by itself: %s\n' "${starved[@]}"
+grep -aE '✘ Test .* recorded an issue|error: ' "$log" | cut -c 1-600 | tail -n 30 || true
 ((failed == 0)) && echo 'All tests passed.' || echo 'Tests failed.'
 exit "$failed"

@@ -15,7 +15,7 @@ package final class AttachmentSweeper: Service {
   private let blobs: any BlobStore
   private let policy: AttachmentPolicy
   private let interval: Duration
-  private let clock: WallClock
+  private let clock: JudgedClock
   private let logger: Logger
   private let metrics = AttachmentMetrics()
   /// What the last run failed by, so that an outage is told once.
@@ -26,7 +26,7 @@ package final class AttachmentSweeper: Service {
 
   package init(
     store: any AttachmentStore, blobs: any BlobStore, policy: AttachmentPolicy, interval: Duration = .seconds(600),
-    clock: WallClock, logger: Logger
+    clock: JudgedClock, logger: Logger
   ) {
     self.store = store
     self.blobs = blobs
@@ -102,7 +102,7 @@ package final class AttachmentSweeper: Service {
 
   /// - Returns: whether there may be more.
   private func sweepBatch(_ stuck: inout Set<AttachmentID>, _ failure: inout Failure?) async throws(Failure) -> Bool {
-    let end = clock.now().adding(.zero - BlobTimes.sweepGrace)
+    let end = clock.removal().adding(.zero - BlobTimes.sweepGrace)
     // Those that are stuck are among the oldest: so many more are asked for.
     let limit = Self.batchMax + stuck.count
     let batch = try await stored { () async throws(StoreError) in
@@ -135,7 +135,7 @@ package final class AttachmentSweeper: Service {
   }
 
   private func isKept(_ id: AttachmentID, _ bytes: Int64) async throws(Failure) -> Bool {
-    let expires = clock.now().adding(policy.retention)
+    let expires = clock.arrival().adding(policy.retention)
     let outcome = try await stored { () async throws(StoreError) in
       try await store.finishAttachment(id, bytes: bytes, expires: expires, quota: policy.quota)
     }
@@ -149,7 +149,7 @@ package final class AttachmentSweeper: Service {
   // MARK: What nobody knows
 
   private func sweepLeftovers() async throws(Failure) {
-    let time = clock.now().adding(.zero - BlobTimes.leftoverLife)
+    let time = clock.removal().adding(.zero - BlobTimes.leftoverLife)
     try await lying { () async throws(BlobFailure) in try await blobs.removeLeftovers(before: time) }
   }
 
@@ -157,7 +157,7 @@ package final class AttachmentSweeper: Service {
   /// of all in each run.
   private func sweepUnknown() async throws(Failure) {
     let share = share.wrappingAdd(1, ordering: .relaxed).newValue
-    let time = clock.now().adding(.zero - policy.retention - BlobTimes.unknownGrace)
+    let time = clock.removal().adding(.zero - policy.retention - BlobTimes.unknownGrace)
     let old = try await lying { () async throws(BlobFailure) in
       try await blobs.blobs(inShare: share, writtenBefore: time, limit: Self.unknownMax)
     }

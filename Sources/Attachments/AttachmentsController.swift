@@ -8,22 +8,27 @@ package struct AttachmentsController: Sendable {
   private let store: any AttachmentStore
   private let blobs: any BlobStore
   private let courier: any Courier
+  private let homes: any HomeFinder
   private let limiter: any RateLimiter
   private let base: BlobURLBase
   private let quota: AttachmentQuota
+  private let mark: AttachmentMark
   private let clock: WallClock
   private let metrics = AttachmentMetrics()
 
+  /// - Parameter mark: what new ids begin with.
   package init(
-    store: any AttachmentStore, blobs: any BlobStore, courier: any Courier, limiter: any RateLimiter,
-    base: BlobURLBase, quota: AttachmentQuota, clock: WallClock
+    store: any AttachmentStore, blobs: any BlobStore, courier: any Courier, homes: any HomeFinder,
+    limiter: any RateLimiter, base: BlobURLBase, quota: AttachmentQuota, mark: AttachmentMark, clock: WallClock
   ) {
     self.store = store
     self.blobs = blobs
     self.courier = courier
+    self.homes = homes
     self.limiter = limiter
     self.base = base
     self.quota = quota
+    self.mark = mark
     self.clock = clock
   }
 
@@ -37,7 +42,7 @@ package struct AttachmentsController: Sendable {
     let account = context.caller.address.account
     try await limiter.charge(.attachments, LimitKey(account))
     let now = clock.now()
-    let id = AttachmentID.random()
+    let id = AttachmentID.random(mark)
     let attachment = Attachment(id: id, account: account, bytes: nil, expires: now.adding(BlobTimes.pendingLife))
     let hasRoom: Bool
     do throws(StoreError) {
@@ -55,13 +60,25 @@ package struct AttachmentsController: Sendable {
   /// Whether the blob exists is not checked: an unknown id yields a URL that leads nowhere (reference 1.10).
   @Sendable private func locate(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
     guard let id = AttachmentID(text: try context.segment("id")) else { throw Problem(.notFound) }
-    guard let relay = try request.relay() else {
+    guard let relay = try await relay(of: id, named: try request.relay()) else {
       return .attachment(
         at: blobs.url(for: .download, of: id, base: requestBase(request, context), now: clock.now()))
     }
     // Each occupies one of the peer's places for as long as the peer likes.
     try await limiter.charge(.attachments, LimitKey(context.caller.address.account))
     return .attachment(at: try await courier.attachmentURL(of: id, at: relay))
+  }
+
+  /// An id of an earlier release may bear a peer's mark by chance, and one of ours a mark that was ours before: what is known
+  /// here is here.
+  private func relay(of id: AttachmentID, named relay: RelayName?) async throws(Problem) -> RelayName? {
+    if let relay { return relay }
+    guard let relay = homes.home(of: id) else { return nil }
+    do throws(StoreError) {
+      return try await store.attachment(id) == nil ? relay : nil
+    } catch {
+      throw Problem(error)
+    }
   }
 
   private func requestBase(_ request: Request, _ context: DeviceContext) -> String {
@@ -72,11 +89,9 @@ package struct AttachmentsController: Sendable {
 extension AttachmentID {
   /// Drawn from the system's generator: an id is the one thing that a stranger would have to guess (reference Part 6,
   /// 20).
-  static func random() -> AttachmentID {
+  static func random(_ mark: AttachmentMark) -> AttachmentID {
     var generator = SystemRandomNumberGenerator()
-    while true {
-      if let id = AttachmentID(Int64.random(in: 1...Int64.max, using: &generator)) { return id }
-    }
+    return AttachmentID(mark, random: UInt64.random(in: .min ... .max, using: &generator))
   }
 }
 

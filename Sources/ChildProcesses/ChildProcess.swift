@@ -179,16 +179,24 @@ package final class ChildProcess: Sendable {
     var pid: pid_t = 0
     let failure = posix_spawnp(&pid, guarded[0], &files, &attributes, arguments, environment)
     guard failure == 0 else {
-      throw LaunchFailure(program: guarded[0], reason: String(cString: strerror(failure)))
+      throw LaunchFailure(program: guarded[0], code: failure)
     }
     return pid
   }
 }
 
 package struct LaunchFailure: Error, CustomStringConvertible {
-  let program: String
-  let reason: String
-  package var description: String { "\(program) cannot be started: \(reason)" }
+  package let description: String
+
+  init(_ description: String) { self.description = description }
+
+  /// - Parameter code: an `errno`.
+  init(program: String, code: Int32) {
+    description =
+      code == ENOENT
+      ? "\(program) cannot be started: no folder of PATH has it. Install it (Debian: util-linux), or correct PATH."
+      : "\(program) cannot be started: \(String(cString: strerror(code)))"
+  }
 }
 
 /// glibc's `posix_spawn_file_actions_addclosefrom_np` (2.34), which its header keeps from Swift.

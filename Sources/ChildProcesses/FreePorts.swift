@@ -12,7 +12,7 @@ package enum FreePorts {
     }
     let ports = held.compactMap { $0.localAddress?.port }
     for channel in held { try await channel.close().get() }
-    guard ports.count == count else { throw LaunchFailure(program: "a child", reason: "the system named no free port") }
+    guard ports.count == count else { throw LaunchFailure("no child can be started: the system named no free port") }
     return ports
   }
 }

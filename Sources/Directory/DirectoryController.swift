@@ -10,13 +10,10 @@ package struct DirectoryController: Sendable {
   package struct Policy: Sendable {
     /// Of one request, 1 or more.
     package let tokensMax: Int
-    /// Of one account.
-    package let allowance: LookUpAllowance
     /// Whether look-ups that look like an enumeration are refused, or only counted.
     package let refusesEnumeration: Bool
-    package init(tokensMax: Int, allowance: LookUpAllowance, refusesEnumeration: Bool) {
+    package init(tokensMax: Int, refusesEnumeration: Bool) {
       self.tokensMax = tokensMax
-      self.allowance = allowance
       self.refusesEnumeration = refusesEnumeration
     }
   }
@@ -29,17 +26,18 @@ package struct DirectoryController: Sendable {
 
   /// - Parameters:
   ///   - accounts: asked whose tokens some are, where a look-up may be an enumeration.
+  ///   - purse: of a budget that is shared with whatever else tells whether a number is registered.
   ///   - finder: asked for what `view` does not know; nil where no peer can be.
   ///   - oblivious: nil where look-ups that do not tell what is looked for are not offered.
   package init(
-    view: DirectoryView, accounts: any AccountStore, limiter: any RateLimiter, budget: any ContactBudget,
+    view: DirectoryView, accounts: any AccountStore, limiter: any RateLimiter, purse: ContactPurse,
     finder: (any ContactFinder)?, policy: Policy, oblivious: ObliviousDirectory? = nil
   ) {
     self.view = view
     search = ContactSearch(view: view, finder: finder)
     gate = LookUpGate(
-      limiter: limiter, budget: budget, allowance: policy.allowance,
-      detector: EnumerationDetector(accounts: accounts), refusesEnumeration: policy.refusesEnumeration)
+      limiter: limiter, purse: purse, detector: EnumerationDetector(accounts: accounts),
+      refusesEnumeration: policy.refusesEnumeration)
     tokensMax = policy.tokensMax
     self.oblivious = ObliviousController(view: view, gate: gate, limiter: limiter, directory: oblivious)
   }

@@ -3,6 +3,7 @@ package import Hummingbird
 package import HummingbirdCore
 package import Logging
 package import NIOCore
+import RelayHTTP
 
 /// The listener for the operator's own tools: `/livez`, `/readyz`, `/metrics` and `/drain`.
 ///
@@ -40,7 +41,9 @@ package struct OperatorListener: ApplicationProtocol {
     ApplicationConfiguration(address: .hostname(host, port: port))
   }
 
-  package var server: HTTPServerBuilder { .http1(configuration: .init(idleTimeout: .seconds(60))) }
+  package var server: HTTPServerBuilder {
+    HTTPServerBuilder { EdgeHTTP1(responder: $0, idleTimeout: .seconds(60)) }
+  }
 
   package var responder: Responder {
     // Probes may ask by HEAD: the same head, and nothing behind it.

@@ -1,4 +1,5 @@
 import Glibc
+import RelayCore
 import RelayHTTP
 
 /// Why credentials cannot be used. Names the file, never what stands in it.

@@ -1,9 +1,9 @@
 import FoundationEssentials
-import Glibc
 import NIOCore
 import NIOPosix
 import NIOSSL
 import NIOTLS
+import RelayHTTP
 
 /// Tries the way to a provider's server as far as TLS: no request, no credentials. For whoever looks for a fault.
 package enum ProviderReach {
@@ -56,20 +56,12 @@ package enum ProviderReach {
 
   private static func fault(_ error: any Error) -> String {
     switch PushFailure(error) {
-    case .unreachable: "no connection: \(reason(error))"
-    case .handshake: "no TLS, or a certificate that is not trusted: \(error)"
-    case .lost, .cancelled: "the connection ended before TLS was agreed on: \(error)"
+    case .unreachable: "no connection: \(FaultWords.of(error))"
+    case .handshake: "no TLS, or a certificate that is not trusted: \(FaultWords.of(error))"
+    case .lost, .lostToo, .notTaken, .cancelled:
+      "the connection ended before TLS was agreed on: \(FaultWords.of(error))"
     case .timedOut: "no answer in time"
     }
-  }
-}
-
-extension ProviderReach {
-  /// The system's own word, where there is one.
-  private static func reason(_ error: any Error) -> String {
-    guard let error = error as? NIOConnectionError else { return "\(error)" }
-    guard let first = error.connectionErrors.first?.error else { return "the host's name is not known" }
-    return (first as? IOError).map { String(cString: strerror($0.errnoCode)) } ?? "\(first)"
   }
 }
 

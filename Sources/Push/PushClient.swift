@@ -2,6 +2,7 @@ import AsyncHTTPClient
 import Glibc
 import NIOCore
 import NIOHTTP1
+import NIOHTTP2
 import NIOPosix
 import NIOSSL
 import RelayCore
@@ -25,11 +26,11 @@ struct PushAnswer: Sendable {
 /// way holds one, so a client can be replaced at any time.
 ///
 /// One connection of HTTP/2 carries everything, and stays in use while its other end is silent; so silence in a row
-/// makes it take new ones.
+/// makes it take a new one. So does its loss: what was on it is one failure, and may be repeated at once on another.
 final class PushClient: Sendable {
   struct Settings: Sendable {
     var speaksHTTP2 = false
-    /// Of HTTP/1.1; a request waits for one.
+    /// Of HTTP/1.1; a request waits for one. HTTP/2 has one.
     var connectionsMax = 20
     /// Beside the system's.
     var trust: [NIOSSLCertificate] = []
@@ -64,7 +65,7 @@ final class PushClient: Sendable {
   }
 
   func post(_ request: PushRequest, deadline: ContinuousClock.Instant) async throws(PushFailure) -> PushAnswer {
-    let connections = state.withLock { $0.connections }
+    let connections = connections()
     let isPatient = deadline - .now >= settings.patience
     do throws(PushFailure) {
       let answer = try await connections.post(request, deadline: deadline)
@@ -72,7 +73,16 @@ final class PushClient: Sendable {
       return answer
     } catch {
       if isPatient, error == .timedOut { note(isSilent: true, connections) }
-      throw error
+      guard settings.speaksHTTP2, error == .lost || error == .notTaken else { throw error }
+      throw replace(connections, after: error)
+    }
+  }
+
+  /// Those to be used: never ones that take no more.
+  private func connections() -> PushConnections {
+    state.withLock { state in
+      if state.connections.end.hasCome { state = State(connections: PushConnections(settings)) }
+      return state.connections
     }
   }
 
@@ -84,13 +94,27 @@ final class PushClient: Sendable {
       state = State(connections: PushConnections(settings))
     }
   }
+
+  /// The connection ended under a request. - Returns: what that request is told.
+  private func replace(_ connections: PushConnections, after failure: PushFailure) -> PushFailure {
+    let told = connections.end.tell(failure)
+    // One stream that is refused says nothing of the others.
+    guard failure == .lost || connections.end.hasCome else { return told }
+    state.withLock { state in
+      if state.connections === connections { state = State(connections: PushConnections(settings)) }
+    }
+    return told
+  }
 }
 
 /// The connections of a client; closed when the last reference is gone.
 private final class PushConnections: Sendable {
+  let end: PushConnectionEnd
   private let client: HTTPClient
 
   init(_ settings: PushClient.Settings) {
+    let end = PushConnectionEnd()
+    self.end = end
     var tls = TLSConfiguration.makeClientConfiguration()
     tls.minimumTLSVersion = .tlsv12
     if !settings.trust.isEmpty { tls.additionalTrustRoots = [.certificates(settings.trust)] }
@@ -103,7 +127,14 @@ private final class PushConnections: Sendable {
       timeout: .init(connect: TimeAmount(settings.connectTimeout)), decompression: .disabled)
     configuration.httpVersion = settings.speaksHTTP2 ? .automatic : .http1Only
     configuration.connectionPool.idleTimeout = TimeAmount(settings.idleTimeout)
-    configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = settings.connectionsMax
+    // As long as the protocol is not agreed on, HTTP/2 counts as HTTP/1.1: a burst would open as many connections.
+    configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit =
+      settings.speaksHTTP2 ? 1 : settings.connectionsMax
+    if settings.speaksHTTP2 {
+      configuration.http2ConnectionDebugInitializer = { channel in
+        channel.pipeline.addHandler(PushConnectionWatch(end))
+      }
+    }
     // The lane decides what is tried again, and when.
     configuration.connectionPool.retryConnectionEstablishment = false
     configuration.dnsOverride = settings.addresses
@@ -155,6 +186,10 @@ enum PushFailure: Error, Equatable {
   case handshake
   /// The connection ended under the request.
   case lost
+  /// The same, and it was told of another request on that connection already, or the server had announced it.
+  case lostToo
+  /// The server says that it has not begun with the request.
+  case notTaken
   case timedOut
   case cancelled
 
@@ -163,6 +198,8 @@ enum PushFailure: Error, Equatable {
     case let failure as PushFailure: self = failure
     case is CancellationError: self = .cancelled
     case let error as HTTPClientError: self = Self.read(error)
+    case let error as NIOHTTP2Errors.StreamClosed where error.errorCode == .refusedStream: self = .notTaken
+    case is NIOHTTP2Errors.CreatedStreamAfterGoaway: self = .notTaken
     case NIOSSLError.uncleanShutdown: self = .lost
     case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError: self = .handshake
     case is NIOConnectionError: self = .unreachable
@@ -181,7 +218,8 @@ enum PushFailure: Error, Equatable {
     case .connectTimeout: .unreachable
     case .tlsHandshakeTimeout: .handshake
     case .invalidURL, .emptyHost, .emptyScheme: .unreachable
-    // `cancelled` too: nobody cancelled it, so it met a connection that was about to close.
+    // Nobody cancelled it: it met a connection that was about to close, and nothing was sent.
+    case .cancelled: .notTaken
     default: .lost
     }
   }
@@ -191,6 +229,8 @@ enum PushFailure: Error, Equatable {
     case .unreachable: .temporary(.unreachable)
     case .handshake: .temporary(.handshake)
     case .lost: .temporary(.lost)
+    case .lostToo: .temporary(.lostToo)
+    case .notTaken: .temporary(.notTaken)
     case .timedOut: .temporary(.timedOut)
     case .cancelled: .temporary(.cancelled)
     }
@@ -202,5 +242,9 @@ extension PushReason {
   package static let handshake = PushReason(.transport, "handshake")
   /// The connection ended under the request: the provider may have taken the push.
   package static let lost = PushReason(.transport, "lost")
+  /// As `lost`, of a connection whose end is known already: no failure more.
+  package static let lostToo = PushReason(.transport, "lost-too")
+  /// The provider says that it has not begun with the push: it was about to close the connection, as a rule.
+  package static let notTaken = PushReason(.transport, "not-taken")
   package static let timedOut = PushReason(.transport, "timed-out")
 }

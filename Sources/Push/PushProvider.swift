@@ -85,6 +85,11 @@ package struct WebPushSubscription: Sensitive, Sendable, Hashable {
     self.authentication = authentication
   }
 
+  /// - Returns: nil as the others.
+  package init?(_ registration: WebPushRegistration) {
+    self.init(endpoint: registration.endpoint, p256dh: registration.p256dh, auth: registration.auth)
+  }
+
   /// - Parameters:
   ///   - p256dh: base64url of the public key.
   ///   - auth: base64url of the secret.

@@ -1,5 +1,5 @@
 package import Hummingbird
-import RelayCore
+package import RelayCore
 package import RelayHTTP
 
 /// The client API as one router: a table of contents of who answers what.
@@ -30,6 +30,7 @@ package struct ClientEdge: Sendable {
 
   private let accounts: AccountCache
   private let forwarded: ForwardedMiddleware
+  private let origins: AllowedOrigins
   private let controllers: Controllers
   private let openRoutes: @Sendable (any RouterMethods<ClientContext>) -> Void
   private let deviceRoutes: @Sendable (any RouterMethods<DeviceContext>) -> Void
@@ -38,12 +39,13 @@ package struct ClientEdge: Sendable {
   ///   - openRoutes: adds routes of other features for everybody.
   ///   - deviceRoutes: adds routes of other features for authenticated devices.
   package init(
-    accounts: AccountCache, forwarded: ForwardedMiddleware, controllers: Controllers,
+    accounts: AccountCache, forwarded: ForwardedMiddleware, origins: AllowedOrigins = .unsaid, controllers: Controllers,
     openRoutes: @escaping @Sendable (any RouterMethods<ClientContext>) -> Void,
     deviceRoutes: @escaping @Sendable (any RouterMethods<DeviceContext>) -> Void
   ) {
     self.accounts = accounts
     self.forwarded = forwarded
+    self.origins = origins
     self.controllers = controllers
     self.openRoutes = openRoutes
     self.deviceRoutes = deviceRoutes
@@ -51,6 +53,8 @@ package struct ClientEdge: Sendable {
 
   package func router() -> Router<ClientContext> {
     let router = Router(context: ClientContext.self)
+    // Refusals are for pages to read, too.
+    if origins != .unsaid { router.add(middleware: OriginMiddleware(origins)) }
     router.add(middleware: ProblemMiddleware(edge: "client"))
     router.add(middleware: forwarded)
     // Before the authenticated ones: these endpoints ignore credentials, or create them (reference 1.1, 1.2).

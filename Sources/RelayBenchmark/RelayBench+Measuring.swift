@@ -65,6 +65,8 @@ extension RelayBench {
     if isWhole || isMeasuringHandshakes {
       note("Measuring handshakes ...")
       report.handshakes = try await Handshakes(servers: servers, workshop: workshop, settings: settings).run()
+      note("Measuring a known peer's handshakes during a flood ...")
+      report.handshakeFlood = try await HandshakeFlood(servers: servers, settings: settings).run()
     }
     if isWhole {
       note("Measuring a bare insert ...")

@@ -63,8 +63,8 @@ enum AnswerLimits {
   static let directoryBytesMax = 8 << 20
   /// 1,000 evaluations of 145 bytes, in base64.
   static let evaluationsBytesMax = 512 << 10
-  /// 10,000 outputs of 8 bytes, in base64.
-  static let outputsBytesMax = 256 << 10
+  /// 10,000 outputs of 8 bytes and 2 more, in base64, and 4,095 names of relays.
+  static let outputsBytesMax = 512 << 10
   /// 100 messages whose two bodies are as large as a relay takes them, in base64.
   static let messagesBytesMax = 24 << 20
 }

@@ -1,4 +1,7 @@
 import ArgumentParser
+import DeviceNotifications
+import Foundation
+import Storage
 
 /// The executable `relay`: one file a subcommand under Commands/, the server's object graph under Serve/.
 @main struct RelayTool: AsyncParsableCommand {
@@ -11,16 +14,36 @@ import ArgumentParser
 
       Exit codes: 0 done, 1 failed, 64 wrong usage, 78 faulty configuration.
       """,
-    version: "relay \(Version.current)",
+    version: Version.text,
     subcommands: [
       ServeCommand.self, CheckCommand.self, MigrateCommand.self, CACommand.self, PeerCommand.self, QueueCommand.self,
-      DrainCommand.self, StorageCommand.self, PushCommand.self, PushGatewayCommand.self, NotificationsCommand.self,
-      DoctorCommand.self,
+      DrainCommand.self, StorageCommand.self, DirectoryCommand.self, PushCommand.self, PushGatewayCommand.self,
+      NotificationsCommand.self,
+      LedgerCommand.self, DoctorCommand.self,
       DemoCommand.self, ConformanceCommand.self, RoutesCommand.self,
     ])
+
+  @Flag(help: "With --version: also the versions of packages and libraries that it is made of.") var packages = false
 }
 
 enum Version {
   /// As CHANGELOG.md.
   static let current = "0.1.0"
+
+  /// What `--version` prints. The arguments are not parsed yet when it is asked for.
+  static var text: String {
+    let name = "relay \(current)"
+    guard CommandLine.arguments.contains("--packages") else { return name }
+    let packages = ResolvedPackages.all.map { [$0.name, $0.version, String($0.revision.prefix(12))] }
+    let libraries = LinkedLibraries.all.map { [$0.name, $0.version] } + [["libxml2", XMLLibrary.version]]
+    return ([name, "", "Swift packages"] + lines(packages) + ["", "Libraries of the system"] + lines(libraries))
+      .joined(separator: "\n")
+  }
+
+  private static func lines(_ rows: [[String]]) -> [String] {
+    let width = rows.map { $0[0].count }.max() ?? 0
+    return rows.map { row in
+      "  " + row[0].padding(toLength: width + 2, withPad: " ", startingAt: 0) + row.dropFirst().joined(separator: "  ")
+    }
+  }
 }

@@ -18,6 +18,11 @@ enum Keys {
     "client.trusted-proxies", .addressRanges, default: "none",
     "Proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed: addresses or CIDR ranges, comma-separated.")
 
+  static let clientOrigins = Setting(
+    "client.origins", .origins, default: "none",
+    "Web pages that may use the client API from a browser: origins as `https://HOST[:PORT]`, comma-separated, or `all`."
+  )
+
   static let clientConnectionsMax = Setting(
     "client.connections-max", .whole(10...1_000_000), default: "20000",
     "Connections of clients that one process holds; further ones wait to be accepted.")
@@ -34,6 +39,10 @@ enum Keys {
     "federation.port", .port, default: "none (= off)", "Its port; mutual TLS, HTTP/2.")
   static let federationURL = OptionalSetting(
     "federation.url", .secureOrigin, "Where peers reach us: `https://HOST[:PORT]`.")
+  static let federationAllowPrivate = Setting(
+    "federation.allow-private", .boolean, default: "false",
+    "Lets URLs of peers lead to loopback and private addresses, as they always may where the host of `federation.url` is one."
+  )
   static let federationDirectory = Setting(
     "federation.directory", .path, default: "relay-data/federation",
     "Our CA, leaf certificates and keys, as `relay ca` writes them.")
@@ -43,9 +52,15 @@ enum Keys {
   static let contactsMax = Setting(
     "federation.contacts-max", .whole(1...100_000_000), default: "5000000",
     "Contact tokens that one peer may claim here; what it lists beyond is not taken up.")
+  static let ownershipDays = Setting(
+    "federation.ownership-days", .whole(1...3650), default: "30",
+    "How long a contact that a peer lists no longer stays its own, so that no other peer has it.")
   static let numberClaims = Setting(
     "federation.number-claims", .choice(NumberClaims.self), default: "ignore",
     "`ignore`: who proves a number here has it, though a peer lists it. `refuse`: then 417.")
+  static let federationImplicit = Setting(
+    "federation.implicit", .boolean, default: "true",
+    "Carries requests of clients that name no relay to the peer that has the number or the attachment.")
   static let outboxMessages = Setting(
     "federation.outbox.messages-max", .whole(1...100_000_000), default: "100000",
     "Messages that may wait for one peer, where `relay peer set NAME --hold on` lets them.")
@@ -75,7 +90,15 @@ enum Keys {
 
   static let coordinationURL = Setting(
     "coordination.url", .coordination, default: "local", secrecy: .password,
-    "What processes share: `local`, `redis://...` or `redis+unix:///PATH`.")
+    "What processes share: `local`, `redis://...`, `rediss://...` (TLS) or `redis+unix:///PATH`.")
+  static let coordinationAuthority = OptionalSetting(
+    "coordination.tls.ca", .path, default: "the system's",
+    "PEM file of the CAs that Redis's certificate may come from; read anew at each connection.")
+  static let coordinationCertificate = OptionalSetting(
+    "coordination.tls.certificate", .path,
+    "PEM certificate chain that we present to Redis; read anew at each connection.")
+  static let coordinationKey = OptionalSetting(
+    "coordination.tls.key", .path, "PEM private key to it; read anew at each connection.")
 
   static let attachmentsURL = Setting(
     "attachments.url", .attachments, default: "file:relay-data/attachments",
@@ -94,6 +117,11 @@ enum Keys {
     "attachments.account-bytes-max", .whole(1...1_000_000_000_000), default: "1073741824",
     "What the kept attachments of one account may take together, in bytes.")
 
+  static let attachmentMark = OptionalSetting(
+    "attachments.mark", .whole(1...65_535), default: "made from name",
+    "What ids of attachments begin with, by which peers' clients find them here; another one, where a peer's is the same."
+  )
+
   static let retentionDays = Setting(
     "messages.retention-days", .whole(1...3650), default: "30", "How long an unfetched message is kept.")
 
@@ -103,6 +131,9 @@ enum Keys {
   static let mailboxSenderMax = Setting(
     "messages.mailbox-sender-max", .whole(1...1_000_000_000), default: "2000",
     "Of these, messages of one sender.")
+  static let mailboxPeerPercent = Setting(
+    "messages.mailbox-peer-percent", .whole(1...100), default: "50",
+    "How much of a mailbox one peer may fill; all peers together take half of the rest besides.")
 
   static let pollSeconds = Setting(
     "messages.poll-seconds", .seconds(0.1...3600), default: "25",
@@ -172,6 +203,14 @@ enum Keys {
   static let pushTrust = OptionalSetting(
     "push.endpoints.trust", .path,
     "PEM file of CAs that are trusted beside the system's in whatever is pushed to; reloaded when the file changes.")
+  static let webPushKey = OptionalSetting(
+    "push.webpush.key-file", .path,
+    "PEM of the P-256 key (VAPID) by which this relay wakes browsers of its own accounts; reloaded when it changes.")
+  static let webPushContact = OptionalSetting(
+    "push.webpush.contact", .text, "Whom push services may turn to: `mailto:ADDRESS` or an `https:` URL.")
+  static let webPushEndpoints = Setting(
+    "push.webpush.allowed-endpoints", .globs, default: "all",
+    "Hosts that may be pushed to, as patterns with `*` and `?`, comma-separated.")
   static let webPushAllowPrivate = Setting(
     "push.webpush.allow-private", .boolean, default: "false",
     "Lets WebPush reach loopback and private addresses, and without TLS: for tests, or push services of one's own.")
@@ -239,16 +278,22 @@ extension ConfigurationKey {
     [
       Keys.name.key,
       Keys.clientHost.key, Keys.clientPort.key, Keys.clientCertificate.key, Keys.clientKey.key,
-      Keys.clientTrustedProxies.key, Keys.clientConnectionsMax.key, Keys.webSocketLogin.key, Keys.webSocketIdle.key,
-      Keys.federationHost.key, Keys.federationPort.key, Keys.federationURL.key, Keys.federationDirectory.key,
-      Keys.directoryInterval.key, Keys.contactsMax.key, Keys.numberClaims.key, Keys.outboxMessages.key,
+      Keys.clientTrustedProxies.key, Keys.clientOrigins.key, Keys.clientConnectionsMax.key, Keys.webSocketLogin.key,
+      Keys.webSocketIdle.key,
+      Keys.federationHost.key, Keys.federationPort.key, Keys.federationURL.key,
+      Keys.federationAllowPrivate.key, Keys.federationDirectory.key,
+      Keys.directoryInterval.key, Keys.contactsMax.key, Keys.ownershipDays.key, Keys.numberClaims.key,
+      Keys.federationImplicit.key, Keys.outboxMessages.key,
       Keys.outboxBytes.key, Keys.outboxHours.key,
       Keys.operatorHost.key, Keys.operatorPort.key,
       Keys.storageURL.key, Keys.storageMigrate.key, Keys.encryptionKey.key, Keys.formerEncryptionKey.key,
-      Keys.coordinationURL.key,
+      Keys.coordinationURL.key, Keys.coordinationAuthority.key, Keys.coordinationCertificate.key,
+      Keys.coordinationKey.key,
       Keys.attachmentsURL.key, Keys.attachmentsPublicURL.key, Keys.s3AccessKey.key, Keys.s3SecretKey.key,
       Keys.attachmentBytesMax.key, Keys.attachmentDays.key, Keys.attachmentAccountBytesMax.key,
-      Keys.retentionDays.key, Keys.mailboxMax.key, Keys.mailboxSenderMax.key, Keys.pollSeconds.key,
+      Keys.attachmentMark.key,
+      Keys.retentionDays.key, Keys.mailboxMax.key, Keys.mailboxSenderMax.key,
+      Keys.mailboxPeerPercent.key, Keys.pollSeconds.key,
       Keys.devicesMax.key, Keys.verifySignatures.key,
       Keys.verificationSender.key, Keys.codeMinutes.key, Keys.verificationTries.key, Keys.webhookURL.key,
       Keys.webhookSecret.key, Keys.twilioAccount.key, Keys.twilioToken.key, Keys.twilioFrom.key,
@@ -259,7 +304,8 @@ extension ConfigurationKey {
       Keys.pushContent.key, Keys.pushExpiresHours.key, Keys.pushPauseSeconds.key, Keys.apnsKeyFile.key,
       Keys.apnsKeyID.key, Keys.apnsTeamID.key, Keys.apnsTopic.key, Keys.apnsCertificateFile.key,
       Keys.apnsSandbox.key, Keys.fcmServiceAccount.key, Keys.fcmProjectID.key,
-      Keys.pushAPNs.key, Keys.pushFCM.key, Keys.pushFCMOAuth.key, Keys.pushTrust.key, Keys.webPushAllowPrivate.key,
+      Keys.pushAPNs.key, Keys.pushFCM.key, Keys.pushFCMOAuth.key, Keys.pushTrust.key,
+      Keys.webPushKey.key, Keys.webPushContact.key, Keys.webPushEndpoints.key, Keys.webPushAllowPrivate.key,
       Keys.pushGatewayHost.key, Keys.pushGatewayPort.key, Keys.pushGatewayApps.key,
     ] + Keys.notifications + [Keys.developmentEnabled.key, Keys.drainSeconds.key]
     + LimiterName.allCases.flatMap { [Keys.limitSize($0).key, Keys.limitPerMinute($0).key] }

@@ -44,9 +44,9 @@ extension ValueType where Value == CoordinationLocation {
   static let coordination = ValueType(name: "URL") { text throws(Malformed) in
     if text == "local" { return .local }
     let expected = Malformed(
-      "local, redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE] or redis+unix://[[USER]:PASSWORD@]/PATH[?db=DATABASE]")
+      "local, redis[s]://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE] or "
+        + "redis+unix://[[USER]:PASSWORD@]/PATH[?db=DATABASE]")
     guard let url = URLParts(text), !url.hasFragment else { throw expected }
-    if url.scheme == "rediss" { throw Malformed("redis:// or redis+unix://: TLS to Redis is not supported") }
     guard let authority = url.authority, authority.user == nil || authority.password != nil else { throw expected }
     guard let user = URLParts.percentDecoded(authority.user ?? ""),
       let password = URLParts.percentDecoded(authority.password ?? "")
@@ -54,7 +54,7 @@ extension ValueType where Value == CoordinationLocation {
     let address: RedisEndpoint.Address
     let databaseText: String
     switch url.scheme {
-    case "redis":
+    case "redis", "rediss":
       guard let (host, port) = WebURL.endpoint(authority.hosts), url.query == nil else { throw expected }
       address = .tcp(host: host, port: port ?? 6379)
       databaseText = String(url.path.drop { $0 == "/" })
@@ -72,7 +72,7 @@ extension ValueType where Value == CoordinationLocation {
     return .redis(
       RedisEndpoint(
         address: address, user: user.isEmpty ? nil : user, password: password.isEmpty ? nil : Secret(password),
-        database: database))
+        database: database, tls: url.scheme == "rediss" ? RedisTLSFiles() : nil))
   }
 }
 

@@ -18,6 +18,34 @@ extension RelayConfiguration {
   }
 }
 
+extension RelayConfiguration {
+  /// How this relay proves itself to push services of browsers.
+  package struct WebPush: Sendable, Equatable {
+    package let keyFile: String
+    package let contact: String
+  }
+}
+
+extension RelayConfiguration.WebPush {
+  /// - Returns: nil where nothing is said of it, or not enough.
+  init?(_ reader: inout ConfigurationReader) {
+    let (file, whom) = (reader.value(Keys.webPushKey), reader.value(Keys.webPushContact))
+    if let whom, !whom.hasPrefix("mailto:"), !whom.hasPrefix("https:") {
+      reader.fault("\(Keys.webPushContact.key.name) must begin with `mailto:` or `https:`", at: Keys.webPushContact.key)
+    }
+    guard let file else {
+      if whom != nil {
+        reader.fault(
+          "\(Keys.webPushContact.key.name) without \(Keys.webPushKey.key.name)", at: Keys.webPushContact.key)
+      }
+      return nil
+    }
+    reader.miss(Keys.webPushContact.key, because: "\(Keys.webPushKey.key.name) is given", of: Keys.webPushKey.key)
+    guard let whom else { return nil }
+    (keyFile, contact) = (file, whom)
+  }
+}
+
 /// The keys of a section `apns`.
 struct APNsKeys {
   let keyFile: OptionalSetting<String>

@@ -10,11 +10,12 @@ extension RelayConfiguration {
     federation = Federation(&reader)
     operations = Operations(host: reader.value(Keys.operatorHost), port: reader.value(Keys.operatorPort))
     storage = Storage(&reader)
-    coordination = Coordination(location: reader.value(Keys.coordinationURL))
-    attachments = Attachments(&reader)
+    coordination = Coordination(&reader)
+    attachments = Attachments(&reader, of: name)
     messages = Messages(
       retention: .seconds(86_400 * reader.value(Keys.retentionDays)), mailboxMax: reader.value(Keys.mailboxMax),
       mailboxSenderMax: reader.value(Keys.mailboxSenderMax),
+      mailboxPeerPercent: reader.value(Keys.mailboxPeerPercent),
       pollInterval: reader.value(Keys.pollSeconds))
     devices = Devices(max: reader.value(Keys.devicesMax))
     keys = PreKeys(verifiesSignatures: reader.value(Keys.verifySignatures))
@@ -47,6 +48,7 @@ extension RelayConfiguration.Client {
     host = reader.value(Keys.clientHost)
     port = reader.value(Keys.clientPort)
     trustedProxies = reader.value(Keys.clientTrustedProxies)
+    origins = reader.value(Keys.clientOrigins)
     connectionsMax = reader.value(Keys.clientConnectionsMax)
     webSockets = RelayConfiguration.WebSockets(
       loginDialect: reader.value(Keys.webSocketLogin), idle: .seconds(reader.value(Keys.webSocketIdle)))
@@ -66,10 +68,13 @@ extension RelayConfiguration.Federation {
     host = reader.value(Keys.federationHost)
     port = reader.value(Keys.federationPort)
     url = reader.value(Keys.federationURL)
+    allowsPrivate = reader.value(Keys.federationAllowPrivate)
     directory = reader.value(Keys.federationDirectory)
     directoryInterval = reader.value(Keys.directoryInterval)
     contactsMax = reader.value(Keys.contactsMax)
+    ownershipDays = reader.value(Keys.ownershipDays)
     respectsClaims = reader.value(Keys.numberClaims) == .refuse
+    routesImplicitly = reader.value(Keys.federationImplicit)
     outbox = OutboxBounds(
       messagesMax: reader.value(Keys.outboxMessages), bytesMax: Int64(reader.value(Keys.outboxBytes)),
       age: .seconds(3600 * reader.value(Keys.outboxHours)))
@@ -87,6 +92,7 @@ extension RelayConfiguration.Push {
       apns: reader.value(Keys.pushAPNs), fcm: reader.value(Keys.pushFCM), fcmOAuth: reader.value(Keys.pushFCMOAuth),
       trust: reader.value(Keys.pushTrust))
     allowsPrivateWebPush = reader.value(Keys.webPushAllowPrivate)
+    webPushEndpoints = reader.value(Keys.webPushEndpoints)
     waking = RelayConfiguration.Waking(&reader)
   }
 }
@@ -98,6 +104,7 @@ extension RelayConfiguration.Waking {
         keyFile: Keys.apnsKeyFile, keyID: Keys.apnsKeyID, teamID: Keys.apnsTeamID, topic: Keys.apnsTopic,
         certificateFile: Keys.apnsCertificateFile, sandbox: Keys.apnsSandbox), &reader)
     fcm = RelayConfiguration.FCM(serviceAccount: Keys.fcmServiceAccount, projectID: Keys.fcmProjectID, &reader)
+    webPush = RelayConfiguration.WebPush(&reader)
     content = reader.value(Keys.pushContent)
     lifetime = .seconds(3600 * reader.value(Keys.pushExpiresHours))
     pause = reader.value(Keys.pushPauseSeconds)
@@ -134,8 +141,36 @@ extension RelayConfiguration.Storage {
   }
 }
 
-extension RelayConfiguration.Attachments {
+extension RelayConfiguration.Coordination {
   init(_ reader: inout ConfigurationReader) {
+    let files = RedisTLSFiles(
+      authority: reader.value(Keys.coordinationAuthority), certificate: reader.value(Keys.coordinationCertificate),
+      key: reader.value(Keys.coordinationKey))
+    let given = reader.value(Keys.coordinationURL)
+    if files.certificate != nil {
+      reader.miss(
+        Keys.coordinationKey.key, because: "coordination.tls.certificate is given",
+        of: Keys.coordinationCertificate.key)
+    }
+    if files.key != nil {
+      reader.miss(
+        Keys.coordinationCertificate.key, because: "coordination.tls.key is given", of: Keys.coordinationKey.key)
+    }
+    guard case .redis(let endpoint) = given, endpoint.tls != nil else {
+      location = given
+      // A fault and no warning: whoever gives them counts on TLS.
+      for key in [Keys.coordinationAuthority.key, Keys.coordinationCertificate.key, Keys.coordinationKey.key]
+      where reader.isGiven(key) {
+        reader.fault("\(key.name) needs coordination.url to be rediss://", at: key)
+      }
+      return
+    }
+    location = .redis(endpoint.secured(by: files))
+  }
+}
+
+extension RelayConfiguration.Attachments {
+  init(_ reader: inout ConfigurationReader, of name: RelayName) {
     location = reader.value(Keys.attachmentsURL)
     publicURL = reader.value(Keys.attachmentsPublicURL)
     let (access, secret) = (reader.value(Keys.s3AccessKey), reader.value(Keys.s3SecretKey))
@@ -143,6 +178,8 @@ extension RelayConfiguration.Attachments {
     bytesMax = reader.value(Keys.attachmentBytesMax)
     retention = .seconds(86_400 * reader.value(Keys.attachmentDays))
     accountBytesMax = reader.value(Keys.attachmentAccountBytesMax)
+    let chosen = reader.value(Keys.attachmentMark).flatMap { AttachmentMark($0) }
+    mark = chosen ?? AttachmentMark(madeFrom: name)
     if case .s3 = location {
       let because = "attachments.url is s3://"
       reader.miss(Keys.s3AccessKey.key, because: because, of: Keys.attachmentsURL.key)

@@ -29,6 +29,7 @@ package struct RelayConfiguration: Sendable, Equatable {
     package let port: Int
     package let tls: TLS?
     package let trustedProxies: [AddressRange]
+    package let origins: AllowedOrigins
     package let connectionsMax: Int
     package let webSockets: WebSockets
   }
@@ -57,6 +58,8 @@ package struct RelayConfiguration: Sendable, Equatable {
     package let endpoints: Endpoints
     /// Whether WebPush may reach loopback and private addresses, and without TLS.
     package let allowsPrivateWebPush: Bool
+    /// Patterns of the hosts that this relay's own browsers may be pushed to at; nil for all.
+    package let webPushEndpoints: [String]?
     /// For waking this relay's own devices.
     package let waking: Waking
 
@@ -83,13 +86,12 @@ package struct RelayConfiguration: Sendable, Equatable {
   package struct Waking: Sendable, Equatable {
     package let apns: APNs?
     package let fcm: FCM?
+    package let webPush: WebPush?
     package let content: PushContent
     /// How long a wake-up is worth sending.
     package let lifetime: Duration
     /// How long a device that was woken is left alone.
     package let pause: Duration
-
-    package var isOn: Bool { apns != nil || fcm != nil }
   }
 
   package struct Drain: Sendable, Equatable {
@@ -109,13 +111,19 @@ package struct RelayConfiguration: Sendable, Equatable {
     package let port: Int?
     /// Always `https` and without a path; present whenever `port` is.
     package let url: WebURL?
+    /// Whether URLs of peers may lead to addresses that are not public, wherever this relay is.
+    package let allowsPrivate: Bool
     /// A folder.
     package let directory: String
     /// How often each peer is asked what has changed in its listing.
     package let directoryInterval: Duration
     package let contactsMax: Int
+    /// How long the claim of a peer stands that lists a contact no longer.
+    package let ownershipDays: Int
     /// Whether a number that a peer lists can be registered here.
     package let respectsClaims: Bool
+    /// Whether requests of clients that name no relay are carried to peers.
+    package let routesImplicitly: Bool
     package let outbox: OutboxBounds
   }
 
@@ -148,6 +156,8 @@ package struct RelayConfiguration: Sendable, Equatable {
     /// Whole days.
     package let retention: Duration
     package let accountBytesMax: Int
+    /// What the ids begin with.
+    package let mark: AttachmentMark
   }
 
   package struct S3Credentials: Sendable, Equatable {
@@ -168,6 +178,8 @@ package struct RelayConfiguration: Sendable, Equatable {
     package let retention: Duration
     package let mailboxMax: Int
     package let mailboxSenderMax: Int
+    /// Of a mailbox, what one peer may fill, 1 to 100.
+    package let mailboxPeerPercent: Int
     /// How long a connected device's mailbox goes unread at most.
     package let pollInterval: Duration
   }

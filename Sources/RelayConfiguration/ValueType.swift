@@ -65,6 +65,45 @@ extension ValueType where Value == [AddressRange] {
   }
 }
 
+extension ValueType where Value == [String]? {
+  /// nil for all.
+  static let globs = ValueType(name: "patterns") { text throws(Malformed) in
+    if text == "all" { return nil }
+    let globs = text.split(separator: ",", omittingEmptySubsequences: false).map {
+      String($0.trimmingPrefix { $0 == " " })
+    }
+    guard
+      globs.allSatisfy({ glob in
+        !glob.isEmpty && glob.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "/") }
+      })
+    else {
+      throw Malformed("`all`, or hosts with `*` and `?`, comma-separated, as in *.googleapis.com,*.mozilla.com")
+    }
+    return globs
+  }
+}
+
+extension ValueType where Value == AllowedOrigins {
+  static let origins = ValueType(name: "origins") { text throws(Malformed) in
+    switch text {
+    case "none": return .unsaid
+    case "all": return .all
+    default:
+      let origins = text.split(separator: ",", omittingEmptySubsequences: false).map { origin -> String? in
+        let origin = String(origin.trimmingPrefix { $0 == " " })
+        // As browsers write them.
+        guard let url = WebURL(origin), url.path.isEmpty, !origin.hasSuffix("/") else { return nil }
+        return url.text.lowercased()
+      }
+      guard !origins.contains(nil) else {
+        throw Malformed(
+          "`none`, `all`, or origins, comma-separated, as in https://app.example.org,https://localhost:8443")
+      }
+      return .listed(Set(origins.compactMap(\.self)))
+    }
+  }
+}
+
 extension ValueType where Value == RelayName {
   static let relayName = ValueType(name: "relay name") { text throws(Malformed) in
     guard let name = RelayName(text) else {

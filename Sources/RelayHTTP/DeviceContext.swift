@@ -12,11 +12,14 @@ package struct ClientContext: RequestContext {
   package var origin: RequestOrigin
   /// Whether it came over a WebSocket: then its caller and its origin are the WebSocket's.
   package let isOverSocket: Bool
+  /// The event loop that writes the answer; nil over a WebSocket.
+  package let eventLoop: (any EventLoop)?
 
   package init(source: ApplicationRequestContextSource) {
     coreContext = .init(source: source)
     origin = RequestOrigin(address: source.channel.remoteAddress.flatMap(ClientAddress.init), isSecure: false)
     isOverSocket = false
+    eventLoop = source.channel.eventLoop
   }
 
   /// Of a request that came over a WebSocket.
@@ -28,6 +31,7 @@ package struct ClientContext: RequestContext {
     self.caller = caller
     self.origin = origin
     isOverSocket = true
+    eventLoop = nil
   }
 }
 

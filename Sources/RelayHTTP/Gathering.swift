@@ -18,7 +18,8 @@ package final class Gathering<Item: Sendable>: Sendable {
 
   /// - Parameters:
   ///   - batchMax: items of one call.
-  ///   - waitingMax: items that wait for the next calls; what comes on top is not taken.
+  ///   - waitingMax: items that wait for the next calls; what comes on top is not taken. With a batch that is to be tried
+  ///     again at most `batchMax` more wait.
   ///   - call: is given 1 to `batchMax` items; never called twice at once.
   package convenience init(batchMax: Int, waitingMax: Int, call: @escaping @Sendable ([Item]) async -> Void) {
     self.init(retryingBatchesOf: batchMax, waitingMax: waitingMax) { items in
@@ -43,7 +44,8 @@ package final class Gathering<Item: Sendable>: Sendable {
   package func add(contentsOf items: some Collection<Item>) -> Int {
     guard !items.isEmpty else { return 0 }
     let (taken, isFirst) = state.withLock { state in
-      let taken = min(items.count, waitingMax - state.waiting.count)
+      // A failed batch goes back into a queue that may have filled up meanwhile, and makes it longer than `waitingMax`.
+      let taken = min(items.count, max(0, waitingMax - state.waiting.count))
       state.waiting.append(contentsOf: items.prefix(taken))
       defer { state.isUnderWay = state.isUnderWay || taken > 0 }
       return (taken, taken > 0 && !state.isUnderWay)

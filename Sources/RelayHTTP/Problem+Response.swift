@@ -23,7 +23,7 @@ extension Problem {
       return (headers, devices.json)
     }
     headers[.contentType] = "text/plain; charset=utf-8"
-    return (headers, Array((kind.rawValue + ": " + kind.text + "\n").utf8))
+    return (headers, Array((kind.rawValue + ": " + text + "\n").utf8))
   }
 
   /// Whole seconds, rounded up, at least 1.

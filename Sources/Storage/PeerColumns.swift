@@ -14,6 +14,11 @@ extension PeerPolicy.Contacts {
   init(column: String) { self = Self(rawValue: column) ?? .none }
 }
 
+extension [AttachmentMark] {
+  /// Decimal, with a space between them.
+  init(column: String) { self = column.split(separator: " ").compactMap { Int($0).flatMap { AttachmentMark($0) } } }
+}
+
 extension PeerCondition {
   var fault: PeerFault? {
     switch self {
@@ -53,7 +58,10 @@ enum SerialsText {
       var serial: [UInt8] = []
       var rest = word[...]
       while !rest.isEmpty {
-        guard let byte = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16) else { return nil }
+        // A sign is read as a part of a number, and is no digit.
+        guard rest.first != UInt8(ascii: "+"), rest.first != UInt8(ascii: "-"),
+          let byte = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
+        else { return nil }
         serial.append(byte)
         rest = rest.dropFirst(2)
       }

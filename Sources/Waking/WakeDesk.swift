@@ -17,12 +17,14 @@ package final class WakeDesk: Notifier, Service {
   }
 
   private let words: Gathering<Word>
+  private let served: ServedProviders
   private let metrics: WakeMetrics
 
   package init(
     store: any WakeStore, settings: WakingSettings, bell: WakeBell, metrics: WakeMetrics, logger: Logger
   ) {
     self.metrics = metrics
+    served = settings.served
     words = Gathering(retryingBatchesOf: Self.batchMax, waitingMax: Self.waitingMax) { words in
       let (asks, connected) = Self.sort(words, doubt: settings.doubt)
       do throws(StoreError) {
@@ -45,11 +47,16 @@ package final class WakeDesk: Notifier, Service {
   }
 
   package func absent(_ devices: [DeviceAddress], isCertain: Bool) {
+    // No process has a provider: nobody can be woken.
+    guard !served.isEmpty else { return }
     let taken = words.add(contentsOf: devices.map { Word(device: $0, kind: .absent(isCertain: isCertain)) })
     if taken < devices.count { metrics.lost(devices.count - taken) }
   }
 
-  package func connected(_ device: DeviceAddress) { words.add(Word(device: device, kind: .connected)) }
+  package func connected(_ device: DeviceAddress) {
+    guard !served.isEmpty else { return }
+    words.add(Word(device: device, kind: .connected))
+  }
 
   /// Until shutdown; then what was said is written down first.
   package func run() async throws {

@@ -58,9 +58,10 @@ package enum WakeFault: String, Sendable, CaseIterable {
       "unsigned": .credentials, "token-refused": .credentials, "TooManyProviderTokenUpdates": .credentials,
       "token-failed": .provider, "token-unreadable": .provider, "no-token": .provider, "unresolved": .unreachable,
       "PayloadTooLarge": .tooLarge, "BadDeviceToken": .environment,
-      "unreachable": .unreachable, "lost": .unreachable, "handshake": .untrusted, "timed-out": .silent,
+      "unreachable": .unreachable, "lost": .unreachable, "lost-too": .unreachable, "not-taken": .unreachable,
+      "handshake": .untrusted, "timed-out": .silent,
       "token-timed-out": .silent, "deadline": .silent, "halted": .halted, "queue-full": .busy, "cancelled": .busy,
-      "expired": .expired,
+      "expired": .expired, "resolver-busy": .busy, "too-large": .tooLarge,
     ]
     for word in topicWords { words[word] = .topic }
     return words
@@ -87,7 +88,7 @@ package enum WakeFault: String, Sendable, CaseIterable {
     case .halted: "the provider did not take messages lately, and is tried now and then"
     case .expired: "the wake-up was too old to be worth sending"
     case .busy: "too much was on its way to the provider"
-    case .connected: "the device connected before anybody came to wake it"
+    case .connected: "the device is connected: its messages reach it without a push"
     }
   }
 
@@ -95,8 +96,8 @@ package enum WakeFault: String, Sendable, CaseIterable {
     switch self {
     case .noDevice: "Check the number and the device's id; the account may have registered anew."
     case .noPushID: "Let the app register for push again: opening it does, as a rule."
-    case .notConfigured: "Configure push.apns or push.fcm, as docs/push.md says, and restart."
-    case .noProcess: "Is `relay serve` running on these stores, with push configured? See its log."
+    case .notConfigured: "Configure push.apns, push.fcm or push.webpush, as docs/push.md says, and restart."
+    case .noProcess: "Is `relay serve` running on these stores, with this provider configured? See its log."
     case .credentials:
       "Check the key file and its ids (push.apns.*, push.fcm.*): revoked, of another team or project, or a wrong clock?"
     case .topic: "push.apns.topic must be the app's bundle id, and the key or certificate must be for it."
@@ -113,7 +114,7 @@ package enum WakeFault: String, Sendable, CaseIterable {
     case .halted: "`relay push history` shows what it answered before; it is tried again by itself."
     case .expired: "push.expires-hours says how long a wake-up is worth sending."
     case .busy: "It is tried again in a moment. `relay_wakes_waiting` shows how much waits; is the provider in trouble?"
-    case .connected: "Nothing to do, or close the app and try again."
+    case .connected: "Nothing to do; close the app and try again, or add --force to push all the same."
     }
   }
 }

@@ -34,7 +34,8 @@ package struct WakeParts: Sendable {
 }
 
 extension PushLane {
-  /// The relay's own lane to a provider. It tries nothing again: jobs are, and they outlive the process.
+  /// The relay's own lane to a provider. It tries nothing again, but for what was on a connection that is lost: jobs
+  /// are, and they outlive the process.
   package static func forWaking(
     by provider: WakeProvider, _ service: any PushProvider, clock: WallClock, logger: Logger
   ) -> PushLane {
@@ -43,9 +44,24 @@ extension PushLane {
     // Streams of few connections.
     case .apns: limits.workersMax = 200
     case .fcm: limits.workersMax = 20
+    case .webPush: limits.workersMax = 80
     }
-    limits.destinationWorkersMax = limits.workersMax
-    let name = PushLaneName(provider == .apns ? .apns : .fcm, app: "relay")
-    return PushLane(name, provider: service, limits: limits, retries: .none, clock: clock, logger: logger)
+    // A push service that answers slowly leaves most to the others.
+    limits.destinationWorkersMax = provider == .webPush ? limits.workersMax / 4 : limits.workersMax
+    if provider == .webPush { limits.destinationHeldMax = limits.heldMax / 2 }
+    let name = PushLaneName(provider.lane, app: "relay")
+    return PushLane(
+      name, provider: service, limits: limits, retries: provider == .apns ? .lostConnections : .none, clock: clock,
+      logger: logger)
+  }
+}
+
+extension WakeProvider {
+  fileprivate var lane: PushLaneName.Provider {
+    switch self {
+    case .apns: .apns
+    case .fcm: .fcm
+    case .webPush: .webPush
+    }
   }
 }

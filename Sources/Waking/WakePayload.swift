@@ -64,6 +64,36 @@ struct WakePayload: Sendable {
     return names + (content.sealed.count + 2) / 3 * 4 <= bytesMax
   }
 
+  /// What the page's service worker gets, decrypted: the same words as FCM's data.
+  static func webPush(
+    to subscription: WebPushSubscription, _ content: Content?, expires: Timestamp
+  ) -> WakePayload {
+    let full = content.map { webPushBody($0) }
+    let fitting = full.flatMap { $0.count <= WebPushProvider.payloadMax ? $0 : nil }
+    let message = PushMessage(
+      to: .webPush(subscription), PushPayload(fitting ?? webPushBody(nil)), expires: expires,
+      collapse: fitting == nil ? collapse : nil)
+    return WakePayload(kind: fitting == nil ? .wakeUp : .content, message: message)
+  }
+
+  private static func webPushBody(_ content: Content?) -> [UInt8] {
+    var json = JSONWriter(capacity: 64 + (content?.sealed.count ?? 0) * 3 / 2)
+    json.beginObject()
+    json.key("type")
+    json.string("message")
+    if let content {
+      if content.isReceipt { json.key("receipt") } else { json.key("message") }
+      json.base64(content.sealed, padded: true)
+    } else {
+      json.key("message")
+      json.string("")
+      json.key("notification")
+      json.string("true")
+    }
+    json.endObject()
+    return json.bytes
+  }
+
   /// - Parameter badge: how many messages wait; nil when that is not known.
   static func apns(to token: Secret, _ content: Content?, badge: Int?, expires: Timestamp) -> WakePayload {
     let full = content.map { apnsBody($0, badge: badge) }

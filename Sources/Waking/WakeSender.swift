@@ -11,7 +11,7 @@ struct WakeSender: Sendable {
   func carryOut(_ job: WakeJob, isConnected: Bool) async -> WakeSettlement {
     if job.isExpired { return over(job, .expired) }
     do throws(StoreError) {
-      if isConnected, !job.isTest || job.followsCall { return try await connected(job) }
+      if isConnected, !job.isForced || job.followsCall { return try await connected(job) }
       guard let device = try await parts.store.account(job.device.account)?.device(job.device.device),
         let provider = device.wakeProvider
       else { return over(job, .unregistered) }
@@ -32,10 +32,13 @@ struct WakeSender: Sendable {
 
   /// What stands for a connection may outlive it for a while: something that waits on is looked at again.
   private func connected(_ job: WakeJob) async throws(StoreError) -> WakeSettlement {
+    let over = over(job, .connected)
     guard job.attempt <= Self.looksMax, try await parts.store.glance(at: job.device, countingTo: 1).count > 0 else {
-      return over(job, .connected)
+      return over
     }
-    return WakeSettlement(job, .lookAgain(after: .seconds(Int.random(in: 60...90))), attempt: nil)
+    // Whoever tests is told what was found.
+    return WakeSettlement(
+      job, .lookAgain(after: .seconds(Int.random(in: 60...90))), attempt: job.isTest ? over.attempt : nil)
   }
 
   private static let looksMax = 10
@@ -90,6 +93,19 @@ struct WakeSender: Sendable {
       var outcome = await push(payload, by: lane, &sent)
       if payload.kind == .content, outcome.refusesMessage {
         payload = WakePayload.apns(to: token, nil, badge: badge, expires: expires)
+        outcome = await push(payload, by: lane, &sent)
+      }
+      return try await settle(outcome, sent)
+    case .webPush:
+      guard let id = device.webPushID else { return over(job, .unregistered) }
+      sent.id = (.webPush, id)
+      guard let registration = WebPushRegistration(id: id), let subscription = WebPushSubscription(registration) else {
+        return try await settle(.dead(.badSubscription), sent)
+      }
+      var payload = WakePayload.webPush(to: subscription, content, expires: expires)
+      var outcome = await push(payload, by: lane, &sent)
+      if payload.kind == .content, outcome.refusesMessage {
+        payload = WakePayload.webPush(to: subscription, nil, expires: expires)
         outcome = await push(payload, by: lane, &sent)
       }
       return try await settle(outcome, sent)
@@ -237,6 +253,8 @@ extension PushReason {
     // 400 where the answer names the token as what is wrong.
     case .fcm: word == "UNREGISTERED" || status == 400
     case .apns: status == 410
+    // RFC 8030, 7.3; and what cannot be a subscription at all.
+    case .webPush: status == 404 || status == 410 || self == .badSubscription
     }
   }
 }

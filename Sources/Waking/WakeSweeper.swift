@@ -30,6 +30,8 @@ package struct WakeSweeper: Service {
 
   private func runOnce() async {
     do throws(StoreError) {
+      try await settings.served.announce(to: store)
+      guard !settings.served.isEmpty else { return }
       if try await store.acquireLease(Self.lease, holder: holder, for: settings.sweep * 2) { try await sweep() }
       parts.metrics.show(try await store.wakeQueue(), of: Array(parts.lanes.keys))
     } catch {

@@ -33,14 +33,18 @@ package struct WakeTest: Sendable {
     self.patience = patience
   }
 
-  /// - Parameter report: is told each hop, in order.
-  package func run(_ device: DeviceAddress, report: (Hop) -> Void) async throws(StoreError) -> Verdict {
+  /// - Parameters:
+  ///   - isForced: whether a device that is connected is pushed to all the same.
+  ///   - report: is told each hop, in order.
+  package func run(
+    _ device: DeviceAddress, isForced: Bool = false, report: (Hop) -> Void
+  ) async throws(StoreError) -> Verdict {
     guard let found = try await store.account(device.account)?.device(device.device) else { return .failed(.noDevice) }
     guard let provider = found.wakeProvider else { return .failed(.noPushID) }
     guard terms.providers.contains(provider) else { return .failed(.notConfigured) }
     let before = try await store.wakeHistory(of: device)
     let lastSweep = try await store.lastWakeSweep()
-    guard try await store.askToWakeForTest(device, terms) else { return .failed(.noPushID) }
+    guard try await store.askToWakeForTest(device, isForced: isForced, terms) else { return .failed(.noPushID) }
     report(.asked(provider))
     return try await follow(device, since: before, lastSweep, report)
   }
@@ -88,6 +92,7 @@ package struct WakeTest: Sendable {
 
   /// nil where another attempt follows that tells more.
   private static func verdict(_ attempt: WakeAttempt) -> Verdict? {
+    if attempt.outcome == .connected { return .failed(.connected) }
     guard let fault = WakeFault(attempt) else { return .woken(attempt) }
     switch fault {
     case .halted, .busy: return nil

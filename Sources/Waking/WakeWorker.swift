@@ -81,7 +81,9 @@ package final class WakeWorker: Service {
 
   private func claimAll() async {
     while !Task.isCancelled {
-      let limit = lane.isAvailable ? min(settings.claimedMax - claimed.count, Self.claimedTogether) : probes()
+      // Of push services that devices name, one in trouble says nothing of the others.
+      let isOpen = provider == .webPush || lane.isAvailable
+      let limit = isOpen ? min(settings.claimedMax - claimed.count, Self.claimedTogether) : probes()
       guard limit > 0 else { return }
       let jobs: [WakeJob]
       do throws(StoreError) {

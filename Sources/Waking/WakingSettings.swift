@@ -1,8 +1,10 @@
-package import RelayCore
+import RelayCore
 
 /// How this relay wakes its own devices (docs/waking.md).
 package struct WakingSettings: Sendable {
-  package var terms: WakeTerms
+  package let served: ServedProviders
+  /// How long after it was last asked for a device may still be woken.
+  package let lifetime: Duration
   /// Whether a message that waits alone goes with the push, encrypted; else the provider learns nothing but the time.
   package var sendsContent = false
   /// A device that was woken is not woken again for so long, unless it connects meanwhile.
@@ -23,7 +25,12 @@ package struct WakingSettings: Sendable {
   package var claimedMax = 200
   package var backOff = WakeBackOff()
 
-  package init(terms: WakeTerms) { self.terms = terms }
+  package init(through served: ServedProviders, lifetime: Duration) {
+    self.served = served
+    self.lifetime = lifetime
+  }
+
+  var terms: WakeTerms { served.terms(lifetime: lifetime) }
 }
 
 /// How long after a failure a device is tried again: longer after each, within bounds, and never at the same moment as

@@ -77,6 +77,9 @@ package nonisolated struct Relay_HandOver: Sendable {
 
   package var messages: [Relay_HandOver.Message] = []
 
+  /// Of a receipt, as of a message.
+  package var mark: UInt64 = 0
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package nonisolated struct Message: Sendable {
@@ -107,6 +110,9 @@ package nonisolated struct Relay_HandOver: Sendable {
     package var hasContent: Bool {self._content != nil}
     /// Clears the value of `content`. Subsequent reads from it will return its default value.
     package mutating func clearContent() {self._content = nil}
+
+    /// By which both relays' loss ledgers count it; 0 for none.
+    package var mark: UInt64 = 0
 
     package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -202,7 +208,7 @@ nonisolated extension Relay_Batch: SwiftProtobuf.Message, SwiftProtobuf._Message
 
 nonisolated extension Relay_HandOver: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".HandOver"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}source\0\u{3}source_device\0\u{1}destination\0\u{1}timestamp\0\u{3}is_receipt\0\u{3}covers_master_only\0\u{1}messages\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}source\0\u{3}source_device\0\u{1}destination\0\u{1}timestamp\0\u{3}is_receipt\0\u{3}covers_master_only\0\u{1}messages\0\u{1}mark\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -217,6 +223,7 @@ nonisolated extension Relay_HandOver: SwiftProtobuf.Message, SwiftProtobuf._Mess
       case 5: try { try decoder.decodeSingularBoolField(value: &self.isReceipt) }()
       case 6: try { try decoder.decodeSingularBoolField(value: &self.coversMasterOnly) }()
       case 7: try { try decoder.decodeRepeatedMessageField(value: &self.messages) }()
+      case 8: try { try decoder.decodeSingularFixed64Field(value: &self.mark) }()
       default: break
       }
     }
@@ -248,6 +255,9 @@ nonisolated extension Relay_HandOver: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if !self.messages.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.messages, fieldNumber: 7)
     }
+    if self.mark != 0 {
+      try visitor.visitSingularFixed64Field(value: self.mark, fieldNumber: 8)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -259,6 +269,7 @@ nonisolated extension Relay_HandOver: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if lhs.isReceipt != rhs.isReceipt {return false}
     if lhs.coversMasterOnly != rhs.coversMasterOnly {return false}
     if lhs.messages != rhs.messages {return false}
+    if lhs.mark != rhs.mark {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -266,7 +277,7 @@ nonisolated extension Relay_HandOver: SwiftProtobuf.Message, SwiftProtobuf._Mess
 
 nonisolated extension Relay_HandOver.Message: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = Relay_HandOver.protoMessageName + ".Message"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}device\0\u{3}registration_id\0\u{1}body\0\u{1}content\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}device\0\u{3}registration_id\0\u{1}body\0\u{1}content\0\u{1}mark\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -279,6 +290,7 @@ nonisolated extension Relay_HandOver.Message: SwiftProtobuf.Message, SwiftProtob
       case 3: try { try decoder.decodeSingularInt64Field(value: &self.registrationID) }()
       case 4: try { try decoder.decodeSingularBytesField(value: &self._body) }()
       case 5: try { try decoder.decodeSingularBytesField(value: &self._content) }()
+      case 6: try { try decoder.decodeSingularFixed64Field(value: &self.mark) }()
       default: break
       }
     }
@@ -304,6 +316,9 @@ nonisolated extension Relay_HandOver.Message: SwiftProtobuf.Message, SwiftProtob
     try { if let v = self._content {
       try visitor.visitSingularBytesField(value: v, fieldNumber: 5)
     } }()
+    if self.mark != 0 {
+      try visitor.visitSingularFixed64Field(value: self.mark, fieldNumber: 6)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -313,6 +328,7 @@ nonisolated extension Relay_HandOver.Message: SwiftProtobuf.Message, SwiftProtob
     if lhs.registrationID != rhs.registrationID {return false}
     if lhs._body != rhs._body {return false}
     if lhs._content != rhs._content {return false}
+    if lhs.mark != rhs.mark {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -51,7 +51,7 @@ struct BlobSite: Sendable {
       router.add(middleware: ProblemMiddleware(edge: "client"))
       BlobController(
         folder: blobs, store: wrap(store), policy: policy, uploadPace: uploadPace, downloadPace: downloadPace,
-        downloads: downloads, clock: clock.wall, logger: .silent
+        downloads: downloads, clock: JudgedClock(unjudged: clock.wall), logger: .silent
       ).addBlobRoutes(to: router)
       routes(router, store, blobs, clock)
       let (ports, port) = AsyncStream.makeStream(of: Int.self)

@@ -59,6 +59,29 @@ import Testing
     }
   }
 
+  @Test func `what is marked as a peer's is found there, and what is known here is here`() async throws {
+    try await Self.with { site, courier in
+      let marked = AttachmentID(OneRelayCourier.betaMark, random: .max)
+      let found = try await Exchange.get(site.url + "/v1/attachments/\(marked.text)")
+      #expect(try Told(found).location == "https://beta.example/\(marked.text)")
+      #expect(courier.asked == ["\(marked.text) at beta"])
+      // An id of an earlier release that looks as if it were the peer's.
+      let old = AttachmentID(OneRelayCourier.betaMark, random: 77)
+      let kept = Attachment(
+        id: old, account: BlobSite.account, bytes: nil, expires: site.clock.wall.now().adding(.seconds(60)))
+      #expect(try await site.store.addAttachment(kept, quota: AttachmentQuota(bytesMax: 1 << 20)))
+      let here = try await Exchange.get(site.url + "/v1/attachments/\(old.text)")
+      #expect(try Told(here).location.hasPrefix(site.url + "/v1/attachments/blobs/\(old.text)?"))
+      #expect(courier.asked.count == 1)
+      // A new one bears the mark of this relay, with 47 bits that nobody can guess.
+      let one = try #require(try Told(try await Exchange.get(site.url + "/v1/attachments")).id)
+      #expect(AttachmentID(one)?.mark == OneRelayCourier.ownMark)
+      // A place that a peer gives counts as one that was asked for by name.
+      for _ in 0..<60 { _ = try await Exchange.get(site.url + "/v1/attachments/\(marked.text)") }
+      #expect(try await Exchange.get(site.url + "/v1/attachments/\(marked.text)").code == "rate-limited")
+    }
+  }
+
   @Test func `asking too often, and holding too much, is refused`() async throws {
     // 4096 bytes an attachment at least: the tenth is one too many.
     try await Self.with(quota: 9 * 4096) { site, _ in
@@ -141,11 +164,11 @@ import Testing
         .add(middleware: OneCaller(isSecure: isSecure))
         .group(context: DeviceContext.self)
       AttachmentsController(
-        store: store, blobs: blobs, courier: courier,
+        store: store, blobs: blobs, courier: courier, homes: courier,
         limiter: LocalCoordination(
           buckets: Dictionary(uniqueKeysWithValues: LimiterName.allCases.map { ($0, $0.defaultBucket) }),
           clock: clock.wall),
-        base: base, quota: AttachmentQuota(bytesMax: quota), clock: clock.wall
+        base: base, quota: AttachmentQuota(bytesMax: quota), mark: OneRelayCourier.ownMark, clock: clock.wall
       ).addRoutes(to: devices)
     }) { try await body($0, courier) }
   }
@@ -168,8 +191,15 @@ private struct OneCaller: RouterMiddleware {
   }
 }
 
-/// Knows the relay `beta`, and keeps what it was asked.
-private final class OneRelayCourier: Courier {
+/// Knows the relay `beta` and its mark, and keeps what it was asked.
+private final class OneRelayCourier: Courier, HomeFinder {
+  static let ownMark = AttachmentMark(4711)!
+  static let betaMark = AttachmentMark(65_535)!
+
+  func home(of number: AccountNumber) async throws(Problem) -> RelayName? { nil }
+  func home(of attachment: AttachmentID) -> RelayName? {
+    attachment.mark == Self.betaMark ? RelayName("beta") : nil
+  }
   private let questions = Mutex<[String]>([])
   var asked: [String] { questions.withLock { $0 } }
 

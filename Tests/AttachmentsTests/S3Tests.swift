@@ -104,7 +104,8 @@ import Testing
         endpoint: "http://127.0.0.1:\(try Loopback.freePorts(1)[0])", bucket: "blobs", region: "eu-west-1",
         accessKey: "key", secretKey: Secret("secret"), client: client, clock: bucket.clock.wall)
       let sweeper = AttachmentSweeper(
-        store: bucket.store, blobs: away, policy: BlobSite.megabyte, clock: bucket.clock.wall, logger: .silent)
+        store: bucket.store, blobs: away, policy: BlobSite.megabyte, clock: JudgedClock(unjudged: bucket.clock.wall),
+        logger: .silent)
       await sweeper.sweep()
       try await client.shutdown()
       #expect(try await bucket.store.attachment(id) != nil)
@@ -124,7 +125,8 @@ import Testing
           endpoint: server.endpoint, bucket: server.bucket, region: "eu-west-1", accessKey: "key",
           secretKey: Secret("secret"), client: .shared, clock: clock.wall)
         let sweeper = AttachmentSweeper(
-          store: store, blobs: blobs, policy: BlobSite.megabyte, clock: clock.wall, logger: .silent)
+          store: store, blobs: blobs, policy: BlobSite.megabyte, clock: JudgedClock(unjudged: clock.wall),
+          logger: .silent)
         try await body(Bucket(store: store, blobs: blobs, sweeper: sweeper, clock: clock))
         await store.close()
       }

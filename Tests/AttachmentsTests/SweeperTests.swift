@@ -153,6 +153,7 @@ extension BlobSite {
   }
 
   var sweeper: AttachmentSweeper {
-    AttachmentSweeper(store: store, blobs: blobs, policy: policy, clock: clock.wall, logger: .silent)
+    AttachmentSweeper(
+      store: store, blobs: blobs, policy: policy, clock: JudgedClock(unjudged: clock.wall), logger: .silent)
   }
 }

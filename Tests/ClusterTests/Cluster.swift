@@ -10,6 +10,8 @@ struct Cluster: Sendable {
   let database: String
   let postgres: PostgresServer
   let redis: RedisServer
+  /// The last step of the schema has not been run.
+  let lacksLastStep: Bool
 
   /// Limits that no test of something else runs into.
   static let unlimited = [
@@ -20,25 +22,28 @@ struct Cluster: Sendable {
   ]
 
   /// A fresh database with an up-to-date schema, and an empty Redis.
-  /// - Parameter ownPostgres: a server that the test may stop; else one that tests share.
+  /// - Parameters:
+  ///   - ownPostgres: a server that the test may stop; else one that tests share.
+  ///   - hasOwnDisks: that can be full (`TestDisk`); with `ownPostgres`.
+  ///   - lacksLastStep: the schema's last step is still to be run, where this build serves without it.
   static func with<Result: Sendable>(
     _ name: String = "local", settings: [String: String] = unlimited, ownPostgres: Bool = false,
-    _ body: @Sendable (Cluster) async throws -> Result
+    hasOwnDisks: Bool = false, lacksLastStep: Bool = false, _ body: @Sendable (Cluster) async throws -> Result
   ) async throws -> Result {
-    try await MachineRoom.with { try await withServers(name, settings: settings, ownPostgres: ownPostgres, body) }
-  }
-
-  private static func withServers<Result: Sendable>(
-    _ name: String, settings: [String: String], ownPostgres: Bool, _ body: @Sendable (Cluster) async throws -> Result
-  ) async throws -> Result {
-    let postgres = try await Loopback.blocking { try ownPostgres ? PostgresServer() : PostgresServer.shared() }
-    let database = try await Loopback.blocking { try postgres.createDatabase() }
-    return try await RedisServer.with { redis in
-      try await RelayOperator.with(
-        name, stores: .servers(storage: database, coordination: redis.url), settings: settings
-      ) { site in
-        try await site.relay("migrate", "run")
-        return try await body(Cluster(site: site, database: database, postgres: postgres, redis: redis))
+    try await MachineRoom.with {
+      let postgres = try await Loopback.blocking {
+        try ownPostgres ? PostgresServer(hasOwnDisk: hasOwnDisks) : PostgresServer.shared()
+      }
+      let database = try await Loopback.blocking { try postgres.createDatabase() }
+      return try await RedisServer.with(hasOwnDisk: hasOwnDisks) { redis in
+        try await RelayOperator.with(
+          name, stores: .servers(storage: database, coordination: redis.url), settings: settings
+        ) { site in
+          let lacks = try await lacksLastStep ? site.migrateButForTheLastStep() : false
+          if !lacks { try await site.relay("migrate", "run") }
+          return try await body(
+            Cluster(site: site, database: database, postgres: postgres, redis: redis, lacksLastStep: lacks))
+        }
       }
     }
   }
@@ -60,5 +65,15 @@ struct Cluster: Sendable {
       for relay in relays { await relay.kill9() }
       throw error
     }
+  }
+}
+
+extension RelayOperator {
+  /// All steps of the schema, in a new store, but the last one.
+  /// - Returns: whether this build serves without it.
+  func migrateButForTheLastStep() async throws -> Bool {
+    let steps = try await relay("migrate", "plan").split(separator: "\n")
+    try await relay("migrate", "run", "--to", "\(steps.count - 1)")
+    return try await run(["peer", "list"]).exit == .code(0)
   }
 }

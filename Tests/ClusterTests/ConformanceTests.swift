@@ -14,7 +14,9 @@ import Testing
         #expect(result.exit == .code(0), "\(result.output.suffix(3000)) \(result.errors)")
         let lines = result.output.split(separator: "\n")
         #expect(lines.count { $0.hasPrefix("ok ") } + lines.count { $0.hasPrefix("skip ") } == all)
-        #expect(lines.count { $0.hasPrefix("ok ") } >= all - 10, "\(lines.filter { $0.hasPrefix("skip ") })")
+        // Rules of `--across` are shown by `RealClients`.
+        let skipped = lines.filter { $0.hasPrefix("skip ") && !$0.contains("needs --across") }
+        #expect(skipped.count <= 10, "\(skipped)")
         for relay in relays { #expect(!relay.log().contains("request failed"), "\(relay.log().suffix(1000))") }
       }
     }

@@ -62,8 +62,9 @@ import Testing
       let healthy = try before.json([Diagnosis].self)
       #expect(healthy.of("storage", "server").first?.text.contains("PostgreSQL") == true)
       #expect(healthy.of("storage", "durability").map(\.outcome) == ["ok"])
-      #expect(healthy.of("coordination").map(\.outcome) == ["ok", "ok"])
-      #expect(healthy.of("clock").map(\.outcome) == ["ok", "ok"])
+      #expect(healthy.of("coordination").map(\.outcome) == ["ok", "ok", "ok"])
+      #expect(healthy.of("clock").map(\.outcome) == ["ok", "ok", "ok"])
+      #expect(healthy.of("storage", "locks").map(\.outcome) == ["ok"])
 
       cluster.redis.stop()
       let withoutRedis = try await cluster.site.run(["doctor", "--json"], overrides: ports)
@@ -80,6 +81,20 @@ import Testing
       #expect(found.failed.first?.remedy?.contains("storage.url") == true)
       #expect(found.of("attachments").map(\.outcome) == ["warn"])
       try await Loopback.blocking { try cluster.postgres.start() }
+    }
+  }
+
+  @Test func `a Redis that has become a replica is called one`() async throws {
+    try await Cluster.with { cluster in
+      try await RedisServer.with { primary in
+        try cluster.redis.follow(primary)
+        let result = try await cluster.site.run(["doctor", "--json"], overrides: try Self.freePorts())
+        #expect(result.exit == .code(1))
+        let failed = try result.json([Diagnosis].self).failed
+        #expect(failed.map(\.group) == ["coordination"], "\(failed)")
+        #expect(failed.first?.text.hasPrefix("Redis is a replica and takes no writes") == true, "\(failed)")
+        #expect(failed.first?.remedy?.contains("REPLICAOF NO ONE") == true)
+      }
     }
   }
 
@@ -147,7 +162,7 @@ import Testing
       #expect(result.exit == .code(1))
       let found = try result.json([Diagnosis].self).of("certificates").failed
       #expect(found.map(\.check) == ["client"])
-      #expect(found.first?.remedy?.contains("belong together") == true)
+      #expect(found.first?.text.contains("do not belong together") == true)
     }
   }
 

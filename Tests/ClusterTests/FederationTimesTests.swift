@@ -135,7 +135,7 @@ private final class PeeredCluster {
 
   func hasConfirmations() async throws -> Bool { try await count("confirmed_devices") > 0 }
 
-  func keptContacts() async throws -> Int { try await count("peer_contacts") }
+  func keptContacts() async throws -> Int { try await count("peer_contacts WHERE unlisted IS NULL") }
 
   private func count(_ table: String) async throws -> Int {
     let (postgres, database) = (cluster.postgres, cluster.database)
@@ -182,7 +182,7 @@ private enum PeeredClusters {
 }
 
 extension TestDevice {
-  fileprivate static func freshPhoneNumber() throws -> PhoneNumber { try #require(PhoneNumber(freshNumber())) }
+  static func freshPhoneNumber() throws -> PhoneNumber { try #require(PhoneNumber(freshNumber())) }
 }
 
 extension RegisteredDevice {

@@ -20,12 +20,14 @@ import Testing
       let result = try await sites.alpha.run(["peer", "test", "beta", "--back", "--json"], within: .seconds(90))
       let steps = try result.json([Step].self)
       #expect(result.exit == .code(0), "\(steps)")
-      let ours = [
+      let theirs = [
         "dns", "tcp", "tls", "certificate", "clock", "version", "authorisation", "budget", "prekeys", "message",
         "arrival",
       ]
-      #expect(steps.map(\.step) == ours + ours + ["back"])
-      #expect(steps.map(\.back) == Array(repeating: false, count: 11) + Array(repeating: true, count: 11) + [false])
+      // What is done with clients that name no relay is each operator's own business.
+      let ours: [String] = Array(theirs.prefix(7)) + ["implicit"] + Array(theirs.dropFirst(7))
+      #expect(steps.map(\.step) == ours + ["reach"] + theirs + ["back"])
+      #expect(steps.map(\.back) == Array(repeating: false, count: 12) + Array(repeating: true, count: 12) + [false])
       #expect(Set(steps.map(\.outcome)) == ["ok"], "\(steps)")
       // The probe account takes what came, however often: its mailbox stays empty.
       let again = try await sites.beta.run(["peer", "test", "alpha"], within: .seconds(90))
@@ -60,8 +62,11 @@ import Testing
       let scopes: [String]
       let hold: Bool
       let contacts: String
+      let implicit: Bool
       let reachable: Bool
       let authorities: [String]
+      let leafExpires: String?
+      let authorityExpires: String
     }
     try await PeeredSites.with { sites in
       let alpha = sites.alpha
@@ -70,11 +75,27 @@ import Testing
       let shown = try await alpha.run(["peer", "show", "beta", "--json"]).json(Row.self)
       #expect(shown.scopes == ["keys", "lookup"] && shown.hold && shown.contacts == "query" && shown.reachable)
       #expect(shown.authorities.map(\.count) == [64])
+      #expect(shown.implicit)
+      try await alpha.relay("peer", "set", "beta", "--implicit", "off")
+      let off = try await alpha.run(["peer", "show", "beta", "--json"]).json(Row.self)
+      #expect(!off.implicit && off.hold && off.contacts == "query")
+      let routing = try await alpha.run(["peer", "test", "beta", "--json"]).json([Step].self)
+        .first { $0.step == "implicit" }
+      #expect(routing?.outcome == "skip" && routing?.remedy?.contains("--implicit on") == true)
       let listed = try await alpha.run(["peer", "list", "--json"]).json([Row].self)
       #expect(listed.map(\.scopes) == [["keys", "lookup"]])
       #expect(try await alpha.relay("peer", "list").contains("REACHABLE"))
+      // A leaf lasts 90 days, its CA for years: each end stands in a column of its own.
+      let leaf = try #require(listed.first?.leafExpires)
+      let authority = try #require(listed.first?.authorityExpires)
+      #expect(leaf < authority && shown.leafExpires == leaf && shown.authorityExpires == authority)
+      let table = try await alpha.relay("peer", "list")
+      #expect(table.contains(#/LEAF UNTIL +CA UNTIL/#) && table.contains("\(leaf)  \(authority)"))
       #expect(try await alpha.run(["peer", "set", "beta"]).exit == .code(64))
       #expect(try await alpha.run(["peer", "set", "beta", "--scope", "everything"]).exit == .code(64))
+      #expect(try await alpha.run(["peer", "set", "beta", "--force"]).exit == .code(64))
+      let betasURL = "https://127.0.0.1:\(sites.beta.federationPort)"
+      #expect(try await alpha.run(["peer", "set", "beta", "--url", betasURL]).exit == .code(0))
       #expect(try await alpha.run(["peer", "set", "nobody", "--hold", "on"]).exit == .code(1))
       // A budget is the peer's to tell.
       let budgets = try await alpha.run(["peer", "budget", "beta"])
@@ -82,10 +103,27 @@ import Testing
     }
   }
 
+  @Test func `of a peer that is away the CA's end alone is known`() async throws {
+    struct Row: Decodable {
+      let leafExpires: String?
+      let authorityExpires: String
+    }
+    try await PeeredSites.with { sites in
+      await sites.betaRelay.terminate()
+      let listed = try await sites.alpha.run(["peer", "list", "--json"]).json([Row].self)
+      #expect(listed.count == 1 && listed[0].leafExpires == nil && !listed[0].authorityExpires.isEmpty)
+      let row = try await sites.alpha.relay("peer", "list").split(whereSeparator: \.isNewline).last ?? ""
+      let cells = row.split(separator: " ").map(String.init)
+      let end = try #require(cells.firstIndex(of: listed[0].authorityExpires))
+      #expect(cells[end - 1] == "-", "\(row)")
+      #expect(try await sites.alpha.relay("peer", "show", "beta").contains(#/leaf until +-\n/#))
+    }
+  }
+
   @Test func `a peer for which messages are held is not removed`() async throws {
     try await PeeredSites.with { sites in
       try await sites.alpha.relay("peer", "set", "beta", "--hold", "on")
-      // Started anew it knows the policy from its first request on, and remembers the devices that beta confirms.
+      // Started anew it knows the policy from its first request on.
       await sites.alphaRelay.terminate()
       let alpha = try await sites.alpha.serve(["RELAY_FEDERATION_PORT": "\(sites.alpha.federationPort)"])
       let ann = try await RelayClient(url: alpha.url).register(try #require(PhoneNumber(TestDevice.freshNumber())))

@@ -178,8 +178,8 @@ import Testing
     let (ours, theirs) = (try await alpha.peers(), try await beta.peers())
     #expect(ours.map(\.name) == ["beta"] && theirs.map(\.name) == ["alpha"])
     #expect(ours.map(\.state) == ["active"] && theirs.map(\.state) == ["active"])
-    #expect(ours.map(\.words) == theirs.map(\.words))
-    #expect(ours.first?.words.split(separator: " ").count == 6)
+    #expect(ours.map(\.ourWords) == theirs.map(\.theirWords) && ours.map(\.theirWords) == theirs.map(\.ourWords))
+    #expect(ours.first?.ourWords.split(separator: " ").count == 10 && ours.first?.ourWords != ours.first?.theirWords)
     #expect(ours.first?.url == "https://127.0.0.1:\(beta.site.federationPort)")
     return word
   }
@@ -245,8 +245,10 @@ import Testing
       let name: String
       let url: String
       let state: String
-      let words: String
-      let certificateExpires: String
+      let ourWords: String
+      let theirWords: String
+      let leafExpires: String?
+      let authorityExpires: String
     }
 
     func peers() async throws -> [Listed] {

@@ -51,8 +51,10 @@ struct NotificationSite: Sendable {
 
   /// Runs `body` with the accounts `acme` and `beta`; the first recipients have the numbers 2000001 and 2000002, and the
   /// first message number is 12550.
+  /// - Parameter providers: those whose keys the process has.
   static func with(
     _ backend: Backend = .embedded, limits: [LimiterName: Bucket] = [:],
+    providers: [NotificationService] = NotificationService.allCases,
     isolation: isolated (any Actor)? = #isolation, _ body: (NotificationSite) async throws -> Void
   ) async throws {
     try await MachineRoom.withDesk {
@@ -64,25 +66,28 @@ struct NotificationSite: Sendable {
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let clock = ManualClock(start)
         let store = try EmbeddedStorage(path: folder + "/relay.sqlite", clock: clock.wall)
-        try await run(store, .embedded(path: folder + "/relay.sqlite"), clock, limits, body)
+        try await run(store, .embedded(path: folder + "/relay.sqlite"), clock, limits, providers, body)
       case .postgres:
         let server = try await Loopback.blocking { try PostgresServer.shared() }
         let url = try await Loopback.blocking { try server.createDatabase() }
         let store = try PostgresStorage(url: url, logger: .silent)
-        try await run(store, .postgres(server, url: url), ManualClock(start), limits, body)
+        try await run(store, .postgres(server, url: url), ManualClock(start), limits, providers, body)
       }
     }
   }
 
   private static func run(
     _ store: any Storage, _ rows: StoredRows, _ clock: ManualClock, _ limits: [LimiterName: Bucket],
+    _ providers: [NotificationService],
     isolation: isolated (any Actor)? = #isolation, _ body: (NotificationSite) async throws -> Void
   ) async throws {
     let outcome: Result<Void, any Error>
     do {
+      // A machine that starts many tests takes longer to connect than a call waits.
+      try await eventually("the store answers") { (try? await store.ping()) != nil }
       try await store.migrate { _ in }
       try await prepare(store, clock)
-      outcome = .success(try await serve(store, rows, clock, limits, body))
+      outcome = .success(try await serve(store, rows, clock, limits, providers, body))
     } catch {
       outcome = .failure(error)
     }
@@ -101,12 +106,13 @@ struct NotificationSite: Sendable {
 
   private static func serve(
     _ store: any Storage, _ rows: StoredRows, _ clock: ManualClock, _ limits: [LimiterName: Bucket],
+    _ providers: [NotificationService],
     isolation: isolated (any Actor)? = #isolation, _ body: (NotificationSite) async throws -> Void
   ) async throws {
     let files = try PushFiles()
     let apple = try await FakeAPNs(files, key: try files.makeAPNsKey())
     let google = try await FakeFCM(files, key: try files.makeServiceAccount())
-    let lanes = try lanes(files, apple, google)
+    let lanes = try lanes(files, apple, google).filter { providers.contains($0.key) }
     let events = EventPusher(store: store, clock: clock.wall, logger: .silent, answerLimit: patience)
     let pushers = NotificationService.allCases.map { service in
       NotificationPusher(
@@ -114,9 +120,12 @@ struct NotificationSite: Sendable {
       ) { events.wake() }
     }
     let first = Mutex<[Int64]>([2_000_001, 2_000_002])
+    let passwords = ChosenPasswords()
     var parts = NotificationEdgeParts(
       store: store, limiter: LocalCoordination(buckets: limits, clock: clock.wall), clock: clock.wall,
-      isPassword: { Passwords.verify($0, against: $1) },
+      isPassword: { (user, password, stored, address) async throws(Problem) in
+        try await passwords.verify(password, of: user, from: address, against: stored)
+      },
       newNumber: {
         let next = first.withLock { $0.isEmpty ? nil : $0.removeFirst() }
         return next.map { RecipientNumber($0) } ?? NotificationEdgeParts.randomNumber()
@@ -173,6 +182,32 @@ struct NotificationSite: Sendable {
         logger: .silent)
     }
     return [.apns: lane(.apns, apns), .fcm: lane(.fcm, fcm)]
+  }
+}
+
+extension NotificationSite {
+  /// Runs `body` beside the pushers of another process, which has the keys of all providers.
+  func withOtherProcess(
+    isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Void
+  ) async throws {
+    let lanes = try Self.lanes(files, apple, google)
+    let pushers = NotificationService.allCases.map { service in
+      NotificationPusher(
+        service, store: store, lanes: lanes, clock: clock.wall, logger: .silent, attemptMax: Self.patience
+      ) {}
+    }
+    let services = lanes.values.map { $0 as any Service } + pushers.map { $0 as any Service }
+    let group = ServiceGroup(configuration: .init(services: services, logger: .silent))
+    let running = Task { try await group.run() }
+    let outcome: Result<Void, any Error>
+    do {
+      outcome = .success(try await body())
+    } catch {
+      outcome = .failure(error)
+    }
+    await group.triggerGracefulShutdown()
+    try await running.value
+    try outcome.get()
   }
 }
 

@@ -29,6 +29,28 @@ import Testing
     }
   }
 
+  @Test(arguments: Backend.allCases)
+  func `pushes for a provider without keys here are left to a process that has them`(_ backend: Backend) async throws {
+    try await NotificationSite.with(backend, providers: [.fcm]) { site in
+      let google = try await site.subscribe(key: "tok")
+      let apple = try await site.subscribe(key: "00fcde", provider: "apns")
+      let moved = try await site.subscribe(key: "tok-2")
+      try await site.send(to: "\(google),\(apple)", options: Self.longLife)
+      try await eventually("Google has its push") { site.google.requests.count == 1 }
+      try await eventually("Apple's waits") {
+        try await site.store.notificationQueues().map(\.waiting).reduce(0, +) == 1
+      }
+      _ = try await site.get("updatekey?user=acme&recipientid=\(moved)&spid=apns&key=00fcdf")
+      try await site.send(to: moved, options: Self.longLife)
+      #expect(site.apple.requests.isEmpty && site.google.requests.count == 1)
+      try await site.withOtherProcess {
+        try await site.passTime(until: "Apple has both") { site.apple.requests.count == 2 }
+        try await site.passTime(until: "nothing waits") { try await Self.isIdle(site) }
+      }
+      #expect(Set(site.apple.requests.map(\.path)) == ["/3/device/00fcde", "/3/device/00fcdf"])
+    }
+  }
+
   @Test func `what another try cannot change is given up, and costs nobody a recipient`() async throws {
     try await NotificationSite.with { site in
       let number = try await site.subscribe(key: "tok")

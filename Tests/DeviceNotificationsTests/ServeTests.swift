@@ -1,4 +1,5 @@
 import ChildProcesses
+import Foundation
 import NIOHTTP1
 import TestSupport
 import Testing
@@ -27,6 +28,17 @@ import Testing
       }
       let exit = await next.terminate(within: .seconds(120))
       #expect(exit == .code(0))
+    }
+  }
+
+  @Test func `connections to every listener of a process end when they are told to, and name one host`() async throws {
+    try await ServedNotifications.with { served in
+      let (relay, base) = try await served.serve()
+      for (url, path) in [(relay.operatorURL, "/livez"), (relay.url, "/v1/keys"), (base, "/external/notifications")] {
+        let port = try #require(URL(string: url)?.port)
+        try await ConnectionRules(port: port, path: path).expectAll()
+      }
+      #expect(await relay.terminate() == .code(0))
     }
   }
 

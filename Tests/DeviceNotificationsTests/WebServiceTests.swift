@@ -62,6 +62,16 @@ import Testing
         Self.envelope(Self.request(), prolog: encoded),
         Self.envelope(Self.request() + Self.request()),
         Self.request(),
+        // Not well-formed to the end.
+        String(Self.envelope(Self.request()).dropLast()), String(Self.envelope(Self.request()).dropLast(20)),
+        Self.envelope(Self.request()) + "junk", Self.envelope(Self.request()) + "<a/>",
+        Self.envelope(Self.request()) + Self.envelope(Self.request()), Self.envelope(Self.request(user: "a & b")),
+        Self.envelope(Self.request(user: "<b>x</c>")), Self.envelope(Self.request(user: "\u{1}")),
+        "junk" + Self.envelope(Self.request()), Self.envelope("<x:y/>" + Self.request()),
+        Self.envelope(Self.request(user: String(repeating: "<a>", count: 5000))),
+        Self.envelope(
+          Self.request(
+            user: String(repeating: "<a>", count: 200) + "x" + String(repeating: "</a>", count: 200))),
       ]
       for fault in faults {
         let reply = try await site.soap(fault)
@@ -116,6 +126,25 @@ import Testing
         #expect(reply.status == 500, "\(name)")
         #expect(reply.text.contains("<faultcode>soap:Client</faultcode>"), "\(name)")
       }
+    }
+  }
+
+  @Test func `processing instructions are refused, wherever they stand`() async throws {
+    try await NotificationSite.with { site in
+      let (plain, declaration) = (Self.envelope(Self.request()), #"<?xml version="1.0"?>"#)
+      // The first two are no instructions: their name is reserved.
+      for instruction in ["<?xml?>", "<?XML?>", "<?x?>", "<?xml-stylesheet?>", "<?x y?>"] {
+        let inside = Self.envelope(Self.request(user: "u\(instruction)"))
+        for document in [instruction + plain, declaration + instruction + plain, plain + instruction, inside] {
+          let reply = try await site.soap(document)
+          #expect(reply.status == 500, "\(instruction)")
+          let text =
+            instruction.lowercased() == "<?xml?>"
+            ? "not well-formed" : "Processing instructions are not accepted."
+          #expect(reply.text.contains(text), "\(instruction): \(reply.text)")
+        }
+      }
+      #expect(try await site.soap(declaration + plain).status == 200)
     }
   }
 

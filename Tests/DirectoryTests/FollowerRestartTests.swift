@@ -81,7 +81,7 @@ import Testing
       let tokens = try (1...6).map { try FollowerSite.token($0) }
       try await site.follow { follower, view in
         // As the restore of an older state does.
-        try await site.store.setAsideOneTimePreKeys(epoch: 100)
+        try await site.store.setAsideOneTimePreKeys(epoch: 100, by: .process, behind: .zero)
         try await site.register(6)
         try await eventually("the directory is read anew") { site.log.contains("read anew") }
         #expect(view.isReady)

@@ -63,6 +63,20 @@ import Testing
   }
 }
 
+extension PeerWorkTests {
+  @Test func `of a peer that went and is still known, its claims are read page by page`() throws {
+    let peer = try #require(RelayName("peer"))
+    var work = PeerWork()
+    work.went(peer, leaving: Array(Self.tokens[0..<3]), hasClaims: true, revision: 3)
+    let first = try #require(work.step)
+    #expect(first == .tokens(Array(Self.tokens[0..<3]), revision: 3))
+    work.done(first, last: nil)
+    #expect(work.step == .page(of: peer, after: nil, revision: 3))
+    work.done(try #require(work.step), last: nil)
+    #expect(work.isEmpty)
+  }
+}
+
 @Suite struct FailureRowTests {
   @Test func `a row of failures begins and ends once, and its pauses are bounded`() {
     var row = FailureRow()

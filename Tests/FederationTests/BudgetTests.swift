@@ -223,7 +223,9 @@ import WireMessages
       let text = answer.text
       #expect(text.hasPrefix(#"{"budgets":[{"name":"peer-requests","size":60000,"perMinute":120000,"space":"#))
       #expect(text.contains(#"{"name":"peer-recipients","size":50,"perMinute":0,"space":49}"#))
-      for name in ["peer-requests", "peer-recipients", "peer-bytes", "peer-prekeys", "peer-tokens", "peer-probes"] {
+      for name in [
+        "peer-requests", "peer-recipients", "peer-receipts", "peer-bytes", "peer-prekeys", "peer-tokens", "peer-probes",
+      ] {
         #expect(text.contains(#""name":"\#(name)""#))
       }
       #expect(try await client.send(.PUT, "/v1/federation/budget").status == 405)

@@ -9,19 +9,19 @@ import Testing
 @Suite struct EpochTests {
   @Test func aPeerAnswersTheHighestEpochThatItWasTold() async throws {
     try await withPeers { alpha, beta in
-      #expect(await beta.witness().witness(epoch: 5) == [0])
+      #expect(await beta.witness().epochs(after: 5) == [0])
       // The store is an older one now: the peer knows better, and goes on knowing it.
-      #expect(await beta.witness().witness(epoch: 3) == [5])
-      #expect(await beta.witness().witness(epoch: 6) == [5])
-      #expect(await beta.witness().witness(epoch: 6) == [6])
+      #expect(await beta.witness().epochs(after: 3) == [5])
+      #expect(await beta.witness().epochs(after: 6) == [5])
+      #expect(await beta.witness().epochs(after: 6) == [6])
       // Each side remembers the other's, not its own.
-      #expect(await alpha.witness().witness(epoch: 1) == [0])
+      #expect(await alpha.witness().epochs(after: 1) == [0])
     }
   }
 
   @Test func epochsBelongToThePeerThatTheCertificateProved() async throws {
     try await withPeerClient(scopes: []) { relay, client in
-      func put(_ body: String) async throws -> RawAnswer {
+      func put(_ body: String) async throws -> RawResponse {
         try await client.send(.PUT, "/v1/federation/epoch", body: body)
       }
       try await save(TestAuthority("gamma"), as: "gamma", at: relay)
@@ -51,9 +51,9 @@ import Testing
     try await withScriptedPeers(["alpha"]) { beta, peers in
       let alpha = try name("alpha")
       #expect(try await beta.storage.setPeerState(.suspended, of: alpha))
-      #expect(await beta.witness().witness(epoch: 5).isEmpty)
+      #expect(await beta.witness().epochs(after: 5).isEmpty)
       #expect(try await beta.storage.removePeer(alpha) == .removed)
-      #expect(await beta.witness().witness(epoch: 5).isEmpty)
+      #expect(await beta.witness().epochs(after: 5).isEmpty)
       #expect(peers[0].requests.isEmpty)
     }
   }
@@ -64,7 +64,7 @@ import Testing
       peers[1].answer(200, #"{"epoch":\#(Int64.max)}"#)
       peers[2].answer(404)
       peers[3].answer(500)
-      let answers = await beta.witness().witness(epoch: 5)
+      let answers = await beta.witness().epochs(after: 5)
       #expect(answers.sorted { ($0 ?? -1) < ($1 ?? -1) } == [nil, 4, .max])
       #expect(peers.allSatisfy { $0.requests.map(\.body) == [#"{"epoch":5}"#] })
       #expect(peers.allSatisfy { $0.requests.map(\.path) == ["/v1/federation/epoch"] })
@@ -74,10 +74,10 @@ import Testing
   @Test func peersThatKeepNoEpochsAreNoWitnesses() async throws {
     try await withScriptedPeers(["alpha", "gamma"]) { beta, peers in
       for peer in peers { peer.answer(404) }
-      #expect(await beta.witness().witness(epoch: 5).isEmpty)
+      #expect(await beta.witness().epochs(after: 5).isEmpty)
       for answer in [(500, ""), (403, ""), (200, ""), (200, #"{"epoch":-1}"#), (204, "")] {
         peers[1].answer(answer.0, answer.1)
-        #expect(await beta.witness().witness(epoch: 5) == [nil], "\(answer)")
+        #expect(await beta.witness().epochs(after: 5) == [nil], "\(answer)")
       }
     }
   }
@@ -86,20 +86,20 @@ import Testing
     try await withScriptedPeers(["alpha", "gamma"]) { beta, peers in
       peers[0].answer(200, #"{"epoch":0}"#)
       peers[1].answer(503)
-      #expect(Set(await beta.witness().witness(epoch: 5)) == [nil, 0])
+      #expect(Set(await beta.witness().epochs(after: 5)) == [nil, 0])
       peers[1].answer(200, #"{"epoch":0}"#)
-      #expect(await beta.witness().witness(epoch: 5) == [0, 0])
+      #expect(await beta.witness().epochs(after: 5) == [0, 0])
     }
   }
 
   @Test func peersThatDoNotAnswerAreWaitedForNoLongerThanTheTimeOut() async throws {
     try await withScriptedPeers(["alpha", "gamma"]) { beta, peers in
       let start = ContinuousClock.now
-      #expect(await beta.witness(timeout: .milliseconds(300)).witness(epoch: 5) == [nil, nil])
+      #expect(await beta.witness(timeout: .milliseconds(300)).epochs(after: 5) == [nil, nil])
       // The transport's own time-out is 30 seconds here.
       #expect(ContinuousClock.now - start < .seconds(20))
       peers[1].answer(200, #"{"epoch":4}"#)
-      #expect(Set(await beta.witness(timeout: .seconds(5)).witness(epoch: 5)) == [nil, 4])
+      #expect(Set(await beta.witness(timeout: .seconds(5)).epochs(after: 5)) == [nil, 4])
     }
   }
 
@@ -107,7 +107,7 @@ import Testing
     let names = (0..<40).map { "peer\($0)" }
     try await withScriptedPeers(names) { beta, peers in
       for (index, peer) in peers.enumerated() { peer.answer(200, #"{"epoch":\#(index)}"#) }
-      #expect(Set(await beta.witness().witness(epoch: 5)) == Set((0..<40).map(Int64.init)))
+      #expect(Set(await beta.witness().epochs(after: 5)) == Set((0..<40).map(Int64.init)))
       #expect(peers.allSatisfy { $0.requests.count == 1 })
     }
   }
@@ -118,9 +118,14 @@ import Testing
       store.set(nil)
       let registry = PeerRegistry(store: store, signals: beta.coordination, logger: beta.log.logger)
       let witness = PeerEpochWitness(registry: registry, transport: beta.transport)
-      #expect(await witness.witness(epoch: 5) == [nil])
+      #expect(await witness.epochs(after: 5) == [nil])
       store.set([])
-      #expect(await witness.witness(epoch: 5).isEmpty)
+      #expect(await witness.epochs(after: 5).isEmpty)
     }
   }
+}
+
+extension PeerEpochWitness {
+  /// What is answered, in no order.
+  fileprivate func epochs(after epoch: Int64) async -> [Int64?] { await witness(epoch: epoch).map(\.epoch) }
 }

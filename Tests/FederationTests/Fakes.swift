@@ -34,7 +34,9 @@ final class RecordingIntake: Intake {
     state.withLock { $0.refusals[destination] = problem }
   }
 
-  func accept(_ submission: Submission, from origin: Origin) async throws(Problem) -> Acceptance {
+  func accept(
+    _ submission: Submission, marks: [CrossingMark], from origin: Origin
+  ) async throws(Problem) -> Acceptance {
     let refusal = state.withLock { state in
       state.calls.append(Call(submission: submission, origin: origin))
       return state.refusals[submission.destination] ?? state.refusal
@@ -47,7 +49,7 @@ final class RecordingIntake: Intake {
   }
 
   func acceptReceipt(
-    for timestamp: Timestamp, to destination: AccountNumber, from origin: Origin
+    for timestamp: Timestamp, mark: CrossingMark?, to destination: AccountNumber, from origin: Origin
   ) async throws(Problem) {
     let refusal = state.withLock { state in
       state.receipts.append(Receipt(timestamp: timestamp, destination: destination, origin: origin))
@@ -167,7 +169,7 @@ final class ListedAccounts: DirectoryStore {
   }
 
   func entries(for tokens: [ContactToken]) async throws(StoreError) -> [DirectoryEntry] { [] }
-  func beginContacts(of peer: RelayName, keepingAtMost max: Int) async throws(StoreError) -> Int64? { nil }
+  func beginContacts(of peer: RelayName) async throws(StoreError) -> Int64? { nil }
   func mergeContacts(_ page: [ListedAccount], of peer: RelayName, pass: Int64) async throws(StoreError) {}
   func finishContacts(of peer: RelayName, pass: Int64, mark: String?) async throws(StoreError) {}
   func contactsPass(of peer: RelayName) async throws(StoreError) -> (pass: Int64, mark: String?) { (0, nil) }
@@ -183,7 +185,8 @@ final class ListedAccounts: DirectoryStore {
   func keptContacts(among tokens: [ContactToken], of peer: RelayName) async throws(StoreError) -> Set<ContactToken> {
     []
   }
-  func contactCount(of peer: RelayName) async throws(StoreError) -> Int { 0 }
+  func contactCounts(of peer: RelayName) async throws(StoreError) -> ContactCounts { .none }
+  func dropContacts(of peer: RelayName, keepingClaims: Bool) async throws(StoreError) {}
   func recountContacts(of peer: RelayName) async throws(StoreError) {}
   func localEntries(for tokens: [ContactToken]) async throws(StoreError) -> [ListedAccount] {
     state.withLock { $0.accounts.filter { tokens.contains($0.token) && !$0.isInactive } }
@@ -218,4 +221,11 @@ final class LogRecorder: Sendable {
       recorder.append("\(event.level) \(event.message) \(merged)")
     }
   }
+}
+
+/// Knows every message, for tests of what else becomes of a receipt.
+struct EverythingHandedOver: HandOverStore {
+  func record(_ record: LedgerRecord) async throws(StoreError) {}
+  func ledger(of relay: RelayName, in hours: ClosedRange<LedgerHour>) async throws(StoreError) -> [LedgerEntry] { [] }
+  func wasHandedOver(_ tag: HandOverTag, in hour: LedgerHour) async throws(StoreError) -> Bool { true }
 }

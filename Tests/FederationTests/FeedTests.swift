@@ -33,7 +33,7 @@ import Testing
     try await withListing(3) { listing, beta in
       try await beta.withSync {
         try await eventually("a pass is complete") { try await beta.storage.contactsPass(of: name("alpha")).pass == 1 }
-        try await listing.storage.setAsideOneTimePreKeys(epoch: 100)
+        try await listing.storage.setAsideOneTimePreKeys(epoch: 100, by: .process, behind: .zero)
         try await eventually("another is") { try await beta.storage.contactsPass(of: name("alpha")).pass == 2 }
         try await listing.register(3..<4)
         try await eventually("the feed is followed") { try await beta.known(RecordedListing.tokens(0..<4)).count == 4 }
@@ -210,13 +210,15 @@ import Testing
         peers[0].answer(
           by: Self.listing(try RecordedListing.tokens(10 + attempt * 10..<20 + attempt * 10), isWhole: false))
         await #expect(throws: SyncFailure.self) { try await Self.pull(from: peers[0], at: beta) }
-        #expect(try await beta.storage.contactCount(of: alpha) <= 25)
+        #expect(try await beta.storage.contactCounts(of: alpha).claims <= 10)
         #expect(try await beta.known(RecordedListing.tokens(0..<4)).count == 4)
       }
+      // What it lists no longer is gone, and takes its room until its tombstones end.
       peers[0].answer(by: Self.listing(try RecordedListing.tokens(2..<5), isWhole: true))
-      #expect(try await Self.pull(from: peers[0], at: beta)?.entries == 3)
-      #expect(try await beta.storage.contactCount(of: alpha) == 3)
-      #expect(try await beta.known(RecordedListing.tokens(0..<100)) == Set(RecordedListing.tokens(2..<5)))
+      let report = try await Self.pull(from: peers[0], at: beta)
+      #expect(report?.entries == 3 && report?.refused == 1)
+      #expect(try await beta.storage.contactCounts(of: alpha) == ContactCounts(listed: 2, unlisted: 8))
+      #expect(try await beta.known(RecordedListing.tokens(0..<100)) == Set(RecordedListing.tokens(2..<4)))
     }
   }
 
@@ -345,18 +347,33 @@ extension ListingMark {
     #expect(allowance.admit(page, known: []).admitted == [page[1]])
   }
 
-  @Test func whatIsKnownTakesNoRoomAndWhatGoesMakesIt() throws {
+  @Test func whatIsKnownTakesNoRoomAndWhatGoesMakesNone() throws {
     var allowance = ContactAllowance(max: 4, kept: 4)
     let page = try tokens(5, inactive: [3])
     let known = Set(page.map(\.token).prefix(4))
-    // The last has the place of the one that goes.
+    // The one that goes leaves its claim: the last has no place.
     let (admitted, refused) = allowance.admit(page, known: known)
-    #expect(admitted == page && refused == 0)
+    #expect(admitted == Array(page.prefix(4)) && refused == 1)
     #expect(allowance.kept == 4)
-    // What is not known vanishes without making room; of a token that comes twice, one takes it.
+    // What is not known vanishes without taking room; of a token that comes twice, one takes it.
     var other = ContactAllowance(max: 1, kept: 0)
     #expect(other.admit([page[3], page[0], page[0], page[1]], known: []).refused == 1)
     #expect(other.kept == 1)
+  }
+
+  @Test func aWholeReadingBringsNoMoreThanThereMayBe() throws {
+    let page = try tokens(5, inactive: [])
+    var allowance = ContactAllowance(max: 3, kept: 5)
+    allowance.beginWhole()
+    // Five are known, of which it may have three.
+    let (admitted, refused) = allowance.admit(page, known: Set(page.map(\.token)))
+    #expect(admitted == Array(page.prefix(3)) && refused == 2)
+    #expect(allowance.brought == 3 && !allowance.hasPlaces)
+    // Tombstones take the room of what is new, and not that of what is known.
+    var full = ContactAllowance(max: 3, kept: 3)
+    full.beginWhole()
+    #expect(full.admit(page, known: [page[4].token]).admitted == [page[4]])
+    #expect(full.hasPlaces && full.brought == 1)
   }
 
   @Test func wholeReadingsTakeATenthOfTheTime() {

@@ -130,7 +130,7 @@ import X509
     }
   }
 
-  private func get(_ relay: TestRelay, _ leaf: TestLeaf) async throws -> RawAnswer {
+  private func get(_ relay: TestRelay, _ leaf: TestLeaf) async throws -> RawResponse {
     let configuration = try leaf.clientConfiguration(trusting: relay.ownAuthority)
     return try await withClient(to: relay.endpoint.text, configuration) { try await $0.get(count) }
   }
@@ -146,13 +146,14 @@ import X509
 func name(_ text: String) throws -> RelayName { try #require(RelayName(text)) }
 
 /// Makes the holder of `authority` a peer without an invitation.
+/// - Parameter age: how long ago the two became peers.
 func save(
   _ authority: TestAuthority, as text: String, at relay: TestRelay, url: String = "https://127.0.0.1:1",
-  scopes: Set<Peer.Scope> = Set(Peer.Scope.allCases)
+  scopes: Set<Peer.Scope> = Set(Peer.Scope.allCases), age: Duration = .seconds(3600)
 ) async throws {
   let peer = Peer(
     name: try name(text), url: url, caCertificate: try authority.der, state: .active, scopes: scopes,
-    added: relay.clock.now())
+    added: relay.clock.now().adding(.zero - age))
   #expect(try await relay.storage.savePeer(peer))
   await relay.coordination.publish(.peersChanged)
 }

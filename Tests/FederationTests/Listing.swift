@@ -46,7 +46,7 @@ final class RecordedListing: DirectoryStore {
         fetchesMessages: true, lastSeen: now.startOfDay, created: now)
       let registration = Registration(
         number: number, token: try Self.token(index), device: device, supportsSMS: false, voice: true)
-      #expect(try await storage.register(registration, proof: .numberToken, now: now) == .registered)
+      #expect(try await storage.register(registration, proof: .trusted, now: now) == .registered)
     }
   }
 
@@ -87,7 +87,7 @@ final class RecordedListing: DirectoryStore {
   func accountCount() async throws(StoreError) -> Int { try await storage.accountCount() }
   func accountsRevision() async throws(StoreError) -> Int64 { try await storage.accountsRevision() }
   func listingCursor() async throws(StoreError) -> ListingCursor { try await storage.listingCursor() }
-  func beginContacts(of peer: RelayName, keepingAtMost max: Int) async throws(StoreError) -> Int64? { nil }
+  func beginContacts(of peer: RelayName) async throws(StoreError) -> Int64? { nil }
   func mergeContacts(_ page: [ListedAccount], of peer: RelayName, pass: Int64) async throws(StoreError) {}
   func finishContacts(of peer: RelayName, pass: Int64, mark: String?) async throws(StoreError) {}
   func contactsPass(of peer: RelayName) async throws(StoreError) -> (pass: Int64, mark: String?) { (0, nil) }
@@ -95,7 +95,8 @@ final class RecordedListing: DirectoryStore {
   func keptContacts(among tokens: [ContactToken], of peer: RelayName) async throws(StoreError) -> Set<ContactToken> {
     []
   }
-  func contactCount(of peer: RelayName) async throws(StoreError) -> Int { 0 }
+  func contactCounts(of peer: RelayName) async throws(StoreError) -> ContactCounts { .none }
+  func dropContacts(of peer: RelayName, keepingClaims: Bool) async throws(StoreError) {}
   func recountContacts(of peer: RelayName) async throws(StoreError) {}
   func claimants(of token: ContactToken) async throws(StoreError) -> [RelayName] { [] }
 }

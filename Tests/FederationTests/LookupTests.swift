@@ -105,15 +105,64 @@ import Testing
     }
   }
 
-  @Test func thePeerWhoseNameSortsFirstHasIt() async throws {
+  /// By the name that sorts first a peer wins nothing: it was remembered that the other one had it.
+  @Test func theFirstThatClaimedItHasIt() async throws {
+    let token = try RecordedListing.token(0)
+    let claim = #"{"contacts":[{"token":"\#(token.base64)"}]}"#
+    try await withScriptedPeers(["gamma", "alpha"]) { beta, peers in
+      peers[0].answer(by: Self.lookUps(claim))
+      peers[1].answer(by: Self.lookUps(#"{"contacts":[]}"#))
+      for name in ["gamma", "alpha"] { try await beta.setContacts(.query, of: name) }
+      #expect(await beta.finder().find([token]).map(\.relay) == [try name("gamma")])
+      peers[1].answer(by: Self.lookUps(claim))
+      // Another process, which remembers nothing itself.
+      #expect(await beta.finder().find([token]).map(\.relay) == [try name("gamma")])
+      #expect(try await beta.storage.claimants(of: token) == [name("gamma")])
+      // While it does not say so, nobody has it.
+      peers[0].answer(by: Self.lookUps(#"{"contacts":[]}"#))
+      #expect(await beta.finder().find([token]).isEmpty)
+      #expect(peers.allSatisfy { $0.requests.contains { $0.path == "/v1/federation/tokens" } })
+    }
+  }
+
+  @Test func ofTwoThatClaimItAtOnceNobodyHasIt() async throws {
     let token = try RecordedListing.token(0)
     try await withScriptedPeers(["gamma", "alpha"]) { beta, peers in
-      for peer in peers {
-        peer.answer(by: Self.lookUps(#"{"contacts":[{"token":"\#(token.base64)"}]}"#))
-      }
+      for peer in peers { peer.answer(by: Self.lookUps(#"{"contacts":[{"token":"\#(token.base64)"}]}"#)) }
       for name in ["gamma", "alpha"] { try await beta.setContacts(.query, of: name) }
-      #expect(await beta.finder().find([token]).map(\.relay) == [try name("alpha")])
-      #expect(peers.allSatisfy { $0.requests.contains { $0.path == "/v1/federation/tokens" } })
+      #expect(await beta.finder().find([token]).isEmpty)
+      #expect(try await beta.storage.claimants(of: token).isEmpty)
+      // The operator decides.
+      #expect(try await beta.storage.setContactOwner(of: token, to: name("gamma")) == nil)
+      #expect(await beta.finder().find([token]).map(\.relay) == [try name("gamma")])
+    }
+  }
+
+  /// Else whoever waits until another is away would have its contacts for good.
+  @Test func whoIsAloneInAnsweringIsNotRemembered() async throws {
+    let token = try RecordedListing.token(0)
+    let claim = #"{"contacts":[{"token":"\#(token.base64)"}]}"#
+    try await withScriptedPeers(["gamma", "evil"]) { beta, peers in
+      peers[0].answer(by: Self.lookUps("", status: 500))
+      peers[1].answer(by: Self.lookUps(claim))
+      for name in ["gamma", "evil"] { try await beta.setContacts(.query, of: name) }
+      #expect(await beta.finder().find([token]).map(\.relay) == [try name("evil")])
+      #expect(try await beta.storage.claimants(of: token).isEmpty)
+      peers[0].answer(by: Self.lookUps(claim))
+      #expect(await beta.finder().find([token]).isEmpty)
+    }
+  }
+
+  @Test func aNumberWithAnAccountHereIsNoPeersHoweverItIsAsked() async throws {
+    let token = try RecordedListing.token(0)
+    try await withScriptedPeers(["evil"]) { beta, peers in
+      peers[0].answer(by: Self.lookUps(#"{"contacts":[{"token":"\#(token.base64)"}]}"#))
+      try await beta.setContacts(.query, of: "evil")
+      let listing = RecordedListing(beta.storage)
+      try await listing.register(0..<1)
+      try await listing.deactivate(0)
+      #expect(await beta.finder().find([token]).isEmpty)
+      #expect(try await beta.storage.claimants(of: token).isEmpty)
     }
   }
 
@@ -139,9 +188,17 @@ import Testing
       peers[0].answer(404)
       try await beta.setContacts(.query, of: "alpha")
       let finder = beta.finder()
-      for _ in 1...3 { #expect(await finder.find([try RecordedListing.token(0)]).isEmpty) }
+      func saidTimes() -> Int { beta.log.all.count { $0.contains("peer cannot be asked for contacts") } }
+      let token = try RecordedListing.token(0)
+      // A slow machine may not reach it at the first attempts, and that is said elsewhere.
+      try await eventually("it is said") {
+        let found = await finder.find([token])
+        #expect(found.isEmpty)
+        return saidTimes() > 0
+      }
+      for _ in 1...3 { #expect(await finder.find([token]).isEmpty) }
       #expect(!peers[0].requests.contains { $0.path == "/v1/federation/tokens" })
-      #expect(beta.log.all.filter { $0.contains("peer cannot be asked for contacts") }.count == 1)
+      #expect(saidTimes() == 1)
     }
   }
 
@@ -277,6 +334,7 @@ extension TestRelay {
   fileprivate func finder(
     clock: WallClock = TestRelay.systemClock, timeout: Duration = .seconds(30)
   ) -> PeerDirectory {
-    PeerDirectory(registry: registry, transport: transport, clock: clock, timeout: timeout, logger: log.logger)
+    PeerDirectory(
+      registry: registry, transport: transport, store: storage, clock: clock, timeout: timeout, logger: log.logger)
   }
 }

@@ -1,6 +1,7 @@
 import Federation
 import NIOHTTP1
 import RelayCore
+import TestSupport
 import Testing
 
 /// What our clients are told when a peer of another make refuses, or answers what it should not (reference 1.13.4).

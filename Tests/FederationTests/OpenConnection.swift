@@ -43,6 +43,9 @@ final class OpenConnection: Sendable {
     channel.writeAndFlush(ByteBuffer(string: text + "\r\n" + (body ?? "")), promise: nil)
   }
 
+  /// Sends bytes as they are.
+  func send(text: String) async throws { try await channel.writeAndFlush(ByteBuffer(string: text)).get() }
+
   /// Sends a GET and waits for its status line.
   func get(_ path: String) async throws -> String {
     let before = collector.text.utf8.count

@@ -82,7 +82,8 @@ import Testing
       try await site.door.close()
       try await site.submit(to: destination, at: 1)
       site.intake.hasRoom(false)
-      let removal = OutboxRemoval(store: site.beta.storage, intake: site.intake, metrics: OutboxMetrics())
+      let removal = OutboxRemoval(
+        store: site.beta.storage, intake: site.intake, metrics: OutboxMetrics(), ledger: site.beta.ledger)
       let policy = OutboxPolicy(age: site.bounds.age)
       let held = try await site.held()
       let due = try #require(held.first).accepted.adding(site.bounds.age)

@@ -64,6 +64,16 @@ import Testing
       accepted: Timestamp(millis: 0), attempts: 0, notBefore: Timestamp(millis: due))
   }
 
+  @Test func whatAClockThatWasAheadPutOffIsDueWhenItIsRightAgain() throws {
+    var pass = OutboxPass()
+    let pause = 600_000
+    pass.pageRead([
+      try held(1, to: 1, due: now.millis + 1), try held(2, to: 2, due: now.millis + Int64(pause)),
+      try held(3, to: 3, due: now.millis + Int64(pause) + 1), try held(4, to: 4, due: now.millis + 40 * 86_400_000),
+    ])
+    #expect(pass.nextWave(at: now).map(\.sequence) == [3, 4])
+  }
+
   @Test func noTwoOfAWaveHaveOneDestination() throws {
     var pass = OutboxPass()
     pass.pageRead([try held(1, to: 1), try held(2, to: 2), try held(3, to: 1), try held(4, to: 2), try held(5, to: 1)])
@@ -228,32 +238,60 @@ import Testing
     #expect(refusal(submission([(two, 7)], .masterDevice), known) == .mismatched(missing: [.master], extra: [two]))
   }
 
-  @Test func onlyNewsAndWhatIsAnHourOldIsWritten() {
+  @Test func onlyNewsAndWhatIsOldIsWritten() {
     var memory = ConfirmationMemory()
-    let start = ContinuousClock.now
+    let start = Timestamp(millis: 1_700_000_000_000)
     let known = [ConfirmedDevice(id: .master, registrationID: 7)]
     let blank = [ConfirmedDevice(id: .master, registrationID: 0)]
     let both = known + [ConfirmedDevice(id: two, registrationID: 0)]
-    #expect(memory.confirmed(known, of: key, at: start) == known)
-    #expect(memory.confirmed(known, of: key, at: start) == nil)
+    func written(_ devices: [ConfirmedDevice], after seconds: Int64 = 0, every interval: Int64 = 3600)
+      -> [ConfirmedDevice]?
+    {
+      memory.confirmed(
+        devices, of: key, at: start.adding(.seconds(seconds)), writingEvery: .seconds(interval))?.devices
+    }
+    #expect(written(known) == known)
+    #expect(written(known) == nil)
     // A sender that compares nothing tells nothing new.
-    #expect(memory.confirmed(blank, of: key, at: start) == nil)
-    #expect(memory.confirmed(both, of: key, at: start) == both)
-    #expect(memory.confirmed(both, of: key, at: start + .seconds(3599)) == nil)
-    #expect(memory.confirmed(both, of: key, at: start + .seconds(3600)) == both)
+    #expect(written(blank) == nil)
+    #expect(written(both) == both)
+    #expect(written(both, after: 3599) == nil)
+    #expect(written(both, after: 3600) == both)
+    // Once a day where nothing is held.
+    #expect(written(both, after: 3600 + 86_399, every: 86_400) == nil)
+    #expect(written(both, after: 3600 + 86_400, every: 86_400) == both)
     memory.forget(key)
-    #expect(memory.confirmed(blank, of: key, at: start) == blank)
+    #expect(written(blank) == blank)
+  }
+
+  @Test func whatWasConfirmedSinceItWasWrittenIsToldOnce() throws {
+    var memory = ConfirmationMemory()
+    let start = Timestamp(millis: 1_700_000_000_000)
+    let devices = [ConfirmedDevice(id: .master, registrationID: 7)]
+    let other = ConfirmationMemory.Key(account: account, relay: try #require(RelayName("beta")))
+    for key in [key, other] {
+      #expect(memory.confirmed(devices, of: key, at: start, writingEvery: .seconds(86_400)) != nil)
+    }
+    #expect(memory.takeUnwritten(of: key.relay).isEmpty)
+    let later = start.adding(.seconds(80_000))
+    for key in [key, other] {
+      #expect(memory.confirmed(devices, of: key, at: later, writingEvery: .seconds(86_400)) == nil)
+    }
+    #expect(memory.takeUnwritten(of: key.relay) == [.init(key: key, devices: devices, confirmed: later)])
+    #expect(memory.takeUnwritten(of: key.relay).isEmpty)
+    #expect(memory.takeUnwritten(of: other.relay).count == 1)
   }
 
   @Test func whatIsRememberedIsBounded() throws {
     var memory = ConfirmationMemory(capacity: 4)
     let devices = [ConfirmedDevice(id: .master, registrationID: 7)]
-    func key(_ index: Int) throws -> ConfirmationMemory.Key {
-      ConfirmationMemory.Key(
+    func isWritten(_ index: Int) throws -> Bool {
+      let key = ConfirmationMemory.Key(
         account: try #require(AccountNumber(e164: "+1415555\(1000 + index)")), relay: self.key.relay)
+      return memory.confirmed(devices, of: key, at: Timestamp(millis: 1000), writingEvery: .seconds(3600)) != nil
     }
-    for index in 0..<6 { #expect(memory.confirmed(devices, of: try key(index), at: .now) != nil) }
-    #expect(memory.confirmed(devices, of: try key(5), at: .now) == nil)
-    #expect(memory.confirmed(devices, of: try key(0), at: .now) != nil)
+    for index in 0..<6 { #expect(try isWritten(index)) }
+    #expect(try !isWritten(5))
+    #expect(try isWritten(0))
   }
 }

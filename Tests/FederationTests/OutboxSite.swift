@@ -71,7 +71,7 @@ struct OutboxSite: Sendable {
   func anotherOutbox() -> Outbox {
     Outbox(
       store: beta.storage, registry: beta.registry, handOvers: handOvers, intake: intake, bounds: bounds,
-      clock: time.clock, logger: beta.log.logger)
+      clock: JudgedClock(unjudged: time.clock), logger: beta.log.logger)
   }
 
   func running(_ body: () async throws -> Void) async throws {
@@ -159,10 +159,10 @@ func withOutbox(
     #expect(try await beta.storage.setPeerPolicy(PeerPolicy(holdsMessages: holds), of: known.name))
     await beta.registry.refresh()
     let (time, intake) = (TestTime(), RecordingIntake())
-    let handOvers = HandOverSender(transport: beta.transport)
+    let handOvers = HandOverSender(transport: beta.transport, ledger: beta.ledger)
     let outbox = Outbox(
       store: beta.storage, registry: beta.registry, handOvers: handOvers, intake: intake, bounds: bounds,
-      clock: time.clock, logger: beta.log.logger)
+      clock: JudgedClock(unjudged: time.clock), logger: beta.log.logger)
     let site = OutboxSite(
       alpha: alpha, beta: beta, door: door, time: time, outbox: outbox, intake: intake, handOvers: handOvers,
       bounds: bounds)

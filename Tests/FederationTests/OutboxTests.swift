@@ -69,6 +69,39 @@ import Testing
     }
   }
 
+  @Test func holdHelpsThatIsSwitchedOnWhenThePeerIsAlreadyAway() async throws {
+    try await withOutbox(holds: false) { site in
+      let (old, fresh) = (try number("+14155550200"), try number("+14155550201"))
+      try await site.confirm(old)
+      // Written once a day: what was confirmed since is written when it is needed.
+      site.time.advance(by: .seconds(80_000))
+      try await site.submit(to: old, at: 1)
+      try await site.confirm(fresh)
+      site.time.advance(by: .seconds(10_000))
+      try await site.door.close()
+      #expect(await site.refusal(to: fresh, at: 2)?.kind == .peerUnavailable, "nothing is held yet")
+      #expect(try await site.beta.storage.setPeerPolicy(PeerPolicy(holdsMessages: true), of: name("alpha")))
+      await site.beta.registry.refresh()
+      #expect(await site.refusal(to: fresh, at: 2) == nil)
+      try await eventually("the older conversation is written down anew") {
+        await site.refusal(to: old, at: 2) == nil
+      }
+      let before = site.alpha.intake.calls.count
+      try await site.door.open()
+      try await eventually("both have arrived") { site.alpha.intake.calls.count == before + 2 }
+    }
+  }
+
+  @Test func whatThePeerContradictsIsForgottenWhetherOrNotMessagesAreHeld() async throws {
+    try await withOutbox(holds: false) { site in
+      let destination = try number("+14155550200")
+      try await site.confirm(destination)
+      site.alpha.intake.refuse(with: Problem(.notFound))
+      #expect(await site.refusal(to: destination)?.kind == .notFound)
+      try await eventually("it is forgotten") { try await site.confirmation(of: destination) == nil }
+    }
+  }
+
   @Test func whatThePeerContradictsIsForgotten() async throws {
     try await withOutbox { site in
       let destination = try number("+14155550200")
@@ -165,7 +198,6 @@ import Testing
       try await site.door.close()
       #expect(await site.refusal(to: destination)?.kind == .peerUnavailable)
       #expect(try await site.beta.storage.outboxUsage().isEmpty)
-      #expect(try await site.confirmation(of: destination) == nil)
     }
   }
 
@@ -183,7 +215,7 @@ import Testing
       try await site.door.close()
       for time: Int64 in 1...4 { try await site.submit(to: destination, at: time) }
       let sequences = try await site.held().map(\.sequence)
-      let drop = OutboxDrop(store: site.beta.storage, intake: site.intake)
+      let drop = OutboxDrop(store: site.beta.storage, intake: site.intake, ledger: site.beta.ledger)
       // Not while a process hands over.
       try await holdLease(of: site.beta)
       #expect(try await drop.drop(nil, of: name("alpha")) { _ in } == nil)
@@ -215,7 +247,7 @@ extension OutboxTests {
         try await store.releaseLease(lease, holder: 7)
         _ = try await store.acquireLease(lease, holder: 8, for: .seconds(60))
       }
-      let drop = OutboxDrop(store: store, intake: intake, holder: 7)
+      let drop = OutboxDrop(store: store, intake: intake, ledger: site.beta.ledger, holder: 7)
       let problem = await refusal(of: drop, try name("alpha"))
       #expect(problem?.kind == .unavailable && problem?.reason != nil)
       #expect(try await site.held().count >= 2)
@@ -247,13 +279,15 @@ private final class SlowIntake: Intake {
     self.meanwhile = meanwhile
   }
 
-  func accept(_ submission: Submission, from origin: Origin) async throws(Problem) -> Acceptance {
-    try await intake.accept(submission, from: origin)
+  func accept(
+    _ submission: Submission, marks: [CrossingMark], from origin: Origin
+  ) async throws(Problem) -> Acceptance {
+    try await intake.accept(submission, marks: marks, from: origin)
   }
   func acceptReceipt(
-    for timestamp: Timestamp, to destination: AccountNumber, from origin: Origin
+    for timestamp: Timestamp, mark: CrossingMark?, to destination: AccountNumber, from origin: Origin
   ) async throws(Problem) {
-    try await intake.acceptReceipt(for: timestamp, to: destination, from: origin)
+    try await intake.acceptReceipt(for: timestamp, mark: mark, to: destination, from: origin)
   }
   func reportUndeliverable(_ message: OutgoingMessage) async throws(Problem) -> Bool {
     let isFirst = isFirst.withLock { isFirst in

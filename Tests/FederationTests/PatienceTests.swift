@@ -167,11 +167,11 @@ import Testing
       peers[0].answer(by: { $0.path.hasSuffix("/peering") ? .init(status: 404) : nil })
       #expect(try await beta.storage.setPeerPolicy(PeerPolicy(holdsMessages: true), of: alpha))
       await beta.registry.refresh()
-      let handOvers = HandOverSender(transport: beta.transport)
+      let handOvers = HandOverSender(transport: beta.transport, ledger: beta.ledger)
       let outbox = Outbox(
         store: beta.storage, registry: beta.registry, handOvers: handOvers, intake: RecordingIntake(),
         bounds: OutboxBounds(messagesMax: 10, bytesMax: 1 << 20, age: .seconds(3600)),
-        clock: TestRelay.systemClock, logger: beta.log.logger)
+        clock: JudgedClock(unjudged: TestRelay.systemClock), logger: beta.log.logger)
       let peer = try #require(await beta.registry.peer(named: alpha))
       #expect(await beta.transport.capabilities(of: peer).isEmpty)
       let message = SubmittedMessage(

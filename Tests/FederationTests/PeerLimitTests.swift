@@ -119,5 +119,8 @@ private final class CountingEpochs: EpochStore {
     }
   }
   func advanceEpoch(atLeast floor: Int64) async throws(StoreError) -> (before: Int64, after: Int64) { (floor, floor) }
-  func setAsideOneTimePreKeys(epoch floor: Int64) async throws(StoreError) {}
+  func setAsideOneTimePreKeys(epoch floor: Int64, by word: RestoreWord, behind: Duration) async throws(StoreError) {}
+  func epoch() async throws(StoreError) -> Int64 { 0 }
+  func noteRestoreClaim(by peer: RelayName?, behind: Duration) async throws(StoreError) {}
+  func restoreNotes() async throws(StoreError) -> RestoreNotes { RestoreNotes(setAside: nil, claim: nil) }
 }

@@ -8,7 +8,7 @@ import Testing
 
 /// Two operators become peers in one conversation.
 @Suite struct PeeringTests {
-  @Test func inviteAndAcceptMakeBothSidesActiveWithTheSameWords() async throws {
+  @Test func inviteAndAcceptMakeBothSidesActiveAndEachSeesTheOthersWords() async throws {
     try await withRelay("alpha") { alpha in
       try await withRelay("beta") { beta in
         let invitation = try await alpha.peering().invite(scopes: [.messages, .keys])
@@ -16,7 +16,8 @@ import Testing
         let seenByAlpha = try #require(try await alpha.peering().list().first)
         #expect(seenByAlpha.name.text == "beta")
         #expect(seenByBeta.name.text == "alpha")
-        #expect(seenByAlpha.words == seenByBeta.words)
+        #expect(seenByAlpha.ourWords == seenByBeta.theirWords && seenByAlpha.theirWords == seenByBeta.ourWords)
+        #expect(seenByAlpha.ourWords != seenByAlpha.theirWords && seenByAlpha.ourWords.words.count == 10)
         #expect(seenByAlpha.url == beta.endpoint.text)
         #expect(seenByBeta.url == alpha.endpoint.text)
         #expect(seenByAlpha.state == .active && seenByBeta.state == .active)
@@ -221,6 +222,79 @@ import Testing
         let peer = try #require(try await alpha.storage.peers().first)
         #expect(peer.scopes == [.keys])
         #expect(peer.policy == PeerPolicy(holdsMessages: true, contacts: .none))
+      }
+    }
+  }
+
+  @Test func theURLOfAPeerIsFixedAtItsFirstRedemption() async throws {
+    try await withRelay("alpha") { alpha in
+      try await withRelay("beta") { beta in
+        let (word, another) = (try await alpha.peering().invite().text, try await alpha.peering().invite().text)
+        _ = try await beta.peering().accept(word)
+        let elsewhere = beta.peering(at: try endpoint("https://elsewhere.example:9443"))
+        for invitation in [word, another] {
+          let error = await #expect(throws: FederationError.self) { try await elsewhere.accept(invitation) }
+          #expect(error?.kind == .urlFixed)
+          #expect(error?.remedy.contains("relay peer set beta --url https://elsewhere.example:9443") == true)
+        }
+        #expect(try await alpha.storage.peers().map(\.url) == [beta.endpoint.text])
+        // The operator's word changes it, and then it is the former one that is refused.
+        #expect(try await alpha.storage.setPeerURL("https://elsewhere.example:9443", of: beta.name))
+        _ = try await elsewhere.accept(word)
+        let error = await #expect(throws: FederationError.self) { try await beta.peering().accept(word) }
+        #expect(error?.kind == .urlFixed)
+      }
+    }
+  }
+
+  @Test func anInvitationChangesNoPeersURLAtWhoAccepts() async throws {
+    try await withRelay("alpha") { alpha in
+      try await withRelay("beta") { beta in
+        _ = try await beta.peering().accept(try await alpha.peering().invite().text)
+        let moved = try await alpha.peering(at: try endpoint("https://elsewhere.example:9443")).invite().text
+        let error = await #expect(throws: FederationError.self) { try await beta.peering().accept(moved) }
+        #expect(error?.remedy.contains("relay peer set alpha --url https://elsewhere.example:9443") == true)
+        #expect(try await beta.storage.peers().map(\.url) == [alpha.endpoint.text])
+      }
+    }
+  }
+
+  @Test func whomTheOperatorSuspendedNoInvitationOfTheirsBringsBack() async throws {
+    try await withRelay("alpha") { alpha in
+      try await withRelay("beta") { beta in
+        _ = try await beta.peering().accept(try await alpha.peering().invite().text)
+        #expect(try await beta.storage.setPeerState(.suspended, of: alpha.name))
+        let another = try await alpha.peering().invite().text
+        let error = await #expect(throws: FederationError.self) { try await beta.peering().accept(another) }
+        #expect(error?.remedy.contains("relay peer resume alpha") == true)
+        #expect(try await beta.peerNames() == ["alpha suspended"])
+      }
+    }
+  }
+
+  @Test func whoAcceptsGrantsWhatBothNameAndIsToldWhatItGets() async throws {
+    try await withRelay("alpha") { alpha in
+      try await withRelay("beta") { beta in
+        let word = try await alpha.peering().invite(scopes: [.messages, .keys, .directory]).text
+        let offer = try await beta.peering().offer(word, scopes: [.keys, .directory, .lookup])
+        #expect(offer.grants == [.keys, .directory] && offer.gets == [.messages, .keys, .directory])
+        #expect(try await beta.peerNames().isEmpty)
+        #expect(try await alpha.peerNames().isEmpty)
+        let accepted = try await beta.peering().accept(offer)
+        #expect(accepted.peer.scopes == [.directory, .keys] && accepted.gets == [.directory, .keys, .messages])
+        #expect(try await alpha.storage.peers().map(\.scopes) == [[.messages, .keys, .directory]])
+        // Again: it keeps what it has, or less, and never more.
+        #expect(try await beta.peering().accept(word).scopes == [.directory, .keys])
+        #expect(try await beta.peering().accept(word, scopes: [.keys, .messages]).scopes == [.keys])
+        #expect(try await beta.peering().accept(word).scopes == [.keys])
+        let error = await #expect(throws: FederationError.self) {
+          try await beta.peering().offer(word, scopes: [.messages])
+        }
+        #expect(error?.kind == .nothingGranted)
+        #expect(try await beta.storage.peers().map(\.scopes) == [[.keys]])
+        // What the inviter takes back meanwhile is told.
+        #expect(try await alpha.storage.setPeerScopes([.messages], of: beta.name))
+        #expect(try await beta.peering().accept(beta.peering().offer(word)).gets == [.messages])
       }
     }
   }

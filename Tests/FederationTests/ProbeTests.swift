@@ -79,7 +79,8 @@ import Testing
   @Test func aWalkEndsInTime() async throws {
     try await withPeers { alpha, beta in
       let peer = try #require(await beta.registry.peer(named: name("alpha")))
-      let probe = PeerProbe(credentials: beta.identity.credentials, clock: beta.clock, limits: .patient)
+      let probe = PeerProbe(
+        credentials: beta.identity.credentials, addresses: beta.addresses, clock: beta.clock, limits: .patient)
       var results: [ProbeResult] = []
       for await result in probe.walk(peer, .init(source: nil), within: .zero) { results.append(result) }
       #expect(results.last?.outcome == .failed)
@@ -117,10 +118,10 @@ import Testing
   @Test func aStatusIsReadAsItWasWritten() throws {
     let status = PeeringStatus(
       name: try name("beta"), state: .active, capabilities: [.probe, .budget], time: Timestamp(millis: 7),
-      authorities: [[0, 0x1f, 0xff]], version: 1)
+      authorities: [[0, 0x1f, 0xff]], version: 1, attachmentMark: AttachmentMark(513))
     #expect(
       String(decoding: status.json, as: UTF8.self)
-        == #"{"name":"beta","state":"active","capabilities":["budget","probe"],"time":7,"authorities":["001fff"],"version":1}"#
+        == #"{"name":"beta","state":"active","capabilities":["budget","probe"],"time":7,"authorities":["001fff"],"version":1,"attachmentMark":513}"#
     )
     #expect(try PeeringStatus.decode(status.json.span.bytes) == status)
   }
@@ -183,7 +184,8 @@ private func walk(from relay: TestRelay, to text: String) async throws -> [Probe
 }
 
 private func walk(from relay: TestRelay, to peer: KnownPeer, clock: WallClock? = nil) async -> [ProbeResult] {
-  let probe = PeerProbe(credentials: relay.identity.credentials, clock: clock ?? relay.clock, limits: .patient)
+  let probe = PeerProbe(
+    credentials: relay.identity.credentials, addresses: relay.addresses, clock: clock ?? relay.clock, limits: .patient)
   var results: [ProbeResult] = []
   for await result in probe.walk(peer, .init(source: nil)) { results.append(result) }
   return results

@@ -145,20 +145,22 @@ final class CountingPeers: PeerStore {
   func savePeer(_ peer: Peer) async throws(StoreError) -> Bool { false }
   func setPeerState(_ state: Peer.State, of name: RelayName) async throws(StoreError) -> Bool { false }
   func removePeer(_ name: RelayName) async throws(StoreError) -> PeerRemoval { .unknown }
+  func setPeerURL(_ url: String, of name: RelayName) async throws(StoreError) -> Bool { false }
   func setPeerScopes(_ scopes: Set<Peer.Scope>, of name: RelayName) async throws(StoreError) -> Bool { false }
   func setPeerPolicy(_ policy: PeerPolicy, of name: RelayName) async throws(StoreError) -> Bool { false }
+  func noteAttachmentMark(_ mark: AttachmentMark, of name: RelayName) async throws(StoreError) -> Bool { false }
   func setPeerTrust(
     _ trust: PeerTrust, caCertificate: [UInt8], replacing former: [UInt8], of name: RelayName
   ) async throws(StoreError) -> Bool { false }
   func setPeerCondition(_ condition: PeerCondition, of name: RelayName) async throws(StoreError) -> Bool { false }
   func saveInvitation(_ invitation: Invitation) async throws(StoreError) {}
   func hasOpenInvitation(now: Timestamp) async throws(StoreError) -> Bool { false }
-  func isRedeemable(secretHash: [UInt8], caFingerprint: [UInt8], now: Timestamp) async throws(StoreError) -> Bool {
-    false
-  }
-  func redeemInvitation(
+  func redeemableInvitation(
     secretHash: [UInt8], caFingerprint: [UInt8], now: Timestamp
   ) async throws(StoreError) -> Invitation? { nil }
+  func redeemInvitation(
+    secretHash: [UInt8], caFingerprint: [UInt8], adding peer: Peer?, judgedAt revision: Int64, now: Timestamp
+  ) async throws(StoreError) -> Redemption { .refused }
 }
 
 private final class Counted: Sendable {

@@ -52,6 +52,6 @@ import X509
   }
 
   private func presented(_ relay: TestRelay) async throws -> Certificate {
-    try #require(try await CertificateProbe.presentedChain(at: relay.endpoint, timeout: .seconds(30)).first)
+    try #require(try await CertificateProbe.presentedChain(by: .own(relay.endpoint), timeout: .seconds(30)).first)
   }
 }

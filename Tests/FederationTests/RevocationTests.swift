@@ -119,7 +119,7 @@ import X509
       let peer = try #require(await beta.registry.peer(named: alpha.name))
       for credentials in [second.credentials, beta.identity.credentials] {
         let client = try PeerClient(
-          endpoint: peer.endpoint, authorities: peer.authorities, credentials: credentials, limits: .patient)
+          way: .own(peer.endpoint), authorities: peer.authorities, credentials: credentials, limits: .patient)
         #expect(try await client.send(.get(count)).status == 200)
         client.retire()
       }

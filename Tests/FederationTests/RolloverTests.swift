@@ -147,8 +147,10 @@ import X509
       try await expectTraffic(alpha, beta)
 
       let known = beta.registry.peers
-      let findings = await RolloverSurvey(credentials: alpha.identity.credentials, limits: .patient)
-        .ask(alpha.registry.peers, about: next.fingerprint)
+      let findings = await RolloverSurvey(
+        credentials: alpha.identity.credentials, addresses: alpha.addresses, limits: .patient
+      )
+      .ask(alpha.registry.peers, about: next.fingerprint)
       #expect(findings == [beta.name: .takenUp])
       #expect(known.count == 1)
 
@@ -162,8 +164,10 @@ import X509
       try await follow(alpha, at: beta)
       #expect(beta.registry.current.byName[alpha.name]?.fingerprints == [next.fingerprint])
       try await expectTraffic(alpha, beta)
-      // Both operators see the same words.
-      #expect(try await alpha.peering().list().map(\.words) == beta.peering().list().map(\.words))
+      // The new CA's words, on both sides.
+      let (ours, seen) = (try await alpha.peering().list(), try await beta.peering().list())
+      #expect(ours.map(\.ourWords) == [next.words] && seen.map(\.theirWords) == [next.words])
+      #expect(seen.map(\.theirNextWords) == [nil])
     }
   }
 
@@ -197,12 +201,12 @@ import X509
   @Test func aPeerThatHasNotHeardIsNamed() async throws {
     try await withPeers { alpha, beta in
       let next = try alpha.folder.beginRollover(for: alpha.name, now: alpha.clock.now())
-      let survey = RolloverSurvey(credentials: alpha.identity.credentials, limits: .patient)
+      let survey = RolloverSurvey(credentials: alpha.identity.credentials, addresses: alpha.addresses, limits: .patient)
       #expect(await survey.ask(alpha.registry.peers, about: next.fingerprint) == [beta.name: .notYet])
     }
     try await withScriptedPeers(["old"]) { beta, peers in
       peers[0].answer(200, #"{"name":"beta","state":"active"}"#)
-      let survey = RolloverSurvey(credentials: beta.identity.credentials, limits: .patient)
+      let survey = RolloverSurvey(credentials: beta.identity.credentials, addresses: beta.addresses, limits: .patient)
       try await eventually("the registry has read the peer") { await beta.registry.peer(named: try name("old")) != nil }
       #expect(await survey.ask(beta.registry.peers, about: [1]) == [try name("old"): .cannotTell])
       peers[0].answer(403, "peer-refused: no")

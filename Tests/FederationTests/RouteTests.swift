@@ -154,10 +154,13 @@ import X509
 /// A client that holds the certificate of `beta`, a peer.
 func withPeerClient(
   scopes: Set<Peer.Scope> = Set(Peer.Scope.allCases), listing: (any DirectoryStore)? = nil,
-  epochs: (any EpochStore)? = nil, buckets: [LimiterName: Bucket] = [:],
+  epochs: (any EpochStore)? = nil, checksReceipts: Bool = false, buckets: [LimiterName: Bucket] = [:],
   laneTimeMax: Duration = .seconds(300), _ body: @Sendable (TestRelay, RawClient) async throws -> Void
 ) async throws {
-  try await withRelay("alpha", listing: listing, epochs: epochs, buckets: buckets, laneTimeMax: laneTimeMax) { relay in
+  try await withRelay(
+    "alpha", listing: listing, epochs: epochs, checksReceipts: checksReceipts, buckets: buckets,
+    laneTimeMax: laneTimeMax
+  ) { relay in
     try await withPeer("beta", of: relay, scopes: scopes) { try await body(relay, $0) }
   }
 }

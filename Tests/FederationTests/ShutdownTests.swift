@@ -16,7 +16,7 @@ import Testing
         try await alpha.makeListener(alpha.endpoint.port) { _ in }.run()
       }
       #expect(error?.kind == .cannotListen)
-      #expect(error?.text.contains("federation.port") == true)
+      #expect(error?.remedy.contains("federation.port") == true)
     }
   }
 
@@ -48,6 +48,25 @@ import Testing
           #expect(try await answer.status == 200)
           try await running.value
         }
+      }
+    }
+  }
+
+  @Test func connectionsOverHTTP1EndWhenTheyAreToldTo() async throws {
+    try await withRelay("alpha") { alpha in
+      let authority = try TestAuthority("beta")
+      try await save(authority, as: "beta", at: alpha)
+      let leaf = try authority.leaf(relay: "beta")
+      for (fields, status) in [
+        ("Host: relay\r\nConnection: Close", 200), ("Host: relay\r\nConnection: close, TE", 200), ("A: b", 400),
+        ("Host: a\r\nHost: b", 400),
+      ] {
+        let connection = try await OpenConnection.open(to: alpha, as: leaf)
+        try await connection.send(text: "GET /v1/federation/user_count HTTP/1.1\r\n\(fields)\r\n\r\n")
+        try await eventually("the relay ends the connection", within: .seconds(20)) { !connection.isOpen }
+        #expect(connection.text.hasPrefix("HTTP/1.1 \(status) "), "\(fields): \(connection.text)")
+        #expect(connection.text.lowercased().contains("\r\nconnection: close\r\n"))
+        try await connection.close()
       }
     }
   }
@@ -84,7 +103,7 @@ import Testing
 
   @Test func connectionsThatHangUpAreForgotten() async throws {
     try await withRelay("alpha") { alpha in
-      for _ in 0..<20 { _ = try await CertificateProbe.presentedChain(at: alpha.endpoint, timeout: .seconds(30)) }
+      for _ in 0..<20 { _ = try await CertificateProbe.presentedChain(by: .own(alpha.endpoint), timeout: .seconds(30)) }
       let authority = try TestAuthority("beta")
       try await save(authority, as: "beta", at: alpha)
       let configuration = try authority.leaf(relay: "beta").clientConfiguration(trusting: alpha.ownAuthority)

@@ -15,8 +15,10 @@ struct TestRelay: Sendable {
   let coordination: LocalCoordination
   let identity: FederationIdentity
   let registry: PeerRegistry
+  let addresses: PeerAddresses
   let transport: PeerTransport
   let handOvers: HandOverSender
+  let ledger: HandOverLedger
   let intake: RecordingIntake
   let locator: FixedLocator
   let log: LogRecorder
@@ -37,11 +39,18 @@ struct TestRelay: Sendable {
   /// What the commands would work with, in a process of their own.
   func peering(at endpoint: PeerEndpoint? = nil, clock: WallClock? = nil) -> PeeringService {
     PeeringService(
-      endpoint: endpoint ?? self.endpoint, credentials: identity.credentials, store: storage, signals: coordination,
-      clock: clock ?? self.clock, limits: .patient)
+      endpoint: endpoint ?? self.endpoint, credentials: identity.credentials, addresses: addresses, store: storage,
+      signals: coordination, clock: clock ?? self.clock, limits: .patient)
   }
 
   func peerNames() async throws -> [String] { try await storage.peers().map { "\($0.name) \($0.state)" } }
+}
+
+extension PeeringService {
+  /// What `relay peer accept` does.
+  func accept(_ text: String, scopes: Set<Peer.Scope>? = nil) async throws(FederationError) -> PeerDescription {
+    try await accept(offer(text, scopes: scopes)).peer
+  }
 }
 
 extension PeerLimits {
@@ -61,10 +70,11 @@ extension PeerLimits {
 let localAccount = AccountNumber(e164: "+14155550111")
 
 /// Runs a relay called `name` for the time of `body`.
+/// - Parameter checksReceipts: whether it takes receipts for what it has handed over alone, as `relay serve` does.
 func withRelay<Value: Sendable>(
   _ name: String, clock: WallClock = TestRelay.systemClock, limits: PeerLimits = .patient,
   listing: (any DirectoryStore)? = nil, epochs: (any EpochStore)? = nil,
-  probes: (any ProbeHost)? = nil,
+  probes: (any ProbeHost)? = nil, checksReceipts: Bool = false, addresses wanted: PeerAddresses? = nil,
   buckets: [LimiterName: Bucket] = [.messages: Bucket(size: 100_000, perMinute: 100_000)],
   laneTimeMax: Duration = .seconds(300), _ body: @Sendable (TestRelay) async throws -> Value
 ) async throws -> Value {
@@ -82,15 +92,19 @@ func withRelay<Value: Sendable>(
     let identity = try FederationIdentity(
       folder: folder, name: name, interval: .milliseconds(50), logger: log.logger)
     let registry = PeerRegistry(store: storage, signals: coordination, logger: log.logger)
+    let addresses = wanted ?? PeerAddresses(own: placeholder, allowsPrivate: false)
     let transport = PeerTransport(
-      identity: identity, registry: registry, store: storage, signals: coordination, limits: limits, clock: clock,
-      logger: log.logger)
+      identity: identity, addresses: addresses, registry: registry, store: storage, signals: coordination,
+      limits: limits, clock: clock, logger: log.logger)
     let intake = RecordingIntake()
     let locator = FixedLocator()
+    let ledger = HandOverLedger(
+      store: checksReceipts ? storage : EverythingHandedOver(), key: SecretBytes([UInt8](repeating: 7, count: 32)),
+      clock: clock)
     let services = FederationServices(
       intake: intake, dispenser: FixedDispenser(), directory: listing ?? storage, peers: storage,
       signals: coordination, limiter: coordination, buckets: buckets, locator: locator, epochs: epochs ?? storage,
-      probes: probes,
+      handOvers: ledger, probes: probes,
       isLocalAccount: { $0 == localAccount })
     let makeListener = { @Sendable (port: Int, onListening: @escaping @Sendable (Int) -> Void) in
       var configuration = FederationListenerConfiguration(host: "127.0.0.1", port: port)
@@ -99,7 +113,8 @@ func withRelay<Value: Sendable>(
       configuration.laneTimeMax = laneTimeMax
       return FederationListener(
         configuration: configuration, endpoint: placeholder,
-        identity: identity, registry: registry, services: services, clock: clock, logger: log.logger,
+        identity: identity, addresses: addresses, registry: registry, services: services, clock: clock,
+        logger: log.logger,
         onListening: { onListening($0) })
     }
     let (ports, port) = AsyncStream.makeStream(of: Int.self)
@@ -117,8 +132,9 @@ func withRelay<Value: Sendable>(
       else { throw TestFailure("the listener did not start: \(log.all)") }
       let relay = TestRelay(
         name: name, endpoint: endpoint, folder: folder, storage: storage, coordination: coordination,
-        identity: identity, registry: registry, transport: transport,
-        handOvers: HandOverSender(transport: transport), intake: intake, locator: locator, log: log, clock: clock,
+        identity: identity, registry: registry, addresses: addresses, transport: transport,
+        handOvers: HandOverSender(transport: transport, ledger: ledger), ledger: ledger, intake: intake,
+        locator: locator, log: log, clock: clock,
         makeListener: makeListener)
       let value = try await body(relay)
       group.cancelAll()

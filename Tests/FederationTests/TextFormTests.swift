@@ -1,3 +1,4 @@
+import Crypto
 import RelayCore
 import TestSupport
 import Testing
@@ -20,10 +21,15 @@ import Testing
     "", "http://relay.example", "https://", "https://relay.example/path", "https://user@relay.example",
     "https://relay.example?x", "https://relay.example:0", "https://relay.example:65536", "https://relay.example:+1",
     "https://[relay]:1", "https://::1", "https://-a.example", "https://a..b", "https://a b", "relay.example:1",
-    "https://[::1", "https://relay.example:1:2",
+    "https://[::1", "https://relay.example:1:2", "https://[::1\0]:1", "https://[::1\0relay]:1",
   ])
   func otherURLsAreNoEndpoints(text: String) {
     #expect(PeerEndpoint(text) == nil)
+  }
+
+  @Test func `a sign is no hexadecimal digit`() {
+    #expect([UInt8](hex: "0fA0") == [0x0F, 0xA0])
+    for text in ["+f", "-0", "00+1", "0", "0g"] { #expect([UInt8](hex: text) == nil, "\(text)") }
   }
 
   @Test func invitationsSurviveTheTrip() throws {
@@ -50,18 +56,38 @@ import Testing
     }
   }
 
-  @Test func thereAre256DistinctWords() {
-    #expect(WordList.words.count == 256)
-    #expect(Set(WordList.words).count == 256)
-    #expect(WordList.words.allSatisfy { (3...8).contains($0.count) && $0.allSatisfy { $0.isLowercase } })
+  @Test func thereAre2048WordsThatAreEasilyToldApart() {
+    #expect(WordList.words.count == 2048)
+    #expect(WordList.words == WordList.words.sorted())
+    #expect(Set(WordList.words.map { $0.prefix(4) }).count == 2048)
+    #expect(WordList.words.allSatisfy { (3...8).contains($0.utf8.count) && $0.allSatisfy { ("a"..."z").contains($0) } })
   }
 
-  @Test func bothSidesReadTheSameSixWords() {
-    let one = [UInt8](repeating: 1, count: 32)
-    let other = [UInt8](repeating: 2, count: 32)
-    #expect(SixWords(one, other) == SixWords(other, one))
-    #expect(SixWords(one, other).words.count == 6)
-    #expect(SixWords(one, other) != SixWords(one, one))
+  /// Reckoned with another program: openssl, and the first 110 bits of its SHA-256.
+  @Test func theWordsOfAnAuthorityAreThoseOfItsKey() throws {
+    let key = try P256.Signing.PrivateKey(rawRepresentation: Array(1...32) as [UInt8])
+    let expected = "vault protect bar hour imitate confirm orphan fitness choice oil"
+    #expect(AuthorityWords(Array(SHA256.hash(data: key.publicKey.derRepresentation))).description == expected)
+    // Whatever else stands in the certificate.
+    for name in ["alpha", "beta"] {
+      let authority = try TestAuthority(name, key: key).certificate
+      #expect(AuthorityWords(authority.keyFingerprint).description == expected)
+    }
+  }
+
+  @Test func eachWordIsElevenBitsOfTheFingerprint() {
+    let zero = [UInt8](repeating: 0, count: 32)
+    let first = Array(repeating: "abandon", count: 10)
+    #expect(AuthorityWords(zero).words == first)
+    #expect(AuthorityWords(Array(repeating: 0xFF, count: 32)).words == Array(repeating: "zoo", count: 10))
+    for bit in 0..<256 {
+      var fingerprint = zero
+      fingerprint[bit / 8] = 0x80 >> (bit % 8)
+      var expected = first
+      // What is behind the 110th bit counts for nothing.
+      if bit < 110 { expected[bit / 11] = WordList.words[1 << (10 - bit % 11)] }
+      #expect(AuthorityWords(fingerprint).words == expected, "bit \(bit)")
+    }
   }
 
   private func sample() throws -> InvitationCode {

@@ -235,6 +235,48 @@ import Testing
     }
   }
 
+  @Test func `devices of one app start side by side`() async throws {
+    try await PushSite.with { site in
+      site.google.hold()
+      site.apple.service.hold()
+      try await site.gateway { gateway in
+        let devices = (0..<12).map { (Self.fcm, "k\($0)") } + [(Self.apns, Self.token)]
+        async let reply = gateway.notify(devices)
+        // None has its answer.
+        try await eventually("all are asked for") { site.google.requests.count == 12 && site.apple.requests.count == 1 }
+        site.google.release()
+        site.apple.service.release()
+        Self.expect(try await reply, 200)
+      }
+    }
+  }
+
+  @Test func `a request of more devices than may be under way is served bit by bit`() async throws {
+    try await PushSite.with { site in
+      try await site.gateway(inflightMax: 3) { gateway in
+        site.google.hold()
+        async let reply = gateway.notify((0..<12).map { (Self.fcm, "k\($0)") })
+        try await eventually("three are under way") { site.google.requests.count == 3 }
+        site.google.release()
+        Self.expect(try await reply, 200)
+        #expect(Set(site.google.requests.compactMap(Self.key)).count == 12)
+      }
+    }
+  }
+
+  /// As FCM's.
+  @Test func `a push service that asks for a short pause is asked again within the request`() async throws {
+    try await PushSite.with { site in
+      let data: JSONObject = ["endpoint": .text(site.subscription.endpoint), "auth": .text(site.subscription.auth)]
+      let time = RecordedTime()
+      try await site.gateway(time.time, deadline: .seconds(45)) { gateway in
+        site.browsers.service.answer(.answer(429, "", headers: ["Retry-After": "3"]))
+        Self.expect(try await gateway.notify([(Self.web, site.subscription.p256dh)], data: data), 200)
+        #expect(time.waits == [.seconds(3)] && site.browsers.requests.count == 2)
+      }
+    }
+  }
+
   @Test func `legacy FCM is asked again for those it could not serve, in one form or the other`() async throws {
     try await PushSite.with { site in
       let time = RecordedTime()

@@ -62,7 +62,7 @@ import Testing
       #"{"notification":{"room_name":5,"devices":[]}}"#, #"{"notification":{"content":[],"devices":[]}}"#,
       #"{"notification":{"user_is_target":"yes","devices":[]}}"#, #"{"notification":{"prio":1,"devices":[]}}"#,
       #"{"notification":{"counts":[],"devices":[]}}"#, #"{"notification":{"devices":[5]}}"#,
-      #"{"notification":{"counts":{"unread":true},"devices":[{"app_id":"a","pushkey":"k"}]}}"#,
+      #"{"notification":{"counts":{"unread":null},"devices":[{"app_id":"a","pushkey":"k"}]}}"#,
       #"{"notification":{"counts":{"missed_calls":1.5},"devices":[{"app_id":"a","pushkey":"k"}]}}"#,
       #"{"notification":{"counts":{"unread":99999999999999999999},"devices":[{"app_id":"a","pushkey":"k"}]}}"#,
       #"{"notification":{"devices":[{"app_id":null,"pushkey":"k"}]}}"#,
@@ -71,6 +71,11 @@ import Testing
     ])
   func `every wrong type is refused`(body: String) throws {
     #expect(throws: NotifyFault.self) { try PushNotification(body: Array(body.utf8)) }
+  }
+
+  @Test func `a count may be true, which is one`() throws {
+    let body = #"{"notification":{"counts":{"unread":true},"devices":[{"app_id":"a","pushkey":"k"}]}}"#
+    #expect(try PushNotification(body: Array(body.utf8)).counts == NotificationCounts(unread: 1))
   }
 
   @Test func `fields that may be missing may be null`() throws {

@@ -31,11 +31,11 @@ struct GatewayClient: Sendable {
   static let notifyPath = "/_matrix/push/v1/notify"
 
   static func with(
-    _ settings: PushGatewaySettings, _ apps: [GatewayApp], _ time: PushTime,
+    _ settings: PushGatewaySettings, _ apps: [GatewayApp], _ time: PushTime, board: (any PushBoard)? = nil,
     isolation: isolated (any Actor)? = #isolation, _ body: (GatewayClient) async throws -> Void
   ) async throws {
     let (ports, port) = AsyncStream.makeStream(of: Int.self)
-    let gateway = PushGateway(settings, apps: apps, logger: .silent, time: time) { port.yield($0) }
+    let gateway = PushGateway(settings, apps: apps, board: board, logger: .silent, time: time) { port.yield($0) }
     let group = ServiceGroup(configuration: .init(services: [gateway], logger: .silent))
     let running = Task { try await group.run() }
     let bound = try #require(await ports.first { _ in true })

@@ -98,12 +98,13 @@ struct PushSite: Sendable {
   /// Serves with fresh lanes and no memory while `body` runs.
   func gateway(
     _ time: PushTime = .system, deadline: Duration = .seconds(100), inflightMax: Int? = nil, openBytesMax: Int? = nil,
-    isolation: isolated (any Actor)? = #isolation, _ body: (GatewayClient) async throws -> Void
+    board: (any PushBoard)? = nil, isolation: isolated (any Actor)? = #isolation,
+    _ body: (GatewayClient) async throws -> Void
   ) async throws {
     var settings = PushGatewaySettings(host: "127.0.0.1", port: 0)
     settings.deadline = deadline
     settings.openBytesMax = openBytesMax ?? settings.openBytesMax
-    try await GatewayClient.with(settings, lanes(time, inflightMax: inflightMax), time, body)
+    try await GatewayClient.with(settings, lanes(time, inflightMax: inflightMax), time, board: board, body)
   }
 }
 

@@ -75,6 +75,14 @@ import Testing
     }
   }
 
+  @Test func `connections end when they are told to, and name one host`() async throws {
+    try await ServedGateway.with { site in
+      let (relay, client) = try await site.serve()
+      try await ConnectionRules(port: client.port, path: "/health").expectAll()
+      #expect(await relay.terminate() == .code(0))
+    }
+  }
+
   @Test func `replaced credentials are taken up without a restart`() async throws {
     try await ServedGateway.with { site in
       let (relay, client) = try await site.serve()

@@ -95,9 +95,7 @@ import Testing
     try await PushSite().withAPNs { provider, apns in
       apns.service.answer(.hangUp)
       #expect(await provider.send(PushSite.apnsMessage(), deadline: .patient) == .temporary(.lost))
-      try await eventually("another connection is used") {
-        await provider.send(PushSite.apnsMessage(), deadline: .patient).word == "delivered"
-      }
+      #expect(await provider.send(PushSite.apnsMessage(), deadline: .patient).word == "delivered")
       #expect(apns.service.acceptedCount == 2)
     }
   }

@@ -33,17 +33,11 @@ import Testing
     #expect(three == 3)
   }
 
-  /// In real time: a connection needs a moment until it is known to be closed.
-  @Test func aLostConnectionIsTriedSoon() async throws {
-    let site = try PushSite()
-    try await site.withAPNs { provider, apns in
-      apns.service.answer(.hangUp)
-      let lane = site.lane(provider, limits: .patient())
-      let outcome = await lane.send(PushSite.apnsMessage(), deadline: late)
-      #expect(outcome.word == "delivered", "\(outcome)")
-      #expect(apns.requests.count == 2)
-    }
-    #expect(PushRetries.apns.lost == [.seconds(1), .seconds(2)])
+  @Test func aLostConnectionIsTriedAgainAtOnceThreeTimesInAll() async throws {
+    let (once, none, two) = try await apns([.hangUp])
+    #expect(once.word == "delivered" && none == [] && two == 2, "\(once)")
+    let (always, waits, three) = try await apns([.hangUp, .hangUp, .hangUp])
+    #expect(always == .temporary(.lost) && waits == [] && three == 3)
   }
 
   @Test func whatIsFinalIsNotTriedAgain() async throws {
@@ -84,17 +78,22 @@ import Testing
     }
   }
 
-  @Test func webPushWaitsForNoQuota() async throws {
+  @Test func aPushServicesWishesAreKeptWhereThereIsTime() async throws {
     let (site, skipped) = (try PushSite(), SkippedTime())
     try await site.withWebPush { provider, service in
-      service.service.answer(.answer(429, "", headers: ["retry-after": "60"]), .answer(503))
+      service.service.answer(
+        .answer(429, "", headers: ["retry-after": "2"]), .answer(503), .answer(201),
+        .answer(429, "", headers: ["retry-after": "60"]), .answer(429))
       let lane = site.lane(provider, .webPush, limits: .patient(), retries: .webPush, time: skipped.time)
       let message = try PushSite.webMessage(service.subscribe())
+      #expect(await lane.send(message, deadline: skipped.now + .seconds(45)).word == "delivered")
+      #expect(skipped.waited == [.seconds(2), .seconds(20)])
+      let quota = PushReason(.quota, provider: nil, status: 429)
       #expect(
-        await lane.send(message, deadline: late)
-          == .temporary(PushReason(.quota, provider: nil, status: 429), retryAfter: .seconds(60)))
-      #expect(await lane.send(message, deadline: late).word == "delivered")
-      #expect(skipped.waited == [.seconds(10)])
+        await lane.send(message, deadline: skipped.now + .seconds(45)) == .temporary(quota, retryAfter: .seconds(60)))
+      // Nor without a word of it.
+      #expect(await lane.send(message, deadline: skipped.now + .seconds(45)) == .temporary(quota))
+      #expect(skipped.waited.count == 2 && service.requests.count == 5)
     }
   }
 

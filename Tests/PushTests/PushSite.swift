@@ -2,6 +2,7 @@ import Crypto
 import Foundation
 import Logging
 import RelayCore
+import RelayHTTP
 import Synchronization
 import TestSupport
 

@@ -2,6 +2,7 @@ import Glibc
 import NIOCore
 import NIOPosix
 import RelayCore
+import RelayHTTP
 import Synchronization
 import TestSupport
 import Testing

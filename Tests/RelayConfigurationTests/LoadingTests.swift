@@ -13,7 +13,7 @@ struct LoadingTests {
     #expect(
       configuration.client
         == .init(
-          host: "127.0.0.1", port: 8080, tls: nil, trustedProxies: [], connectionsMax: 20_000,
+          host: "127.0.0.1", port: 8080, tls: nil, trustedProxies: [], origins: .unsaid, connectionsMax: 20_000,
           webSockets: .init(loginDialect: .protobuf, idle: .seconds(90))))
     #expect(configuration.drain == .init(window: .seconds(10)))
     #expect(configuration.operations == .init(host: "127.0.0.1", port: 8081))
@@ -29,7 +29,8 @@ struct LoadingTests {
     #expect(
       configuration.messages
         == .init(
-          retention: .seconds(30 * 86_400), mailboxMax: 5000, mailboxSenderMax: 2000, pollInterval: .seconds(25)))
+          retention: .seconds(30 * 86_400), mailboxMax: 5000, mailboxSenderMax: 2000, mailboxPeerPercent: 50,
+          pollInterval: .seconds(25)))
     #expect(configuration.devices == .init(max: 3))
     #expect(configuration.keys == .init(verifiesSignatures: true))
     #expect(configuration.verification.sender == .log)
@@ -38,7 +39,8 @@ struct LoadingTests {
       configuration.verification.tokenKey == nil && configuration.verification.lockLifetime == .seconds(7 * 86_400))
     #expect(configuration.pushGateway == .init(host: "127.0.0.1", port: nil, apps: nil))
     #expect(configuration.push.endpoints == .init(apns: nil, fcm: nil, fcmOAuth: nil, trust: nil))
-    #expect(!configuration.push.allowsPrivateWebPush)
+    #expect(!configuration.push.allowsPrivateWebPush && configuration.push.webPushEndpoints == nil)
+    #expect(configuration.push.waking.webPush == nil)
     #expect(!configuration.development.isEnabled)
     #expect(configuration.log == .init(level: .info, format: .text))
     #expect(loaded.warnings.isEmpty)
@@ -158,6 +160,8 @@ enum Sample {
     case "federation.url", "verification.webhook.url", "attachments.public-url": "https://relay.example"
     case "storage.encryption-key", "storage.encryption-key-former": encryptionKey
     case "verification.token-key": "000102030405060708090A0b0c0d0e0f"
+    case "push.webpush.contact": "mailto:push@example.org"
+    case "attachments.mark": "77"
     default:
       switch key.type {
       case "URL": key.defaultText ?? ""
@@ -172,11 +176,18 @@ enum Sample {
     switch key.name {
     case "client.tls.certificate": ["RELAY_CLIENT_TLS_KEY": "key.pem"]
     case "client.tls.key": ["RELAY_CLIENT_TLS_CERTIFICATE": "certificate.pem"]
+    case "coordination.tls.ca": ["RELAY_COORDINATION_URL": "rediss://redis.example"]
+    case "coordination.tls.certificate":
+      ["RELAY_COORDINATION_URL": "rediss://redis.example", "RELAY_COORDINATION_TLS_KEY": "key.pem"]
+    case "coordination.tls.key":
+      ["RELAY_COORDINATION_URL": "rediss://redis.example", "RELAY_COORDINATION_TLS_CERTIFICATE": "certificate.pem"]
     case "federation.port": ["RELAY_FEDERATION_URL": "https://relay.example"]
     case "push-gateway.port": ["RELAY_PUSH_GATEWAY_APPS": apps]
     case "push.apns.key-file", "push.apns.key-id", "push.apns.team-id", "push.apns.topic":
       appleKey("RELAY_PUSH_APNS")
     case "push.fcm.project-id": ["RELAY_PUSH_FCM_SERVICE_ACCOUNT_FILE": "account.json"]
+    case "push.webpush.key-file": ["RELAY_PUSH_WEBPUSH_CONTACT": "mailto:push@example.org"]
+    case "push.webpush.contact": ["RELAY_PUSH_WEBPUSH_KEY_FILE": "vapid.pem"]
     case "device-notifications.port": ["RELAY_DEVICE_NOTIFICATIONS_PLAIN": "true"]
     case "device-notifications.tls.certificate": ["RELAY_DEVICE_NOTIFICATIONS_TLS_KEY": "key.pem"]
     case "device-notifications.tls.key": ["RELAY_DEVICE_NOTIFICATIONS_TLS_CERTIFICATE": "certificate.pem"]

@@ -35,16 +35,56 @@ import Testing
     #expect(throws: refusal) { try Self.elements(json) }
   }
 
-  @Test func `answers are written as documented`() {
-    let outputs = [ObliviousOutput(bits: 1), ObliviousOutput(bits: 0xFF00_0000_0000_0000)]
-    let page = ObliviousCodec.page(key: [1, 2, 3], suggestedDigits: 2, outputs: outputs, hasMore: true)
+  @Test func `answers are written as documented`() throws {
+    let beta = try #require(RelayName("beta"))
+    let outputs = [
+      RegisteredOutput(ObliviousOutput(bits: 1), relay: beta, voice: true),
+      RegisteredOutput(ObliviousOutput(bits: 0xFF00_0000_0000_0000), relay: nil, supportsSMS: true),
+    ]
+    let page = ObliviousCodec.page(
+      key: [1, 2, 3], suggestedDigits: 2, outputs: outputs, next: ObliviousOutput(bits: 0xFF00_0000_0000_0007))
     #expect(
       String(decoding: page, as: UTF8.self)
-        == #"{"key":"AQID","prefix-suggested":2,"outputs":"AAAAAAAAAAH/AAAAAAAAAA==","next":"ff00000000000000"}"#)
-    let last = ObliviousCodec.page(key: [1], suggestedDigits: 0, outputs: [], hasMore: false)
-    #expect(String(decoding: last, as: UTF8.self) == #"{"key":"AQ==","prefix-suggested":0,"outputs":""}"#)
+        == #"{"key":"AQID","prefix-suggested":2,"outputs":"AAAAAAAAAAH/AAAAAAAAAA==","homes":"gUA=","#
+        + #""relays":["beta"],"next":"ff00000000000007"}"#)
+    let last = ObliviousCodec.page(key: [1], suggestedDigits: 0, outputs: [], next: nil)
+    #expect(
+      String(decoding: last, as: UTF8.self)
+        == #"{"key":"AQ==","prefix-suggested":0,"outputs":"","homes":"","relays":[]}"#)
     let answer = ObliviousCodec.answer(key: [1], evaluations: [[2], [3]])
     #expect(String(decoding: answer, as: UTF8.self) == #"{"key":"AQ==","evaluations":["Ag==","Aw=="]}"#)
+  }
+}
+
+/// Where the contacts of a page live.
+@Suite struct ObliviousHomesTests {
+  private static func outputs(relays: Int) -> [RegisteredOutput] {
+    (0...relays).map { index in
+      let name = index == 0 ? nil : RelayName("relay-\(index * 7919 % 5003)")
+      return RegisteredOutput(
+        ObliviousOutput(bits: UInt64(index)), relay: name, supportsSMS: index % 2 == 0, voice: index % 3 == 0)
+    }
+  }
+
+  @Test(arguments: [(0, 1), (1, 1), (63, 1), (64, 2), (4095, 2)])
+  func `what is written reads back, in one byte or two`(relays: Int, width: Int) {
+    let outputs = Self.outputs(relays: relays)
+    let homes = ObliviousHomes(of: outputs)
+    #expect(homes.relays.count == relays && homes.relays == homes.relays.sorted())
+    #expect(homes.bytes.count == width * outputs.count)
+    #expect(ObliviousHomes.read(outputs.map(\.output), homes.bytes, homes.relays) == outputs)
+    #expect(ObliviousHomes(of: outputs) == homes)
+  }
+
+  @Test func `a number that names no relay, or too few of them, is refused`() {
+    let outputs = Self.outputs(relays: 2)
+    let homes = ObliviousHomes(of: outputs)
+    let all = outputs.map(\.output)
+    #expect(ObliviousHomes.read(all, Array(homes.bytes.dropLast()), homes.relays) == nil)
+    #expect(ObliviousHomes.read(all, homes.bytes + [0], homes.relays) == nil)
+    #expect(ObliviousHomes.read(all, homes.bytes, Array(homes.relays.dropLast())) == nil)
+    #expect(ObliviousHomes.read(all, [3, 0, 0], homes.relays) == nil)
+    #expect(ObliviousHomes.read([], [], []) == [])
   }
 }
 
@@ -85,14 +125,20 @@ import Testing
       let registered = try #require(vector["registered"])
       #expect(ObliviousPrefix.suggestedDigits(for: registered) == vector["digits"], "\(registered)")
     }
-    let outputs = try #require(vectors["outputs"] as? [[String: String]]).compactMap {
-      $0["truncated_hex"].flatMap { ObliviousOutput(cursorText: $0) }
-    }.sorted()
+    let outputs = try #require(vectors["outputs"] as? [[String: Any]]).map { vector in
+      let text = try #require(vector["truncated_hex"] as? String)
+      return RegisteredOutput(
+        try #require(ObliviousOutput(cursorText: text)), relay: (vector["relay"] as? String).flatMap { RelayName($0) },
+        supportsSMS: try #require(vector["supports_sms"] as? Bool), voice: try #require(vector["voice"] as? Bool))
+    }.sorted { $0.output < $1.output }
     #expect(outputs.count == 3)
-    for vector in try #require(vectors["pages"] as? [[String: String]]) {
-      let prefix = try #require(ObliviousPrefix(vector["prefix"] ?? "-"))
-      let bytes = outputs.filter { prefix.range.contains($0) }.flatMap(\.bytes)
-      #expect(Base64.encode(bytes, padded: true) == vector["outputs"])
+    for vector in try #require(vectors["pages"] as? [[String: Any]]) {
+      let prefix = try #require(ObliviousPrefix(vector["prefix"] as? String ?? "-"))
+      let shown = outputs.filter { prefix.range.contains($0.output) }
+      let homes = ObliviousHomes(of: shown)
+      #expect(Base64.encode(shown.flatMap(\.output.bytes), padded: true) == vector["outputs"] as? String)
+      #expect(Base64.encode(homes.bytes, padded: true) == vector["homes"] as? String)
+      #expect(homes.relays.map(\.text) == vector["relays"] as? [String])
     }
   }
 }

@@ -37,7 +37,7 @@ import Testing
 
   @Test(arguments: [
     "AAAAAAAAAAAAA", "AAAAAAAAAAAAAAA", "AAAAAAAAAAAAA!", "!AAAAAAAAAAAAA", "AAAAAAAAAA AAA", "AAAAAAAAAAAAA=", "",
-    "AAAAAAAAAAA\u{E9}A",
+    "AAAAAAAAAAA\u{E9}A", #"\u0000"#, #"AAAAAAAAAAAAA\u0000"#, #"AAAAAAAAAAAAAA\u0000"#,
   ]) func `what is no token is undecodable`(text: String) {
     #expect(Self.outcome(#"{"contacts":["\#(text)"]}"#) == "undecodable")
     #expect(Self.outcome(#"{"contacts":["AAAAAAAAAAAAAA","\#(text)"]}"#) == "undecodable")

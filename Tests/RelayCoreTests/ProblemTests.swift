@@ -15,6 +15,17 @@ import Testing
     }
   }
 
+  @Test func `docs/errors.md has the hints that stand behind texts`() throws {
+    let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent()
+    let page = try String(contentsOf: root.appending(path: "docs/errors.md"), encoding: .utf8)
+    for hint in Problem.Hint.allCases {
+      #expect(page.replacing("\n> ", with: " ").contains(" \(hint.rawValue)\n"))
+      #expect(Problem(.notFound, hint: hint).text == "There is no such resource. \(hint.rawValue)")
+    }
+    #expect(Problem(.notFound).text == "There is no such resource.")
+  }
+
   @Test func `409 and 410 bodies are whole and read back`() throws {
     let one = try #require(DeviceID(1))
     let two = try #require(DeviceID(2))

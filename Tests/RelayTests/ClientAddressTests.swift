@@ -72,7 +72,7 @@ import Testing
   @Test func `without headers, or without an address, the connection says it all`() throws {
     try expect([], are: "10.0.0.1")
     #expect(try origin(nil, via: ["198.51.100.1"], proto: ["https"]) == RequestOrigin(address: nil, isSecure: false))
-    #expect(try origin(nil).limitKey == .everyone)
+    #expect(try origin(nil).charges(to: .verifyAddress).map(\.key) == [.everyone])
   }
 
   @Test func `the scheme is that of the hop which brought the client`() throws {
@@ -91,12 +91,40 @@ import Testing
     #expect(proxies.origin(direct, forwardedFor: [], forwardedProto: ["http"]).isSecure)
   }
 
-  @Test func `limits take an IPv4 address whole, and of IPv6 the network of one customer`() throws {
-    let key = { (text: String) in LimitKey(try #require(ClientAddress(text: text))) }
-    #expect(try key("198.51.100.1") != key("198.51.100.2"))
-    #expect(try key("198.51.100.1") == key("::ffff:198.51.100.1"))
-    #expect(try key("2001:db8:1:2::3") == key("2001:db8:1:2:ffff::4"))
-    #expect(try key("2001:db8:1:2::3") != key("2001:db8:1:3::3"))
+  @Test func `limits take an IPv4 address whole, and of IPv6 the networks of one customer`() throws {
+    let charges = { (text: String) in
+      try origin(text, trusting: []).charges(to: .verifyAddress).map { ($0.key, $0.amount) }
+    }
+    let keys = { (text: String) in try charges(text).map(\.0) }
+    #expect(try keys("198.51.100.1") != keys("198.51.100.2"))
+    #expect(try keys("198.51.100.1") == keys("::ffff:198.51.100.1"))
+    #expect(try charges("198.51.100.1").map(\.1) == [1])
+    // A /64, the /56 and the /48 that it lies in, each four times as wide.
+    #expect(try charges("2001:db8:1:2::3").map(\.1) == [1, 0.25, 0.0625])
+    #expect(try keys("2001:db8:1:2::3") == keys("2001:db8:1:2:ffff::4"))
+    let own = try keys("2001:db8:1:2::3")
+    let equal = { (text: String) in try zip(own, keys(text)).map { $0 == $1 } }
+    #expect(try equal("2001:db8:1:3::3") == [false, true, true])
+    #expect(try equal("2001:db8:1:102::3") == [false, false, true])
+    #expect(try equal("2001:db8:2:2::3") == [false, false, false])
+    #expect(Set(own).count == 3)
+  }
+
+  @Test func `places are shared out by address, and by the networks it lies in`() throws {
+    var shares = AddressShares(perAddress: 2)
+    let from = { (text: String) in try origin(text, trusting: []) }
+    for _ in 0..<2 {
+      #expect(try shares.hasRoom(for: from("2001:db8::1")))
+      shares.take(try from("2001:db8::1"))
+    }
+    #expect(try !shares.hasRoom(for: from("2001:db8::2")))
+    for network in 1...3 { for _ in 0..<2 { shares.take(try from("2001:db8:0:\(network)::1")) } }
+    // The /56 is full; another one is not.
+    #expect(try !shares.hasRoom(for: from("2001:db8:0:4::1")))
+    #expect(try shares.hasRoom(for: from("2001:db8:0:100::1")))
+    shares.giveBack(try from("2001:db8::1"))
+    #expect(try shares.hasRoom(for: from("2001:db8:0:4::1")))
+    #expect(try shares.hasRoom(for: from("198.51.100.1")))
   }
 }
 
@@ -183,11 +211,11 @@ private let fewTries = [
   }
 
   @Test(arguments: ["/v1/accounts/code/111111", "/v1/devices/111111"])
-  func `whoever uses the tries of a number up, leaves those of every other address`(path: String) async throws {
+  func `the tries of a number are counted whatever the address`(path: String) async throws {
     let victim = TestDevice.freshNumber()
-    let statuses = try await (0..<4).asyncMap { _ in try await attempt(path, victim, from: "198.51.100.80") }
+    let statuses = try await (0..<4).asyncMap { try await attempt(path, victim, from: "198.51.100.\(80 + $0)") }
     #expect(statuses == [403, 403, 413, 413])
-    #expect(try await attempt(path, victim, from: "198.51.100.81") == 403)
+    #expect(try await attempt(path, TestDevice.freshNumber(), from: "198.51.100.80") == 403)
   }
 
   @Test func `number tokens that do not hold use no tries up`() async throws {

@@ -29,7 +29,9 @@ import Testing
     ["peer", "list"], ["peer", "suspend"], ["peer", "resume"], ["peer", "remove"], ["peer", "test"], ["demo"],
     ["peer", "show"], ["peer", "set"], ["peer", "budget"], ["doctor"], ["queue"], ["queue", "list"],
     ["queue", "retry"],
-    ["queue", "drop"], ["storage"], ["storage", "seal-contacts"], ["ca", "list"], ["ca", "revoke"], ["ca", "rollover"],
+    ["queue", "drop"], ["storage"], ["storage", "seal-contacts"], ["storage", "restored"], ["storage", "clock"],
+    ["ca", "list"],
+    ["ca", "revoke"], ["ca", "rollover"],
     ["ca", "rollover", "begin"],
     ["ca", "rollover", "status"], ["ca", "rollover", "finish"], ["ca", "rollover", "cancel"],
   ])
@@ -114,12 +116,32 @@ import Testing
       let planned = try decoded(try await site.relay("migrate", "plan", "--json"), as: [Step].self)
       #expect(planned.map(\.version) == pending.map(\.version))
 
+      let key = ["RELAY_STORAGE_ENCRYPTION_KEY": Data(count: 32).base64EncodedString()]
+      for (step, overrides, words) in [("1000", [:], "no step 1000"), ("1", key, "leave out --to")] {
+        let refused = try await site.run(["migrate", "run", "--to", step], overrides: overrides)
+        #expect(refused.exit == .code(1) && refused.errors.contains(words), "\(refused.errors)")
+      }
+      let first = try decoded(try await site.relay("migrate", "run", "--to", "2", "--json"), as: [Step].self)
+      #expect(first.map(\.version) == [1, 2] && first.allSatisfy { $0.applied != nil })
       let done = try decoded(try await site.relay("migrate", "run", "--json"), as: [Step].self)
-      #expect(done.map(\.version) == pending.map(\.version) && done.allSatisfy { $0.applied != nil })
+      #expect(done.map(\.version) == pending.dropFirst(2).map(\.version) && done.allSatisfy { $0.applied != nil })
       let after = try decoded(try await site.relay("migrate", "status", "--json"), as: [Step].self)
       #expect(after.allSatisfy { $0.applied != nil })
       #expect(try decoded(try await site.relay("migrate", "plan", "--json"), as: [Step].self).isEmpty)
       #expect(try decoded(try await site.relay("migrate", "run", "--json"), as: [Step].self).isEmpty)
+    }
+  }
+
+  @Test func `what the configuration is warned of is said at start and by check, and by nobody else`() async throws {
+    let warning = "development.enabled is true"
+    try await RelayOperator.with { site in
+      let relay = try await site.serve()
+      #expect(relay.log().matches(of: try Regex(warning)).count == 1)
+      for command in [["peer", "list"], ["migrate", "status"], ["queue", "list"]] {
+        #expect(try await !site.run(command).errors.contains(warning), "\(command)")
+      }
+      #expect(try await site.run(["check"]).errors.contains(warning))
+      #expect(await relay.terminate() == .code(0))
     }
   }
 
@@ -166,9 +188,11 @@ import Testing
     struct Printed: Decodable {
       let invitation: String
       let expires: String
+      let scopes: [String]
+      let ourWords: String
     }
     try await RelayOperator.with { site in
-      try await site.relay("ca", "init")
+      let made = try await site.relay("ca", "init")
       try await site.relay("ca", "issue")
       let lines = try await site.relay("peer", "invite").split(separator: "\n")
       let word = try #require(lines.last)
@@ -176,6 +200,15 @@ import Testing
       let printed = try decoded(try await site.relay("peer", "invite", "--json"), as: Printed.self)
       #expect(!printed.invitation.contains(" ") && printed.invitation != word)
       #expect(printed.expires.hasSuffix("Z"))
+      #expect(printed.scopes == ["attachments", "directory", "keys", "messages"])
+      #expect(printed.ourWords.split(separator: " ").count == 10 && made.contains(printed.ourWords))
+      let shown = try await site.run(["peer", "invite", "--scope", "keys,lookup"]).errors
+      for line in ["grants them: keys,lookup", "gets from them: keys,lookup", "our words: \(printed.ourWords)"] {
+        #expect(shown.contains(line), "\(shown)")
+      }
+      let misspelt = try await site.run(["peer", "invite", "--scope", "keys,all"])
+      #expect(
+        misspelt.exit == .code(64) && misspelt.errors.contains(#"There is no scope "all": give some of messages,keys"#))
     }
   }
 }

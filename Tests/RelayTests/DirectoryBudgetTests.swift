@@ -43,12 +43,17 @@ struct DirectoryBudgetTests {
   }
 
   @Test func `beyond the budget new contacts are refused, with the time until there is room again`() async throws {
-    #expect(try await ask(try Self.tokens(0..<195)).status == 200)
+    let book = try Self.tokens(0..<195)
+    #expect(try await ask(book).status == 200)
     let more = try Self.tokens(195..<245)
     let refused = try await ask(more)
     #expect(refused.status == 413 && refused.text.hasPrefix("contact-budget-exceeded: "), "\(refused.text)")
     let wait = try #require(refused.headers["retry-after"].flatMap { Int($0) })
     #expect((3 * 86_400 - 3600...3 * 86_400).contains(wait), "\(wait) s: 50 more than 200 after the third day")
+    // What was asked for before costs nothing, also just after a refusal, and in parts that were never asked for as such.
+    for start in 0..<30 { #expect(try await ask(Array(book[start..<start + 7])).status == 200, "part \(start)") }
+    let known = "/v1/directory/\(book[3].replacing("/", with: "_").replacing("+", with: "-"))"
+    #expect(try await relay.send("GET", known, as: caller).status == 404, "asked about, and nobody's")
     // For a minute nothing new is even counted: neither in a list nor alone.
     let path = "/v1/directory/\(try TestTokens.urlSafe("+4915112345678"))"
     for answer in [

@@ -67,6 +67,14 @@ import Testing
     #expect(try await ask(path: token).status == 404)
   }
 
+  @Test func `a token with a character that no text of ours may hold is no token either`() async throws {
+    let good = try TestTokens.token(of: caller.number)
+    for token in [#"\u0000"#, good + #"\u0000"#, #"AAAAAAAAAAAA\u0000A"#] {
+      let answer = try await ask([good, token])
+      #expect(answer.status == 400 && answer.text.hasPrefix("undecodable-token: "))
+    }
+  }
+
   @Test func `an unknown token is not found`() async throws {
     #expect(try await ask(path: try TestTokens.urlSafe(TestDevice.freshNumber())).status == 404)
   }

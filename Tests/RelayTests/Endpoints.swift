@@ -50,6 +50,9 @@ struct Endpoint: Sendable, CustomTestStringConvertible {
   private static let account = [
     Endpoint("PUT", "/v1/accounts/gcm", #"{"gcmRegistrationId":"id"}"#), Endpoint("DELETE", "/v1/accounts/gcm"),
     Endpoint("PUT", "/v1/accounts/apn", #"{"apnRegistrationId":"id"}"#), Endpoint("DELETE", "/v1/accounts/apn"),
+    Endpoint("PUT", "/v1/accounts/webpush", subscription), Endpoint("DELETE", "/v1/accounts/webpush"),
+    // This relay wakes no browsers.
+    Endpoint("GET", "/v1/accounts/webpush", answers: 404),
     Endpoint("DELETE", "/v1/accounts/wsc"), Endpoint("PUT", "/v1/accounts/wsc"),
     Endpoint("PUT", "/v1/accounts/attributes", attributes),
     Endpoint("PUT", "/v1/accounts/pin", #"{"pin":"1234"}"#), Endpoint("DELETE", "/v1/accounts/pin"),
@@ -94,6 +97,10 @@ struct Endpoint: Sendable, CustomTestStringConvertible {
   ]
 
   private static let receivedTime: Int64 = 77
+  /// Of RFC 8291, 5.
+  private static let subscription =
+    #"{"endpoint":"https://push.example.net/x","auth":"BTBZMqHH6r4Tts7J_aSIgg","p256dh":"#
+    + #""BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"}"#
   private static let attributes = #"{"signalingKey":"c2ln","fetchesMessages":true}"#
   /// An identity key and what it signed: the same in docs/openapi.yaml.
   private static let identityKey = "BUcB0ISIRR9UWkCftYrj5YWBykCsP38RRpjNcd6sc8oB"

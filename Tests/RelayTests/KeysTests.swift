@@ -28,6 +28,22 @@ import Testing
 
   private func count() async throws -> String { try await relay.send("GET", "/v1/keys", as: owner).text }
 
+  @Test func `a number that is unknown here is told its likely cause`() async throws {
+    let nobody = TestDevice.freshNumber()
+    for query in ["", "?relay=elsewhere"] {
+      for path in ["/v1/keys/\(nobody)", "/v1/keys/\(nobody)/*", "/v2/keys/\(nobody)/1"] {
+        let answer = try await relay.send("GET", path + query, as: caller)
+        #expect(
+          answer.status == 404 && answer.text.hasPrefix("not-found: There is no such resource. The number has no"))
+        #expect(answer.text.contains("name the `relay` that the directory tells") && !answer.text.contains(nobody))
+      }
+    }
+    let sent = try await relay.send("PUT", "/v1/messages/\(nobody)", json: bundle(message()), as: caller)
+    #expect(sent.status == 404 && sent.text.contains("`relay`"))
+    let path = try await relay.send("GET", "/v1/nothing", as: caller)
+    #expect(path.text == "not-found: There is no such resource.\n")
+  }
+
   @Test func `the supply counts one-time keys only`() async throws {
     #expect(try await count() == #"{"count":0}"#)
     try await relay.upload([1, 2, 3], as: owner)

@@ -82,6 +82,17 @@ private func request(_ entries: [String]) -> String { #"{"messages":[\#(entries.
     #expect(try await shown(recipient).map(\.message) == ["Zm9v", "YmFy"])
   }
 
+  @Test func `messages for one number by two ways go together or not at all`() async throws {
+    for elsewhere in [#","relay":"elsewhere""#, #","relay":"NO NAME""#] {
+      let (here, there) = (entry(recipient.number), entry(recipient.number, "YmFy", elsewhere))
+      for entries in [[here, there], [there, here]] {
+        let answer = try await relay.send("POST", "/v1/messages/", json: request(entries), as: sender)
+        #expect(answer.text == #"{"success":[],"failure":["\#(recipient.number)"]}"#)
+        #expect(try await shown(recipient).isEmpty)
+      }
+    }
+  }
+
   @Test func `who cannot be reached is a failure, as are copies to oneself by way of a relay`() async throws {
     let silent = TestDevice(number: TestDevice.freshNumber(), password: "p")
     let code = try await relay.code(for: silent.number)

@@ -139,4 +139,36 @@ import Testing
     await gathering.settle(until: .now + .seconds(60))
     #expect(taken.withLock { $0 } == [0, 1, 2, 3])
   }
+
+  @Test func `a failed batch that comes back into a full queue keeps its place, and what comes on top is not taken`()
+    async throws
+  {
+    let gate = Mutex((hasBegun: false, isOpen: false))
+    let taken = Mutex<[Int]>([])
+    let gathering = Gathering<Int>(retryingBatchesOf: 2, waitingMax: 3) { batch in
+      let isFirst = gate.withLock { gate in
+        defer { gate.hasBegun = true }
+        return !gate.hasBegun
+      }
+      guard isFirst else {
+        taken.withLock { $0 += batch }
+        return []
+      }
+      while !gate.withLock({ $0.isOpen }) { await Task.yield() }
+      return batch
+    }
+    #expect(gathering.add(0))
+    try await eventually("the first call is under way") { gate.withLock { $0.hasBegun } }
+    #expect(gathering.add(contentsOf: [1, 2, 3]) == 3)
+    gate.withLock { $0.isOpen = true }
+    // Until the queue has room again, adding takes nothing; it never ends the process.
+    var added = 0
+    try await eventually("there is room again") {
+      if gathering.add(4) { added += 1 }
+      return added == 1
+    }
+    await gathering.settle(until: .now + .seconds(60))
+    #expect(taken.withLock { Set($0) } == [0, 1, 2, 3, 4])
+    #expect(taken.withLock { $0.count } == 5)
+  }
 }

@@ -13,6 +13,7 @@ import Testing
     var bounds = DeliveryWindow.Bounds()
     (bounds.deliveriesMax, bounds.heldMax, bounds.pageMax) = (4, 8, 3)
     bounds.shortPatience = bounds.patience
+    bounds.doubtMin = 6
     return bounds
   }
 
@@ -169,6 +170,35 @@ import Testing
     #expect(window.woken() == .rest)
     #expect(window.acknowledged(3).action == .rest)
     #expect(window.removed(3) == .read)
+  }
+
+  @Test mutating func `what the store has no more makes room in a full window`() {
+    for id: UInt64 in 1...5 {
+      _ = deliver(id)
+      _ = window.refused(id)
+    }
+    #expect(window.doubtful.isEmpty)
+    for id: UInt64 in 6...8 {
+      _ = deliver(id)
+      _ = window.refused(id)
+    }
+    #expect(window.isFull)
+    // What is just being removed is answered by its removal.
+    _ = window.acknowledged(8)
+    #expect(window.doubtful == [10, 20, 30, 40, 50, 60, 70])
+    #expect(window.woken() == .rest)
+    #expect(window.gone([]) == .rest)
+    #expect(window.gone([10, 30, 999]) == .read)
+    #expect(window.readBegan()?.held == [20, 40, 50, 60, 70, 80])
+    #expect(!window.holds(1) && window.holds(2) && !window.holds(3))
+  }
+
+  @Test mutating func `what the store has no more stops standing in the way, though it was never acknowledged`() {
+    _ = deliver(1, 2, 3)
+    _ = deliver(4)
+    _ = window.woken()
+    #expect(window.gone([10, 20, 30, 40]) == .read)
+    #expect(window.readBegan() == DeliveryWindow.Read(held: [], limit: 3))
   }
 
   @Test mutating func `large deliveries fill the window by their bytes, and one is always allowed`() {

@@ -1,8 +1,11 @@
 import Crypto
-import Relay
+import Logging
 import RelayCore
 import Synchronization
+import TestSupport
 import Testing
+
+@testable import Relay
 
 /// What is decided before a submission is made durable, and what makes it the same one again.
 @Suite struct LocalIntakeTests {
@@ -18,8 +21,9 @@ import Testing
   private func intake(knowing numbers: [AccountNumber], mailboxSenderMax: Int = 2000) -> LocalIntake {
     LocalIntake(
       store: store, accounts: AccountCache(store: FewAccounts(numbers: numbers), bus: SilentBus()),
-      quota: MailboxQuota(store: store, mailboxMax: 5000, senderMax: mailboxSenderMax),
-      hub: nil, clock: WallClock { Timestamp(millis: 1000) })
+      quota: MailboxQuota(
+        store: store, bounds: MailboxBounds(mailboxMax: 5000, senderMax: mailboxSenderMax, peerPercent: 50)),
+      hub: nil, clock: JudgedClock(unjudged: WallClock { Timestamp(millis: 1000) }))
   }
 
   private func submission(_ body: [UInt8] = [1, 2, 3], at time: Int64 = 7) -> Submission {
@@ -109,6 +113,31 @@ import Testing
     #expect(store.envelopes.isEmpty)
   }
 
+  /// Each receipt of `times` is for a message that `sender` has sent to `recipient`, who has acknowledged it.
+  private func receipts(_ times: ClosedRange<Int64>) throws -> [DeliveryReceipt] {
+    try times.map { time in
+      let acknowledged = Envelope(
+        destination: DeviceAddress(recipient, .master), type: .ciphertext, source: sender, relay: nil,
+        timestamp: Timestamp(millis: time), message: [1], content: nil,
+        fingerprint: Fingerprint(high: 1, low: UInt64(time)))
+      return try #require(DeliveryReceipt(for: acknowledged))
+    }
+  }
+
+  @Test func `receipts wait for a store that is away, and none is lost`() async throws {
+    let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    let delivery = DeliveryReceipts(
+      intake: intake(knowing: [sender.account]), forwarder: ReceiptForwarder(courier: Nobody(), logger: logger),
+      pause: .milliseconds(1), logger: logger)
+    store.fails(5)
+    delivery.queue(try receipts(1...300))
+    for receipt in try receipts(301...303) { await delivery.send(receipt) }
+    try await eventually("all are stored") { store.envelopes.count == 303 }
+    await delivery.settle(until: .now + .seconds(60))
+    #expect(Set(store.envelopes.map(\.timestamp.millis)) == Set(1...303))
+    #expect(store.envelopes.allSatisfy { $0.type == .receipt && $0.destination == sender })
+  }
+
   @Test func `a bundle costs what it has for one device, and at least 1`() throws {
     func cost(_ devices: [Int64]) throws -> Int {
       let messages = try devices.map { id in
@@ -138,6 +167,12 @@ private struct FewAccounts: AccountStore {
   func setVerificationCode(_ code: VerificationCode, for number: AccountNumber, purpose: CodePurpose)
     async throws(StoreError)
   { throw Self.away }
+  func checkVerificationCode(_ code: Secret, for number: AccountNumber, triesMax: Int, now: Timestamp)
+    async throws(StoreError) -> Bool
+  { throw Self.away }
+  func drawNumberToken(for number: AccountNumber, by password: PasswordHash, now: Timestamp) async throws(StoreError)
+    -> Int64?
+  { throw Self.away }
   func register(_ registration: Registration, proof: RegistrationProof, now: Timestamp) async throws(StoreError)
     -> RegistrationOutcome
   { throw Self.away }
@@ -156,6 +191,8 @@ private struct FewAccounts: AccountStore {
 /// Keeps what is appended, every repetition too.
 private final class MemoryMessages: MessageStore {
   private let state = Mutex<(envelopes: [Envelope], usage: MailboxUsage)>(([], MailboxUsage(total: 0, bySource: 0)))
+  /// Appends that are refused before the next one is taken.
+  private let outage = Atomic(0)
 
   var envelopes: [Envelope] { state.withLock { $0.envelopes } }
   /// Of every mailbox by every sender.
@@ -164,18 +201,26 @@ private final class MemoryMessages: MessageStore {
     set { state.withLock { $0.usage = newValue } }
   }
 
-  func append(_ envelopes: [Envelope]) async throws(StoreError) { state.withLock { $0.envelopes += envelopes } }
+  func fails(_ appends: Int) { outage.store(appends, ordering: .sequentiallyConsistent) }
+  func append(_ envelopes: [Envelope]) async throws(StoreError) {
+    guard outage.load(ordering: .sequentiallyConsistent) == 0 else {
+      outage.subtract(1, ordering: .sequentiallyConsistent)
+      throw .unavailable(reason: "away")
+    }
+    state.withLock { $0.envelopes += envelopes }
+  }
   func pending(in mailbox: DeviceAddress, after: Int64, limit: Int) async throws(StoreError) -> [QueuedEnvelope] { [] }
   func waiting(_ reads: [MailboxRead]) async throws(StoreError) -> [[QueuedEnvelope]] { reads.map { _ in [] } }
   func remove(_ places: [MailboxPlace]) async throws(StoreError) -> Set<MailboxPlace> { [] }
+  func queued(among places: [MailboxPlace]) async throws(StoreError) -> Set<MailboxPlace> { [] }
   func acknowledge(source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress) async throws(StoreError)
     -> QueuedEnvelope?
   { nil }
   func hasReceived(from source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress)
     async throws(StoreError) -> Bool
   { false }
-  func usage(of mailbox: DeviceAddress, by source: AccountNumber, countingTo max: Int) async throws(StoreError)
-    -> MailboxUsage
+  func usage(of mailbox: DeviceAddress, by source: AccountNumber, from peer: RelayName?, countingTo max: Int)
+    async throws(StoreError) -> MailboxUsage
   { usage }
   func maintain(retention: Duration) async throws(StoreError) -> Int { 0 }
 }
@@ -183,4 +228,20 @@ private final class MemoryMessages: MessageStore {
 private struct SilentBus: SignalBus {
   func publish(_ signal: Signal) async {}
   func listen(_ handler: @escaping @Sendable (SignalEvent) -> Void) {}
+}
+
+/// No peer is known.
+private struct Nobody: Courier {
+  func preKeys(
+    of account: AccountNumber, devices: DeviceSelector, version: PreKeyVersion, at relay: RelayName
+  ) async throws(Problem) -> [DrawnPreKey] { throw Problem(.notFound) }
+  func sendReceipt(
+    for timestamp: Timestamp, from source: DeviceAddress, to destination: AccountNumber, at relay: RelayName
+  ) async throws(Problem) { throw Problem(.notFound) }
+  func attachmentURL(of id: AttachmentID, at relay: RelayName) async throws(Problem) -> String {
+    throw Problem(.notFound)
+  }
+  func submit(_ submission: Submission, from source: DeviceAddress, to relay: RelayName) async throws(Problem) {
+    throw Problem(.notFound)
+  }
 }

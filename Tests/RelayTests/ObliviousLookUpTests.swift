@@ -127,7 +127,7 @@ struct ObliviousLookUpTests {
     let key = try #require(contacts.key)
     let last = try await relay.send(
       "GET", "/v1/directory/oblivious/registered?prefix=ABC&after=ffffffffffffffff", as: caller)
-    #expect(last.text == #"{"key":"\#(key)","prefix-suggested":0,"outputs":""}"#)
+    #expect(last.text == #"{"key":"\#(key)","prefix-suggested":0,"outputs":"","homes":"","relays":[]}"#)
     #expect(try await relay.send("GET", "/v1/directory/oblivious/registered").status == 401)
   }
 }

@@ -46,6 +46,9 @@ import Testing
     let outputs = try stride(from: 0, to: bytes.count, by: ObliviousOutput.byteCount).map { begin in
       try #require(ObliviousOutput(bytes: bytes[begin..<min(bytes.count, begin + ObliviousOutput.byteCount)]))
     }
+    let homes = try #require((answer.object["homes"] as? String).flatMap { Base64.decode($0) })
+    #expect(homes == [UInt8](repeating: 1, count: outputs.count))
+    #expect(answer.object["relays"] as? [String] == (outputs.isEmpty ? [] : ["pages"]))
     return Page(outputs: outputs, next: answer.object["next"] as? String)
   }
 
@@ -56,7 +59,13 @@ import Testing
       let caller = try await relay.register()
       let (one, full, tooMany) = (Part(1, count: 1), Part(2, count: Self.pageMax), Part(3, count: Self.pageMax + 1))
       let toTheEnd = Part(4, count: Self.pageMax, reachesTheEnd: true)
-      try await site.addOutputs([one, full, tooMany, toTheEnd].flatMap(\.contacts))
+      let contacts = [one, full, tooMany, toTheEnd].flatMap(\.contacts)
+      try await site.addOutputs(contacts)
+      // A page shows what the process itself has in its directory.
+      try await site.listAtPeer("pages", tokens: contacts.map(\.token))
+      try await eventually("the contacts are in the directory", within: .seconds(60)) {
+        try await relay.directoryEntries() == contacts.count + 1
+      }
 
       let empty = try await Self.page(relay, caller, Part(5, count: 0).prefix)
       #expect(empty == Page(outputs: [], next: nil))
@@ -88,5 +97,12 @@ import Testing
       #expect(behindTheEnd == Page(outputs: [], next: nil))
       #expect(await relay.terminate() == .code(0))
     }
+  }
+}
+
+extension RelayProcess {
+  fileprivate func directoryEntries() async throws -> Int? {
+    try await ask("/metrics").text.split(separator: "\n").first { $0.hasPrefix("relay_directory_entries ") }?
+      .split(separator: " ").last.flatMap { Int($0) }
   }
 }

@@ -46,6 +46,7 @@ import Testing
     }
     let ofPeers: Set<Problem.Kind> = [
       .peerRefused, .scopeRefused, .sourceRefused, .budgetExceeded, .undecodableMessage, .invitationRefused, .nameTaken,
+      .urlFixed, .addressRefused, .peerShareFull,
     ]
     let expected = Problem.Kind.allCases.filter { !ofPeers.contains($0) && $0 != .internalError }
     #expect(documented == Set(expected.map(\.rawValue)))

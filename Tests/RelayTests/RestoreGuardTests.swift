@@ -8,52 +8,153 @@ import Testing
 /// What `RestoreGuard` makes of witnesses' answers (docs/decisions/2026-11-21-restored-stores.md).
 @Suite struct RestoreGuardTests {
   private let store = MemoryEpochs(at: 100)
-  private let witness = FixedWitness()
+  private let redis = FixedWitness()
+  private let peers = FixedWitness(["alpha", "beta", "gamma"])
 
-  private var restores: RestoreGuard {
+  private func restores(redis: FixedWitness?, peers: FixedWitness?) -> RestoreGuard {
     RestoreGuard(
-      store: store, witnesses: [witness], clock: WallClock { Timestamp(millis: 1000) }, logger: Logger(label: "test"))
+      store: store, redis: redis, peers: peers, clock: WallClock { Timestamp(millis: 1000) },
+      logger: Logger(label: "test"))
   }
 
-  @Test(arguments: [[.max, 500], [500, .max, nil], [nil, 500, 3], [500]] as [[Int64?]])
-  func `an absurd or a missing answer does not hide one that knows better`(answers: [Int64?]) async {
-    witness.answers = answers
+  @Test func `where Redis remembers, peers are not asked`() async {
+    (redis.answers, peers.answers) = ([100], [900, 900, 900])
+    let restores = restores(redis: redis, peers: peers)
     await restores.check()
-    #expect(store.floors == [501])
+    #expect(restores.allowsOneTimeKeys && store.floors.isEmpty)
+    #expect(peers.asked == 0)
   }
 
-  @Test(arguments: [[.max, 0], [.max], [.max, nil], [0, nil]] as [[Int64?]])
-  func `an absurd answer is none: while it is the only one nothing is decided`(answers: [Int64?]) async {
-    witness.answers = answers
-    let restores = restores
+  @Test func `Redis's word is enough`() async {
+    redis.answers = [500]
+    await restores(redis: redis, peers: peers).check()
+    #expect(store.floors == [501] && store.words == [.redis])
+  }
+
+  @Test(arguments: [[900, 500], [500, .max, 700], [nil, 500, 600], [3, 500, 900]] as [[Int64?]])
+  func `two peers that agree are believed, as far as both go`(answers: [Int64?]) async throws {
+    redis.answers = [0]
+    peers.answers = answers
+    await restores(redis: redis, peers: peers).check()
+    let agreed = try #require(answers.compactMap(\.self).filter { $0 < .max }.sorted().dropLast().last)
+    #expect(store.floors == [agreed + 1])
+    guard case .peers(let names) = try #require(store.words.first) else { throw TestFailure("\(store.words)") }
+    #expect(names.count == 2)
+  }
+
+  @Test(arguments: [[900], [900, 0], [900, 50, nil], [100, 900, 7]] as [[Int64?]])
+  func `one peer alone is not believed, and the claim is noted`(answers: [Int64?]) async throws {
+    redis.answers = [0]
+    peers.answers = answers
+    let restores = restores(redis: redis, peers: peers)
+    await restores.check()
+    #expect(restores.allowsOneTimeKeys && store.floors.isEmpty)
+    #expect(store.claims.count == 1 && store.claims.compactMap(\.self).count == 1)
+  }
+
+  @Test(arguments: [[.max, 0], [.max], [.max, nil], [0, nil], [900, nil], [nil]] as [[Int64?]])
+  func `while those who might know are silent nothing is decided`(answers: [Int64?]) async {
+    peers.answers = answers
+    let restores = restores(redis: nil, peers: peers)
     for _ in 0..<5 { await restores.check() }
-    #expect(!restores.allowsOneTimeKeys && store.floors.isEmpty)
+    #expect(!restores.allowsOneTimeKeys && store.floors.isEmpty && store.claims.isEmpty)
     #expect(store.epoch <= 101, "waiting does not bring an older state up to what they remember")
-    witness.answers = answers + [103]
+    peers.answers = [103, 103]
     await restores.check()
     #expect(restores.allowsOneTimeKeys && store.floors == [104])
   }
 
-  @Test(arguments: [[], [0, 0], [100, .max], [7, nil]] as [[Int64?]])
-  func `a store that is as far as they remember keeps its keys`(answers: [Int64?]) async {
-    witness.answers = answers
-    let restores = restores
+  @Test func `a silent Redis is waited for, unless peers that remember have nothing against the store`() async {
+    (redis.answers, peers.answers) = ([nil], [900])
+    let restores = restores(redis: redis, peers: peers)
+    await restores.check()
+    #expect(!restores.allowsOneTimeKeys)
+    peers.answers = [90]
     await restores.check()
     #expect(restores.allowsOneTimeKeys && store.floors.isEmpty)
   }
 
+  @Test(arguments: [[], [0, 0], [100, .max], [7, nil]] as [[Int64?]])
+  func `a store that is as far as they remember keeps its keys`(answers: [Int64?]) async {
+    peers.answers = answers
+    let restores = restores(redis: nil, peers: peers)
+    await restores.check()
+    #expect(restores.allowsOneTimeKeys && store.floors.isEmpty)
+    #expect(store.claims == [nil], "what was claimed before is forgotten")
+  }
+
   @Test func `a store that is put back between two calls of one look loses its keys`() async throws {
-    witness.answers = [100]
-    let restores = restores
+    redis.answers = [100]
+    let restores = restores(redis: redis, peers: nil)
     await restores.check()
     // The next look raises the epoch twice: by 1, and to the present.
     store.putBack(to: 40, beforeAdvance: 2)
     let running = Task { try await restores.run() }
-    try await eventually("the look is over") { witness.asked >= 2 }
+    try await eventually("the look is over") { redis.asked >= 3 }
     running.cancel()
     try await running.value
-    #expect(store.floors == [103])
+    #expect(store.floors == [102] && store.words == [.process])
     #expect(store.epoch >= 1000)
+  }
+}
+
+extension RestoreGuardTests {
+  @Test func `keys are handed out behind an epoch that is witnessed, one for all of a second`() async {
+    redis.answers = [100]
+    let restores = restores(redis: redis, peers: nil)
+    await restores.check()
+    let before = store.epoch
+    await withTaskGroup(of: Void.self) { group in
+      for _ in 0..<50 {
+        group.addTask {
+          #expect(await restores.permit())
+          restores.drew()
+        }
+      }
+    }
+    #expect(store.epoch > before && redis.told.last == store.epoch)
+    // One look asks twice: what Redis remembers, and to remember. Another one may have been due.
+    #expect(redis.asked <= 5)
+  }
+
+  @Test func `what was handed out has an epoch behind it soon, though nobody asks any more`() async throws {
+    redis.answers = [100]
+    let restores = restores(redis: redis, peers: nil)
+    await restores.check()
+    #expect(await restores.permit())
+    let during = store.epoch
+    restores.drew()
+    let running = Task { try await restores.run() }
+    try await eventually("an epoch behind it is witnessed") { (redis.told.last ?? 0) > during }
+    running.cancel()
+    try await running.value
+  }
+
+  @Test func `a store that went back behind what another process had witnessed hands out no key`() async {
+    redis.answers = [100]
+    let restores = restores(redis: redis, peers: nil)
+    await restores.check()
+    redis.answers = [900]
+    #expect(await restores.permit(), "keys that are uploaded from now on")
+    #expect(store.floors == [901] && store.words == [.redis])
+  }
+
+  @Test func `without Redis quick peers are told in each second`() async {
+    peers.answers = [100, 100, 100]
+    let restores = RestoreGuard(
+      store: store, redis: nil, peers: nil, quickPeers: peers, clock: WallClock { Timestamp(millis: 1000) },
+      logger: Logger(label: "test"))
+    await restores.check()
+    #expect(await restores.permit())
+    #expect(peers.told.last == store.epoch)
+  }
+
+  @Test func `a witness that is silent holds nothing back once the store was compared`() async {
+    redis.answers = [100]
+    let restores = restores(redis: redis, peers: nil)
+    await restores.check()
+    redis.answers = [nil]
+    #expect(await restores.permit() && store.floors.isEmpty)
   }
 }
 
@@ -62,6 +163,8 @@ private final class MemoryEpochs: EpochStore {
   private struct State {
     var epoch: Int64
     var floors: [Int64] = []
+    var words: [RestoreWord] = []
+    var claims: [RelayName?] = []
     var putBack: (epoch: Int64, calls: Int)?
   }
   private let state: Mutex<State>
@@ -71,6 +174,11 @@ private final class MemoryEpochs: EpochStore {
   var epoch: Int64 { state.withLock { $0.epoch } }
   /// With which the one-time keys were set aside.
   var floors: [Int64] { state.withLock { $0.floors } }
+
+  /// By whose.
+  var words: [RestoreWord] { state.withLock { $0.words } }
+  /// What was noted of them, nil for what was forgotten.
+  var claims: [RelayName?] { state.withLock { $0.claims } }
 
   func putBack(to epoch: Int64, beforeAdvance call: Int) { state.withLock { $0.putBack = (epoch, call) } }
 
@@ -86,9 +194,18 @@ private final class MemoryEpochs: EpochStore {
     }
   }
 
-  func setAsideOneTimePreKeys(epoch floor: Int64) async throws(StoreError) {
+  func epoch() async throws(StoreError) -> Int64 { epoch }
+
+  func noteRestoreClaim(by peer: RelayName?, behind: Duration) async throws(StoreError) {
+    state.withLock { $0.claims.append(peer) }
+  }
+
+  func restoreNotes() async throws(StoreError) -> RestoreNotes { RestoreNotes(setAside: nil, claim: nil) }
+
+  func setAsideOneTimePreKeys(epoch floor: Int64, by word: RestoreWord, behind: Duration) async throws(StoreError) {
     state.withLock { state in
       state.floors.append(floor)
+      state.words.append(word)
       state.epoch = max(state.epoch, floor)
     }
   }
@@ -97,19 +214,26 @@ private final class MemoryEpochs: EpochStore {
 }
 
 private final class FixedWitness: EpochWitness {
-  private let state = Mutex<(answers: [Int64?], asked: Int)>(([], 0))
+  private let names: [RelayName?]
+  private let state = Mutex<(answers: [Int64?], asked: Int, told: [Int64])>(([], 0, []))
+
+  /// - Parameter names: of peers; without them it is Redis.
+  init(_ names: [String] = []) { self.names = names.isEmpty ? [nil] : names.map { RelayName($0) } }
 
   var answers: [Int64?] {
     get { state.withLock { $0.answers } }
     set { state.withLock { $0.answers = newValue } }
   }
+  /// The epochs that it was told to remember.
+  var told: [Int64] { state.withLock { $0.told } }
   /// How often it was.
   var asked: Int { state.withLock { $0.asked } }
 
-  func witness(epoch: Int64) async -> [Int64?] {
+  func witness(epoch: Int64) async -> [EpochTestimony] {
     state.withLock { state in
       state.asked += 1
-      return state.answers
+      if epoch > 0 { state.told.append(epoch) }
+      return zip(names, state.answers).map { EpochTestimony(peer: $0, epoch: $1) }
     }
   }
 }

@@ -36,7 +36,8 @@ struct SensitiveTests {
       try #require(RecipientNumber(7_777_777)), RecipientKey(provider: .fcm, text: "needle"),
       EventTarget(url: "https://needle.example", method: .post), NotificationText("needle"),
       DeviceNotification(text: NotificationText("needle"), collapseKey: "needle", packageName: "needle"),
-      NotificationAddress("needle"),
+      NotificationAddress("needle"), HandOverTag(bits: 7_777_777), CrossingMark(bits: 7_777_777),
+      WebPushRegistration(endpoint: "https://needle.example", p256dh: "needle", auth: "needle"),
     ]
   }
 

@@ -23,8 +23,12 @@ import Testing
     #expect(request.body.contains("1%2C%202%2C%203%2C%204%2C%205%2C%206"))
   }
 
-  @Test func `a refusal is said to be unavailable`() async throws {
-    let problem = await #expect(throws: Problem.self) { try await sent(by: .sms, answeredWith: 401) }
+  @Test func `a code that is refused is not the client's matter`() async throws {
+    for status in [400, 403] { _ = try await sent(by: .sms, answeredWith: status) }
+  }
+
+  @Test(arguments: [401, 429, 500]) func `trouble is said to be unavailable`(status: Int) async throws {
+    let problem = await #expect(throws: Problem.self) { try await sent(by: .sms, answeredWith: status) }
     #expect(problem?.kind == .unavailable)
     #expect(problem?.retryAfter != nil)
   }

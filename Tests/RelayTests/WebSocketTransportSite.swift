@@ -24,7 +24,7 @@ struct TransportSite: Sendable {
   /// - Parameter isSecure: TLS with ALPN, as the clients' listener has it.
   static func with<Result: Sendable>(
     isSecure: Bool = false, limits: SocketLimits = EchoDoor.generous, times: SocketTimes = SocketTimes(),
-    _ body: @escaping @Sendable (TransportSite) async throws -> Result
+    requests: RequestTimes = RequestTimes(), _ body: @escaping @Sendable (TransportSite) async throws -> Result
   ) async throws -> Result {
     let authority = isSecure ? try TestAuthority() : nil
     let (door, drain, sockets) = (EchoDoor(limits), DrainState(), SocketWatch())
@@ -34,7 +34,7 @@ struct TransportSite: Sendable {
       door: door, forwarded: ForwardedMiddleware(proxies: TrustedProxies([]), isSecure: isSecure), drain: drain,
       watch: sockets, headLimits: .init(), times: times)
     let application = Application(
-      router: router(), server: server(terms, door, drain, context),
+      router: router(), server: server(terms, requests, door, drain, context),
       configuration: ApplicationConfiguration(address: .hostname("127.0.0.1", port: 0)),
       onServerRunning: { channel in port.withLock { $0 = channel.localAddress?.port } }, logger: quiet)
     let group = ServiceGroup(
@@ -90,24 +90,32 @@ struct TransportSite: Sendable {
     router.get("/v1/hello") { request, _ in
       ByteBuffer(string: request.headers[.upgrade] == nil ? "hello" : "upgrade")
     }
+    router.put("/v1/refuse") { _, _ -> ByteBuffer in throw Problem(.unsupportedMediaType) }
+    router.get("/v1/stream") { _, _ in
+      Response(
+        status: .ok,
+        body: ResponseBody { writer in
+          for _ in 0..<16 { try await writer.write(ByteBuffer(repeating: UInt8(ascii: "s"), count: 64 << 10)) }
+          try await writer.finish(nil)
+        })
+    }
     router.put("/v1/echo") { request, _ in try await request.body.collect(upTo: 8 << 20) }
     return router
   }
 
   private static func server(
-    _ terms: SocketTerms, _ door: EchoDoor, _ drain: DrainState, _ context: NIOSSLContext?
+    _ terms: SocketTerms, _ times: RequestTimes, _ door: EchoDoor, _ drain: DrainState, _ context: NIOSSLContext?
   ) -> HTTPServerBuilder {
     HTTPServerBuilder { responder in
       let http1 = SocketUpgradeChannel(
-        HTTP1Channel(
-          responder: responder,
-          configuration: .init(
-            additionalChannelHandlers: [FinalAnswers(drain: drain, door: door)], idleTimeout: .seconds(90))), terms)
+        EdgeHTTP1(responder: responder, idleTimeout: .seconds(90), times: times, drain: drain, door: door), terms)
       guard let context else { return ClaimedChannel(http1) }
       return ClaimedChannel(
         ALPNChannel(
           tls: { _, _ in NIOSSLServerHandler(context: context) }, handshakeTimeout: .seconds(30), http1: http1,
-          http2: HTTP2Channel(responder: responder)))
+          http2: EdgeHTTP2.channel(
+            responder: responder, idleTimeout: .seconds(90), stalledTimeout: .seconds(30), times: times),
+          times: times))
     }
   }
 

@@ -39,6 +39,19 @@ import Testing
         #expect(!relay.log().contains(number.dropFirst()) && !relay.log().contains("hush-hush"))
       }
 
+      // A code that it refuses is the log's matter: the client can do nothing about it.
+      for status in [400, 403, 422] {
+        webhook.answer(with: status)
+        let number = TestDevice.freshNumber()
+        #expect(try await relay.send("GET", "/v1/accounts/sms/code/\(number)").status == 200)
+        #expect(!relay.log().contains(number.dropFirst()))
+      }
+      #expect(relay.log().contains("the verification webhook refused a code"))
+      for status in [401, 404, 429] {
+        webhook.answer(with: status)
+        #expect(try await relay.send("GET", "/v1/accounts/sms/code/\(TestDevice.freshNumber())").status == 503)
+      }
+
       webhook.answer(with: 500)
       let refused = try await relay.send("GET", "/v1/accounts/sms/code/\(TestDevice.freshNumber())")
       #expect(refused.status == 503)

@@ -49,6 +49,8 @@ extension Backend {
   private func withStorage(clock: WallClock, _ body: (any Storage) async throws -> Void) async throws {
     switch self {
     case .embedded:
+      await Turns.embedded.take()
+      defer { Turns.embedded.giveBack() }
       try await withTemporaryFolder { folder in
         let storage = try EmbeddedStorage(path: folder + "/relay.sqlite", sealer: Self.sealer, clock: clock)
         do {
@@ -60,8 +62,6 @@ extension Backend {
         await storage.close()
       }
     case .postgres:
-      await Turns.postgres.take()
-      defer { Turns.postgres.giveBack() }
       try await withPostgres(migrated: false, sealer: Self.sealer) { storage, _, _ in try await body(storage) }
     }
   }
@@ -73,6 +73,8 @@ extension Backend {
     let clock = ManualClock(Sample.noon)
     switch self {
     case .embedded:
+      await Turns.embedded.take()
+      defer { Turns.embedded.giveBack() }
       try await withTemporaryFolder { folder in
         try await body { sealer, use in
           let storage = try EmbeddedStorage(path: folder + "/relay.sqlite", sealer: sealer, clock: clock.wall)
@@ -85,7 +87,7 @@ extension Backend {
       let server = try await Loopback.blocking { try PostgresServer.shared() }
       let url = try await Loopback.blocking { try server.createDatabase() }
       try await body { sealer, use in
-        let storage = try PostgresStorage(url: url, sealer: sealer, logger: .quiet)
+        let storage = try await PostgresStorage.connected(to: url, sealer: sealer)
         try await Self.use(Store(storage: storage, clock: clock), use)
       }
     }
@@ -113,9 +115,10 @@ func withTemporaryFolder(_ body: (String) async throws -> Void) async throws {
   try await body(folder)
 }
 
-/// Bounds how many tests run at once against a server that all share: each has connections of its own.
+/// Bounds how many tests run at once on one back end: each has connections and a disk to write to. No test takes two.
 final class Turns: Sendable {
-  static let postgres = Turns(16)
+  static let embedded = Turns(8)
+  static let postgres = Turns(8)
 
   private struct State {
     var free: Int

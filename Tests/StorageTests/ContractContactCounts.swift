@@ -15,8 +15,15 @@ import Testing
   }
 
   /// Counted by asking for each.
-  private static func truth(_ storage: any Storage, of peer: RelayName) async throws -> Int {
-    try await storage.keptContacts(among: (0..<places).map { try Sample.token($0) }, of: peer).count
+  private static func truth(_ storage: any Storage, of peer: RelayName) async throws -> ContactCounts {
+    let tokens = try (0..<places).map { try Sample.token($0) }
+    let claims = try await storage.keptContacts(among: tokens, of: peer)
+    var unlisted = 0
+    for token in claims {
+      let claim = try #require(try await storage.claims(to: token).first { $0.peer == peer })
+      if claim.unlisted != nil { unlisted += 1 }
+    }
+    return ContactCounts(listed: claims.count - unlisted, unlisted: unlisted)
   }
 
   @Test("Contacts are counted, of one peer alone", arguments: Backend.allCases)
@@ -55,7 +62,7 @@ import Testing
       var generator = SeededGenerator(seed: seed)
       for step in 0..<60 {
         try await Self.change(beta, in: storage, step: step, &generator)
-        let (count, truth) = (try await storage.contactCount(of: beta), try await Self.truth(storage, of: beta))
+        let (count, truth) = (try await storage.contactCounts(of: beta), try await Self.truth(storage, of: beta))
         #expect(count == truth, "seed \(seed), step \(step)")
       }
       #expect(try await storage.contactCount(of: gamma) == 10)
@@ -79,12 +86,12 @@ import Testing
     case 3:
       for _ in 0..<2 { try await storage.finishContacts(of: peer, pass: pass + 1, mark: "\(step)") }
     case 4:
-      _ = try await storage.beginContacts(of: peer, keepingAtMost: 20)
+      _ = try await storage.endClaims(of: peer, afterDays: -1)
     default:
       guard Int.random(in: 0..<3, using: &generator) == 0 else { return }
       #expect(try await storage.setPeerPolicy(PeerPolicy(contacts: .query), of: peer))
       try await storage.mergeContacts(changes, of: peer, pass: pass + 1)
-      #expect(try await storage.contactCount(of: peer) == 0)
+      #expect(try await storage.contactCounts(of: peer) == .none)
       #expect(try await storage.setPeerPolicy(PeerPolicy(contacts: .copy), of: peer))
     }
   }

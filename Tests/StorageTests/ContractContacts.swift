@@ -77,8 +77,11 @@ import Testing
       try await storage.applyContactChanges([Self.listed(1, voice: true)], of: alpha, mark: "m")
       try await storage.finishContacts(of: gamma, pass: 2, mark: "m")
       #expect(try await storage.claimants(of: token) == [gamma, alpha, beta])
-      // Giving it up does.
+      // Giving it up leaves a claim: nobody has it until that ends.
       try await storage.applyContactChanges([Self.listed(1, isInactive: true)], of: gamma, mark: "m")
+      #expect(try await first() == nil)
+      #expect(try await storage.claimants(of: token) == [gamma, alpha, beta])
+      #expect(try await storage.endClaims(of: gamma, afterDays: -1) == EndedClaims(ended: 1, passed: 1))
       #expect(try await first() == alpha)
       try await storage.applyContactChanges([Self.listed(1)], of: gamma, mark: "m")
       #expect(try await storage.claimants(of: token) == [alpha, beta, gamma])

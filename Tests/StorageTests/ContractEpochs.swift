@@ -14,9 +14,9 @@ import Testing
         let step = try await store.storage.advanceEpoch(atLeast: floor)
         #expect(step.after == step.before + 1)
       }
-      try await store.storage.setAsideOneTimePreKeys(epoch: 7)
+      try await store.storage.setAsideOneTimePreKeys(epoch: 7, by: .process, behind: .zero)
       #expect(try await store.storage.advanceEpoch(atLeast: 0).before == 1_800_000_003)
-      try await store.storage.setAsideOneTimePreKeys(epoch: 1_900_000_000)
+      try await store.storage.setAsideOneTimePreKeys(epoch: 1_900_000_000, by: .process, behind: .zero)
       #expect(try await store.storage.advanceEpoch(atLeast: 0).before == 1_900_000_000)
     }
   }
@@ -41,7 +41,7 @@ import Testing
       for number in numbers {
         #expect(try await store.storage.replacePreKeys(of: DeviceAddress(number, .master), with: upload) == .stored)
       }
-      try await store.storage.setAsideOneTimePreKeys(epoch: 1)
+      try await store.storage.setAsideOneTimePreKeys(epoch: 1, by: .process, behind: .zero)
       for number in numbers {
         #expect(try await store.storage.preKeyCount(of: DeviceAddress(number, .master)) == 0)
         let drawn = try await store.draw(from: number)
@@ -51,6 +51,30 @@ import Testing
       let device = DeviceAddress(numbers[0], .master)
       #expect(try await store.storage.replacePreKeys(of: device, with: Sample.upload([9])) == .stored)
       #expect(try await store.draw(from: numbers[0]).map(\.preKey?.keyID) == [9])
+    }
+  }
+
+  @Test("What was said of a restore is kept, the last of each kind", arguments: Backend.allCases)
+  func notes(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let (storage, beta) = (store.storage, try Sample.relay("beta"))
+      #expect(try await storage.restoreNotes() == RestoreNotes(setAside: nil, claim: nil))
+      for behind in [5, 9] { try await storage.noteRestoreClaim(by: beta, behind: .seconds(behind)) }
+      let claim = try #require(try await storage.restoreNotes().claim)
+      #expect(claim.word == "beta" && claim.behind == .seconds(9))
+      #expect(try await storage.restoreNotes().setAside == nil)
+      // A process that is answered otherwise forgets it.
+      try await storage.noteRestoreClaim(by: nil, behind: .zero)
+      #expect(try await storage.restoreNotes().claim == nil)
+      try await storage.noteRestoreClaim(by: beta, behind: .seconds(9))
+      for word in [RestoreWord.redis, .peers([beta, try Sample.relay("gamma")])] {
+        try await storage.setAsideOneTimePreKeys(epoch: 700, by: word, behind: .milliseconds(1500))
+        let notes = try await storage.restoreNotes()
+        let note = try #require(notes.setAside)
+        #expect(note.word == word.text && note.behind == .milliseconds(1500) && note.noted.millis > 0)
+        #expect(notes.claim == nil, "it is answered")
+      }
+      #expect(try await storage.epoch() == 700)
     }
   }
 

@@ -98,7 +98,7 @@ import Testing
       var last = try await store.storage.listingCursor()
       // The epoch may be ahead of the clock, or of nothing at all.
       for epoch in [5, store.now.millis + 1_000_000_000_000, 7, 8] as [Int64] {
-        try await store.storage.setAsideOneTimePreKeys(epoch: epoch)
+        try await store.storage.setAsideOneTimePreKeys(epoch: epoch, by: .process, behind: .zero)
         let next = try await store.storage.listingCursor()
         #expect(next.generation > last.generation && next.generation >= epoch)
         #expect(next.revision == last.revision)

@@ -10,7 +10,7 @@ import Testing
   func roundTrip(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let whole = Self.peer(
-        try Sample.peer("beta"), policy: PeerPolicy(holdsMessages: true, contacts: .query),
+        try Sample.peer("beta"), policy: PeerPolicy(holdsMessages: true, contacts: .query, routesImplicitly: false),
         trust: PeerTrust(nextCACertificate: [1, 0, 255], revokedSerials: [[0, 1], [0xAB, 0xCD, 0xEF]], sequence: 7),
         condition: .unreachable(.certificate, since: Self.first))
       #expect(try await store.storage.savePeer(whole))
@@ -30,12 +30,13 @@ import Testing
     }
   }
 
-  @Test("Scopes and policy change alone, and raise the revision", arguments: Backend.allCases)
-  func scopesAndPolicy(_ backend: Backend) async throws {
+  @Test("URL, scopes and policy change alone, and raise the revision", arguments: Backend.allCases)
+  func urlScopesAndPolicy(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let peer = try Sample.peer("beta")
-      let policy = PeerPolicy(holdsMessages: true, contacts: .none)
+      let policy = PeerPolicy(holdsMessages: true, contacts: .none, routesImplicitly: false)
       #expect(try await !store.storage.setPeerScopes([.keys], of: peer.name))
+      #expect(try await !store.storage.setPeerURL("https://elsewhere:1", of: peer.name))
       #expect(try await !store.storage.setPeerPolicy(policy, of: peer.name))
       #expect(try await store.storage.savePeer(peer))
       #expect(try await store.storage.savePeer(Sample.peer("gamma")))
@@ -45,10 +46,57 @@ import Testing
         try await store.storage.setPeerScopes([.lookup, .attachments], of: peer.name)
       }
       try await Self.raisesRevision(of: store) { try await store.storage.setPeerPolicy(policy, of: peer.name) }
+      try await Self.raisesRevision(of: store) {
+        try await store.storage.setPeerURL("https://elsewhere:1", of: peer.name)
+      }
       let changed = Peer(
-        name: peer.name, url: peer.url, caCertificate: peer.caCertificate, state: peer.state,
+        name: peer.name, url: "https://elsewhere:1", caCertificate: peer.caCertificate, state: peer.state,
         scopes: [.lookup, .attachments], added: peer.added, policy: policy)
       #expect(try await store.storage.peers() == [changed, Sample.peer("gamma")])
+    }
+  }
+
+  @Test("A mark is the first peer's that told it, and of a peer the newest stay", arguments: Backend.allCases)
+  func attachmentMarks(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let (beta, gamma) = (try Sample.peer("beta"), try Sample.peer("gamma"))
+      func note(_ mark: Int, _ peer: Peer) async throws -> Bool {
+        try await store.storage.noteAttachmentMark(#require(AttachmentMark(mark)), of: peer.name)
+      }
+      func marks() async throws -> [[UInt16]] {
+        try await store.storage.peers().map { $0.attachmentMarks.map(\.value) }
+      }
+      #expect(try await !note(1, beta))
+      for peer in [beta, gamma] { #expect(try await store.storage.savePeer(peer)) }
+      try await Self.raisesRevision(of: store) { try await note(65_535, beta) }
+      let revision = try await store.storage.peersRevision()
+      // Told again, and told by another one.
+      #expect(try await !note(65_535, beta))
+      #expect(try await !note(65_535, gamma))
+      #expect(try await store.storage.peersRevision() == revision)
+      #expect(try await note(7, gamma))
+      for mark in [5, 4, 3, 2] { #expect(try await note(mark, beta)) }
+      #expect(try await marks() == [[5, 4, 3, 2], [7]])
+      // What was given up, and what goes with its peer, another one may take.
+      #expect(try await note(65_535, gamma))
+      #expect(try await store.storage.removePeer(beta.name) == .removed)
+      #expect(try await note(4, gamma))
+      #expect(try await marks() == [[7, 65_535, 4]])
+    }
+  }
+
+  @Test("Of peers that tell one mark at once, one has it", arguments: Backend.allCases)
+  func attachmentMarksAtOnce(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let peers = try (0..<8).map { try Sample.peer("peer\($0)") }
+      for peer in peers { #expect(try await store.storage.savePeer(peer)) }
+      let mark = try #require(AttachmentMark(9))
+      let taken = try await withThrowingTaskGroup(of: Bool.self) { group in
+        for peer in peers { group.addTask { try await store.storage.noteAttachmentMark(mark, of: peer.name) } }
+        return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+      }
+      #expect(taken == 1)
+      #expect(try await store.storage.peers().count { !$0.attachmentMarks.isEmpty } == 1)
     }
   }
 

@@ -112,7 +112,8 @@ import Testing
       let outcomes = try await withThrowingTaskGroup(of: RegistrationOutcome.self) { group in
         for caller in 0..<32 {
           group.addTask {
-            try await store.useToken(for: Sample.registration(1, newLock: Sample.lock(UInt8(caller))))
+            try await store.storage.register(
+              Sample.registration(1, newLock: Sample.lock(UInt8(caller))), proof: .trusted, now: store.now)
           }
         }
         return try await group.reduce(into: []) { $0.append($1) }
@@ -127,6 +128,11 @@ import Testing
 extension Store {
   /// Registers with a number token.
   fileprivate func useToken(for registration: Registration) async throws -> RegistrationOutcome {
-    try await storage.register(registration, proof: .numberToken, now: now)
+    let drawn = try await storage.account(registration.number)?.device(.master)?.password
+    var second = now.millis / 1000
+    if let drawn, let own = try await storage.drawNumberToken(for: registration.number, by: drawn, now: now) {
+      second = own
+    }
+    return try await storage.register(registration, proof: .numberToken(second: second), now: now)
   }
 }

@@ -97,9 +97,15 @@ import Testing
   @Test("What is not under the former key stays as it is, and holds nothing up", arguments: Backend.allCases)
   func others(_ backend: Backend) async throws {
     try await backend.withKeys { open in
-      try await open(.none) { store in try await store.register(Sample.registration(0)) }
-      try await open(SecretSealer(current: Self.key(3))) { store in try await store.register(Sample.registration(1)) }
-      try await open(SecretSealer(current: Self.key(1))) { store in try await store.register(Sample.registration(2)) }
+      // Without a code: the key of codes would be under another key, too.
+      for (index, sealer) in [.none, SecretSealer(current: Self.key(3)), SecretSealer(current: Self.key(1))]
+        .enumerated()
+      {
+        try await open(sealer) { store in
+          let registration = try Sample.registration(index)
+          _ = try await store.storage.register(registration, proof: .trusted, now: store.now)
+        }
+      }
       try await open(Self.changing) { store in
         let resealed = try await Self.reseal(store, limit: 1)
         #expect(resealed == [0, 0, 1, 0])

@@ -129,6 +129,10 @@ import Testing
         let left = try await store.mailbox(mailbox).map { MailboxPlace(mailbox, sequence: $0.sequence) }
         #expect(left == placesHere.filter { !some.contains($0) })
       }
+      let all = places.flatMap(\.self)
+      #expect(try await store.storage.queued(among: all + strange + unknown + all) == Set(all).subtracting(some))
+      #expect(try await store.storage.queued(among: Array(some)).isEmpty)
+      #expect(try await store.storage.queued(among: []).isEmpty)
       #expect(try await store.storage.remove(Array(some)).isEmpty)
       #expect(try await store.storage.remove(places[0]) == Set(places[0]).subtracting(some))
       let left = try await store.storage.waiting(mailboxes.map { MailboxRead($0, held: [], limit: 10) })
@@ -194,7 +198,7 @@ import Testing
       #expect(try await hasReceived(message))
       for notice in notices { #expect(try await !hasReceived(notice)) }
       #expect(
-        try await store.storage.usage(of: mailbox, by: source.account, countingTo: 10)
+        try await store.storage.usage(of: mailbox, by: source.account, from: nil, countingTo: 10)
           == MailboxUsage(total: 0, bySource: 0))
     }
   }

@@ -36,6 +36,30 @@ import Testing
     }
   }
 
+  @Test("Who sends through which provider is known to all processes, for a day", arguments: Backend.withClock)
+  func providers(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let nobody = try await store.announce([])
+      #expect(nobody.isEmpty)
+      #expect(try await store.announce([.apns]) == [.apns])
+      store.clock.advance(.seconds(80_000))
+      #expect(try await store.announce([.webPush]) == [.apns, .webPush])
+      store.clock.advance(.seconds(80_000))
+      #expect(try await store.announce([]) == [.webPush])
+    }
+  }
+
+  @Test("What several processes announce adds up", arguments: Backend.allCases)
+  func announced(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let nobody = try await store.announce([])
+      #expect(nobody.isEmpty)
+      #expect(try await store.announce([.fcm, .apns]) == [.fcm, .apns])
+      #expect(try await store.announce([.apns, .webPush]) == [.fcm, .apns, .webPush])
+      #expect(try await store.announce([]) == [.fcm, .apns, .webPush])
+    }
+  }
+
   @Test("Of many who claim at once each job is one's", arguments: Backend.allCases)
   func claimsAtOnce(_ backend: Backend) async throws {
     try await backend.withStore { store in
@@ -133,12 +157,12 @@ import Testing
       try await store.settle(second, .putOff(.seconds(3600)))
       try await store.ask(device)
       #expect(try await store.claim(.fcm).isEmpty)
-      #expect(try await store.storage.askToWakeForTest(device, Self.both))
+      #expect(try await store.storage.askToWakeForTest(device, isForced: false, Self.both))
       let test = try #require(try await store.claim(.fcm).first)
       #expect(test.isTest && test.attempt == 1)
       try await store.settle(test, .drop)
       #expect(try await store.storage.waitingWake(of: device) == nil)
-      #expect(try await !store.storage.askToWakeForTest(Sample.address(77), Self.both))
+      #expect(try await !store.storage.askToWakeForTest(Sample.address(77), isForced: false, Self.both))
     }
   }
 
@@ -243,6 +267,44 @@ import Testing
       #expect(try await stored(apple).apnID == nil)
       #expect(try await stored(apple).fetchesMessages)
       #expect(try await !change(.apn, Sample.address(77), "apn-2"))
+    }
+  }
+
+  @Test(
+    "A browser is woken, reachable by its subscription alone, and cleared when that is dead",
+    arguments: Backend.allCases)
+  func browsers(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      try await store.register(Sample.registration(1))
+      let browser = try Sample.address(1)
+      let terms = WakeTerms(providers: [.webPush], lifetime: .seconds(3600))
+      let id = Secret("https://push.example.net/x p256dh auth")
+      #expect(try await store.storage.updateDevice(browser, .registerWebPush(id, at: Sample.noon)))
+      // Without fetching, too.
+      #expect(try await store.storage.updateDevice(browser, .fetches(false)))
+      #expect(try await store.storage.account(browser.account)?.device(browser.device)?.webPushID == id)
+      #expect(try await !store.storage.entries(for: [Sample.token(browser.account)]).isEmpty)
+      #expect(try await store.storage.askToWake([WakeAsk(browser)], afterForgetting: [], Self.both) == 0)
+      #expect(try await store.storage.askToWake([WakeAsk(browser)], afterForgetting: [], terms) == 1)
+      #expect(try await store.claim(.webPush).map(\.device) == [browser])
+      #expect(try await store.storage.askToWakeForTest(browser, isForced: true, terms))
+      _ = try await store.storage.askToWake([], afterForgetting: [WakeRelease(browser)], terms)
+      #expect(try await store.storage.askToWakeForTest(browser, isForced: true, terms))
+      let job = try #require(try await store.claim(.webPush).first)
+      #expect(job.isTest && job.isForced)
+      #expect(
+        try await !store.storage.changePushID(
+          .webPush, of: browser, from: Secret("another"), to: nil, registeredBefore: nil))
+      #expect(try await store.storage.changePushID(.webPush, of: browser, from: id, to: nil, registeredBefore: nil))
+      #expect(try await store.storage.account(browser.account)?.device(browser.device)?.webPushID == nil)
+      #expect(try await store.storage.entries(for: [Sample.token(browser.account)]).isEmpty)
+      // The other ids take its place.
+      #expect(try await store.storage.updateDevice(browser, .registerWebPush(id, at: Sample.noon)))
+      #expect(
+        try await store.storage.updateDevice(
+          browser, .registerGCM(Secret("gcm"), fetchesMessages: true, at: Sample.noon)))
+      let device = try #require(try await store.storage.account(browser.account)?.device(browser.device))
+      #expect(device.webPushID == nil && device.wakeProvider == .fcm)
     }
   }
 
@@ -388,7 +450,9 @@ import Testing
     try await backend.withStore { store in
       let (idle, waiting) = (try await store.registerAtGoogle(1), try await store.registerAtGoogle(2))
       try await store.ask(waiting)
-      for device in [idle, waiting] { #expect(try await store.storage.askToWakeForTest(device, Self.both)) }
+      for device in [idle, waiting] {
+        #expect(try await store.storage.askToWakeForTest(device, isForced: false, Self.both))
+      }
       for job in try await store.claim(.fcm) {
         let millis = job.expires.millis - job.requested.millis
         #expect(job.device == idle ? millis == 120_000 : millis > 3_000_000)
@@ -475,5 +539,11 @@ extension Store {
 
   func settle(_ job: WakeJob, _ disposal: WakeDisposal) async throws {
     try await storage.settleWakes([WakeSettlement(job, disposal, attempt: nil)])
+  }
+}
+
+extension Store {
+  fileprivate func announce(_ providers: [WakeProvider]) async throws -> Set<WakeProvider> {
+    Set(try await storage.announceWakeProviders(providers))
   }
 }

@@ -79,12 +79,12 @@ import Testing
     }
   }
 
-  @Test("The shapes of reference 3.6 serve where none is configured", arguments: CoordinationBackend.allCases)
+  @Test("The default shapes serve where none is configured", arguments: CoordinationBackend.allCases)
   func defaults(_ backend: CoordinationBackend) async throws {
     try await backend.with { coordination in
       let key = LimitKey(try Sample.number(1))
-      for _ in 0..<3 { #expect(await coordination[0].take(1, from: .preKeys, key: key) == .allowed) }
-      #expect(await coordination[0].take(1, from: .preKeys, key: key) == .refused(retryAfter: .seconds(600)))
+      for _ in 0..<60 { #expect(await coordination[0].take(1, from: .preKeys, key: key) == .allowed) }
+      #expect(await coordination[0].take(1, from: .preKeys, key: key) == .refused(retryAfter: .seconds(150)))
     }
   }
 

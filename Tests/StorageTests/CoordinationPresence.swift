@@ -54,7 +54,7 @@ import Testing
   func noted(_ backend: CoordinationBackend) async throws {
     try await backend.with(2) { coordination in
       for (index, id) in ([7, 7, 8, 6, 8] as [UInt64]).enumerated() {
-        let connection = try Sample.connection(1, id: id)
+        let connection = try Sample.connection(1, id: id, age: .seconds(10 - index))
         #expect(await coordination[index % 2].enter(connection))
         #expect(await coordination[index % 2].renew([connection]).isEmpty)
       }
@@ -107,8 +107,11 @@ final class HeardPresence: Sendable {
 }
 
 extension Sample {
-  static func connection(_ index: Int, device: Int64 = 1, id: UInt64) throws -> LiveConnection {
-    try LiveConnection(device: address(index, device: device), id: id)
+  /// - Parameter age: how long it has been open.
+  static func connection(
+    _ index: Int, device: Int64 = 1, id: UInt64, age: Duration = .zero
+  ) throws -> LiveConnection {
+    try LiveConnection(device: address(index, device: device), id: id, opened: .now - age)
   }
 
   static func waiting(_ index: Int) throws -> ProvisioningAddress {

@@ -198,7 +198,7 @@ private struct LandedRows {
     }
     try await storage.applyContactChanges(listed, of: beta, mark: "next")
     #expect(try await storage.contactCount(of: beta) == 3)
-    #expect(try await storage.beginContacts(of: beta, keepingAtMost: 10) == 6)
+    #expect(try await storage.beginContacts(of: beta) == 6)
   }
 
   private static func expectOutbox(_ store: Store) async throws {

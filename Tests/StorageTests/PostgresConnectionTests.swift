@@ -217,6 +217,8 @@ import Testing
   private func withConnection(
     deadline: Duration = .seconds(10), _ body: (PostgresConnection) async throws -> Void
   ) async throws {
+    await Turns.postgres.take()
+    defer { Turns.postgres.giveBack() }
     let server = try await Loopback.blocking { try PostgresServer.shared() }
     let target = try PostgresTarget(url: await Loopback.blocking { try server.createDatabase() })
     let reactor = try Reactor(name: "test")
@@ -224,6 +226,7 @@ import Testing
     settings.deadline = deadline
     let connection = PostgresConnection(target: target, settings: settings, reactor: reactor, logger: .quiet)
     do {
+      try await connection.untilConnected()
       try await body(connection)
     } catch {
       await connection.close()

@@ -84,7 +84,7 @@ import Testing
   /// Registrations, removals, passes and suspensions side by side, whose transactions last and overlap.
   @Test func aReaderThatFollowsWhileSeveralProcessesWriteKnowsWhatTheStoreSays() async throws {
     try await withPostgres { first, server, url in
-      let processes = try [first] + (0..<3).map { _ in try PostgresStorage(url: url, logger: .quiet) }
+      let processes = try await [first] + PostgresStorage.connected(3, to: url)
       for table in ["accounts", "peer_contacts", "peers"] {
         try server.sql(
           """

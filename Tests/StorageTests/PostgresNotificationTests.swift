@@ -10,13 +10,11 @@ import Testing
 
   @Test("A reader that asks for what is new since its last number sees each once, whoever sends meanwhile")
   func numbersInOrder() async throws {
-    await Turns.postgres.take()
-    defer { Turns.postgres.giveBack() }
     try await withPostgres { storage, _, url in
       let store = Store(storage: storage, clock: ManualClock(Sample.noon))
       let recipient = try Sample.recipient(1)
       let user = try await store.addAccount(recipients: 1)
-      let processes = try (0..<Self.stores).map { _ in try PostgresStorage(url: url, logger: .quiet) }
+      let processes = try await PostgresStorage.connected(Self.stores, to: url)
       let total = Self.stores * Self.writersOfEach * Self.sendsOfEach
       let seen = try await withThrowingTaskGroup(of: [Int64].self) { group in
         for process in processes {

@@ -12,7 +12,7 @@ import Testing
       let number = try await store.registerAccounts(1)[0]
       let device = DeviceAddress(number, .master)
       #expect(try await first.replacePreKeys(of: device, with: Sample.upload(Array(0..<1000))) == .stored)
-      let processes = try [first] + (0..<3).map { _ in try PostgresStorage(url: url, logger: .quiet) }
+      let processes = try await [first] + PostgresStorage.connected(3, to: url)
       let drawn = try await withThrowingTaskGroup(of: [Int64].self) { group in
         for caller in 0..<64 {
           let storage = processes[caller % processes.count]
@@ -38,7 +38,7 @@ import Testing
   /// Nobody has satisfied the lock that the first of them sets, on a number that has no account to begin with.
   @Test func ofFirstRegistrationsOnSeveralProcessesOneSetsTheLock() async throws {
     try await withPostgres { first, server, url in
-      let processes = try [first] + (0..<3).map { _ in try PostgresStorage(url: url, logger: .quiet) }
+      let processes = try await [first] + PostgresStorage.connected(3, to: url)
       // Slow enough that all are on their way at once.
       try server.sql(
         """
@@ -50,7 +50,7 @@ import Testing
         let outcomes = try await withThrowingTaskGroup(of: RegistrationOutcome.self) { group in
           for (caller, storage) in processes.enumerated() {
             let registration = try Sample.registration(index, newLock: Sample.lock(UInt8(caller)))
-            group.addTask { try await storage.register(registration, proof: .numberToken, now: Sample.noon) }
+            group.addTask { try await storage.register(registration, proof: .trusted, now: Sample.noon) }
           }
           return try await group.reduce(into: []) { $0.append($1) }
         }
@@ -65,7 +65,7 @@ import Testing
     try await withPostgres { first, _, url in
       let store = Store(storage: first, clock: ManualClock(Sample.noon))
       try await store.registerAccounts(2)
-      let processes = try [first] + (0..<3).map { _ in try PostgresStorage(url: url, logger: .quiet) }
+      let processes = try await [first] + PostgresStorage.connected(3, to: url)
       let quota = AttachmentQuota(bytesMax: 10 * AttachmentQuota.chargeMin)
       let number = try Sample.number(1)
       let added = try await withThrowingTaskGroup(of: Bool.self) { group in
@@ -99,7 +99,7 @@ import Testing
     try await withPostgres { first, server, url in
       let store = Store(storage: first, clock: ManualClock(Sample.noon))
       let numbers = try await store.registerAccounts(5)
-      let processes = try [first] + (0..<3).map { _ in try PostgresStorage(url: url, logger: .quiet) }
+      let processes = try await [first] + PostgresStorage.connected(3, to: url)
       let least = AttachmentQuota.chargeMin
       let quota = AttachmentQuota(bytesMax: 12 * least)
       try server.sql(
@@ -134,7 +134,7 @@ import Testing
     try await withPostgres { first, server, url in
       let store = Store(storage: first, clock: ManualClock(Sample.noon))
       let numbers = try await store.registerAccounts(4)
-      let processes = try [first] + (0..<3).map { _ in try PostgresStorage(url: url, logger: .quiet) }
+      let processes = try await [first] + PostgresStorage.connected(3, to: url)
       let quota = AttachmentQuota(bytesMax: 1 << 30)
       let ids = try (1...200 as ClosedRange<Int64>).map { try Sample.found(AttachmentID($0)) }
       for id in ids {
@@ -171,7 +171,7 @@ import Testing
   /// whatever the order in which they take their rows, none waits in a circle.
   @Test func aReaderThatFollowsWhileSeveralProcessesWriteMissesNobody() async throws {
     try await withPostgres { first, server, url in
-      let processes = try [first] + (0..<3).map { _ in try PostgresStorage(url: url, logger: .quiet) }
+      let processes = try await [first] + PostgresStorage.connected(3, to: url)
       try server.sql(
         """
         CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS
@@ -187,7 +187,7 @@ import Testing
 
   @Test func aLeaseHasOneHolderAmongProcesses() async throws {
     try await withPostgres { first, _, url in
-      let processes = try [first] + (0..<3).map { _ in try PostgresStorage(url: url, logger: .quiet) }
+      let processes = try await [first] + PostgresStorage.connected(3, to: url)
       for round in 0..<10 {
         let holders = try await withThrowingTaskGroup(of: Bool.self) { group in
           for (holder, storage) in processes.enumerated() {

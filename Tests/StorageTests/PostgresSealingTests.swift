@@ -26,7 +26,7 @@ import Testing
   private static func open(
     _ url: String, _ sealer: SecretSealer, _ body: (PostgresStorage) async throws -> Void
   ) async throws {
-    let storage = try PostgresStorage(url: url, sealer: sealer, logger: .quiet)
+    let storage = try await PostgresStorage.connected(to: url, sealer: sealer)
     do {
       try await body(storage)
     } catch {

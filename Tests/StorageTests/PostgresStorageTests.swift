@@ -33,7 +33,7 @@ import Testing
       try await withThrowingTaskGroup { group in
         for _ in 0..<6 {
           group.addTask {
-            let storage = try PostgresStorage(url: url, logger: .quiet)
+            let storage = try await PostgresStorage.connected(to: url)
             try await storage.migrate { _ in reports.add() }
             await storage.close()
           }
@@ -48,7 +48,7 @@ import Testing
   @Test func aDayWithoutPartitionIsMadeByTheFirstAppend() async throws {
     try await withPostgres { storage, server, url in
       let partitions = try server.sql("SELECT inhrelid::regclass FROM pg_inherits ORDER BY 1", in: url)
-      #expect(partitions.split(separator: "\n").filter { $0.hasPrefix("messages_2") }.count >= 4)
+      #expect(partitions.split(separator: "\n").filter { $0.hasPrefix("messages_2") }.count >= 2)
       for partition in partitions.split(separator: "\n") where partition.contains("_2") && !partition.hasSuffix("key") {
         try server.sql("DROP TABLE IF EXISTS \(partition)", in: url)
       }
@@ -64,9 +64,42 @@ import Testing
       for daysAgo in [1, 29, 30, 31, 40] { try server.addDay(daysAgo, to: "messages", in: url) }
       for daysAgo in [1, 2] { try server.addDay(daysAgo, to: "acknowledged", in: url) }
       #expect(try await storage.maintain(retention: .seconds(30 * 86_400)) == 2)
-      #expect(try server.days(of: "messages", in: url) == [-30, -29, -1, 0, 1, 2, 3])
-      #expect(try server.days(of: "acknowledged", in: url) == [-1, 0, 1, 2, 3])
+      #expect(try server.days(of: "messages", in: url) == [-30, -29, -1, 0, 1])
+      #expect(try server.days(of: "acknowledged", in: url) == [-1, 0, 1])
       #expect(try await storage.maintain(retention: .seconds(30 * 86_400)) == 0)
+    }
+  }
+
+  /// A drop that waits for the reader holds up everybody behind it. Two seconds were a try's wait once. The server notes
+  /// each wait of half a second, by its own clock.
+  @Test func aReaderOfMessagesKeepsMaintenanceWaitingAndNobodyElse() async throws {
+    try await withPostgres { storage, server, url in
+      try server.addDay(40, to: "messages", in: url)
+      let database = try #require(url.split(separator: "/").last)
+      try server.sql("ALTER DATABASE \(database) SET log_lock_waits = on", in: url)
+      try server.sql("ALTER DATABASE \(database) SET deadlock_timeout = '500ms'", in: url)
+      let logged = try server.log().utf8.count
+      try await withSession(url) { reader in
+        _ = try await reader.run("BEGIN")
+        _ = try await reader.run("SELECT count(*) FROM messages")
+        let refused = "SELECT xact_rollback FROM pg_stat_database WHERE datname = current_database()"
+        let before = try #require(Int(try server.sql(refused, in: url)))
+        let maintenance = Task { try await storage.maintain(retention: .seconds(30 * 86_400)) }
+        var count = 0
+        let mailbox = try Sample.address(1)
+        try await eventually("the drop was tried twice") {
+          count += 1
+          try await storage.append([Sample.envelope(to: mailbox, from: Sample.address(2), id: count)])
+          return try count.isMultiple(of: 20) && Int(server.sql(refused, in: url)) ?? 0 >= before + 2
+        }
+        let log = String(decoding: try server.log().utf8.dropFirst(logged), as: UTF8.self)
+        #expect(log.contains("canceling statement due to lock timeout"))
+        #expect(!log.contains("still waiting for AccessExclusiveLock"))
+        #expect(try server.days(of: "messages", in: url).contains(-40))
+        _ = try await reader.run("COMMIT")
+        #expect(try await maintenance.value == 1)
+      }
+      #expect(try !server.days(of: "messages", in: url).contains(-40))
     }
   }
 
@@ -107,12 +140,12 @@ import Testing
 
       // Another key does not open them; a former one does.
       let other = SecretBytes([UInt8](repeating: 8, count: 32))
-      let strange = try PostgresStorage(url: url, sealer: SecretSealer(current: other), logger: .quiet)
+      let strange = try await PostgresStorage.connected(to: url, sealer: SecretSealer(current: other))
       let error = await #expect(throws: StoreError.self) { try await strange.account(registration.number) }
       guard case .corrupted = error else { throw TestFailure("\(String(describing: error))") }
       await strange.close()
       let changed = SecretSealer(current: other, former: key)
-      let successor = try PostgresStorage(url: url, sealer: changed, logger: .quiet)
+      let successor = try await PostgresStorage.connected(to: url, sealer: changed)
       #expect(try await successor.account(registration.number)?.devices.map(\.signalingKey) == keys)
       await successor.close()
     }
@@ -136,7 +169,7 @@ import Testing
   @Test func aServerThatReturnsIsUsedAgainWithoutARestart() async throws {
     let server = try await Loopback.blocking { try PostgresServer() }
     let url = try server.createDatabase()
-    let storage = try PostgresStorage(url: url, logger: .quiet)
+    let storage = try await PostgresStorage.connected(to: url)
     try await storage.migrate { _ in }
     let mailbox = try Sample.address(1)
     let source = try Sample.address(2)
@@ -161,7 +194,7 @@ import Testing
 
   @Test func whatWasAcceptedSurvivesACrashOfTheServer() async throws {
     let server = try await Loopback.blocking { try PostgresServer() }
-    let storage = try PostgresStorage(url: server.createDatabase(), logger: .quiet)
+    let storage = try await PostgresStorage.connected(to: server.createDatabase())
     try await storage.migrate { _ in }
     let mailbox = try Sample.address(1)
     let source = try Sample.address(2)
@@ -198,12 +231,14 @@ import Testing
   }
 
   @Test func aHostThatIsDownIsPassedOver() async throws {
+    await Turns.postgres.take()
+    defer { Turns.postgres.giveBack() }
     let server = try await Loopback.blocking { try PostgresServer.shared() }
     let database = try server.createDatabase().split(separator: "/").last ?? ""
     let closed = try Loopback.freePorts(1)[0]
     let url = "postgresql://relay@127.0.0.1:\(closed),127.0.0.1:\(server.port)/\(database)"
     let storage = try PostgresStorage(url: url, logger: .quiet)
-    try await storage.ping()
+    try await eventually("the other host serves") { (try? await storage.ping()) != nil }
     await storage.close()
     await #expect(throws: StoreError.self) { try await storage.ping() }
   }

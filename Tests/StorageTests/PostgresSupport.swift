@@ -10,14 +10,17 @@ extension Logger {
   static var quiet: Logger { Logger(label: "test") { _ in SwiftLogNoOpLogHandler() } }
 }
 
-/// Runs `body` on a store over a database of its own on the shared server.
+/// Runs `body` on a store over a database of its own on the shared server, when its turn comes: no test of these within
+/// another one.
 func withPostgres(
   migrated: Bool = true, sealer: SecretSealer = .none,
   _ body: (PostgresStorage, PostgresServer, String) async throws -> Void
 ) async throws {
+  await Turns.postgres.take()
+  defer { Turns.postgres.giveBack() }
   let server = try await Loopback.blocking { try PostgresServer.shared() }
   let url = try await Loopback.blocking { try server.createDatabase() }
-  let storage = try PostgresStorage(url: url, sealer: sealer, logger: .quiet)
+  let storage = try await PostgresStorage.connected(to: url, sealer: sealer)
   do {
     if migrated { try await storage.migrate { _ in } }
     try await body(storage, server, url)
@@ -26,6 +29,36 @@ func withPostgres(
     throw error
   }
   await storage.close()
+}
+
+extension PostgresStorage {
+  /// A store whose connections all serve.
+  ///
+  /// A call waits two seconds for a connection. A machine that starts hundreds of tests may take longer to make one.
+  static func connected(to url: String, sealer: SecretSealer = .none) async throws -> PostgresStorage {
+    let storage = try PostgresStorage(url: url, sealer: sealer, logger: .quiet)
+    do {
+      for connection in storage.connections { try await connection.untilConnected() }
+    } catch {
+      await storage.close()
+      throw error
+    }
+    return storage
+  }
+
+  /// As many of them as processes would open.
+  static func connected(_ count: Int, to url: String) async throws -> [PostgresStorage] {
+    var stores: [PostgresStorage] = []
+    for _ in 0..<count { stores.append(try await connected(to: url)) }
+    return stores
+  }
+}
+
+extension PostgresConnection {
+  /// Returns when it serves.
+  func untilConnected() async throws {
+    try await eventually("PostgreSQL is connected") { (try? await read(.once("SELECT 1"))) != nil }
+  }
 }
 
 /// Runs `body` with a session of its own, in which a transaction may stay open.

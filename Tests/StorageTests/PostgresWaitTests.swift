@@ -90,7 +90,7 @@ import Testing
         WHERE account = \(number.column)
         """, on: server, in: url)
       let registration = try Sample.registration(0, registrationID: 8)
-      #expect(try await storage.register(registration, proof: .numberToken, now: Sample.noon) == .locked)
+      #expect(try await storage.register(registration, proof: .trusted, now: Sample.noon) == .locked)
       try await other.value
       #expect(try await storage.account(number)?.devices.map(\.registrationID) == [7])
     }
@@ -137,7 +137,7 @@ import Testing
       try await storage.ping()
       // Nor does whoever sends a message wait.
       let (mailbox, source) = try (Sample.address(1), Sample.number(2))
-      #expect(try await storage.usage(of: mailbox, by: source, countingTo: 9).total == 0)
+      #expect(try await storage.usage(of: mailbox, by: source, from: nil, countingTo: 9).total == 0)
       #expect(try await !storage.hasReceived(from: source, timestamp: Sample.noon, in: mailbox))
       try await eventually("the directory still waits") { try await isThere("NOT granted") }
       try server.sql("CREATE TABLE released ()", in: url)
@@ -181,7 +181,9 @@ import Testing
       let lock = "LOCK TABLE one_time_prekeys IN ROW EXCLUSIVE MODE"
       try await Self.holding(lock, on: server, in: url) {
         let began = ContinuousClock.now
-        let error = await #expect(throws: StoreError.self) { try await storage.setAsideOneTimePreKeys(epoch: 5) }
+        let error = await #expect(throws: StoreError.self) {
+          try await storage.setAsideOneTimePreKeys(epoch: 5, by: .process, behind: .zero)
+        }
         let took = ContinuousClock.now - began
         guard case .unavailable = error else { throw TestFailure("\(String(describing: error))") }
         // Long before the other ends.
@@ -191,7 +193,7 @@ import Testing
       #expect(
         try await storage.bulk.read(.once("SELECT FROM pg_settings WHERE name = 'lock_timeout' AND setting = '5000'"))
           .rowCount == 1)
-      try await storage.setAsideOneTimePreKeys(epoch: 5)
+      try await storage.setAsideOneTimePreKeys(epoch: 5, by: .process, behind: .zero)
       #expect(try await storage.preKeyCount(of: device) == 0)
     }
   }

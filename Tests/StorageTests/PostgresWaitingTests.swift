@@ -9,7 +9,7 @@ import Testing
   /// A row that shows late with a lower sequence is neither lost nor shown before what it follows.
   @Test func aReaderWhileTwoProcessesAppendGetsAllOnceAndInOrder() async throws {
     try await withPostgres { reading, _, url in
-      let processes = try (0..<2).map { _ in try PostgresStorage(url: url, logger: .quiet) }
+      let processes = try await PostgresStorage.connected(2, to: url)
       let mailbox = try Sample.address(1)
       let (senders, count, chain) = (4, 40, 60)
       try await withThrowingTaskGroup(of: Void.self) { group in
@@ -64,7 +64,7 @@ import Testing
   /// Each waits for nobody: what another is removing is passed over, and what both remember they remember in one order.
   @Test func processesThatRemoveTheSameTakeEachPlaceOnceAndNeverDeadlock() async throws {
     try await withPostgres { first, server, url in
-      let processes = try [first] + (0..<2).map { _ in try PostgresStorage(url: url, logger: .quiet) }
+      let processes = try await [first] + PostgresStorage.connected(2, to: url)
       let mailboxes = try (1...20).map { try Sample.address($0) }
       let store = Store(storage: first, clock: ManualClock(Sample.noon))
       try await store.fill(mailboxes.map { ($0, 10) })
@@ -122,7 +122,7 @@ import Testing
         let all = try await storage.pending(in: mailbox, after: 0, limit: 10)
         #expect(all.count == 3)
         // A process that has not read the mailbox yet, and then has.
-        let fresh = try PostgresStorage(url: url, logger: .quiet)
+        let fresh = try await PostgresStorage.connected(to: url)
         for held in [held, [], held, held] {
           let reads = [mailbox, source].map { MailboxRead($0, held: held.map { all[$0].sequence }, limit: 10) }
           let found = try await fresh.waiting(reads)

@@ -14,9 +14,14 @@ import Testing
     #expect(event("wake \(texts[0])") == .wakeUp([devices[0]]))
     #expect(event("wake \(texts.joined(separator: " "))") == .wakeUp(devices))
     for id in [0, 1, 1 << 53 + 1, .max] as [UInt64] {
-      let displaced = PresenceWord.displaced(LiveConnection(device: devices[1], id: id))
-      #expect(displaced == "displaced \(texts[1]) \(id)")
-      #expect(event(displaced) == .displaced(devices[1], connection: id))
+      let displaced = PresenceEvent.displaced(devices[1], connection: id)
+      // As the entry of a build of before has it, and as one has it that carries the order.
+      #expect(event("displaced \(texts[1]) \(id)") == displaced)
+      let ordered = HoldScript.id(of: LiveConnection(device: devices[1], id: id, opened: .now))
+      #expect(ordered.count == 20)
+      for order in ["0", "1700000000000000", "9000000000000000"] {
+        #expect(event("displaced \(texts[1]) \(order)\(ordered)") == displaced)
+      }
     }
     let address = try Sample.waiting(7)
     for bytes in [[], [0], Array(0...255)] as [[UInt8]] {
@@ -41,6 +46,7 @@ import Testing
       "", " ", "wake", "wake ", "wake  ", "wake \(device).1", "wake \(device.dropFirst())",
       "wake +4915100000001", "wake +4915100000001.", "wake +4915100000001.0", "wake +1.1", "wake x y",
       "Wake \(device)", "displaced \(device)", "displaced \(device) ", "displaced \(device) 7 1",
+      "displaced \(device) 1700000000000000x0000000000000000007",
       "displaced \(device) -7", "displaced \(device) +7", "displaced \(device) 99999999999999999999", "displaced x 7",
       "handed \(address)", "handed \(address) !", "handed \(address.dropLast()) AAAA", "handed \(address) AAAA x",
       "connected",

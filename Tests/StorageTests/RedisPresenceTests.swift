@@ -59,7 +59,7 @@ import Testing
     }
   }
 
-  @Test("The connection that is noted last stays, and the process that held the former one is told")
+  @Test("A newer connection takes the place of the former one, and the process that held that is told")
   func displacement() async throws {
     try await RedisServer.with { server in
       try await withPresence(server, 2) { coordination, heard in
@@ -68,7 +68,9 @@ import Testing
           for first in 0...1 {
             let (holding, former) = (1 - first, first)
             let place = index * 2 + first
-            let (old, new) = try (Sample.connection(place, id: ids.0), Sample.connection(place, id: ids.1))
+            let (old, new) = try (
+              Sample.connection(place, id: ids.0, age: .seconds(1)), Sample.connection(place, id: ids.1)
+            )
             #expect(await coordination[former].enter(old))
             #expect(await coordination[holding].enter(new))
             try await eventually("the former is told") {
@@ -92,7 +94,9 @@ import Testing
   func sameProcess() async throws {
     try await RedisServer.with { server in
       try await withPresence(server, 2) { coordination, heard in
-        let (old, new) = try (Sample.connection(1, id: 8), Sample.connection(1, id: 7))
+        // Opened in one instant: the process saw which came first.
+        let old = try Sample.connection(1, id: 8)
+        let new = LiveConnection(device: old.device, id: 7, opened: old.opened)
         #expect(await coordination[0].enter(old))
         #expect(await coordination[0].enter(new))
         // Noted once more: nothing has changed.
@@ -107,11 +111,11 @@ import Testing
     }
   }
 
-  @Test("Who renews never takes another's place, and is told again each time")
+  @Test("Who renews never takes a newer one's place, and is told again each time")
   func toldAgain() async throws {
     try await RedisServer.with { server in
       try await withPresence(server, 2) { coordination, heard in
-        let (old, new) = try (Sample.connection(1, id: 8), Sample.connection(1, id: 7))
+        let (old, new) = try (Sample.connection(1, id: 8, age: .seconds(1)), Sample.connection(1, id: 7))
         let other = try Sample.connection(2, id: 9)
         #expect(await coordination[1].enter(new))
         #expect(await coordination[0].enter(other))
@@ -123,29 +127,6 @@ import Testing
         await coordination[0].leave(old)
         #expect(await coordination[0].wake([new.device, other.device]) == .told(absent: []))
         try await eventually("the one that was noted is woken") { heard[1].words == [.wakeUp([new.device])] }
-      }
-    }
-  }
-
-  @Test("After a Redis that forgot, one of two connections of a device stands: the one that is first renewed")
-  func forgotten() async throws {
-    try await RedisServer.with { server in
-      try await withPresence(server, 2) { coordination, heard in
-        for first in 0...1 {
-          let connections = try (0...1).map { try Sample.connection(first, id: UInt64(10 + $0)) }
-          #expect(await coordination[0].enter(connections[0]))
-          #expect(await coordination[1].enter(connections[1]))
-          try server.flush()
-          #expect(await coordination[first].renew([connections[first]]) == [connections[first]])
-          #expect(await coordination[1 - first].renew([connections[1 - first]]).isEmpty)
-          let device = connections[first].device
-          try await eventually("the other one is told") {
-            heard[1 - first].words.last == .displaced(device, connection: UInt64(11 - first))
-          }
-          #expect(await coordination[first].renew([connections[first]]).isEmpty)
-          #expect(await coordination[0].wake([device]) == .told(absent: []))
-          try await eventually("the one that stands is woken") { heard[first].words.last == .wakeUp([device]) }
-        }
       }
     }
   }

@@ -8,9 +8,7 @@ extension RelayOperator {
   /// was until its next change; registration reads it anew.
   package func age(_ number: String, byDays days: Int64) async throws {
     guard let account = AccountNumber(e164: number) else { throw TestFailure("not a number") }
-    var configuration = Configuration()
-    configuration.busyMode = .timeout(10)
-    let queue = try DatabaseQueue(path: folder + "/relay.sqlite", configuration: configuration)
+    let queue = try EmbeddedDatabase.open(folder + "/relay.sqlite")
     try await queue.write { db in
       try db.execute(
         sql: "UPDATE devices SET last_seen = last_seen - ? WHERE account = ?",

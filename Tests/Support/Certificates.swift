@@ -1,6 +1,6 @@
 // Certificates for tests, good and bad: a real CA and leaves with any name, dates, usage and hosts.
 
-import Crypto
+package import Crypto
 package import Foundation
 package import NIOSSL
 import SwiftASN1
@@ -13,9 +13,9 @@ package struct TestAuthority: Sendable {
 
   package init(
     _ name: String = "test", from: Date = Date(timeIntervalSinceNow: -3600),
-    until: Date = Date(timeIntervalSinceNow: 86_400)
+    until: Date = Date(timeIntervalSinceNow: 86_400), key: P256.Signing.PrivateKey = P256.Signing.PrivateKey()
   ) throws {
-    let key = Certificate.PrivateKey(P256.Signing.PrivateKey())
+    let key = Certificate.PrivateKey(key)
     let subject = try DistinguishedName { CommonName("\(name) relay CA") }
     certificate = try Certificate(
       version: .v3, serialNumber: .init(), publicKey: key.publicKey, notValidBefore: from, notValidAfter: until,
@@ -28,15 +28,18 @@ package struct TestAuthority: Sendable {
     self.key = key
   }
 
-  /// - Parameter relay: the name in the `relay:` URI; nil leaves it out.
+  /// - Parameters:
+  ///   - relay: the name in the `relay:` URI; nil leaves it out.
+  ///   - host: the only host that it is for; nil: `localhost` and 127.0.0.1.
   package func leaf(
-    relay: String?, usages: [ExtendedKeyUsage.Usage] = [.serverAuth, .clientAuth],
+    relay: String?, host: String? = nil, usages: [ExtendedKeyUsage.Usage] = [.serverAuth, .clientAuth],
     from: Date = Date(timeIntervalSinceNow: -3600), until: Date = Date(timeIntervalSinceNow: 3600)
   ) throws -> TestLeaf {
     let key = Certificate.PrivateKey(P256.Signing.PrivateKey())
     var names: [GeneralName] = [
       .dnsName("localhost"), .ipAddress(ASN1OctetString(contentBytes: [127, 0, 0, 1])),
     ]
+    if let host { names = [.dnsName(host)] }
     if let relay { names.append(.uniformResourceIdentifier("relay:\(relay)")) }
     let certificate = try Certificate(
       version: .v3, serialNumber: .init(), publicKey: key.publicKey, notValidBefore: from, notValidAfter: until,

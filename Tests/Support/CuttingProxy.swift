@@ -24,6 +24,7 @@ package final class CuttingProxy: Sendable {
   fileprivate final class Shared: Sendable {
     private struct State {
       var random: SeededGenerator
+      var target: Int?
       var budgets: ClosedRange<Int>?
       /// The clients' sides.
       var open: [ObjectIdentifier: any Channel] = [:]
@@ -31,7 +32,14 @@ package final class CuttingProxy: Sendable {
     }
 
     private let state: Mutex<State>
-    init(seed: UInt64) { state = Mutex(State(random: SeededGenerator(seed: seed))) }
+    init(to target: Int, seed: UInt64) {
+      state = Mutex(State(random: SeededGenerator(seed: seed), target: target))
+    }
+
+    var target: Int? {
+      get { state.withLock { $0.target } }
+      set { state.withLock { $0.target = newValue } }
+    }
 
     /// How many bytes a new connection may carry.
     func budget() -> Int {
@@ -61,12 +69,13 @@ package final class CuttingProxy: Sendable {
   ///   - target: a port of the loopback address; nobody needs to listen there yet.
   ///   - seed: of the numbers of bytes.
   package init(to target: Int, seed: UInt64) async throws {
-    let shared = Shared(seed: seed)
+    let shared = Shared(to: target, seed: seed)
     listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .serverChannelOption(.backlog, value: 1024)
       .childChannelOption(.autoRead, value: false)
       .childChannelInitializer { client in
-        ClientBootstrap(group: client.eventLoop).channelOption(.autoRead, value: false)
+        guard let target = shared.target else { return client.close() }
+        return ClientBootstrap(group: client.eventLoop).channelOption(.autoRead, value: false)
           .connect(host: "127.0.0.1", port: target)
           .flatMapThrowing { server in try Splice.join(client, server, shared) }
           .flatMapError { _ in client.close() }
@@ -79,6 +88,9 @@ package final class CuttingProxy: Sendable {
 
   /// From now on each new connection is cut after so many bytes, both ways together; nil lets them be.
   package func cut(after bytes: ClosedRange<Int>?) { state.set(bytes) }
+
+  /// Leads new connections to another port of the loopback address, as a name does that moves; nil ends them at once.
+  package func lead(to target: Int?) { state.target = target }
 
   /// Ends every connection, wherever it is.
   package func cutAll() {

@@ -9,6 +9,8 @@ package final class HAProxyServer: Sendable {
   /// Where clients connect.
   package let port: Int
   package var url: String { "http://127.0.0.1:\(port)" }
+  /// Where peers connect.
+  package let peersPort: Int
   private let folder: String
   private let process: ChildProcess
 
@@ -39,7 +41,7 @@ package final class HAProxyServer: Sendable {
       .init(
         command: ["haproxy", "-db", "-f", folder + "/haproxy.cfg"], environment: environment, folder: folder,
         standardOutput: folder + "/log", standardError: folder + "/log"))
-    (self.folder, port) = (folder, ports[0])
+    (self.folder, port, peersPort) = (folder, ports[0], ports[1])
     do {
       try await eventually("HAProxy listens", within: .seconds(30)) {
         if let exit = process.exit { throw TestFailure("haproxy: \(exit): \(log())") }
@@ -79,7 +81,7 @@ package final class HAProxyServer: Sendable {
         lines.append(
           line.replacing("server one", with: "server number-\(index + 1)")
             .replacing("@one_client@", with: "\(relay.client)").replacing("@one_operator@", with: "\(relay.operations)")
-            .replacing("@one_federation@", with: "\(relay.client)"))
+            .replacing("@one_federation@", with: "\(relay.peers ?? relay.client)"))
       }
     }
     return lines.joined(separator: "\n").replacing("@client@", with: "\(clients)")
@@ -91,14 +93,21 @@ package final class HAProxyServer: Sendable {
 package struct RelayPorts: Sendable {
   package let client: Int
   package let operations: Int
+  /// nil: it does not listen for peers.
+  package let peers: Int?
 
-  package static func free(_ count: Int) throws -> [RelayPorts] {
-    let ports = try Loopback.freePorts(count * 2)
-    return (0..<count).map { RelayPorts(client: ports[$0 * 2], operations: ports[$0 * 2 + 1]) }
+  package static func free(_ count: Int, withPeers: Bool = false) throws -> [RelayPorts] {
+    let ports = try Loopback.freePorts(count * 3)
+    return (0..<count).map { index in
+      RelayPorts(
+        client: ports[index * 3], operations: ports[index * 3 + 1], peers: withPeers ? ports[index * 3 + 2] : nil)
+    }
   }
 
   /// As `RelayOperator.serve` takes them.
   package var settings: [String: String] {
-    ["RELAY_CLIENT_PORT": "\(client)", "RELAY_OPERATOR_PORT": "\(operations)"]
+    var all = ["RELAY_CLIENT_PORT": "\(client)", "RELAY_OPERATOR_PORT": "\(operations)"]
+    if let peers { all["RELAY_FEDERATION_PORT"] = "\(peers)" }
+    return all
   }
 }

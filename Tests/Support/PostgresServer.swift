@@ -26,6 +26,8 @@ package final class PostgresServer: Sendable {
   package let port: Int
   /// Also where the Unix socket lies.
   package let folder: String
+  /// What `folder` lies on, where it was told to have a disk of its own.
+  package let disk: TestDisk?
   private let tools: String
   private let databaseCount = Atomic<Int>(0)
   private let outputCount = Atomic<Int>(0)
@@ -42,11 +44,15 @@ package final class PostgresServer: Sendable {
   private static let sharedServer = Mutex<PostgresServer?>(nil)
 
   /// Creates a cluster, starts its server, and returns when it answers.
-  package init() throws {
+  /// - Parameters:
+  ///   - tls: with it, TCP is for TLS alone, and for clients with a certificate where it names their CA.
+  ///   - hasOwnDisk: see `TestDisk`.
+  package init(tls: ServerTLS? = nil, hasOwnDisk: Bool = false) throws {
     let tools = try Self.findTools()
     let folder = try Self.makeFolder()
     self.tools = tools
     self.folder = folder
+    disk = try hasOwnDisk ? TestDisk(at: folder, owner: Self.user) : nil
     port = try Loopback.freePorts(1)[0]
     try Self.startJanitor(folder: folder, tools: tools)
     try run(
@@ -61,16 +67,73 @@ package final class PostgresServer: Sendable {
       log_min_messages = warning
       """
     try run("sh", "-c", "echo \"$1\" >>\"$2/postgresql.conf\"", "sh", settings, data)
+    if let tls { try prepare(tls) }
     try start()
   }
 
-  /// Creates an empty database.
-  /// - Returns: its URL, over TCP.
-  package func createDatabase() throws -> String {
-    let name = "test_\(databaseCount.add(1, ordering: .relaxed).newValue)"
-    try sql("CREATE DATABASE \(name)", in: "postgres")
-    return url(database: name)
+  /// Creates a standby that follows `primary`, starts it, and returns when it answers.
+  ///
+  /// `primary` waits for it with each commit only when it is told to: `waitForStandby`.
+  /// - Parameters:
+  ///   - port: of the loopback address, where something leads on to `primary`; nil: over its socket.
+  ///   - hasOwnDisk: see `TestDisk`.
+  package init(standbyOf primary: PostgresServer, over port: Int? = nil, hasOwnDisk: Bool = false) throws {
+    let tools = try Self.findTools()
+    let folder = try Self.makeFolder()
+    self.tools = tools
+    self.folder = folder
+    disk = try hasOwnDisk ? TestDisk(at: folder, owner: Self.user) : nil
+    let way = port.map { ("127.0.0.1", $0) } ?? (primary.folder, primary.port)
+    self.port = try Loopback.freePorts(1)[0]
+    try Self.startJanitor(folder: folder, tools: tools)
+    try run(
+      "pg_basebackup", "--pgdata", data, "--host", way.0, "--port", "\(way.1)", "--username", "relay",
+      "--wal-method", "stream", "--checkpoint", "fast", "--write-recovery-conf", "--no-sync")
+    let settings = "port = \(self.port)\nunix_socket_directories = '\(folder)'"
+    try run("sh", "-c", "echo \"$1\" >>\"$2/postgresql.conf\"", "sh", settings, data)
+    try start()
   }
+
+  /// Whether a commit is answered only when a standby has it on disk. Without a standby commits then wait.
+  package func waitForStandby(_ doesWait: Bool) throws {
+    try sql("ALTER SYSTEM SET synchronous_standby_names = '\(doesWait ? "*" : "")'", in: "postgres")
+    try sql("SELECT pg_reload_conf()", in: "postgres")
+  }
+
+  /// Makes a standby the primary; returns when it takes writes. Its commits wait for nobody.
+  package func promote() throws {
+    try run("pg_ctl", "--pgdata", data, "--wait", "--timeout", "60", "promote")
+    try waitForStandby(false)
+  }
+
+  private func prepare(_ tls: ServerTLS) throws {
+    try tls.write(to: folder)
+    let user = Self.user.flatMap { getpwnam($0)?.pointee }
+    chmod(folder + "/tls.key", 0o600)
+    if let user { chown(folder + "/tls.key", user.pw_uid, user.pw_gid) }
+    var settings = ["ssl = on", "ssl_cert_file = '\(folder)/tls.pem'", "ssl_key_file = '\(folder)/tls.key'"]
+    if tls.clients != nil { settings.append("ssl_ca_file = '\(folder)/clients.pem'") }
+    let access = [
+      "local all all trust", "hostssl all all 127.0.0.1/32 trust\(tls.clients == nil ? "" : " clientcert=verify-ca")",
+    ]
+    let lines = [settings, access].map { $0.joined(separator: "\n") }
+    try run(
+      "sh", "-c", "echo \"$1\" >>\"$3/postgresql.conf\"; echo \"$2\" >\"$3/pg_hba.conf\"", "sh", lines[0], lines[1],
+      data)
+  }
+
+  /// Creates an empty database.
+  /// - Parameter role: whose it is, and whom the URL names; nil: a superuser's.
+  /// - Returns: its URL, over TCP.
+  package func createDatabase(of role: String? = nil) throws -> String {
+    let name = "test_\(databaseCount.add(1, ordering: .relaxed).newValue)"
+    try sql("CREATE DATABASE \(name)" + (role.map { " OWNER \($0)" } ?? ""), in: "postgres")
+    let url = url(database: name)
+    return role.map { url.replacing("//relay@", with: "//\($0)@") } ?? url
+  }
+
+  /// All that the server has logged so far.
+  package func log() throws -> String { try String(contentsOfFile: folder + "/log", encoding: .utf8) }
 
   package func url(database: String) -> String { "postgres://relay@127.0.0.1:\(port)/\(database)" }
 
@@ -118,6 +181,19 @@ package final class PostgresServer: Sendable {
     try start()
   }
 
+  /// Returns when it answers, whether it has ended by itself, is just recovering, or was never gone.
+  package func revive() throws {
+    let deadline = ContinuousClock.now + .seconds(60)
+    while true {
+      // Fails while it does not run.
+      if (try? run("pg_ctl", "--pgdata", data, "status")) == nil { try start() }
+      // Refused while it recovers.
+      if (try? sql("SELECT 1", in: "postgres")) != nil { return }
+      guard ContinuousClock.now < deadline else { throw TestFailure("PostgreSQL does not come back") }
+      usleep(100_000)
+    }
+  }
+
   /// Kills every process of the server, as a crash would. `start` recovers what was committed.
   package func kill9() throws {
     let file = try String(contentsOfFile: data + "/postmaster.pid", encoding: .utf8)
@@ -146,6 +222,7 @@ package final class PostgresServer: Sendable {
   deinit {
     // There is nobody to tell; the janitor tries again.
     _ = try? run("pg_ctl", "--pgdata", data, "--mode", "immediate", "--wait", "stop")
+    disk?.remove()
     _ = try? FileManager.default.removeItem(atPath: folder)
   }
 
@@ -187,7 +264,7 @@ extension PostgresServer {
   /// Runs one of PostgreSQL's tools, or of the system's, to its end.
   /// - Returns: its output and errors together.
   @discardableResult
-  private func run(_ command: String...) throws -> String {
+  func run(_ command: String...) throws -> String {
     let output = folder + "/output-\(outputCount.add(1, ordering: .relaxed).newValue)"
     defer { unlink(output) }
     let exit = try ChildProcess.run(Self.launch(command, output: output, tools: tools))
@@ -210,7 +287,7 @@ extension PostgresServer {
   /// Starts a process that sleeps until this one dies, and then leaves nothing of the server.
   private static func startJanitor(folder: String, tools: String) throws {
     let script = """
-      trap 'kill "$!"; "$1/pg_ctl" --pgdata "$2/data" --mode immediate --wait stop; rm -rf "$2"; exit 0' TERM
+      trap 'kill "$!"; for d in data standby; do "$1/pg_ctl" --pgdata "$2/$d" --mode immediate --wait stop; done; rm -rf "$2"; exit 0' TERM
       touch "$2/janitor"
       while :; do sleep 3600 & wait "$!"; done
       """

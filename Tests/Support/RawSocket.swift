@@ -1,7 +1,7 @@
 // A WebSocket client that sends what no library would: any bytes, cut anywhere, and that reads only when told to.
 
 import Foundation
-import NIOCore
+package import NIOCore
 import NIOPosix
 import NIOSSL
 import Synchronization
@@ -185,6 +185,24 @@ package final class RawSocket: Sendable {
     try await eventually("the end of the connection", within: limit, every: .milliseconds(2)) { self.inbox.hasEnded }
   }
 
+  /// All that comes to the end of the connection.
+  package func rest(within limit: Duration = .seconds(60)) async throws -> [UInt8] {
+    try await ended(within: limit)
+    return inbox.take { bytes in bytes.readBytes(length: bytes.readableBytes) } ?? []
+  }
+
+  /// What `body` takes of what has come and was not taken, once it takes anything.
+  /// - Throws: `TestFailure` when the connection ends before.
+  package func next<Value: Sendable>(
+    _ what: String, within limit: Duration = .seconds(60), _ body: @escaping @Sendable (inout ByteBuffer) -> Value?
+  ) async throws -> Value {
+    try await eventually("\(what)", within: limit, every: .milliseconds(2)) {
+      if let value = self.inbox.take(body) { return value }
+      guard !self.inbox.hasEnded else { throw TestFailure("closed without \(what)") }
+      return nil
+    }
+  }
+
   package var hasEnded: Bool { inbox.hasEnded }
   /// Bytes that came and were not taken.
   package var unreadBytes: Int { inbox.count }
@@ -212,6 +230,8 @@ private final class RawInbox: Sendable {
 
   func append(_ bytes: ByteBuffer) { state.withLock { _ = $0.bytes.writeImmutableBuffer(bytes) } }
   func end() { state.withLock { $0.hasEnded = true } }
+
+  func take<Value: Sendable>(_ body: (inout ByteBuffer) -> Value?) -> Value? { state.withLock { body(&$0.bytes) } }
 
   func takeFrame() -> RawFrame? {
     state.withLock { state -> RawFrame? in

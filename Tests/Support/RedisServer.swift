@@ -5,6 +5,24 @@ import Foundation
 import Glibc
 import Synchronization
 
+/// What a server shows of itself, and wants to be shown.
+package struct ServerTLS: Sendable {
+  package let leaf: TestLeaf
+  /// The CA of the clients that it serves; nil asks for no certificate.
+  package let clients: TestAuthority?
+
+  package init(_ leaf: TestLeaf, clients: TestAuthority? = nil) {
+    self.leaf = leaf
+    self.clients = clients
+  }
+
+  /// Writes the PEM files `tls.pem`, `tls.key` and, for a CA, `clients.pem`.
+  func write(to folder: String) throws {
+    try leaf.write(chain: folder + "/tls.pem", key: folder + "/tls.key")
+    try clients?.pem.write(toFile: folder + "/clients.pem", atomically: true, encoding: .utf8)
+  }
+}
+
 /// A `redis-server` process of one test.
 ///
 /// It cannot outlive the tests (`ChildProcess`), and ends with this object. Stopping and starting it keeps port and
@@ -14,19 +32,29 @@ package final class RedisServer: Sendable {
   package let socketPath: String
   /// Over TCP.
   package var url: String { "redis://127.0.0.1:\(port)" }
-  private let folder: String
+  /// Where it speaks TLS too; nil without.
+  package let tlsPort: Int?
+  package let folder: String
+  /// What `folder` lies on, where it was told to have a disk of its own.
+  private let disk: TestDisk?
+  private let tls: ServerTLS?
   private let password: String?
   private let process: Mutex<ChildProcess?>
 
   /// Starts a server and returns when it answers.
-  package init(password: String? = nil) async throws {
+  package init(password: String? = nil, tls: ServerTLS? = nil, hasOwnDisk: Bool = false) async throws {
     var template = Array("/tmp/relay-redis-XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else { throw TestFailure("mkdtemp: errno \(errno)") }
     folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     socketPath = folder + "/redis.sock"
-    port = try Loopback.freePorts(1)[0]
+    disk = try hasOwnDisk ? TestDisk(at: folder) : nil
+    let ports = try Loopback.freePorts(2)
+    port = ports[0]
+    tlsPort = tls == nil ? nil : ports[1]
+    self.tls = tls
     self.password = password
     process = Mutex(nil)
+    try tls?.write(to: folder)
     try await start()
   }
 
@@ -34,9 +62,10 @@ package final class RedisServer: Sendable {
 
   /// Runs `body` with a server of its own that is gone afterwards.
   package static func with<Value>(
-    password: String? = nil, _ body: (RedisServer) async throws -> Value
+    password: String? = nil, tls: ServerTLS? = nil, hasOwnDisk: Bool = false,
+    _ body: (RedisServer) async throws -> Value
   ) async throws -> Value {
-    let server = try await RedisServer(password: password)
+    let server = try await RedisServer(password: password, tls: tls, hasOwnDisk: hasOwnDisk)
     defer { server.end() }
     return try await body(server)
   }
@@ -50,6 +79,7 @@ package final class RedisServer: Sendable {
 
   private func end() {
     stop()
+    disk?.remove()
     try? FileManager.default.removeItem(atPath: folder)  // A leftover in the temporary folder hurts nobody.
   }
 
@@ -70,6 +100,48 @@ package final class RedisServer: Sendable {
   /// Halts the server: it stays connected and is silent until `resume`.
   package func pause() { process.withLock { $0?.send(SIGSTOP) } }
   package func resume() { process.withLock { $0?.send(SIGCONT) } }
+
+  /// Makes it a replica of `other`, without a break for its clients; empty first, and with `other`'s data when it has them.
+  package func follow(_ other: RedisServer) throws { try expectOK("REPLICAOF 127.0.0.1 \(other.port)") }
+
+  /// Makes a replica a primary again, with the data that it has.
+  package func lead() throws { try expectOK("REPLICAOF NO ONE") }
+
+  /// Whether it is a replica that has its primary's data.
+  package var isFollowing: Bool {
+    get throws {
+      // Of INFO's own answer the first line is its length.
+      let question = "return string.find(redis.call('INFO', 'replication'), 'master_link_status:up') and 1 or 0"
+      return try command("EVAL \"\(question)\" 0") == ":1"
+    }
+  }
+
+  /// Its disk is full, and it is told to keep what it holds there: it takes no writes. Needs a disk of its own.
+  package func fillDisk() async throws {
+    guard let disk else { throw TestFailure("the server has no disk of its own") }
+    try expectOK("CONFIG SET appendonly yes")
+    try await eventually("Redis has begun its file") {
+      try command(
+        "EVAL \"local i = redis.call('INFO', 'persistence') return (string.find(i, 'aof_rewrite_in_progress:0') and "
+          + "string.find(i, 'aof_rewrite_scheduled:0')) and 1 or 0\" 0") == ":1"
+    }
+    try disk.fill()
+    // The last page has some room yet.
+    let text = String(repeating: "x", count: 8 << 10)
+    try await eventually("Redis takes no writes") { try command("SET filler \(text)").hasPrefix("-MISCONF") }
+  }
+
+  /// There is room again, and it keeps nothing any more.
+  package func freeDisk() throws {
+    try disk?.free()
+    try expectOK("CONFIG SET appendonly no")
+    try command("DEL filler")
+  }
+
+  private func expectOK(_ line: String) throws {
+    let answer = try command(line)
+    guard answer.hasPrefix("+OK") else { throw TestFailure("\(line): \(answer)") }
+  }
 
   /// Drops all keys and, as a restart would, all scripts.
   package func flush() throws {
@@ -108,6 +180,16 @@ package final class RedisServer: Sendable {
     [
       "redis-server", "--port", "\(port)", "--bind", "127.0.0.1", "--unixsocket", socketPath, "--dir", folder,
       "--save", "", "--appendonly", "no",
-    ] + (password.map { ["--requirepass", $0] } ?? [])
+    ] + (password.map { ["--requirepass", $0] } ?? []) + tlsArguments
+  }
+
+  private var tlsArguments: [String] {
+    guard let tlsPort, let tls else { return [] }
+    let clients =
+      tls.clients == nil
+      ? ["--tls-auth-clients", "no"] : ["--tls-auth-clients", "yes", "--tls-ca-cert-file", folder + "/clients.pem"]
+    return [
+      "--tls-port", "\(tlsPort)", "--tls-cert-file", folder + "/tls.pem", "--tls-key-file", folder + "/tls.key",
+    ] + clients
   }
 }

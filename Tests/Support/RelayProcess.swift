@@ -113,9 +113,10 @@ package struct RelayOperator: Sendable {
   }
 
   /// Starts `relay serve` on free ports and waits until it says that it can serve.
-  package func serve(_ overrides: [String: String] = [:]) async throws -> RelayProcess {
+  /// - Parameter binary: another build's executable.
+  package func serve(_ overrides: [String: String] = [:], binary: String? = nil) async throws -> RelayProcess {
     for _ in 0..<3 {
-      let started = try await startServing(overrides)
+      let started = try await startServing(overrides, binary: binary)
       switch try await started.readiness(within: .seconds(60)) {
       case .ready: return started
       case .ended(let exit):
@@ -129,14 +130,14 @@ package struct RelayOperator: Sendable {
   }
 
   /// Starts `relay serve` without waiting for it.
-  package func startServing(_ overrides: [String: String] = [:]) async throws -> RelayProcess {
+  package func startServing(_ overrides: [String: String] = [:], binary: String? = nil) async throws -> RelayProcess {
     let ports = try Loopback.freePorts(2)
     let ownPorts = ["RELAY_CLIENT_PORT": "\(ports[0])", "RELAY_OPERATOR_PORT": "\(ports[1])"]
     let all = environment(ownPorts.merging(overrides) { $1 })
     let log = file("serve")
     let child = try await ChildProcess.start(
       ChildProcess.Launch(
-        command: place.wrapper + [try RelayExecutable.path(), "serve"], environment: all, folder: folder,
+        command: place.wrapper + [try binary ?? RelayExecutable.path(), "serve"], environment: all, folder: folder,
         standardOutput: log, standardError: log))
     return RelayProcess(
       child: child, address: place.address, clientPort: Int(all["RELAY_CLIENT_PORT"] ?? "") ?? ports[0],
@@ -236,8 +237,8 @@ package final class RelayProcess: Sendable {
 }
 
 /// The executable `relay` of this build: it lies beside the test bundle. `RELAY_TEST_BINARY` names another one.
-enum RelayExecutable {
-  static func path() throws -> String {
+package enum RelayExecutable {
+  package static func path() throws -> String {
     if let other = ProcessInfo.processInfo.environment["RELAY_TEST_BINARY"] { return other }
     let running = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
     let bundles = [running] + CommandLine.arguments.filter { $0.hasSuffix(".xctest") }

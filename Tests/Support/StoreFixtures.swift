@@ -9,7 +9,7 @@ extension RelayOperator {
   /// messages, and has the password of device 1. The running relay may know the account as it was until its next change.
   package func linkDevice(_ id: Int, registrationID: Int, to device: TestDevice) async throws -> TestDevice {
     guard let number = AccountNumber(e164: device.number) else { throw TestFailure("not a number") }
-    let queue = try DatabaseQueue(path: databasePath, configuration: patient)
+    let queue = try EmbeddedDatabase.open(databasePath)
     try await queue.write { db in
       try db.execute(
         sql: """
@@ -48,12 +48,6 @@ extension RelayOperator {
   }
 
   private var databasePath: String { folder + "/relay.sqlite" }
-  /// The relay writes too.
-  private var patient: Configuration {
-    var configuration = Configuration()
-    configuration.busyMode = .timeout(10)
-    return configuration
-  }
 }
 
 // MARK: - Oblivious look-ups
@@ -78,7 +72,7 @@ extension RelayOperator {
   package func hideDirectoryFeed(_ isHidden: Bool) async throws {
     let names = ["directory_changes", "directory_changes_hidden"]
     let (from, to) = isHidden ? (names[0], names[1]) : (names[1], names[0])
-    let queue = try DatabaseQueue(path: databasePath, configuration: patient)
+    let queue = try EmbeddedDatabase.open(databasePath)
     try await queue.write { db in try db.execute(sql: "ALTER TABLE \(from) RENAME TO \(to)") }
     try queue.close()
   }

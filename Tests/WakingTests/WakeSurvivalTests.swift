@@ -24,6 +24,57 @@ import Testing
     }
   }
 
+  @Test func `who lacks a provider's keys leaves its devices to those that have them`() async throws {
+    try await WakingSite.with { waking in
+      let postgres = try await Loopback.blocking { try PostgresServer.shared() }
+      let database = try await Loopback.blocking { try postgres.createDatabase() }
+      try await RedisServer.with { redis in
+        try await RelayOperator.with(
+          stores: .servers(storage: database, coordination: redis.url), settings: waking.settings([])
+        ) { site in
+          try await site.relay("migrate", "run")
+          try await Self.share(site, database, waking)
+        }
+      }
+    }
+  }
+
+  private static func share(_ site: RelayOperator, _ database: String, _ waking: WakingSite) async throws {
+    let google = waking.settings([.google])
+    let first = try await site.serve(google)
+    let keyless = try await site.serve()
+    let (sender, told, swept) = (
+      try await WokenDevice(at: keyless), try await WokenDevice(at: keyless), try await WokenDevice(at: keyless)
+    )
+    try await told.register(gcm: "token-told", at: keyless)
+    try await swept.register(gcm: "token-swept", at: keyless)
+    #expect(try await sender.send(to: told, at: keyless) == 200)
+    try await eventually("it is woken by the process that can", within: .seconds(300)) {
+      waking.pushes(toGoogle: "token-told").count == 1
+    }
+    #expect(await first.terminate() == .code(0))
+
+    // The sweep is the keyless process's now, and passes over nobody.
+    try await store(Envelope(for: swept, from: sender), in: database)
+    try await eventually("the sweep has found it", within: .seconds(300), every: .milliseconds(300)) {
+      try await keyless.metric(#"relay_wakes_asked_total{by="sweep"}"#) == 1
+    }
+    let second = try await site.serve(google)
+    try await eventually("it is woken, too", within: .seconds(300)) {
+      waking.pushes(toGoogle: "token-swept").count == 1
+    }
+    for process in [keyless, second] { #expect(await process.terminate() == .code(0)) }
+  }
+
+  /// As a process would that dies before it has told anybody.
+  private static func store(_ envelope: Envelope, in database: String) async throws {
+    let storage = try PostgresStorage(url: database, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+    // A machine that starts many tests takes longer to connect than a call waits.
+    try await eventually("the store answers") { (try? await storage.ping()) != nil }
+    try await storage.append([envelope])
+    await storage.close()
+  }
+
   private static func survive(_ site: RelayOperator, _ database: String, _ waking: WakingSite) async throws {
     let first = try await site.serve()
     let (sender, claimed, stored) = (
@@ -39,12 +90,7 @@ import Testing
     await first.kill9()
 
     // And with a message that it had stored, and told nobody of.
-    let storage = try PostgresStorage(url: database, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-    let envelope = Envelope(
-      destination: try stored.address, type: .ciphertext, source: try sender.address, relay: nil,
-      timestamp: Timestamp(millis: 1), message: [1, 2, 3], content: nil, fingerprint: Fingerprint(high: 1, low: 2))
-    try await storage.append([envelope])
-    await storage.close()
+    try await store(Envelope(for: stored, from: sender), in: database)
 
     let second = try await site.serve()
     try await eventually("both are woken by another process", within: .seconds(300), every: .milliseconds(100)) {
@@ -101,5 +147,13 @@ import Testing
       return waking.pushes(toGoogle: "token").count > before
     }
     for relay in [first, second] { #expect(await relay.terminate() == .code(0)) }
+  }
+}
+
+extension Envelope {
+  fileprivate init(for recipient: WokenDevice, from sender: WokenDevice) throws {
+    try self.init(
+      destination: recipient.address, type: .ciphertext, source: sender.address, relay: nil,
+      timestamp: Timestamp(millis: 1), message: [1, 2, 3], content: nil, fingerprint: Fingerprint(high: 1, low: 2))
   }
 }

@@ -1,6 +1,7 @@
 import HTTPTypes
 package import Hummingbird
 package import Logging
+import NIOCore
 package import RelayCore
 package import RelayHTTP
 
@@ -12,14 +13,14 @@ package struct BlobController: Sendable {
   private let store: any AttachmentStore
   private let policy: AttachmentPolicy
   private let paces: (upload: TransferPace, download: TransferPace)
-  private let clock: WallClock
+  private let clock: JudgedClock
   private let logger: Logger
   private let slots: TransferSlots
   private let metrics = AttachmentMetrics()
 
   package init(
     folder: FolderStore, store: any AttachmentStore, policy: AttachmentPolicy, uploadPace: TransferPace = .upload,
-    downloadPace: TransferPace = .download, downloads: DownloadBounds = DownloadBounds(), clock: WallClock,
+    downloadPace: TransferPace = .download, downloads: DownloadBounds = DownloadBounds(), clock: JudgedClock,
     logger: Logger
   ) {
     self.folder = folder
@@ -52,14 +53,14 @@ package struct BlobController: Sendable {
   @Sendable private func download(_ request: Request, _ context: ClientContext) async throws(Problem) -> Response {
     try await counted { () async throws(Problem) in
       let id = try authorized(request, context, for: .download)
-      let lease = try slots.download(of: id, by: context.origin.limitKey)
+      let lease = try slots.download(of: id, by: context.origin)
       guard let blob = try await open(id) else { throw Problem(.notFound) }
       return Response(
         status: .ok,
         headers: [
           .contentType: Self.mediaType, .cacheControl: "private", .xContentTypeOptions: "nosniff",
         ],
-        body: body(of: blob, lease))
+        body: body(of: blob, lease, context.eventLoop))
     }
   }
 
@@ -113,7 +114,8 @@ package struct BlobController: Sendable {
     }
   }
 
-  private func body(of blob: OpenBlob, _ lease: TransferSlots.Lease) -> ResponseBody {
+  /// - Parameter eventLoop: of the connection.
+  private func body(of blob: OpenBlob, _ lease: TransferSlots.Lease, _ eventLoop: (any EventLoop)?) -> ResponseBody {
     let (pace, metrics) = (paces.download, metrics)
     return ResponseBody(contentLength: Int(blob.bytes)) { writer in
       defer { withExtendedLifetime(lease) {} }
@@ -127,6 +129,9 @@ package struct BlobController: Sendable {
           guard piece.readableBytes > 0 else { throw BlobFailure("a blob has become shorter while it was read") }
           let count = piece.readableBytes
           try await output.write(piece)
+          // Only on its event loop a connection finds out that it takes no more, and NIO's writer (2.x, `NIOAsyncWriter`)
+          // takes any number of pieces before that has come to the first: a file is read faster than they are encrypted.
+          try await eventLoop?.submit {}.get()
           progress.passed(count)
           metrics.sent(count)
         }

@@ -12,11 +12,13 @@ package struct BlobURLSigner: Sendable {
   /// - Parameter key: 32 random bytes.
   package init(key: SecretBytes) { self.key = SymmetricKey(data: key.bytes) }
 
-  /// The key of this operator, drawn and stored on first use.
+  /// The key of this operator, drawn and stored on first use, sealed where there is an encryption key.
   package init(store: any ServerSecretStore) async throws(StoreError) {
-    var generator = SystemRandomNumberGenerator()
-    let candidate = (0..<32).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
-    key = SymmetricKey(data: try await store.serverSecret("attachment-urls", orStore: candidate))
+    let name = ServerKeyName.attachmentURLs
+    self.init(
+      key: try await store.serverKey(name) {
+        SecretBytes((0..<name.byteCount).map { _ in UInt8.random(in: .min ... .max) })
+      })
   }
 
   static let path = "/v1/attachments/blobs/"

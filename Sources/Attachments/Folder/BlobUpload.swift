@@ -9,7 +9,7 @@ struct BlobUpload: Sendable {
   let store: any AttachmentStore
   let policy: AttachmentPolicy
   let pace: TransferPace
-  let clock: WallClock
+  let clock: JudgedClock
   let metrics: AttachmentMetrics
   let logger: Logger
 
@@ -98,7 +98,7 @@ struct BlobUpload: Sendable {
   private func finish(_ id: AttachmentID, _ bytes: Int64) async throws(Problem) -> AttachmentOutcome {
     do throws(StoreError) {
       return try await store.finishAttachment(
-        id, bytes: bytes, expires: clock.now().adding(policy.retention), quota: policy.quota)
+        id, bytes: bytes, expires: clock.arrival().adding(policy.retention), quota: policy.quota)
     } catch {
       throw Problem(error)
     }

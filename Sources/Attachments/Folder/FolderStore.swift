@@ -1,5 +1,6 @@
 import Foundation
 package import RelayCore
+import RelayHTTP
 
 /// Blobs as files of one folder, which all processes of the operator share.
 ///
@@ -21,7 +22,7 @@ package struct FolderStore: BlobStore {
       try FileManager.default.createDirectory(
         atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
     } catch {
-      throw BlobFailure("the folder cannot be made: \(error.localizedDescription)")
+      throw BlobFailure("it cannot be made: \(FaultWords.of(error))")
     }
     try SystemFile.makeFolder(incoming)
     try SystemFile.makeFolder(blobs)

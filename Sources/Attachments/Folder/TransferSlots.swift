@@ -22,7 +22,7 @@ final class TransferSlots: Sendable {
     var downloads = 0
     var uploads = 0
     var uploadsByAccount = Shares<AccountNumber>()
-    var downloadsByAddress = Shares<LimitKey>()
+    var downloadsByAddress: AddressShares
     var downloadsByBlob = Shares<AttachmentID>()
   }
 
@@ -46,9 +46,12 @@ final class TransferSlots: Sendable {
   /// So that one account, with all the URLs it can ask for, leaves room for the others.
   private static let uploadsPerAccountMax = 16
   private let downloads: DownloadBounds
-  private let taken = Mutex(Taken())
+  private let taken: Mutex<Taken>
 
-  init(downloads: DownloadBounds) { self.downloads = downloads }
+  init(downloads: DownloadBounds) {
+    self.downloads = downloads
+    taken = Mutex(Taken(downloadsByAddress: AddressShares(perAddress: downloads.perAddress)))
+  }
 
   /// - Throws: `.unavailable` when all are taken, `.rateLimited` when the account has its share.
   func upload(of account: AccountNumber) throws(Problem) -> Lease {
@@ -70,15 +73,14 @@ final class TransferSlots: Sendable {
     }
   }
 
-  /// - Parameter address: whom a limit by address charges.
   /// - Throws: `.unavailable` when all, or the share of the address or of the blob, are taken.
-  func download(of blob: AttachmentID, by address: LimitKey) throws(Problem) -> Lease {
+  func download(of blob: AttachmentID, by origin: RequestOrigin) throws(Problem) -> Lease {
     let isTaken = taken.withLock { taken in
-      guard taken.downloads < downloads.all, taken.downloadsByAddress[address] < downloads.perAddress,
+      guard taken.downloads < downloads.all, taken.downloadsByAddress.hasRoom(for: origin),
         taken.downloadsByBlob[blob] < downloads.perBlob
       else { return false }
       taken.downloads += 1
-      taken.downloadsByAddress[address] += 1
+      taken.downloadsByAddress.take(origin)
       taken.downloadsByBlob[blob] += 1
       return true
     }
@@ -86,7 +88,7 @@ final class TransferSlots: Sendable {
     return Lease { [self] in
       taken.withLock { taken in
         taken.downloads -= 1
-        taken.downloadsByAddress[address] -= 1
+        taken.downloadsByAddress.giveBack(origin)
         taken.downloadsByBlob[blob] -= 1
       }
     }

@@ -2,6 +2,7 @@ package import AsyncHTTPClient
 import NIOCore
 import NIOHTTP1
 package import RelayCore
+import RelayHTTP
 
 /// Blobs as objects of a bucket that speaks S3's protocol, path style. Clients send and fetch them there directly, by
 /// presigned URLs; the object's key is the id.
@@ -75,8 +76,9 @@ package struct S3Store: BlobStore {
     do {
       return try await client.execute(request, timeout: Self.timeout)
     } catch {
-      // The type alone: the text could hold the URL.
-      throw BlobFailure("S3 cannot be reached: \(type(of: error))")
+      // No text that could hold the URL.
+      let reason = (error as? HTTPClientError)?.shortDescription ?? FaultWords.brief(error)
+      throw BlobFailure("S3 cannot be reached: \(reason)")
     }
   }
 

@@ -58,7 +58,7 @@ package enum ConformanceSuite {
     RuleArea("Directory", DirectoryRules.all + DirectoryChangesRules.all), RuleArea("Devices", DeviceRules.all),
     RuleArea("WebSockets", SocketRules.all), RuleArea("Live delivery", DeliveryRules.all),
     RuleArea("WebSockets of the first dialect", JSONSocketRules.all), RuleArea("Provisioning", ProvisioningRules.all),
-    RuleArea("Clients' habits", ToleranceRules.all),
+    RuleArea("Clients' habits", ToleranceRules.all), RuleArea("Clients that name no relay", AcrossRules.all),
   ]
 
   /// The areas with only those rules that `filter` names: a section (with those below it), or a part of an area's name

@@ -9,6 +9,8 @@ package struct ConformanceOptions: Sendable {
   package var filter: String?
   /// Peers of the target, by the names it has for them.
   package var relays: [String] = []
+  /// The base URL of a peer of the target, where accounts can be registered too.
+  package var across: String?
   /// What fresh numbers begin with.
   package var numberPrefix = FreshNumbers.defaultPrefix
   /// For the whole run.
@@ -75,16 +77,22 @@ package enum ConformanceRunner {
     }
     let target = try Target(
       url: options.target, trustRootsPEM: options.trustRootsPEM, requestTimeout: options.requestTimeout)
-    let session = Session(target: target, numbers: numbers, relays: options.relays)
+    var session = Session(target: target, numbers: numbers, relays: options.relays)
+    let outcome: Result<ConformanceReport, any Error>
     do {
       try await checkDevelopment(session)
-      let report = await run(areas, session, within: options.timeout, show: show)
-      await target.close()
-      return report
+      if let across = options.across {
+        session.across = try Target(
+          url: across, trustRootsPEM: options.trustRootsPEM, requestTimeout: options.requestTimeout)
+        try await checkDevelopment(try session.far())
+      }
+      outcome = .success(await run(areas, session, within: options.timeout, show: show))
     } catch {
-      await target.close()
-      throw error
+      outcome = .failure(error)
     }
+    await session.across?.close()
+    await target.close()
+    return try outcome.get()
   }
 
   /// Whether codes can be had at all.

@@ -10,6 +10,14 @@ struct Session: Sendable {
   let numbers: FreshNumbers
   /// Peers of the server, by the names it has for them; may be empty.
   let relays: [String]
+  /// A peer of the server that may be spoken to as well; nil where there is none.
+  var across: Target?
+
+  /// The same run at the peer. - Throws: `RuleSkipped` when none was named.
+  func far() throws -> Session {
+    guard let across else { throw RuleSkipped(reason: "needs --across") }
+    return Session(target: across, numbers: numbers, relays: [])
+  }
 
   /// How long a limit may ask to wait for it to be waited out.
   private static let waitMax = 5

@@ -5,8 +5,10 @@ package struct NotificationEdgeParts: Sendable {
   package let store: any NotificationStore
   package let limiter: any RateLimiter
   package let clock: WallClock
-  /// Takes as long whether there is a hash or not.
-  package let isPassword: @Sendable (Secret, PasswordHash?) -> Bool
+  /// Whether a user's password is the one that was stored, asked from an address. Throws where too many wait to know.
+  package typealias PasswordCheck =
+    @Sendable (NotificationUser, Secret, PasswordHash, LimitKey?) async throws(Problem) -> Bool
+  package let isPassword: PasswordCheck
   /// A number for a new recipient, which may be taken.
   package var newNumber: @Sendable () -> RecipientNumber?
   /// Of an account.
@@ -17,7 +19,7 @@ package struct NotificationEdgeParts: Sendable {
 
   package init(
     store: any NotificationStore, limiter: any RateLimiter, clock: WallClock,
-    isPassword: @escaping @Sendable (Secret, PasswordHash?) -> Bool,
+    isPassword: @escaping PasswordCheck,
     newNumber: @escaping @Sendable () -> RecipientNumber? = { NotificationEdgeParts.randomNumber() }
   ) {
     self.store = store
@@ -39,6 +41,8 @@ enum MethodFailure: Error {
   case failed(StoreError)
   /// The account has as many recipients as it may.
   case accountFull
+  /// Too many passwords are being checked.
+  case busy
 }
 
 /// The methods of the interface: each checks its parameters in the order of its codes, and a request that fails has no
@@ -109,8 +113,9 @@ struct NotificationMethods: Sendable {
 
   // MARK: Senders
 
-  func send(_ parameters: FormParameters) async throws(MethodFailure) -> NotificationAnswer {
-    let account = try await sender(parameters)
+  /// - Parameter address: whoever asks.
+  func send(_ parameters: FormParameters, from address: LimitKey?) async throws(MethodFailure) -> NotificationAnswer {
+    let account = try await sender(parameters, from: address)
     let notification = try refusing(parameters.notification)
     let addresses = try refusing(parameters.addresses)
     let outcome = try await storing { () async throws(StoreError) in
@@ -128,8 +133,10 @@ struct NotificationMethods: Sendable {
     }
   }
 
-  func received(_ parameters: FormParameters) async throws(MethodFailure) -> NotificationAnswer {
-    let account = try await sender(parameters)
+  /// - Parameter address: whoever asks.
+  func received(_ parameters: FormParameters, from address: LimitKey?) async throws(MethodFailure) -> NotificationAnswer
+  {
+    let account = try await sender(parameters, from: address)
     let after = try refusing { () throws(NotificationCode) in try parameters.messageNumber("lastMsgId") }
     return .events(
       try await events(of: account, after: after), of: account, isWashed: parameters.isSet("clean", to: "true"))
@@ -155,20 +162,35 @@ struct NotificationMethods: Sendable {
     return name
   }
 
-  private func sender(_ parameters: FormParameters) async throws(MethodFailure) -> NotificationUser {
+  private func sender(
+    _ parameters: FormParameters, from address: LimitKey?
+  ) async throws(MethodFailure) -> NotificationUser {
     let user = try refusing(parameters.user)
-    return try await sender(user, password: try refusing(parameters.password))
+    return try await sender(user, password: try refusing(parameters.password), from: address)
   }
 
-  /// - Parameter password: nil for what cannot be one.
-  func sender(_ user: String, password: String?) async throws(MethodFailure) -> NotificationUser {
-    let name = NotificationUser(user)
-    let account = if let name { try await account(name) } else { nil as NotificationAccount? }
-    let isPassword = parts.isPassword(Secret(password ?? ""), account?.password)
-    guard let account, isPassword, password != nil, account.isPermitted else {
-      throw .refused(.authorizationMissing)
+  /// Whether there is such a user, and has the right, its apps can find out by themselves: no time is spent on hiding it.
+  /// - Parameters:
+  ///   - password: nil for what cannot be one.
+  ///   - address: whoever asks.
+  func sender(
+    _ user: String, password: String?, from address: LimitKey?
+  ) async throws(MethodFailure) -> NotificationUser {
+    guard let name = NotificationUser(user), let password, let account = try await account(name), account.isPermitted,
+      try await isPassword(Secret(password), of: account, from: address)
+    else { throw .refused(.authorizationMissing) }
+    return name
+  }
+
+  private func isPassword(
+    _ password: Secret, of account: NotificationAccount, from address: LimitKey?
+  ) async throws(MethodFailure) -> Bool {
+    do throws(Problem) {
+      return try await parts.isPassword(account.name, password, account.password, address)
+    } catch {
+      if error.kind == .unavailable { throw .busy }
+      throw .failed(.corrupted(reason: error.reason ?? "a password could not be checked"))
     }
-    return account.name
   }
 
   private func account(_ name: NotificationUser) async throws(MethodFailure) -> NotificationAccount? {

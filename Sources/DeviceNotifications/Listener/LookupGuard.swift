@@ -10,34 +10,38 @@ struct LookupGuard: Sendable {
   let proxies: ForwardedMiddleware
 
   /// Whom a request is charged to; nil for nobody.
-  func key(of request: Request, _ context: NotificationContext) -> LimitKey? {
-    proxies.origin(of: context.direct, request.headers).address.map { LimitKey($0) }
+  func key(of request: Request, _ context: NotificationContext) -> RequestOrigin? {
+    let origin = proxies.origin(of: context.direct, request.headers)
+    return origin.address == nil ? nil : origin
   }
+
+  /// Whose share of the passwords' queue a request takes: one customer's, whatever larger networks it is charged to.
+  func share(of key: RequestOrigin?) -> LimitKey? { key?.address?.networks.first.map { LimitKey($0) } }
 
   /// Before anything is looked up, a failure is charged: whoever may fail no more learns nothing, not even of a success,
   /// however many requests come at once.
   /// - Returns: whether the request may go on; then `isNoFailure` follows unless it failed.
-  func mayFail(_ key: LimitKey?) async -> Bool {
+  func mayFail(_ key: RequestOrigin?) async -> Bool {
     guard let key else { return true }
-    return await limiter.take(1, from: .notificationLookups, key: key) == .allowed
+    return await limiter.take(key.charges(1, to: .notificationLookups)) == .allowed
   }
 
   /// Gives back what `mayFail` has charged.
-  func isNoFailure(_ key: LimitKey?) async {
+  func isNoFailure(_ key: RequestOrigin?) async {
     guard let key else { return }
-    _ = await limiter.take(-1, from: .notificationLookups, key: key)
+    _ = await limiter.take(key.charges(-1, to: .notificationLookups))
   }
 
   /// Charges a new recipient: whoever knows an account's name can make some.
-  func mayRegister(_ key: LimitKey?) async -> Bool {
+  func mayRegister(_ key: RequestOrigin?) async -> Bool {
     guard let key else { return true }
-    return await limiter.take(1, from: .notificationSubscriptions, key: key) == .allowed
+    return await limiter.take(key.charges(1, to: .notificationSubscriptions)) == .allowed
   }
 
   /// There was no new recipient after all.
-  func hasNotRegistered(_ key: LimitKey?) async {
+  func hasNotRegistered(_ key: RequestOrigin?) async {
     guard let key else { return }
-    _ = await limiter.take(-1, from: .notificationSubscriptions, key: key)
+    _ = await limiter.take(key.charges(-1, to: .notificationSubscriptions))
   }
 
   /// 429.
@@ -45,10 +49,13 @@ struct LookupGuard: Sendable {
   /// 429.
   static var subscriptionRefusal: Response { refusal("Too many new recipients: try again in some minutes.\n") }
 
-  private static func refusal(_ text: String) -> Response {
+  /// 429: nobody knows whether it was a failure.
+  static var busy: Response { refusal("Too many passwords are being checked: try again in a second.\n", after: 1) }
+
+  private static func refusal(_ text: String, after seconds: Int = 60) -> Response {
     Response(
       status: .tooManyRequests,
-      headers: [.contentType: "text/plain; charset=utf-8", .cacheControl: "no-store", .retryAfter: "60"],
+      headers: [.contentType: "text/plain; charset=utf-8", .cacheControl: "no-store", .retryAfter: "\(seconds)"],
       body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
   }
 }

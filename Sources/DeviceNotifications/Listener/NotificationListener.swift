@@ -80,20 +80,16 @@ package struct NotificationListener: Service {
   private var server: HTTPServerBuilder {
     let (tls, drain) = (tls, drain)
     return HTTPServerBuilder { responder in
-      let http1 = HTTP1Channel(
-        responder: responder,
-        configuration: .init(
-          additionalChannelHandlers: [FinalAnswers(drain: drain, door: nil)], idleTimeout: Self.idleTimeout,
-          httpDecoderConfiguration: .init(
-            maxHeaderFieldSize: Self.headBytesMax, maxHeaderListSize: Self.headBytesMax, maxHeaderFieldCount: 100)))
+      let http1 = EdgeHTTP1(
+        responder: responder, idleTimeout: Self.idleTimeout,
+        headLimits: .init(
+          maxHeaderFieldSize: Self.headBytesMax, maxHeaderListSize: Self.headBytesMax, maxHeaderFieldCount: 100),
+        drain: drain)
       guard let tls else { return ClaimedChannel(http1) }
       return ClaimedChannel(
         ALPNChannel(
           tls: { _, _ in NIOSSLServerHandler(context: tls()) }, handshakeTimeout: Self.handshakeTimeout, http1: http1,
-          http2: HTTP2Channel(
-            responder: responder,
-            configuration: .init(
-              idleTimeout: .seconds(60), streamConfiguration: .init(idleTimeout: .seconds(30)))),
+          http2: EdgeHTTP2.channel(responder: responder, idleTimeout: .seconds(60), stalledTimeout: .seconds(30)),
           headerListMax: Self.headBytesMax))
     }
   }

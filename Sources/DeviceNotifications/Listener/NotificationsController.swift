@@ -15,21 +15,27 @@ struct NotificationsController: Sendable {
   let lookups: LookupGuard
   let logger: Logger
 
-  private typealias Method = @Sendable (FormParameters) async throws(MethodFailure) -> NotificationAnswer
+  private typealias Method = @Sendable (FormParameters, LimitKey?) async throws(MethodFailure) -> NotificationAnswer
 
   func addRoutes(to router: Router<NotificationContext>) {
     let methods = methods
-    add("subscribe", to: router) { parameters async throws(MethodFailure) in try await methods.subscribe(parameters) }
-    add("updatekey", to: router) { parameters async throws(MethodFailure) in try await methods.updateKey(parameters) }
-    add("unsubscribe", to: router) { parameters async throws(MethodFailure) in
+    add("subscribe", to: router) { parameters, _ async throws(MethodFailure) in try await methods.subscribe(parameters)
+    }
+    add("updatekey", to: router) { parameters, _ async throws(MethodFailure) in try await methods.updateKey(parameters)
+    }
+    add("unsubscribe", to: router) { parameters, _ async throws(MethodFailure) in
       try await methods.unsubscribe(parameters, fromAll: false)
     }
-    add("unsubscribeall", to: router) { parameters async throws(MethodFailure) in
+    add("unsubscribeall", to: router) { parameters, _ async throws(MethodFailure) in
       try await methods.unsubscribe(parameters, fromAll: true)
     }
-    add("get", to: router) { parameters async throws(MethodFailure) in try await methods.get(parameters) }
-    add("send", to: router) { parameters async throws(MethodFailure) in try await methods.send(parameters) }
-    add("received", to: router) { parameters async throws(MethodFailure) in try await methods.received(parameters) }
+    add("get", to: router) { parameters, _ async throws(MethodFailure) in try await methods.get(parameters) }
+    add("send", to: router) { parameters, address async throws(MethodFailure) in
+      try await methods.send(parameters, from: address)
+    }
+    add("received", to: router) { parameters, address async throws(MethodFailure) in
+      try await methods.received(parameters, from: address)
+    }
   }
 
   private func add(_ name: String, to router: Router<NotificationContext>, _ method: @escaping Method) {
@@ -53,12 +59,14 @@ struct NotificationsController: Sendable {
     }
     let code: NotificationCode
     do throws(MethodFailure) {
-      let answer = try await method(parameters)
+      let answer = try await method(parameters, lookups.share(of: key))
       NotificationCounters.requested(name, result: "A")
       await lookups.isNoFailure(key)
       return Self.response(form.write(answer), form)
     } catch {
-      code = error.code(of: name, logger)
+      // Stays charged as a failure: else whoever keeps the passwords' queue full were bounded by nothing.
+      guard let known = error.code(of: name, logger) else { return LookupGuard.busy }
+      code = known
     }
     NotificationCounters.requested(name, result: "\(code.rawValue)")
     if isNew { await lookups.hasNotRegistered(key) }
@@ -87,9 +95,13 @@ struct NotificationsController: Sendable {
 
 extension MethodFailure {
   /// What the caller is told; a fault of ours is told to the operator.
-  func code(of method: String, _ logger: Logger) -> NotificationCode {
+  /// - Returns: nil where too many passwords are being checked, which is no answer of the interface.
+  func code(of method: String, _ logger: Logger) -> NotificationCode? {
     switch self {
     case .refused(let code): return code
+    case .busy:
+      NotificationCounters.requested(method, result: "busy")
+      return nil
     case .failed(let error):
       logger.warning("a device notification request failed", metadata: ["method": "\(method)", "error": "\(error)"])
       return .unknownError

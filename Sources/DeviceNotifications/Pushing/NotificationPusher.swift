@@ -8,14 +8,14 @@ import Synchronization
 ///
 /// A process that is killed leaves its pushes to the others, which get them when its claims have run out. Services share
 /// nothing, so that one in trouble slows no other. Of a provider that takes nothing one push is taken at each look, to find
-/// out whether it does again; of one that is not configured all are, and given up.
+/// out whether it does again. What is for a provider that is not configured here is left to processes that have its
+/// keys; where none has, it is forgotten when it is past its time.
 package final class NotificationPusher: Service {
   private struct State {
     var underWay = 0
     /// Whether the store had more than was taken.
     var hasMore = false
     var isStopping = false
-    var hasWarned = false
   }
 
   /// How often the store is looked at for what other processes were asked for, and what is due again.
@@ -24,6 +24,8 @@ package final class NotificationPusher: Service {
   private static let underWayMax = 40
   /// What must be left of a claim for an attempt to begin: as long as one may take.
   private static let claimMargin = Duration.seconds(30)
+  /// How long a push to a provider without keys here is left to others.
+  private static let strangeKeyPause = Duration.seconds(10)
   private let service: NotificationService
   private let store: any NotificationStore
   private let lanes: [NotificationService: PushLane]
@@ -82,6 +84,7 @@ package final class NotificationPusher: Service {
   private var isHalted: Bool { lanes[service].map { !$0.isAvailable } ?? false }
 
   private func claim() async -> [NotificationJob] {
+    guard lanes[service] != nil else { return [] }
     let isHalted = isHalted
     let room = state.withLock { isHalted ? min(1, 1 - $0.underWay) : Self.underWayMax - $0.underWay }
     guard room > 0 else { return [] }
@@ -123,9 +126,10 @@ package final class NotificationPusher: Service {
       return await settlements.add(PushSettlement(job, .finished))
     }
     guard let lane = lanes[job.key.provider.service] else {
-      metrics.dropped("not-configured")
-      warnOfMissingProvider()
-      return await settlements.add(PushSettlement(job, .finished))
+      // The app has changed its provider since. Of those that look at this service's pushes some may have both.
+      metrics.putOff()
+      let later = clock.now().adding(Self.strangeKeyPause)
+      return await settlements.add(PushSettlement(job, .putOff(until: later, isCounted: false)))
     }
     // Else somebody else may have it by the time of the answer, and would push it too.
     guard .now + Self.claimMargin <= claimEnds else { return }
@@ -154,17 +158,5 @@ package final class NotificationPusher: Service {
         metadata: ["service": "\(service.rawValue)", "reason": "\(word)", "attempts": "\(job.attempt)"])
       await settlements.add(PushSettlement(job, .finished))
     }
-  }
-
-  /// Once: the counter has the rest.
-  private func warnOfMissingProvider() {
-    let isFirst = state.withLock { state in
-      defer { state.hasWarned = true }
-      return !state.hasWarned
-    }
-    guard isFirst else { return }
-    logger.warning(
-      "pushes of device notifications are given up: their provider is not configured",
-      metadata: ["service": "\(service.rawValue)"])
   }
 }

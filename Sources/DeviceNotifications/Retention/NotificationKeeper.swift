@@ -6,7 +6,7 @@ import ServiceLifecycle
 package struct NotificationKeeper: Service {
   private let store: any NotificationStore
   private let retention: Duration
-  private let clock: WallClock
+  private let clock: JudgedClock
   private let logger: Logger
 
   private static let interval = Duration.seconds(30)
@@ -15,7 +15,7 @@ package struct NotificationKeeper: Service {
   /// Pushes that nobody made, long after their end.
   private static let pushGrace = Duration.seconds(3600)
 
-  package init(store: any NotificationStore, retention: Duration, clock: WallClock, logger: Logger) {
+  package init(store: any NotificationStore, retention: Duration, clock: JudgedClock, logger: Logger) {
     self.store = store
     self.retention = retention
     self.clock = clock
@@ -36,11 +36,11 @@ package struct NotificationKeeper: Service {
 
   private func look(forgets: Bool) async {
     do throws(StoreError) {
-      let now = clock.now()
+      let (now, past) = (clock.now(), clock.removal())
       for queue in try await store.notificationQueues() { NotificationCounters.show(queue, at: now) }
       guard forgets else { return }
       try await store.forgetNotifications(
-        before: now.adding(.zero - retention), pushesEndedBy: now.adding(.zero - Self.pushGrace))
+        before: past.adding(.zero - retention), pushesEndedBy: past.adding(.zero - Self.pushGrace))
     } catch {
       logger.debug("device notifications cannot be looked after", metadata: ["error": "\(error)"])
     }

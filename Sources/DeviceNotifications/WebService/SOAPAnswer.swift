@@ -19,6 +19,7 @@ enum SOAPAnswer {
       switch fault {
       case .malformed: "The request is not well-formed XML in UTF-8."
       case .documentType: "Document types and entities are not accepted."
+      case .processingInstruction: "Processing instructions are not accepted."
       case .unknownRequest: "The request is not a ReceivedMsgRequest in an envelope of SOAP 1.1."
       }
     return envelope("<soap:Fault><faultcode>soap:Client</faultcode>" + element("faultstring", text) + "</soap:Fault>")

@@ -43,12 +43,14 @@ struct WebServiceController: Sendable {
     guard await lookups.mayFail(key) else { return LookupGuard.refusal }
     let code: NotificationCode
     do throws(MethodFailure) {
-      let (account, events) = try await events(asked)
+      let (account, events) = try await events(asked, from: lookups.share(of: key))
       await lookups.isNoFailure(key)
       NotificationCounters.requested("web-service", result: "0")
       return Self.response(.ok, SOAPAnswer.response(nil, events, of: account))
     } catch {
-      code = error.code(of: "web-service", logger)
+      // Stays charged as a failure, as of the other interface.
+      guard let known = error.code(of: "web-service", logger) else { return LookupGuard.busy }
+      code = known
     }
     NotificationCounters.requested("web-service", result: "\(code.rawValue)")
     if !code.isFailedLookUp { await lookups.isNoFailure(key) }
@@ -57,13 +59,13 @@ struct WebServiceController: Sendable {
 
   /// In the order of the codes, as `received`.
   private func events(
-    _ asked: SOAPRequest
+    _ asked: SOAPRequest, from address: LimitKey?
   ) async throws(MethodFailure) -> (NotificationUser, [NotificationEvent]) {
     guard let user = asked.user else { throw .refused(.userMissing) }
     guard !user.isEmpty else { throw .refused(.userEmpty) }
     guard let password = asked.password else { throw .refused(.passwordMissing) }
     guard !password.isEmpty else { throw .refused(.passwordEmpty) }
-    let account = try await methods.sender(user, password: password)
+    let account = try await methods.sender(user, password: password, from: address)
     let after = try methods.refusing { () throws(NotificationCode) in
       guard let text = asked.lastMessageNumber.map({ String($0.trimmingXMLSpace) }), !text.isEmpty else {
         throw .messageNumberMissing

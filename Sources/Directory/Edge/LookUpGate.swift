@@ -1,4 +1,5 @@
 import RelayCore
+import RelayHTTP
 
 /// How much one account may ask the directory for (docs/directory.md, "Look-ups and budgets").
 ///
@@ -14,20 +15,16 @@ struct LookUpGate: Sendable {
   }
 
   private let limiter: any RateLimiter
-  private let budget: any ContactBudget
-  private let allowance: LookUpAllowance
+  private let purse: ContactPurse
   private let detector: EnumerationDetector
   private let refusesEnumeration: Bool
   private let books = KnownBooks()
-  private let pauses = BudgetPauses()
 
   init(
-    limiter: any RateLimiter, budget: any ContactBudget, allowance: LookUpAllowance, detector: EnumerationDetector,
-    refusesEnumeration: Bool
+    limiter: any RateLimiter, purse: ContactPurse, detector: EnumerationDetector, refusesEnumeration: Bool
   ) {
     self.limiter = limiter
-    self.budget = budget
-    self.allowance = allowance
+    self.purse = purse
     self.detector = detector
     self.refusesEnumeration = refusesEnumeration
   }
@@ -60,12 +57,6 @@ struct LookUpGate: Sendable {
 
   /// - Throws: `.contactBudgetExceeded`; nothing was counted then.
   func spend(_ tokens: [ContactToken], of account: AccountNumber) async throws(Problem) {
-    if let pause = pauses.rest(of: account) { throw Problem(.contactBudgetExceeded, retryAfter: pause) }
-    switch await budget.spend(tokens, of: account, within: allowance) {
-    case .allowed: pauses.allowed(account)
-    case .refused(let retryAfter):
-      pauses.refused(account)
-      throw Problem(.contactBudgetExceeded, retryAfter: retryAfter)
-    }
+    try await purse.spend(tokens, of: account)
   }
 }

@@ -128,8 +128,10 @@ struct DirectoryReader: Sendable {
       }
       let removed = view.relays.known(name).map { following.table.removeAll(of: $0) } ?? []
       note(removed, revision: revision)
-      // Nobody else can have what was a peer's where there is no other peer.
-      following.work.went(name, leaving: copied.isEmpty ? [] : removed, revision: revision)
+      // Nobody else can have what was a peer's where there is no other peer. A peer that is still there has its claims:
+      // those that rest now uncover others, and those of one that is asked from now on cover them.
+      let hasClaims = !copied.isEmpty && known.contains { $0.name == name }
+      following.work.went(name, leaving: copied.isEmpty ? [] : removed, hasClaims: hasClaims, revision: revision)
     }
   }
 

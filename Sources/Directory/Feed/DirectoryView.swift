@@ -2,7 +2,7 @@ package import RelayCore
 import Synchronization
 
 /// The directory as this process has it in memory: what look-ups ask, and what `DirectoryFollower` keeps up to date.
-package final class DirectoryView: Sendable {
+package final class DirectoryView: HomeDirectory {
   /// The relays of the table's entries.
   package let relays = RelayNumbers()
   /// What has changed lately.
@@ -39,6 +39,12 @@ package final class DirectoryView: Sendable {
   }
 
   package func entry(of token: ContactToken) -> TokenEntry? { table.entry(of: token) }
+
+  package func home(of token: ContactToken) -> ContactHome? {
+    guard let entry = entry(of: token) else { return nil }
+    // Every entry's relay has a name.
+    return entry.relay == 0 ? .here : name(of: entry.relay).map { .peer($0) }
+  }
 
   // MARK: For those who keep it up to date
 

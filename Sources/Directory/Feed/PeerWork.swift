@@ -43,10 +43,13 @@ struct PeerWork: Sendable {
   }
 
   /// The contacts of `peer` are no part of the directory any more.
-  /// - Parameter tokens: those that were taken out with it and may be somebody else's; possibly none.
-  mutating func went(_ peer: RelayName, leaving tokens: [ContactToken], revision: UInt64) {
+  /// - Parameters:
+  ///   - tokens: those that were taken out with it and may be somebody else's; possibly none.
+  ///   - hasClaims: whether it may have claims that it did not show, and that covered other peers' or cover them from now on.
+  mutating func went(_ peer: RelayName, leaving tokens: [ContactToken], hasClaims: Bool = false, revision: UInt64) {
     forget(peer)
     if !tokens.isEmpty { orphans.append(Orphans(holder: nil, tokens: tokens, revision: revision)) }
+    if hasClaims { walks.append(Walk(peer: peer, after: nil, revision: revision)) }
   }
 
   /// What was to be done of `peer` begins anew, or is done with.

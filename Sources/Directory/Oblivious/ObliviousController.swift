@@ -64,11 +64,27 @@ struct ObliviousController: Sendable {
     let place = try directory.pages.admit(account)
     try await limiter.charge(.obliviousPages, LimitKey(account))
     let outputs = try await directory.pages.outputs(under: key.id, in: range, in: place)
-    let isFull = outputs.count == ObliviousCodec.outputsPerPage
+    let last = outputs.count == ObliviousCodec.outputsPerPage ? outputs.last?.output : nil
     return .json(
       ObliviousCodec.page(
         key: key.publicBytes, suggestedDigits: ObliviousPrefix.suggestedDigits(for: view.table.count),
-        outputs: outputs, hasMore: isFull && outputs.last != range?.upperBound))
+        outputs: registered(outputs), next: last == range?.upperBound ? nil : last))
+  }
+
+  /// Where those of `contacts` live that this process's table knows, as look-ups say it: the table follows the directory faster
+  /// than the outputs do, and a contact that is in one alone has just come or gone.
+  private func registered(_ contacts: [ContactOutput]) -> [RegisteredOutput] {
+    var found: [(output: ObliviousOutput, entry: TokenEntry)] = []
+    found.reserveCapacity(contacts.count)
+    view.withEntries(of: contacts.map(\.token)) { index, entry in found.append((contacts[index].output, entry)) }
+    // After they were found: every entry's relay has a name.
+    let names = view.relays.names
+    return found.compactMap { output, entry in
+      guard entry.relay <= names.count else { return nil }
+      return RegisteredOutput(
+        output, relay: entry.relay == 0 ? nil : names[entry.relay - 1], supportsSMS: entry.supportsSMS,
+        voice: entry.voice)
+    }
   }
 
   /// What the budget counts for an element. Nobody can tell whose element it is, nor whether its contact was asked for

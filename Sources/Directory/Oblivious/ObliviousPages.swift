@@ -29,14 +29,14 @@ struct ObliviousPages: Sendable {
   /// - Throws: `.unavailable` also while not every contact has its output, and where they are old.
   func outputs(
     under key: ObliviousKeyID, in range: ClosedRange<ObliviousOutput>?, in place: RequestRoom.Place
-  ) async throws(Problem) -> [ObliviousOutput] {
+  ) async throws(Problem) -> [ContactOutput] {
     guard let range else { return [] }
     await turns.take()
     defer {
       turns.giveBack()
       withExtendedLifetime(place) {}
     }
-    let outputs: [ObliviousOutput]?
+    let outputs: [ContactOutput]?
     do throws(StoreError) {
       outputs = try await store.outputs(
         under: key, in: range, limit: ObliviousCodec.outputsPerPage,

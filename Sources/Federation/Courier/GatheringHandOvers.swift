@@ -142,7 +142,17 @@ final class GatheringHandOvers: Sendable {
   }
 
   private func settle(_ parcels: [Parcel], _ answers: HandOverAnswers) {
-    for (parcel, answer) in zip(parcels, answers.each) { settle(parcel, answer.map { .answered($0) }) }
+    settle(zip(parcels, answers.each).map { ($0, $1) }, after: answers.noted)
+  }
+
+  /// Answers the callers as soon as the store has the note. The next batch begins meanwhile.
+  private func settle(
+    _ answered: [(Parcel, Result<HandOverAnswer, PeerFailure>)], after noted: Task<Void, Never>?
+  ) {
+    Task {
+      await noted?.value
+      for (parcel, answer) in answered { settle(parcel, answer.map { .answered($0) }) }
+    }
   }
 
   private func settle(_ parcel: Parcel, _ outcome: Outcome) {
@@ -190,18 +200,17 @@ extension GatheringHandOvers {
       return
     }
     var unserved: [Parcel] = []
+    var answered: [(Parcel, Result<HandOverAnswer, PeerFailure>)] = []
     for (parcel, answer) in zip(parcels, answers.each) {
-      if parcel.mayBeHeld, answer.isUnserved {
-        unserved.append(parcel)
-      } else {
-        settle(parcel, answer.map { .answered($0) })
-      }
+      if parcel.mayBeHeld, answer.isUnserved { unserved.append(parcel) } else { answered.append((parcel, answer)) }
     }
+    settle(answered, after: answers.noted)
     await hold(unserved, in: place)
   }
 
   /// Answers whoever waits yet, and notes what the peer says of the devices of those who do not.
   private func settleLate(_ parcels: [Parcel], _ answers: HandOverAnswers, _ place: HoldingPlace) async {
+    await answers.noted?.value
     for (parcel, answer) in zip(parcels, answers.each) {
       if let waiter = state.withLock({ $0.waiters.removeValue(forKey: parcel.ticket) }) {
         if let problem = waiter.problem, answer.isUnserved {

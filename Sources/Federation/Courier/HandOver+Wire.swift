@@ -23,12 +23,13 @@ extension HandOver {
   var wireBytesMax: Int {
     switch self {
     // Numbers, devices and a time; and for each message its own.
-    case .message(let submission, _): 64 + byteCount + 48 * submission.messages.count
-    case .receipt: 64
+    case .message(let submission, _): 64 + byteCount + 57 * submission.messages.count
+    case .receipt: 73
     }
   }
 
-  var wire: Relay_HandOver {
+  /// - Parameter crossings: its own, or none.
+  func wire(_ crossings: [Crossing]) -> Relay_HandOver {
     var wire = Relay_HandOver()
     switch self {
     case .message(let submission, let source):
@@ -36,20 +37,25 @@ extension HandOver {
       if let timestamp = submission.timestamp { wire.timestamp = timestamp.millis }
       wire.coversMasterOnly = submission.coverage == .masterDevice
       wire.messages = submission.messages.map(Relay_HandOver.Message.init)
+      for (index, crossing) in zip(wire.messages.indices, crossings) { wire.messages[index].mark = crossing.mark.wire }
     case .receipt(let timestamp, let source, let destination):
       wire.setAddresses(source, destination)
       wire.timestamp = timestamp.millis
       wire.isReceipt = true
+      if let crossing = crossings.first { wire.mark = crossing.mark.wire }
     }
     return wire
   }
 
   /// `PUT /v1/federation/batch` (docs/federation.md, "Batches").
-  static func request(for batch: [HandOver], _ terms: BatchTerms = .none) throws(PeerFailure) -> PeerRequest {
+  /// - Parameter crossings: of each of `batch`, or none at all.
+  static func request(
+    for batch: [HandOver], _ terms: BatchTerms = .none, crossings: [[Crossing]] = []
+  ) throws(PeerFailure) -> PeerRequest {
     var message = Relay_Batch()
     message.inOrder = terms.isInOrder
     message.waited = terms.hasWaited
-    message.handOvers = batch.map(\.wire)
+    message.handOvers = batch.indices.map { batch[$0].wire(crossings.isEmpty ? [] : crossings[$0]) }
     do {
       var request = PeerRequest.put("/v1/federation/batch", try message.serializedBytes() as [UInt8])
       request.contentType = "application/x-protobuf"
@@ -63,6 +69,10 @@ extension HandOver {
 
   /// A few device lists are long; most answers have two bytes.
   private static let batchAnswerBytesMax = 1 << 20
+}
+
+extension CrossingMark {
+  fileprivate var wire: UInt64 { UInt64(bitPattern: bits) }
 }
 
 extension Relay_HandOver {

@@ -4,8 +4,13 @@ struct HandOverAnswers: Sendable {
   private(set) var answers: [HandOverAnswer?] = []
   /// What kept some from being answered; nil when all were.
   private(set) var failure: PeerFailure?
+  /// Ends when the store has the note of what was handed over: nobody is told of an answer before. nil: it has it.
+  private(set) var noted: Task<Void, Never>?
 
-  init(_ answers: [HandOverAnswer] = []) { self.answers = answers }
+  init(_ answers: [HandOverAnswer] = [], noted: Task<Void, Never>? = nil) {
+    self.answers = answers
+    self.noted = noted
+  }
 
   /// - Parameter failure: what kept some from being answered.
   init(_ answers: [HandOverAnswer?], _ failure: PeerFailure?) {

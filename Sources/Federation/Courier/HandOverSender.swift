@@ -11,9 +11,13 @@ package final class HandOverSender: Sendable {
   }
 
   let transport: PeerTransport
+  let ledger: HandOverLedger
   private let lanes = Mutex<[RelayName: Lane]>([:])
 
-  package init(transport: PeerTransport) { self.transport = transport }
+  package init(transport: PeerTransport, ledger: HandOverLedger) {
+    self.transport = transport
+    self.ledger = ledger
+  }
 
   /// Hands over what is not held.
   /// - Parameter outbox: where messages for `peer` are held meanwhile: they wait behind this one as behind another. nil for
@@ -89,7 +93,9 @@ package final class HandOverSender: Sendable {
     let isBatched = await takesBatches(peer)
     var rounds = HandOverRounds(handOvers, isInOrder: terms.isInOrder)
     while let part = rounds.next(isBatched ? Self.firstBatch : Self.firstRound) {
-      rounds.answered(await sendNow(part, to: peer, terms))
+      let answers = await sendNow(part, to: peer, terms)
+      await answers.noted?.value
+      rounds.answered(answers)
     }
     return rounds.outcome
   }
@@ -167,15 +173,21 @@ package final class HandOverSender: Sendable {
     _ batch: ArraySlice<HandOver>, to peer: KnownPeer, _ terms: BatchTerms, until deadline: ContinuousClock.Instant?
   ) async -> HandOverAnswers {
     do throws(PeerFailure) {
-      let answer = try await transport.send(try HandOver.request(for: Array(batch), terms), to: peer)
+      let handOvers = Array(batch)
+      let crossings = handOvers.map { ledger.crossings(of: $0, to: peer.name) }
+      let request = try HandOver.request(for: handOvers, terms, crossings: crossings)
+      let answer = try await transmit(crossings, as: request, to: peer) { answer throws(PeerFailure) in
+        answer.status == 200 ? try HandOverAnswer.read(answer, count: batch.count) : []
+      }
       switch answer.status {
-      case 200: return HandOverAnswers(try HandOverAnswer.read(answer, count: batch.count))
+      case 200: return HandOverAnswers(answer.each, noted: answer.noted)
       case 404, 405:
+        await answer.noted.value
         transport.forgetBatches(of: peer)
         return await sendOneByOne(batch, to: peer, terms, until: deadline)
       default:
         let each = HandOverAnswer(status: answer.status, retryAfterSeconds: answer.retryAfterSeconds)
-        return HandOverAnswers(batch.map { _ in each })
+        return HandOverAnswers(batch.map { _ in each }, noted: answer.noted)
       }
     } catch {
       if error == .unreadable { transport.forgetBatches(of: peer) }
@@ -220,9 +232,35 @@ package final class HandOverSender: Sendable {
   private func sendAlone(
     _ handOver: HandOver, to peer: KnownPeer, until deadline: ContinuousClock.Instant?
   ) async throws(PeerFailure) -> HandOverAnswer {
+    let crossings = ledger.crossings(of: handOver, to: peer.name)
     var request = handOver.request
     request.deadline = deadline
-    return HandOverAnswer(try await transport.send(request, to: peer))
+    request.crossings = CrossingMarks.text(crossings)
+    let answer = try await transmit([crossings], as: request, to: peer) { [HandOverAnswer($0)] }
+    await answer.noted.value
+    return answer.each[0]
+  }
+
+  /// Also notes what is handed over. Nobody is to be told of the answer before `noted` ends; the next request need not wait
+  /// for it.
+  /// - Parameters:
+  ///   - crossings: of each hand-over its own.
+  ///   - read: the answer to each hand-over, in order; none where the peer answered them as a whole.
+  private func transmit(
+    _ crossings: [[Crossing]], as request: PeerRequest, to peer: KnownPeer,
+    reading read: (PeerAnswer) throws(PeerFailure) -> [HandOverAnswer]
+  ) async throws(PeerFailure) -> (
+    status: Int, retryAfterSeconds: Int?, each: [HandOverAnswer], noted: Task<Void, Never>
+  ) {
+    let note = HandOverNote(of: crossings, to: peer.name, in: ledger)
+    do throws(PeerFailure) {
+      let answer = try await transport.send(request, to: peer)
+      let each = try read(answer)
+      return (answer.status, answer.retryAfterSeconds, each, Task { await note.answered(each) })
+    } catch {
+      await note.answered([])
+      throw error
+    }
   }
 
   /// How many hand-overs to a peer without batches are under way at a time, for each that sends several.

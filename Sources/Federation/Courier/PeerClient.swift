@@ -57,18 +57,22 @@ final class PeerClient: Sendable {
   private let connections: PeerConnections
   private let use = Mutex(Use())
 
+  /// Whether TLS has proven the peer on some connection of this client: its CA, its host, and what `accepts` looks at.
+  var hasProvenPeer: Bool { connections.hasAccepted }
+
   /// - Parameter accepts: says what is wrong with the peer's leaf, whose chain was verified; called on an event loop.
   /// - Throws: when BoringSSL refuses a certificate.
   init(
-    endpoint: PeerEndpoint, authorities: [Certificate], credentials: FederationCredentials, limits: PeerLimits,
+    way: PeerWay, authorities: [Certificate], credentials: FederationCredentials, limits: PeerLimits,
     accepts: @escaping @Sendable (Certificate) -> ChainFault? = { _ in nil }
   ) throws {
-    base = endpoint.text
+    base = way.endpoint.text
     self.limits = limits
     var configuration = HTTPClient.Configuration(
       tlsConfiguration: try credentials.clientConfiguration(trusting: authorities), redirectConfiguration: .disallow,
       timeout: .init(connect: TimeAmount(limits.connectTimeout), read: TimeAmount(limits.requestTimeout)),
       decompression: .disabled)
+    if let address = way.address { configuration.dnsOverride = [way.endpoint.host: address] }
     configuration.httpVersion = limits.isMultiplexed ? .automatic : .http1Only
     configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = limits.connectionsMax
     configuration.connectionPool.idleTimeout = TimeAmount(limits.idleTimeout)
@@ -149,6 +153,7 @@ final class PeerClient: Sendable {
     var outgoing = HTTPClientRequest(url: base + request.path)
     outgoing.method = request.method
     if let tag = request.ifNoneMatch { outgoing.headers.add(name: "If-None-Match", value: tag) }
+    if let crossings = request.crossings { outgoing.headers.add(name: CrossingMarks.header, value: crossings) }
     if let body = request.body {
       outgoing.headers.add(name: "Content-Type", value: request.contentType)
       outgoing.body = .bytes(ByteBuffer(bytes: body))

@@ -7,6 +7,7 @@ import X509
 final class PeerConnections: Sendable {
   private struct Seen {
     var fault: ChainFault?
+    var hasAccepted = false
     var lostCount = 0
   }
 
@@ -17,6 +18,8 @@ final class PeerConnections: Sendable {
 
   /// Why the newest connection was refused; nil when it was not.
   var fault: ChainFault? { seen.withLock { $0.fault } }
+  /// Whether some connection was accepted.
+  var hasAccepted: Bool { seen.withLock { $0.hasAccepted } }
   /// Connections that have ended after the peer had said something on them: it had accepted our certificate.
   var lostCount: Int { seen.withLock { $0.lostCount } }
 
@@ -25,7 +28,10 @@ final class PeerConnections: Sendable {
   func opened(_ channel: any Channel) -> EventLoopFuture<Void> {
     channel.eventLoop.makeCompletedFuture {
       let fault = leaf(of: channel).map(accepts) ?? .unreadable
-      seen.withLock { $0.fault = fault }
+      seen.withLock { seen in
+        seen.fault = fault
+        if fault == nil { seen.hasAccepted = true }
+      }
       let pipeline = channel.pipeline.syncOperations
       guard fault == nil else { return try pipeline.addHandler(RefusedConnection(), position: .first) }
       let watch = AcceptedConnection { [self] in seen.withLock { $0.lostCount += 1 } }

@@ -37,11 +37,14 @@ package struct PeerCourier: Courier {
     _ submission: Submission, from source: DeviceAddress, to relay: RelayName
   ) async throws(Problem) {
     let peer = try await activePeer(relay)
-    guard let outbox, peer.peer.policy.holdsMessages else {
-      return try await deliver(.message(submission, source: source), to: peer)
-    }
-    // Before the first try: the peer knows what is handed over again by it.
+    // Before the first try: the peer knows what is handed over again by it, and names it in a receipt.
     let timed = submission.timestamp == nil ? submission.sent(at: transport.clock.now()) : submission
+    guard let outbox, peer.peer.policy.holdsMessages else {
+      return try await deliver(.message(timed, source: source), to: peer) { verdict in
+        // Messages may be held from the next moment on.
+        await outbox?.answered(timed, with: verdict, by: peer)
+      }
+    }
     let message = OutgoingMessage(relay: relay, source: source, submission: timed)
     let outcome: HandOverOutcome
     do throws(PeerFailure) {
@@ -53,6 +56,7 @@ package struct PeerCourier: Courier {
     switch outcome {
     case .answered(let answer):
       await outbox.answered(timed, with: answer.verdict, by: peer)
+      if !answer.isSuccess { await handOvers.ledger.refused(message.handOver, by: relay) }
       try Self.demandSuccess(answer)
     case .held(let problem?): throw problem
     case .held(nil): return
@@ -106,8 +110,13 @@ package struct PeerCourier: Courier {
   }
 
   /// On return the peer has it.
-  private func deliver(_ handOver: HandOver, to peer: KnownPeer) async throws(Problem) {
+  /// - Parameter answered: called with the peer's word, also where that is a refusal.
+  private func deliver(
+    _ handOver: HandOver, to peer: KnownPeer, answered: (HandOverAnswer.Verdict) async -> Void = { _ in }
+  ) async throws(Problem) {
     guard let answer = await answer(to: handOver, from: peer) else { throw Self.unavailable }
+    await answered(answer.verdict)
+    if !answer.isSuccess { await handOvers.ledger.refused(handOver, by: peer.name) }
     try Self.demandSuccess(answer)
   }
 

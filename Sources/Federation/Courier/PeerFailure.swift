@@ -3,6 +3,7 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 import RelayCore
+import RelayHTTP
 
 /// Why a peer gave no answer. Texts name neither path nor body.
 enum PeerFailure: Error, Equatable, CustomStringConvertible {
@@ -11,6 +12,8 @@ enum PeerFailure: Error, Equatable, CustomStringConvertible {
   /// Not tried: the peer has not answered for a while, and is being probed.
   case halted(PeerFault)
   case unreachable(reason: String)
+  /// Not tried: its URL leads to an address that is not the public internet's.
+  case privateAddress
   /// A certificate was refused, by us, or by the peer, which hangs up before its first answer: what that looks like in
   /// TLS 1.3.
   case handshake(reason: String)
@@ -25,7 +28,7 @@ enum PeerFailure: Error, Equatable, CustomStringConvertible {
   /// What it says of the peer; nil when it says nothing, or that the peer is there.
   var fault: PeerFault? {
     switch self {
-    case .unreachable: .network
+    case .unreachable, .privateAddress: .network
     case .handshake: .certificate
     case .timedOut: .silent
     case .busy, .halted, .answerTooLarge, .unreadable, .cancelled, .retired: nil
@@ -41,6 +44,7 @@ enum PeerFailure: Error, Equatable, CustomStringConvertible {
     case .busy: "busy"
     case .halted: "halted"
     case .unreachable: "unreachable"
+    case .privateAddress: "private-address"
     case .handshake: "handshake"
     case .timedOut: "timed-out"
     case .answerTooLarge, .unreadable: "unreadable"
@@ -53,6 +57,7 @@ enum PeerFailure: Error, Equatable, CustomStringConvertible {
     case .busy: "too many requests are under way to it"
     case .halted(let fault): "it has not answered for a while (\(fault.rawValue))"
     case .unreachable(let reason): "no connection: \(reason)"
+    case .privateAddress: "its URL leads to an address that is not a public one, and federation.allow-private is off"
     case .handshake(let reason): "no TLS connection: \(reason)"
     case .timedOut: "no answer in time"
     case .answerTooLarge: "its answer was too large"
@@ -72,11 +77,8 @@ extension PeerFailure {
     case NIOSSLError.handshakeFailed(.sslError(let stack)) where stack == [.eofDuringHandshake]:
       // Nobody hangs up on a certificate that was not shown yet.
       self = .unreachable(reason: "the connection was closed in the handshake")
-    case is NIOSSLError, is NIOSSLExtraError: self = .handshake(reason: "\(error)")
-    case let error as NIOConnectionError:
-      let reason = error.connectionErrors.first?.error ?? error.dnsAError ?? error.dnsAAAAError
-      self = .unreachable(reason: reason.map { "\($0)" } ?? "no address answered")
-    default: self = .unreachable(reason: "\(error)")
+    case is NIOSSLError, is NIOSSLExtraError: self = .handshake(reason: FaultWords.of(error))
+    default: self = .unreachable(reason: FaultWords.of(error))
     }
   }
 

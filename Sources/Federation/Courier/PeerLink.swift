@@ -10,9 +10,11 @@ final class PeerLink: Sendable {
     let client: PeerClient
     let peer: KnownPeer
     let leaf: Certificate
+    let way: PeerWay
 
-    func isMade(for peer: KnownPeer, as leaf: Certificate) -> Bool {
-      self.peer.isReached(as: peer) && self.leaf == leaf
+    /// - Parameter way: nil for whatever way it takes.
+    func isMade(for peer: KnownPeer, as leaf: Certificate, by way: PeerWay?) -> Bool {
+      self.peer.isReached(as: peer) && self.leaf == leaf && (way == nil || self.way == way)
     }
   }
 

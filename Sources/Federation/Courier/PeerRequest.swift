@@ -8,6 +8,8 @@ struct PeerRequest: Sendable {
   /// nil for none.
   var body: [UInt8]?
   var contentType = "application/json"
+  /// As `CrossingMarks` writes them.
+  var crossings: String?
   /// The entity tag of what we have seen.
   var ifNoneMatch: String?
   /// How much of an answer is read.

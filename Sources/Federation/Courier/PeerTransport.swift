@@ -1,5 +1,6 @@
 package import Logging
 package import RelayCore
+import RelayHTTP
 import ServiceLifecycle
 import Synchronization
 
@@ -16,6 +17,8 @@ package final class PeerTransport: Service {
   let signals: any SignalBus
   let logger: Logger
   private let identity: FederationIdentity
+  private let addresses: PeerAddresses
+  private let marks: AttachmentMarks
   private let links = Mutex<[RelayName: PeerLink]>([:])
   /// Links whose breaker has opened; one task each probes them. Bounded by their number: see `PeerLink.State.isProbed`.
   let opened = AsyncStream.makeStream(of: PeerLink.self)
@@ -24,12 +27,15 @@ package final class PeerTransport: Service {
   /// In 0..<1.
   let random: @Sendable () -> Double
 
+  /// - Parameter attachmentMark: this relay's own, which no peer can have.
   package init(
-    identity: FederationIdentity, registry: PeerRegistry, store: any PeerStore, signals: any SignalBus,
-    limits: PeerLimits = PeerLimits(), clock: WallClock, logger: Logger,
+    identity: FederationIdentity, addresses: PeerAddresses, registry: PeerRegistry, store: any PeerStore,
+    signals: any SignalBus,
+    limits: PeerLimits = PeerLimits(), attachmentMark: AttachmentMark? = nil, clock: WallClock, logger: Logger,
     random: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) }
   ) {
     self.identity = identity
+    self.addresses = addresses
     self.registry = registry
     self.store = store
     self.signals = signals
@@ -37,6 +43,7 @@ package final class PeerTransport: Service {
     self.clock = clock
     self.logger = logger
     self.random = random
+    marks = AttachmentMarks(own: attachmentMark, registry: registry, store: store, signals: signals, logger: logger)
     registry.onChange { [weak self] table in self?.tableChanged(table) }
   }
 
@@ -50,6 +57,9 @@ package final class PeerTransport: Service {
     defer { link.leave() }
     // A peer that was given little time is not silent for having used it up.
     let isRushed = request.deadline.map { $0 - .now < limits.requestTimeout / 2 } ?? false
+    if isYoung(peer), let answer = try await introduce(request, to: peer, on: link, isRushed: isRushed) {
+      return answer
+    }
     do throws(PeerFailure) {
       return try await perform(request, to: peer, on: link, isRushed: isRushed)
     } catch .retired {
@@ -89,7 +99,9 @@ package final class PeerTransport: Service {
   private func askCapabilities(of peer: KnownPeer, on link: PeerLink) async {
     let told: Set<PeerCapability>?
     do throws(PeerFailure) {
-      told = PeeringStatus.read(try await send(.get(PeeringService.path), to: peer))?.capabilities ?? []
+      let status = PeeringStatus.read(try await send(.get(PeeringService.path), to: peer))
+      told = status?.capabilities ?? []
+      await marks.told(status?.attachmentMark, by: peer.name)
     } catch {
       // Whoever asked goes on without, and hears of the failure from a request of its own.
       told = nil
@@ -111,22 +123,38 @@ package final class PeerTransport: Service {
   }
 
   /// One request, with what is to be learned of it. Not held up by the breaker.
-  /// - Parameter isRushed: whether a time-out says nothing of the peer.
+  /// - Parameters:
+  ///   - isRushed: whether a time-out says nothing of the peer.
+  ///   - forgivesRefusal: whether it says nothing of the peer either that it does not have us.
   func perform(
-    _ request: PeerRequest, to peer: KnownPeer, on link: PeerLink, isRushed: Bool = false
+    _ request: PeerRequest, to peer: KnownPeer, on link: PeerLink, isRushed: Bool = false,
+    forgivesRefusal: Bool = false
   ) async throws(PeerFailure) -> PeerAnswer {
-    let client = try client(of: peer, on: link)
+    let way = try await way(to: peer, on: link)
+    let client = try client(of: peer, by: way, on: link)
     do throws(PeerFailure) {
       let answer = try await client.send(request)
       link.count(nil)
-      settle(answer.isPeerRefusal ? .refused : nil, on: link)
+      if !answer.isPeerRefusal { settle(nil, on: link) } else if !forgivesRefusal { settle(.refused, on: link) }
       return answer
     } catch {
       link.count(error)
       if error.isAnswer { settle(nil, on: link) }
-      if let fault = error.fault, !(isRushed && error == .timedOut) { settle(fault, on: link, reason: error) }
+      if error.fault == .network { addresses.failed(way) }
+      let isForgiven = isRushed && error == .timedOut || forgivesRefusal && error.fault == .certificate
+      if let fault = error.fault, !isForgiven { settle(fault, on: link, reason: error) }
       // Whatever its connection waits for, new requests do not wait behind it.
       if error == .timedOut { link.disconnect(client)?.retire() }
+      throw error
+    }
+  }
+
+  private func way(to peer: KnownPeer, on link: PeerLink) async throws(PeerFailure) -> PeerWay {
+    do throws(PeerFailure) {
+      return try await addresses.way(to: peer.endpoint)
+    } catch {
+      link.count(error)
+      if let fault = error.fault { settle(fault, on: link, reason: error) }
       throw error
     }
   }
@@ -159,34 +187,36 @@ package final class PeerTransport: Service {
         // Who it is has changed: what kept it from answering may be over.
         if let known = state.peer, !known.isReached(as: peer) { state.isProbedAtOnce = true }
         state.peer = peer
-        return state.connection.flatMap { $0.isMade(for: peer, as: leaf) ? nil : $0.client }
+        return state.connection.flatMap { $0.isMade(for: peer, as: leaf, by: nil) ? nil : $0.client }
       }
       if let former { link.disconnect(former)?.retire(within: limits.retirement) }
       apply(link.state.withLock { $0.breaker.sharedConditionRead(peer.peer.condition) }, to: link)
     }
   }
 
-  private func client(of peer: KnownPeer, on link: PeerLink) throws(PeerFailure) -> PeerClient {
+  private func client(of peer: KnownPeer, by way: PeerWay, on link: PeerLink) throws(PeerFailure) -> PeerClient {
     let credentials = identity.credentials
     let present = link.state.withLock { $0.connection }
-    if let present, present.isMade(for: peer, as: credentials.leaf) { return present.client }
+    if let present, present.isMade(for: peer, as: credentials.leaf, by: way) { return present.client }
     let client: PeerClient
     do {
       client = try PeerClient(
-        endpoint: peer.endpoint, authorities: peer.authorities, credentials: credentials, limits: limits,
+        way: way, authorities: peer.authorities, credentials: credentials, limits: limits,
         accepts: { [seen = identity.seenLeaves] leaf in
           if let fault = peer.fault(of: leaf) { return fault }
           seen.note(leaf, of: peer.name)
           return nil
         })
     } catch {
-      throw .handshake(reason: "\(error)")
+      throw .handshake(reason: FaultWords.of(error))
     }
-    let made = PeerLink.Connection(client: client, peer: peer, leaf: credentials.leaf)
+    let made = PeerLink.Connection(client: client, peer: peer, leaf: credentials.leaf, way: way)
     let (used, replaced) = link.state.withLock { state -> (PeerClient?, PeerClient?) in
       guard !state.isGone else { return (nil, client) }
       // Another request may have made one meanwhile.
-      if let other = state.connection, other.isMade(for: peer, as: credentials.leaf) { return (other.client, client) }
+      if let other = state.connection, other.isMade(for: peer, as: credentials.leaf, by: way) {
+        return (other.client, client)
+      }
       defer { state.connection = made }
       return (client, state.connection?.client)
     }
@@ -206,5 +236,5 @@ extension KnownPeer {
 
 extension PeerAnswer {
   /// Whether the peer says that we are no active peer of it.
-  fileprivate var isPeerRefusal: Bool { status == 403 && PeeringService.kind(of: self) == .peerRefused }
+  var isPeerRefusal: Bool { status == 403 && PeeringService.kind(of: self) == .peerRefused }
 }

@@ -1,9 +1,9 @@
 import NIOCore
-import RelayCore
+package import RelayCore
 
 /// Asks our peers how far our store's epoch had come, and has them remember how far it is now.
 ///
-/// A peer can name any number: what is plausible is the caller's to judge.
+/// A peer can name any number: what is plausible, and whether to believe one peer, is the caller's to judge.
 package struct PeerEpochWitness: EpochWitness {
   private let registry: PeerRegistry
   private let transport: PeerTransport
@@ -17,38 +17,23 @@ package struct PeerEpochWitness: EpochWitness {
   }
 
   /// Works before the registry runs: it reads the list of peers itself.
-  /// - Returns: an answer of each active peer that keeps epochs; nil alone when the list of peers cannot be read.
-  package func witness(epoch: Int64) async -> [Int64?] {
+  /// - Returns: what each active peer says that keeps epochs; one silent witness when the list of peers cannot be read.
+  package func witness(epoch: Int64) async -> [EpochTestimony] {
     await registry.refresh()
-    guard registry.hasBeenRead else { return [nil] }
-    var answers: [Int64?] = []
-    for testimony in await ask(registry.peers.filter(\.isActive), EpochMessage(epoch: epoch)) {
-      switch testimony {
-      case .epoch(let epoch): answers.append(epoch)
-      case .missing: answers.append(nil)
-      case .notKept: continue
-      }
-    }
-    return answers
+    guard registry.hasBeenRead else { return [EpochTestimony(peer: nil, epoch: nil)] }
+    return await ask(registry.peers.filter(\.isActive), EpochMessage(epoch: epoch))
   }
 
-  private enum Testimony: Sendable, Equatable {
-    case epoch(Int64)
-    /// The peer does not know the route: an older relay, or another make.
-    case notKept
-    case missing
-  }
-
-  /// - Returns: one testimony a peer, in no order.
-  private func ask(_ peers: [KnownPeer], _ message: EpochMessage) async -> [Testimony] {
+  /// - Returns: in no order; nothing of those that do not know the route: an older relay, or another make.
+  private func ask(_ peers: [KnownPeer], _ message: EpochMessage) async -> [EpochTestimony] {
     let asking = Task {
-      await withTaskGroup(of: Testimony.self) { group in
-        var testimonies: [Testimony] = []
+      await withTaskGroup(of: EpochTestimony?.self) { group in
+        var testimonies: [EpochTestimony] = []
         var waiting = peers[...]
         for peer in waiting.prefix(Self.asksMax) { group.addTask { await ask(peer, message) } }
         waiting = waiting.dropFirst(Self.asksMax)
         while let testimony = await group.next() {
-          testimonies.append(testimony)
+          if let testimony { testimonies.append(testimony) }
           if let peer = waiting.popFirst() { group.addTask { await ask(peer, message) } }
         }
         return testimonies
@@ -67,16 +52,20 @@ package struct PeerEpochWitness: EpochWitness {
     }
   }
 
-  private func ask(_ peer: KnownPeer, _ message: EpochMessage) async -> Testimony {
+  /// - Returns: nil where the peer keeps no epochs.
+  private func ask(_ peer: KnownPeer, _ message: EpochMessage) async -> EpochTestimony? {
     do {
       let answer = try await transport.send(.put("/v1/federation/epoch", message.json), to: peer)
       switch answer.status {
-      case 200: return .epoch(try EpochMessage.decode(answer.body.readableBytesUInt8Span.bytes).epoch)
-      case 404: return .notKept
-      default: return .missing
+      case 200:
+        let epoch = try EpochMessage.decode(answer.body.readableBytesUInt8Span.bytes).epoch
+        return EpochTestimony(peer: peer.name, epoch: epoch)
+      case 404: return nil
+      default: return EpochTestimony(peer: peer.name, epoch: nil)
       }
     } catch {
-      return .missing  // Why is nothing to decide by; the transport logs it.
+      // Why is nothing to decide by; the transport logs it.
+      return EpochTestimony(peer: peer.name, epoch: nil)
     }
   }
 

@@ -160,6 +160,8 @@ package struct IssuedCertificate: Sendable, Equatable {
 
   /// In hexadecimal.
   package var fingerprintText: String { fingerprint.hex }
+  /// Of a CA: what its operator's peers see.
+  package var words: AuthorityWords { AuthorityWords(fingerprint) }
 
   init(_ certificate: Certificate) {
     fingerprint = certificate.keyFingerprint

@@ -7,6 +7,8 @@ import WireMessages
 struct ReceivedBatch {
   /// A hand-over, or what the request for it alone would be refused with, for each of the batch, in order.
   let handOvers: [Result<HandOver, Problem>]
+  /// Of each of them, as `HandOverIntake.accept` takes them.
+  let marks: [[CrossingMark]]
   let terms: BatchTerms
 }
 
@@ -32,7 +34,8 @@ enum BatchCodec {
       Result { () throws(Problem) in try HandOver(wire) }
     }
     return ReceivedBatch(
-      handOvers: handOvers, terms: BatchTerms(isInOrder: batch.inOrder, hasWaited: batch.waited))
+      handOvers: handOvers, marks: batch.handOvers.map(\.marks),
+      terms: BatchTerms(isInOrder: batch.inOrder, hasWaited: batch.waited))
   }
 
   /// - Parameter refusals: nil for what was accepted; in the order of the batch.
@@ -68,6 +71,14 @@ extension HandOver {
       timestamp: wire.timestamp == 0 ? nil : Timestamp(millis: wire.timestamp),
       coverage: wire.coversMasterOnly ? .masterDevice : .activeDevices)
     self = .message(submission, source: source)
+  }
+}
+
+extension Relay_HandOver {
+  /// None unless all that it holds are marked.
+  fileprivate var marks: [CrossingMark] {
+    let words = isReceipt ? [mark] : messages.map(\.mark)
+    return words.contains(0) ? [] : words.map { CrossingMark(bits: Int64(bitPattern: $0)) }
   }
 }
 

@@ -52,7 +52,7 @@ struct BatchController: Sendable {
     // Sources with a message that was put off: what follows of theirs must not overtake it, and is answered as it was.
     var putOff: [AccountNumber: Problem] = [:]
     let end = ContinuousClock.now + laneTimeMax
-    for (index, handOver) in lane {
+    for (index, handOver, marks) in lane {
       if handOver.isMessage, let refusal = putOff[handOver.source.account] {
         outcomes.append((index, refusal))
         continue
@@ -63,7 +63,7 @@ struct BatchController: Sendable {
         continue
       }
       do throws(Problem) {
-        try await intake.accept(handOver, from: peer, charges: [], hasWaited: terms.hasWaited)
+        try await intake.accept(handOver, marks: marks, from: peer, charges: [], hasWaited: terms.hasWaited)
         outcomes.append((index, nil))
       } catch {
         outcomes.append((index, error))
@@ -76,7 +76,7 @@ struct BatchController: Sendable {
   }
 
   /// What must be accepted one after the other, with its places in the batch.
-  private typealias Lane = [(Int, HandOver)]
+  private typealias Lane = [(Int, HandOver, [CrossingMark])]
 
   /// Between two accounts the order of the batch is kept, and for one destination among what had waited; all others go side
   /// by side, so that they share the store's batches.
@@ -87,10 +87,10 @@ struct BatchController: Sendable {
       guard let handOver = handOver.success else { continue }
       let key = batch.terms.hasWaited ? [handOver.destination] : [handOver.source.account, handOver.destination]
       if let place = places[key] {
-        lanes[place].append((index, handOver))
+        lanes[place].append((index, handOver, batch.marks[index]))
       } else {
         places[key] = lanes.count
-        lanes.append([(index, handOver)])
+        lanes.append([(index, handOver, batch.marks[index])])
       }
     }
     return lanes
@@ -104,7 +104,7 @@ struct BatchController: Sendable {
 
 extension HandOverAnswer {
   /// What the peer is to make of a refusal of ours.
-  fileprivate init(_ refusal: Problem) {
+  init(_ refusal: Problem) {
     self.init(status: refusal.kind.status, isSourceRefused: refusal.kind == .sourceRefused)
   }
 }

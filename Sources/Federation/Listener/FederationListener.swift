@@ -13,13 +13,18 @@ package struct FederationListenerConfiguration: Sendable {
   package var host: String
   /// 0 picks a free one.
   package var port: Int
-  /// Open connections; more wait in the kernel's backlog. A peer's process needs one.
+  /// Open connections that have shaken hands, and there is room for those that have not; more wait in the kernel's backlog.
+  /// A peer's process needs one.
   package var connectionsMax = 1024
   /// Of one peer; the newest above them is refused, so that no peer takes all. Some dozen processes, each of which may
   /// open a second one while the first ends.
   package var connectionsPerPeerMax = 64
   /// Both sides' round trips and signatures, with slack for a busy machine.
-  package var handshakeTimeout = Duration.seconds(10)
+  package var handshakeTimeout = Duration.seconds(5)
+  /// What may be in its handshake.
+  var handshakes = HandshakeBounds()
+  /// What passes connections of others on, without saying whose: one address there is no share.
+  package var balancers: [AddressRange] = []
   /// Peers that have nothing to say come back within a round trip.
   package var idleTimeout = Duration.seconds(120)
   /// A request whose sender stops in its midst.
@@ -45,6 +50,8 @@ package struct FederationListener: Service {
   private let identity: FederationIdentity
   private let verifier: HandshakeVerifier
   private let keeper: ConnectionKeeper
+  private let door: HandshakeDoor
+  private let registry: PeerRegistry
   private let responder: RouterResponder<FederationContext>
   private let logger: Logger
   private let onListening: @Sendable (Int) async -> Void
@@ -54,11 +61,12 @@ package struct FederationListener: Service {
   ///   - onListening: called with the bound port.
   package init(
     configuration: FederationListenerConfiguration, endpoint: PeerEndpoint, identity: FederationIdentity,
-    registry: PeerRegistry, services: FederationServices, clock: WallClock, logger: Logger,
+    addresses: PeerAddresses, registry: PeerRegistry, services: FederationServices, clock: WallClock, logger: Logger,
     onListening: @escaping @Sendable (Int) async -> Void = { _ in }
   ) {
     self.configuration = configuration
     self.identity = identity
+    self.registry = registry
     self.logger = logger
     self.onListening = onListening
     let refusals = PeerCounters("relay_peer_refusals_total", by: "reason")
@@ -67,19 +75,25 @@ package struct FederationListener: Service {
     keeper = ConnectionKeeper(
       registry: registry, store: services.peers, perPeerMax: configuration.connectionsPerPeerMax, clock: clock,
       refusals: refusals, logger: logger)
+    let cameFrom = PeerSources(addresses: addresses)
+    door = HandshakeDoor(
+      configuration.handshakes, sources: cameFrom, balancers: configuration.balancers, logger: logger)
+    registry.onChange(ofConditions: false) { [weak cameFrom] table in cameFrom?.tableChanged(table) }
+    cameFrom.tableChanged(registry.current)
     let redeemer = InvitationRedeemer(
-      name: identity.credentials.name, endpoint: endpoint, store: services.peers, signals: services.signals,
-      registry: registry, clock: clock)
+      name: identity.credentials.name, endpoint: endpoint, addresses: addresses, store: services.peers,
+      signals: services.signals, registry: registry, clock: clock)
     let sources = SourceCheck(directory: services.directory, isLocalAccount: services.isLocalAccount)
     registry.onChange(ofConditions: false) { [weak sources] _ in sources?.peersChanged() }
     let budget = PeerBudget(limiter: services.limiter, buckets: services.buckets, refusals: refusals)
-    let intake = HandOverIntake(intake: services.intake, sources: sources, budget: budget)
+    let intake = HandOverIntake(
+      intake: services.intake, sources: sources, budget: budget, ledger: services.handOvers)
 
     let router = Router(context: FederationContext.self)
     router.add(middleware: ProblemMiddleware(edge: "federation"))
     router.add(middleware: PeerGate(registry: registry, clock: clock))
     let peers = PeerRoutes(router: router, budget: budget, refusals: refusals)
-    PeeringController(redeemer: redeemer, budget: budget).addRoutes(to: router)
+    PeeringController(redeemer: redeemer, budget: budget, attachmentMark: services.attachmentMark).addRoutes(to: router)
     PeerMessagesController(intake: intake).addRoutes(to: peers.chargingThemselves(.messages))
     BatchController(intake: intake, laneTimeMax: configuration.laneTimeMax)
       .addRoutes(to: peers.chargingThemselves(.messages))
@@ -92,7 +106,8 @@ package struct FederationListener: Service {
     EpochController(memory: EpochMemory(store: services.epochs), budget: budget).addRoutes(to: peers.uncharged)
     AuthorityController(identity: identity).addRoutes(to: peers.charged())
     if let probes = services.probes {
-      ProbeController(host: probes, budget: budget, identity: identity, clock: clock).addRoutes(to: peers.uncharged)
+      ProbeController(host: probes, budget: budget, identity: identity, addresses: addresses, clock: clock)
+        .addRoutes(to: peers.uncharged)
     }
     BudgetController(budget: budget).addRoutes(to: peers.uncharged)
     responder = router.buildResponder()
@@ -104,32 +119,31 @@ package struct FederationListener: Service {
       responder: responder, server: server,
       configuration: ApplicationConfiguration(
         address: .hostname(configuration.host, port: configuration.port), serverName: nil,
-        availableConnectionsDelegate: MaximumAvailableConnections(configuration.connectionsMax)),
+        availableConnectionsDelegate: MaximumAvailableConnections(
+          configuration.connectionsMax + configuration.handshakes.placesMax)),
       onServerRunning: { [onListening] channel in await onListening(channel.localAddress?.port ?? 0) },
       logger: logger)
     do {
       try await withThrowingDiscardingTaskGroup { group in
         group.addTask { await self.keeper.run() }
+        group.addTask { await self.door.sources.run() }
         defer { group.cancelAll() }
         try await application.run()
       }
-    } catch let error as IOError {
-      throw FederationError(
-        .cannotListen,
-        "federation.host and federation.port: \(configuration.host):\(configuration.port) cannot be listened on:"
-          + " \(error).",
-        remedy: "Stop what listens there, or choose another port.")
+    } catch {
+      guard let fault = ListenFault(error, at: configuration.host, configuration.port, keys: "federation") else {
+        throw error
+      }
+      throw FederationError(.cannotListen, fault.text, remedy: fault.remedy)
     }
   }
 
   /// Ours have a few hundred bytes.
-  private static let headerBounds = HTTP1Channel.Configuration.DecoderConfiguration(
+  private static let headerBounds = EdgeHTTP1.HeadLimits(
     maxHeaderFieldSize: 16 << 10, maxHeaderListSize: 16 << 10, maxHeaderFieldCount: 100)
 
   private var server: HTTPServerBuilder {
-    HTTPServerBuilder { [configuration, identity, verifier, keeper] responder in
-      let stream = HTTP1Channel.Configuration(
-        additionalChannelHandlers: [EarlyAnswers()], idleTimeout: TimeAmount(configuration.stalledRequestTimeout))
+    HTTPServerBuilder { [configuration, identity, verifier, keeper, door, registry] responder in
       let channel = ALPNChannel(
         tls: { channel, logger in
           NIOSSLServerHandler(
@@ -138,16 +152,15 @@ package struct FederationListener: Service {
               remote: channel.remoteAddress?.ipAddress ?? "unknown", logger: logger))
         },
         handshakeTimeout: TimeAmount(configuration.handshakeTimeout),
-        http1: HTTP1Channel(
-          responder: responder,
-          configuration: .init(
-            idleTimeout: TimeAmount(configuration.idleTimeout), httpDecoderConfiguration: Self.headerBounds)),
-        http2: HTTP2Channel(
-          responder: responder,
-          configuration: .init(
-            idleTimeout: configuration.idleTimeout, streamConfiguration: stream)),
+        http1: EdgeHTTP1(
+          responder: responder, idleTimeout: TimeAmount(configuration.idleTimeout), headLimits: Self.headerBounds),
+        http2: EdgeHTTP2.channel(
+          responder: responder, idleTimeout: configuration.idleTimeout,
+          stalledTimeout: TimeAmount(configuration.stalledRequestTimeout)),
         around: { channel, logger, serve in
-          guard let proved = await ConnectionIdentity.of(channel) else {
+          let proved = await ConnectionIdentity.of(channel)
+          door.shookHands(channel, as: proved.flatMap { registry.current.peer(proving: $0) }?.name)
+          guard let proved else {
             if channel.isActive {
               logger.warning("federation: connection closed, it showed no certificate (a resumed session)")
               channel.close(promise: nil)
@@ -159,7 +172,7 @@ package struct FederationListener: Service {
             await ConnectionIdentity.$current.withValue(proved) { await serve() }
           }
         })
-      return ClaimedChannel(channel, grace: configuration.gracefulCloseTimeout)
+      return GuardedChannel(ClaimedChannel(channel, grace: configuration.gracefulCloseTimeout), door: door)
     }
   }
 }

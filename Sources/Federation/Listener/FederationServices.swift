@@ -11,20 +11,25 @@ package struct FederationServices: Sendable {
   let buckets: [LimiterName: Bucket]
   let locator: any AttachmentLocator
   let epochs: any EpochStore
+  let handOvers: HandOverLedger
   let probes: (any ProbeHost)?
+  let attachmentMark: AttachmentMark?
   let isLocalAccount: @Sendable (AccountNumber) async throws(Problem) -> Bool
 
   /// - Parameters:
   ///   - buckets: `limiter`'s shapes that differ from `LimiterName.defaultBucket`.
   ///   - locator: says where attachments of our accounts are downloaded.
   ///   - epochs: remembers peers' epochs.
+  ///   - handOvers: knows what was handed over to peers: receipts are taken for that alone.
   ///   - probes: the account that peers may test with; nil serves no such tests.
+  ///   - attachmentMark: what ids of our attachments begin with, as peers are told.
   ///   - isLocalAccount: whether a number is registered here; no peer may speak for it then. Asked for every message:
   ///     it answers from memory as a rule.
   package init(
     intake: any Intake, dispenser: any PreKeyDispenser, directory: any DirectoryStore, peers: any PeerStore,
     signals: any SignalBus, limiter: any RateLimiter, buckets: [LimiterName: Bucket] = [:],
-    locator: any AttachmentLocator, epochs: any EpochStore, probes: (any ProbeHost)? = nil,
+    locator: any AttachmentLocator, epochs: any EpochStore, handOvers: HandOverLedger,
+    probes: (any ProbeHost)? = nil, attachmentMark: AttachmentMark? = nil,
     isLocalAccount: @escaping @Sendable (AccountNumber) async throws(Problem) -> Bool
   ) {
     self.intake = intake
@@ -36,7 +41,9 @@ package struct FederationServices: Sendable {
     self.buckets = buckets
     self.locator = locator
     self.epochs = epochs
+    self.handOvers = handOvers
     self.probes = probes
+    self.attachmentMark = attachmentMark
     self.isLocalAccount = isLocalAccount
   }
 }

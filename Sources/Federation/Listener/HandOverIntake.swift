@@ -5,6 +5,7 @@ struct HandOverIntake: Sendable {
   let intake: any Intake
   let sources: SourceCheck
   let budget: PeerBudget
+  let ledger: HandOverLedger
 
   /// Charges, checks and accepts. On return it is durable; safe to repeat.
   ///
@@ -12,18 +13,34 @@ struct HandOverIntake: Sendable {
   /// - Parameters:
   ///   - charges: what the peer's budget is charged for it besides.
   ///   - hasWaited: whether it comes from the peer's outbox.
-  /// - Throws: `.budgetExceeded`; `.unavailable` when the limiter of this pair of accounts refuses (reference 1.13.2), or
+  ///   - marks: by which the loss ledger counts it; none for nothing.
+  /// - Throws: `.budgetExceeded`; `.notFound` for a receipt of what was never handed over to `peer`; `.unavailable` when the limiter of this pair of accounts refuses (reference 1.13.2), or
   ///   a store does; `.sourceRefused`; what the intake refuses with.
   func accept(
-    _ handOver: HandOver, from peer: RelayName, charges: [BudgetCharge], hasWaited: Bool = false
+    _ handOver: HandOver, marks: [CrossingMark], from peer: RelayName, charges: [BudgetCharge], hasWaited: Bool = false
   ) async throws(Problem) {
+    do throws(Problem) {
+      try await takeIn(handOver, marks, from: peer, charges, hasWaited)
+    } catch {
+      // What is put off comes again.
+      if !marks.isEmpty, !HandOverAnswer(error).isPutOff { ledger.turnedDown(handOver, marks: marks, of: peer) }
+      throw error
+    }
+  }
+
+  private func takeIn(
+    _ handOver: HandOver, _ marks: [CrossingMark], from peer: RelayName, _ charges: [BudgetCharge], _ hasWaited: Bool
+  ) async throws(Problem) {
+    let charges = handOver.isMessage ? charges : charges + [.receipt]
     try await charge(handOver.limitCharge(at: peer, hasWaited: hasWaited), charges, of: peer)
     try await sources.demand(handOver.source.account, from: peer)
     switch handOver {
     case .message(let submission, let source):
-      _ = try await intake.accept(submission, from: .peer(peer, source: source))
+      _ = try await intake.accept(submission, marks: marks, from: .peer(peer, source: source))
     case .receipt(let timestamp, let source, let destination):
-      try await intake.acceptReceipt(for: timestamp, to: destination, from: .peer(peer, source: source))
+      try await ledger.demand(timestamp, from: destination, to: source.account, at: peer)
+      try await intake.acceptReceipt(
+        for: timestamp, mark: marks.count == 1 ? marks.first : nil, to: destination, from: .peer(peer, source: source))
     }
   }
 

@@ -9,6 +9,7 @@ struct BudgetCharge: Sendable {
   static let request = BudgetCharge(amount: 1, budget: .peerRequests)
   static func bytes(_ count: Int) -> BudgetCharge { BudgetCharge(amount: count, budget: .peerBytes) }
   static func recipients(_ count: Int) -> BudgetCharge { BudgetCharge(amount: count, budget: .peerRecipients) }
+  static let receipt = BudgetCharge(amount: 1, budget: .peerReceipts)
   static let probe = BudgetCharge(amount: 1, budget: .peerProbes)
   static func preKeys(_ count: Int) -> BudgetCharge { BudgetCharge(amount: count, budget: .peerPreKeys) }
 }
@@ -30,7 +31,7 @@ final class PeerBudget: Sendable {
 
   /// All budgets, in the order in which they are shown.
   static let names: [LimiterName] = [
-    .peerRequests, .peerRecipients, .peerBytes, .peerPreKeys, .peerTokens, .peerProbes,
+    .peerRequests, .peerRecipients, .peerReceipts, .peerBytes, .peerPreKeys, .peerTokens, .peerProbes,
   ]
 
   /// Charges all or nothing.

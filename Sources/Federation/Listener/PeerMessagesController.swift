@@ -56,7 +56,9 @@ struct PeerMessagesController: Sendable {
       try await intake.budget.charge([.request, bytes], of: peer)
       throw error
     }
-    try await intake.accept(receipt, from: peer, charges: [.request, bytes, .recipients(receipt.recipients)])
+    try await intake.accept(
+      receipt, marks: request.headers.marks(of: receipt), from: peer,
+      charges: [.request, bytes, .recipients(receipt.recipients)])
     return .done
   }
 
@@ -76,7 +78,9 @@ struct PeerMessagesController: Sendable {
     let peer = context.peer.name
     let (handOver, charges) = try await intake.budget.jsonBody(
       of: request, max: WireLimits.messageRequestBytesMax, from: peer, read)
-    try await intake.accept(handOver, from: peer, charges: charges + [.recipients(handOver.recipients)])
+    try await intake.accept(
+      handOver, marks: request.headers.marks(of: handOver), from: peer,
+      charges: charges + [.recipients(handOver.recipients)])
   }
 }
 

@@ -8,6 +8,8 @@ import RelayHTTP
 struct PeeringController: Sendable {
   let redeemer: InvitationRedeemer
   let budget: PeerBudget
+  /// Of this relay's own attachments.
+  let attachmentMark: AttachmentMark?
 
   func addRoutes(to router: some RouterMethods<FederationContext>) {
     router.resource("v1/federation/peering", [(.put, redeem), (.get, status)])
@@ -36,6 +38,6 @@ struct PeeringController: Sendable {
   private func status(_ request: Request, _ context: FederationContext) async throws(Problem) -> Response {
     guard let peer = context.peer else { throw Problem(.peerRefused) }
     try await budget.charge([.request], of: peer.name)
-    return .json(PeeringStatus.ours(to: peer, at: redeemer.clock.now()).json)
+    return .json(PeeringStatus.ours(to: peer, at: redeemer.clock.now(), attachmentMark: attachmentMark).json)
   }
 }

@@ -1,4 +1,3 @@
-import Crypto
 import RelayCore
 import Synchronization
 
@@ -47,7 +46,7 @@ final class SourceCheck: Sendable {
   ) async throws(Problem) -> VerdictCache.Verdict {
     let (known, generation) = verdicts.withLock { ($0.find(source, peer, at: .now), $0.generation) }
     if let known { return known }
-    let token = Self.token(of: source)
+    let token = ContactToken(of: source)
     let claimants = try await storing { () throws(StoreError) in try await directory.claimants(of: token) }
     let verdict: VerdictCache.Verdict =
       if claimants.isEmpty || claimants.first == peer {
@@ -57,11 +56,6 @@ final class SourceCheck: Sendable {
       }
     verdicts.withLock { $0.remember(source, peer, verdict, from: generation, at: .now) }
     return verdict
-  }
-
-  /// Reference 2.1; a SHA-1 digest has 20 bytes, so its first 10 always make a token.
-  private static func token(of number: AccountNumber) -> ContactToken {
-    ContactToken(firstBytesOf: Array(Insecure.SHA1.hash(data: Array(number.e164.utf8))))
   }
 }
 

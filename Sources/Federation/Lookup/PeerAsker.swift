@@ -6,6 +6,13 @@ import Synchronization
 
 /// Asks one peer which tokens are its accounts', one request at a time, and remembers what it said for a while.
 final class PeerAsker: Sendable {
+  struct Findings: Sendable {
+    /// What the peer knows, in no order.
+    var known: [ListedAccount]
+    /// Of which it has said nothing.
+    var unanswered: Set<ContactToken> = []
+  }
+
   /// Whom `find` waits for, until a batch has ended.
   private struct Waiter {
     let serial: Int
@@ -54,8 +61,7 @@ final class PeerAsker: Sendable {
 
   /// - Parameter timeout: after it, what is known by then has to do. It is not waited at all while a request is under way
   ///   for longer than that.
-  /// - Returns: those of `tokens` that the peer knows, in no order.
-  func find(_ tokens: Set<ContactToken>, within timeout: Duration) async -> [ListedAccount] {
+  func find(_ tokens: Set<ContactToken>, within timeout: Duration) async -> Findings {
     let now = clock.now()
     let deadline = ContinuousClock.now + timeout
     var found: [ListedAccount] = []
@@ -72,17 +78,22 @@ final class PeerAsker: Sendable {
       let serial = state.queue.add(missing)
       return state.began.map({ .now - $0 > timeout }) ?? false ? nil : serial
     }
-    guard !missing.isEmpty else { return found }
+    guard !missing.isEmpty else { return Findings(known: found) }
     start()
     if let serial { await wait(until: serial, orUntil: deadline) }
     let later = clock.now()
-    let (answers, isWhole) = state.withLock { state in
-      let findings = missing.compactMap { state.cache.finding(for: $0, at: later) }
-      return (findings, findings.count == missing.count)
+    var unanswered: Set<ContactToken> = []
+    state.withLock { state in
+      for token in missing {
+        switch state.cache.finding(for: token, at: later) {
+        case .known(let account): found.append(account)
+        case .unknown: continue
+        case nil: unanswered.insert(token)
+        }
+      }
     }
-    if !isWhole { passedOver.increment() }
-    for case .known(let account) in answers { found.append(account) }
-    return found
+    if !unanswered.isEmpty { passedOver.increment() }
+    return Findings(known: found, unanswered: unanswered)
   }
 
   private func wait(until serial: Int, orUntil deadline: ContinuousClock.Instant) async {

@@ -5,7 +5,7 @@ import Synchronization
 /// Finds contacts at the peers of which no copy is kept, by asking them (docs/federation.md, "Asking instead of copying").
 ///
 /// Peers are asked side by side. What a peer says is remembered for 60 s, in memory alone, and forgotten when the peer is
-/// not to be asked any more.
+/// not to be asked any more. Who has a contact that it names, the store remembers.
 package final class PeerDirectory: ContactFinder {
   private struct Entry {
     let asker: PeerAsker
@@ -18,12 +18,17 @@ package final class PeerDirectory: ContactFinder {
   private let clock: WallClock
   private let timeout: Duration
   private let logger: Logger
+  private let judge: ClaimJudge
   private let entries = Mutex<[RelayName: Entry]>([:])
 
-  /// - Parameter timeout: after it, a peer is passed over.
+  /// - Parameters:
+  ///   - claimsMax: how many claims of one peer are remembered.
+  ///   - timeout: after it, a peer is passed over.
   package init(
-    registry: PeerRegistry, transport: PeerTransport, clock: WallClock, timeout: Duration = .seconds(2), logger: Logger
+    registry: PeerRegistry, transport: PeerTransport, store: any ContactClaimStore, claimsMax: Int = 5_000_000,
+    clock: WallClock, timeout: Duration = .seconds(2), logger: Logger
   ) {
+    judge = ClaimJudge(store: store, claimsMax: claimsMax, logger: logger)
     self.registry = registry
     self.transport = transport
     self.clock = clock
@@ -33,27 +38,42 @@ package final class PeerDirectory: ContactFinder {
 
   package var hasPeers: Bool { registry.peers.contains(where: \.isQueried) }
 
-  /// Of several peers that know a token, the one whose name sorts first has it: of what is only asked for, nobody knows
-  /// who came first.
+  /// Of each token, the entry of the peer that has it (`ClaimJudge`).
   package func find(_ tokens: [ContactToken]) async -> [DirectoryEntry] {
-    let askers = currentAskers()
-    let wanted = Set(tokens)
-    guard !askers.isEmpty, !wanted.isEmpty else { return [] }
+    let asked = await ask(Set(tokens))
+    guard !asked.claims.isEmpty else { return [] }
+    return await judge.owners(of: asked.contacts).compactMap { token, owner in
+      guard let account = asked.claims[token]?[owner] else { return nil }
+      return DirectoryEntry(token: token, relay: owner, supportsSMS: account.supportsSMS, voice: account.voice)
+    }
+  }
+
+  /// Who has `token`, for a request that is to go there. A peer that does not answer has what it is remembered to have: what
+  /// becomes of a request for a peer that is away is the courier's to say.
+  /// - Throws: `.unavailable` when the store cannot say whom it remembers.
+  func home(of token: ContactToken) async throws(Problem) -> AskedHome {
+    let asked = await ask([token])
+    let claimants = asked.claims[token].map { $0.keys.sorted() } ?? []
+    if !claimants.isEmpty, let owner = await judge.owners(of: asked.contacts)[token] { return .peer(owner) }
+    guard !claimants.isEmpty || !asked.silent.isEmpty else { return .unknown }
+    guard let holder = try await judge.holder(of: token) else { return claimants.count > 1 ? .contested : .unknown }
+    return asked.silent.contains(holder) ? .peer(holder) : .unknown
+  }
+
+  /// Asks all that are to be asked, side by side.
+  private func ask(_ tokens: Set<ContactToken>) async -> AskedPeers {
+    let askers = tokens.isEmpty ? [] : currentAskers()
     let timeout = timeout
-    var found: [DirectoryEntry] = []
-    await withTaskGroup(of: (RelayName, [ListedAccount]).self) { group in
-      for (name, asker) in askers { group.addTask { (name, await asker.find(wanted, within: timeout)) } }
-      for await (name, accounts) in group {
-        found += accounts.map {
-          DirectoryEntry(token: $0.token, relay: name, supportsSMS: $0.supportsSMS, voice: $0.voice)
-        }
+    var asked = AskedPeers()
+    await withTaskGroup(of: (RelayName, PeerAsker.Findings).self) { group in
+      for (name, asker) in askers { group.addTask { (name, await asker.find(tokens, within: timeout)) } }
+      for await (name, found) in group {
+        for account in found.known { asked.claims[account.token, default: [:]][name] = account }
+        asked.unanswered.formUnion(found.unanswered)
+        if !found.unanswered.isEmpty { asked.silent.insert(name) }
       }
     }
-    let firsts = Dictionary(found.map { ($0.token, $0) }) { a, b in
-      guard let first = a.relay, let second = b.relay else { return a }
-      return first < second ? a : b
-    }
-    return Array(firsts.values)
+    return asked
   }
 
   /// Those of the peers that are to be asked now; what others have said is forgotten.
@@ -72,6 +92,29 @@ package final class PeerDirectory: ContactFinder {
         }
       }
       return entries.map { ($0.key, $0.value.asker) }
+    }
+  }
+}
+
+/// Who has a contact that peers were asked for.
+enum AskedHome: Sendable, Equatable {
+  case unknown
+  /// Several claim it, and nobody is remembered.
+  case contested
+  case peer(RelayName)
+}
+
+/// What peers said.
+private struct AskedPeers {
+  var claims: [ContactToken: [RelayName: ListedAccount]] = [:]
+  /// Of which not all have said something.
+  var unanswered: Set<ContactToken> = []
+  /// Those that have not answered for everything.
+  var silent: Set<RelayName> = []
+
+  var contacts: [AskedContact] {
+    claims.map { token, accounts in
+      AskedContact(token: token, claimants: accounts.keys.sorted(), isWhole: !unanswered.contains(token))
     }
   }
 }

@@ -4,21 +4,31 @@ import Synchronization
 
 /// Notes behind everyone's back what peers say of their accounts' devices, in the order in which they said it, whether of
 /// what was just sent or of what had waited.
+///
+/// Of all peers, so that `hold` helps that is switched on when the peer is already away. Where it is off a conversation is
+/// written down once a day; what was confirmed since is written when it is switched on.
 final class Confirmations: Sendable {
   private enum Word: Sendable {
-    case confirmed([ConfirmedDevice], ConfirmationMemory.Key, at: Timestamp)
+    case confirmed(ConfirmationMemory.Word)
     case contradicted(ConfirmationMemory.Key)
+    /// Messages for the peer are held from now on.
+    case holding(RelayName)
   }
 
   private let store: any OutboxStore
   private let clock: WallClock
   private let logger: Logger
   private let memory = Mutex(ConfirmationMemory())
+  /// Peers for which messages are held.
+  private let holding = Mutex<Set<RelayName>>([])
   private let words: AsyncStream<Word>
   private let telling: AsyncStream<Word>.Continuation
 
   /// What a few busy seconds bring while the store is slow; what comes on top is confirmed by the next message.
   private static let wordsMax = 4096
+  /// How often a conversation is written down where messages are held, and where they are not.
+  private static let intervalHolding = Duration.seconds(3600)
+  private static let interval = Duration.seconds(86_400)
 
   init(store: any OutboxStore, clock: WallClock, logger: Logger) {
     self.store = store
@@ -46,24 +56,55 @@ final class Confirmations: Sendable {
     for await word in words { await write(word) }
   }
 
-  /// Written only when it is news, or the last writing was an hour ago.
+  /// Whom messages are held for may have changed.
+  func peersChanged(_ peers: some Sequence<KnownPeer>) {
+    let now = Set(peers.filter(\.peer.policy.holdsMessages).map(\.name))
+    let begun = holding.withLock { holding in
+      defer { holding = now }
+      return now.subtracting(holding)
+    }
+    for relay in begun {
+      // A full queue: at the next change it is news again.
+      if case .dropped = telling.yield(.holding(relay)) { holding.withLock { _ = $0.remove(relay) } }
+    }
+  }
+
+  /// Written only when it is news, or the last writing was a while ago.
   private func confirmed(_ submission: Submission, _ key: ConfirmationMemory.Key, by peer: KnownPeer) {
-    guard peer.peer.policy.holdsMessages, let devices = submission.confirmedDevices else { return }
-    let news = memory.withLock { $0.confirmed(devices, of: key, at: .now) }
-    guard let news else { return }
-    if case .dropped = telling.yield(.confirmed(news, key, at: clock.now())) { memory.withLock { $0.forget(key) } }
+    guard let devices = submission.confirmedDevices else { return }
+    let interval = peer.peer.policy.holdsMessages ? Self.intervalHolding : Self.interval
+    let now = clock.now()
+    guard let word = memory.withLock({ $0.confirmed(devices, of: key, at: now, writingEvery: interval) }) else {
+      return
+    }
+    if case .dropped = telling.yield(.confirmed(word)) { memory.withLock { $0.forget(key) } }
   }
 
   private func write(_ word: Word) async {
-    do throws(StoreError) {
-      switch word {
-      case .confirmed(let devices, let key, let now):
-        try await store.confirmDevices(devices, of: key.account, at: key.relay, now: now)
-      case .contradicted(let key): try await store.forgetConfirmedDevices(of: key.account, at: key.relay)
+    switch word {
+    case .confirmed(let word): await write(word)
+    case .contradicted(let key):
+      do throws(StoreError) {
+        try await store.forgetConfirmedDevices(of: key.account, at: key.relay)
+      } catch {
+        report(error)
       }
-    } catch {
-      logger.debug("what a peer confirmed could not be noted", metadata: ["error": "\(error)"])
-      if case .confirmed(_, let key, _) = word { memory.withLock { $0.forget(key) } }
+    case .holding(let relay):
+      for word in memory.withLock({ $0.takeUnwritten(of: relay) }) { await write(word) }
     }
+  }
+
+  private func write(_ word: ConfirmationMemory.Word) async {
+    do throws(StoreError) {
+      try await store.confirmDevices(
+        word.devices, of: word.key.account, at: word.key.relay, now: word.confirmed)
+    } catch {
+      report(error)
+      memory.withLock { $0.forget(word.key) }
+    }
+  }
+
+  private func report(_ error: StoreError) {
+    logger.debug("what a peer confirmed could not be noted", metadata: ["error": "\(error)"])
   }
 }

@@ -32,7 +32,7 @@ package final class Outbox: Service {
   private let drain: OutboxDrain
   private let lease: WorkLease
   private let acceptance: OutboxAcceptance
-  private let clock: WallClock
+  private let clock: JudgedClock
   private let logger: Logger
   private let metrics = OutboxMetrics()
   private let state = Mutex(State())
@@ -45,10 +45,12 @@ package final class Outbox: Service {
   /// How long a peer is left alone that serves nothing of what it is asked.
   private static let strugglePause = Duration.seconds(5)
   private static let pauseMax = Duration.seconds(30)
+  /// For what the loss ledger still has to count when the process ends.
+  private static let farewell = Duration.seconds(2)
 
   package convenience init(
     store: any OutboxStore & LeaseStore, registry: PeerRegistry, handOvers: HandOverSender, intake: any Intake,
-    bounds: OutboxBounds, clock: WallClock, logger: Logger
+    bounds: OutboxBounds, clock: JudgedClock, logger: Logger
   ) {
     self.init(
       store: store, registry: registry, handOvers: handOvers, intake: intake, bounds: bounds, clock: clock,
@@ -57,18 +59,20 @@ package final class Outbox: Service {
 
   init(
     store: any OutboxStore & LeaseStore, registry: PeerRegistry, handOvers: HandOverSender, intake: any Intake,
-    bounds: OutboxBounds, clock: WallClock, logger: Logger, holder: Int64
+    bounds: OutboxBounds, clock: JudgedClock, logger: Logger, holder: Int64
   ) {
     self.store = store
     self.registry = registry
-    acceptance = OutboxAcceptance(store: store, bounds: bounds, clock: clock, metrics: metrics)
+    acceptance = OutboxAcceptance(
+      store: store, bounds: bounds, clock: clock, metrics: metrics, ledger: handOvers.ledger)
     self.clock = clock
     self.logger = logger
     lease = WorkLease(store: store, holder: holder)
-    confirmations = Confirmations(store: store, clock: clock, logger: logger)
+    confirmations = Confirmations(store: store, clock: clock.wall, logger: logger)
     drain = OutboxDrain(
       store: store, handOvers: handOvers, confirmations: confirmations,
-      removal: OutboxRemoval(store: store, intake: intake, metrics: metrics), policy: OutboxPolicy(age: bounds.age),
+      removal: OutboxRemoval(store: store, intake: intake, metrics: metrics, ledger: handOvers.ledger),
+      policy: OutboxPolicy(age: bounds.age),
       clock: clock)
   }
 
@@ -115,6 +119,7 @@ package final class Outbox: Service {
 
   package func run() async throws {
     registry.onChange { [weak self] table in self?.peersChanged(table) }
+    confirmations.peersChanged(registry.peers)
     await cancelWhenGracefulShutdown { [self] in
       await withDiscardingTaskGroup { group in
         group.addTask { await self.confirmations.run() }
@@ -130,10 +135,12 @@ package final class Outbox: Service {
         }
       }
     }
+    await drain.handOvers.ledger.settle(until: .now + Self.farewell)
   }
 
   /// At once, not at the next look: a peer may be back by then.
   private func peersChanged(_ table: PeerTable) {
+    confirmations.peersChanged(table.byName.values)
     let away = table.byName.values.filter { !$0.canBeReached }.map(\.name)
     state.withLock { state in
       state.away.formUnion(away)
@@ -169,7 +176,7 @@ extension Outbox {
       report(failure: "\(error)")
       return []
     }
-    let now = clock.now()
+    let (now, past) = (clock.now(), clock.removal())
     metrics.show(usage, at: now)
     return state.withLock { state in
       state.lastReading = .now
@@ -178,9 +185,9 @@ extension Outbox {
       // Nothing waits for the others.
       state.returned.formIntersection(usage.map(\.relay))
       return usage.filter { entry in
-        let isDue = entry.nextAttempt <= now || state.returned.contains(entry.relay)
+        let isDue = OutboxPolicy.isDue(entry.nextAttempt, at: now) || state.returned.contains(entry.relay)
         let isDeliverable = reachable.contains(entry.relay) && isDue && !state.pauses.isPaused(entry.relay)
-        guard isDeliverable || isToExpire(entry, at: now, state) else { return false }
+        guard isDeliverable || isToExpire(entry, at: past, state) else { return false }
         return state.busy.insert(entry.relay).inserted
       }.map(\.relay)
     }

@@ -4,8 +4,9 @@ import RelayCore
 struct OutboxAcceptance: Sendable {
   let store: any OutboxStore
   let bounds: OutboxBounds
-  let clock: WallClock
+  let clock: JudgedClock
   let metrics: OutboxMetrics
+  let ledger: HandOverLedger
 
   /// What a peer confirmed longer ago counts no more.
   static let confirmationLife = Duration.seconds(86_400)
@@ -41,7 +42,9 @@ struct OutboxAcceptance: Sendable {
   private func store(_ messages: [OutgoingMessage], for relay: RelayName) async -> [Problem?] {
     guard !messages.isEmpty else { return [] }
     do throws(StoreError) {
-      let held = try await store.hold(messages, for: relay, bounds: bounds, now: clock.now())
+      let crossings = messages.map { ledger.crossings(of: $0.handOver, to: relay) }
+      let held = try await store.hold(
+        messages, counting: crossings, for: relay, bounds: bounds, now: clock.arrival())
       metrics.messagesHeld(held.count { $0 })
       return held.map { $0 ? nil : Self.full }
     } catch .corrupted where messages.count > 1 {

@@ -35,7 +35,7 @@ struct OutboxDrain: Sendable {
   let confirmations: Confirmations
   let removal: OutboxRemoval
   let policy: OutboxPolicy
-  let clock: WallClock
+  let clock: JudgedClock
 
   /// Read at a time; the store ends a page of large messages earlier.
   static let pageMax = 128
@@ -45,7 +45,7 @@ struct OutboxDrain: Sendable {
   func expire(_ relay: RelayName, _ tally: inout Tally) async throws(Problem) {
     var last: Int64 = 0
     while !Task.isCancelled {
-      let now = clock.now()
+      let now = clock.removal()
       let page = try await page(of: relay, after: last)
       let old = Array(page.prefix { policy.isTooOld($0.accepted, at: now) })
       tally.add(try await removal.giveUp(old, because: .expired, by: policy, at: now))
@@ -103,13 +103,14 @@ struct OutboxDrain: Sendable {
     try await removal.delivered(delivered)
     tally.delivered += delivered.count
     let now = clock.now()
+    let past = clock.removal()
     for (pause, sequences) in putOff {
       try await storing { () async throws(StoreError) in
         try await store.putOff(sequences, until: now.adding(pause))
       }
     }
     for (reason, held) in givenUp {
-      let outcome = try await removal.giveUp(held, because: reason, by: policy, at: now)
+      let outcome = try await removal.giveUp(held, because: reason, by: policy, at: past)
       tally.add(outcome)
       if outcome.untold.isEmpty { continue }
       for untold in outcome.untold { pass.kept(untold) }

@@ -15,14 +15,14 @@ package struct OutboxDrop: Sendable {
   private static let interrupted = Problem(
     .unavailable, reason: "another process has taken the outbox over, or this one was told to end")
 
-  package init(store: any OutboxStore & LeaseStore, intake: any Intake) {
-    self.init(store: store, intake: intake, holder: .random(in: 1...Int64.max))
+  package init(store: any OutboxStore & LeaseStore, intake: any Intake, ledger: HandOverLedger) {
+    self.init(store: store, intake: intake, ledger: ledger, holder: .random(in: 1...Int64.max))
   }
 
-  init(store: any OutboxStore & LeaseStore, intake: any Intake, holder: Int64) {
+  init(store: any OutboxStore & LeaseStore, intake: any Intake, ledger: HandOverLedger, holder: Int64) {
     self.store = store
     lease = WorkLease(store: store, holder: holder)
-    removal = OutboxRemoval(store: store, intake: intake, metrics: OutboxMetrics())
+    removal = OutboxRemoval(store: store, intake: intake, metrics: OutboxMetrics(), ledger: ledger)
   }
 
   /// Killed in between, it leaves the rest held; repeating it goes on.

@@ -46,7 +46,7 @@ struct OutboxPass {
       let destination = held.message.submission.destination
       let pair = held.pair
       if blocked.contains(pair) { continue }
-      if held.notBefore > now {
+      if !OutboxPolicy.isDue(held.notBefore, at: now) {
         blocked.insert(pair)
         continue
       }

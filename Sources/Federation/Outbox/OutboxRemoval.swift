@@ -6,6 +6,7 @@ struct OutboxRemoval: Sendable {
   let store: any OutboxStore
   let intake: any Intake
   let metrics: OutboxMetrics
+  let ledger: HandOverLedger
 
   struct Outcome {
     /// Gone, their senders told.
@@ -46,18 +47,25 @@ struct OutboxRemoval: Sendable {
 
   func delivered(_ held: [HeldMessage]) async throws(Problem) {
     guard !held.isEmpty else { return }
-    try await remove(held)
+    try await remove(held, as: .answered)
     metrics.messagesDelivered(held.count)
   }
 
   private func remove(_ held: [HeldMessage], because reason: UndeliverableReason, untold: Int) async throws(Problem) {
     guard !held.isEmpty else { return }
-    try await remove(held)
+    try await remove(held, as: .refused)
     metrics.messagesGivenUp(held.count, because: reason)
     metrics.sendersUntold(untold)
   }
 
-  private func remove(_ held: [HeldMessage]) async throws(Problem) {
-    try await storing { () async throws(StoreError) in try await store.removeHeld(held.map(\.sequence)) }
+  /// All of one peer.
+  private func remove(_ held: [HeldMessage], as event: LedgerRecord.Event) async throws(Problem) {
+    let record = held.first.map { first in
+      let relay = first.message.relay
+      return LedgerRecord(event, held.flatMap { ledger.crossings(of: $0.message.handOver, to: relay) }, relay: relay)
+    }
+    try await storing { () async throws(StoreError) in
+      try await store.removeHeld(held.map(\.sequence), counting: record)
+    }
   }
 }

@@ -1,12 +1,29 @@
 import NIOCore
 import NIOPosix
 import NIOSSL
+import RelayHTTP
 import X509
 
 /// Looks at the certificates that a relay presents, and hangs up before anything of ours is shown.
 enum CertificateProbe {
+  /// As `presentedChain(by:timeout:)`, by the first of `ways`, of which there is one at least, that somebody answers at.
+  static func presentedChain(
+    byOneOf ways: [PeerWay], timeout: Duration
+  ) async throws(PeerFailure) -> ([Certificate], PeerWay) {
+    var failure = PeerFailure.unreachable(reason: "no address")
+    for way in ways {
+      do throws(PeerFailure) {
+        return (try await presentedChain(by: way, timeout: timeout), way)
+      } catch {
+        failure = error
+      }
+    }
+    throw failure
+  }
+
   /// - Returns: the presented chain, leaf first, not empty; nothing about it is checked.
-  static func presentedChain(at endpoint: PeerEndpoint, timeout: Duration) async throws(PeerFailure) -> [Certificate] {
+  static func presentedChain(by way: PeerWay, timeout: Duration) async throws(PeerFailure) -> [Certificate] {
+    let endpoint = way.endpoint
     do {
       var configuration = TLSConfiguration.makeClientConfiguration()
       configuration.minimumTLSVersion = .tlsv13
@@ -15,7 +32,7 @@ enum CertificateProbe {
       let context = try NIOSSLContext(configuration: configuration)
       let captured = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
         .connectTimeout(TimeAmount(timeout))
-        .connect(host: endpoint.host, port: endpoint.port) { channel in
+        .connect(host: way.host, port: endpoint.port) { channel in
           channel.eventLoop.makeCompletedFuture {
             let promise = channel.eventLoop.makePromise(of: [NIOSSLCertificate].self)
             let tls = try NIOSSLClientHandler(
@@ -53,7 +70,7 @@ private final class ProbeHandler: ChannelInboundHandler {
   init(promise: EventLoopPromise<[NIOSSLCertificate]>) { self.promise = promise }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    promise.fail(PeerFailure.handshake(reason: "\(error)"))
+    promise.fail(PeerFailure.handshake(reason: FaultWords.of(error)))
     context.close(promise: nil)
   }
 

@@ -7,51 +7,84 @@ import X509
 struct InvitationRedeemer: Sendable {
   let name: RelayName
   let endpoint: PeerEndpoint
+  let addresses: PeerAddresses
   let store: any PeerStore
   let signals: any SignalBus
   let registry: PeerRegistry
   let clock: WallClock
 
-  /// Safe to repeat by the same CA until the invitation expires: an answer lost on the way costs nothing.
+  /// A peer's list changes seldom: that it does so again and again between two steps of ours is no chance.
+  private static let attemptsMax = 8
+
+  /// Makes the holder of the certificate a peer, by what the invitation says, once: name, CA, URL and scopes are the
+  /// operator's to change from then on.
   ///
-  /// - Throws: `.peerRefused` when the certificate is for another name or the peer is suspended; `.nameTaken`, the invitation stays open then;
+  /// Safe to repeat by the same CA with the same URL until the invitation expires: an answer lost on the way costs nothing.
+  ///
+  /// - Throws: `.addressRefused` when we would not connect to its URL; `.peerRefused` when the certificate is for another
+  ///   name or the peer is suspended; `.nameTaken` and `.urlFixed`, the invitation stays as it was then;
   ///   `.invitationRefused`, `.unavailable`.
   func redeem(
     _ request: RedemptionRequest, by connection: ConnectionIdentity, logger: Logger
   ) async throws(Problem) -> RedemptionAnswer {
     guard request.name == connection.name else { throw Problem(.peerRefused) }
     guard request.name != name else { throw Problem(.nameTaken) }
-    // Only who holds a secret has all peers read.
+    // A name is not looked up for a stranger: what it leads to is judged whenever it is connected to.
+    guard addresses.isAcceptable(request.endpoint) else { throw Problem(.addressRefused) }
     let secretHash = Array(SHA256.hash(data: request.secret))
-    let isRedeemable = try await storing { () throws(StoreError) in
-      try await store.isRedeemable(secretHash: secretHash, caFingerprint: connection.fingerprint, now: clock.now())
+    for _ in 0..<Self.attemptsMax {
+      // Only who holds a secret has all peers read.
+      let invitation = try await storing { () throws(StoreError) in
+        try await store.redeemableInvitation(
+          secretHash: secretHash, caFingerprint: connection.fingerprint, now: clock.now())
+      }
+      guard let invitation else { throw Problem(.invitationRefused) }
+      let revision = try await storing { () throws(StoreError) in try await store.peersRevision() }
+      let peers = try await storing { () throws(StoreError) in try await store.peers() }
+      let known = try self.known(request, by: connection, among: peers)
+      let added =
+        known == nil
+        ? Peer(
+          invited: request.name, at: request.endpoint, caCertificate: connection.authorityDER,
+          scopes: invitation.scopes, now: clock.now()) : nil
+      let redemption = try await storing { () throws(StoreError) in
+        try await store.redeemInvitation(
+          secretHash: secretHash, caFingerprint: connection.fingerprint, adding: added, judgedAt: revision,
+          now: clock.now())
+      }
+      switch redemption {
+      case .refused: throw Problem(.invitationRefused)
+      case .outdated: continue
+      case .redeemed: break
+      }
+      if let added { await announce(added, by: connection, logger: logger) }
+      return RedemptionAnswer(name: name, endpoint: endpoint, scopes: known?.peer.scopes ?? invitation.scopes)
     }
-    guard isRedeemable else { throw Problem(.invitationRefused) }
-    let known = try await storing { () throws(StoreError) in try await store.peers() }.compactMap { KnownPeer($0) }
-    for peer in known where (peer.name == request.name) != (peer.fingerprint == connection.fingerprint) {
-      throw Problem(.nameTaken)
-    }
-    // Whom the operator suspended, `relay peer resume` brings back and nothing else.
-    if known.contains(where: { $0.name == request.name && !$0.isActive }) { throw Problem(.peerRefused) }
-    let invitation = try await storing { () throws(StoreError) in
-      try await store.redeemInvitation(
-        secretHash: secretHash, caFingerprint: connection.fingerprint, now: clock.now())
-    }
-    guard let invitation else { throw Problem(.invitationRefused) }
-    let former = known.first { $0.name == request.name }?.peer
-    try await save(request, by: connection, scopes: invitation.scopes, over: former)
-    logger.notice("peer added", metadata: ["peer": "\(request.name)", "url": "\(request.endpoint)"])
-    return RedemptionAnswer(name: name, endpoint: endpoint)
+    throw Problem(.unavailable, retryAfter: .seconds(1), reason: "the list of peers changes all the time")
   }
 
-  private func save(
-    _ request: RedemptionRequest, by connection: ConnectionIdentity, scopes: Set<Peer.Scope>, over former: Peer?
-  ) async throws(Problem) {
-    let peer = Peer(
-      invited: request.name, at: request.endpoint, caCertificate: connection.authorityDER, scopes: scopes,
-      over: former, now: clock.now())
-    let isSaved = try await storing { () throws(StoreError) in try await store.savePeer(peer) }
-    guard isSaved else { throw Problem(.nameTaken) }
+  /// The peer that the redeemer is already; nil when it is none.
+  private func known(
+    _ request: RedemptionRequest, by connection: ConnectionIdentity, among peers: [Peer]
+  ) throws(Problem) -> KnownPeer? {
+    for peer in peers where peer.name != request.name {
+      // A CA speaks for one name, also one that a peer has named as its successor.
+      guard KnownPeer(peer)?.fingerprints.contains(connection.fingerprint) != true else { throw Problem(.nameTaken) }
+    }
+    guard let peer = peers.first(where: { $0.name == request.name }) else { return nil }
+    guard let known = KnownPeer(peer), known.fingerprint == connection.fingerprint else { throw Problem(.nameTaken) }
+    // Whom the operator suspended, `relay peer resume` brings back and nothing else.
+    guard known.isActive else { throw Problem(.peerRefused) }
+    guard known.endpoint == request.endpoint else { throw Problem(.urlFixed) }
+    return known
+  }
+
+  private func announce(_ peer: Peer, by connection: ConnectionIdentity, logger: Logger) async {
+    logger.notice(
+      "peer added",
+      metadata: [
+        "peer": "\(peer.name)", "url": "\(peer.url)", "words": "\(AuthorityWords(connection.fingerprint))",
+      ])
     await signals.publish(.peersChanged)
     // The new peer's next request, on this very connection, finds itself known.
     await registry.refresh()
@@ -59,16 +92,11 @@ struct InvitationRedeemer: Sendable {
 }
 
 extension Peer {
-  /// What an invitation makes of a relay.
-  ///
-  /// One that is a peer already keeps its scopes and its policy: an old invitation, redeemed again, must not widen what
-  /// `relay peer set` has narrowed.
+  /// What an invitation makes of a relay that is no peer yet.
   init(
-    invited name: RelayName, at endpoint: PeerEndpoint, caCertificate: [UInt8], scopes: Set<Peer.Scope>,
-    over former: Peer?, now: Timestamp
+    invited name: RelayName, at endpoint: PeerEndpoint, caCertificate: [UInt8], scopes: Set<Peer.Scope>, now: Timestamp
   ) {
     self.init(
-      name: name, url: endpoint.text, caCertificate: caCertificate, state: .active, scopes: former?.scopes ?? scopes,
-      added: former?.added ?? now, policy: former?.policy ?? PeerPolicy())
+      name: name, url: endpoint.text, caCertificate: caCertificate, state: .active, scopes: scopes, added: now)
   }
 }

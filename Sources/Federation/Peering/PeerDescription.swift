@@ -5,11 +5,14 @@ package struct PeerDescription: Sendable, Equatable {
   package let name: RelayName
   package let url: String
   package let state: Peer.State
+  /// What it may ask of us.
   package let scopes: [Peer.Scope]
-  /// The six words that both operators see.
-  package let words: SixWords
+  package let ourWords: AuthorityWords
+  package let theirWords: AuthorityWords
+  /// Of the CA that the peer has named as its successor.
+  package let theirNextWords: AuthorityWords?
   /// When the peer's CA certificate ends.
-  package let certificateExpires: Timestamp
+  package let authorityExpires: Timestamp
   /// SHA-256 of the keys of its CAs, in hexadecimal: the present one, then the one that it named as its successor.
   package let authorities: [String]
   package let added: Timestamp
@@ -17,13 +20,16 @@ package struct PeerDescription: Sendable, Equatable {
   /// As running processes found out last.
   package let condition: PeerCondition
 
+  /// - Parameter ours: the fingerprint of our CA.
   package init(_ peer: KnownPeer, ours: [UInt8]) {
     name = peer.name
     url = peer.endpoint.text
     state = peer.peer.state
     scopes = peer.peer.scopes.sorted()
-    words = SixWords(ours, peer.fingerprint)
-    certificateExpires = peer.authorityExpires
+    ourWords = AuthorityWords(ours)
+    theirWords = AuthorityWords(peer.fingerprint)
+    theirNextWords = peer.fingerprints.dropFirst().first.map { AuthorityWords($0) }
+    authorityExpires = peer.authorityExpires
     authorities = peer.fingerprints.map(\.hex)
     added = peer.peer.added
     policy = peer.peer.policy

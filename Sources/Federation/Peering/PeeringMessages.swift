@@ -24,9 +24,9 @@ struct RedemptionRequest: Sendable, Equatable {
   }
 
   static func decode(_ json: RawSpan) throws(JSONError) -> RedemptionRequest {
-    let texts = try TextProperties.decode(json)
-    guard let secret = texts.secret.flatMap({ Base64.decode($0) }), secret.count == InvitationCode.secretByteCount,
-      let name = texts.name.flatMap({ RelayName($0) }), let endpoint = texts.url.flatMap({ PeerEndpoint($0) })
+    let properties = try PeeringProperties.decode(json)
+    guard let secret = properties.secret.flatMap({ Base64.decode($0) }), secret.count == InvitationCode.secretByteCount,
+      let name = properties.name.flatMap({ RelayName($0) }), let endpoint = properties.url.flatMap({ PeerEndpoint($0) })
     else { throw .wrongShape }
     return RedemptionRequest(secret: secret, name: name, endpoint: endpoint)
   }
@@ -36,6 +36,8 @@ struct RedemptionRequest: Sendable, Equatable {
 struct RedemptionAnswer: Sendable, Equatable {
   let name: RelayName
   let endpoint: PeerEndpoint
+  /// What the redeemer may ask of the inviter; nil from relays of before, which do not tell.
+  let scopes: Set<Peer.Scope>?
 
   var json: [UInt8] {
     var writer = JSONWriter()
@@ -44,42 +46,54 @@ struct RedemptionAnswer: Sendable, Equatable {
     writer.string(name.text)
     writer.key("url")
     writer.string(endpoint.text)
+    if let scopes {
+      writer.key("scopes")
+      writer.strings(scopes.sorted().map(\.rawValue))
+    }
     writer.endObject()
     return writer.bytes
   }
 
   static func decode(_ json: RawSpan) throws(JSONError) -> RedemptionAnswer {
-    let texts = try TextProperties.decode(json)
-    guard let name = texts.name.flatMap({ RelayName($0) }), let endpoint = texts.url.flatMap({ PeerEndpoint($0) })
+    let properties = try PeeringProperties.decode(json)
+    guard let name = properties.name.flatMap({ RelayName($0) }),
+      let endpoint = properties.url.flatMap({ PeerEndpoint($0) })
     else {
       throw .wrongShape
     }
-    return RedemptionAnswer(name: name, endpoint: endpoint)
+    return RedemptionAnswer(
+      name: name, endpoint: endpoint, scopes: properties.scopes.map { Set($0.compactMap { Peer.Scope(rawValue: $0) }) })
   }
 }
 
-/// All properties of both bodies are texts.
-private struct TextProperties {
+/// The properties of both bodies.
+private struct PeeringProperties {
   var secret: String?
   var name: String?
   var url: String?
+  var scopes: [String]?
 
-  static func decode(_ json: RawSpan) throws(JSONError) -> TextProperties {
+  /// Far above what there are.
+  private static let scopesMax = 100
+
+  static func decode(_ json: RawSpan) throws(JSONError) -> PeeringProperties {
     var reader = JSONReader(json)
-    var texts = TextProperties()
+    var properties = PeeringProperties()
     try reader.beginObject()
     while let key = try reader.nextKey() {
       if reader.matches(key, "secret") {
-        texts.secret = try reader.string()
+        properties.secret = try reader.string()
       } else if reader.matches(key, "name") {
-        texts.name = try reader.string()
+        properties.name = try reader.string()
       } else if reader.matches(key, "url") {
-        texts.url = try reader.string()
+        properties.url = try reader.string()
+      } else if reader.matches(key, "scopes") {
+        properties.scopes = try reader.strings(max: scopesMax)
       } else {
         try reader.skip()
       }
     }
     try reader.finish()
-    return texts
+    return properties
   }
 }

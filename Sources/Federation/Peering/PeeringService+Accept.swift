@@ -1,24 +1,46 @@
 import NIOCore
-import RelayCore
+package import RelayCore
+import RelayHTTP
 import X509
 
 extension PeeringService {
+  /// What an invitation would make of the inviter. Stores nothing, and asks nobody.
+  ///
+  /// - Parameter scopes: what the inviter may be granted at most; nil for all that the invitation says. Of a peer that is
+  ///   one already, its scopes stay, or are narrowed to these.
+  package func offer(_ text: String, scopes: Set<Peer.Scope>? = nil) async throws(FederationError) -> PeeringOffer {
+    let code = try InvitationCode(text)
+    let former = try await check(code)
+    let covered = former?.scopes ?? code.scopes
+    let grants = scopes.map { covered.intersection($0) } ?? covered
+    if scopes != nil, grants.isEmpty {
+      throw FederationError(
+        .nothingGranted,
+        "Nothing of --scope is covered: \(former == nil ? "the invitation says" : "the peer has")"
+          + " \(covered.sorted().map(\.rawValue).joined(separator: ", ")).",
+        remedy: "Name at least one of these.")
+    }
+    return PeeringOffer(
+      code: code, former: former, grants: grants, ourWords: AuthorityWords(credentials.fingerprint))
+  }
+
   /// Redeems an invitation: on return both sides list each other as active.
   ///
   /// Safe to repeat with the same invitation until it expires, so a failure half-way is mended by another try.
-  package func accept(_ text: String) async throws(FederationError) -> PeerDescription {
-    let code = try InvitationCode(text)
-    try await check(code)
-    let authority = try await fetchAuthority(code)
-    let client = try connect(to: code.endpoint, trusting: authority)
+  package func accept(_ offer: PeeringOffer) async throws(FederationError) -> AcceptedPeering {
+    let code = offer.code
+    let (authority, way) = try await fetchAuthority(code)
+    let client = try connect(by: way, trusting: authority)
     defer { client.retire() }
-    try await redeem(code, through: client)
-    let peer = try await save(code, authority)
+    let answer = try await redeem(code, through: client)
+    let peer = try await save(offer, authority)
     try await confirm(code, through: client)
-    return PeerDescription(peer, ours: credentials.fingerprint)
+    return AcceptedPeering(
+      peer: PeerDescription(peer, ours: credentials.fingerprint), gets: (answer.scopes ?? code.scopes).sorted())
   }
 
-  private func check(_ code: InvitationCode) async throws(FederationError) {
+  /// - Returns: the inviter, if it is a peer already.
+  private func check(_ code: InvitationCode) async throws(FederationError) -> Peer? {
     guard clock.now() < code.expires else {
       throw FederationError(
         .expiredInvitation, "The invitation expired \(code.expires.text).",
@@ -37,6 +59,17 @@ extension PeeringService {
     for peer in known where (peer.name == code.name) != (peer.fingerprint == code.fingerprint) {
       throw conflict(of: code.name, with: peer)
     }
+    guard let former = known.first(where: { $0.name == code.name }) else { return nil }
+    guard former.isActive else {
+      throw FederationError(
+        .refused, "\(code.name) is a suspended peer.", remedy: "Run `relay peer resume \(code.name)` first.")
+    }
+    guard former.endpoint == code.endpoint else {
+      throw FederationError(
+        .refused, "\(code.name) is a peer at \(former.endpoint), and the invitation says \(code.endpoint).",
+        remedy: "If it has moved, run `relay peer set \(code.name) --url \(code.endpoint)` first.")
+    }
+    return former.peer
   }
 
   private func conflict(of name: RelayName, with peer: KnownPeer) -> FederationError {
@@ -49,11 +82,17 @@ extension PeeringService {
         remedy: "If the operator has renamed the relay, run `relay peer remove \(peer.name)` first.")
   }
 
-  /// The inviter's CA as it presents it, if it is the one that the invitation names.
-  private func fetchAuthority(_ code: InvitationCode) async throws(FederationError) -> Certificate {
+  /// The inviter's CA as it presents it, if it is the one that the invitation names, and the way that led there.
+  private func fetchAuthority(_ code: InvitationCode) async throws(FederationError) -> (Certificate, PeerWay) {
     let chain: [Certificate]
-    do {
-      chain = try await CertificateProbe.presentedChain(at: code.endpoint, timeout: limits.connectTimeout)
+    let way: PeerWay
+    do throws(PeerFailure) {
+      (chain, way) = try await CertificateProbe.presentedChain(
+        byOneOf: try await addresses.ways(to: code.endpoint), timeout: limits.connectTimeout)
+    } catch .privateAddress {
+      throw FederationError(
+        .privateAddress, "The invitation's URL, \(code.endpoint), leads to an address that is not a public one.",
+        remedy: "If you mean to peer with a relay there, set `federation.allow-private` to true; else do not go on.")
     } catch {
       throw FederationError(
         .unreachable, "\(code.endpoint) could not be reached: \(error).",
@@ -74,21 +113,22 @@ extension PeeringService {
         .wrongCertificate, "\(code.endpoint) presented a certificate that cannot be used: \(error).",
         remedy: "The other operator has to run `relay ca issue` with the right `name` and `federation.url`.")
     }
-    return authority
+    return (authority, way)
   }
 
-  private func connect(to endpoint: PeerEndpoint, trusting authority: Certificate) throws(FederationError) -> PeerClient
-  {
+  private func connect(by way: PeerWay, trusting authority: Certificate) throws(FederationError) -> PeerClient {
     do {
-      return try PeerClient(endpoint: endpoint, authorities: [authority], credentials: credentials, limits: limits)
+      return try PeerClient(way: way, authorities: [authority], credentials: credentials, limits: limits)
     } catch {
       throw FederationError(
-        .wrongCertificate, "The certificates cannot be used for a connection: \(error).",
+        .wrongCertificate, "The certificates cannot be used for a connection: \(FaultWords.of(error)).",
         remedy: "Run `relay ca issue` to make a new leaf.")
     }
   }
 
-  private func redeem(_ code: InvitationCode, through client: PeerClient) async throws(FederationError) {
+  private func redeem(
+    _ code: InvitationCode, through client: PeerClient
+  ) async throws(FederationError) -> RedemptionAnswer {
     let request = RedemptionRequest(secret: code.secret, name: name, endpoint: endpoint)
     let answer = try await ask(.put(Self.path, request.json), at: code.endpoint, through: client)
     let body = answer.body.readableBytesUInt8Span.bytes
@@ -96,25 +136,40 @@ extension PeeringService {
     guard let inviter = try? RedemptionAnswer.decode(body), inviter.name == code.name else {
       throw unexpected(answer, from: code.endpoint)
     }
+    return inviter
   }
 
-  private func save(_ code: InvitationCode, _ authority: Certificate) async throws(FederationError) -> KnownPeer {
+  private func save(_ offer: PeeringOffer, _ authority: Certificate) async throws(FederationError) -> KnownPeer {
+    let code = offer.code
+    if offer.isPeerAlready { return try await narrow(offer) }
     let bytes: [UInt8]
     do {
       bytes = try authority.der
     } catch {
       throw FederationError(.wrongCertificate, "The inviter's CA cannot be stored: \(error).", remedy: "Report this.")
     }
-    let former = try await storing { () throws(StoreError) in try await store.peers() }.first { $0.name == code.name }
     let peer = Peer(
-      invited: code.name, at: code.endpoint, caCertificate: bytes, scopes: code.scopes, over: former,
-      now: clock.now())
+      invited: code.name, at: code.endpoint, caCertificate: bytes, scopes: offer.grants, now: clock.now())
     let known = KnownPeer(peer: peer, authority: authority, endpoint: code.endpoint)
     guard try await storing({ () throws(StoreError) in try await store.savePeer(peer) }) else {
       throw conflict(of: code.name, with: known)
     }
     await signals.publish(.peersChanged)
     return known
+  }
+
+  /// Of a peer that is one already, nothing but what it is granted may change, and only to less.
+  private func narrow(_ offer: PeeringOffer) async throws(FederationError) -> KnownPeer {
+    if offer.grants != offer.former?.scopes {
+      _ = try await storing { () throws(StoreError) in try await store.setPeerScopes(offer.grants, of: offer.name) }
+      await signals.publish(.peersChanged)
+    }
+    let peers = try await storing { () throws(StoreError) in try await store.peers() }
+    guard let peer = peers.first(where: { $0.name == offer.name }).flatMap({ KnownPeer($0) }) else {
+      throw FederationError(
+        .unknownPeer, "\(offer.name) was removed meanwhile.", remedy: "Accept the invitation again.")
+    }
+    return peer
   }
 
   private func confirm(_ code: InvitationCode, through client: PeerClient) async throws(FederationError) {

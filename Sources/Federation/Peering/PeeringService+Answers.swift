@@ -44,6 +44,16 @@ extension PeeringService {
         .nameTaken, "\(endpoint) already has a peer \"\(name)\" with another CA, or this CA under another name.",
         remedy: "If that is this relay's past, its operator has to run `relay peer remove`; else choose another `name`"
           + " and run `relay ca issue`.")
+    case .urlFixed:
+      FederationError(
+        .urlFixed, "\(endpoint) already has this relay as a peer under another URL than \(self.endpoint).",
+        remedy: "If this relay has moved, ask the other operator to run `relay peer set \(name) --url"
+          + " \(self.endpoint)`; if not, check `federation.url`.")
+    case .addressRefused:
+      FederationError(
+        .refused, "\(endpoint) says: \(Problem.Kind.addressRefused.text)",
+        remedy: "Set `federation.url` to a public address, or ask the other operator to set `federation.allow-private`."
+      )
     case .peerRefused:
       FederationError(
         .refused, "\(endpoint) says: \(Problem.Kind.peerRefused.text)",

@@ -1,11 +1,13 @@
 import Crypto
 package import RelayCore
+import X509
 
-/// What the commands `relay peer invite`, `accept` and `list` do, on the stores of this relay.
+/// What the commands `relay peer invite`, `accept`, `list` and `set --url` do, on the stores of this relay.
 package struct PeeringService: Sendable {
   let name: RelayName
   let endpoint: PeerEndpoint
   let credentials: FederationCredentials
+  let addresses: PeerAddresses
   let store: any PeerStore
   let signals: any SignalBus
   let clock: WallClock
@@ -13,12 +15,13 @@ package struct PeeringService: Sendable {
 
   /// - Parameter endpoint: `federation.url`.
   package init(
-    endpoint: PeerEndpoint, credentials: FederationCredentials, store: any PeerStore, signals: any SignalBus,
-    clock: WallClock, limits: PeerLimits = PeerLimits()
+    endpoint: PeerEndpoint, credentials: FederationCredentials, addresses: PeerAddresses, store: any PeerStore,
+    signals: any SignalBus, clock: WallClock, limits: PeerLimits = PeerLimits()
   ) {
     name = credentials.name
     self.endpoint = endpoint
     self.credentials = credentials
+    self.addresses = addresses
     self.store = store
     self.signals = signals
     self.clock = clock
@@ -43,10 +46,40 @@ package struct PeeringService: Sendable {
       scopes: scopes)
   }
 
+  package var ourWords: AuthorityWords { AuthorityWords(credentials.fingerprint) }
+
   /// All peers, ascending by name.
   package func list() async throws(FederationError) -> [PeerDescription] {
     try await storing { () throws(StoreError) in try await store.peers() }
       .compactMap { KnownPeer($0) }.map { PeerDescription($0, ours: credentials.fingerprint) }
+  }
+
+  /// Looks whether `peer` serves at `endpoint`: by its own CA, under its own name.
+  package func verify(_ peer: KnownPeer, at endpoint: PeerEndpoint) async throws(FederationError) {
+    let chain: [Certificate]
+    do throws(PeerFailure) {
+      (chain, _) = try await CertificateProbe.presentedChain(
+        byOneOf: try await addresses.ways(to: endpoint), timeout: limits.connectTimeout)
+    } catch .privateAddress {
+      throw FederationError(
+        .privateAddress, "\(endpoint) leads to an address that is not a public one.",
+        remedy: "If you mean to peer with a relay there, set `federation.allow-private` to true.")
+    } catch {
+      throw FederationError(
+        .unreachable, "\(endpoint) could not be reached: \(error).",
+        remedy: "Check the URL; with --force it is stored although nobody was found there.")
+    }
+    do throws(ChainFault) {
+      guard let authority = peer.authority(of: chain[0]) else {
+        throw ChainFault.unknownAuthority(subject: chain[0].issuer.description)
+      }
+      try await ChainCheck(role: .server(endpoint), now: clock.now()).verify(chain[0], by: authority)
+      if let fault = peer.fault(of: chain[0]) { throw fault }
+    } catch {
+      throw FederationError(
+        .wrongCertificate, "\(endpoint) does not prove to be \(peer.name): \(error).",
+        remedy: "Check the URL with the other operator; --force stores it all the same.")
+    }
   }
 
   /// Retypes a failure of the store.

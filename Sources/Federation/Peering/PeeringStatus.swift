@@ -15,12 +15,14 @@ struct PeeringStatus: Sendable, Equatable {
   /// SHA-256 of the keys of the asking relay's CAs, as it has them; at most `authoritiesMax`.
   var authorities: [[UInt8]]?
   var version: Int?
+  /// What ids of its attachments begin with; nil from a relay that does not mark them.
+  var attachmentMark: AttachmentMark?
 
   /// What this relay tells of itself to `peer`.
-  static func ours(to peer: KnownPeer, at now: Timestamp) -> PeeringStatus {
+  static func ours(to peer: KnownPeer, at now: Timestamp, attachmentMark: AttachmentMark?) -> PeeringStatus {
     PeeringStatus(
       name: peer.name, state: peer.peer.state, capabilities: Set(PeerCapability.allCases), time: now,
-      authorities: peer.fingerprints, version: protocolVersion)
+      authorities: peer.fingerprints, version: protocolVersion, attachmentMark: attachmentMark)
   }
 
   var json: [UInt8] {
@@ -46,6 +48,10 @@ struct PeeringStatus: Sendable, Equatable {
       writer.key("version")
       writer.integer(version)
     }
+    if let attachmentMark {
+      writer.key("attachmentMark")
+      writer.integer(Int(attachmentMark.value))
+    }
     writer.endObject()
     return writer.bytes
   }
@@ -54,7 +60,7 @@ struct PeeringStatus: Sendable, Equatable {
     var reader = JSONReader(json)
     var (name, state): (RelayName?, Peer.State?)
     var (capabilities, authorities): ([String]?, [String]?)
-    var (time, version): (Int64?, Int64?)
+    var (time, version, mark): (Int64?, Int64?, Int64?)
     try reader.beginObject()
     while let key = try reader.nextKey() {
       if reader.matches(key, "name") {
@@ -69,6 +75,8 @@ struct PeeringStatus: Sendable, Equatable {
         time = try reader.integer()
       } else if reader.matches(key, "version") {
         version = try reader.integer()
+      } else if reader.matches(key, "attachmentMark") {
+        mark = try reader.integer()
       } else {
         try reader.skip()
       }
@@ -79,7 +87,7 @@ struct PeeringStatus: Sendable, Equatable {
       name: name, state: state, capabilities: capabilities.map { Set($0.compactMap { PeerCapability(rawValue: $0) }) },
       time: time.flatMap { timeRange.contains($0) ? Timestamp(millis: $0) : nil },
       authorities: authorities.map { $0.compactMap { Array(hex: $0) } },
-      version: version.flatMap { Int(exactly: $0) })
+      version: version.flatMap { Int(exactly: $0) }, attachmentMark: mark.flatMap { AttachmentMark($0) })
   }
 
   /// Of what a later relay may tell; more is no answer of a relay.
@@ -90,7 +98,7 @@ struct PeeringStatus: Sendable, Equatable {
 }
 
 extension JSONWriter {
-  fileprivate mutating func strings(_ values: [String]) {
+  mutating func strings(_ values: [String]) {
     beginArray()
     for value in values { string(value) }
     endArray()
@@ -99,7 +107,7 @@ extension JSONWriter {
 
 extension JSONReader {
   /// - Returns: nil for null. - Throws: `.tooLarge` for more than `max`.
-  fileprivate mutating func strings(max: Int) throws(JSONError) -> [String]? {
+  mutating func strings(max: Int) throws(JSONError) -> [String]? {
     if try readNull() { return nil }
     var values: [String] = []
     try beginArray()
@@ -121,7 +129,10 @@ extension [UInt8] {
     guard digits.count.isMultiple(of: 2) else { return nil }
     self = []
     for index in stride(from: 0, to: digits.count, by: 2) {
-      guard let byte = UInt8(String(decoding: digits[index..<index + 2], as: UTF8.self), radix: 16) else { return nil }
+      // A sign is read as a part of a number, and is no digit.
+      guard digits[index] != UInt8(ascii: "+"), digits[index] != UInt8(ascii: "-"),
+        let byte = UInt8(String(decoding: digits[index..<index + 2], as: UTF8.self), radix: 16)
+      else { return nil }
       append(byte)
     }
   }

@@ -59,12 +59,19 @@ struct PeerTable: Sendable {
   /// peer's CA as one's own successor takes nothing from that peer.
   private let byFingerprint: [[UInt8]: KnownPeer]
   private let bySubject: [DistinguishedName: [(authority: Certificate, peer: KnownPeer)]]
+  /// Whose attachments' ids begin with a mark. The store gives each to one peer alone.
+  let byMark: [AttachmentMark: RelayName]
+  /// Whether there is any active peer that clients may reach without naming it.
+  let routesImplicitly: Bool
   /// Stored peers that cannot be read.
   let unreadable: [RelayName]
 
   init(_ peers: [Peer] = []) {
     let known = peers.compactMap { KnownPeer($0) }
     byName = Dictionary(known.map { ($0.name, $0) }) { first, _ in first }
+    byMark = Dictionary(known.flatMap { peer in peer.peer.attachmentMarks.map { ($0, peer.name) } }) { first, _ in first
+    }
+    routesImplicitly = known.contains { $0.isActive && $0.peer.policy.routesImplicitly }
     unreadable = peers.map(\.name).filter { [byName] in byName[$0] == nil }
     let present = Dictionary(grouping: known, by: \.fingerprint)
     let next = Dictionary(grouping: known.filter { $0.authorities.count > 1 }) { $0.fingerprints[1] }

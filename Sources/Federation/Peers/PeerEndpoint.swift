@@ -9,7 +9,10 @@ package struct PeerEndpoint: Sendable, Hashable, CustomStringConvertible {
   /// Reads `https://host[:port][/]`; the port is 443 when none is given. IPv6 addresses stand in brackets.
   /// - Returns: nil for another scheme, a path, a query, credentials, or no host.
   package init?(_ text: String) {
-    guard text.utf8.count <= Self.textBytesMax, text.lowercased().hasPrefix("https://") else { return nil }
+    // C reads a text up to its first NUL only.
+    guard text.utf8.count <= Self.textBytesMax, !text.utf8.contains(0), text.lowercased().hasPrefix("https://") else {
+      return nil
+    }
     var rest = text.dropFirst("https://".count)
     if rest.last == "/" { rest.removeLast() }
     let host: Substring

@@ -17,7 +17,7 @@ extension FederationCredentials {
   /// Whether who listens at `endpoint` shows a certificate of our CA and our name.
   /// - Throws: when there is no TLS to be had.
   package func arePresented(at endpoint: PeerEndpoint) async throws -> Bool {
-    let chain = try await CertificateProbe.presentedChain(at: endpoint, timeout: .seconds(3))
+    let chain = try await CertificateProbe.presentedChain(by: .own(endpoint), timeout: .seconds(3))
     return chain[0].isIssued(by: authority) && chain[0].relayName == name
   }
 }

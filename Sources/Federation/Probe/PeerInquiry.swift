@@ -4,10 +4,14 @@ import RelayCore
 /// Asks a peer what only it knows of us, for `relay peer budget`.
 package struct PeerInquiry: Sendable {
   private let credentials: FederationCredentials
+  private let addresses: PeerAddresses
   private let limits: PeerLimits
 
-  package init(credentials: FederationCredentials, limits: PeerLimits = PeerLimits()) {
+  package init(
+    credentials: FederationCredentials, addresses: PeerAddresses, limits: PeerLimits = PeerLimits()
+  ) {
     self.credentials = credentials
+    self.addresses = addresses
     self.limits = limits
   }
 
@@ -35,7 +39,8 @@ package struct PeerInquiry: Sendable {
   private func ask(_ request: PeerRequest, _ peer: KnownPeer) async throws(FederationError) -> PeerAnswer {
     do {
       let client = try PeerClient(
-        endpoint: peer.endpoint, authorities: peer.authorities, credentials: credentials, limits: limits,
+        way: try await addresses.way(to: peer.endpoint), authorities: peer.authorities, credentials: credentials,
+        limits: limits,
         accepts: { peer.fault(of: $0) })
       defer { client.retire() }
       return try await client.send(request)

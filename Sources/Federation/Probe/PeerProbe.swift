@@ -7,6 +7,8 @@ import Synchronization
 package struct PeerProbe: Sendable {
   /// In the order in which they are taken.
   package enum Step: String, Sendable, CaseIterable {
+    /// Of a walk on a peer's behalf: whether it led to that peer. All that is told unless TLS has proven the peer.
+    case reach
     case dns, tcp
     /// Both certificates are accepted.
     case tls
@@ -15,6 +17,8 @@ package struct PeerProbe: Sendable {
     case clock, version
     /// We are an active peer there; what each scope answers.
     case authorisation
+    /// What of our clients that name no relay reaches it.
+    case implicit
     /// What we may still ask for there.
     case budget
     /// A key of the peer's probe account.
@@ -29,13 +33,13 @@ package struct PeerProbe: Sendable {
     /// What must not have failed.
     var needs: [Step] {
       switch self {
-      case .dns: []
+      case .reach, .dns: []
       case .tcp: [.dns]
       case .tls: [.tcp]
       // Of a certificate that is refused one wants to know when it ended.
       case .certificate: [.tcp]
       case .clock, .version, .authorisation: [.tls]
-      case .budget, .prekeys, .message, .back: [.authorisation]
+      case .implicit, .budget, .prekeys, .message, .back: [.authorisation]
       case .arrival: [.message]
       }
     }
@@ -46,18 +50,36 @@ package struct PeerProbe: Sendable {
     /// Our probe account; nil: no key is drawn and no message sent.
     let source: AccountNumber?
     let asksBack: Bool
+    /// nil: nothing is said of clients that name no relay.
+    let routing: Routing?
 
-    package init(source: AccountNumber?, asksBack: Bool = false) {
+    package init(source: AccountNumber?, asksBack: Bool = false, routing: Routing? = nil) {
       self.source = source
       self.asksBack = asksBack
+      self.routing = routing
+    }
+
+    /// What holds here of clients that name no relay.
+    package struct Routing: Sendable {
+      let isOn: Bool
+      let takenMarks: Set<AttachmentMark>
+      /// - Parameters:
+      ///   - isOn: `federation.implicit`.
+      ///   - takenMarks: of this relay's attachments, and of other peers'.
+      package init(isOn: Bool, takenMarks: Set<AttachmentMark>) {
+        self.isOn = isOn
+        self.takenMarks = takenMarks
+      }
     }
 
     /// Steps that are not planned are no part of the results.
     var steps: [Step] {
       Step.allCases.filter { step in
         switch step {
+        case .reach: false
         case .prekeys, .message, .arrival: source != nil
         case .back: asksBack
+        case .implicit: routing != nil
         default: true
         }
       }
@@ -65,11 +87,15 @@ package struct PeerProbe: Sendable {
   }
 
   private let credentials: FederationCredentials
+  private let addresses: PeerAddresses
   private let clock: WallClock
   private let limits: PeerLimits
 
-  package init(credentials: FederationCredentials, clock: WallClock, limits: PeerLimits = PeerLimits()) {
+  package init(
+    credentials: FederationCredentials, addresses: PeerAddresses, clock: WallClock, limits: PeerLimits = PeerLimits()
+  ) {
     self.credentials = credentials
+    self.addresses = addresses
     self.clock = clock
     self.limits = limits
   }
@@ -83,9 +109,10 @@ package struct PeerProbe: Sendable {
   ) -> AsyncStream<ProbeResult> {
     let (results, continuation) = AsyncStream.makeStream(of: ProbeResult.self)
     let walking = Walking()
-    let walk = ProbeWalk(peer: peer, plan: plan, credentials: credentials, clock: clock, limits: limits)
+    let walk = ProbeWalk(
+      peer: peer, plan: plan, credentials: credentials, addresses: addresses, clock: clock, limits: limits)
     let task = Task {
-      await walk.run(began: { walking.began($0) }) { continuation.yield($0) }
+      await walk.run(began: { walking.began($0, isProven: $1) }) { continuation.yield($0) }
       continuation.finish()
     }
     let timer = Task {
@@ -95,7 +122,7 @@ package struct PeerProbe: Sendable {
         ProbeResult(
           step: walking.current,
           .failed("no answer within \(limit.components.seconds) s", remedy: "Try again when both sides are less busy."),
-          duration: limit))
+          duration: limit, isProven: walking.isProven))
       continuation.finish()
     }
     continuation.onTermination = { _ in
@@ -106,9 +133,10 @@ package struct PeerProbe: Sendable {
   }
 }
 
-/// Which step is under way, for the timer.
+/// Which step is under way, and whether TLS had proven the peer when it began, for the timer.
 private final class Walking: Sendable {
-  private let step = Mutex(PeerProbe.Step.dns)
-  var current: PeerProbe.Step { step.withLock { $0 } }
-  func began(_ next: PeerProbe.Step) { step.withLock { $0 = next } }
+  private let state = Mutex((step: PeerProbe.Step.dns, isProven: false))
+  var current: PeerProbe.Step { state.withLock { $0.step } }
+  var isProven: Bool { state.withLock { $0.isProven } }
+  func began(_ next: PeerProbe.Step, isProven: Bool) { state.withLock { $0 = (next, isProven) } }
 }

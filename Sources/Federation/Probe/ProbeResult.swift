@@ -19,9 +19,14 @@ package struct ProbeResult: Sendable, Equatable {
   /// nil when there is nothing to do.
   package let remedy: String?
   package let duration: Duration
+  /// Whether TLS had proven the peer when the step was over. Not told to anybody.
+  let isProven: Bool
 
-  init(step: PeerProbe.Step, isBack: Bool = false, _ finding: ProbeFinding, duration: Duration) {
+  init(
+    step: PeerProbe.Step, isBack: Bool = false, _ finding: ProbeFinding, duration: Duration, isProven: Bool = false
+  ) {
     self.step = step
+    self.isProven = isProven
     self.isBack = isBack
     self.duration = duration
     outcome = finding.outcome

@@ -121,19 +121,18 @@ extension ProbeWalk {
   mutating func askBack() async throws(ProbeFinding) -> ProbeFinding {
     var patient = limits
     patient.requestTimeout = max(limits.requestTimeout, ProbeController.runLimit + .seconds(5))
-    let client: PeerClient
-    do {
-      client = try PeerClient(
-        endpoint: peer.endpoint, authorities: peer.authorities, credentials: credentials, limits: patient,
-        accepts: { [peer] in peer.fault(of: $0) })
-    } catch {
-      throw unreachable(PeerFailure(error))
-    }
+    let client = try makeClient(patient)
     defer { client.retire() }
     let answer = try await askProbe(runs: true, client)
     guard let steps = answer.steps, !steps.isEmpty else { return .skipped("the peer did not walk back") }
     back = steps
     if let failed = steps.first(where: { $0.outcome == .failed }) {
+      guard failed.step != .reach else {
+        throw .failed(
+          "the peer does not reach this relay",
+          remedy: "It tells no more: its operator finds each step in its log. See that this relay serves at"
+            + " `federation.url`, and that the peer has that URL.")
+      }
       throw .failed(
         "the peer does not reach this relay: \(failed.step.rawValue)",
         remedy: "Its words stand above; see that this relay serves at `federation.url`.")

@@ -1,6 +1,7 @@
 import NIOCore
 import NIOPosix
 import RelayCore
+import RelayHTTP
 import X509
 
 /// One walk: what its steps found out, for the steps behind them. How each of them asks the peer stands in
@@ -9,9 +10,15 @@ struct ProbeWalk: Sendable {
   let peer: KnownPeer
   let plan: PeerProbe.Plan
   let credentials: FederationCredentials
+  let addresses: PeerAddresses
   let clock: WallClock
   let limits: PeerLimits
 
+  /// Those that the peer's URL leads to, of which there is one at least once `dns` has passed; the first is taken, once
+  /// `tcp` has passed.
+  var ways: [PeerWay] = []
+  /// Made for the first step that asks something.
+  var client: PeerClient?
   /// Of the peer's listener, leaf first.
   var chain: [Certificate] = []
   /// What the peer answers to `GET /v1/federation/peering`; nil until `tls` has passed.
@@ -27,65 +34,64 @@ struct ProbeWalk: Sendable {
   var back: [ProbeResult] = []
 
   init(
-    peer: KnownPeer, plan: PeerProbe.Plan, credentials: FederationCredentials, clock: WallClock, limits: PeerLimits
+    peer: KnownPeer, plan: PeerProbe.Plan, credentials: FederationCredentials, addresses: PeerAddresses,
+    clock: WallClock, limits: PeerLimits
   ) {
     self.peer = peer
     self.plan = plan
     self.credentials = credentials
+    self.addresses = addresses
     self.clock = clock
     self.limits = limits
   }
 
-  func run(began: (PeerProbe.Step) -> Void, report: (ProbeResult) -> Void) async {
+  /// - Parameter began: is told of each step, and whether TLS has proven the peer before it.
+  func run(began: (PeerProbe.Step, Bool) -> Void, report: (ProbeResult) -> Void) async {
     var walk = self
     var outcomes: [PeerProbe.Step: ProbeResult.Outcome] = [:]
-    let client: PeerClient
-    do {
-      client = try PeerClient(
-        endpoint: peer.endpoint, authorities: peer.authorities, credentials: credentials, limits: limits,
-        accepts: { [peer] in peer.fault(of: $0) })
-    } catch {
-      return report(
-        ProbeResult(
-          step: .tls, .failed("our certificate cannot be used: \(error)", remedy: "Run `relay ca issue`."),
-          duration: .zero))
-    }
-    defer { client.retire() }
+    defer { walk.client?.retire() }
     for step in plan.steps {
-      began(step)
+      began(step, walk.hasProvenPeer)
       let start = ContinuousClock.now
-      let finding = await walk.find(step, outcomes, client)
+      let finding = await walk.find(step, outcomes)
       for result in walk.back { report(result) }
       walk.back = []
       outcomes[step] = finding.outcome
-      report(ProbeResult(step: step, finding, duration: .now - start))
+      report(ProbeResult(step: step, finding, duration: .now - start, isProven: walk.hasProvenPeer))
     }
   }
 
+  private var hasProvenPeer: Bool { client?.hasProvenPeer ?? false }
+
   private mutating func find(
-    _ step: PeerProbe.Step, _ outcomes: [PeerProbe.Step: ProbeResult.Outcome], _ client: PeerClient
+    _ step: PeerProbe.Step, _ outcomes: [PeerProbe.Step: ProbeResult.Outcome]
   ) async -> ProbeFinding {
     if let missing = step.needs.first(where: { outcomes[$0] == .failed || outcomes[$0] == .skipped }) {
       return .skipped("not tried without \(missing.rawValue)")
     }
     do throws(ProbeFinding) {
-      return try await perform(step, client)
+      switch step {
+      case .reach: return .skipped("no step of a walk")
+      case .dns: return try await resolve()
+      case .tcp: return try await connect()
+      case .tls: return try await shakeHands()
+      case .certificate: return try judgeDates()
+      default: return try await perform(step, try preparedClient())
+      }
     } catch {
       return error
     }
   }
 
-  private mutating func perform(_ step: PeerProbe.Step, _ client: PeerClient) async throws(ProbeFinding)
-    -> ProbeFinding
-  {
+  private mutating func perform(
+    _ step: PeerProbe.Step, _ client: PeerClient
+  ) async throws(ProbeFinding) -> ProbeFinding {
     switch step {
-    case .dns: try await resolve()
-    case .tcp: try await connect()
-    case .tls: try await shakeHands(client)
-    case .certificate: try judgeDates()
+    case .reach, .dns, .tcp, .tls, .certificate: .skipped("asks nothing")
     case .clock: try await compareClocks(client)
     case .version: judgeVersion()
     case .authorisation: try await askScopes(client)
+    case .implicit: judgeRouting()
     case .budget: try await askBudget(client)
     case .prekeys: try await drawKey(client)
     case .message: try await sendMessage(client)
@@ -98,42 +104,61 @@ struct ProbeWalk: Sendable {
 // MARK: - The connection
 
 extension ProbeWalk {
-  private func resolve() async throws(ProbeFinding) -> ProbeFinding {
-    let endpoint = peer.endpoint
-    let remedy = "Check the peer's URL and this host's resolver."
-    let found = await TimeLimit.run(Self.resolveTimeout) { () -> Result<String, ProbeFinding> in
-      do {
-        // getaddrinfo blocks: on NIO's pool for that, never on an event loop.
-        let address = try await NIOThreadPool.singleton.runIfActive {
-          try SocketAddress.makeAddressResolvingHost(endpoint.host, port: endpoint.port)
-        }
-        return .success(address.ipAddress ?? endpoint.host)
-      } catch {
-        return .failure(.failed("\(endpoint.host) has no address: \(error)", remedy: remedy))
-      }
+  private mutating func resolve() async throws(ProbeFinding) -> ProbeFinding {
+    do throws(PeerFailure) {
+      ways = try await addresses.ways(to: peer.endpoint)
+      if let address = ways[0].address { return .passed(address) }
+      return .passed(try await addresses.lookUp(peer.endpoint.host)[0])
+    } catch .privateAddress {
+      throw .failed(
+        "\(peer.endpoint) leads to an address that is not a public one",
+        remedy: "If that is meant, set `federation.allow-private` to true; else ask the peer's operator for its URL.")
+    } catch {
+      throw .failed("\(error)", remedy: "Check the peer's URL and this host's resolver.")
     }
-    guard let found else { throw .failed("\(endpoint.host): the resolver does not answer", remedy: remedy) }
-    return .passed(try found.get())
   }
 
-  private func connect() async throws(ProbeFinding) -> ProbeFinding {
+  private mutating func connect() async throws(ProbeFinding) -> ProbeFinding {
     let endpoint = peer.endpoint
-    do {
-      let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-        .connectTimeout(TimeAmount(limits.connectTimeout)).connect(host: endpoint.host, port: endpoint.port).get()
-      channel.close(promise: nil)
-    } catch {
-      throw .failed(
-        "\(endpoint) cannot be connected to: \(PeerFailure(error))",
-        remedy: "Check that the peer runs, and firewalls on the way.")
+    var failure = PeerFailure.unreachable(reason: "no address")
+    for (place, way) in ways.enumerated() {
+      do {
+        let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+          .connectTimeout(TimeAmount(limits.connectTimeout)).connect(host: way.host, port: endpoint.port).get()
+        channel.close(promise: nil)
+        ways.removeFirst(place)
+        return .passed("port \(endpoint.port) is open")
+      } catch {
+        failure = PeerFailure(error)
+      }
     }
-    return .passed("port \(endpoint.port) is open")
+    throw .failed(
+      "\(endpoint) cannot be connected to: \(failure)", remedy: "Check that the peer runs, and firewalls on the way.")
+  }
+
+  private mutating func preparedClient() throws(ProbeFinding) -> PeerClient {
+    if let client { return client }
+    let made = try makeClient(limits)
+    client = made
+    return made
+  }
+
+  func makeClient(_ limits: PeerLimits) throws(ProbeFinding) -> PeerClient {
+    guard let way = ways.first else { throw .skipped("not tried without dns") }
+    do {
+      return try PeerClient(
+        way: way, authorities: peer.authorities, credentials: credentials, limits: limits,
+        accepts: { [peer] in peer.fault(of: $0) })
+    } catch {
+      throw .failed("our certificate cannot be used: \(FaultWords.of(error))", remedy: "Run `relay ca issue`.")
+    }
   }
 
   /// First theirs, before anything of ours is shown; then both, by a request.
-  private mutating func shakeHands(_ client: PeerClient) async throws(ProbeFinding) -> ProbeFinding {
-    do {
-      chain = try await CertificateProbe.presentedChain(at: peer.endpoint, timeout: limits.connectTimeout)
+  private mutating func shakeHands() async throws(ProbeFinding) -> ProbeFinding {
+    let client = try preparedClient()
+    do throws(PeerFailure) {
+      chain = try await CertificateProbe.presentedChain(by: ways[0], timeout: limits.connectTimeout)
     } catch {
       throw .failed("\(error)", remedy: "Check that the peer's URL leads to its federation listener.")
     }
@@ -160,8 +185,6 @@ extension ProbeWalk {
     default: "The peer has to run `relay ca issue` with the right `name` and `federation.url`."
     }
   }
-
-  private static let resolveTimeout = Duration.seconds(5)
 }
 
 // MARK: - What is judged from what was found
@@ -220,6 +243,34 @@ extension ProbeWalk {
       return .warned(text, remedy: "The peer is newer than this relay: plan an update.")
     }
     return .passed(text)
+  }
+
+  /// What a client of ours that names no relay reaches there. Nothing of it fails a walk: it is the operators' choice.
+  private func judgeRouting() -> ProbeFinding {
+    guard let routing = plan.routing else { return .skipped("not asked for") }
+    guard routing.isOn else { return .skipped("clients have to name the relay: `federation.implicit` is false") }
+    guard peer.peer.policy.routesImplicitly else {
+      return .skipped(
+        "clients have to name the relay", remedy: "`relay peer set \(peer.name) --implicit on` lets them do without.")
+    }
+    let contacts =
+      peer.isCopied ? "by the copied listing" : peer.isQueried ? "by asking the peer" : nil as String?
+    guard let contacts else {
+      return .warned(
+        "clients that name no relay find none of its numbers",
+        remedy: "`relay peer set \(peer.name) --contacts copy` or `query`, with a scope that covers it.")
+    }
+    let text = "clients that name no relay reach its numbers \(contacts)"
+    guard let mark = status?.attachmentMark else {
+      return .warned(
+        "\(text), and no attachments: it does not mark them", remedy: "It is a relay of before: it has to update.")
+    }
+    guard !routing.takenMarks.contains(mark) else {
+      return .warned(
+        "\(text), and no attachments: their mark \(mark.value) is another relay's too",
+        remedy: "Ask its operator to set `attachments.mark` to another number.")
+    }
+    return .passed("\(text), and its attachments by their mark \(mark.value)")
   }
 
   private static let nearEnd = Duration.seconds(30 * 86_400)

@@ -2,11 +2,14 @@ import RelayCore
 
 /// How many contacts a peer may still claim here: plain arithmetic, the store is asked by `DirectoryPuller`.
 ///
-/// The store's count is asked for once, and carried on from there by what each page adds and removes.
+/// The store's count is asked for once, and carried on from there by what each page adds. What a peer lists no longer makes no
+/// room: its tombstone is a claim until it ends, so that nobody claims ever more by taking turns.
 struct ContactAllowance: Sendable {
   let max: Int
-  /// What the peer has here; nil until that was asked.
+  /// What the peer claims here, tombstones included; nil until that was asked.
   private(set) var kept: Int?
+  /// How many entries a whole reading may still bring, those included that are claimed already; nil for changes.
+  private(set) var places: Int?
 
   init(max: Int, kept: Int? = nil) {
     self.max = max
@@ -15,27 +18,34 @@ struct ContactAllowance: Sendable {
 
   mutating func counted(_ kept: Int) { self.kept = kept }
 
-  /// - Parameter known: those of the accounts that the peer has here already. They take no room.
-  /// - Returns: in order, the inactive ones, which are to be removed, the known ones, and as many of the others as there is
+  /// A whole reading begins.
+  mutating func beginWhole() { places = max }
+  /// What it has brought.
+  var brought: Int { max - (places ?? max) }
+  /// Whether it can bring more.
+  var hasPlaces: Bool { places.map { $0 > 0 } ?? true }
+
+  /// - Parameter known: those of the accounts that the peer claims here already. They take no room.
+  /// - Returns: in order, the inactive ones, which are to be un-listed, the known ones, and as many of the others as there is
   ///   room for; and how many are refused.
   mutating func admit(
     _ accounts: [ListedAccount], known: Set<ContactToken>
   ) -> (admitted: [ListedAccount], refused: Int) {
-    var known = known
-    var room = Swift.max(0, max - (kept ?? 0))
-    let before = room
+    var kept = kept ?? 0
+    var places = places
+    var seen: Set<ContactToken> = []
     let admitted = accounts.filter { account in
-      if account.isInactive {
-        if known.remove(account.token) != nil { room += 1 }
-        return true
+      if account.isInactive || seen.contains(account.token) { return true }
+      if let places, places <= 0 { return false }
+      if !known.contains(account.token) {
+        guard kept < max else { return false }
+        kept += 1
       }
-      if known.contains(account.token) { return true }
-      guard room > 0 else { return false }
-      room -= 1
-      known.insert(account.token)
+      seen.insert(account.token)
+      places = places.map { $0 - 1 }
       return true
     }
-    kept = (kept ?? 0) + before - room
+    (self.kept, self.places) = (kept, places)
     return (admitted, accounts.count - admitted.count)
   }
 }

@@ -78,14 +78,14 @@ struct DirectoryPuller: Sendable {
   /// Removes what is kept of a peer that is not to be copied.
   /// - Returns: false when there was nothing.
   func forget(_ peer: KnownPeer, turn: Turn) async throws(SyncFailure) -> Bool {
-    let kept = try await SyncFailure.storing { () throws(StoreError) in
-      try await directory.contactCount(of: peer.name)
+    let counts = try await SyncFailure.storing { () throws(StoreError) in
+      try await directory.contactCounts(of: peer.name)
     }
-    guard kept > 0 else { return false }
+    // Of whom is asked, what it said is remembered.
+    guard (peer.isQueried ? counts.listed : counts.claims) > 0 else { return false }
     try await turn()
     try await SyncFailure.storing { () throws(StoreError) in
-      guard let pass = try await directory.beginContacts(of: peer.name, keepingAtMost: 0) else { return }
-      try await directory.finishContacts(of: peer.name, pass: pass, mark: nil)
+      try await directory.dropContacts(of: peer.name, keepingClaims: peer.isQueried)
     }
     return true
   }
@@ -154,7 +154,7 @@ extension DirectoryPuller {
     if allowance.kept == nil {
       allowance.counted(
         try await SyncFailure.storing { () throws(StoreError) in
-          try await directory.contactCount(of: peer.name)
+          try await directory.contactCounts(of: peer.name).claims
         })
     }
     let known = try await SyncFailure.storing { () throws(StoreError) in
@@ -168,11 +168,9 @@ extension DirectoryPuller {
 // MARK: - The whole listing
 
 extension DirectoryPuller {
-  /// What is left of broken-off readings. The next adds as much as the peer may have, so that never more than two and a
-  /// half times that is kept.
-  private static func keptMax(_ contactsMax: Int) -> Int { contactsMax + contactsMax / 2 }
-
-  /// Reads pages up to `count`, or to the first empty one, until the peer has as many contacts as it may.
+  /// Reads pages up to `count`, or to the first empty one, until they have brought as many contacts as the peer may have.
+  ///
+  /// Where there is no room for what is new, reading goes on: what comes later may be known, and is not to be un-listed.
   ///
   /// Without a feed, a listing that changes between two pages may hide an entry from this pass; its tag has changed
   /// then, and the next pass brings the entry back. With one, there is no such pass: only an empty page is the end,
@@ -187,22 +185,24 @@ extension DirectoryPuller {
     progress.allowance = ContactAllowance(max: contactsMax)
     try await turn()
     let begun = try await SyncFailure.storing { () throws(StoreError) in
-      try await directory.beginContacts(of: peer.name, keepingAtMost: Self.keptMax(contactsMax))
+      try await directory.beginContacts(of: peer.name)
     }
     guard let pass = begun else { throw .displaced }
     let entriesMax = 2 * contactsMax + WireLimits.contactsPerPage
     // Peers of another make may have smaller pages; none needs a page for each entry.
     let pagesMax = 64 + 2 * entriesMax / WireLimits.contactsPerPage
     var report = PullReport(isWhole: true)
-    var allowance = ContactAllowance(max: contactsMax, kept: 0)
+    var allowance = ContactAllowance(max: contactsMax)
+    allowance.beginWhole()
     var pages = 0
-    while report.refused == 0, count.map({ report.entries < $0 }) ?? true {
+    while allowance.hasPlaces, count.map({ report.entries < $0 }) ?? true {
       guard pages < pagesMax, report.entries < entriesMax else { throw .endless }
       let page = try await reader.page(peer, offset: report.entries)
       // An empty page before the count is reached ends the listing too (reference 1.13.5).
       guard page.count > 0 else { break }
       try await turn()
-      let (admitted, refused) = allowance.admit(page.accounts, known: [])
+      let (admitted, refused, rest) = try await admit(page.accounts, of: peer, allowance)
+      allowance = rest
       try await SyncFailure.storing { () throws(StoreError) in
         try await directory.mergeContacts(admitted, of: peer.name, pass: pass)
       }
@@ -212,17 +212,17 @@ extension DirectoryPuller {
     }
     try await turn()
     let mark = mark.mapReadHour { readHour($0, refused: report.refused) }
-    let brought = allowance.kept
-    let kept = try await SyncFailure.storing { () throws(StoreError) in
+    let brought = allowance.brought
+    let counts = try await SyncFailure.storing { () throws(StoreError) in
       try await directory.finishContacts(of: peer.name, pass: pass, mark: mark.text)
-      // As many as the pass brought are kept now. Where an entry moved from page to page, and came twice, they are counted
+      // As many as the pass brought are listed now. Where an entry moved from page to page, and came twice, they are counted
       // for nothing.
-      let kept = try await directory.contactCount(of: peer.name)
-      if kept == brought { return kept }
+      let counts = try await directory.contactCounts(of: peer.name)
+      if counts.listed == brought { return counts }
       try await directory.recountContacts(of: peer.name)
-      return try await directory.contactCount(of: peer.name)
+      return try await directory.contactCounts(of: peer.name)
     }
-    progress.allowance.counted(kept)
+    progress.allowance.counted(counts.claims)
     return report
   }
 }

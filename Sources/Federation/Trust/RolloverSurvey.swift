@@ -24,10 +24,14 @@ package struct RolloverSurvey: Sendable {
   private static let askedMax = 16
 
   private let credentials: FederationCredentials
+  private let addresses: PeerAddresses
   private let limits: PeerLimits
 
-  package init(credentials: FederationCredentials, limits: PeerLimits = PeerLimits()) {
+  package init(
+    credentials: FederationCredentials, addresses: PeerAddresses, limits: PeerLimits = PeerLimits()
+  ) {
     self.credentials = credentials
+    self.addresses = addresses
     self.limits = limits
   }
 
@@ -49,7 +53,8 @@ package struct RolloverSurvey: Sendable {
   private func ask(_ peer: KnownPeer, about fingerprint: [UInt8]) async -> Finding {
     do {
       let client = try PeerClient(
-        endpoint: peer.endpoint, authorities: peer.authorities, credentials: credentials, limits: limits
+        way: try await addresses.way(to: peer.endpoint), authorities: peer.authorities, credentials: credentials,
+        limits: limits
       ) { peer.fault(of: $0) }
       defer { client.retire() }
       let answer = try await client.send(.get(PeeringService.path))

@@ -88,6 +88,8 @@ struct PushBreaker: Sendable, Equatable {
 extension PushBreaker.Verdict {
   /// What more time might have spared.
   private static let untimely: Set<PushReason> = [.timedOut, .tokenTimedOut, .unresolved]
+  /// Of a connection whose end was told already, or is nobody's fault.
+  private static let harmless: Set<PushReason> = [.lostToo, .notTaken]
 
   /// - Parameter isRushed: whether so little time was given that its end says nothing.
   init(_ outcome: PushOutcome, isRushed: Bool) {
@@ -97,7 +99,9 @@ extension PushBreaker.Verdict {
       switch reason.kind {
       case .target, .message, .quota: self = .answered
       case .credentials: self = .credentialsRefused
-      case .server, .transport: self = isRushed && Self.untimely.contains(reason) ? .nothing : .failed
+      case .server, .transport:
+        let saysNothing = Self.harmless.contains(reason) || isRushed && Self.untimely.contains(reason)
+        self = saysNothing ? .nothing : .failed
       case .local: self = .nothing
       }
     }

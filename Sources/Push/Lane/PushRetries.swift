@@ -5,6 +5,8 @@ package struct PushRetries: Sendable, Equatable {
   package var server: [Duration]
   /// Too many pushes.
   package var quota: [Duration]
+  /// Too many pushes, and the provider asks for a pause that is no longer than this: it is kept, whatever `quota` says.
+  package var quotaPauseMax = Duration.zero
   /// No connection.
   package var unreachable: [Duration]
   /// The connection ended under the request.
@@ -22,31 +24,37 @@ package struct PushRetries: Sendable, Equatable {
     self.credentials = credentials
   }
 
-  /// Push gateway reference, 4.7; but a lost connection is not followed at once: it takes a moment until it is known to
-  /// be closed, and not used for the next try.
+  /// Push gateway reference, 4.7. What was on a connection that is lost is sent again at once, on another one.
   package static let apns = PushRetries(
     server: [.seconds(10), .seconds(20)], quota: [.seconds(120)], unreachable: [.seconds(1), .seconds(1)],
-    lost: [.seconds(1), .seconds(2)])
+    lost: [.zero, .zero])
   /// Push gateway reference, 5.5.
   package static let fcm = PushRetries(
     server: [.seconds(10), .seconds(20)], quota: [.seconds(60), .seconds(120)],
     unreachable: [.seconds(10), .seconds(20)], lost: [.seconds(10), .seconds(20)])
   /// The reference itself tries nothing again (13, number 3). What one application has too much of waits for its own
-  /// turn.
-  package static let webPush = PushRetries(
-    server: [.seconds(10), .seconds(20)], quota: [], unreachable: [.seconds(10), .seconds(20)],
-    lost: [.seconds(10), .seconds(20)])
+  /// turn, but for the moment that its push service asks for.
+  package static let webPush: PushRetries = {
+    var retries = PushRetries.fcm
+    retries.quota = []
+    retries.quotaPauseMax = .seconds(30)
+    return retries
+  }()
+  /// For those whose jobs outlive the process: what was on a connection to Apple that is lost, and nothing else.
+  package static let lostConnections = PushRetries(server: [], quota: [], unreachable: [], lost: apns.lost)
   package static let none = PushRetries(server: [], quota: [], unreachable: [], lost: [])
 
   /// - Parameter tries: how many there were, this one included.
   /// - Returns: nil when `outcome` is final, or there were enough tries. What the provider asks for goes before the
   /// table.
   func wait(after outcome: PushOutcome, tries: Int) -> Duration? {
-    guard case .temporary(let reason, let asked) = outcome, let waits = waits(for: reason), tries <= waits.count else {
-      return nil
-    }
+    guard case .temporary(let reason, let asked) = outcome else { return nil }
+    if reason.kind == .quota, let asked, asked <= quotaPauseMax { return tries <= Self.pausesMax ? asked : nil }
+    guard let waits = waits(for: reason), tries <= waits.count else { return nil }
     return asked ?? waits[tries - 1]
   }
+
+  private static let pausesMax = 2
 
   private func waits(for reason: PushReason) -> [Duration]? {
     switch reason.kind {
@@ -55,7 +63,7 @@ package struct PushRetries: Sendable, Equatable {
     case .credentials: credentials
     case .transport:
       switch reason {
-      case .lost: lost
+      case .lost, .lostToo, .notTaken: lost
       case .timedOut: server
       default: unreachable
       }

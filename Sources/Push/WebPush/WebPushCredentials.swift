@@ -1,6 +1,7 @@
 import Crypto
 import NIOSSL
 import RelayCore
+import RelayHTTP
 
 /// What proves us to push services (RFC 8292).
 final class WebPushCredentials: Sendable {

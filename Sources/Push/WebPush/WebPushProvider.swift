@@ -1,7 +1,7 @@
 package import Logging
 import NIOHTTP1
 package import RelayCore
-import RelayHTTP
+package import RelayHTTP
 import Synchronization
 
 /// Push services of browsers and others, wherever a subscription says (RFC 8030; push gateway reference, 7).
@@ -29,6 +29,9 @@ package final class WebPushProvider: PushProvider {
       return loaded
     }
   }
+
+  /// Ours, in base64url: what subscriptions for this provider are made with (`applicationServerKey`).
+  package var publicKey: String { credentials.current.publicKey }
 
   package func run() async throws { try await credentials.run() }
 

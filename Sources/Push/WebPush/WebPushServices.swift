@@ -1,5 +1,6 @@
 import NIOSSL
 import RelayCore
+import RelayHTTP
 import Synchronization
 
 /// The push services that are in use: of each the connections, to an address that was looked up and checked before, and

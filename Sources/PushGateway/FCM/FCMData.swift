@@ -1,8 +1,9 @@
 import OrderedCollections
 import RelayCore
 
-/// The `data` of an FCM message (reference 5.3, the current dialect with its defects 1, 2 and 19 put right). Numbers and
-/// booleans of the default payload stay as they are (vector `fcm-08`), though the service itself takes texts alone.
+/// The `data` of an FCM message (reference 5.3, the current dialect with its defects 1, 2 and 19 put right): the service
+/// takes texts alone, so numbers and booleans of the default payload are written as texts, and all else of it is left
+/// out.
 enum FCMData: Sendable, Equatable {
   case data(JSONObject)
   /// Neither event, room nor counts: the push is served by sending nothing.
@@ -23,7 +24,7 @@ enum FCMData: Sendable, Equatable {
     case .unusable:
       self = .unusableDefault
       return
-    case .given(let object): data = dialect == .flat ? object.filter { $0.value.isScalar } : object
+    case .given(let object): data = dialect == .flat ? object.compactMapValues(\.asText) : object
     case .absent: break
     }
     let counts = sendsCounts ? notification.counts : NotificationCounts()
@@ -72,11 +73,13 @@ extension PushNotification {
 }
 
 extension JSONValue {
-  /// Texts, numbers and booleans: an object makes FCM refuse the whole message.
-  fileprivate var isScalar: Bool {
+  /// A text, or a number or boolean as JSON writes it; nil for anything else.
+  fileprivate var asText: JSONValue? {
     switch self {
-    case .text, .number, .boolean: true
-    case .null, .list, .object: false
+    case .text: self
+    case .number(let digits): .text(digits)
+    case .boolean(let value): .text(value ? "true" : "false")
+    case .null, .list, .object: nil
     }
   }
 }

@@ -1,4 +1,5 @@
 package import Push
+import RelayCore
 
 /// What became of one device of a notification.
 package enum DeviceOutcome: Sendable, Equatable {
@@ -10,6 +11,17 @@ package enum DeviceOutcome: Sendable, Equatable {
   case rejected(PushReason)
   /// The homeserver is to repeat it.
   case failed(PushReason, retryAfter: Duration? = nil)
+}
+
+extension DeviceOutcome {
+  /// What a repeat need not try again; nil where it is to.
+  var remembered: PushResult? {
+    switch self {
+    case .served, .dropped: .served
+    case .rejected: .rejected
+    case .failed: nil
+    }
+  }
 }
 
 extension PushReason {

@@ -24,6 +24,10 @@ extension PushApp {
   /// WebPush services that may be busy at a time before they wait for each other.
   private static let servicesMax = 8
 
+  /// Devices of one request that are under way at a time. As many as the app takes in all, as a rule: more would be
+  /// refused, and were there fewer, devices whose services are silent would keep the others waiting.
+  var sideBySideMax: Int { min(512, limits.destinationHeldMax ?? limits.heldMax) }
+
   fileprivate var limits: PushLaneLimits {
     var limits = PushLaneLimits()
     limits.heldMax = inflightMax

@@ -3,7 +3,7 @@ import Synchronization
 
 /// Sees to it that a push is under way once, and is not sent again when it is done (reference 12).
 ///
-/// Of one process: a homeserver that repeats its request at another one is served there anew.
+/// Of one process; what others do stands on the `PushBoard`.
 final class OutcomeBook: Sendable {
   enum Claim: Sendable, Equatable {
     /// To be pushed by the caller, who must `settle` it.

@@ -1,31 +1,32 @@
 package import Logging
 import Push
+package import RelayCore
 
 /// Carries a notification to its devices: side by side, each with an outcome of its own (reference 9, 12, 13).
 package struct PushDispatcher: Sendable {
-  /// Devices of one request and one app that are under way at a time: a homeserver names one, a few at most. As many as
-  /// an app has under way in all, where nothing else is configured: were there fewer, devices whose services are silent
-  /// would keep the others waiting.
-  private static let widthMax = 512
-  /// By which a device may go before the next one of its app.
-  private static let headStartMax = Duration.seconds(1)
   /// Tokens that legacy FCM takes in one request.
   private static let tokensMax = 1000
 
   private let selection: PushAppSelection
   private let apps: [GatewayApp]
   private let book: OutcomeBook
+  private let board: (any PushBoard)?
+  /// Names this process to the others.
+  private let claimant = UInt64.random(in: .min ... .max)
   private let logger: Logger
   private let now: @Sendable () -> ContinuousClock.Instant
 
-  /// - Parameter rememberedMax: outcomes that are kept for repeated requests.
+  /// - Parameters:
+  ///   - rememberedMax: outcomes that this process keeps for repeated requests.
+  ///   - board: what all processes see of pushes; nil where there is one.
   package init(
-    apps: [GatewayApp], rememberedMax: Int, logger: Logger,
+    apps: [GatewayApp], rememberedMax: Int, board: (any PushBoard)? = nil, logger: Logger,
     now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
   ) {
     self.apps = apps
-    self.logger = logger
+    self.board = board
     self.now = now
+    self.logger = logger
     selection = PushAppSelection(names: apps.map(\.app.name))
     book = OutcomeBook(max: rememberedMax, now: now)
   }
@@ -106,9 +107,7 @@ package struct PushDispatcher: Sendable {
   private func carry(
     _ works: [Work], of notification: PushNotification, _ deadline: ContinuousClock.Instant
   ) async -> [(Int, DeviceOutcome)] {
-    // However many they are, in half of the time all have begun.
-    let headStart = min(Self.headStartMax, (deadline - now()) / (2 * works.count))
-    let ended = await staggered(works.count, headStart: headStart, widthMax: Self.widthMax) { index in
+    let ended = await sideBySide(works.count, widthMax: works[0].app.app.sideBySideMax) { index in
       await carry(works[index], of: notification, deadline)
     }
     return ended.flatMap(\.self)
@@ -134,25 +133,22 @@ package struct PushDispatcher: Sendable {
       }
     }
     if !ours.isEmpty {
-      let outcomes = await push(ours.map { work.members[$0] }, of: work, notification, deadline)
-      for (place, outcome) in zip(ours, outcomes) {
-        settle(identities[place], outcome)
-        ended.append((work.members[place], outcome))
-      }
+      ended += await carryOut(ours, of: work, identities, notification, deadline)
     }
     // Only when ours are settled: the other request may wait for them.
     for place in others {
       ended.append(
-        (work.members[place], await join(identities[place], work.members[place], work, notification, deadline)))
+        (work.members[place], await join(identities, place, work, notification, deadline)))
     }
     return ended
   }
 
   /// A push that another request is about: waits for that, and takes it on should it have been given up.
   private func join(
-    _ identity: PushIdentity, _ member: Int, _ work: Work, _ notification: PushNotification,
+    _ identities: [PushIdentity], _ place: Int, _ work: Work, _ notification: PushNotification,
     _ deadline: ContinuousClock.Instant
   ) async -> DeviceOutcome {
+    let identity = identities[place]
     work.app.metrics.repeated()
     while !Task.isCancelled {
       if let outcome = await book.outcome(of: identity) { return outcome }
@@ -160,18 +156,75 @@ package struct PushDispatcher: Sendable {
       case .known(let outcome): return outcome
       case .underWay: continue
       case .ours:
-        let outcome = await push([member], of: work, notification, deadline)[0]
-        settle(identity, outcome)
-        return outcome
+        return await carryOut([place], of: work, identities, notification, deadline)[0].1
       }
     }
     return .failed(.cancelled)
   }
 
+  // MARK: What other processes do
+
+  /// How often it is looked whether a push has ended that another process is about.
+  private static let lookPause = Duration.milliseconds(200)
+
+  /// Pushes what no other process has pushed, and waits for what another one is about.
+  /// - Parameter ours: places among the members, claimed in this process; at least one.
+  /// - Returns: members with their outcomes, one for each of `ours`, in any order.
+  private func carryOut(
+    _ ours: [Int], of work: Work, _ identities: [PushIdentity], _ notification: PushNotification,
+    _ deadline: ContinuousClock.Instant
+  ) async -> [(Int, DeviceOutcome)] {
+    var ended: [(Int, DeviceOutcome)] = []
+    var left = ours
+    while true {
+      var (toPush, elsewhere): ([Int], [Int]) = ([], [])
+      let claims = await board?.claim(left.map { identities[$0].mark }, by: claimant)
+      for (index, place) in left.enumerated() {
+        switch claims?[index] ?? .ours {
+        case .ours: toPush.append(place)
+        case .underWay: elsewhere.append(place)
+        case .settled(let result):
+          let outcome: DeviceOutcome = result == .served ? .served : .rejected(.remembered)
+          work.app.metrics.repeated()
+          book.settle(identities[place], outcome)
+          ended.append((work.members[place], outcome))
+        }
+      }
+      if !toPush.isEmpty {
+        let outcomes = await push(toPush.map { work.members[$0] }, of: work, notification, deadline)
+        await settle(Array(zip(toPush.map { identities[$0] }, outcomes)))
+        ended += zip(toPush.map { work.members[$0] }, outcomes)
+      }
+      guard !elsewhere.isEmpty else { return ended }
+      guard now() < deadline, await Self.pause() else {
+        for place in elsewhere {
+          book.settle(identities[place], nil)
+          ended.append((work.members[place], .failed(Task.isCancelled ? .cancelled : .deadline)))
+        }
+        return ended
+      }
+      left = elsewhere
+    }
+  }
+
+  /// - Returns: false when the caller has gone.
+  private static func pause() async -> Bool {
+    do { try await Task.sleep(for: lookPause) } catch { return false }
+    return true
+  }
+
   /// What failed under a caller that has gone says nothing to those who wait for it too.
-  private func settle(_ identity: PushIdentity, _ outcome: DeviceOutcome) {
-    if Task.isCancelled, case .failed = outcome { return book.settle(identity, nil) }
-    book.settle(identity, outcome)
+  private func settle(_ pushes: [(PushIdentity, DeviceOutcome)]) async {
+    let isAbandoned = Task.isCancelled
+    if let board {
+      // In a task of its own: the caller's cancellation does not reach it.
+      let results = pushes.map { (push: $0.mark, result: $1.remembered) }
+      await Task { [claimant] in await board.settle(results, by: claimant) }.value
+    }
+    for (identity, outcome) in pushes {
+      let isTold = if isAbandoned, case .failed = outcome { false } else { true }
+      book.settle(identity, isTold ? outcome : nil)
+    }
   }
 
   /// - Parameter members: places in the notification; at least one.

@@ -3,6 +3,8 @@ import HummingbirdCore
 package import Logging
 import NIOCore
 package import Push
+package import RelayCore
+import RelayHTTP
 import ServiceLifecycle
 
 /// Where and within which bounds the gateway serves.
@@ -43,9 +45,12 @@ package struct PushGateway: Service {
   private let logger: Logger
   private let onListening: @Sendable (Int) async -> Void
 
-  /// - Parameter onListening: called once with the bound port when requests are accepted.
+  /// - Parameters:
+  ///   - board: what all processes see of pushes; nil where there is one.
+  ///   - onListening: called once with the bound port when requests are accepted.
   package init(
-    _ settings: PushGatewaySettings, apps: [GatewayApp], logger: Logger, time: PushTime = .system,
+    _ settings: PushGatewaySettings, apps: [GatewayApp], board: (any PushBoard)? = nil, logger: Logger,
+    time: PushTime = .system,
     onListening: @escaping @Sendable (Int) async -> Void = { _ in }
   ) {
     self.settings = settings
@@ -56,7 +61,7 @@ package struct PushGateway: Service {
     router.add(middleware: MatrixErrors())
     NotifyController(
       dispatcher: PushDispatcher(
-        apps: apps, rememberedMax: settings.rememberedMax, logger: logger, now: time.now),
+        apps: apps, rememberedMax: settings.rememberedMax, board: board, logger: logger, now: time.now),
       open: open, openBytes: OpenBytes(max: settings.openBytesMax), deadline: settings.deadline, time: time
     ).addRoutes(to: router)
     responder = router.buildResponder()
@@ -82,9 +87,9 @@ package struct PushGateway: Service {
   }
 
   private var server: HTTPServerBuilder {
-    .http1(
-      configuration: HTTP1Channel.Configuration(
-        additionalChannelHandlers: [CallerWatch(open)], idleTimeout: .seconds(60)))
+    HTTPServerBuilder { [open] responder in
+      EdgeHTTP1(responder: responder, idleTimeout: .seconds(60), handlers: { [CallerWatch(open)] })
+    }
   }
 
   private func giveUpOnceStopped() async {

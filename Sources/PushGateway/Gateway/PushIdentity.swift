@@ -31,6 +31,15 @@ package struct PushIdentity: Sendable, Hashable {
     hash.update(data: bytes)
   }
 
+  /// As all processes know it.
+  var mark: PushMark {
+    var bytes: [UInt8] = []
+    for word in [high, low, UInt64(occurrence)] {
+      withUnsafeBytes(of: word.bigEndian) { bytes.append(contentsOf: $0) }
+    }
+    return PushMark(bytes)
+  }
+
   package func occurring(_ times: UInt32) -> PushIdentity {
     var identity = self
     identity.occurrence = times

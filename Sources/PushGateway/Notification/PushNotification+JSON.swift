@@ -53,7 +53,7 @@ extension PushNotification {
     guard let counts = try fields.object("counts", allowsNull: false) else { return NotificationCounts() }
     let numbers = Fields(object: counts, path: "counts.")
     return NotificationCounts(
-      unread: try numbers.integer("unread"), missedCalls: try numbers.integer("missed_calls"))
+      unread: try numbers.count("unread"), missedCalls: try numbers.count("missed_calls"))
   }
 }
 
@@ -105,6 +105,12 @@ private struct Fields {
     case .boolean(let boolean): return boolean
     default: throw wrongType(name, "a boolean")
     }
+  }
+
+  /// `true` is 1 and `false` 0 (reference 2.2, step 4).
+  func count(_ name: StaticString) throws(NotifyFault) -> Int64? {
+    if case .boolean(let value) = object[JSONName(name.description)] { return value ? 1 : 0 }
+    return try integer(name)
   }
 
   /// `null` is none.

@@ -4,7 +4,10 @@ import Synchronization
 /// Accounts as last read, kept while signals of change arrive.
 ///
 /// Every request looks its caller and its destination up. An entry lives until its account changes anywhere, the signal
-/// bus disconnects, or `lifetime` passes, whichever comes first; without a connected bus nothing is kept.
+/// bus connects or disconnects, or `lifetime` passes, whichever comes first. Without a connected bus an entry lives for
+/// `awayLifetime`: an outage of Redis must not become one of the store, which would have to answer several more reads a
+/// submission. An account that does not exist is not kept then, since another process may register it at any moment; and
+/// nobody is refused by an entry that may lack another process's change (`isDated`).
 package final class AccountCache: Sendable {
   fileprivate struct Entry {
     /// nil when there is no such account, which peers' messages ask for each time.
@@ -24,30 +27,49 @@ package final class AccountCache: Sendable {
   private let bus: any SignalBus
   private let generationSize: Int
   private let lifetime: Duration
+  private let awayLifetime: Duration
   private let state = Mutex(State())
 
   /// - Parameters:
   ///   - capacity: accounts held at most.
   ///   - lifetime: bounds how long a change may go unseen if its signal was never sent.
-  package init(store: any AccountStore, bus: any SignalBus, capacity: Int = 100_000, lifetime: Duration = .seconds(60))
-  {
+  ///   - awayLifetime: the same while no signals arrive.
+  package init(
+    store: any AccountStore, bus: any SignalBus, capacity: Int = 100_000, lifetime: Duration = .seconds(60),
+    awayLifetime: Duration = .seconds(1)
+  ) {
     self.store = store
     self.bus = bus
     self.generationSize = max(1, capacity / 2)
     self.lifetime = lifetime
+    self.awayLifetime = awayLifetime
     bus.listen { [weak self] event in self?.receive(event) }
   }
 
-  /// - Returns: the account as it was at most `lifetime` ago, and after any change whose signal has arrived.
+  /// - Returns: the account as it was at most `lifetime` ago, and after any change whose signal has arrived; while no signals
+  ///   arrive, as it was at most `awayLifetime` ago.
   package func account(_ number: AccountNumber) async throws(StoreError) -> Account? {
+    try await reading(of: number).account
+  }
+
+  /// - Returns: as `account(_:)`, and whether it is remembered and a change may be missing.
+  func reading(of number: AccountNumber) async throws(StoreError) -> (account: Account?, isDated: Bool) {
     let now = ContinuousClock.now
-    let (cached, epoch) = state.withLock {
-      ($0.find(number, newerThan: now - lifetime, keep: generationSize), $0.epoch)
+    let (cached, isConnected) = state.withLock { state in
+      let oldest = now - (state.isConnected ? lifetime : awayLifetime)
+      return (state.find(number, newerThan: oldest, keep: generationSize), state.isConnected)
     }
-    if let cached { return cached.account }
+    if let cached { return (cached.account, isDated: !isConnected) }
+    return (try await read(number), isDated: false)
+  }
+
+  /// Reads the account from the store, and remembers it.
+  func read(_ number: AccountNumber) async throws(StoreError) -> Account? {
+    let now = ContinuousClock.now
+    let epoch = state.withLock(\.epoch)
     let account = try await store.account(number)
     state.withLock { state in
-      guard state.isConnected, state.epoch == epoch else { return }
+      guard state.isConnected || account != nil, state.epoch == epoch else { return }
       state.insert(Entry(account: account, loaded: now), for: number, keep: generationSize)
     }
     return account

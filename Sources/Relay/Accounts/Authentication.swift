@@ -34,11 +34,22 @@ struct ProvedDevice: Sendable {
 extension AccountCache {
   /// - Throws: `.unauthorized`, `.unavailable`.
   func caller(_ credentials: BasicCredentials) async throws(Problem) -> Caller {
-    let account = try await lookUp(credentials.address.account)
-    let (address, password) = (credentials.address, account?.device(credentials.address.device)?.password)
-    guard Passwords.verify(credentials.password, against: password), let account, let password else {
-      throw Problem(.unauthorized)
+    var caller: Caller?
+    do throws(StoreError) {
+      let (account, isDated) = try await reading(of: credentials.address.account)
+      caller = prove(credentials, by: account)
+      // Another process may have registered the device anew. A refusal costs one read either way.
+      if caller == nil, isDated { caller = prove(credentials, by: try await read(credentials.address.account)) }
+    } catch {
+      throw Problem(error)
     }
+    guard let caller else { throw Problem(.unauthorized) }
+    return caller
+  }
+
+  private func prove(_ credentials: BasicCredentials, by account: Account?) -> Caller? {
+    let (address, password) = (credentials.address, account?.device(credentials.address.device)?.password)
+    guard Passwords.verify(credentials.password, against: password), let account, let password else { return nil }
     return caller(ProvedDevice(address: address, password: password), account)
   }
 

@@ -2,6 +2,9 @@ import Crypto
 package import RelayCore
 
 /// Signed number tokens, by which a sister service that has verified a number lets it register here (reference 2.6).
+///
+/// What is signed is a number and a second. Which seconds hold for an account is the store's to say
+/// (`AccountStore.register`): each once, and none from before the last registration.
 package struct NumberTokens: Sendable {
   private let key: SymmetricKey
   private let clock: WallClock
@@ -11,24 +14,37 @@ package struct NumberTokens: Sendable {
     self.clock = clock
   }
 
-  /// A token that is valid from now on.
-  package func token(for number: AccountNumber) -> Secret {
-    let signed = "\(number.e164):\(clock.now().millis / 1000)"
+  /// - Parameter second: since 1970.
+  package func token(for number: AccountNumber, second: Int64) -> Secret {
+    let signed = "\(number.e164):\(second)"
     return Secret("\(signed):\(mac(signed))")
   }
 
-  /// Whether `token` is one for `number`, made less than 24 whole hours before or after now.
-  package func isValid(_ token: Secret, for number: AccountNumber) -> Bool {
+  /// The second that `token` bears.
+  /// - Returns: nil unless it is one for `number`, signed, less than ten minutes old, and not from beyond what clocks
+  ///   differ by.
+  package func second(of token: Secret, for number: AccountNumber) -> Int64? {
     let parts = token.value.split(separator: ":", omittingEmptySubsequences: false)
-    guard parts.count == 3, let seconds = Self.seconds(parts[1]) else { return false }
+    guard parts.count == 3, let second = Self.second(parts[1]) else { return nil }
     // All is computed before anything is told: the time of an answer says nothing about the code.
     let isAuthentic = constantTimeEquals(Array(mac("\(parts[0]):\(parts[1])").utf8), Array(parts[2].utf8))
-    let hours = abs(clock.now().millis - seconds * 1000) / 3_600_000
-    return isAuthentic && parts[0] == number.e164 && hours < 24
+    let isTimely = Self.ages.contains(clock.now().millis - second * 1000)
+    return isAuthentic && parts[0] == number.e164 && isTimely ? second : nil
   }
 
+  /// How long until a token that bears `second` is good; nil when it is.
+  func wait(for second: Int64) -> Duration? {
+    let early = second * 1000 - clock.now().millis - Self.aheadMillis
+    return early > 0 ? .milliseconds(early) : nil
+  }
+
+  private static let lifetimeMillis: Int64 = 600_000
+  /// A sister's clock may be ahead; and so is the second of a token that is drawn at once behind a registration.
+  private static let aheadMillis: Int64 = 60_000
+  private static let ages = -aheadMillis..<lifetimeMillis
+
   /// Digits alone, and few enough that no sum overflows.
-  private static func seconds(_ text: Substring) -> Int64? {
+  private static func second(_ text: Substring) -> Int64? {
     guard (1...12).contains(text.utf8.count), text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { return nil }
     return Int64(text)
   }

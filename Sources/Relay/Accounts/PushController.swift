@@ -8,18 +8,41 @@ package struct PushController: Sendable {
   private let accounts: AccountCache
   private let directory: (any DirectoryMirror)?
   private let clock: WallClock
+  private let webPush: WebPushTerms
+
+  /// What browsers are woken by.
+  package struct WebPushTerms: Sendable {
+    /// What their subscriptions are made with: base64url of our public key; nil where this process wakes none.
+    let publicKey: @Sendable () -> String?
+    /// Whether pushes to a subscription could ever be sent.
+    let isUsable: @Sendable (WebPushRegistration) -> Bool
+
+    package init(
+      publicKey: @escaping @Sendable () -> String?, isUsable: @escaping @Sendable (WebPushRegistration) -> Bool
+    ) {
+      self.publicKey = publicKey
+      self.isUsable = isUsable
+    }
+  }
 
   /// - Parameter directory: what look-ups of this process see; nil where they see the store itself.
-  package init(store: any AccountStore, accounts: AccountCache, directory: (any DirectoryMirror)?, clock: WallClock) {
+  package init(
+    store: any AccountStore, accounts: AccountCache, directory: (any DirectoryMirror)?, webPush: WebPushTerms,
+    clock: WallClock
+  ) {
     self.store = store
     self.accounts = accounts
     self.directory = directory
+    self.webPush = webPush
     self.clock = clock
   }
 
   package func addRoutes(to router: some RouterMethods<DeviceContext>) {
     router.resource("/v1/accounts/gcm", [(.put, registerGCM), (.delete, changing { _ in .forgetGCM })])
     router.resource("/v1/accounts/apn", [(.put, registerAPN), (.delete, changing { _ in .forgetAPN })])
+    router.resource(
+      "/v1/accounts/webpush",
+      [(.get, webPushKey), (.put, registerWebPush), (.delete, changing { _ in .forgetWebPush })])
     router.resource(
       "/v1/accounts/wsc", [(.put, changing { _ in .fetches(true) }), (.delete, changing { _ in .fetches(false) })])
     router.resource("/v1/accounts/attributes", [(.put, setAttributes)])
@@ -35,6 +58,25 @@ package struct PushController: Sendable {
     let body = try await context.jsonBody(of: request, max: WireLimits.smallRequestBytesMax)
     let form = try body.decodeJSON(APNRegistration.decode)
     return try await apply(.registerAPN(form.id, voip: form.voip, at: clock.now()), context)
+  }
+
+  /// What a page hands to `PushManager.subscribe` as `applicationServerKey`.
+  @Sendable private func webPushKey(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
+    guard let key = webPush.publicKey() else { throw Problem(.notFound) }
+    var json = JSONWriter(capacity: 128)
+    json.beginObject()
+    json.key("publicKey")
+    json.string(key)
+    json.endObject()
+    return .json(json.bytes)
+  }
+
+  @Sendable private func registerWebPush(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response
+  {
+    let body = try await context.jsonBody(of: request, max: WireLimits.smallRequestBytesMax)
+    let registration = try body.decodeJSON(WebPushRegistration.decode)
+    guard webPush.isUsable(registration) else { throw Problem(.subscriptionRefused) }
+    return try await apply(.registerWebPush(registration.id, at: clock.now()), context)
   }
 
   /// A request without a body that counts; one that comes is not looked at.

@@ -8,7 +8,7 @@ package struct Registrar: Sendable {
   private let locks: RegistrationLocks
   private let lockLifetime: Duration
   private let respectsClaims: Bool
-  private let clock: WallClock
+  private let clock: JudgedClock
   private let directory: (any DirectoryMirror)?
 
   /// - Parameters:
@@ -17,7 +17,7 @@ package struct Registrar: Sendable {
   ///   - directory: what look-ups of this process see; nil where they see the store itself.
   package init(
     store: any AccountStore, accounts: AccountCache, limits: CodeLimits, locks: RegistrationLocks,
-    lockLifetime: Duration, respectsClaims: Bool, clock: WallClock, directory: (any DirectoryMirror)?
+    lockLifetime: Duration, respectsClaims: Bool, clock: JudgedClock, directory: (any DirectoryMirror)?
   ) {
     self.store = store
     self.accounts = accounts
@@ -39,33 +39,43 @@ package struct Registrar: Sendable {
 
   /// Registers `applicant` if `proof` holds, and its pin is that of the account's lock.
   ///
-  /// Whoever has not proved the number learns nothing of its lock, neither by the answer nor by its time: the store
-  /// looks at the lock after the code, everything before is done for locked and free accounts alike, and the pin is
-  /// compared, and charged, only after the store has said that the proof holds.
-  /// - Throws: `.codeRefused`, `.numberElsewhere`, `.registrationLocked`, `.rateLimited`, `.unavailable`.
+  /// Whoever has not proved the number learns nothing of its lock, neither by the answer nor by its time, and makes this
+  /// process derive nothing: before a pin is worked on the store has said that the code is right, and without a pin the
+  /// store looks at the code before the lock. The registration itself judges the code again, and uses it up.
+  /// - Throws: `.codeRefused`, `.tokenRefused`, `.numberElsewhere`, `.registrationLocked`, `.rateLimited`,
+  ///   `.unavailable`.
   func register(_ applicant: Applicant, proof: RegistrationProof) async throws(Problem) {
     let pin = applicant.attributes.pin
-    let newLock: PasswordHash? = if let pin { try await locks.hash(pin) } else { nil }
-    let device = device(of: applicant)
+    if pin != nil { try await checkCode(of: applicant.number, proof) }
     // Read from the store: what is cached may lack a lock that was set a moment ago elsewhere.
     let lock = try await lock(of: applicant.number)
-    let isHeld = lock?.isHeld == true
-
-    let proof = isHeld ? proof.withOneMoreTry : proof
-    let first = registration(of: applicant, device, past: isHeld ? nil : lock?.hash, newLock)
-    var outcome = try await attempt(first, proof)
-    if outcome == .locked, isHeld, let lock {
-      try await satisfy(lock.hash, with: pin, of: applicant.number)
-      outcome = try await attempt(registration(of: applicant, device, past: lock.hash, newLock), proof)
+    var satisfied = lock?.isHeld == false ? lock?.hash : nil
+    if let pin, let lock, lock.isHeld, try await isRight(pin, for: lock.hash, of: applicant.number) {
+      satisfied = lock.hash
     }
-    switch outcome {
+    let newLock: PasswordHash? = if let pin { try await locks.hash(pin) } else { nil }
+
+    // A wrong pin goes on to here: the store counts the try.
+    switch try await attempt(registration(of: applicant, past: satisfied, newLock), proof) {
     case .registered:
       await accounts.changed(applicant.number)
       await directory?.catchUp()
     case .codeRefused: throw Problem(.codeRefused)
+    case .tokenRefused: throw Problem(.tokenRefused)
     case .numberElsewhere: throw Problem(.numberElsewhere)
     case .locked: throw Problem(.registrationLocked)
     }
+  }
+
+  /// Whoever shows a number token has proved the number by its signature.
+  private func checkCode(of number: AccountNumber, _ proof: RegistrationProof) async throws(Problem) {
+    guard case .code(let code, let triesMax) = proof else { return }
+    do throws(StoreError) {
+      if try await store.checkVerificationCode(code, for: number, triesMax: triesMax, now: clock.now()) { return }
+    } catch {
+      throw Problem(error)
+    }
+    throw Problem(.codeRefused)
   }
 
   private struct Lock {
@@ -83,14 +93,15 @@ package struct Registrar: Sendable {
     }
     guard let account, let hash = account.registrationLock else { return nil }
     // "Seen" is known to the day: the lock holds for its whole time at least.
-    let limit = clock.now().adding(.zero - lockLifetime).startOfDay
+    let limit = clock.believed().adding(.zero - lockLifetime).startOfDay
     return Lock(hash: hash, isHeld: account.devices.contains { $0.lastSeen >= limit })
   }
 
-  private func satisfy(_ lock: PasswordHash, with pin: Secret?, of number: AccountNumber) async throws(Problem) {
-    guard let pin else { throw Problem(.registrationLocked) }
+  private func isRight(_ pin: Secret, for lock: PasswordHash, of number: AccountNumber) async throws(Problem) -> Bool {
     try await limits.chargeLock(of: number)
-    guard try await locks.verify(pin, against: lock) else { throw Problem(.registrationLocked) }
+    if try await locks.verify(pin, against: lock) { return true }
+    limits.noteWrongPin()
+    return false
   }
 
   private func device(of applicant: Applicant) -> Device {
@@ -103,10 +114,10 @@ package struct Registrar: Sendable {
   }
 
   private func registration(
-    of applicant: Applicant, _ device: Device, past satisfied: PasswordHash?, _ newLock: PasswordHash?
+    of applicant: Applicant, past satisfied: PasswordHash?, _ newLock: PasswordHash?
   ) -> Registration {
     Registration(
-      number: applicant.number, token: ContactTokens.token(of: applicant.number), device: device,
+      number: applicant.number, token: ContactTokens.token(of: applicant.number), device: device(of: applicant),
       supportsSMS: applicant.attributes.supportsSMS, voice: applicant.attributes.voice, satisfiedLock: satisfied,
       newLock: newLock, respectsClaims: respectsClaims, isDiscoverable: applicant.attributes.isDiscoverable)
   }
@@ -116,17 +127,6 @@ package struct Registrar: Sendable {
   {
     try await accounts.attempt(registration.number) { () async throws(StoreError) in
       try await store.register(registration, proof: proof, now: clock.now())
-    }
-  }
-}
-
-extension RegistrationProof {
-  /// The first of the two calls that a locked account takes counts as a try even when the pin is right. With one more,
-  /// as many tries are good as on a free account: the last one's first call uses the code up.
-  fileprivate var withOneMoreTry: RegistrationProof {
-    switch self {
-    case .code(let code, let triesMax): .code(code, triesMax: triesMax + 1)
-    case .numberToken: self
     }
   }
 }

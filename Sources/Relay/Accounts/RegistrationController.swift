@@ -61,7 +61,7 @@ package struct RegistrationController: Sendable {
       return .plain(VerificationCodes.displayed(try await pendingCode(for: number)).value).uncached
     }
     guard let transport = VerificationTransport(rawValue: name) else { throw Problem(.unknownTransport) }
-    try await limits.chargeSending(of: number, by: transport, from: context.origin.limitKey)
+    try await limits.chargeSending(of: number, by: transport, from: context.origin)
     let code = try await pendingCode(for: number)
     try await sender.send(VerificationCodes.displayed(code), to: number, by: transport)
     return .done.uncached
@@ -83,19 +83,19 @@ package struct RegistrationController: Sendable {
   @Sendable private func confirmCode(_ request: Request, _ context: ClientContext) async throws(Problem) -> Response {
     let applicant = try await applicant(request)
     let code = Secret(try context.segment("code"))
-    try await limits.chargeTry(from: context.origin.limitKey)
-    try await limits.chargeRegistration(of: applicant.number, from: context.origin.limitKey)
-    try await registrar.register(applicant, proof: .code(code, triesMax: policy.triesMax))
+    try await limits.judge(.registration, of: applicant.number, from: context.origin) { () async throws(Problem) in
+      try await registrar.register(applicant, proof: .code(code, triesMax: policy.triesMax))
+    }
     return .done
   }
 
   @Sendable private func confirmToken(_ request: Request, _ context: ClientContext) async throws(Problem) -> Response {
     let applicant = try await applicant(request)
     let token = Secret(try context.segment("token"))
-    try await limits.chargeTry(from: context.origin.limitKey)
-    guard let tokens, tokens.isValid(token, for: applicant.number) else { throw Problem(.tokenRefused) }
-    try await limits.chargeRegistration(of: applicant.number, from: context.origin.limitKey)
-    try await registrar.register(applicant, proof: .numberToken)
+    try await limits.chargeToken(from: context.origin)
+    guard let second = tokens?.second(of: token, for: applicant.number) else { throw Problem(.tokenRefused) }
+    try await limits.chargeToken(of: applicant.number)
+    try await registrar.register(applicant, proof: .numberToken(second: second))
     return .done
   }
 
@@ -111,12 +111,30 @@ package struct RegistrationController: Sendable {
 
   @Sendable private func makeToken(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
     guard let tokens else { throw Problem(.notFound) }
+    let number = context.caller.address.account
+    // Whoever has a token takes the account: a linked device must not.
+    guard context.caller.address.device == .master else { throw Problem(.deviceRefused) }
+    let second = try await draw(for: number, by: context.caller.account)
+    if let wait = tokens.wait(for: second) {
+      throw Problem(.unavailable, retryAfter: wait, reason: "the account's last token is of a clock that is ahead")
+    }
     var writer = JSONWriter(capacity: 80)
     writer.beginObject()
     writer.key("token")
-    writer.string(tokens.token(for: context.caller.address.account).value)
+    writer.string(tokens.token(for: number, second: second).value)
     writer.endObject()
     return .json(writer.bytes).uncached
+  }
+
+  private func draw(for number: AccountNumber, by installation: Account) async throws(Problem) -> Int64 {
+    guard let password = installation.device(.master)?.password else { throw Problem(.unauthorized) }
+    do throws(StoreError) {
+      if let second = try await store.drawNumberToken(for: number, by: password, now: clock.now()) { return second }
+    } catch {
+      throw Problem(error)
+    }
+    // It was replaced since.
+    throw Problem(.unauthorized)
   }
 
   // MARK: POST /v1/accounts/voice/twiml/{code}

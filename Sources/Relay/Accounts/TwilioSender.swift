@@ -3,6 +3,7 @@ package import Logging
 import NIOCore
 import NIOHTTP1
 package import RelayCore
+import RelayHTTP
 
 /// Sends codes through Twilio's REST API: a text message, or a call that reads the digits aloud.
 package struct TwilioSender: VerificationSender {
@@ -38,14 +39,21 @@ package struct TwilioSender: VerificationSender {
     request.body = .bytes(ByteBuffer(string: form))
     do {
       let response = try await client.execute(request, timeout: .seconds(10))
-      guard (200..<300).contains(Int(response.status.code)) else {
-        logger.warning("Twilio refused a verification", metadata: ["status": "\(response.status.code)"])
+      switch GatewayAnswer(status: Int(response.status.code)) {
+      case .taken: return
+      case .refused:
+        return logger.warning(
+          "Twilio refused a code, which is not sent",
+          metadata: ["status": "\(response.status.code)", "transport": "\(transport.rawValue)"])
+      case .trouble:
+        logger.warning("Twilio failed", metadata: ["status": "\(response.status.code)"])
         throw Problem(.unavailable, retryAfter: .seconds(30))
       }
     } catch let problem as Problem {
       throw problem
     } catch {
-      logger.warning("Twilio cannot be reached", metadata: ["error": "\(type(of: error))"])
+      let reason = (error as? HTTPClientError)?.shortDescription ?? FaultWords.brief(error)
+      logger.warning("Twilio cannot be reached", metadata: ["error": "\(reason)"])
       throw Problem(.unavailable, retryAfter: .seconds(30))
     }
   }

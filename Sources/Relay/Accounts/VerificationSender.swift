@@ -4,6 +4,7 @@ package import Logging
 import NIOCore
 import NIOHTTP1
 package import RelayCore
+import RelayHTTP
 
 /// How a verification code travels.
 package enum VerificationTransport: String, Sendable {
@@ -12,8 +13,28 @@ package enum VerificationTransport: String, Sendable {
 
 /// Brings a verification code to the holder of a number.
 package protocol VerificationSender: Sendable {
-  /// - Throws: `.unavailable` when the code may not have been sent.
+  /// A gateway that refuses this code is the log's matter and not the client's, which could do nothing but ask again
+  /// (reference 1.4).
+  /// - Throws: `.unavailable` when the gateway is in trouble, and another try may do.
   func send(_ code: Secret, to number: AccountNumber, by transport: VerificationTransport) async throws(Problem)
+}
+
+/// What a gateway's status says of the code that it was given.
+enum GatewayAnswer {
+  case taken
+  /// This code, or its number, for good: the number is nobody's, or may not be sent to.
+  case refused
+  /// Our credentials or URL are wrong, or it asks to come again.
+  case trouble
+
+  init(status: Int) {
+    switch status {
+    case 200..<300: self = .taken
+    case 401, 404, 405, 407, 408, 425, 429: self = .trouble
+    case 400..<500: self = .refused
+    default: self = .trouble
+    }
+  }
 }
 
 /// Writes the code to the log, for first steps without a carrier. Never the number: whoever asked knows it.
@@ -55,14 +76,21 @@ package struct WebhookSender: VerificationSender {
     request.body = .bytes(ByteBuffer(bytes: body))
     do {
       let response = try await client.execute(request, timeout: Self.timeout)
-      guard (200..<300).contains(Int(response.status.code)) else {
-        logger.warning("verification webhook refused", metadata: ["status": "\(response.status.code)"])
+      switch GatewayAnswer(status: Int(response.status.code)) {
+      case .taken: return
+      case .refused:
+        return logger.warning(
+          "the verification webhook refused a code, which is not sent",
+          metadata: ["status": "\(response.status.code)", "transport": "\(transport.rawValue)"])
+      case .trouble:
+        logger.warning("verification webhook failed", metadata: ["status": "\(response.status.code)"])
         throw Problem(.unavailable, retryAfter: .seconds(30))
       }
     } catch let problem as Problem {
       throw problem
     } catch {
-      logger.warning("verification webhook failed", metadata: ["error": "\(type(of: error))"])
+      let reason = (error as? HTTPClientError)?.shortDescription ?? FaultWords.brief(error)
+      logger.warning("verification webhook failed", metadata: ["error": "\(reason)"])
       throw Problem(.unavailable, retryAfter: .seconds(30))
     }
   }

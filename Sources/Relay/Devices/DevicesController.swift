@@ -53,6 +53,7 @@ package struct DevicesController: Sendable {
     let current = context.caller.account.activeDevices(at: now).count
     guard current < policy.devicesMax else { throw full(current) }
     try context.requireMaster()
+    try await limits.chargeLinkingCode(of: number, from: context.origin)
     let code = VerificationCodes.draw()
     do throws(StoreError) {
       try await store.setVerificationCode(
@@ -70,15 +71,12 @@ package struct DevicesController: Sendable {
     let number = credentials.address.account
     let attributes = try await request.attributes()
     let code = Secret(try context.segment("device"))
-    try await limits.chargeLinking(to: number, from: context.origin.limitKey)
     let device = device(attributes, password: credentials.password, agent: request.signalAgent)
-    switch try await redeem(code, for: DeviceLink(account: number, device: device, devicesMax: policy.devicesMax)) {
-    case .linked(let id):
-      await accounts.changed(number)
-      return .json(DevicesCodec.encode(linked: id))
-    case .codeRefused: throw Problem(.codeRefused)
-    case .tooManyDevices(let current): throw full(current)
+    let link = DeviceLink(account: number, device: device, devicesMax: policy.devicesMax)
+    let id = try await limits.judge(.linking, of: number, from: context.origin) { () async throws(Problem) in
+      try await redeem(code, for: link)
     }
+    return .json(DevicesCodec.encode(linked: id))
   }
 
   private func device(_ attributes: AccountAttributes, password: Secret, agent: String?) -> Device {
@@ -90,9 +88,16 @@ package struct DevicesController: Sendable {
       userAgent: agent, lastSeen: now.startOfDay, created: now)
   }
 
-  private func redeem(_ code: Secret, for link: DeviceLink) async throws(Problem) -> LinkOutcome {
-    try await accounts.attempt(link.account) { () async throws(StoreError) in
+  private func redeem(_ code: Secret, for link: DeviceLink) async throws(Problem) -> DeviceID {
+    let outcome = try await accounts.attempt(link.account) { () async throws(StoreError) in
       try await store.linkDevice(link, code: code, triesMax: policy.triesMax, now: clock.now())
+    }
+    switch outcome {
+    case .linked(let id):
+      await accounts.changed(link.account)
+      return id
+    case .codeRefused: throw Problem(.codeRefused)
+    case .tooManyDevices(let current): throw full(current)
     }
   }
 

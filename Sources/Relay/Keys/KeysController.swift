@@ -8,19 +8,23 @@ package struct KeysController: Sendable {
   private let accounts: AccountCache
   private let local: any PreKeyDispenser
   private let courier: any Courier
+  private let homes: any HomeFinder
   private let limiter: any RateLimiter
+  private let gate: CorrespondenceGate
   private let verifiesSignatures: Bool
 
   /// - Parameter verifiesSignatures: refuses signed prekeys that the account's identity key did not sign.
   package init(
     store: any PreKeyStore & AccountStore, accounts: AccountCache, local: any PreKeyDispenser, courier: any Courier,
-    limiter: any RateLimiter, verifiesSignatures: Bool
+    homes: any HomeFinder, limiter: any RateLimiter, gate: CorrespondenceGate, verifiesSignatures: Bool
   ) {
     self.store = store
     self.accounts = accounts
     self.local = local
     self.courier = courier
+    self.homes = homes
     self.limiter = limiter
+    self.gate = gate
     self.verifiesSignatures = verifiesSignatures
   }
 
@@ -158,11 +162,14 @@ extension KeysController {
     _ request: Request, _ context: DeviceContext, _ selector: DeviceSelector, _ version: PreKeyVersion
   ) async throws(Problem) -> [DrawnPreKey] {
     let number = try context.number("number")
-    try await limiter.charge(.preKeys, LimitKey(context.caller.address.account, number, selector))
-    guard let relay = try request.relay() else {
-      return try await local.draw(from: number, devices: selector, version: version)
+    let (account, relay) = (context.caller.address.account, try request.relay())
+    try await limiter.charge(.preKeys, LimitKey(account, number, selector))
+    return try await gate.reach(number, by: account) { () async throws(Problem) in
+      guard let relay = try await homes.relay(for: number, named: relay) else {
+        return try await local.draw(from: number, devices: selector, version: version)
+      }
+      return try await courier.preKeys(of: number, devices: selector, version: version, at: relay)
     }
-    return try await courier.preKeys(of: number, devices: selector, version: version, at: relay)
   }
 }
 

@@ -56,7 +56,9 @@ package struct LocalPreKeys: PreKeyDispenser {
   private func take(_ number: AccountNumber, _ devices: [DeviceID]) async throws(Problem) -> [DrawnPreKey] {
     let oneTime = await devicesWithinLimit(number, devices)
     do throws(StoreError) {
-      return try await store.drawPreKeys(of: number, devices: devices, oneTime: oneTime)
+      let drawn = try await store.drawPreKeys(of: number, devices: devices, oneTime: oneTime)
+      if !oneTime.isEmpty { restores.drew() }
+      return drawn
     } catch {
       restores.storeFailed()
       throw Problem(error)
@@ -65,7 +67,7 @@ package struct LocalPreKeys: PreKeyDispenser {
 
   /// Those of `devices` whose one-time keys may be taken just now.
   private func devicesWithinLimit(_ number: AccountNumber, _ devices: [DeviceID]) async -> [DeviceID] {
-    guard restores.allowsOneTimeKeys else {
+    guard await restores.permit() else {
       heldBack.increment(by: devices.count)
       return []
     }

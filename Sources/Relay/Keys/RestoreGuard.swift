@@ -7,10 +7,10 @@ import Synchronization
 /// Notices that the store was put back to an older state, so that no one-time prekey is handed out a second time
 /// (docs/decisions/2026-11-21-restored-stores.md).
 ///
-/// The store holds an epoch that only rises. Every process raises it every ten seconds, in the store first and then at
-/// the witnesses, who live outside the store: what they remember, the store has held. A store with a lower epoch is an
-/// older state of itself. Its one-time keys are dropped then, whoever may have got them, and last resorts serve until
-/// clients refill.
+/// The store holds an epoch that only rises. Every process raises it every ten seconds, and in each second in which it
+/// hands keys out, in the store first and then at the witnesses, who live outside the store: what they remember, the store
+/// has held. A store with a lower epoch is an older state of itself. Its one-time keys are dropped then, whoever may have
+/// got them, and last resorts serve until clients refill.
 package final class RestoreGuard: Service {
   fileprivate struct State {
     /// The highest epoch that this process has written.
@@ -23,10 +23,22 @@ package final class RestoreGuard: Service {
     var failuresLookedAfter: UInt64 = 0
     var hasSaidImplausible = false
     var hasSaidHeldBack = false
+    /// Whether keys were handed out, or are just being handed out, since the last look began.
+    var hasDrawn = false
+    /// When the last look began that raised the epoch.
+    var raised: ContinuousClock.Instant?
+    var looking: Task<Void, Never>?
+    /// When the peers are to be told next, where Redis is there to be told each time.
+    var peersDue = ContinuousClock.now
+    var peersTelling: Task<Void, Never>?
+    /// How many took the last epoch that they were told.
+    var peersTold = 0
   }
 
   private let store: any EpochStore
-  private let witnesses: [any EpochWitness]
+  private let redis: (any EpochWitness)?
+  private let peers: (any EpochWitness)?
+  private let quickPeers: (any EpochWitness)?
   private let clock: WallClock
   private let logger: Logger
   private let state: Mutex<State>
@@ -34,18 +46,47 @@ package final class RestoreGuard: Service {
   /// How many witnesses took the last epoch.
   private let witnessed = Gauge(label: "relay_store_witnesses")
 
-  /// - Parameter witnesses: without any, only a restore under the running process is noticed.
-  package init(store: any EpochStore, witnesses: [any EpochWitness], clock: WallClock, logger: Logger) {
+  /// Without any witness only a restore under the running process is noticed.
+  /// - Parameters:
+  ///   - redis: the operator's own memory; nil where nothing outlives the process.
+  ///   - peers: asked where that remembers nothing; nil without federation.
+  ///   - quickPeers: the same, and waits for them no longer than a request may: told in each second in which keys are handed
+  ///     out, where there is no Redis.
+  package init(
+    store: any EpochStore, redis: (any EpochWitness)?, peers: (any EpochWitness)?,
+    quickPeers: (any EpochWitness)? = nil,
+    clock: WallClock, logger: Logger
+  ) {
     self.store = store
-    self.witnesses = witnesses
+    self.redis = redis
+    self.peers = peers
+    self.quickPeers = quickPeers
     self.clock = clock
     self.logger = logger
-    state = Mutex(State(isCompared: witnesses.isEmpty))
+    state = Mutex(State(isCompared: redis == nil && peers == nil))
   }
 
   /// False while the store may be an older state of itself: until a witness has answered, and from a failed call to
   /// the next look.
   package var allowsOneTimeKeys: Bool { state.withLock { $0.isCompared && $0.failures == $0.failuresLookedAfter } }
+
+  /// Whether one-time keys may be handed out just now. To be asked before they are drawn.
+  ///
+  /// In a second in which nobody has asked yet the epoch is raised first, once for all who ask meanwhile: so whatever is
+  /// drawn lies behind an epoch that is witnessed. Otherwise it costs nothing.
+  package func permit() async -> Bool {
+    let looking = state.withLock { state -> Task<Void, Never>? in
+      guard state.isCompared, state.failures == state.failuresLookedAfter else { return nil }
+      state.hasDrawn = true
+      if let raised = state.raised, .now - raised < Self.drawInterval { return nil }
+      return state.look(by: self)
+    }
+    await looking?.value
+    return allowsOneTimeKeys
+  }
+
+  /// What a permit was asked for is drawn, and committed: an epoch is due behind it.
+  package func drew() { state.withLock { $0.hasDrawn = true } }
 
   /// A call of the store failed: whatever answers the next one is looked at first.
   func storeFailed() { state.withLock { $0.failures &+= 1 } }
@@ -64,27 +105,34 @@ package final class RestoreGuard: Service {
     await cancelWhenGracefulShutdown { [self] in
       var next = ContinuousClock.now
       while !Task.isCancelled {
-        if ContinuousClock.now >= next || !allowsOneTimeKeys {
-          await look()
+        if ContinuousClock.now >= next || !allowsOneTimeKeys || state.withLock({ $0.hasDrawn }) {
+          await state.withLock { $0.look(by: self) }.value
           next = .now + Self.interval
         }
         // Only cancellation throws here, and the loop's condition sees it.
         try? await Task.sleep(for: Self.retryInterval)
       }
     }
+    state.withLock { $0.peersTelling }?.cancel()
   }
 
-  /// How old a backup may at most be without being recognised.
+  /// While no keys are handed out.
   private static let interval = Duration.seconds(10)
-  private static let retryInterval = Duration.seconds(1)
+  /// Less than `drawInterval`: so who draws need not wait for a look while others draw as well.
+  private static let retryInterval = Duration.milliseconds(800)
+  /// How long keys are handed out behind one epoch. A state of the store that is older than that is recognised.
+  private static let drawInterval = Duration.seconds(1)
   /// Further ahead than this no other process's clock is.
   private static let clockSkewMillis = Timestamp.millisPerDay
 
-  private func look() async {
+  fileprivate func look() async {
+    let began = ContinuousClock.now
+    defer { state.withLock { $0.looking = nil } }
     do throws(StoreError) {
       try await compareOnce()
       guard state.withLock({ $0.isCompared }) else { return }
       try await raise()
+      state.withLock { $0.raised = began }
     } catch {
       storeFailed()
       logger.debug("the store's epoch was not raised", metadata: ["error": "\(error)"])
@@ -96,35 +144,42 @@ package final class RestoreGuard: Service {
   private func compareOnce() async throws(StoreError) {
     guard !state.withLock({ $0.isCompared }) else { return }
     // Asked before the store is: what they remember by now, a store that was not put back holds.
-    let answers = await ask(0)
-    // Without the store's own epoch nothing is known to be implausible. It is read when the answers may decide something,
-    // and only then again: no waiting raises an older state to what they remember.
-    let known = state.withLock { $0.epoch }
-    guard Self.isConclusive(known > 0 ? plausible(answers, own: known) : answers) else { return sayHeldBack() }
-    // By 1 alone: should this process end here, the next one sees what it would have seen.
-    let (own, raised) = try await store.advanceEpoch(atLeast: 0)
-    state.withLock { $0.epoch = max($0.epoch, raised) }
-    let believed = plausible(answers, own: own)
-    guard Self.isConclusive(believed) else { return sayHeldBack() }
-    let remembered = believed.compactMap(\.self).max() ?? 0
-    if remembered > own { try await setAside(newest: remembered, own: own) }
+    let fromRedis = await redis?.witness(epoch: 0) ?? []
+    let isRemembered = plausible(fromRedis, own: 0).contains { ($0.epoch ?? 0) > 0 }
+    var fromPeers: [EpochTestimony] = []
+    if !isRemembered { fromPeers = await peers?.witness(epoch: 0) ?? [] }
+    // Read alone: no waiting raises an older state to what they remember.
+    let own = try await store.epoch()
+    state.withLock { $0.epoch = max($0.epoch, own) }
+    switch RestoreVerdict(redis: plausible(fromRedis, own: own), peers: plausible(fromPeers, own: own), own: own) {
+    case .unknown: return sayHeldBack()
+    case .newest: try await store.noteRestoreClaim(by: nil, behind: .zero)
+    case .older(let newest, let word): try await setAside(newest: newest, own: own, by: word)
+    case .claimed(let newest, let peer): try await disbelieve(peer, behind: .milliseconds(newest - own))
+    }
     state.withLock { $0.isCompared = true }
   }
 
-  /// Some witness remembers an epoch, or none does that could. One that has lost its memory says nothing while another
-  /// is away.
-  private static func isConclusive(_ answers: [Int64?]) -> Bool {
-    answers.contains { ($0 ?? 0) > 0 } || !answers.contains(nil)
-  }
-
   /// `answers`, with nil for those that no witness can remember: they are no answers, and hide no others.
-  private func plausible(_ answers: [Int64?], own: Int64) -> [Int64?] {
+  private func plausible(_ answers: [EpochTestimony], own: Int64) -> [EpochTestimony] {
     let limit = max(own, clock.now().millis) + Self.clockSkewMillis
-    let believed = answers.map { answer in answer.flatMap { $0 <= limit ? $0 : nil } }
-    if believed != answers, state.withLock({ $0.sayImplausible() }) {
+    let believed = answers.map { answer in
+      answer.epoch.map { $0 <= limit } ?? true ? answer : EpochTestimony(peer: answer.peer, epoch: nil)
+    }
+    if own > 0, believed != answers, state.withLock({ $0.sayImplausible() }) {
       logger.warning("a witness remembers an epoch of the store that lies in the future: ignored")
     }
     return believed
+  }
+
+  private func disbelieve(_ peer: RelayName, behind: Duration) async throws(StoreError) {
+    try await store.noteRestoreClaim(by: peer, behind: behind)
+    logger.warning(
+      "one peer alone claims that this store is an older state of itself: not believed, one-time prekeys stay",
+      metadata: [
+        "peer": "\(peer)", "behind-seconds": "\(behind.components.seconds)",
+        "remedy": "if the store was put back, run `relay storage restored`; if not, the peer errs or lies",
+      ])
   }
 
   private func sayHeldBack() {
@@ -137,14 +192,17 @@ package final class RestoreGuard: Service {
   // MARK: - From then on
 
   private func raise() async throws(StoreError) {
-    let (known, failures) = state.withLock { ($0.epoch, $0.failures) }
+    let (written, failures) = state.withLock { ($0.epoch, $0.failures) }
+    // What other processes have written, as `compareOnce` asks for it: before the store is asked.
+    let remembered = plausible(await redis?.witness(epoch: 0) ?? [], own: written).compactMap(\.epoch).max() ?? 0
+    let known = max(written, remembered)
     // By 1 first, for the same reason.
     var (own, newest) = try await store.advanceEpoch(atLeast: 0)
-    if own < known { newest = try await setAside(newest: known, own: own) }
+    if own < known { newest = try await setAside(newest: known, own: own, by: own < written ? .process : .redis) }
     let raised: Int64
     (own, raised) = try await store.advanceEpoch(atLeast: clock.now().millis)
     // It was put back between the two.
-    if own < newest { try await setAside(newest: newest, own: own) }
+    if own < newest { try await setAside(newest: newest, own: own, by: .process) }
     let wasHeldBack = state.withLock { state in
       state.epoch = raised
       state.failuresLookedAfter = failures
@@ -152,30 +210,56 @@ package final class RestoreGuard: Service {
       return state.hasSaidHeldBack
     }
     if wasHeldBack { logger.notice("one-time prekeys are handed out again") }
-    witnessed.record(await ask(raised).count { $0 != nil })
+    await tell(raised)
+  }
+
+  /// Redis each time, the peers every ten seconds and in the background; where there is no Redis, quick peers each time.
+  private func tell(_ epoch: Int64) async {
+    let isDue = state.withLock { state in
+      guard .now >= state.peersDue else { return false }
+      state.peersDue = .now + Self.interval
+      return true
+    }
+    let fromRedis = (await redis?.witness(epoch: epoch) ?? []).count { $0.epoch != nil }
+    if let peers, isDue {
+      let telling = Task { await self.tell(epoch, peers, beside: fromRedis) }
+      state.withLock { $0.peersTelling = telling }
+    }
+    guard redis == nil, let quickPeers else { return witnessed.record(fromRedis + state.withLock { $0.peersTold }) }
+    await tell(epoch, quickPeers, beside: fromRedis)
+  }
+
+  private func tell(_ epoch: Int64, _ peers: any EpochWitness, beside others: Int) async {
+    let told = (await peers.witness(epoch: epoch)).count { $0.epoch != nil }
+    state.withLock { $0.peersTold = told }
+    witnessed.record(others + told)
   }
 
   /// - Returns: what the store has reached at least.
-  @discardableResult private func setAside(newest: Int64, own: Int64) async throws(StoreError) -> Int64 {
+  @discardableResult private func setAside(newest: Int64, own: Int64, by word: RestoreWord) async throws(StoreError)
+    -> Int64
+  {
     let floor = newest + 1
-    try await store.setAsideOneTimePreKeys(epoch: floor)
+    let behind = Duration.milliseconds(newest - own)
+    try await store.setAsideOneTimePreKeys(epoch: floor, by: word, behind: behind)
     restores.increment()
     logger.warning(
       "the store was put back to an older state: its one-time prekeys are set aside until clients refill",
-      metadata: ["behind-seconds": "\((newest - own) / 1000)"])
+      metadata: ["behind-seconds": "\(behind.components.seconds)", "by": "\(word.text)"])
     return floor
-  }
-
-  /// - Returns: the answers of all witnesses, in no order.
-  private func ask(_ epoch: Int64) async -> [Int64?] {
-    await withTaskGroup(of: [Int64?].self) { group in
-      for witness in witnesses { group.addTask { await witness.witness(epoch: epoch) } }
-      return await group.reduce(into: []) { $0 += $1 }
-    }
   }
 }
 
 extension RestoreGuard.State {
+  /// - Returns: the look that is under way, begun now if there was none.
+  fileprivate mutating func look(by restores: RestoreGuard) -> Task<Void, Never> {
+    if let looking { return looking }
+    hasDrawn = false
+    let task = Task { await restores.look() }
+    looking = task
+    return task
+  }
+
   /// - Returns: whether it is the first time.
   fileprivate mutating func sayImplausible() -> Bool {
     defer { hasSaidImplausible = true }

@@ -20,6 +20,8 @@ struct DeliveryWindow: Sendable {
     /// All that is held: with what the client refused or left unacknowledged for long, and what is just being removed.
     /// Beyond it nothing more is sent on this connection.
     var heldMax = 2000
+    /// So much set aside that it is worth asking which of it the store still has.
+    var doubtMin = 500
     /// Envelopes of one read.
     var pageMax = 16
     /// How long a delivery stands in the way of others: some clients never acknowledge what they cannot read.
@@ -90,6 +92,13 @@ struct DeliveryWindow: Sendable {
 
   /// Nothing more is sent until something that is held goes.
   var isFull: Bool { held.count >= bounds.heldMax }
+
+  /// What the store may not have any more, when there is much of it: another process may have removed it, and this one
+  /// cannot know. Without asking, a connection that holds `heldMax` of them would never be sent anything again.
+  var doubtful: [Int64] {
+    guard held.count >= bounds.doubtMin else { return [] }
+    return held.lazy.filter { $0.state == .setAside }.map(\.delivery.sequence)
+  }
 
   /// How long until what stands in the way of what waits is set aside, for a client that does not answer; nil otherwise.
   var retryDelay: Duration? { isImpatient && isBehind && unacknowledgedCount > 0 ? bounds.shortPatience : nil }
@@ -183,6 +192,15 @@ struct DeliveryWindow: Sendable {
   mutating func removed(sequence: Int64) -> Action {
     guard let index = held.firstIndex(where: { $0.delivery.sequence == sequence }) else { return .rest }
     return removed(at: index)
+  }
+
+  /// The store does not have these any more, whoever removed them.
+  mutating func gone(_ sequences: Set<Int64>) -> Action {
+    for gone in held where sequences.contains(gone.delivery.sequence) && gone.state == .unacknowledged {
+      count(gone.delivery, by: -1)
+    }
+    held.removeAll { sequences.contains($0.delivery.sequence) }
+    return next()
   }
 
   private mutating func removed(at index: Int) -> Action {

@@ -42,7 +42,7 @@ final class DeviceSession: SocketSession, LiveSession, @unchecked Sendable {
   ) {
     var random = SystemRandomNumberGenerator()
     id = random.next()
-    connection = LiveConnection(device: caller.device.address, id: id)
+    connection = LiveConnection(device: caller.device.address, id: id, opened: .now)
     self.socket = socket
     self.caller = caller
     self.dialect = dialect
@@ -120,6 +120,20 @@ final class DeviceSession: SocketSession, LiveSession, @unchecked Sendable {
 
   /// Something may have been stored for the device. From any thread.
   func woken() { tell { $0.woken() } }
+
+  /// The session's turn to read without having been woken.
+  func polled() {
+    woken()
+    if !doubtful.isEmpty { parts.reader.check(self) }
+  }
+
+  /// Places of the mailbox that another process may have emptied.
+  var doubtful: [MailboxPlace] {
+    state.withLock { $0.window.doubtful }.map { MailboxPlace(device, sequence: $0) }
+  }
+
+  /// These hold nothing any more.
+  func gone(_ sequences: Set<Int64>) { tell { $0.gone(sequences) } }
 
   func timePassed(now: ContinuousClock.Instant) { tell { $0.timePassed(now: now) } }
 

@@ -206,7 +206,7 @@ package final class Hub: Sendable {
 
   /// A share of the sessions reads the mailbox, woken or not.
   func poll() {
-    for session in state.withLock({ $0.table.dueForPoll() }) { session.woken() }
+    for session in state.withLock({ $0.table.dueForPoll() }) { session.polled() }
   }
 
   // MARK: The end

@@ -1,5 +1,6 @@
+import HTTPTypes
 package import Logging
-import RelayCore
+package import RelayCore
 package import RelayHTTP
 
 /// Decides on WebSockets: devices with credentials at `/v1/websocket/`, devices to be at `/v1/websocket/provisioning/`
@@ -9,9 +10,18 @@ package struct LiveDoor: SocketDoor {
     /// Whether `login` means JSON: nothing on the wire tells it from protobuf, and the server speaks first.
     package let loginIsJSON: Bool
     package let idle: Duration
-    package init(loginIsJSON: Bool, idle: Duration) {
+    /// Of pages that open WebSockets; where nobody has said, of all.
+    package let origins: AllowedOrigins
+    package init(loginIsJSON: Bool, idle: Duration, origins: AllowedOrigins = .unsaid) {
       self.loginIsJSON = loginIsJSON
       self.idle = idle
+      self.origins = origins
+    }
+
+    /// Callers that are no browsers name no origin.
+    func allows(_ request: SocketRequest) -> Bool {
+      guard origins != .unsaid, let origin = request.headers[.origin] else { return true }
+      return origins.allows(origin)
     }
   }
 
@@ -35,6 +45,7 @@ package struct LiveDoor: SocketDoor {
 
   package func admit(_ request: SocketRequest) async -> SocketAdmission {
     guard !parts.hub.isDraining else { return .refused(Problem(.unavailable, retryAfter: .seconds(1))) }
+    guard policy.allows(request) else { return .refused(Problem(.originRefused)) }
     switch Self.place(request.path) {
     case .provisioning: return parts.hub.desk.admit(request.origin)
     case .messages: return await admitDevice(request)

@@ -9,15 +9,36 @@ import RelayHTTP
 /// While the store is away sessions wait here, one entry each: their number bounds it.
 package final class MailboxReader: Sendable {
   private let sessions: Gathering<DeviceSession>
+  private let checks: Gathering<DeviceSession>
 
   package init(store: any MessageStore, logger: Logger) {
     sessions = Gathering(retryingBatchesOf: Self.readsPerCall, waitingMax: .max) { sessions in
       await Self.read(sessions, store, logger)
     }
+    checks = Gathering(batchMax: Self.checksPerCall, waitingMax: Self.checksMax) { sessions in
+      await Self.check(sessions, store, logger)
+    }
   }
 
   /// The session waits for no other read: its window sees to it.
   func add(_ session: DeviceSession) { sessions.add(session) }
+
+  /// Finds out which of the messages that the session holds are gone from the store. A check that finds no room, or fails,
+  /// comes with the session's next poll.
+  func check(_ session: DeviceSession) { checks.add(session) }
+
+  private static func check(_ sessions: [DeviceSession], _ store: any MessageStore, _ logger: Logger) async {
+    let distinct = Dictionary(sessions.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first }).values
+    let held = distinct.map { (session: $0, places: $0.doubtful) }
+    do throws(StoreError) {
+      let queued = try await store.queued(among: held.flatMap(\.places))
+      for (session, places) in held {
+        session.gone(Set(places.lazy.filter { !queued.contains($0) }.map(\.sequence)))
+      }
+    } catch {
+      logger.debug("held messages could not be compared with the store", metadata: ["error": "\(error)"])
+    }
+  }
 
   private typealias Reading = (session: DeviceSession, read: MailboxRead)
 
@@ -79,5 +100,8 @@ package final class MailboxReader: Sendable {
   }
 
   private static let readsPerCall = 32
+  /// Each brings 2,000 places at most.
+  private static let checksPerCall = 4
+  private static let checksMax = 1000
   private static let pause = Duration.seconds(1)
 }

@@ -11,7 +11,7 @@ package final class ProvisioningDesk: Sendable {
   private struct State {
     var sessions: [ProvisioningAddress: ProvisioningSession] = [:]
     /// Admitted ones, by client address.
-    var counts: [LimitKey: Int] = [:]
+    var shares = AddressShares(perAddress: ProvisioningDesk.placesPerAddress)
     var admitted = 0
     var round = 0
   }
@@ -31,7 +31,7 @@ package final class ProvisioningDesk: Sendable {
   var sessions: [any LiveSession] { state.withLock { Array($0.sessions.values) } }
 
   func admit(_ origin: RequestOrigin) -> SocketAdmission {
-    guard let place = take(origin.limitKey) else {
+    guard let place = take(origin) else {
       return .refused(Problem(.rateLimited, retryAfter: Self.idle))
     }
     return .admitted(limits: Self.limits) { [self, logger] socket in
@@ -102,31 +102,30 @@ package final class ProvisioningDesk: Sendable {
   /// One of the places of a client address; given back when nobody holds it any more.
   final class Place: Sendable {
     private let desk: ProvisioningDesk
-    private let key: LimitKey
+    private let origin: RequestOrigin
 
-    fileprivate init(_ desk: ProvisioningDesk, _ key: LimitKey) {
+    fileprivate init(_ desk: ProvisioningDesk, _ origin: RequestOrigin) {
       self.desk = desk
-      self.key = key
+      self.origin = origin
     }
 
-    deinit { desk.giveBack(key) }
+    deinit { desk.giveBack(origin) }
   }
 
-  private func take(_ key: LimitKey) -> Place? {
+  private func take(_ origin: RequestOrigin) -> Place? {
     let isTaken = state.withLock { state in
-      guard state.admitted < Self.placesMax, state.counts[key, default: 0] < Self.placesPerAddress else { return false }
+      guard state.admitted < Self.placesMax, state.shares.hasRoom(for: origin) else { return false }
       state.admitted += 1
-      state.counts[key, default: 0] += 1
+      state.shares.take(origin)
       return true
     }
-    return isTaken ? Place(self, key) : nil
+    return isTaken ? Place(self, origin) : nil
   }
 
-  private func giveBack(_ key: LimitKey) {
+  private func giveBack(_ origin: RequestOrigin) {
     state.withLock { state in
       state.admitted -= 1
-      let left = state.counts[key, default: 1] - 1
-      state.counts[key] = left > 0 ? left : nil
+      state.shares.giveBack(origin)
     }
   }
 

@@ -27,27 +27,34 @@ struct DeliveryReceipt: Sendable, Equatable {
 
 /// Tells senders that their messages have arrived.
 ///
-/// Best effort: the message is gone from its mailbox already, and a receipt that cannot be sent must not make the client
-/// think otherwise.
+/// Behind the client's back: the message is gone from its mailbox already, and a receipt that cannot be stored now must not
+/// make the client think otherwise. While the store is away receipts wait in a queue. A receipt that is dropped is counted.
 package final class DeliveryReceipts: Sendable {
   private let intake: LocalIntake
   private let forwarder: ReceiptForwarder
   private let logger: Logger
   private let gathered: Gathering<DeliveryReceipt>
 
-  package init(intake: LocalIntake, forwarder: ReceiptForwarder, logger: Logger) {
+  /// - Parameter pause: before another try, while the store is away.
+  package init(
+    intake: LocalIntake, forwarder: ReceiptForwarder, pause: Duration = .seconds(1), logger: Logger
+  ) {
     self.intake = intake
     self.forwarder = forwarder
     self.logger = logger
-    gathered = Gathering(batchMax: 200, waitingMax: Self.waitingMax) { receipts in
-      await Self.store(receipts, intake, logger)
+    gathered = Gathering(retryingBatchesOf: 200, waitingMax: Self.waitingMax) { receipts in
+      let again = await Self.store(receipts, intake, forwarder, logger)
+      // Nobody cancels this task. Receipts that come meanwhile wait.
+      if !again.isEmpty { try? await Task.sleep(for: pause) }
+      return again
     }
   }
 
-  /// On return it is stored on the sender's devices if he is ours, else queued for his relay.
+  /// On return it is stored on the sender's devices if he is ours, or queued where the store is away; else it is queued for
+  /// his relay.
   func send(_ receipt: DeliveryReceipt) async {
     if let relay = receipt.relay { return forwarder.send(receipt, to: relay) }
-    await Self.store([receipt], intake, logger)
+    queue(await Self.store([receipt], intake, forwarder, logger))
   }
 
   /// Sends them behind the back of the caller; what does not fit the queue is dropped and counted.
@@ -62,12 +69,19 @@ package final class DeliveryReceipts: Sendable {
 
   func settle(until deadline: ContinuousClock.Instant) async { await gathered.settle(until: deadline) }
 
-  private static func store(_ receipts: [DeliveryReceipt], _ intake: LocalIntake, _ logger: Logger) async {
+  /// - Returns: those to be tried again: all, when the store is away. Storing one twice makes one of it.
+  private static func store(
+    _ receipts: [DeliveryReceipt], _ intake: LocalIntake, _ forwarder: ReceiptForwarder, _ logger: Logger
+  ) async -> [DeliveryReceipt] {
     do throws(Problem) {
       try await intake.sendReceipts(receipts)
+      return []
     } catch {
-      logger.warning(
+      guard error.kind != .unavailable else { return receipts }
+      forwarder.lost(receipts.count)
+      logger.error(
         "delivery receipts lost", metadata: ["count": "\(receipts.count)", "reason": "\(error.kind.rawValue)"])
+      return []
     }
   }
 

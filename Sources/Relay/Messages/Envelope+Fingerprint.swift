@@ -3,14 +3,19 @@ import RelayCore
 
 extension Submission {
   /// One envelope for each message, in order.
-  func envelopes(from origin: Origin, at now: Timestamp) -> [Envelope] {
+  /// - Parameter marks: of each message, or none at all. They count where the sender gave a time: by it both relays know
+  ///   the hour.
+  func envelopes(from origin: Origin, marks: [CrossingMark], at now: Timestamp) -> [Envelope] {
     let time = timestamp ?? now
-    return messages.map { message in
-      Envelope(
+    let isCounted = timestamp != nil && marks.count == messages.count
+    return messages.indices.map { index in
+      let message = messages[index]
+      return Envelope(
         destination: DeviceAddress(destination, message.device), type: message.type, source: origin.source,
         relay: origin.relay, timestamp: time, message: message.body, content: message.content,
         fingerprint: Fingerprint(
-          origin: origin, timestamp: time, message: message.body, content: message.content))
+          origin: origin, timestamp: time, message: message.body, content: message.content),
+        mark: isCounted ? marks[index] : nil)
     }
   }
 }
@@ -18,12 +23,13 @@ extension Submission {
 extension Envelope {
   /// The receipt that tells `mailbox` that `origin` has received what its account sent at `timestamp`: type, source and
   /// time, nothing else (reference 1.9).
-  init(receiptOf timestamp: Timestamp, to mailbox: DeviceAddress, from origin: Origin) {
+  init(receiptOf timestamp: Timestamp, to mailbox: DeviceAddress, from origin: Origin, mark: CrossingMark?) {
     self.init(
       destination: mailbox, type: .receipt, source: origin.source, relay: origin.relay, timestamp: timestamp,
       message: nil, content: nil,
       fingerprint: Fingerprint(
-        origin: origin, timestamp: timestamp, notice: .receipt, message: nil, content: nil))
+        origin: origin, timestamp: timestamp, notice: .receipt, message: nil, content: nil),
+      mark: mark)
   }
 
   /// The word to `mailbox`, one of the sender's, that `message` will not reach its destination: as if from device 1 of

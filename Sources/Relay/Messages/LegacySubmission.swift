@@ -8,10 +8,12 @@ import RelayHTTP
 struct LegacySubmission: Sendable {
   let intake: any Intake
   let courier: any Courier
+  let homes: any HomeFinder
   let limiter: any RateLimiter
+  let gate: CorrespondenceGate
 
-  /// - Returns: the numbers all of whose messages are durable, and the others, none of whose messages are (unless they
-  ///   were sent by several relays to one number); each number once, in the order of the request.
+  /// - Returns: the numbers all of whose messages are durable, and the others, none of whose messages are; each number
+  ///   once, in the order of the request.
   /// - Throws: when nothing at all was accepted: `.unavailable` or the like if a store or a peer failed, else
   ///   `.rateLimited` or `.mailboxFull` if it is only that.
   func submit(_ bundle: LegacyBundle, from sender: DeviceAddress) async throws(Problem)
@@ -34,11 +36,13 @@ struct LegacySubmission: Sendable {
   /// All of the route's messages or none: what is reported as failed is sent again, and must not arrive twice.
   private func submit(_ route: Route, from sender: DeviceAddress) async -> Outcome {
     do throws(Problem) {
-      guard let destination = AccountNumber(e164: route.destination) else { throw Problem(.notFound) }
+      guard let destination = AccountNumber(e164: route.destination), route.isOneWay else { throw Problem(.notFound) }
       try await limiter.chargeMessages(route.messages.count, LimitKey(sender.account, destination))
       let submission = Submission(
         destination: destination, messages: route.messages, timestamp: nil, coverage: .masterDevice)
-      try await submit(submission, to: route.relay, from: sender)
+      try await gate.reach(destination, by: sender.account) { () async throws(Problem) in
+        try await submit(submission, to: route.relay, from: sender)
+      }
       return .accepted
     } catch {
       return .refused(error)
@@ -46,12 +50,11 @@ struct LegacySubmission: Sendable {
   }
 
   private func submit(_ submission: Submission, to relay: String?, from sender: DeviceAddress) async throws(Problem) {
-    guard let relay else {
+    guard let relay = try await homes.relay(for: submission.destination, named: relay) else {
       _ = try await intake.accept(submission, from: .client(sender))
       return
     }
     guard submission.destination != sender.account else { throw Problem(.syncThroughRelay) }
-    guard let relay = RelayName(relay) else { throw Problem(.notFound) }
     try await courier.submit(submission, from: sender, to: relay)
   }
 
@@ -88,18 +91,21 @@ struct LegacySubmission: Sendable {
     }
   }
 
-  /// The messages for one destination by one way, in the order of the request.
+  /// The messages for one destination, in the order of the request.
   private struct Route {
     let destination: String
     let relay: String?
+    /// Whether all messages name the same relay. A number is at one: what is sent by two could arrive by half.
+    var isOneWay = true
     var messages: [SubmittedMessage]
 
     /// By first mention.
     static func grouping(_ entries: [LegacyBundle.Entry]) -> [Route] {
       var routes: [Route] = []
       for entry in entries {
-        let known = routes.firstIndex { $0.destination == entry.destination && $0.relay == entry.relay }
+        let known = routes.firstIndex { $0.destination == entry.destination }
         if let known {
+          routes[known].isOneWay = routes[known].isOneWay && routes[known].relay == entry.relay
           routes[known].messages.append(entry.message)
         } else {
           routes.append(Route(destination: entry.destination, relay: entry.relay, messages: [entry.message]))

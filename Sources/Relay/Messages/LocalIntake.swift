@@ -8,13 +8,13 @@ package struct LocalIntake: Intake {
   private let accounts: AccountCache
   private let quota: MailboxQuota
   private let hub: Hub?
-  private let clock: WallClock
+  private let clock: JudgedClock
   private let receiptsDropped = Counter(label: "relay_receipts_dropped_total", dimensions: [("reason", "mailbox-full")])
 
   /// - Parameter hub: wakes those that something was stored for; nil where nobody does, in a command: then they find it when
   ///   they look by themselves.
   package init(
-    store: any MessageStore, accounts: AccountCache, quota: MailboxQuota, hub: Hub?, clock: WallClock
+    store: any MessageStore, accounts: AccountCache, quota: MailboxQuota, hub: Hub?, clock: JudgedClock
   ) {
     self.store = store
     self.accounts = accounts
@@ -23,17 +23,19 @@ package struct LocalIntake: Intake {
     self.clock = clock
   }
 
-  package func accept(_ submission: Submission, from origin: Origin) async throws(Problem) -> Acceptance {
+  package func accept(
+    _ submission: Submission, marks: [CrossingMark], from origin: Origin
+  ) async throws(Problem) -> Acceptance {
     let now = clock.now()
     let ownDevice = origin.ownDevice(for: submission)
     guard let account = try await accounts.lookUp(submission.destination),
-      ownDevice != nil || account.isActive(at: now)
+      ownDevice != nil || account.isActive(at: clock.believed())
     else { throw Problem(.notFound) }
     try DeviceValidation.check(
-      submission.messages, against: account, coverage: submission.coverage, sender: ownDevice, at: now)
+      submission.messages, against: account, coverage: submission.coverage, sender: ownDevice, at: clock.believed())
     // Before anything is durable: behind the commit nothing may fail.
-    let acceptance = try await acceptance(of: submission, from: origin, at: now)
-    let envelopes = submission.envelopes(from: origin, at: now)
+    let acceptance = try await acceptance(of: submission, from: origin, at: clock.believed())
+    let envelopes = submission.envelopes(from: origin, marks: marks, at: now)
     try await quota.reserve(envelopes)
     defer { quota.release(envelopes) }
     try await append(envelopes)
@@ -52,7 +54,7 @@ package struct LocalIntake: Intake {
   /// What a client is told whose submission was accepted, here or at a peer (reference 1.8): it has other active
   /// devices, and wrote to somebody else.
   package func acceptance(of submission: Submission, by caller: Caller) -> Acceptance {
-    Self.acceptance(of: submission, by: caller.account, at: clock.now())
+    Self.acceptance(of: submission, by: caller.account, at: clock.believed())
   }
 
   private static func acceptance(of submission: Submission, by sender: Account, at now: Timestamp) -> Acceptance {
@@ -61,24 +63,25 @@ package struct LocalIntake: Intake {
   }
 
   /// A full mailbox takes no receipts: they are dropped, since their senders could do nothing about it.
-  package func acceptReceipt(for timestamp: Timestamp, to destination: AccountNumber, from origin: Origin)
-    async throws(Problem)
-  {
-    let now = clock.now()
+  package func acceptReceipt(
+    for timestamp: Timestamp, mark: CrossingMark?, to destination: AccountNumber, from origin: Origin
+  ) async throws(Problem) {
+    let now = clock.believed()
     guard let account = try await accounts.lookUp(destination), account.isActive(at: now) else {
       throw Problem(.notFound)
     }
-    try await queueReceipts(Self.receipts(for: timestamp, to: account, from: origin, at: now))
+    try await queueReceipts(Self.receipts(for: timestamp, mark: mark, to: account, from: origin, at: now))
   }
 
   /// Tells accounts of this relay that their messages have arrived, on every device that can be reached; who is gone is
   /// told nothing.
   func sendReceipts(_ receipts: [DeliveryReceipt]) async throws(Problem) {
-    let now = clock.now()
+    let now = clock.believed()
     var notices: [Envelope] = []
     for receipt in receipts {
       guard let account = try await accounts.lookUp(receipt.destination) else { continue }
-      notices += Self.receipts(for: receipt.timestamp, to: account, from: .client(receipt.source), at: now)
+      notices += Self.receipts(
+        for: receipt.timestamp, mark: nil, to: account, from: .client(receipt.source), at: now)
     }
     try await queueReceipts(notices)
   }
@@ -88,17 +91,20 @@ package struct LocalIntake: Intake {
   }
 
   private static func receipts(
-    for timestamp: Timestamp, to account: Account, from origin: Origin, at now: Timestamp
+    for timestamp: Timestamp, mark: CrossingMark?, to account: Account, from origin: Origin, at now: Timestamp
   ) -> [Envelope] {
+    // With one of them, or a device that is linked later would have a repeated receipt counted again.
     account.activeDevices(at: now).map { device in
-      Envelope(receiptOf: timestamp, to: DeviceAddress(account.number, device.id), from: origin)
+      Envelope(
+        receiptOf: timestamp, to: DeviceAddress(account.number, device.id), from: origin,
+        mark: device.id == .master ? mark : nil)
     }
   }
 
   package func reportUndeliverable(_ message: OutgoingMessage) async throws(Problem) -> Bool {
     guard let account = try await accounts.lookUp(message.source.account) else { return true }
     let now = clock.now()
-    let notices = account.activeDevices(at: now).map { device in
+    let notices = account.activeDevices(at: clock.believed()).map { device in
       Envelope(undeliverable: message, to: DeviceAddress(account.number, device.id), at: now)
     }
     let taken = try await queue(notices)
@@ -121,7 +127,7 @@ package struct LocalIntake: Intake {
       try await quota.reserve(CollectionOfOne(notice))
       return true
     } catch {
-      guard error.kind == .mailboxFull else { throw error }
+      guard error.kind == .mailboxFull || error.kind == .peerShareFull else { throw error }
       return false
     }
   }

@@ -7,24 +7,29 @@ package struct MessagesController: Sendable {
   private let store: any MessageStore
   private let intake: LocalIntake
   private let courier: any Courier
+  private let homes: any HomeFinder
   private let limiter: any RateLimiter
+  private let gate: CorrespondenceGate
   private let deliveryReceipts: DeliveryReceipts
   private let attendance: Attendance
   private let legacy: LegacySubmission
   private let receipts: ReceiptsController
 
   package init(
-    store: any MessageStore, intake: LocalIntake, courier: any Courier, limiter: any RateLimiter,
-    deliveryReceipts: DeliveryReceipts, attendance: Attendance
+    store: any MessageStore, intake: LocalIntake, courier: any Courier, homes: any HomeFinder,
+    limiter: any RateLimiter, gate: CorrespondenceGate, deliveryReceipts: DeliveryReceipts, attendance: Attendance
   ) {
     self.store = store
     self.intake = intake
     self.courier = courier
+    self.homes = homes
     self.limiter = limiter
+    self.gate = gate
     self.deliveryReceipts = deliveryReceipts
     self.attendance = attendance
-    legacy = LegacySubmission(intake: intake, courier: courier, limiter: limiter)
-    receipts = ReceiptsController(store: store, intake: intake, courier: courier, limiter: limiter)
+    legacy = LegacySubmission(intake: intake, courier: courier, homes: homes, limiter: limiter, gate: gate)
+    receipts = ReceiptsController(
+      store: store, intake: intake, courier: courier, homes: homes, limiter: limiter, gate: gate)
   }
 
   package func addRoutes(to router: some RouterMethods<DeviceContext>) {
@@ -41,17 +46,19 @@ package struct MessagesController: Sendable {
     let bundle = try body.decodeJSON { json throws(JSONError) in try MessageBundle.decode(json) }
     let submission = Submission(destination: destination, messages: bundle.messages, timestamp: bundle.timestamp)
     try await limiter.chargeMessages(submission.messagesPerDeviceMax, LimitKey(sender.account, destination))
-    guard let relay = bundle.relay else {
-      return .accepted(try await intake.accept(submission, from: .client(sender)))
+    let acceptance = try await gate.reach(destination, by: sender.account) { () async throws(Problem) in
+      guard let relay = try await homes.relay(for: destination, named: bundle.relay) else {
+        return try await intake.accept(submission, from: .client(sender))
+      }
+      return try await forward(submission, from: context.caller, to: relay)
     }
-    return .accepted(try await forward(submission, from: context.caller, to: relay))
+    return .accepted(acceptance)
   }
 
-  private func forward(_ submission: Submission, from caller: Caller, to relay: String) async throws(Problem)
+  private func forward(_ submission: Submission, from caller: Caller, to relay: RelayName) async throws(Problem)
     -> Acceptance
   {
     guard submission.destination != caller.address.account else { throw Problem(.syncThroughRelay) }
-    guard let relay = RelayName(relay) else { throw Problem(.notFound) }
     try await courier.submit(submission, from: caller.address, to: relay)
     return intake.acceptance(of: submission, by: caller)
   }

@@ -18,6 +18,7 @@ package final class ReceiptForwarder: Service {
   private let queued: AsyncStream<Forward>
   private let queue: AsyncStream<Forward>.Continuation
   private let overflowed = ReceiptForwarder.dropped(because: "queue-full")
+  private let unstorable = ReceiptForwarder.dropped(because: "store")
   private let refused = ReceiptForwarder.dropped(because: "peer")
 
   package init(courier: any Courier, logger: Logger) {
@@ -33,6 +34,9 @@ package final class ReceiptForwarder: Service {
 
   /// So many receipts found no room in a queue: this one, or that of receipts for accounts of ours.
   func dropped(_ count: Int) { overflowed.increment(by: count) }
+
+  /// The store refuses so many receipts for accounts of ours, and always would.
+  func lost(_ count: Int) { unstorable.increment(by: count) }
 
   package func run() async throws {
     await cancelWhenGracefulShutdown { [self] in

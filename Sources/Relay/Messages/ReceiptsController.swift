@@ -7,7 +7,9 @@ struct ReceiptsController: Sendable {
   let store: any MessageStore
   let intake: any Intake
   let courier: any Courier
+  let homes: any HomeFinder
   let limiter: any RateLimiter
+  let gate: CorrespondenceGate
 
   func addRoutes(to router: some RouterMethods<DeviceContext>) {
     router.resource("/v1/receipt/:number/:timestamp", [(.put, send)])
@@ -23,11 +25,16 @@ struct ReceiptsController: Sendable {
     try await limiter.charge(.receipts, LimitKey(caller.account))
     // Nobody is told that his own copies have arrived.
     guard destination != caller.account else { return .done }
-    guard try await hasReceived(from: destination, timestamp, in: caller) else { throw Problem(.notFound) }
-    if let relay {
-      try await courier.sendReceipt(for: timestamp, from: caller, to: destination, at: relay)
-    } else {
-      try await intake.acceptReceipt(for: timestamp, to: destination, from: .client(caller))
+    guard try await hasReceived(from: destination, timestamp, in: caller) else {
+      // In the words of every other refusal here.
+      throw Problem(.notFound, hint: .number)
+    }
+    try await gate.reply(to: destination, by: caller.account) { () async throws(Problem) in
+      if let relay = try await homes.relay(for: destination, named: relay) {
+        try await courier.sendReceipt(for: timestamp, from: caller, to: destination, at: relay)
+      } else {
+        try await intake.acceptReceipt(for: timestamp, to: destination, from: .client(caller))
+      }
     }
     return .done
   }

@@ -42,6 +42,7 @@ extension BenchmarkReport {
         "Full mutual TLS 1.3 handshakes per CPU second of the server: relay \(Self.number(relay, 0)), openssl s_server "
           + "\(Self.number(openssl, 0)); ratio \(Self.number(relay / openssl, 2)).")
     }
+    if let handshakeFlood { lines.append(handshakeFlood.text) }
     let others = scenarios.map(\.machineShareOfOthers).max() ?? 0
     if others > 0.05 {
       lines.append(
@@ -104,5 +105,14 @@ extension BenchmarkReport {
     }
     let rule = widths.indices.map { String(repeating: "-", count: widths[$0] - 1) + ($0 == 0 ? "-" : ":") }
     return [line(header), line(rule)] + rows.map(line)
+  }
+}
+
+extension HandshakeFloodFigures {
+  fileprivate var text: String {
+    let number = BenchmarkReport.number
+    return "Handshake of a known peer, to its first answer, during a flood of \(perSecond)/s without certificates: p50 "
+      + "\(number(flooded.p50Millis, 1)) ms, p99 \(number(flooded.p99Millis, 1)) ms; alone p50 "
+      + "\(number(alone.p50Millis, 1)) ms, p99 \(number(alone.p99Millis, 1)) ms."
   }
 }

@@ -133,6 +133,7 @@ struct BenchmarkReport: Sendable, Encodable {
   var scenarios: [ScenarioFigures] = []
   var bareInsert: BareInsertFigures?
   var handshakes: HandshakeFigures?
+  var handshakeFlood: HandshakeFloodFigures?
   /// Plain, then over TLS; empty where nothing was measured.
   var idleConnections: [IdleFigures] = []
   /// Two of each size, roomy and full; empty where nothing was measured.

@@ -4,8 +4,10 @@ import ArgumentParser
 enum Scenario: String, CaseIterable, ExpressibleByArgument, Sendable, Encodable {
   case messagesLocal = "messages-local"
   case messagesFederated = "messages-federated"
+  case messagesUnnamed = "messages-unnamed"
   case prekeysLocal = "prekeys-local"
   case prekeysFederated = "prekeys-federated"
+  case prekeysUnnamed = "prekeys-unnamed"
   case messagesLocalPaced = "messages-local-paced"
   case messagesFederatedPaced = "messages-federated-paced"
   case deliveries
@@ -20,8 +22,10 @@ enum Scenario: String, CaseIterable, ExpressibleByArgument, Sendable, Encodable 
     switch self {
     case .messagesLocal: "messages accepted, local"
     case .messagesFederated: "messages accepted, stored at the peer"
+    case .messagesUnnamed: "the same, and the client names no relay"
     case .prekeysLocal: "prekeys drawn, local"
     case .prekeysFederated: "prekeys drawn from the peer"
+    case .prekeysUnnamed: "the same, and the client names no relay"
     case .messagesLocalPaced: "messages at a steady pace, local"
     case .messagesFederatedPaced: "messages at a steady pace, stored at the peer"
     case .deliveries: "messages delivered, one process"
@@ -47,8 +51,8 @@ enum Scenario: String, CaseIterable, ExpressibleByArgument, Sendable, Encodable 
 
   var subject: Subject {
     switch self {
-    case .messagesLocal, .messagesFederated, .messagesLocalPaced, .messagesFederatedPaced: .messages
-    case .prekeysLocal, .prekeysFederated: .prekeys
+    case .messagesLocal, .messagesFederated, .messagesUnnamed, .messagesLocalPaced, .messagesFederatedPaced: .messages
+    case .prekeysLocal, .prekeysFederated, .prekeysUnnamed: .prekeys
     case .deliveries, .deliveriesAcross, .deliveriesSocket, .deliveriesPaced, .deliveriesAcrossPaced: .deliveries
     case .directory1000, .directory5000: .lookUps
     }
@@ -63,7 +67,11 @@ enum Scenario: String, CaseIterable, ExpressibleByArgument, Sendable, Encodable 
     }
   }
 
-  var isFederated: Bool { [.messagesFederated, .prekeysFederated, .messagesFederatedPaced].contains(self) }
+  var isFederated: Bool {
+    namesNoRelay || [.messagesFederated, .prekeysFederated, .messagesFederatedPaced].contains(self)
+  }
+  /// Whether alpha finds the recipients' operator by itself.
+  var namesNoRelay: Bool { [.messagesUnnamed, .prekeysUnnamed].contains(self) }
   /// Whether the recipients are connected to another process of the operator than the senders.
   var isAcross: Bool { [.deliveriesAcross, .deliveriesAcrossPaced].contains(self) }
   /// Whether the senders submit over their WebSockets.
@@ -78,12 +86,12 @@ enum Scenario: String, CaseIterable, ExpressibleByArgument, Sendable, Encodable 
   var aim: Double? {
     switch self {
     case .messagesLocal: 0.15
-    case .messagesFederated: 0.25
+    case .messagesFederated, .messagesUnnamed: 0.25
     case .deliveries, .deliveriesAcross, .deliveriesSocket: 0.20
     // Five million tokens a CPU second.
     case .directory1000, .directory5000: Double(tokensPerRequest) * 1000 / 5e6
-    case .prekeysLocal, .prekeysFederated, .messagesLocalPaced, .messagesFederatedPaced, .deliveriesPaced,
-      .deliveriesAcrossPaced:
+    case .prekeysLocal, .prekeysFederated, .prekeysUnnamed, .messagesLocalPaced, .messagesFederatedPaced,
+      .deliveriesPaced, .deliveriesAcrossPaced:
       nil
     }
   }

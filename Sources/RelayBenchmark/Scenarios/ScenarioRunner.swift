@@ -11,6 +11,7 @@ struct ScenarioRunner: Sendable {
 
   /// - Throws: `BenchmarkFailure` when a request failed, or the database holds other than what was answered.
   func run(_ scenario: Scenario) async throws -> ScenarioFigures {
+    if scenario.namesNoRelay { try await waitUntilListed(registered(population)) }
     try await servers.postgres.settle()
     let rowsBefore = try await rows(scenario)
     let result: LoadResult
@@ -53,10 +54,28 @@ struct ScenarioRunner: Sendable {
     return accounts
   }
 
-  private func relay(_ scenario: Scenario) -> String? { scenario.isFederated ? servers.beta.name : nil }
+  private func relay(_ scenario: Scenario) -> String? {
+    scenario.isFederated && !scenario.namesNoRelay ? servers.beta.name : nil
+  }
   private func others(_ scenario: Scenario, _ population: Population) -> [BenchmarkAccount] {
     scenario.isFederated ? population.betasRecipients : population.alphasRecipients
   }
+
+  /// Alpha copies beta's listing now and then.
+  private func waitUntilListed(_ population: Population) async throws {
+    guard let asking = population.senders.first, let number = PhoneNumber(asking.number) else { return }
+    let client = try RelayClient(url: servers.alpha.url)
+      .with(Credentials(Correspondent(number), password: asking.password))
+    let tokens = population.betasRecipients.compactMap { PhoneNumber($0.number).map(ContactTokens.token(for:)) }
+    let deadline = ContinuousClock.now + Self.listingLimit
+    while try await client.lookUp(tokens).count < tokens.count {
+      guard ContinuousClock.now < deadline else {
+        throw BenchmarkFailure("alpha does not know beta's accounts after \(Self.listingLimit)")
+      }
+      try await Task.sleep(for: .milliseconds(200))
+    }
+  }
+  private static let listingLimit = Duration.seconds(120)
 
   private func drive(_ scenario: Scenario, _ workloads: [some Workload]) async throws -> LoadResult {
     try await LoadGenerator(

@@ -44,9 +44,12 @@ public enum ObliviousDisclosure: Sendable, Hashable {
 
 /// What an oblivious look-up found.
 public struct ObliviousAnswer: Sendable, Hashable {
-  /// Those that are registered, here or at a peer, in the order of the request, each once. One that is not may be among
-  /// them with a chance of 1 in 2^64 for each registered contact; an ordinary look-up of these tells, and where they live.
-  public let registered: [String]
+  /// Those that are registered, here or at a peer, and where, in the order of the request, each once: no ordinary look-up is
+  /// needed. One that is not registered may be among them with a chance of 1 in 2^64 for each registered contact.
+  public let contacts: [Contact]
   /// By how many digits the registered contacts fall into parts of 64 to 1,023.
   public let suggestedDigits: Int
+
+  /// The tokens of `contacts`.
+  public var registered: [String] { contacts.map(\.token) }
 }

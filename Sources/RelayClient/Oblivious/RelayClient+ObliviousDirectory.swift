@@ -2,7 +2,7 @@ import NIOPosix
 import RelayCore
 
 extension RelayClient {
-  /// Finds out which of `tokens` are registered without telling the relay which they are, an addition of this project's
+  /// Finds out which of `tokens` are registered, and where they live, without telling the relay which they are, an addition of this project's
   /// relays (docs/protocol.md, "Oblivious look-up").
   ///
   /// Contacts that `contacts` does not have yet are sent blinded, 1,000 a request, and the relay's proofs verified: some
@@ -25,10 +25,12 @@ extension RelayClient {
     let wanted = Set(tokens.compactMap { contacts[$0] })
     let (found, digits) = try await registered(wanted, disclosure, under: key)
     var told: Set<String> = []
-    let registered = tokens.filter { token in
-      contacts[token].map { found.contains($0) } ?? false && told.insert(token).inserted
+    var registered: [Contact] = []
+    for token in tokens {
+      guard let output = contacts[token], let home = found[output], told.insert(token).inserted else { continue }
+      registered.append(Contact(token: token, relay: home.relay?.text))
     }
-    return ObliviousAnswer(registered: registered, suggestedDigits: digits)
+    return ObliviousAnswer(contacts: registered, suggestedDigits: digits)
   }
 }
 
@@ -137,81 +139,53 @@ extension RelayClient {
   /// Pages of one prefix: a thousand million contacts.
   private static let pagesMax = 100_000
 
+  private typealias Found = [ObliviousOutput: RegisteredOutput]
+
   /// - Returns: those of `wanted` that registered contacts have, and the digits that the relay suggests.
   private func registered(
     _ wanted: Set<ObliviousOutput>, _ disclosure: ObliviousDisclosure, under key: String
-  ) async throws(RelayClientError) -> (found: Set<ObliviousOutput>, suggestedDigits: Int) {
+  ) async throws(RelayClientError) -> (found: Found, suggestedDigits: Int) {
     let prefixes: Set<ObliviousPrefix>
     switch disclosure {
     case .nothing: prefixes = wanted.isEmpty ? [] : [.all]
     case .digits(let count): prefixes = Set(wanted.map { ObliviousPrefix(of: $0, digitCount: count) })
     }
-    var found: Set<ObliviousOutput> = []
+    var found: Found = [:]
     var digits = 0
     // In an order that tells nothing of the address book's.
     for prefix in prefixes.sorted(by: { $0.text < $1.text }) {
-      digits = try await read(prefix, under: key) { found.formUnion($0.lazy.filter { wanted.contains($0) }) }
+      digits = try await read(prefix, under: key) { page in
+        for entry in page where wanted.contains(entry.output) { found[entry.output] = entry }
+      }
     }
     return (found, digits)
   }
 
   /// Reads all pages of `prefix`. - Returns: the digits that the relay suggests.
   private func read(
-    _ prefix: ObliviousPrefix, under key: String, _ take: ([ObliviousOutput]) -> Void
+    _ prefix: ObliviousPrefix, under key: String, _ take: ([RegisteredOutput]) -> Void
   ) async throws(RelayClientError) -> Int {
     var after: ObliviousOutput?
     for _ in 0..<Self.pagesMax {
       let page = try await page(prefix, after: after)
       guard page.key == key else { throw Self.anotherKey }
-      let outputs = try Self.outputs(of: page, behind: after, in: prefix)
+      let outputs = try page.outputs(behind: after, in: prefix)
       take(outputs)
-      guard page.next != nil else { return page.suggestedDigits }
-      // The relay goes on behind the last, which is what `next` says.
-      guard let last = outputs.last else { break }
+      guard let next = page.next else { return page.suggestedDigits }
+      // Behind the last output that is shown: contacts that have just gone are not.
+      guard let last = ObliviousOutput(cursorText: next), prefix.range.contains(last),
+        after.map({ last > $0 }) ?? true, outputs.last.map({ last >= $0.output }) ?? true
+      else { break }
       after = last
     }
     throw .unexpectedAnswer(status: 200, reason: "the pages of outputs have no end")
   }
 
-  private struct Page: Decodable {
-    let key: String
-    let suggestedDigits: Int
-    let outputs: String
-    let next: String?
-
-    private enum CodingKeys: String, CodingKey {
-      case key
-      case suggestedDigits = "prefix-suggested"
-      case outputs
-      case next
-    }
-  }
-
-  private func page(_ prefix: ObliviousPrefix, after: ObliviousOutput?) async throws(RelayClientError) -> Page {
+  private func page(_ prefix: ObliviousPrefix, after: ObliviousOutput?) async throws(RelayClientError) -> ObliviousPage
+  {
     let cursor = after.map { "&after=\($0.cursorText)" } ?? ""
     let path = "/v1/directory/oblivious/registered?prefix=\(prefix.text)\(cursor)"
-    return try await send(RelayRequest(.get, path, answerBytesMax: AnswerLimits.outputsBytesMax)).decoded(Page.self)
-  }
-
-  /// - Throws: `.unexpectedAnswer` unless they are ascending, of the prefix, and behind those of the page before.
-  private static func outputs(
-    of page: Page, behind last: ObliviousOutput?, in prefix: ObliviousPrefix
-  ) throws(RelayClientError) -> [ObliviousOutput] {
-    let size = ObliviousOutput.byteCount
-    guard let bytes = Base64.decode(page.outputs), bytes.count.isMultiple(of: size) else {
-      throw .unexpectedAnswer(status: 200, reason: "the outputs are not 8 bytes each")
-    }
-    let outputs = stride(from: 0, to: bytes.count, by: size).map {
-      ObliviousOutput(firstBytesOf: bytes[$0..<$0 + size])
-    }
-    let range = prefix.range
-    var former = last
-    for output in outputs {
-      guard range.contains(output), former.map({ $0 <= output }) ?? true else {
-        throw .unexpectedAnswer(status: 200, reason: "the outputs are not in order")
-      }
-      former = output
-    }
-    return outputs
+    return try await send(RelayRequest(.get, path, answerBytesMax: AnswerLimits.outputsBytesMax))
+      .decoded(ObliviousPage.self)
   }
 }

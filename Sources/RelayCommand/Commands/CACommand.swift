@@ -20,7 +20,7 @@ struct CACommand: AsyncParsableCommand {
       let settings = try configuration.load().configuration
       let folder = IdentityFolder(path: settings.federation.directory)
       let made = try folder.createAuthority(for: settings.name, replacing: replace, now: .now)
-      try CACommand.show(made, file: folder.authorityFile, what: "CA of \(settings.name)", json: json)
+      try CACommand.show(made, file: folder.authorityFile, what: "CA of \(settings.name)", ofCA: true, json: json)
     }
   }
 
@@ -146,14 +146,21 @@ struct CACommand: AsyncParsableCommand {
     let file: String
     let fingerprint: String
     let expires: String
+    let words: String?
   }
 
-  static func show(_ made: IssuedCertificate, file: String, what: String, json: Bool) throws {
+  /// - Parameter ofCA: whether the certificate is one that peers know this relay by.
+  static func show(
+    _ made: IssuedCertificate, file: String, what: String, ofCA: Bool = false, json: Bool
+  ) throws {
+    let words = ofCA ? made.words.description : nil
     if json {
-      return try Output.json(Made(file: file, fingerprint: made.fingerprintText, expires: made.expires.iso8601))
+      return try Output.json(
+        Made(file: file, fingerprint: made.fingerprintText, expires: made.expires.iso8601, words: words))
     }
     Output.line("Wrote the \(what) to \(file).")
     Output.line("Key fingerprint (SHA-256): \(made.fingerprintText)")
+    if let words { Output.line("Its words, which peers see: \(words)") }
     Output.line("Valid until \(made.expires.iso8601).")
   }
 

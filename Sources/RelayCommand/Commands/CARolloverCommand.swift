@@ -23,7 +23,8 @@ struct CARolloverCommand: AsyncParsableCommand {
       let settings = try configuration.load().configuration
       let folder = IdentityFolder(path: settings.federation.directory)
       let made = try folder.beginRollover(for: settings.name, now: .now)
-      try CACommand.show(made, file: folder.nextAuthorityFile, what: "next CA of \(settings.name)", json: json)
+      try CACommand.show(
+        made, file: folder.nextAuthorityFile, what: "next CA of \(settings.name)", ofCA: true, json: json)
       if !json { Output.line("`relay ca rollover status` shows which peers have taken it up.") }
     }
   }
@@ -39,15 +40,19 @@ struct CARolloverCommand: AsyncParsableCommand {
       let rows = try await CARolloverCommand.survey(settings, about: next)
       if json {
         return try Output.json(
-          Printed(fingerprint: next.fingerprintText, peers: rows, isReady: rows.allSatisfy(\.takenUp)))
+          Printed(
+            fingerprint: next.fingerprintText, words: next.words.description, peers: rows,
+            isReady: rows.allSatisfy(\.takenUp)))
       }
       Output.line("Next CA, key fingerprint (SHA-256): \(next.fingerprintText)")
+      Output.line("Its words, which peers see: \(next.words)")
       Output.table([["PEER", "NEXT CA"]] + rows.map { [$0.name, $0.text] })
       if rows.allSatisfy(\.takenUp) { Output.line("All have: run `relay ca rollover finish`.") }
     }
 
     private struct Printed: Encodable {
       let fingerprint: String
+      let words: String
       let peers: [Row]
       let isReady: Bool
     }
@@ -90,7 +95,7 @@ struct CARolloverCommand: AsyncParsableCommand {
         return
       }
       let made = try folder.finishRollover(for: settings.name, at: endpoint, now: .now)
-      try CACommand.show(made, file: folder.authorityFile, what: "CA of \(settings.name)", json: json)
+      try CACommand.show(made, file: folder.authorityFile, what: "CA of \(settings.name)", ofCA: true, json: json)
       if !json { Output.line("Keep a backup of \(folder.authorityKeyFile).") }
     }
   }
@@ -122,7 +127,8 @@ struct CARolloverCommand: AsyncParsableCommand {
     try await withStorage(settings) { storage in
       let peers = try await storage.peers().compactMap { KnownPeer($0) }.filter(\.isActive)
       let credentials = try IdentityFolder(path: settings.federation.directory).load(for: settings.name)
-      let findings = await RolloverSurvey(credentials: credentials).ask(peers, about: next.fingerprint)
+      let survey = RolloverSurvey(credentials: credentials, addresses: settings.federation.peerAddresses)
+      let findings = await survey.ask(peers, about: next.fingerprint)
       rows = peers.map { peer in
         let finding = findings[peer.name]
         return Row(name: peer.name.text, takenUp: finding == .takenUp, text: finding?.text ?? "not asked")

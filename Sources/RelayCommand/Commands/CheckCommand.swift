@@ -18,7 +18,7 @@ struct CheckCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let loaded = try configuration.load()
+    let loaded = try configuration.load(warns: true)
     if json {
       return try Output.json(
         loaded.effective.map {

@@ -20,6 +20,9 @@ struct ConformanceCommand: AsyncParsableCommand {
   @Flag(help: "Show the rules instead of trying them.") var list = false
   @Option(help: ArgumentHelp("A peer of the server, by the name it has there; repeatable.", valueName: "name"))
   var relay: [String] = []
+  @Option(
+    help: ArgumentHelp("A peer's base URL: its rules speak to both, and name no relay.", valueName: "url"))
+  var across: String?
   @Option(help: ArgumentHelp("What the numbers of its accounts begin with.", valueName: "prefix")) var numbers: String?
   @Option(help: ArgumentHelp("Seconds that the whole run may take, 1 to 3600.", valueName: "s")) var timeout = 300
   @Option(help: ArgumentHelp("PEM certificates to trust, instead of the system's.", valueName: "file")) var ca: String?
@@ -55,6 +58,7 @@ struct ConformanceCommand: AsyncParsableCommand {
     var options = ConformanceOptions(target: target)
     options.filter = filter
     options.relays = relay
+    options.across = across
     if let numbers { options.numberPrefix = numbers }
     options.timeout = .seconds(timeout)
     if let ca {

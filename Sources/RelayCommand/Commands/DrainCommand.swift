@@ -6,6 +6,7 @@ import NIOCore
 import NIOHTTP1
 import NIOPosix
 import RelayConfiguration
+import RelayHTTP
 
 struct DrainCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -63,7 +64,7 @@ private struct DrainingProcess {
       (status, body) = try await ask(.POST, "/drain?over=\(seconds)")
     } catch {
       throw CommandFailure(
-        "Nothing answers at \(url) (\(Self.reason(error))). Is the process running? --operator names its operator.host and "
+        "Nothing answers at \(url) (\(FaultWords.of(error))). Is the process running? --operator names its operator.host and "
           + "operator.port.")
     }
     switch status {
@@ -125,10 +126,6 @@ private struct DrainingProcess {
   private static func isRefused(_ error: any Error) -> Bool {
     let failures = (error as? NIOConnectionError)?.connectionErrors.map(\.error) ?? [error]
     return !failures.isEmpty && failures.allSatisfy { ($0 as? IOError)?.errnoCode == ECONNREFUSED }
-  }
-
-  private static func reason(_ error: any Error) -> String {
-    (error as? IOError).map { String(cString: strerror($0.errnoCode)) } ?? "\(error)"
   }
 
   private func connections(_ count: Int) -> String { count == 1 ? "1 connection" : "\(count) connections" }

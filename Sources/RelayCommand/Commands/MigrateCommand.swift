@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import RelayConfiguration
 import RelayCore
 
 struct MigrateCommand: AsyncParsableCommand {
@@ -25,17 +26,31 @@ struct MigrateCommand: AsyncParsableCommand {
       abstract: "Run the pending steps.",
       discussion: "Steps only go forward, each in a transaction of its own; relays may keep running meanwhile.")
     @OptionGroup var configuration: ConfigurationOption
+    @Option(help: ArgumentHelp("Run none behind this step; `relay migrate plan` numbers them.", valueName: "step"))
+    var to: Int?
     @Flag(help: "Print JSON.") var json = false
 
     func run() async throws {
-      try await withStorage(configuration, .asItIs) { storage in
+      let settings = try configuration.load().configuration
+      LogOutput.bootstrap(settings.log)
+      try await withStorage(settings, .asItIs) { storage in
         if await storage.isTooNew {
           throw CommandFailure("The schema is newer than this relay knows: run a newer relay.")
         }
-        let before = try await storage.migrations().filter { $0.applied == nil }.map(\.version)
-        try await storage.migrate { step in Output.note("applied \(step.version) \(step.name)") }
+        let all = try await storage.migrations()
+        if let to, !all.contains(where: { $0.version == to }) {
+          throw CommandFailure("There is no step \(to): `relay migrate status` shows all.")
+        }
+        // Sealed at once, or only by `relay storage seal-contacts`.
+        if to != nil, settings.storage.encryptionKey != nil, all.allSatisfy({ $0.applied == nil }) {
+          throw CommandFailure("A new store that has storage.encryption-key takes all steps at once: leave out --to.")
+        }
+        let before = all.filter { $0.applied == nil }.map(\.version)
+        try await storage.migrate(to: to) { step in Output.note("applied \(step.version) \(step.name)") }
         let done = try await storage.migrations().filter { before.contains($0.version) }
-        try MigrateCommand.show(done, json: json, empty: "Nothing to do: the schema is up to date.")
+        try MigrateCommand.show(
+          done.filter { $0.applied != nil }, json: json,
+          empty: "Nothing to do: the schema is up to \(to.map { "step \($0)" } ?? "date").")
       }
     }
   }

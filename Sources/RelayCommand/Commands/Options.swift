@@ -8,11 +8,13 @@ struct ConfigurationOption: ParsableArguments {
   var config: String?
 
   /// Reads the configuration, or ends the command with every fault on standard error and exit code 78.
-  func load() throws -> LoadedConfiguration {
+  /// - Parameter warns: whether warnings are shown too: when the relay starts, and where the configuration is looked at.
+  ///   Whoever lists peers has heard them.
+  func load(warns: Bool = false) throws -> LoadedConfiguration {
     do {
       let loaded = try RelayConfiguration.load(
         file: config, environment: ProcessInfo.processInfo.environment, readers: .relay)
-      for warning in loaded.warnings { Output.note("warning: \(warning)") }
+      for warning in warns ? loaded.warnings : [] { Output.note("warning: \(warning)") }
       return loaded
     } catch {
       for fault in error.faults { Output.note("error: \(fault)") }

@@ -44,10 +44,14 @@ struct PushCommand: AsyncParsableCommand {
   struct Test: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Wake a device and follow it hop by hop.",
-      discussion: "A running `relay serve` sends the wake-up. Exits with 1 when the device was not woken, and says why."
+      discussion: """
+        A running `relay serve` sends the wake-up. A device that is connected is not pushed to, unless --force is \
+        given. Exits with 1 when the device was not woken, and says why.
+        """
     )
     @OptionGroup var configuration: ConfigurationOption
     @Argument(help: "The device: +NUMBER.DEVICE, or +NUMBER for device 1.") var device: String
+    @Flag(help: "Push though the device is connected.") var force = false
     @Flag(help: "Print JSON.") var json = false
 
     func run() async throws {
@@ -57,8 +61,12 @@ struct PushCommand: AsyncParsableCommand {
       try await withStorage(settings) { storage in
         var attempts: [AttemptRow] = []
         let began = ContinuousClock.now
-        let test = WakeTest(storage, WakeTerms(settings.push.waking))
-        let verdict = try await test.run(address) { hop in
+        let waking = settings.push.waking
+        // This command may run where the keys of no provider are.
+        let providers = try await storage.announceWakeProviders([])
+        let test = WakeTest(
+          storage, WakeTerms(providers: Array(Set(providers + waking.providers)), lifetime: waking.lifetime))
+        let verdict = try await test.run(address, isForced: force) { hop in
           if case .attempted(let attempt) = hop { attempts.append(AttemptRow(attempt)) }
           if !json { Output.line(line(hop, after: .now - began)) }
         }

@@ -100,7 +100,9 @@ struct QueueCommand: AsyncParsableCommand {
       LogOutput.bootstrap(settings.log)
       try await withStorage(settings) { storage in
         let relay = try await known(peer, storage)
-        let outcome = try await drop(OutboxDrop(store: storage, intake: intake(settings, storage)), relay)
+        let ledger = try await HandOverLedger.open(storage, clock: .system)
+        let outcome = try await drop(
+          OutboxDrop(store: storage, intake: intake(settings, storage), ledger: ledger), relay)
         Output.line(
           "\(messages(outcome.dropped)) for \(relay) given up; their senders have been told where they had room.")
         guard outcome.unknown.isEmpty else {
@@ -140,8 +142,8 @@ struct QueueCommand: AsyncParsableCommand {
         store: storage,
         accounts: AccountCache(store: storage, bus: LocalCoordination(buckets: settings.limits, clock: .system)),
         quota: MailboxQuota(
-          store: storage, mailboxMax: settings.messages.mailboxMax, senderMax: settings.messages.mailboxSenderMax),
-        hub: nil, clock: .system)
+          store: storage, bounds: settings.messages.bounds),
+        hub: nil, clock: JudgedClock(unjudged: .system))
     }
   }
 

@@ -41,14 +41,16 @@ struct RoutesCommand: AsyncParsableCommand {
     var lines: [String] = []
     try await withStorage(settings) { storage in
       let local = LocalParts(
-        settings, storage: storage, coordination: coordination, witnesses: [], notifier: nil, logger: logger)
+        settings, storage: storage, coordination: coordination, peers: nil, quickPeers: nil, notifier: nil,
+        logger: logger)
       let attachments = try await AttachmentParts(
         settings.attachments, at: settings.client.url, storage: storage, client: client, logger: logger)
       let directory = try DirectoryParts(
         settings.directory, storage: storage, coordination: coordination, readiness: Readiness(), logger: logger)
       let clients = ClientParts(
-        settings, local, storage: storage, coordination: coordination, courier: NoPeers(), finder: nil,
-        directory: directory, attachments: attachments, sender: LogSender(logger: logger), logger: logger)
+        settings, local, storage: storage, coordination: coordination, courier: NoPeers(), homes: NoPeers(),
+        finder: nil, directory: directory, attachments: attachments, sender: LogSender(logger: logger),
+        webPush: WakingParts.webPushTerms(settings.push, by: nil), logger: logger)
       lines = Set(clients.router.routes.map { String(describing: $0.path) }).sorted()
     }
     return lines

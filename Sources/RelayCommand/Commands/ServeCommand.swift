@@ -15,7 +15,7 @@ struct ServeCommand: AsyncParsableCommand {
   @OptionGroup var configuration: ConfigurationOption
 
   func run() async throws {
-    let settings = try configuration.load().configuration
+    let settings = try configuration.load(warns: true).configuration
     LogOutput.bootstrap(settings.log)
     try await Server(settings, logger: Logger(label: "relay")).run()
   }

@@ -6,7 +6,8 @@ import Synchronization
 
 struct StorageCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "storage", abstract: "What lies in the store.", subcommands: [SealContacts.self])
+    commandName: "storage", abstract: "What lies in the store.",
+    subcommands: [SealContacts.self, Restored.self, Clock.self])
 
   struct SealContacts: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

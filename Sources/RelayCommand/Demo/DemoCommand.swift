@@ -51,8 +51,9 @@ struct DemoCommand: AsyncParsableCommand {
         report.text(
           """
 
-          Done in \(DemoReport.milliseconds(ContinuousClock.now - start)): a message went from alpha's user to beta's. \
-          Both relays handled it; only its reader could open it.
+          Done in \(DemoReport.milliseconds(ContinuousClock.now - start)): messages went from alpha's user to beta's and back, \
+          by a client that names the relay and by those that never do. Both relays handled them; only their readers could \
+          open them.
           """)
         progress.isComplete.withLock { $0 = true }
         if exit { return }

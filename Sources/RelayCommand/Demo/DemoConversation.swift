@@ -47,6 +47,8 @@ struct DemoConversation {
 
     report.heading("beta's user reads it")
     try await read(text, as: bob, over: live)
+    try await NamelessConversation(conversation: self, ann: ann, bob: bob, live: live).hold()
+    await live.close()
     guard let credentials = ann.client.credentials else { throw DemoFailure("alpha's user has no credentials") }
     return Outcome(alphaCredentials: credentials, betaToken: token)
   }
@@ -92,7 +94,7 @@ struct DemoConversation {
     }
   }
 
-  private func read(_ text: String, as device: RegisteredDevice, over live: LiveSession) async throws {
+  func read(_ text: String, as device: RegisteredDevice, over live: LiveSession) async throws {
     let (delivery, message) = try await report.step("beta", "PUT /api/v1/message (from the relay)") {
       guard let delivery = try await delivered(over: live) else { throw DemoFailure("the connection was closed") }
       let message = try delivery.message
@@ -118,7 +120,6 @@ struct DemoConversation {
       }
       return ((), "the mailbox is empty")
     }
-    await live.close()
   }
 
   /// The first delivery.

@@ -59,10 +59,12 @@ struct DemoOperators {
       _ = try await beta.relay("peer", "accept", invitation)
       return ((), "each lists the other as active")
     }
-    let alphasWords = try await words(of: "beta", by: alpha)
-    let betasWords = try await words(of: "alpha", by: beta)
-    guard alphasWords == betasWords else { throw DemoFailure("the two operators see different words", relay: "beta") }
-    report.text("      The same six words on both sides: there is nobody in between.")
+    let seenByAlpha = try await words(of: "beta", by: alpha)
+    let seenByBeta = try await words(of: "alpha", by: beta)
+    guard seenByAlpha.ours == seenByBeta.theirs, seenByAlpha.theirs == seenByBeta.ours else {
+      throw DemoFailure("one operator's words are not what the other sees", relay: "beta")
+    }
+    report.text("      Each sees the other's words as the other does itself: there is nobody in between.")
   }
 
   /// Waits for ever. - Throws: `DemoFailure` when one of the relays ends by itself.
@@ -89,19 +91,20 @@ struct DemoOperators {
 
   func named(_ name: String) -> DemoOperator? { [alpha, beta].first { $0.name == name } }
 
-  private func words(of peer: String, by one: DemoOperator) async throws -> String {
+  private func words(of peer: String, by one: DemoOperator) async throws -> (ours: String, theirs: String) {
     try await report.step(one.name, "relay peer list --json") {
       let output = try await one.relay("peer", "list", "--json")
       let peers = try JSONDecoder().decode([ListedPeer].self, from: Data(output.utf8))
       guard let listed = peers.first(where: { $0.name == peer }) else { throw DemoFailure("\(peer) is not listed") }
       guard listed.state == "active" else { throw DemoFailure("\(peer) is \(listed.state)") }
-      return (listed.words, "\(peer) is active: \(listed.words)")
+      return ((listed.ourWords, listed.theirWords), "\(peer) is active: \(listed.theirWords)")
     }
   }
 
   private struct ListedPeer: Decodable {
     let name: String
     let state: String
-    let words: String
+    let ourWords: String
+    let theirWords: String
   }
 }

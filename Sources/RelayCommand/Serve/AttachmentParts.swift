@@ -14,6 +14,7 @@ struct AttachmentParts {
   private let base: BlobURLBase
   private let blobs: any BlobStore
   private let quota: AttachmentQuota
+  private let mark: AttachmentMark
   /// nil when blobs lie elsewhere.
   private let blobController: BlobController?
 
@@ -22,13 +23,15 @@ struct AttachmentParts {
     _ settings: RelayConfiguration.Attachments, at url: String, storage: any Storage, client: HTTPClient, logger: Logger
   ) async throws {
     base = BlobURLBase(configured: settings.publicURL?.text, fallback: url)
+    let clock = JudgedClock(.system, by: storage.judge)
+    mark = settings.mark
     quota = AttachmentQuota(bytesMax: Int64(settings.accountBytesMax))
     let policy = AttachmentPolicy(bytesMax: Int64(settings.bytesMax), retention: settings.retention, quota: quota)
     switch settings.location {
     case .folder(let path):
       let folder = try await Self.folder(path, storage)
       blobs = folder
-      blobController = BlobController(folder: folder, store: storage, policy: policy, clock: .system, logger: logger)
+      blobController = BlobController(folder: folder, store: storage, policy: policy, clock: clock, logger: logger)
     case .s3(let bucket, let endpoint, let region):
       guard let credentials = settings.s3 else {
         throw CommandFailure(
@@ -40,7 +43,7 @@ struct AttachmentParts {
       blobController = nil
     }
     locator = LocalAttachments(blobs: blobs, base: base, clock: .system)
-    sweeper = AttachmentSweeper(store: storage, blobs: blobs, policy: policy, clock: .system, logger: logger)
+    sweeper = AttachmentSweeper(store: storage, blobs: blobs, policy: policy, clock: clock, logger: logger)
   }
 
   private static func folder(_ path: String, _ storage: any Storage) async throws -> FolderStore {
@@ -54,8 +57,11 @@ struct AttachmentParts {
 
   func addOpenRoutes(to router: some RouterMethods<ClientContext>) { blobController?.addBlobRoutes(to: router) }
 
-  func controller(storage: any Storage, courier: any Courier, limiter: any RateLimiter) -> AttachmentsController {
+  func controller(
+    storage: any Storage, courier: any Courier, homes: any HomeFinder, limiter: any RateLimiter
+  ) -> AttachmentsController {
     AttachmentsController(
-      store: storage, blobs: blobs, courier: courier, limiter: limiter, base: base, quota: quota, clock: .system)
+      store: storage, blobs: blobs, courier: courier, homes: homes, limiter: limiter, base: base, quota: quota,
+      mark: mark, clock: .system)
   }
 }

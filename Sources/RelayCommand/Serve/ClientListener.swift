@@ -72,14 +72,12 @@ struct ClientListener {
 
   private static func http1(
     _ responder: @escaping HTTPChannelHandler.Responder, drain: DrainState, door: (any SocketDoor)?
-  ) -> HTTP1Channel {
-    HTTP1Channel(
-      responder: responder,
-      configuration: .init(
-        additionalChannelHandlers: [FinalAnswers(drain: drain, door: door)], idleTimeout: idleTimeout,
-        httpDecoderConfiguration: .init(
-          maxHeaderFieldSize: headFieldBytesMax, maxHeaderListSize: headBytesMax,
-          maxHeaderFieldCount: headFieldsMax)))
+  ) -> EdgeHTTP1 {
+    EdgeHTTP1(
+      responder: responder, idleTimeout: idleTimeout,
+      headLimits: .init(
+        maxHeaderFieldSize: headFieldBytesMax, maxHeaderListSize: headBytesMax, maxHeaderFieldCount: headFieldsMax),
+      drain: drain, door: door)
   }
 
   private static func terms(
@@ -104,11 +102,7 @@ struct ClientListener {
       ALPNChannel(
         tls: { _, _ in NIOSSLServerHandler(context: context.current) }, handshakeTimeout: handshakeTimeout,
         http1: http1,
-        http2: HTTP2Channel(
-          responder: responder,
-          configuration: .init(
-            idleTimeout: .seconds(90),
-            streamConfiguration: .init(
-              additionalChannelHandlers: [EarlyAnswers()], idleTimeout: stalledRequestTimeout)))))
+        http2: EdgeHTTP2.channel(
+          responder: responder, idleTimeout: .seconds(90), stalledTimeout: stalledRequestTimeout)))
   }
 }

@@ -18,24 +18,33 @@ struct LocalParts {
   let dispenser: LocalPreKeys
 
   /// - Parameters:
-  ///   - witnesses: who remembers this store's epoch.
+  ///   - peers: who remembers this store's epoch beside Redis, and those who do so quickly; nil without federation.
   ///   - notifier: who wakes devices by push; nil for nobody.
   init(
     _ settings: RelayConfiguration, storage: any Storage, coordination: any Coordination,
-    witnesses: [any EpochWitness], notifier: (any Notifier)?, logger: Logger
+    peers: (any EpochWitness)?, quickPeers: (any EpochWitness)?, notifier: (any Notifier)?, logger: Logger
   ) {
     accounts = AccountCache(store: storage, bus: coordination)
     attendance = Attendance(store: storage, accounts: accounts, clock: .system)
     // Behind the cache: what a signal makes it forget is read anew for the sessions.
     hub = Hub(
-      presence: coordination, signals: coordination, accounts: accounts, attendance: attendance,
+      presence: coordination.presence, signals: coordination, accounts: accounts, attendance: attendance,
       pollInterval: settings.messages.pollInterval, notifier: notifier, logger: logger)
-    let quota = MailboxQuota(
-      store: storage, mailboxMax: settings.messages.mailboxMax, senderMax: settings.messages.mailboxSenderMax)
-    intake = LocalIntake(store: storage, accounts: accounts, quota: quota, hub: hub, clock: .system)
-    restores = RestoreGuard(store: storage, witnesses: witnesses, clock: .system, logger: logger)
+    let quota = MailboxQuota(store: storage, bounds: settings.messages.bounds)
+    let clock = JudgedClock(.system, by: storage.judge)
+    intake = LocalIntake(store: storage.messages, accounts: accounts, quota: quota, hub: hub, clock: clock)
+    restores = RestoreGuard(
+      store: storage, redis: coordination.epochWitness, peers: peers, quickPeers: quickPeers, clock: .system,
+      logger: logger)
     dispenser = LocalPreKeys(
-      store: storage, accounts: accounts, limiter: coordination, restores: restores, clock: .system)
+      store: storage.preKeys, accounts: accounts, limiter: coordination.limiter, restores: restores,
+      clock: clock.believing)
+  }
+}
+
+extension RelayConfiguration.Messages {
+  var bounds: MailboxBounds {
+    MailboxBounds(mailboxMax: mailboxMax, senderMax: mailboxSenderMax, peerPercent: mailboxPeerPercent)
   }
 }
 
@@ -48,26 +57,31 @@ struct ClientParts {
 
   init(
     _ settings: RelayConfiguration, _ local: LocalParts, storage: any Storage, coordination: any Coordination,
-    courier: any Courier, finder: (any ContactFinder)?, directory: DirectoryParts, attachments: AttachmentParts,
-    sender: any Relay.VerificationSender, logger: Logger
+    courier: any Courier, homes: any HomeFinder, finder: (any ContactFinder)?, directory: DirectoryParts,
+    attachments: AttachmentParts, sender: any Relay.VerificationSender, webPush: PushController.WebPushTerms,
+    logger: Logger
   ) {
     let forwarder = ReceiptForwarder(courier: courier, logger: logger)
     let receipts = DeliveryReceipts(intake: local.intake, forwarder: forwarder, logger: logger)
+    let purse = { ContactPurse(budget: coordination, allowance: settings.directory.allowance) }
+    let gate = CorrespondenceGate(purse: purse())
     let keys = KeysController(
-      store: storage, accounts: local.accounts, local: local.dispenser, courier: courier, limiter: coordination,
-      verifiesSignatures: settings.keys.verifiesSignatures)
+      store: storage, accounts: local.accounts, local: local.dispenser, courier: courier, homes: homes,
+      limiter: coordination.limiter, gate: gate, verifiesSignatures: settings.keys.verifiesSignatures)
     let messages = MessagesController(
-      store: storage, intake: local.intake, courier: courier, limiter: coordination, deliveryReceipts: receipts,
-      attendance: local.attendance)
-    let contacts = directory.controller(storage: storage, coordination: coordination, finder: finder)
-    let blobs = attachments.controller(storage: storage, courier: courier, limiter: coordination)
+      store: storage, intake: local.intake, courier: courier, homes: homes, limiter: coordination, gate: gate,
+      deliveryReceipts: receipts, attendance: local.attendance)
+    let contacts = directory.controller(
+      storage: storage, coordination: coordination, purse: purse(), finder: finder)
+    let blobs = attachments.controller(storage: storage, courier: courier, homes: homes, limiter: coordination)
 
-    let limits = CodeLimits(limiter: coordination, isDevelopment: settings.development.isEnabled)
-    let locks = RegistrationLocks()
+    let limits = CodeLimits(
+      limiter: coordination, buckets: settings.limits, wrongCodes: WrongCodes(logger: logger),
+      isDevelopment: settings.development.isEnabled)
     let registrar = Registrar(
-      store: storage, accounts: local.accounts, limits: limits, locks: locks,
+      store: storage, accounts: local.accounts, limits: limits, locks: RegistrationLocks(),
       lockLifetime: settings.verification.lockLifetime, respectsClaims: settings.federation.respectsClaims,
-      clock: .system, directory: directory.follower)
+      clock: JudgedClock(.system, by: storage.judge), directory: directory.follower)
     let registration = RegistrationController(
       store: storage, registrar: registrar, limits: limits, sender: sender,
       tokens: settings.verification.tokenKey.map { NumberTokens(key: $0, clock: .system) },
@@ -86,12 +100,13 @@ struct ClientParts {
       accounts: local.accounts,
       forwarded: ForwardedMiddleware(
         proxies: TrustedProxies(settings.client.trustedProxies), isSecure: settings.client.tls != nil),
+      origins: settings.client.origins,
       controllers: .init(
         registration: registration,
         push: PushController(
-          store: storage, accounts: local.accounts, directory: directory.follower, clock: .system),
+          store: storage, accounts: local.accounts, directory: directory.follower, webPush: webPush, clock: .system),
         lock: LockController(
-          store: storage, accounts: local.accounts, limits: limits, locks: locks, clock: .system),
+          store: storage, accounts: local.accounts, limits: limits, locks: RegistrationLocks(), clock: .system),
         devices: devices, provisioning: ProvisioningController(hub: local.hub, limiter: coordination), keys: keys,
         messages: messages)
     ) { router in
@@ -102,7 +117,7 @@ struct ClientParts {
     }
     router = edge.router()
     let live = LiveParts(
-      settings.client.webSockets, local, storage: storage, receipts: receipts, router: router, logger: logger)
+      settings.client, local, storage: storage, receipts: receipts, router: router, logger: logger)
     door = live.door
     services = [forwarder, attachments.sweeper] + live.services
   }

@@ -3,6 +3,7 @@ import Logging
 import Operations
 import RelayConfiguration
 import RelayCore
+import RelayHTTP
 import ServiceLifecycle
 
 /// The directory's part of the graph: all contact tokens in memory, and what keeps them up to date.
@@ -37,12 +38,11 @@ struct DirectoryParts {
   }
 
   func controller(
-    storage: any Storage, coordination: any Coordination, finder: (any ContactFinder)?
+    storage: any Storage, coordination: any Coordination, purse: ContactPurse, finder: (any ContactFinder)?
   ) -> DirectoryController {
     DirectoryController(
-      view: view, accounts: storage, limiter: coordination, budget: coordination, finder: finder,
-      policy: .init(
-        tokensMax: settings.tokensMax, allowance: settings.allowance, refusesEnumeration: settings.refusesEnumeration),
+      view: view, accounts: storage, limiter: coordination, purse: purse, finder: finder,
+      policy: .init(tokensMax: settings.tokensMax, refusesEnumeration: settings.refusesEnumeration),
       oblivious: indexer.map { ObliviousDirectory(indexer: $0, store: storage) })
   }
 }

@@ -9,26 +9,50 @@ import ServiceLifecycle
 /// Federation's part of the graph, on what reaches peers and what this relay's own accounts stand on.
 struct FederationParts {
   let courier: any Courier
-  let finder: any ContactFinder
+  let finder: PeerDirectory
   private let settings: RelayConfiguration
   private let peers: PeerParts
+  private let ledger: HandOverLedger
   private let outbox: Outbox
   private let logger: Logger
 
   init(
-    _ settings: RelayConfiguration, _ peers: PeerParts, _ local: LocalParts, storage: any Storage, logger: Logger
+    _ settings: RelayConfiguration, _ peers: PeerParts, _ local: LocalParts, ledger: HandOverLedger,
+    storage: any Storage, logger: Logger
   ) {
     self.settings = settings
     self.peers = peers
+    self.ledger = ledger
     self.logger = logger
-    let handOvers = HandOverSender(transport: peers.transport)
+    let handOvers = HandOverSender(transport: peers.transport, ledger: ledger)
     outbox = Outbox(
       store: storage, registry: peers.registry, handOvers: handOvers, intake: local.intake,
-      bounds: settings.federation.outbox, clock: .system, logger: logger)
+      bounds: settings.federation.outbox, clock: JudgedClock(.system, by: storage.judge), logger: logger)
     courier = PeerCourier(
       registry: peers.registry, transport: peers.transport, handOvers: handOvers, outbox: outbox)
     finder = PeerDirectory(
-      registry: peers.registry, transport: peers.transport, clock: .system, logger: logger)
+      registry: peers.registry, transport: peers.transport, store: storage,
+      claimsMax: settings.federation.contactsMax, clock: .system, logger: logger)
+  }
+
+  /// Who says where requests go that name no relay.
+  func homes(_ local: LocalParts, directory: any HomeDirectory) -> any HomeFinder {
+    guard settings.federation.routesImplicitly else { return NoPeers() }
+    return ImplicitRoutes(
+      registry: peers.registry, directory: directory, asked: finder, ownMark: settings.attachments.mark,
+      isLocalAccount: isLocalAccount(local.accounts))
+  }
+
+  private func isLocalAccount(
+    _ accounts: AccountCache
+  ) -> @Sendable (AccountNumber) async throws(Problem) -> Bool {
+    { number async throws(Problem) in
+      do throws(StoreError) {
+        return try await accounts.account(number) != nil
+      } catch {
+        throw Problem(error)
+      }
+    }
   }
 
   /// What runs, in the order in which it starts.
@@ -40,11 +64,14 @@ struct FederationParts {
     let sync = DirectorySync(
       registry: registry, transport: transport, directory: storage, clock: .system,
       interval: settings.federation.directoryInterval, contactsMax: settings.federation.contactsMax, logger: logger)
+    let ownership = OwnershipKeeper(
+      store: storage, days: settings.federation.ownershipDays, interval: settings.federation.directoryInterval * 5,
+      logger: logger)
     let trust = TrustSync(
       registry: registry, transport: transport, store: storage, signals: coordination, logger: logger)
     let watch = CertificateWatch(identity: peers.identity, registry: registry, clock: .system, logger: logger)
     return [
-      registry, peers.identity, watch, transport, trust, outbox, sync,
+      registry, peers.identity, watch, transport, trust, outbox, sync, ownership,
       listener(local, locator: locator, storage: storage, coordination: coordination, readiness: readiness),
     ]
   }
@@ -56,19 +83,17 @@ struct FederationParts {
     let state = ListenerState("federation", in: readiness)
     let accounts = local.accounts
     let probes = ProbeAccount(name: settings.name, store: storage, accounts: accounts, clock: .system)
+    var configuration = FederationListenerConfiguration(host: settings.federation.host, port: peers.port)
+    configuration.balancers = settings.client.trustedProxies
     return FederationListener(
-      configuration: .init(host: settings.federation.host, port: peers.port), endpoint: peers.endpoint,
-      identity: peers.identity, registry: peers.registry,
+      configuration: configuration, endpoint: peers.endpoint,
+      identity: peers.identity, addresses: peers.addresses, registry: peers.registry,
       services: FederationServices(
         intake: local.intake, dispenser: local.dispenser, directory: storage, peers: storage, signals: coordination,
-        limiter: coordination, buckets: settings.limits, locator: locator, epochs: storage, probes: probes
-      ) { number async throws(Problem) in
-        do throws(StoreError) {
-          return try await accounts.account(number) != nil
-        } catch {
-          throw Problem(error)
-        }
-      },
+        limiter: coordination, buckets: settings.limits, locator: locator, epochs: storage,
+        handOvers: ledger, probes: probes, attachmentMark: settings.attachments.mark,
+        isLocalAccount: isLocalAccount(accounts)
+      ),
       clock: .system, logger: logger
     ) { [settings, peers, logger] port in
       state.began()

@@ -1,7 +1,7 @@
 import Logging
-import NIOCore
 import Operations
 import RelayCore
+import RelayHTTP
 import ServiceLifecycle
 import Synchronization
 
@@ -23,10 +23,9 @@ struct Listening: Service {
   func run() async throws {
     do {
       try await listener.run()
-    } catch let error as IOError {
-      throw CommandFailure(
-        "\(name).host and \(name).port: \(host):\(port) cannot be listened on (\(error)). "
-          + "Stop what listens there, or choose another port.")
+    } catch {
+      guard let fault = ListenFault(error, at: host, port, keys: name) else { throw error }
+      throw CommandFailure("\(fault.text) \(fault.remedy)")
     }
   }
 }
@@ -45,37 +44,10 @@ final class ListenerState: Sendable {
   func began() { isListening.store(true, ordering: .releasing) }
 }
 
-/// Keeps partitions ahead of time and drops what is past retention.
-struct Maintenance: Service {
-  let store: any MessageStore
-  let retention: Duration
-  let logger: Logger
-
-  private static let interval = Duration.seconds(3600)
-
-  func run() async throws {
-    await cancelWhenGracefulShutdown {
-      while !Task.isCancelled {
-        // Only cancellation throws here, and the loop's condition sees it.
-        try? await Task.sleep(for: Self.interval)
-        if !Task.isCancelled { await runOnce() }
-      }
-    }
-  }
-
-  /// A failure is no reason not to serve: appends make the room they need.
-  func runOnce() async {
-    do throws(StoreError) {
-      let dropped = try await store.maintain(retention: retention)
-      if dropped > 0 { logger.notice("messages past retention dropped", metadata: ["days": "\(dropped)"]) }
-    } catch {
-      logger.warning("maintenance of the message store failed", metadata: ["error": "\(error)"])
-    }
-  }
-}
-
 /// The courier of a relay without federation: every relay's name is unknown.
-struct NoPeers: Courier {
+struct NoPeers: Courier, HomeFinder {
+  func home(of number: AccountNumber) async throws(Problem) -> RelayName? { nil }
+  func home(of attachment: AttachmentID) -> RelayName? { nil }
   func preKeys(
     of account: AccountNumber, devices: DeviceSelector, version: PreKeyVersion, at relay: RelayName
   ) async throws(Problem) -> [DrawnPreKey] {

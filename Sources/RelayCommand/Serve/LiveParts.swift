@@ -14,18 +14,21 @@ struct LiveParts {
 
   /// - Parameter router: answers requests that come over a WebSocket too.
   init(
-    _ settings: RelayConfiguration.WebSockets, _ local: LocalParts, storage: any Storage, receipts: DeliveryReceipts,
+    _ client: RelayConfiguration.Client, _ local: LocalParts, storage: any Storage, receipts: DeliveryReceipts,
     router: Router<ClientContext>, logger: Logger
   ) {
     let acknowledgements = Acknowledgements(store: storage, receipts: receipts, hub: local.hub, logger: logger)
     let parts = SessionParts(
-      hub: local.hub, reader: MailboxReader(store: storage, logger: logger), acknowledgements: acknowledgements,
+      hub: local.hub, reader: MailboxReader(store: storage.messages, logger: logger),
+      acknowledgements: acknowledgements,
       router: SocketRouter(responder: router.buildResponder(), accounts: local.accounts, logger: logger),
       logger: logger)
     door = LiveDoor(
       parts: parts, accounts: local.accounts,
       attendance: local.attendance,
-      policy: .init(loginIsJSON: settings.loginDialect == .json, idle: settings.idle), logger: logger)
+      policy: .init(
+        loginIsJSON: client.webSockets.loginDialect == .json, idle: client.webSockets.idle, origins: client.origins),
+      logger: logger)
     services = [acknowledgements, local.hub]
   }
 }

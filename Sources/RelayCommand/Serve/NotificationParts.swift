@@ -27,19 +27,24 @@ struct NotificationParts {
     let own = settings.deviceNotifications
     guard let port = own.port else { return nil }
     let lanes = try Self.lanes(own, PushEndpoints(settings.push), tokens, logger)
-    if lanes.isEmpty {
-      logger.warning("device notifications are accepted, and no provider is configured: nothing is pushed")
+    let missing = NotificationService.allCases.filter { lanes[$0] == nil }
+    if !missing.isEmpty {
+      logger.notice(
+        "pushes of device notifications are left to processes that have their provider's keys",
+        metadata: ["providers": "\(missing.map(\.rawValue).joined(separator: ", "))"])
     }
     let events = EventPusher(store: storage, clock: .system, logger: logger)
-    // Of a provider that is not configured too: its pushes are given up and counted.
     let pushers = NotificationService.allCases.map { service in
       NotificationPusher(service, store: storage, lanes: lanes, clock: .system, logger: logger) { events.wake() }
     }
-    let keeper = NotificationKeeper(store: storage, retention: own.retention, clock: .system, logger: logger)
+    let clock = JudgedClock(.system, by: storage.judge)
+    let keeper = NotificationKeeper(store: storage, retention: own.retention, clock: clock, logger: logger)
 
-    var parts = NotificationEdgeParts(
-      store: storage, limiter: coordination, clock: .system,
-      isPassword: { Passwords.verify($0, against: $1) })
+    let passwords = ChosenPasswords()
+    var parts = NotificationEdgeParts(store: storage, limiter: coordination, clock: clock.arriving) {
+      (user, password, stored, address) async throws(Problem) in
+      try await passwords.verify(password, of: user, from: address, against: stored)
+    }
     parts.recipientsMax = own.recipientsMax
     parts.onPush = { for pusher in pushers { pusher.wake() } }
     parts.onEvent = { events.wake() }
@@ -64,7 +69,8 @@ struct NotificationParts {
       + [Listening("device-notifications", own.host, port, listener)]
   }
 
-  /// Nothing is tried again in them: pushes wait in the store, where every process finds them.
+  /// Nothing is tried again in them, but for what was on a lost connection to Apple: pushes wait in the store, where
+  /// every process finds them.
   private static func lanes(
     _ settings: RelayConfiguration.DeviceNotifications, _ endpoints: PushEndpoints, _ tokens: APNsTokens,
     _ logger: Logger
@@ -90,8 +96,8 @@ struct NotificationParts {
     limits.workersMax = 40
     limits.destinationWorkersMax = 40
     return PushLane(
-      PushLaneName(kind, app: laneApp), provider: provider, limits: limits, retries: .none, clock: .system,
-      logger: logger)
+      PushLaneName(kind, app: laneApp), provider: provider, limits: limits,
+      retries: kind == .apns ? .lostConnections : .none, clock: .system, logger: logger)
   }
 
   private static func reading<Provider>(

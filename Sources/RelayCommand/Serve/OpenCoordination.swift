@@ -12,6 +12,8 @@ func openCoordination(_ settings: RelayConfiguration, logger: Logger) throws -> 
       return try RedisCoordination(
         endpoint, buckets: settings.limits, prefix: "relay:\(settings.name):", clock: .system, logger: logger)
     } catch {
+      // Of a file that cannot be used it names the key itself.
+      if endpoint.tls != nil, case .unavailable(let reason) = error { throw CommandFailure(reason) }
       throw CommandFailure("coordination.url: \(error)")
     }
   }

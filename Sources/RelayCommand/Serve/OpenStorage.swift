@@ -62,6 +62,17 @@ func lockEmbeddedStore(_ settings: RelayConfiguration) throws -> EmbeddedLock? {
 func prepareSchema(
   of storage: any Storage, _ settings: RelayConfiguration, progress: @Sendable (MigrationStatus) -> Void
 ) async throws {
+  do {
+    try await bringSchema(of: storage, settings, progress: progress)
+  } catch StoreError.unavailable(let reason) {
+    let fault = (storage as? PostgresStorage)?.connectFault ?? reason
+    throw CommandFailure("The store does not answer: \(fault). Start it, or correct storage.url.")
+  }
+}
+
+private func bringSchema(
+  of storage: any Storage, _ settings: RelayConfiguration, progress: @Sendable (MigrationStatus) -> Void
+) async throws {
   if settings.storage.migratesAtStart, await !storage.isTooNew { try await storage.migrate(progress: progress) }
   switch try await storage.compatibility() {
   case .usable: return

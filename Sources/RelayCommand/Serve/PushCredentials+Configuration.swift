@@ -16,6 +16,14 @@ extension APNsSettings {
   }
 }
 
+extension WebPushSettings {
+  init(_ webPush: RelayConfiguration.WebPush, _ push: RelayConfiguration.Push) {
+    self.init(
+      keyFile: webPush.keyFile, contact: webPush.contact, allowedEndpoints: push.webPushEndpoints,
+      allowsPrivate: push.allowsPrivateWebPush, trust: push.endpoints.trust)
+  }
+}
+
 extension FCMSettings {
   init(_ fcm: RelayConfiguration.FCM, _ endpoints: PushEndpoints, connectionsMax: Int = 20) {
     self.init(

@@ -11,10 +11,14 @@ struct PushGatewayParts {
   /// In the order in which they start: requests that are open need the lanes.
   let services: [any Service]
 
-  /// - Parameter tokens: of Apple's keys, shared with whatever else pushes by them.
+  /// - Parameters:
+  ///   - tokens: of Apple's keys, shared with whatever else pushes by them.
+  ///   - board: what all processes see of pushes; nil where there is one.
   /// - Returns: nil when the gateway is off.
   /// - Throws: `CommandFailure` that names each app whose credentials cannot be used, the file, and what to do.
-  init?(_ settings: RelayConfiguration, tokens: APNsTokens, readiness: Readiness, logger: Logger) throws {
+  init?(
+    _ settings: RelayConfiguration, tokens: APNsTokens, board: (any PushBoard)?, readiness: Readiness, logger: Logger
+  ) throws {
     guard let port = settings.pushGateway.port, let tree = settings.pushGateway.apps else { return nil }
     let endpoints = PushEndpoints(settings.push)
     let apps = try Self.apps(tree).map { Self.served($0, endpoints, tokens, logger) }
@@ -25,7 +29,9 @@ struct PushGatewayParts {
     let host = settings.pushGateway.host
     // Readiness is the listener's alone: a provider in trouble is no reason not to serve the others.
     let state = ListenerState("push-gateway", in: readiness)
-    let gateway = PushGateway(PushGatewaySettings(host: host, port: port), apps: served, logger: logger) { bound in
+    let gateway = PushGateway(
+      PushGatewaySettings(host: host, port: port), apps: served, board: board, logger: logger
+    ) { bound in
       state.began()
       logger.notice(
         "serving the push gateway", metadata: ["address": "\(host):\(bound)", "apps": "\(served.count)"])

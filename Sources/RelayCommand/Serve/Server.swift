@@ -86,19 +86,23 @@ struct Server {
     let pushTokens = APNsTokens()
     let waking = try WakingParts(settings.push, tokens: pushTokens, storage: storage, logger: logger)
     let local = LocalParts(
-      settings, storage: storage, coordination: coordination,
-      witnesses: [coordination.epochWitness, peers?.witness].compactMap(\.self), notifier: waking?.desk,
-      logger: logger)
-    let federation = peers.map { FederationParts(settings, $0, local, storage: storage, logger: logger) }
+      settings, storage: storage, coordination: coordination, peers: peers?.witness, quickPeers: peers?.quickWitness,
+      notifier: waking.desk, logger: logger)
+    let ledger = try await HandOverLedger.open(storage, clock: .system)
+    let federation = peers.map {
+      FederationParts(settings, $0, local, ledger: ledger, storage: storage, logger: logger)
+    }
     let attachments = try await AttachmentParts(
       settings.attachments, at: settings.client.url, storage: storage, client: outbound, logger: logger)
     let directory = try DirectoryParts(
       settings.directory, storage: storage, coordination: coordination, readiness: readiness, logger: logger)
     let clients = ClientParts(
       settings, local, storage: storage, coordination: coordination, courier: federation?.courier ?? NoPeers(),
-      finder: federation?.finder, directory: directory, attachments: attachments, sender: makeSender(outbound),
-      logger: logger)
-    let gateway = try PushGatewayParts(settings, tokens: pushTokens, readiness: readiness, logger: logger)
+      homes: federation?.homes(local, directory: directory.view) ?? NoPeers(), finder: federation?.finder,
+      directory: directory, attachments: attachments, sender: makeSender(outbound),
+      webPush: WakingParts.webPushTerms(settings.push, by: waking), logger: logger)
+    let gateway = try PushGatewayParts(
+      settings, tokens: pushTokens, board: coordination.pushBoard, readiness: readiness, logger: logger)
     await local.restores.check()
     let drain = DrainState()
     let notifications = try NotificationParts(
@@ -123,7 +127,7 @@ struct Server {
       ]
       + directory.services
       + (encryptionKeys.isChanging ? [encryptionKeys] : [])
-      + (waking?.services(local, storage: storage, coordination: coordination) ?? [])
+      + waking.services(local, storage: storage, coordination: coordination)
       + clients.services
       + (federation?.services(
         local, locator: attachments.locator, storage: storage, coordination: coordination, readiness: readiness) ?? [])

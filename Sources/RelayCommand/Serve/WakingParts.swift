@@ -6,25 +6,26 @@ import RelayCore
 import ServiceLifecycle
 import Waking
 
-/// Waking's part of the graph: how this relay's own devices are woken by push. Only where a provider is configured.
+/// Waking's part of the graph: how this relay's own devices are woken by push.
+///
+/// A process without any provider writes down who is to be woken, too, where another process has one.
 struct WakingParts {
   let desk: WakeDesk
   private let settings: WakingSettings
   private let bell = WakeBell()
   private let metrics: WakeMetrics
   private let lanes: [WakeProvider: PushLane]
+  private let webPush: WebPushProvider?
   private let logger: Logger
 
   /// - Parameter tokens: of Apple's keys, shared with whatever else pushes by them.
-  /// - Returns: nil where no provider is configured.
   /// - Throws: `CommandFailure`, when a file of the credentials cannot be used.
-  init?(
+  init(
     _ configuration: RelayConfiguration.Push, tokens: APNsTokens, storage: any Storage, logger: Logger
   ) throws {
-    guard configuration.waking.isOn else { return nil }
-    lanes = try Self.lanes(configuration, tokens, logger: logger)
+    (lanes, webPush) = try Self.lanes(configuration, tokens, logger: logger)
     settings = WakingSettings(configuration.waking)
-    metrics = WakeMetrics(providers: settings.terms.providers)
+    metrics = WakeMetrics(providers: settings.served.own)
     desk = WakeDesk(store: storage, settings: settings, bell: bell, metrics: metrics, logger: logger)
     self.logger = logger
   }
@@ -35,15 +36,16 @@ struct WakingParts {
       store: storage, signals: coordination, live: local.hub,
       seal: { envelope, key in envelope.sealed(underSignalingKey: key) }, lanes: lanes, bell: bell, metrics: metrics,
       clock: .system, logger: logger)
-    let workers = WakeProvider.allCases.compactMap { WakeWorker(of: $0, parts, settings) }
+    let workers = (Self.hasWorkers ? WakeProvider.allCases : []).compactMap { WakeWorker(of: $0, parts, settings) }
     return Array(lanes.values) + workers + [WakeSweeper(storage, parts, settings), desk]
   }
 
   private static func lanes(
     _ configuration: RelayConfiguration.Push, _ tokens: APNsTokens, logger: Logger
-  ) throws -> [WakeProvider: PushLane] {
+  ) throws -> ([WakeProvider: PushLane], WebPushProvider?) {
     let endpoints = PushEndpoints(configuration)
     var lanes: [WakeProvider: PushLane] = [:]
+    var webPush: WebPushProvider?
     do throws(PushCredentialError) {
       if let apns = configuration.waking.apns {
         let provider = try APNsProvider(
@@ -54,28 +56,43 @@ struct WakingParts {
         let provider = try FCMProvider(FCMSettings(fcm, endpoints), clock: .system, logger: logger)
         lanes[.fcm] = .forWaking(by: .fcm, provider, clock: .system, logger: logger)
       }
+      if let own = configuration.waking.webPush {
+        let provider = try WebPushProvider(WebPushSettings(own, configuration), clock: .system, logger: logger)
+        webPush = provider
+        lanes[.webPush] = .forWaking(by: .webPush, provider, clock: .system, logger: logger)
+      }
     } catch {
-      let key = error.file == endpoints.trust ? "push.endpoints.trust" : "push.apns or push.fcm"
+      let key = error.file == endpoints.trust ? "push.endpoints.trust" : "push.apns, push.fcm or push.webpush"
       throw CommandFailure("\(key): \(error). \(PushGatewayParts.remedy)")
     }
-    return lanes
+    return (lanes, webPush)
+  }
+
+  /// Browsers may register at every process, also at those that wake none: others have the keys.
+  static func webPushTerms(
+    _ configuration: RelayConfiguration.Push, by waking: WakingParts?
+  ) -> PushController.WebPushTerms {
+    let endpoints = configuration.webPushEndpoints?.map { PushGlob($0, ignoringCase: true) }
+    return PushController.WebPushTerms(
+      publicKey: { [provider = waking?.webPush] in provider?.publicKey },
+      isUsable: {
+        WebPushSettings.isUsable($0, allowsPrivate: configuration.allowsPrivateWebPush, allowedEndpoints: endpoints)
+      })
   }
 }
 
 extension WakingSettings {
   init(_ configuration: RelayConfiguration.Waking) {
-    self.init(terms: WakeTerms(configuration))
+    self.init(through: ServedProviders(own: configuration.providers), lifetime: configuration.lifetime)
     sendsContent = configuration.content == .envelope
     pause = configuration.pause
     memory = max(memory, configuration.pause)
   }
 }
 
-extension WakeTerms {
-  init(_ configuration: RelayConfiguration.Waking) {
-    var providers: [WakeProvider] = []
-    if configuration.fcm != nil { providers.append(.fcm) }
-    if configuration.apns != nil { providers.append(.apns) }
-    self.init(providers: providers, lifetime: configuration.lifetime)
+extension RelayConfiguration.Waking {
+  /// The providers whose keys it names.
+  var providers: [WakeProvider] {
+    (fcm == nil ? [] : [.fcm]) + (apns == nil ? [] : [.apns]) + (webPush == nil ? [] : [.webPush])
   }
 }

@@ -1,4 +1,5 @@
-/// An attachment's name: random, positive, 63 bits. Whoever knows it may ask for the blob (reference 1.10).
+/// An attachment's name: positive, 63 bits, of which the first 16 are the holder's mark and the others random; those of
+/// earlier releases are all random. Whoever knows it may ask for the blob (reference 1.10).
 package struct AttachmentID: Sensitive, Sendable, Hashable {
   package static let kind: StaticString = "attachment id"
   /// 1 or more.
@@ -15,6 +16,15 @@ package struct AttachmentID: Sensitive, Sendable, Hashable {
     else { return nil }
     self.init(value)
   }
+  /// - Parameter random: of which the lowest 47 bits are taken.
+  package init(_ mark: AttachmentMark, random: UInt64) {
+    value = Int64(mark.value) << Self.randomBits | Int64(random & (1 << Self.randomBits - 1))
+  }
+
+  /// Of the relay that holds the blob; anything, for an id of an earlier release.
+  package var mark: AttachmentMark? { AttachmentMark(value >> Self.randomBits) }
+  private static let randomBits: Int64 = 47
+
   /// The form of paths.
   package var text: String { String(value) }
 }

@@ -39,10 +39,16 @@ package struct LimitKey: Sensitive, Sendable, Hashable {
     text = "\(own.e164)__\(target.e164).\(selector.text)"
   }
   package init(_ target: AccountNumber, _ selector: DeviceSelector) { text = "\(target.e164).\(selector.text)" }
-  package init(_ address: ClientAddress) { text = address.charged.map(String.init).joined(separator: ".") }
+  package init(_ network: ClientNetwork) { text = network.prefix.map(String.init).joined(separator: ".") }
   package init(_ device: DeviceAddress) { text = "\(device.account.e164).\(device.device)" }
-  /// An account as one client address asks for it.
-  package init(_ account: AccountNumber, from address: LimitKey) { text = "\(account.e164)__\(address.text)" }
+  /// An account that a device is being linked to, apart from its registration.
+  package init(linkingTo account: AccountNumber) { text = "\(account.e164)__link" }
+  /// The same subject as one client asks for it.
+  package func from(_ origin: RequestOrigin) -> LimitKey {
+    LimitKey(text: "\(text)__from__\(origin.address?.networks.first.map { LimitKey($0).text } ?? "*")")
+  }
+  /// The same subject as all ask for it together who have no share in it of their own.
+  package var byStrangers: LimitKey { LimitKey(text: text + "__strangers") }
   /// `key`, of what `peer` says of its accounts: no other peer, and no client of ours, shares the bucket. Keys of
   /// numbers begin with a plus sign, which no name holds.
   package init(_ peer: RelayName, _ key: LimitKey) { text = "\(peer)__\(key.text)" }
@@ -86,5 +92,7 @@ package protocol Coordination: RateLimiter, SignalBus, Presence, ContactBudget {
   func degradation() async -> String?
   /// nil when nothing outlives this process.
   var epochWitness: (any EpochWitness)? { get }
+  /// nil when there is one process.
+  var pushBoard: (any PushBoard)? { get }
   func close() async
 }

@@ -91,8 +91,8 @@ package protocol DirectoryFeedStore: DirectoryStore {
     changes: [DirectoryChange], since: DirectoryPlace
   )
 
-  /// Tokens that `peer` lists, in an order of the store's own that stays, behind `token`: whoever begins to follow a peer
-  /// reads them so, page by page.
+  /// Tokens that `peer` claims, in an order of the store's own that stays, behind `token`: whoever begins to follow a peer, or
+  /// follows it no longer, reads them so, page by page.
   func contactTokens(of peer: RelayName, after token: ContactToken?, limit: Int) async throws(StoreError)
     -> [ContactToken]
 

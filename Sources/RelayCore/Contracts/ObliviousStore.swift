@@ -63,10 +63,10 @@ package protocol ObliviousStore: Sendable {
   /// last of them leads to the next.
   func tokensWithOutput(after token: ContactToken?, limit: Int) async throws(StoreError) -> [ContactToken]
 
-  /// Outputs within `range`, ascending, at most `limit` (1 or more).
+  /// Outputs within `range` with their contacts, ascending by output, at most `limit` (1 or more).
   /// - Returns: nil unless the outputs are those of `key`, complete, and of the directory as it was at `followed` or later:
   ///   of its present generation, too.
   func outputs(
     under key: ObliviousKeyID, in range: ClosedRange<ObliviousOutput>, limit: Int, followedSince followed: Timestamp
-  ) async throws(StoreError) -> [ObliviousOutput]?
+  ) async throws(StoreError) -> [ContactOutput]?
 }

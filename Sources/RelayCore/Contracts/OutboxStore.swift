@@ -14,10 +14,13 @@ package protocol OutboxStore: Sendable {
 
   /// Appends `messages`, all of them for `relay`, to its outbox in their order, due at once. Durable on return, in one
   /// transaction; safe to repeat: an equal message that waits is not held twice.
+  /// - Parameter crossings: of each message, counted as handed over where it is held; or none at all.
   /// - Returns: of each whether it is held; false, with nothing stored of it, when the outbox would exceed `bounds`, when an
   ///   earlier one of `messages` had no room, which it must not overtake, or when the peer is not active.
-  func hold(_ messages: [OutgoingMessage], for relay: RelayName, bounds: OutboxBounds, now: Timestamp)
-    async throws(StoreError) -> [Bool]
+  func hold(
+    _ messages: [OutgoingMessage], counting crossings: [[Crossing]], for relay: RelayName, bounds: OutboxBounds,
+    now: Timestamp
+  ) async throws(StoreError) -> [Bool]
   /// - Returns: those of `destinations` for which anything waits at `relay`: a later message must not overtake it.
   func destinationsHeld(among destinations: [AccountNumber], at relay: RelayName) async throws(StoreError)
     -> Set<AccountNumber>
@@ -32,13 +35,25 @@ package protocol OutboxStore: Sendable {
   /// Everything that waits for `relay` is due at once.
   /// - Returns: how many messages.
   func makeDue(for relay: RelayName, now: Timestamp) async throws(StoreError) -> Int
-  /// Forgets messages that were handed over, or given up.
-  func removeHeld(_ sequences: [Int64]) async throws(StoreError)
+  /// Forgets messages that were handed over, or given up, and counts what `record` says of them, in one transaction.
+  func removeHeld(_ sequences: [Int64], counting record: LedgerRecord?) async throws(StoreError)
   /// Of every peer for which something waits, ascending by name.
   func outboxUsage() async throws(StoreError) -> [OutboxUsage]
 }
 
 extension OutboxStore {
+  /// Counts nothing.
+  package func hold(_ messages: [OutgoingMessage], for relay: RelayName, bounds: OutboxBounds, now: Timestamp)
+    async throws(StoreError) -> [Bool]
+  {
+    try await hold(messages, counting: [], for: relay, bounds: bounds, now: now)
+  }
+
+  /// Counts nothing.
+  package func removeHeld(_ sequences: [Int64]) async throws(StoreError) {
+    try await removeHeld(sequences, counting: nil)
+  }
+
   /// - Returns: nil when the peer confirmed nothing of `account` since then.
   package func confirmedDevices(of account: AccountNumber, at relay: RelayName, since: Timestamp)
     async throws(StoreError) -> [ConfirmedDevice]?

@@ -6,9 +6,13 @@ package struct LiveConnection: Sendable, Hashable {
   package let device: DeviceAddress
   /// Drawn at random: no other connection of the operator has it.
   package let id: UInt64
-  package init(device: DeviceAddress, id: UInt64) {
+  /// When it was opened, by the clock of its process. `Presence` makes of it what all processes can compare: the newest
+  /// connection of a device is the one that stays, in whatever order the processes speak of them.
+  package let opened: ContinuousClock.Instant
+  package init(device: DeviceAddress, id: UInt64, opened: ContinuousClock.Instant) {
     self.device = device
     self.id = id
+    self.opened = opened
   }
 }
 
@@ -37,7 +41,7 @@ package struct ProvisioningAddress: Sensitive, Sendable, Hashable {
 package enum PresenceEvent: Sendable, Equatable {
   /// Something was stored for these devices, which this process holds or held: they should read the store.
   case wakeUp([DeviceAddress])
-  /// A newer connection of the device stands elsewhere: this one ends.
+  /// A newer connection of the device stands, here or elsewhere: this one ends.
   case displaced(DeviceAddress, connection: UInt64)
   /// For who waits at that address.
   case handedOver([UInt8], to: ProvisioningAddress)
@@ -59,17 +63,17 @@ package enum WakeUpOutcome: Sendable, Equatable {
 ///
 /// A process knows its own connections by itself; this tells it of the others'.
 package protocol Presence: Sendable {
-  /// Notes that this process holds `connection`, a new one of its device: it takes the place of whatever was noted, by order
-  /// of arrival and no clock, and the process that held that is told `displaced`.
+  /// Notes that this process holds `connection`. It takes the place of an older one of its device, and of any that this
+  /// process held before; the process that held that is told `displaced`. A younger one that another process holds stays,
+  /// and this process is told `displaced`: the connection was opened while shared state was away, and comes late.
   /// - Returns: false while shared state is away: then the connection is still to be noted, by `enter`.
   func enter(_ connection: LiveConnection) async -> Bool
   /// Forgets the connection, unless another one has taken its place.
   func leave(_ connection: LiveConnection) async
   /// Renews the entries of `connections`, which were noted by `enter`, well before they expire (`Self.lifetime`); in few
-  /// round trips, however many. Never takes another connection's place: of those whose entry is another's this process is
-  /// told `displaced`.
-  /// - Returns: those whose entry had been lost and stands again: they may have missed wake-ups. None while shared state is
-  ///   away.
+  /// round trips, however many. An entry that is another connection's meanwhile is treated as by `enter`.
+  /// - Returns: those whose entry had been lost, or taken by an older connection, and stands again: they may have missed
+  ///   wake-ups. None while shared state is away.
   func renew(_ connections: [LiveConnection]) async -> [LiveConnection]
   /// Tells the processes that hold `devices`, other processes or this one, in one round trip.
   func wake(_ devices: [DeviceAddress]) async -> WakeUpOutcome

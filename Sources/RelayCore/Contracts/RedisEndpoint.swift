@@ -9,19 +9,44 @@ package struct RedisEndpoint: Sendable, Equatable, CustomStringConvertible {
   package let user: String?
   package let password: Secret?
   package let database: Int
+  /// nil speaks in clear. Of a Unix socket it has no effect.
+  package let tls: RedisTLSFiles?
 
-  package init(address: Address, user: String? = nil, password: Secret? = nil, database: Int = 0) {
+  package init(
+    address: Address, user: String? = nil, password: Secret? = nil, database: Int = 0, tls: RedisTLSFiles? = nil
+  ) {
     self.address = address
     self.user = user
     self.password = password
     self.database = database
+    self.tls = tls
+  }
+
+  /// The same place, inside TLS by `files`.
+  package func secured(by files: RedisTLSFiles) -> RedisEndpoint {
+    RedisEndpoint(address: address, user: user, password: password, database: database, tls: files)
   }
 
   /// Without the password.
   package var description: String {
     switch address {
-    case .tcp(let host, let port): "redis://\(host):\(port)/\(database)"
+    case .tcp(let host, let port): "\(tls == nil ? "redis" : "rediss")://\(host):\(port)/\(database)"
     case .unix(let path): "redis+unix://\(path)?db=\(database)"
     }
+  }
+}
+
+/// The PEM files that TLS to Redis goes by.
+package struct RedisTLSFiles: Sendable, Equatable {
+  /// CAs, one of which has signed the server's certificate; nil trusts those of the system.
+  package let authority: String?
+  /// What we present, and its key: both or none.
+  package let certificate: String?
+  package let key: String?
+
+  package init(authority: String? = nil, certificate: String? = nil, key: String? = nil) {
+    self.authority = authority
+    self.certificate = certificate
+    self.key = key
   }
 }

@@ -6,17 +6,20 @@ package protocol Intake: Sendable {
   /// Accepts `submission` for an account of this relay.
   ///
   /// On return every message is durable. Safe to repeat with the same timestamp.
+  /// - Parameter marks: of each message, from a peer; or none at all. What is stored is counted as accepted with it.
   /// - Throws: `.notFound`, `.mismatchedDevices`, `.staleDevices`, `.mailboxFull`, `.unavailable`; nothing was stored
   ///   then.
-  func accept(_ submission: Submission, from origin: Origin) async throws(Problem) -> Acceptance
+  func accept(_ submission: Submission, marks: [CrossingMark], from origin: Origin) async throws(Problem) -> Acceptance
 
   /// Queues a receipt on every device of `destination` that can be reached: `origin` has received what `destination`
   /// sent at `timestamp`.
   ///
   /// Durable on return; safe to repeat.
+  /// - Parameter mark: of a peer's receipt: it is counted as accepted with its envelope for device 1.
   /// - Throws: `.notFound` when there is no such active account.
-  func acceptReceipt(for timestamp: Timestamp, to destination: AccountNumber, from origin: Origin)
-    async throws(Problem)
+  func acceptReceipt(
+    for timestamp: Timestamp, mark: CrossingMark?, to destination: AccountNumber, from origin: Origin
+  ) async throws(Problem)
 
   /// Queues on every device of the account of `message.source` that can be reached the word that `message`, which was
   /// accepted, will not reach its destination (docs/protocol.md, "Undeliverable messages").
@@ -25,6 +28,20 @@ package protocol Intake: Sendable {
   /// - Returns: false when all of the sender's mailboxes are full: then it should be told later. A sender that is gone, or
   ///   has no device that can be reached, has no more to be told.
   func reportUndeliverable(_ message: OutgoingMessage) async throws(Problem) -> Bool
+}
+
+extension Intake {
+  /// Counts nothing.
+  package func accept(_ submission: Submission, from origin: Origin) async throws(Problem) -> Acceptance {
+    try await accept(submission, marks: [], from: origin)
+  }
+
+  /// Counts nothing.
+  package func acceptReceipt(for timestamp: Timestamp, to destination: AccountNumber, from origin: Origin)
+    async throws(Problem)
+  {
+    try await acceptReceipt(for: timestamp, mark: nil, to: destination, from: origin)
+  }
 }
 
 /// Hands prekeys of this relay's accounts out. Implemented by Relay, used by Federation for peers.
@@ -59,6 +76,30 @@ package protocol Courier: Sendable {
   func attachmentURL(of id: AttachmentID, at relay: RelayName) async throws(Problem) -> String
 }
 
+/// Says which peer a request of a client that names no relay is for (docs/federation.md, "Clients that name no relay").
+/// Implemented by Federation, used by Relay and Attachments.
+package protocol HomeFinder: Sendable {
+  /// - Returns: the peer that has `number`; nil when it has an account here, or nobody is known to have it.
+  /// - Throws: `.unavailable` when that cannot be told just now.
+  func home(of number: AccountNumber) async throws(Problem) -> RelayName?
+  /// - Returns: the peer that `attachment` is marked as; nil for one that is looked for here.
+  func home(of attachment: AttachmentID) -> RelayName?
+}
+
+/// The directory as this process has it in memory, for those who route by it. Implemented by Directory, used by Federation.
+package protocol HomeDirectory: Sendable {
+  /// Whether it is loaded: before, it knows nobody.
+  var isReady: Bool { get }
+  /// Who has `token`, of those who are found; nil when it is unknown.
+  func home(of token: ContactToken) -> ContactHome?
+}
+
+/// Whose a contact is, as look-ups see it.
+package enum ContactHome: Sendable, Equatable {
+  case here
+  case peer(RelayName)
+}
+
 /// Says where blobs are downloaded. Implemented by Attachments, used by Federation for peers.
 package protocol AttachmentLocator: Sendable {
   /// A URL that anyone may use for a limited time. Whether the blob exists is not checked (reference 1.10).
@@ -69,9 +110,9 @@ package protocol AttachmentLocator: Sendable {
 /// (docs/decisions/2026-11-21-restored-stores.md). Implemented by Redis's coordination and by Federation's peers.
 package protocol EpochWitness: Sendable {
   /// Has each of them remember `epoch` if it is the highest so far.
-  /// - Returns: an answer of each that might remember, in no order, possibly none: the highest epoch that it remembered
-  ///   before, 0 for none; nil when it did not answer. What is plausible is the caller's to judge, answer by answer.
-  func witness(epoch: Int64) async -> [Int64?]
+  /// - Returns: what each says that might remember, in no order, possibly none. What is plausible, and whom to believe, is
+  ///   the caller's to judge.
+  func witness(epoch: Int64) async -> [EpochTestimony]
 }
 
 /// Finds contacts that no copy of a listing is kept of, by asking the peers. Implemented by Federation, used by Directory.

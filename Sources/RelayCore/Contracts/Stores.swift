@@ -14,7 +14,25 @@ package protocol AccountStore: Sendable {
   func setVerificationCode(_ code: VerificationCode, for number: AccountNumber, purpose: CodePurpose)
     async throws(StoreError)
 
+  /// Whether `code` is the one that is pending to register `number`; if not, that was a try, as in `register`. It stays
+  /// pending.
+  func checkVerificationCode(_ code: Secret, for number: AccountNumber, triesMax: Int, now: Timestamp)
+    async throws(StoreError) -> Bool
+
+  /// The second that a number token of the account bears which is drawn now: the present one, or the next that no token
+  /// has had which is void.
+  ///
+  /// The token is void with the next registration of the account, whatever proves that, and in whatever process the
+  /// clock is ahead.
+  /// - Parameter password: of the installation that draws it, device 1's.
+  /// - Returns: nil, with nothing stored, unless device 1 has that password.
+  func drawNumberToken(for number: AccountNumber, by password: PasswordHash, now: Timestamp) async throws(StoreError)
+    -> Int64?
+
   /// Puts `registration` in the place of the account if `proof` holds.
+  ///
+  /// A number token holds while its second is above all that tokens of the account may have borne when it was last
+  /// registered: so it is good once, and only for the installation that drew it.
   ///
   /// With a code, and when `registration.respectsClaims`, it refuses a number that an active peer lists and that has no
   /// account here (reference 1.4, 417). It refuses any proof when the account's registration lock is not
@@ -72,6 +90,8 @@ package enum RegistrationOutcome: Sendable, Equatable {
   case registered
   /// No pending code, an expired one, or another one.
   case codeRefused
+  /// The number was registered since the token was drawn, perhaps by that token. Nothing was stored.
+  case tokenRefused
   /// The code is right, but an active peer lists the number. The code stays pending; nothing else was stored.
   case numberElsewhere
   /// The proof holds, but the account's registration lock is another than the satisfied one. A code stays pending.
@@ -116,7 +136,15 @@ package protocol EpochStore: Sendable {
   func advanceEpoch(atLeast floor: Int64) async throws(StoreError) -> (before: Int64, after: Int64)
   /// Drops every one-time prekey, raises the epoch to at least `floor`, and begins a new generation of the listing: peers
   /// read it anew.
-  func setAsideOneTimePreKeys(epoch floor: Int64) async throws(StoreError)
+  /// In the same transaction it is noted by whose word, and how far the store was behind; a claim of one peer alone that
+  /// was noted before is forgotten: it is answered.
+  func setAsideOneTimePreKeys(epoch floor: Int64, by word: RestoreWord, behind: Duration) async throws(StoreError)
+  /// The epoch as it is.
+  func epoch() async throws(StoreError) -> Int64
+  /// Notes that one peer alone claims that the store is an older state; nil forgets what was noted.
+  func noteRestoreClaim(by peer: RelayName?, behind: Duration) async throws(StoreError)
+  /// What was noted last of either.
+  func restoreNotes() async throws(StoreError) -> RestoreNotes
   /// Remembers a peer's epoch if it is its highest so far.
   /// - Returns: the highest one before, 0 for none; nil when there is no such peer.
   func rememberEpoch(_ epoch: Int64, of peer: RelayName) async throws(StoreError) -> Int64?
@@ -165,11 +193,18 @@ package protocol ServerSecretStore: Sendable {
 package enum ServerKeyName: String, Sendable, CaseIterable {
   /// Of oblivious look-ups (docs/directory.md, "Oblivious look-up").
   case oblivious = "directory-oblivious"
+  /// Of the tags of what was handed over to peers (`HandOverTag`).
+  case handOvers = "federation-hand-overs"
+  /// Of the URLs that attachments in a folder are fetched by.
+  case attachmentURLs = "attachment-urls"
+  /// Of pending codes: what is stored of one is a code of its own under this key.
+  case pendingCodes = "pending-codes"
 
   /// How long such a key is.
   package var byteCount: Int {
     switch self {
     case .oblivious: 48
+    case .handOvers, .attachmentURLs, .pendingCodes: 32
     }
   }
 }
@@ -209,6 +244,9 @@ package protocol MessageStore: Sendable {
   /// - Returns: what was there, and is not any more, because of this call.
   func remove(_ places: [MailboxPlace]) async throws(StoreError) -> Set<MailboxPlace>
 
+  /// - Returns: those of `places` that hold an envelope. Reads only.
+  func queued(among places: [MailboxPlace]) async throws(StoreError) -> Set<MailboxPlace>
+
   /// Removes the oldest envelope with that source and timestamp from `mailbox`.
   /// - Returns: what was removed, or nil when nothing matched.
   func acknowledge(source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress) async throws(StoreError)
@@ -220,12 +258,16 @@ package protocol MessageStore: Sendable {
     async throws(StoreError) -> Bool
 
   /// How many envelopes are queued, each number counted to `max` at most.
-  func usage(of mailbox: DeviceAddress, by source: AccountNumber, countingTo max: Int) async throws(StoreError)
-    -> MailboxUsage
+  /// - Parameter peer: nil where those of peers need not be counted.
+  func usage(of mailbox: DeviceAddress, by source: AccountNumber, from peer: RelayName?, countingTo max: Int)
+    async throws(StoreError) -> MailboxUsage
 
-  /// Makes room for the days to come and drops envelopes that arrived more than `retention` ago, whole days at a
-  /// time. Cheap when there is nothing to do; safe to run on every process at once.
-  /// - Returns: how many days were dropped.
+  /// Makes room for the days to come and drops envelopes that arrived more than `retention` ago, whole days at a time: two
+  /// days at most in one run, or one stretch of days where they are kept in longer ones. Cheap when there is nothing to do;
+  /// safe to run on every process at once.
+  ///
+  /// First it moves the last seen time on and teaches `ClockStore.judge`: a clock that is not believed removes nothing.
+  /// - Returns: how many days, or stretches of days, were dropped.
   func maintain(retention: Duration) async throws(StoreError) -> Int
 }
 
@@ -233,9 +275,14 @@ package struct MailboxUsage: Sendable, Equatable {
   package let total: Int
   /// Of the total, those that one account sent.
   package let bySource: Int
-  package init(total: Int, bySource: Int) {
+  /// Those that bear the name of a peer, and of them those of one; 0 where they were not counted.
+  package let byPeers: Int
+  package let byPeer: Int
+  package init(total: Int, bySource: Int, byPeers: Int = 0, byPeer: Int = 0) {
     self.total = total
     self.bySource = bySource
+    self.byPeers = byPeers
+    self.byPeer = byPeer
   }
 }
 
@@ -245,28 +292,31 @@ package protocol DirectoryStore: Sendable {
   ///   first of `claimants`. Inactive accounts are unknown, and those that do not want to be found.
   func entries(for tokens: [ContactToken]) async throws(StoreError) -> [DirectoryEntry]
 
-  /// All local accounts, active or not.
+  /// All local accounts that are listed, or ever were.
   func accountCount() async throws(StoreError) -> Int
 
-  /// Local accounts `offset`..., at most `limit`, in a stable order; empty past the end. Here and in the feed, those that
-  /// do not want to be found are listed as inactive.
+  /// Local accounts `offset`..., at most `limit`, in a stable order; empty past the end. Here and in the feed an account that
+  /// was found once, and is hidden now, is listed as inactive, without flags. One that never was is in neither.
   func accounts(offset: Int, limit: Int) async throws(StoreError) -> [ListedAccount]
 
   /// Rises whenever a local account's listing changes. Lets a peer skip what it has seen.
   func accountsRevision() async throws(StoreError) -> Int64
 
-  /// Begins a pass over all that `peer` lists. Where more than `max` contacts of it are kept, what passes brought that were
-  /// broken off is removed first, and what they refreshed: the new pass brings it back.
+  /// Begins a pass over all that `peer` lists.
   /// - Returns: the pass, above all that were begun before, by whatever process; nil when there is no such peer.
-  func beginContacts(of peer: RelayName, keepingAtMost max: Int) async throws(StoreError) -> Int64?
+  func beginContacts(of peer: RelayName) async throws(StoreError) -> Int64?
 
   /// Adds one page of what `peer` lists to the pass `pass` (a number that rises from pass to pass of one peer).
-  /// Inactive accounts are removed, active ones added or refreshed. Does nothing when the peer does not exist, or its
-  /// policy wants no copy.
+  /// Inactive accounts are un-listed: of those that were listed a tombstone stays. Active ones are added or refreshed; one
+  /// that is listed again has its former beginning. Does nothing when the peer does not exist, or its policy wants no copy.
   func mergeContacts(_ page: [ListedAccount], of peer: RelayName, pass: Int64) async throws(StoreError)
 
-  /// Removes what the complete pass `pass` did not see, and remembers the peer's revision mark.
+  /// Un-lists what the complete pass `pass` did not see, and remembers the peer's revision mark.
   func finishContacts(of peer: RelayName, pass: Int64, mark: String?) async throws(StoreError)
+
+  /// Removes what was copied of a peer that is not to be copied, some at a time.
+  /// - Parameter keepingClaims: whether what the peer said when it was asked stays.
+  func dropContacts(of peer: RelayName, keepingClaims: Bool) async throws(StoreError)
 
   /// The last finished pass of `peer`, 0 when there is none, and the mark it ended with.
   func contactsPass(of peer: RelayName) async throws(StoreError) -> (pass: Int64, mark: String?)
@@ -279,29 +329,36 @@ package protocol DirectoryStore: Sendable {
   /// - Returns: nil when `cursor` is none of this listing's, or ahead of it: the reader begins anew.
   func listingChanges(after cursor: ListingCursor, limit: Int) async throws(StoreError) -> ListingChanges?
 
-  /// Applies changes that `peer` fed us on top of its last finished pass, and remembers `mark`: all or nothing. Inactive
-  /// accounts are removed, active ones added or refreshed. Does nothing when the peer does not exist, or its policy wants
-  /// no copy.
+  /// Applies changes that `peer` fed us on top of its last finished pass, and remembers `mark`: all or nothing, as
+  /// `mergeContacts` does. Does nothing when the peer does not exist, or its policy wants no copy.
   func applyContactChanges(_ changes: [ListedAccount], of peer: RelayName, mark: String) async throws(StoreError)
 
-  /// Which of `tokens` are kept as contacts of `peer`.
+  /// Which of `tokens` `peer` claims already, be it by a tombstone.
   func keptContacts(among tokens: [ContactToken], of peer: RelayName) async throws(StoreError) -> Set<ContactToken>
 
-  /// How many contacts of `peer` are kept; 0 when there is no such peer. The count is kept by the transactions that add and
-  /// remove them: asking for it costs the same however many there are.
-  func contactCount(of peer: RelayName) async throws(StoreError) -> Int
+  /// How many contacts `peer` claims; none when there is no such peer. The counts are kept by the transactions that add and
+  /// remove them: asking for them costs the same however many there are.
+  func contactCounts(of peer: RelayName) async throws(StoreError) -> ContactCounts
 
-  /// Counts the contacts of `peer` one by one and corrects `contactCount`, unless they change meanwhile. It should never be
+  /// Counts the contacts of `peer` one by one and corrects `contactCounts`, unless they change meanwhile. It should never be
   /// needed: rows that were written past the schema's triggers are its reason.
   func recountContacts(of peer: RelayName) async throws(StoreError)
 
-  /// The active peers that list `token`, in the order of precedence: who has listed it for longest comes first, and alone
-  /// may speak for its account. Of those that began in the same millisecond, the one whose name sorts first. Refreshing
-  /// a contact leaves its beginning; removing it, or the copy, forgets it.
+  /// The active peers that claim `token`, in the order of precedence: whose claim stands for longest comes first, has the
+  /// contact, and alone may speak for its account. Of those that began in the same millisecond, the one whose name sorts
+  /// first. Refreshing a contact leaves its beginning, and un-listing it leaves a tombstone, which is a claim; the end of the
+  /// tombstone, or of the copy, forgets it.
   func claimants(of token: ContactToken) async throws(StoreError) -> [RelayName]
 
   /// Which of `tokens` are active accounts of ours that want to be found, for a peer that asks: in no order, at most one each.
   func localEntries(for tokens: [ContactToken]) async throws(StoreError) -> [ListedAccount]
+}
+
+extension DirectoryStore {
+  /// How many contacts `peer` lists.
+  package func contactCount(of peer: RelayName) async throws(StoreError) -> Int {
+    try await contactCounts(of: peer).listed
+  }
 }
 
 /// Peers and invitations.
@@ -325,11 +382,18 @@ package protocol PeerStore: Sendable {
   /// confirmed, and the used invitations. What is held is accepted: nothing but `removeHeld` takes it away.
   func removePeer(_ name: RelayName) async throws(StoreError) -> PeerRemoval
 
+  /// Where the peer listens for us, by the operator's word.
+  /// - Returns: false when there is no such peer.
+  func setPeerURL(_ url: String, of name: RelayName) async throws(StoreError) -> Bool
   /// - Returns: false when there is no such peer.
   func setPeerScopes(_ scopes: Set<Peer.Scope>, of name: RelayName) async throws(StoreError) -> Bool
   /// What is held for the peer stays held. Where its contacts are not to be copied any more, the copy is dropped with its
-  /// mark. - Returns: false when there is no such peer.
+  /// mark, and all its claims end; where they are copied that were asked for, its claims stay. - Returns: false when there is no such peer.
   func setPeerPolicy(_ policy: PeerPolicy, of name: RelayName) async throws(StoreError) -> Bool
+  /// Remembers that ids of the peer's attachments begin with `mark`, unless another peer has it: the first to tell it keeps
+  /// it. Of the peer's marks the newest `Peer.attachmentMarksMax` stay. They go with the peer.
+  /// - Returns: whether it is news; false, with nothing stored, when it is known, of whomever, or there is no such peer.
+  func noteAttachmentMark(_ mark: AttachmentMark, of name: RelayName) async throws(StoreError) -> Bool
   /// Takes up what a statement says, unless one with the same or a higher sequence was taken up before.
   /// - Parameters:
   ///   - caCertificate: what takes the place of `former`; equal to it when nothing changes.
@@ -350,21 +414,28 @@ package protocol PeerStore: Sendable {
   /// True while an invitation can still be redeemed: only then may an unknown CA's certificate complete a handshake.
   func hasOpenInvitation(now: Timestamp) async throws(StoreError) -> Bool
 
-  /// Whether `redeemInvitation` would succeed; changes nothing.
-  func isRedeemable(secretHash: [UInt8], caFingerprint: [UInt8], now: Timestamp) async throws(StoreError) -> Bool
+  /// The invitation that `redeemInvitation` would use up; changes nothing.
+  /// - Returns: nil when unknown, expired, or used by another.
+  func redeemableInvitation(
+    secretHash: [UInt8], caFingerprint: [UInt8], now: Timestamp
+  ) async throws(StoreError) -> Invitation?
 
-  /// Uses the invitation up for the holder of `caFingerprint` (SHA-256 of its CA's public key). Repeating it with the
-  /// same fingerprint before it expires succeeds again, so that an answer lost on the way costs nothing, unless a peer
-  /// was suspended or removed meanwhile.
-  /// - Returns: the invitation; nil when unknown, expired, or used by another.
-  func redeemInvitation(secretHash: [UInt8], caFingerprint: [UInt8], now: Timestamp) async throws(StoreError)
-    -> Invitation?
+  /// Uses the invitation up for the holder of `caFingerprint` (SHA-256 of its CA's public key) and adds the peer that it
+  /// makes, in one transaction: of any number of redemptions at once, by whatever process, one adds a peer. Repeating it
+  /// with the same fingerprint before it expires succeeds again, so that an answer lost on the way costs nothing, unless
+  /// a peer was suspended or removed meanwhile.
+  /// - Parameters:
+  ///   - peer: a name that no peer has; nil when the holder is a peer already, of whom nothing changes then.
+  ///   - revision: `peersRevision`, read before the peers by which the caller judged.
+  func redeemInvitation(
+    secretHash: [UInt8], caFingerprint: [UInt8], adding peer: Peer?, judgedAt revision: Int64, now: Timestamp
+  ) async throws(StoreError) -> Redemption
 }
 
 /// All durable stores of one relay, over one database.
 package protocol Storage: AccountStore, PreKeyStore, EpochStore, MessageStore, AttachmentStore, DirectoryFeedStore,
-  ObliviousStore, PeerStore, OutboxStore, WakeStore, NotificationStore, LeaseStore, ServerSecretStore,
-  ContactSealingStore, SchemaStore
+  ContactClaimStore, ObliviousStore, PeerStore, OutboxStore, HandOverStore, WakeStore, NotificationStore, LeaseStore,
+  ServerSecretStore, ContactSealingStore, SchemaStore, ClockStore
 {
   /// Whether the store answers just now, for `/readyz`.
   func ping() async throws(StoreError)

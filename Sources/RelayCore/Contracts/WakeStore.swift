@@ -1,6 +1,10 @@
 /// The devices that are to be woken by push, at most one job a device, and what became of earlier ones
 /// (docs/waking.md). All times are the store's: processes whose clocks differ agree.
 package protocol WakeStore: Sendable {
+  /// Notes that a process sends through `providers`.
+  /// - Returns: those that some process has sent through within `WakeTerms.announcedFor`.
+  func announceWakeProviders(_ providers: [WakeProvider]) async throws(StoreError) -> [WakeProvider]
+
   /// Asks for each of `asks` that has an id of one of the terms' providers, after forgetting the jobs of those that have
   /// `connected`, in a transaction of its own. A device that waits already waits as before, and no longer than asked for now; one that was just woken
   /// rests first; one that is just being woken comes again.
@@ -13,8 +17,9 @@ package protocol WakeStore: Sendable {
 
   /// Asks for a wake-up that is sent at once though nothing waits, whatever the device rests or waits for. Whoever follows
   /// it soon gives up: it is worth sending for `WakeTerms.testLifetime`, unless the device waits for more.
+  /// - Parameter isForced: whether it is sent though the device is connected.
   /// - Returns: false when the device is gone or has no id of one of the terms' providers.
-  func askToWakeForTest(_ device: DeviceAddress, _ terms: WakeTerms) async throws(StoreError) -> Bool
+  func askToWakeForTest(_ device: DeviceAddress, isForced: Bool, _ terms: WakeTerms) async throws(StoreError) -> Bool
 
   /// Takes at most `limit` due jobs of `provider`, the longest due first; nobody else is given them until `duration` has
   /// passed, or they are settled.

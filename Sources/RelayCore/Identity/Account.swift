@@ -41,6 +41,8 @@ package struct Device: Sendable, Equatable {
   package var gcmID: Secret?
   package var apnID: Secret?
   package var voipApnID: Secret?
+  /// `WebPushRegistration.id`.
+  package var webPushID: Secret?
   /// When the push ids were registered: a provider's word of a dead id counts only if it is newer (reference 3.9).
   package var pushRegistered: Timestamp?
   package var name: String?
@@ -52,7 +54,8 @@ package struct Device: Sendable, Equatable {
 
   package init(
     id: DeviceID, password: PasswordHash, signalingKey: Secret, registrationID: Int32, fetchesMessages: Bool,
-    gcmID: Secret? = nil, apnID: Secret? = nil, voipApnID: Secret? = nil, pushRegistered: Timestamp? = nil,
+    gcmID: Secret? = nil, apnID: Secret? = nil, voipApnID: Secret? = nil, webPushID: Secret? = nil,
+    pushRegistered: Timestamp? = nil,
     name: String? = nil, userAgent: String? = nil, hasSignedPreKey: Bool = false, lastSeen: Timestamp,
     created: Timestamp
   ) {
@@ -64,6 +67,7 @@ package struct Device: Sendable, Equatable {
     self.gcmID = gcmID
     self.apnID = apnID
     self.voipApnID = voipApnID
+    self.webPushID = webPushID
     self.pushRegistered = pushRegistered
     self.name = name
     self.userAgent = userAgent
@@ -74,7 +78,7 @@ package struct Device: Sendable, Equatable {
 
   /// Reference 3.1 (G4): reachable, and, for a linked device, with a signed prekey and seen within 30 days.
   package func isActive(at now: Timestamp) -> Bool {
-    let reachable = fetchesMessages || gcmID != nil || apnID != nil
+    let reachable = fetchesMessages || gcmID != nil || apnID != nil || webPushID != nil
     guard id != .master else { return reachable }
     return reachable && hasSignedPreKey && now.millis - lastSeen.millis <= Self.linkedActiveMillis
   }
@@ -133,8 +137,10 @@ package struct Registration: Sendable {
 package enum RegistrationProof: Sendable {
   /// The pending code. The try that reaches `triesMax` drops it.
   case code(Secret, triesMax: Int)
-  /// A sister service's signed token, verified already (reference 2.6).
-  case numberToken
+  /// A signed token that bears this second, verified already (reference 2.6). It is good once: see `register`.
+  case numberToken(second: Int64)
+  /// Nothing is to be proved: the account is the relay's own.
+  case trusted
 }
 
 /// A linked device to be: its id is given out when the code is redeemed (reference 1.14).

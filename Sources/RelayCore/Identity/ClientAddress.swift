@@ -28,10 +28,28 @@ package struct ClientAddress: Sensitive, Sendable, Hashable {
     }
   }
 
-  /// Whom a limit charges: an IPv4 address, or the /64 of an IPv6 address, which one customer holds whole.
-  package var charged: ArraySlice<UInt8> { bytes.count == 4 ? bytes[...] : bytes.prefix(8) }
+  /// Whom a limit charges: an IPv4 address; or the /64 of an IPv6 address, which one customer holds whole, and the /56 and
+  /// the /48 that it lies in, since many a customer holds one of those.
+  package var networks: [ClientNetwork] {
+    guard bytes.count == 16 else { return [ClientNetwork(prefix: bytes[...], allowance: 1)] }
+    return [
+      ClientNetwork(prefix: bytes.prefix(8), allowance: 1), ClientNetwork(prefix: bytes.prefix(7), allowance: 4),
+      ClientNetwork(prefix: bytes.prefix(6), allowance: 16),
+    ]
+  }
+
+  /// One customer's: the IPv4 address, or the /64 of an IPv6 address.
+  package var customer: ArraySlice<UInt8> { bytes.count == 16 ? bytes.prefix(8) : bytes[...] }
 
   private static let mappedPrefix: ArraySlice<UInt8> = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF]
+}
+
+/// A network that limits by address charge.
+package struct ClientNetwork: Sendable, Equatable {
+  /// Networks of different sizes have prefixes of different lengths.
+  package let prefix: ArraySlice<UInt8>
+  /// How many times the limit of one address it has: many customers may share the larger ones.
+  package let allowance: Int
 }
 
 /// The addresses that share a prefix (CIDR).

@@ -16,6 +16,7 @@ package struct DeviceChange: Sendable, Equatable {
   package var gcmID = Patch<Secret?>.keep
   package var apnID = Patch<Secret?>.keep
   package var voipApnID = Patch<Secret?>.keep
+  package var webPushID = Patch<Secret?>.keep
   package var pushRegistered = Patch<Timestamp?>.keep
   package var fetchesMessages = Patch<Bool>.keep
   package var signalingKey = Patch<Secret>.keep
@@ -33,23 +34,37 @@ package struct DeviceChange: Sendable, Equatable {
 
   package init() {}
 
-  /// A GCM id takes the place of APN ids.
+  /// A GCM id takes the place of all others.
   package static func registerGCM(_ id: Secret, fetchesMessages: Bool, at now: Timestamp) -> DeviceChange {
     var change = DeviceChange()
     change.gcmID = .set(id)
     change.apnID = .set(nil)
     change.voipApnID = .set(nil)
+    change.webPushID = .set(nil)
     change.pushRegistered = .set(now)
     change.fetchesMessages = .set(fetchesMessages)
     return change
   }
 
-  /// APN ids take the place of a GCM id; such a device also fetches.
+  /// APN ids take the place of all others; such a device also fetches.
   package static func registerAPN(_ id: Secret, voip: Secret?, at now: Timestamp) -> DeviceChange {
     var change = DeviceChange()
     change.gcmID = .set(nil)
     change.apnID = .set(id)
     change.voipApnID = .set(voip)
+    change.webPushID = .set(nil)
+    change.pushRegistered = .set(now)
+    change.fetchesMessages = .set(true)
+    return change
+  }
+
+  /// A browser's subscription takes the place of all ids; such a device also fetches.
+  package static func registerWebPush(_ id: Secret, at now: Timestamp) -> DeviceChange {
+    var change = DeviceChange()
+    change.gcmID = .set(nil)
+    change.apnID = .set(nil)
+    change.voipApnID = .set(nil)
+    change.webPushID = .set(id)
     change.pushRegistered = .set(now)
     change.fetchesMessages = .set(true)
     return change
@@ -66,6 +81,13 @@ package struct DeviceChange: Sendable, Equatable {
     var change = DeviceChange()
     change.apnID = .set(nil)
     change.voipApnID = .set(nil)
+    change.fetchesMessages = .set(false)
+    return change
+  }
+
+  package static var forgetWebPush: DeviceChange {
+    var change = DeviceChange()
+    change.webPushID = .set(nil)
     change.fetchesMessages = .set(false)
     return change
   }

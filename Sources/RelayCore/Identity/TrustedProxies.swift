@@ -10,8 +10,14 @@ package struct RequestOrigin: Sendable, Equatable {
     self.isSecure = isSecure
   }
 
-  /// Whom a limit by address charges. Requests without an address share one bucket.
-  package var limitKey: LimitKey { address.map { LimitKey($0) } ?? .everyone }
+  /// The charges of a limit by address: each network that the client's address lies in, a larger one by so much less as
+  /// it has more allowance. Requests without an address share one bucket.
+  package func charges(_ amount: Double = 1, to limiter: LimiterName) -> [LimitCharge] {
+    guard let address else { return [LimitCharge(amount, from: limiter, key: .everyone)] }
+    return address.networks.map { network in
+      LimitCharge(amount / Double(network.allowance), from: limiter, key: LimitKey(network))
+    }
+  }
 }
 
 /// The proxies that may say whom they bring (`client.trusted-proxies`).

@@ -29,6 +29,12 @@ package enum LimiterName: String, Sendable, CaseIterable {
   case codeTotal = "code-total"
   /// Tries of codes by one client address.
   case verifyAddress = "verify-address"
+  /// Wrong codes of one number, whatever the codes and the addresses; and by one client address.
+  case wrongCodesHour = "wrong-codes-hour"
+  case wrongCodesDay = "wrong-codes-day"
+  case wrongCodesAddress = "wrong-codes-address"
+  /// Codes of one number.
+  case codesDay = "codes-day"
   /// Tries of a registration lock, by number.
   case registrationLock = "registration-lock"
   /// One-time keys that all requesters together take of one device; beyond it the last resort serves.
@@ -40,6 +46,8 @@ package enum LimiterName: String, Sendable, CaseIterable {
   case peerRecipients = "peer-recipients"
   case peerBytes = "peer-bytes"
   case peerPreKeys = "peer-prekeys"
+  /// Receipts of one peer, whatever accounts it names.
+  case peerReceipts = "peer-receipts"
   /// Contact tokens that one peer asks for (docs/federation.md, "Asking instead of copying").
   case peerTokens = "peer-tokens"
   /// Probes that one peer asks us to run.
@@ -57,22 +65,29 @@ package enum LimiterName: String, Sendable, CaseIterable {
   /// New recipients of device notifications from one client address.
   case notificationSubscriptions = "notification-subscriptions"
 
-  /// Reference 3.6; from `codeAddress` on our own.
+  /// Reference 3.6, but for `preKeys`, whose 3 and 0.1 no client of five devices gets along with; from `codeAddress` on our
+  /// own.
   package var defaultBucket: Bucket {
     switch self {
     case .smsDestination, .verifyNumber, .verifyDevice: Bucket(size: 2, perMinute: 2)
     case .voiceDestination, .allocateDevice: Bucket(size: 2, perMinute: 0.5)
     case .attachments: Bucket(size: 50, perMinute: 50)
     case .contactQueries: Bucket(size: 50_000, perMinute: 50_000)
-    case .preKeys: Bucket(size: 3, perMinute: 0.1)
+    // All devices of an account together start, end and begin sessions anew; less comes back than to `preKeysTarget`.
+    case .preKeys: Bucket(size: 60, perMinute: 0.4)
     case .messages: Bucket(size: 60, perMinute: 60)
     case .codeAddress: Bucket(size: 50, perMinute: 5)
     case .codeTotal: Bucket(size: 2000, perMinute: 1000)
     case .verifyAddress: Bucket(size: 100, perMinute: 20)
+    case .wrongCodesHour: Bucket(size: 15, perMinute: 0.25)
+    case .wrongCodesDay: Bucket(size: 50, perMinute: 50.0 / 1440)
+    case .wrongCodesAddress: Bucket(size: 200, perMinute: 200.0 / 1440)
+    case .codesDay: Bucket(size: 10, perMinute: 10.0 / 1440)
     case .registrationLock: Bucket(size: 10, perMinute: 10.0 / 1440)
     case .preKeysTarget: Bucket(size: 20, perMinute: 1)
     case .receipts: Bucket(size: 300, perMinute: 300)
     case .peerRequests, .peerRecipients: Bucket(size: 60_000, perMinute: 120_000)
+    case .peerReceipts: Bucket(size: 60_000, perMinute: 60_000)
     case .peerBytes: Bucket(size: 256_000_000, perMinute: 512_000_000)
     case .peerPreKeys: Bucket(size: 3000, perMinute: 600)
     case .peerTokens: Bucket(size: 500_000, perMinute: 500_000)
@@ -165,7 +180,9 @@ package enum WireLimits {
   /// Entries of one `user_tokens` page (reference 1.13.2).
   package static let contactsPerPage = 10_000
   /// Buckets that one request may be charged to at once.
-  package static let limitChargesMax = 8
+  package static let limitChargesMax = 16
+  /// How long after a message was handed over to a peer a receipt for it is taken: as long as messages are kept.
+  package static let receiptDays = 30
   /// Hand-overs of one batch between relays, and their bytes (docs/federation.md, "Batches").
   package static let handOversPerBatchMax = 256
   package static let batchBytesMax = 4 << 20

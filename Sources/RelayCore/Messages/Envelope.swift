@@ -12,13 +12,15 @@ package struct Envelope: Sendable, Equatable {
   /// Equal for a repeated submission and for nothing else: 16 bytes over the relay that speaks, source, source device,
   /// timestamp, message and content. Unique within one mailbox.
   package let fingerprint: Fingerprint
+  /// Of what a peer hands over: it is counted as accepted where it is stored. Not stored itself.
+  package let mark: CrossingMark?
 
   /// Of what the sender wrote.
   package var byteCount: Int { (message?.count ?? 0) + (content?.count ?? 0) }
 
   package init(
     destination: DeviceAddress, type: MessageType, source: DeviceAddress, relay: RelayName?, timestamp: Timestamp,
-    message: [UInt8]?, content: [UInt8]?, fingerprint: Fingerprint
+    message: [UInt8]?, content: [UInt8]?, fingerprint: Fingerprint, mark: CrossingMark? = nil
   ) {
     self.destination = destination
     self.type = type
@@ -28,6 +30,12 @@ package struct Envelope: Sendable, Equatable {
     self.message = message
     self.content = content
     self.fingerprint = fingerprint
+    self.mark = mark
+  }
+
+  /// What is counted of it; nil for nothing.
+  package var crossing: Crossing? {
+    mark.map { Crossing($0, of: type == .receipt ? .receipt : .message, at: timestamp) }
   }
 }
 

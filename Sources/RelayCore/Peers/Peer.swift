@@ -23,10 +23,15 @@ package struct Peer: Sendable, Equatable {
   package let policy: PeerPolicy
   package let trust: PeerTrust
   package let condition: PeerCondition
+  /// What the ids of its attachments begin with, as it has told: at most `attachmentMarksMax`, the newest last.
+  package let attachmentMarks: [AttachmentMark]
+  /// Ids under a mark of before are asked for until they have expired.
+  package static let attachmentMarksMax = 4
 
   package init(
     name: RelayName, url: String, caCertificate: [UInt8], state: State, scopes: Set<Scope>, added: Timestamp,
-    policy: PeerPolicy = PeerPolicy(), trust: PeerTrust = PeerTrust(), condition: PeerCondition = .reachable
+    policy: PeerPolicy = PeerPolicy(), trust: PeerTrust = PeerTrust(), condition: PeerCondition = .reachable,
+    attachmentMarks: [AttachmentMark] = []
   ) {
     self.name = name
     self.url = url
@@ -37,13 +42,14 @@ package struct Peer: Sendable, Equatable {
     self.policy = policy
     self.trust = trust
     self.condition = condition
+    self.attachmentMarks = attachmentMarks
   }
 
   /// The same peer on the same terms, whether or not it can be reached.
   package var regardlessOfCondition: Peer {
     Peer(
       name: name, url: url, caCertificate: caCertificate, state: state, scopes: scopes, added: added, policy: policy,
-      trust: trust)
+      trust: trust, attachmentMarks: attachmentMarks)
   }
 }
 
@@ -61,9 +67,12 @@ package struct PeerPolicy: Sendable, Equatable {
   /// Whether messages for it are accepted into the outbox while it cannot be reached, instead of refused.
   package var holdsMessages: Bool
   package var contacts: Contacts
-  package init(holdsMessages: Bool = false, contacts: Contacts = .copy) {
+  /// Whether requests of clients that name no relay are carried to it, where it has the number or the attachment.
+  package var routesImplicitly: Bool
+  package init(holdsMessages: Bool = false, contacts: Contacts = .copy, routesImplicitly: Bool = true) {
     self.holdsMessages = holdsMessages
     self.contacts = contacts
+    self.routesImplicitly = routesImplicitly
   }
 }
 
@@ -121,4 +130,13 @@ package struct Invitation: Sendable, Equatable {
     self.expires = expires
     self.scopes = scopes
   }
+}
+
+/// What became of redeeming an invitation.
+package enum Redemption: Sendable, Equatable {
+  case redeemed
+  /// The invitation is unknown, expired, or used by another.
+  case refused
+  /// The list of peers is another than the one by which the caller judged: nothing was done, judge anew.
+  case outdated
 }

@@ -2,19 +2,23 @@
 package enum WakeProvider: Int16, Sendable, CaseIterable {
   case fcm = 1
   case apns = 2
+  case webPush = 3
 
   /// As metrics and commands call it.
   package var word: String {
     switch self {
     case .fcm: "fcm"
     case .apns: "apns"
+    case .webPush: "webpush"
     }
   }
 }
 
 extension Device {
   /// Which service wakes the device; nil for none (reference 3.5).
-  package var wakeProvider: WakeProvider? { gcmID != nil ? .fcm : apnID != nil ? .apns : nil }
+  package var wakeProvider: WakeProvider? {
+    gcmID != nil ? .fcm : apnID != nil ? .apns : webPushID != nil ? .webPush : nil
+  }
 }
 
 /// A device that is to be woken.
@@ -41,7 +45,7 @@ package struct WakeRelease: Sendable, Equatable {
 
 /// Under which conditions devices are woken at all.
 package struct WakeTerms: Sendable, Equatable {
-  /// Those that are configured: devices of others are passed over.
+  /// Those that some process sends through: devices of others are passed over.
   package let providers: [WakeProvider]
   /// How long after it was last asked for a device may still be woken.
   package let lifetime: Duration
@@ -49,6 +53,9 @@ package struct WakeTerms: Sendable, Equatable {
     self.providers = providers
     self.lifetime = lifetime
   }
+
+  /// For so long a provider counts as served that a process has announced: longer than any restart takes.
+  package static let announcedFor = Duration.seconds(86_400)
 
   /// How long a wake-up that an operator asked for is worth sending.
   package var testLifetime: Duration { min(lifetime, .seconds(120)) }
@@ -72,10 +79,12 @@ package struct WakeJob: Sendable, Equatable {
   package let followsCall: Bool
   /// Whether an operator asked for it: then it is sent though nothing waits.
   package let isTest: Bool
+  /// Of a test: whether it is sent though the device is connected.
+  package let isForced: Bool
 
   package init(
     device: DeviceAddress, provider: WakeProvider, claim: Int64, version: Int64, requested: Timestamp,
-    claimed: Timestamp, expires: Timestamp, attempt: Int, followsCall: Bool, isTest: Bool
+    claimed: Timestamp, expires: Timestamp, attempt: Int, followsCall: Bool, isTest: Bool, isForced: Bool = false
   ) {
     self.device = device
     self.provider = provider
@@ -87,6 +96,7 @@ package struct WakeJob: Sendable, Equatable {
     self.attempt = attempt
     self.followsCall = followsCall
     self.isTest = isTest
+    self.isForced = isForced
   }
 
   /// By the store's clock, which both times are of.
@@ -184,4 +194,5 @@ package enum PushIDKind: Sendable, Equatable, CaseIterable {
   case gcm
   case apn
   case voip
+  case webPush
 }

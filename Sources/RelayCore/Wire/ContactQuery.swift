@@ -66,7 +66,7 @@ package struct ContactQuery: Sendable, Equatable {
           throw .tooLarge
         }
         if reader.plainTokens(into: &list, max: tokensMax) { continue }
-        guard let text = try reader.string() else { throw .wrongShape }
+        guard let text = try reader.stringWithAnyCharacter() else { throw .wrongShape }
         if let token = ContactCodec.token(text) { list.append(token) } else { isUndecodable = true }
       }
       tokens = list

@@ -106,6 +106,13 @@ package struct JSONReader: ~Escapable {
     return try text(of: key)
   }
 
+  /// As `string`, of a field whose content is judged by its own rule: a NUL character is one of those that it may hold.
+  @_lifetime(self: copy self)
+  package mutating func stringWithAnyCharacter() throws(JSONError) -> String? {
+    guard let key = try stringOrNull() else { return nil }
+    return try anyText(of: key)
+  }
+
   /// A string that must be the base64 of some bytes. - Returns: nil for `null` and for an empty string.
   @_lifetime(self: copy self)
   package mutating func base64() throws(JSONError) -> [UInt8]? {
@@ -369,6 +376,13 @@ extension JSONReader {
   }
 
   private func text(of key: JSONKey) throws(JSONError) -> String {
+    let text = try anyText(of: key)
+    // PostgreSQL's text cannot hold NUL, and no field of this wire has a use for it.
+    guard !text.utf8.contains(0) else { throw .malformed }
+    return text
+  }
+
+  private func anyText(of key: JSONKey) throws(JSONError) -> String {
     let raw = bytes.extracting(key.range)
     let decoded: String?
     if key.hasEscapes {
@@ -377,8 +391,7 @@ extension JSONReader {
     } else {
       decoded = raw.withUnsafeBytes { String(validating: $0, as: UTF8.self) }
     }
-    // PostgreSQL's text cannot hold NUL, and no field of this wire has a use for it.
-    guard let decoded, !decoded.utf8.contains(0) else { throw .malformed }
+    guard let decoded else { throw .malformed }
     return decoded
   }
 }

@@ -90,13 +90,19 @@ package enum ObliviousCodec {
     return writer.bytes
   }
 
-  /// `{"key": "base64", "prefix-suggested": 3, "outputs": "base64", "next": "..."}`, `next` only where there is more.
-  /// - Parameter outputs: ascending.
-  package static func page(key: [UInt8], suggestedDigits: Int, outputs: [ObliviousOutput], hasMore: Bool) -> [UInt8] {
+  /// `{"key": "base64", "prefix-suggested": 3, "outputs": "base64", "homes": "base64", "relays": ["name"...], "next": "..."}`,
+  /// `next` only where there is more.
+  /// - Parameters:
+  ///   - outputs: ascending.
+  ///   - next: the last output that was looked at, where there may be more behind it.
+  package static func page(
+    key: [UInt8], suggestedDigits: Int, outputs: [RegisteredOutput], next: ObliviousOutput?
+  ) -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(ObliviousOutput.byteCount * outputs.count)
-    for output in outputs { bytes.append(contentsOf: output.bytes) }
-    var writer = JSONWriter(capacity: 192 + bytes.count / 3 * 4)
+    for output in outputs { bytes.append(contentsOf: output.output.bytes) }
+    let homes = ObliviousHomes(of: outputs)
+    var writer = JSONWriter(capacity: 256 + (bytes.count + homes.bytes.count) / 3 * 4)
     writer.beginObject()
     writer.key("key")
     writer.base64(key, padded: true)
@@ -104,9 +110,15 @@ package enum ObliviousCodec {
     writer.integer(suggestedDigits)
     writer.key("outputs")
     writer.base64(bytes, padded: true)
-    if hasMore, let last = outputs.last {
+    writer.key("homes")
+    writer.base64(homes.bytes, padded: true)
+    writer.key("relays")
+    writer.beginArray()
+    for relay in homes.relays { writer.string(relay.text) }
+    writer.endArray()
+    if let next {
       writer.key("next")
-      writer.string(last.cursorText)
+      writer.string(next.cursorText)
     }
     writer.endObject()
     return writer.bytes

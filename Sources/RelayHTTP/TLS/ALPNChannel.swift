@@ -23,6 +23,7 @@ package struct ALPNChannel<HTTP1: ServerChildChannel>: ServerChildChannel {
   private let http1: HTTP1
   private let http2: HTTP2Channel
   private let headerListMax: Int?
+  private let times: RequestTimes
   private let around: Around
 
   /// - Parameters:
@@ -30,10 +31,11 @@ package struct ALPNChannel<HTTP1: ServerChildChannel>: ServerChildChannel {
   ///   - handshakeTimeout: a connection that has not agreed on a protocol by then is closed.
   ///   - headerListMax: bytes of the fields of one request over HTTP/2; nil: 16 KiB. It holds from when the client has
   ///     taken note of it: before its first request, unless the client does not wait for the server's first word.
+  ///   - times: of the connection over HTTP/2; HTTP/1.1 has its own.
   ///   - around: runs after the handshake; must call its last argument, also when it has closed the connection.
   package init(
     tls: @escaping @Sendable (any Channel, Logger) throws -> NIOSSLServerHandler, handshakeTimeout: TimeAmount,
-    http1: HTTP1, http2: HTTP2Channel, headerListMax: Int? = nil,
+    http1: HTTP1, http2: HTTP2Channel, headerListMax: Int? = nil, times: RequestTimes = RequestTimes(),
     around: @escaping Around = { _, _, serve in await serve() }
   ) {
     self.tls = tls
@@ -41,6 +43,7 @@ package struct ALPNChannel<HTTP1: ServerChildChannel>: ServerChildChannel {
     self.http1 = http1
     self.http2 = http2
     self.headerListMax = headerListMax
+    self.times = times
     self.around = around
   }
 
@@ -61,8 +64,9 @@ package struct ALPNChannel<HTTP1: ServerChildChannel>: ServerChildChannel {
       http2.setup(channel: channel, logger: logger).flatMapThrowing { value in
         try ReadBuffers.keepSome(channel)
         let pipeline = channel.pipeline.syncOperations
-        try pipeline.addHandler(
-          DeferredCloseHandler(), position: .after(try pipeline.handler(type: NIOHTTP2Handler.self)))
+        let frames = try pipeline.handler(type: NIOHTTP2Handler.self)
+        try pipeline.addHandler(DeferredCloseHandler(goodbye: Self.goodbye), position: .after(frames))
+        try pipeline.addHandler(FrameTimer(times.head), position: .before(frames))
         if let headerListMax {
           // Hummingbird's channel has no setting for it: it follows the connection's first ones.
           let settings = [HTTP2Setting(parameter: .maxHeaderListSize, value: headerListMax)]
@@ -80,6 +84,8 @@ package struct ALPNChannel<HTTP1: ServerChildChannel>: ServerChildChannel {
       return Value(negotiated: negotiated, channel: channel)
     }
   }
+
+  private static var goodbye: TimeAmount { .seconds(30) }
 
   package func handle(value: Value, logger: Logger) async {
     do {

@@ -1,4 +1,5 @@
 package import Logging
+import RelayCore
 import ServiceLifecycle
 import Synchronization
 

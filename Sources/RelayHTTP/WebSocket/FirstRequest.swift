@@ -14,6 +14,8 @@ struct FirstRequest {
   }
 
   private var held = ByteBuffer()
+  /// Whether nothing has come yet.
+  var isEmpty: Bool { held.readableBytes == 0 }
   private var isForDoor = false
   /// Of the bytes held, how many are known not to end the head.
   private var searched = 0

@@ -47,7 +47,7 @@ enum PlainAnswer {
   }
 
   /// The present, as RFC 9110, 5.6.7 wants it.
-  private static var date: String {
+  static var date: String {
     var now = time(nil)
     var parts = tm()
     gmtime_r(&now, &parts)

@@ -105,6 +105,9 @@ final class SocketGate<HTTP1: ServerChildChannel>: ChannelInboundHandler, Remova
     arrive(.success(.http(value)))
     guard let context, case .settingUp = phase else { return }
     phase = .gone
+    // What came here has used up some of the time for the head. Other ways to serve HTTP/1.1 have no such timer.
+    (try? context.pipeline.syncOperations.handler(type: HeadTimer.self))?
+      .connectionBegan(at: deadline - terms.times.firstRequest)
     context.fireChannelRead(wrapInboundOut(rest))
     context.fireChannelReadComplete()
     if isInputClosed { context.fireUserInboundEventTriggered(ChannelEvent.inputClosed) }
@@ -264,6 +267,7 @@ final class SocketGate<HTTP1: ServerChildChannel>: ChannelInboundHandler, Remova
   func look(now: NIODeadline) {
     guard now >= deadline else { return }
     switch phase {
+    case .reading where !first.isEmpty: refuse(Problem(.requestTimeout))
     case .reading, .leaving: cut(ChannelError.inputClosed)
     case .asking: refuse(Problem(.unavailable, retryAfter: .seconds(1)))
     case .settingUp, .gone: break

@@ -13,6 +13,9 @@ enum SocketHandshake {
   static func refusal(of head: HTTPRequestHead) -> Problem? {
     guard head.method == .GET else { return Problem(.methodNotAllowed) }
     let headers = head.headers
+    guard HostField.isProper(headers["host"], isOptional: head.version != .http1_1) else {
+      return Problem(.invalidHost)
+    }
     guard head.version == .http1_1,
       headers[canonicalForm: "upgrade"].contains(where: { $0.lowercased() == "websocket" }),
       headers[canonicalForm: "connection"].contains(where: { $0.lowercased() == "upgrade" }),

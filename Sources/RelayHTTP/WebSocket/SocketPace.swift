@@ -3,7 +3,7 @@ package import NIOCore
 /// How long the transport waits for whom.
 package struct SocketTimes: Sendable {
   /// For the whole head of a connection's first request.
-  package var firstRequest: TimeAmount = .seconds(90)
+  package var firstRequest: TimeAmount = RequestTimes().head
   /// For the door's answer.
   package var admission: TimeAmount = .seconds(10)
   /// For a client to take what waits for it, some of it at least.

@@ -31,6 +31,7 @@ extension EmbeddedStorage {
     _ registration: Registration, proof: RegistrationProof, now: Timestamp
   ) async throws(StoreError) -> RegistrationOutcome {
     let token = try await tokens().seal(registration.token)
+    let proof = try await knownCodes.stored(proof, of: registration.number, in: self)
     return try await write { db in
       let number = registration.number
       if let refusal = try Self.refusal(of: registration, token, proof: proof, now: now, in: db) { return refusal }
@@ -40,6 +41,7 @@ extension EmbeddedStorage {
       try Self.changeListing(of: number, in: db) {
         try Self.insert(registration, token, isActive: registration.isActive(at: now), in: db)
       }
+      try Self.endNumberTokens(of: number, proof: proof, now: now, in: db)
       try insert(registration.device, as: .master, of: number, in: db)
       return .registered
     }
@@ -47,9 +49,10 @@ extension EmbeddedStorage {
 
   /// - Returns: nil when `registration` may take the account's place.
   private static func refusal(
-    of registration: Registration, _ token: StoredToken, proof: RegistrationProof, now: Timestamp, in db: Database
+    of registration: Registration, _ token: StoredToken, proof: StoredProof, now: Timestamp, in db: Database
   ) throws -> RegistrationOutcome? {
     let number = registration.number
+    if case .numberToken(let second) = proof, try isVoid(second, of: number, in: db) { return .tokenRefused }
     if case .code(let code, let triesMax) = proof {
       guard try isPending(code, .registration, of: number, triesMax: triesMax, now: now, in: db) else {
         return .codeRefused
@@ -73,7 +76,7 @@ extension EmbeddedStorage {
     return try db.row(
       """
       SELECT 1 FROM contacts AS c JOIN peers AS p ON p.name = c.peer
-      WHERE c.token = ? AND p.state = 'active' AND p.contacts_mode = 'copy' LIMIT 1
+      WHERE c.token = ? AND c.unlisted IS NULL AND p.state = 'active' AND p.contacts_mode = 'copy' LIMIT 1
       """, [token.data]) != nil
   }
 
@@ -113,7 +116,7 @@ extension EmbeddedStorage {
 
   private static func listing(of number: AccountNumber, in db: Database) throws -> StoredListing? {
     try db.row(
-      "SELECT token, active AND discoverable, supports_sms, voice FROM accounts WHERE number = ?", [number.key]
+      "SELECT token, 1, supports_sms, voice FROM accounts WHERE number = ? AND active AND discoverable", [number.key]
     ).map { try StoredListing(token: $0.token(0), flags: [$0.flag(1), $0.flag(2), $0.flag(3)]) }
   }
 

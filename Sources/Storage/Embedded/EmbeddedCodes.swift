@@ -1,5 +1,6 @@
 // Pending codes: one of each purpose for a number.
 
+import Foundation
 import GRDB
 package import RelayCore
 
@@ -7,20 +8,30 @@ extension EmbeddedStorage {
   package func setVerificationCode(
     _ code: VerificationCode, for number: AccountNumber, purpose: CodePurpose
   ) async throws(StoreError) {
+    let stored = try await knownCodes.value(in: self).stored(code.code, purpose, of: number)
     try await write { db in
       try db.run(
         "INSERT OR REPLACE INTO \(purpose.table) (account, code, expires, tries) VALUES (?, ?, ?, 0)",
-        [number.key, code.code.value.opaque, code.expires.millis])
+        [number.key, Data(stored.bytes), code.expires.millis])
+    }
+  }
+
+  package func checkVerificationCode(
+    _ code: Secret, for number: AccountNumber, triesMax: Int, now: Timestamp
+  ) async throws(StoreError) -> Bool {
+    let code = try await knownCodes.value(in: self).stored(code, .registration, of: number)
+    return try await write { db in
+      try Self.isPending(code, .registration, of: number, triesMax: triesMax, now: now, in: db)
     }
   }
 
   /// Whether `code` is the pending one of `number`; if not, that was a try.
   static func isPending(
-    _ code: Secret, _ purpose: CodePurpose, of number: AccountNumber, triesMax: Int, now: Timestamp, in db: Database
+    _ code: StoredCode, _ purpose: CodePurpose, of number: AccountNumber, triesMax: Int, now: Timestamp, in db: Database
   ) throws -> Bool {
     let pending = try db.row("SELECT code, expires FROM \(purpose.table) WHERE account = ?", [number.key])
     guard let pending, try pending.time(1) > now else { return false }
-    if try constantTimeEquals(pending.bytes(0), Array(code.value.utf8)) { return true }
+    if try constantTimeEquals(pending.bytes(0), code.bytes) { return true }
     try countTry(purpose, of: number, triesMax: triesMax, in: db)
     return false
   }

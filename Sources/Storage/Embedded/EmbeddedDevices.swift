@@ -6,15 +6,18 @@ extension EmbeddedStorage {
   package func linkDevice(
     _ link: DeviceLink, code: Secret, triesMax: Int, now: Timestamp
   ) async throws(StoreError) -> LinkOutcome {
-    try await write { db in
+    let code = try await knownCodes.value(in: self).stored(code, .linking, of: link.account)
+    // A device that a wrong clock calls inactive keeps its place, and what waits for it.
+    let then = judge.time?.believed(now) ?? now
+    return try await write { db in
       let number = link.account
       guard try Self.isPending(code, .linking, of: number, triesMax: triesMax, now: now, in: db),
         try db.row("SELECT 1 FROM accounts WHERE number = ?", [number.key]) != nil
       else { return .codeRefused }
       let devices = try devices(of: number, in: db)
-      let active = devices.count { $0.isActive(at: now) }
+      let active = devices.count { $0.isActive(at: then) }
       guard active < link.devicesMax else { return .tooManyDevices(current: active) }
-      let replaced = devices.first { $0.id != .master && !$0.isActive(at: now) }?.id
+      let replaced = devices.first { $0.id != .master && !$0.isActive(at: then) }?.id
       let highest = devices.last?.id ?? .master
       let id = try replaced ?? Fields.valid(DeviceID(Int64(highest.value) + 1))
       // Also where nobody is replaced: a message on its way may have come after its device was removed.
@@ -56,18 +59,21 @@ extension EmbeddedStorage {
 
   /// - Returns: false when there is no such device.
   private func update(_ device: DeviceAddress, _ change: DeviceChange, in db: Database) throws -> Bool {
+    // Apart: one expression of all would take the compiler too long.
+    let ids =
+      change.gcmID.columns { $0?.value.opaque } + change.apnID.columns { $0?.value.opaque }
+      + change.voipApnID.columns { $0?.value.opaque } + change.webPushID.columns { $0?.value.opaque }
     try db.run(
       """
       UPDATE devices SET gcm_id = iif(?, ?, gcm_id), apn_id = iif(?, ?, apn_id), voip_apn_id = iif(?, ?, voip_apn_id),
+        web_push = iif(?, ?, web_push),
         push_registered = iif(?, ?, push_registered), fetches_messages = iif(?, ?, fetches_messages),
         signaling_key = iif(?, ?, signaling_key), registration_id = iif(?, ?, registration_id),
         name = iif(?, ?, name), user_agent = iif(?, ?, user_agent), last_seen = iif(?, ?, last_seen)
       WHERE account = ? AND id = ?
       """,
       StatementArguments(
-        change.gcmID.columns { $0?.value.opaque } + change.apnID.columns { $0?.value.opaque }
-          + change.voipApnID.columns { $0?.value.opaque } + change.pushRegistered.columns { $0?.millis }
-          + change.fetchesMessages.columns { $0 }
+        ids + change.pushRegistered.columns { $0?.millis } + change.fetchesMessages.columns { $0 }
           + change.signalingKey.columns { try Data(sealer.seal($0, of: device.account)) }
           + change.registrationID.columns { $0 } + change.name.columns { $0?.opaque }
           + change.userAgent.columns { $0?.opaque } + change.lastSeen.columns { $0.millis }
@@ -85,7 +91,7 @@ extension EmbeddedStorage {
         registration_lock_hash = iif(?, ?, registration_lock_hash),
         active = EXISTS (
           SELECT 1 FROM devices AS d WHERE d.account = accounts.number AND d.id = 1
-            AND (d.fetches_messages OR d.gcm_id IS NOT NULL OR d.apn_id IS NOT NULL))
+            AND (d.fetches_messages OR d.gcm_id IS NOT NULL OR d.apn_id IS NOT NULL OR d.web_push IS NOT NULL))
       WHERE number = ?
       """,
       StatementArguments(
@@ -115,7 +121,7 @@ extension EmbeddedStorage {
     try db.rows(
       """
       SELECT id, password_salt, password_hash, signaling_key, registration_id, fetches_messages, gcm_id, apn_id,
-        voip_apn_id, push_registered, name, user_agent, has_signed_prekey, last_seen, created
+        voip_apn_id, push_registered, name, user_agent, has_signed_prekey, last_seen, created, web_push
       FROM devices WHERE account = ? ORDER BY id
       """, [number.key]
     ).map { row in
@@ -124,7 +130,8 @@ extension EmbeddedStorage {
         signalingKey: sealer.open(row.bytes(3), of: number),
         registrationID: Int32(truncatingIfNeeded: row.integer(4)), fetchesMessages: row.flag(5),
         gcmID: row.optionalOpaque(6).map(Secret.init), apnID: row.optionalOpaque(7).map(Secret.init),
-        voipApnID: row.optionalOpaque(8).map(Secret.init), pushRegistered: row.optionalTime(9),
+        voipApnID: row.optionalOpaque(8).map(Secret.init), webPushID: row.optionalOpaque(15).map(Secret.init),
+        pushRegistered: row.optionalTime(9),
         name: row.optionalOpaque(10), userAgent: row.optionalOpaque(11), hasSignedPreKey: row.flag(12),
         lastSeen: row.time(13), created: row.time(14))
     }
@@ -135,15 +142,15 @@ extension EmbeddedStorage {
       """
       INSERT INTO devices (account, id, password_salt, password_hash, signaling_key, registration_id,
         fetches_messages, gcm_id, apn_id, voip_apn_id, push_registered, name, user_agent, has_signed_prekey,
-        last_seen, created)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        last_seen, created, web_push)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       """,
       [
         number.key, id.value, Data(device.password.salt), Data(device.password.hash),
         Data(sealer.seal(device.signalingKey, of: number)), device.registrationID, device.fetchesMessages,
         device.gcmID?.value.opaque, device.apnID?.value.opaque, device.voipApnID?.value.opaque,
         device.pushRegistered?.millis, device.name?.opaque, device.userAgent?.opaque, device.hasSignedPreKey,
-        device.lastSeen.millis, device.created.millis,
+        device.lastSeen.millis, device.created.millis, device.webPushID?.value.opaque,
       ])
   }
 }

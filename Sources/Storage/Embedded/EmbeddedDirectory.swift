@@ -3,7 +3,7 @@ package import RelayCore
 
 extension EmbeddedStorage {
   package func accountCount() async throws(StoreError) -> Int {
-    try await read { db in try Int(Fields.valid(db.row("SELECT count(*) FROM accounts")).integer(0)) }
+    try await read { db in try Int(Fields.valid(db.row("SELECT count(*) FROM accounts WHERE was_listed")).integer(0)) }
   }
 
   /// By token, as it is stored: an account that is added while a peer reads page after page moves others to higher offsets only, so
@@ -13,7 +13,7 @@ extension EmbeddedStorage {
     return try await read { db in
       try db.rows(
         """
-        SELECT token, active AND discoverable, supports_sms, voice FROM accounts
+        SELECT token, active AND discoverable, supports_sms, voice FROM accounts WHERE was_listed
         ORDER BY token, number LIMIT ? OFFSET ?
         """, [limit, offset]
       ).map { try Self.listedAccount($0, tokens) }
@@ -22,26 +22,22 @@ extension EmbeddedStorage {
 
   /// From a row of token, whether the account is active and wants to be found, supports_sms, voice.
   static func listedAccount(_ row: Fields, _ tokens: TokenSealer) throws -> ListedAccount {
-    try ListedAccount(
-      token: tokens.open(row.token(0)), isInactive: !row.flag(1), supportsSMS: row.flag(2), voice: row.flag(3))
+    // Of those that are hidden nothing more is told.
+    let isActive = try row.flag(1)
+    return try ListedAccount(
+      token: tokens.open(row.token(0)), isInactive: !isActive, supportsSMS: isActive && row.flag(2),
+      voice: isActive && row.flag(3))
   }
 
   package func accountsRevision() async throws(StoreError) -> Int64 {
     try await read { db in try db.revision(.accounts) }
   }
 
-  package func beginContacts(of peer: RelayName, keepingAtMost max: Int) async throws(StoreError) -> Int64? {
+  package func beginContacts(of peer: RelayName) async throws(StoreError) -> Int64? {
     try await write { db in
       try db.run(
         "UPDATE peers SET contacts_begun = max(contacts_begun, contacts_pass) + 1 WHERE name = ?", [peer.text])
-      let begun = try db.row("SELECT contacts_begun, contacts_pass FROM peers WHERE name = ?", [peer.text])
-      guard let begun else { return nil }
-      let (pass, finished) = try (begun.integer(0), begun.integer(1))
-      if try Self.contactCount(of: peer, in: db) > max {
-        try db.run(
-          "DELETE FROM contacts WHERE peer = ? AND pass > ? AND pass < ?", [peer.text, finished, pass])
-      }
-      return pass
+      return try db.row("SELECT contacts_begun FROM peers WHERE name = ?", [peer.text])?.integer(0)
     }
   }
 
@@ -61,33 +57,44 @@ extension EmbeddedStorage {
     try db.row("SELECT contacts_pass FROM peers WHERE name = ? AND contacts_mode = 'copy'", [peer.text])?.integer(0)
   }
 
-  /// Removes inactive accounts, adds or refreshes the others: since when they are listed stays.
+  /// Un-lists inactive accounts, adds or refreshes the others: since when they are claimed stays.
   static func merge(
     _ page: [ListedAccount], _ tokens: TokenSealer, of peer: RelayName, pass: Int64, now: Timestamp, in db: Database
   ) throws {
     for contact in page {
       let token = try tokens.seal(contact.token)
       if contact.isInactive {
-        try db.run("DELETE FROM contacts WHERE peer = ? AND token = ?", [peer.text, token.data])
+        try db.run(
+          "UPDATE contacts SET unlisted = ? WHERE peer = ? AND token = ? AND unlisted IS NULL",
+          [now.millis, peer.text, token.data])
       } else {
         try db.run(
           """
           INSERT INTO contacts (peer, token, supports_sms, voice, pass, since) VALUES (?, ?, ?, ?, ?, ?)
           ON CONFLICT (peer, token) DO UPDATE SET supports_sms = excluded.supports_sms, voice = excluded.voice,
-            pass = max(pass, excluded.pass)
+            pass = max(pass, excluded.pass), unlisted = NULL
           """, [peer.text, token.data, contact.supportsSMS, contact.voice, pass, now.millis])
       }
     }
   }
 
   package func finishContacts(of peer: RelayName, pass: Int64, mark: String?) async throws(StoreError) {
+    let now = clock.now()
     try await write { db in
-      try db.run("DELETE FROM contacts WHERE peer = ? AND pass < ?", [peer.text, pass])
+      try db.run(
+        "UPDATE contacts SET unlisted = ? WHERE peer = ? AND pass < ? AND unlisted IS NULL",
+        [now.millis, peer.text, pass])
       try db.run(
         """
         UPDATE peers SET contacts_pass = ?, contacts_mark = ?
         WHERE name = ? AND contacts_pass <= ? AND contacts_mode = 'copy'
         """, [pass, mark?.opaque, peer.text, pass])
+    }
+  }
+
+  package func dropContacts(of peer: RelayName, keepingClaims: Bool) async throws(StoreError) {
+    try await write { db in
+      try db.run("DELETE FROM contacts WHERE peer = ? AND (unlisted IS NULL OR NOT ?)", [peer.text, keepingClaims])
     }
   }
 

@@ -12,7 +12,11 @@ extension EmbeddedStorage {
     }
   }
 
-  package func setAsideOneTimePreKeys(epoch floor: Int64) async throws(StoreError) {
+  package func epoch() async throws(StoreError) -> Int64 { try await read { db in try Self.epoch(in: db) } }
+
+  package func setAsideOneTimePreKeys(epoch floor: Int64, by word: RestoreWord, behind: Duration)
+    async throws(StoreError)
+  {
     let now = clock.now().millis
     try await write { db in
       try db.run("DELETE FROM prekeys")
@@ -21,7 +25,38 @@ extension EmbeddedStorage {
       // witnesses of the epoch where the clock stepped back.
       let generation = try db.revision(.listingGeneration)
       try db.set(.listingGeneration, to: max(generation &+ 1, floor, now))
+      try Self.note(RestoreNotes.setAsideKind, word.text, behind, at: now, in: db)
+      try Self.forgetClaim(in: db)
     }
+  }
+
+  package func noteRestoreClaim(by peer: RelayName?, behind: Duration) async throws(StoreError) {
+    let now = clock.now().millis
+    try await write { db in
+      guard let peer else { return try Self.forgetClaim(in: db) }
+      try Self.note(RestoreNotes.claimKind, peer.text, behind, at: now, in: db)
+    }
+  }
+
+  package func restoreNotes() async throws(StoreError) -> RestoreNotes {
+    try await read { db in
+      func note(_ kind: String) throws -> RestoreNotes.Note? {
+        try db.row("SELECT word, behind, noted FROM store_restores WHERE kind = ?", [kind]).map {
+          try RestoreNotes.Note(word: $0.text(0), behind: .milliseconds($0.integer(1)), noted: $0.time(2))
+        }
+      }
+      return try RestoreNotes(setAside: note(RestoreNotes.setAsideKind), claim: note(RestoreNotes.claimKind))
+    }
+  }
+
+  private static func note(_ kind: String, _ word: String, _ behind: Duration, at now: Int64, in db: Database) throws {
+    try db.run(
+      "INSERT OR REPLACE INTO store_restores (kind, word, behind, noted) VALUES (?, ?, ?, ?)",
+      [kind, word, Int64(behind / .milliseconds(1)), now])
+  }
+
+  private static func forgetClaim(in db: Database) throws {
+    try db.run("DELETE FROM store_restores WHERE kind = ?", [RestoreNotes.claimKind])
   }
 
   package func rememberEpoch(_ epoch: Int64, of peer: RelayName) async throws(StoreError) -> Int64? {

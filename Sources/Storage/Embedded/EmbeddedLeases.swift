@@ -9,8 +9,13 @@ extension EmbeddedStorage {
         """
         INSERT INTO leases (name, holder, expires) VALUES (?, ?, ?)
         ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, expires = excluded.expires
-        WHERE holder = excluded.holder OR expires <= ?
-        """, [name, holder, now.adding(duration).millis, now.millis])
+        WHERE holder = excluded.holder OR expires <= ? OR expires > ?
+        """,
+        [
+          name, holder, now.adding(duration).millis, now.millis,
+          // One that would last far longer than it was taken for was taken while the clock was ahead.
+          now.adding(duration * 2 + .seconds(60)).millis,
+        ])
       return db.changesCount == 1
     }
   }

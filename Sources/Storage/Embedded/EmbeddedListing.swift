@@ -60,21 +60,23 @@ extension EmbeddedStorage {
     }
   }
 
-  package func contactCount(of peer: RelayName) async throws(StoreError) -> Int {
-    try await read { db in try Self.contactCount(of: peer, in: db) }
-  }
-
-  /// Triggers keep it (`EmbeddedMigration.contactCounts`).
-  static func contactCount(of peer: RelayName, in db: Database) throws -> Int {
-    let count = try db.row("SELECT contacts FROM contact_counts WHERE peer = ?", [peer.text])
-    return try Int(count?.integer(0) ?? 0)
+  /// Triggers keep them (`EmbeddedMigration.contactCounts`).
+  package func contactCounts(of peer: RelayName) async throws(StoreError) -> ContactCounts {
+    try await read { db in
+      let found = try db.row("SELECT contacts, unlisted FROM contact_counts WHERE peer = ?", [peer.text])
+      guard let found else { return .none }
+      let (claims, unlisted) = try (Int(found.integer(0)), Int(found.integer(1)))
+      return ContactCounts(listed: claims - unlisted, unlisted: unlisted)
+    }
   }
 
   package func recountContacts(of peer: RelayName) async throws(StoreError) {
     try await write { db in
       try db.run(
-        "UPDATE contact_counts SET contacts = (SELECT count(*) FROM contacts WHERE peer = ?1) WHERE peer = ?1",
-        [peer.text])
+        """
+        UPDATE contact_counts SET (contacts, unlisted) = (SELECT count(*), count(unlisted) FROM contacts WHERE peer = ?1)
+        WHERE peer = ?1
+        """, [peer.text])
     }
   }
 
@@ -95,7 +97,7 @@ extension EmbeddedStorage {
       try db.rows(
         """
         SELECT c.peer FROM contacts AS c JOIN peers AS p ON p.name = c.peer
-        WHERE c.token = ? AND p.state = 'active' AND p.contacts_mode = 'copy' ORDER BY c.since, c.peer
+        WHERE c.token = ? AND p.state = 'active' AND p.contacts_mode <> 'none' ORDER BY c.since, c.peer
         """, [stored.data]
       ).map { try $0.relay(0) }
     }

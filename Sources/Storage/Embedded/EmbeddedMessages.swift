@@ -23,7 +23,7 @@ extension EmbeddedStorage {
   package func acknowledge(
     source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress
   ) async throws(StoreError) -> QueuedEnvelope? {
-    let today = clock.now().day
+    let today = arrivalDay
     return try await write { db in
       let oldest = try db.row(
         """
@@ -43,7 +43,7 @@ extension EmbeddedStorage {
   package func hasReceived(
     from source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress
   ) async throws(StoreError) -> Bool {
-    let yesterday = clock.now().day - 1
+    let yesterday = presentDay - 1
     return try await read { db in
       let found = try db.row(
         Self.receivedQuery,
@@ -65,12 +65,17 @@ extension EmbeddedStorage {
     """
 
   package func usage(
-    of mailbox: DeviceAddress, by source: AccountNumber, countingTo max: Int
+    of mailbox: DeviceAddress, by source: AccountNumber, from peer: RelayName?, countingTo max: Int
   ) async throws(StoreError) -> MailboxUsage {
     try await read { db in
-      let counts = try db.row(Self.usageQuery, [mailbox.account.key, mailbox.device.value, source.key, max])
+      let counts = try db.row(
+        peer == nil ? Self.usageQuery : Self.peerUsageQuery,
+        [mailbox.account.key, mailbox.device.value, source.key, max] + (peer.map { [$0.text] } ?? []))
       let row = try Fields.valid(counts)
-      return try MailboxUsage(total: Int(row.integer(0)), bySource: Int(row.integer(1)))
+      let (total, bySource) = try (Int(row.integer(0)), Int(row.integer(1)))
+      guard peer != nil else { return MailboxUsage(total: total, bySource: bySource) }
+      return try MailboxUsage(
+        total: total, bySource: bySource, byPeers: Int(row.integer(2)), byPeer: Int(row.integer(3)))
     }
   }
 
@@ -80,8 +85,15 @@ extension EmbeddedStorage {
       (SELECT count(*) FROM (SELECT 1 FROM messages WHERE account = ?1 AND device = ?2 AND source = ?3 LIMIT ?4))
     """
 
+  static let peerUsageQuery = """
+    \(usageQuery),
+      (SELECT count(*) FROM (SELECT 1 FROM messages WHERE account = ?1 AND device = ?2 AND relay IS NOT NULL LIMIT ?4)),
+      (SELECT count(*) FROM (SELECT 1 FROM messages WHERE account = ?1 AND device = ?2 AND relay = ?5 LIMIT ?4))
+    """
+
   package func maintain(retention: Duration) async throws(StoreError) -> Int {
-    let now = clock.now()
+    let reading = try await advanceClock()
+    let now = reading.removalTime
     try await forget(
       "DELETE FROM acknowledged WHERE (account, device, fingerprint) IN"
         + " (SELECT account, device, fingerprint FROM acknowledged WHERE day < ? LIMIT \(Self.chunkRows))",
@@ -103,13 +115,14 @@ extension EmbeddedStorage {
       "DELETE FROM confirmed_devices WHERE (account, peer) IN"
         + " (SELECT account, peer FROM confirmed_devices WHERE confirmed < ? LIMIT \(Self.chunkRows))",
       before: now.millis - OutboxRow.confirmationMillisMax)
+    try await forgetOldLedger(at: now, future: reading.time.arrivalTime(at: reading.now))
     return try await dropDays(before: now.adding(.zero - retention).day)
   }
 
   /// - Returns: how many days had messages to drop.
   private func dropDays(before cutoff: Int64) async throws(StoreError) -> Int {
     var dropped = 0
-    while let day = try await oldestDay(), day < cutoff {
+    while dropped < Self.daysDroppedMax, let day = try await oldestDay(), day < cutoff {
       try await forget(
         "DELETE FROM messages WHERE sequence IN"
           + " (SELECT sequence FROM messages WHERE arrived_day = ? LIMIT \(Self.chunkRows))",
@@ -119,6 +132,9 @@ extension EmbeddedStorage {
     return dropped
   }
 
+  /// In one run: what a wrong clock, or a retention that was shortened in error, takes before anybody sees it.
+  private static let daysDroppedMax = 2
+
   private func oldestDay() async throws(StoreError) -> Int64? {
     try await read { db in
       try db.row("SELECT arrived_day FROM messages ORDER BY arrived_day LIMIT 1").map { try $0.integer(0) }
@@ -126,7 +142,7 @@ extension EmbeddedStorage {
   }
 
   /// Repeats `delete` until it finds nothing, a transaction each, so that appends get their turn in between.
-  private func forget(_ delete: String, before bound: Int64) async throws(StoreError) {
+  func forget(_ delete: String, before bound: Int64) async throws(StoreError) {
     while try await write({ db in
       try db.run(delete, [bound])
       return db.changesCount == Self.chunkRows
@@ -138,6 +154,7 @@ extension EmbeddedStorage {
     do {
       try await pool.write { db in
         let statement = try db.cachedStatement(sql: insertUnlessKnown)
+        var accepted = LedgerSums()
         for envelope in envelopes {
           let fingerprint = Data(envelope.fingerprint.bytes)
           let (account, device) = (envelope.destination.account.key, envelope.destination.device.value)
@@ -146,7 +163,11 @@ extension EmbeddedStorage {
             envelope.relay?.text, envelope.timestamp.millis, envelope.message.map { Data($0) },
             envelope.content.map { Data($0) }, fingerprint, account, device, fingerprint,
           ])
+          if let crossing = envelope.crossing, db.changesCount == 1 {
+            accepted.add(.accepted, crossing, of: envelope.relay)
+          }
         }
+        try accepted.write(in: db)
       }
     } catch {
       throw StoreError(embedded: error)
@@ -162,7 +183,7 @@ extension EmbeddedStorage {
     """
 
   /// Rows of one transaction of `maintain`: a few milliseconds of the write lock.
-  private static let chunkRows = 1000
+  static let chunkRows = 1000
 
   static func queued(_ row: Fields, in mailbox: DeviceAddress) throws -> QueuedEnvelope {
     let type = try MessageType(rawValue: Int16(truncatingIfNeeded: row.integer(1)))

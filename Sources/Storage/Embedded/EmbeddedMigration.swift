@@ -22,10 +22,17 @@ struct EmbeddedMigration: Sendable {
     EmbeddedMigration(version: 6, name: "waking devices by push", usableFrom: 5, sql: waking),
     EmbeddedMigration(version: 7, name: "device notifications", usableFrom: 5, sql: deviceNotifications),
     EmbeddedMigration(version: 8, name: "counts of contacts", usableFrom: 5, sql: contactCounts),
+    EmbeddedMigration(version: 9, name: "claims to contacts", usableFrom: 5, sql: contactClaims),
+    EmbeddedMigration(version: 10, name: "number tokens that are good once", usableFrom: 5, sql: numberTokens),
+    EmbeddedMigration(version: 11, name: "notes of restores", usableFrom: 5, sql: restoreNotes),
+    EmbeddedMigration(version: 12, name: "the last seen time", usableFrom: 5, sql: seenTime),
+    EmbeddedMigration(version: 13, name: "the loss ledger", usableFrom: 5, sql: lossLedger),
+    EmbeddedMigration(version: 14, name: "waking browsers", usableFrom: 5, sql: browsers),
+    EmbeddedMigration(version: 15, name: "clients that name no relay", usableFrom: 5, sql: implicitRouting),
   ]
   static var newest: Int { all.last?.version ?? 0 }
   /// The oldest schema this build can work on.
-  static let needed = 8
+  static let needed = 15
 
   // The account number comes first in every key; messages alone are keyed by their sequence, whose AUTOINCREMENT
   // keeps it rising past removed rows, and found through indexes that begin with the number. A text that a client made

@@ -78,8 +78,8 @@ extension EmbeddedStorage {
 
   package func outputs(
     under key: ObliviousKeyID, in range: ClosedRange<ObliviousOutput>, limit: Int, followedSince followed: Timestamp
-  ) async throws(StoreError) -> [ObliviousOutput]? {
-    let key = Int64(bitPattern: key.bits)
+  ) async throws(StoreError) -> [ContactOutput]? {
+    let (key, tokens) = (Int64(bitPattern: key.bits), try await tokens())
     return try await read { db in
       guard
         try db.row(
@@ -88,10 +88,13 @@ extension EmbeddedStorage {
           """,
           [key, DirectoryRange.all.count, followed.millis, Self.directoryEnd(in: db).generation]) != nil
       else { return nil }
-      return try db.rows(
-        "SELECT output FROM oblivious_outputs WHERE key = ? AND output BETWEEN ? AND ? ORDER BY output LIMIT ?",
-        [key, Data(range.lowerBound.bytes), Data(range.upperBound.bytes), limit]
-      ).map { try Fields.valid(ObliviousOutput(bytes: $0.bytes(0))) }
+      let rows = try db.rows(
+        "SELECT output, token FROM oblivious_outputs WHERE key = ? AND output BETWEEN ? AND ? ORDER BY output LIMIT ?",
+        [key, Data(range.lowerBound.bytes), Data(range.upperBound.bytes), limit])
+      let opened = try tokens.open(rows.map { try $0.token(1) })
+      return try zip(opened, rows).map { token, row in
+        ContactOutput(token, try Fields.valid(ObliviousOutput(bytes: row.bytes(0))))
+      }
     }
   }
 }

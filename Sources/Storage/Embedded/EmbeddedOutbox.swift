@@ -5,11 +5,13 @@ package import RelayCore
 // One writer at a time: sequences rise in the order of commits, and the charges, which triggers keep, are exact.
 
 extension EmbeddedStorage {
-  package func hold(_ messages: [OutgoingMessage], for relay: RelayName, bounds: OutboxBounds, now: Timestamp)
-    async throws(StoreError) -> [Bool]
-  {
+  package func hold(
+    _ messages: [OutgoingMessage], counting crossings: [[Crossing]], for relay: RelayName, bounds: OutboxBounds,
+    now: Timestamp
+  ) async throws(StoreError) -> [Bool] {
     guard !messages.isEmpty else { return [] }
     let rows = messages.map(OutboxRow.init)
+    let (present, day) = (clock.now(), presentDay)
     return try await write { db in
       let peer = relay.text
       let isActive = try db.row("SELECT 1 FROM peers WHERE name = ? AND state = 'active'", [peer]) != nil
@@ -40,6 +42,8 @@ extension EmbeddedStorage {
             row.coversMasterOnly, Data(row.bundle), bytes, fingerprint, now.millis, now.millis,
           ])
       }
+      let counted = zip(held, crossings).flatMap { isHeld, crossings in isHeld ? crossings : [] }
+      try Self.count(LedgerRecord(.handedOver, counted, relay: relay), at: present, day: day, in: db)
       return held
     }
   }
@@ -99,9 +103,11 @@ extension EmbeddedStorage {
     }
   }
 
-  package func removeHeld(_ sequences: [Int64]) async throws(StoreError) {
+  package func removeHeld(_ sequences: [Int64], counting record: LedgerRecord?) async throws(StoreError) {
+    let (now, day) = (clock.now(), presentDay)
     try await write { db in
       for sequence in sequences { try db.run("DELETE FROM outbox WHERE sequence = ?", [sequence]) }
+      if let record { try Self.count(record, at: now, day: day, in: db) }
     }
   }
 

@@ -5,6 +5,10 @@ import GRDB
 package import RelayCore
 
 extension EmbeddedStorage {
+  package func setPeerURL(_ url: String, of name: RelayName) async throws(StoreError) -> Bool {
+    try await changePeers("UPDATE peers SET url = ? WHERE name = ?", [url, name.text])
+  }
+
   package func setPeerScopes(_ scopes: Set<Peer.Scope>, of name: RelayName) async throws(StoreError) -> Bool {
     try await changePeers("UPDATE peers SET scopes = ? WHERE name = ?", [scopes.column, name.text])
   }
@@ -12,18 +16,40 @@ extension EmbeddedStorage {
   /// Where no copy is wanted any more, none is left. Without its mark the next one begins with the whole listing, and a
   /// pass that is under way is outrun, so that its end leaves no mark.
   package func setPeerPolicy(_ policy: PeerPolicy, of name: RelayName) async throws(StoreError) -> Bool {
-    let isKnown = try await changePeers(
-      """
-      UPDATE peers SET holds_messages = ?1, contacts_mode = ?2, contacts_mark = iif(?2 = 'copy', contacts_mark, NULL),
-        contacts_pass = iif(?2 = 'copy', contacts_pass, max(contacts_pass, contacts_begun) + 2)
-      WHERE name = ?3
-      """, [policy.holdsMessages, policy.contacts.rawValue, name.text])
-    guard isKnown, policy.contacts != .copy else { return isKnown }
     try await write { db in
-      guard try Self.copiedPass(of: name, in: db) == nil else { return }
-      try db.run("DELETE FROM contacts WHERE peer = ?", [name.text])
+      guard let former = try db.row("SELECT contacts_mode FROM peers WHERE name = ?", [name.text])?.text(0) else {
+        return false
+      }
+      try db.run(
+        """
+        UPDATE peers SET holds_messages = ?1, contacts_mode = ?2, contacts_mark = iif(?2 = 'copy', contacts_mark, NULL),
+          implicit = ?4,
+          contacts_pass = iif(?2 = 'copy', contacts_pass, max(contacts_pass, contacts_begun) + 2)
+        WHERE name = ?3
+        """, [policy.holdsMessages, policy.contacts.rawValue, name.text, policy.routesImplicitly])
+      // Whoever is asked goes on having what was remembered of it.
+      if policy.contacts != .copy, policy.contacts.rawValue != former {
+        try db.run("DELETE FROM contacts WHERE peer = ?", [name.text])
+      }
+      try db.raise(.peers)
+      return true
     }
-    return true
+  }
+
+  package func noteAttachmentMark(_ mark: AttachmentMark, of name: RelayName) async throws(StoreError) -> Bool {
+    try await write { db in
+      try db.run(
+        "INSERT INTO attachment_marks (mark, peer) SELECT ?, name FROM peers WHERE name = ? ON CONFLICT (mark) DO NOTHING",
+        [Int64(mark.value), name.text])
+      guard db.changesCount > 0 else { return false }
+      try db.run(
+        """
+        DELETE FROM attachment_marks WHERE peer = ?1 AND place NOT IN (
+          SELECT place FROM attachment_marks WHERE peer = ?1 ORDER BY place DESC LIMIT ?2)
+        """, [name.text, Int64(Peer.attachmentMarksMax)])
+      try db.raise(.peers)
+      return true
+    }
   }
 
   package func setPeerTrust(

@@ -8,7 +8,9 @@ extension EmbeddedStorage {
       try db.rows(
         """
         SELECT name, url, ca_certificate, state, scopes, added, holds_messages, contacts_mode, next_ca_certificate,
-          revoked_serials, statement_sequence, fault, fault_since
+          revoked_serials, statement_sequence, fault, fault_since, implicit,
+          (SELECT coalesce(group_concat(mark, ' '), '')
+            FROM (SELECT mark FROM attachment_marks WHERE peer = name ORDER BY place))
         FROM peers ORDER BY name
         """
       ).map(Self.peer)
@@ -19,11 +21,13 @@ extension EmbeddedStorage {
     try Peer(
       name: row.relay(0), url: row.text(1), caCertificate: row.bytes(2),
       state: Fields.valid(Peer.State(rawValue: row.text(3))), scopes: Set(column: row.text(4)), added: row.time(5),
-      policy: PeerPolicy(holdsMessages: row.flag(6), contacts: PeerPolicy.Contacts(column: row.text(7))),
+      policy: PeerPolicy(
+        holdsMessages: row.flag(6), contacts: PeerPolicy.Contacts(column: row.text(7)), routesImplicitly: row.flag(13)),
       trust: PeerTrust(
         nextCACertificate: row.optionalBytes(8), revokedSerials: Fields.valid(SerialsText.decode(row.text(9))),
         sequence: row.integer(10)),
-      condition: PeerCondition(fault: row.optionalText(11), since: row.optionalTime(12)))
+      condition: PeerCondition(fault: row.optionalText(11), since: row.optionalTime(12)),
+      attachmentMarks: [AttachmentMark](column: row.text(14)))
   }
 
   package func peersRevision() async throws(StoreError) -> Int64 {
@@ -35,22 +39,29 @@ extension EmbeddedStorage {
       let known = try db.row("SELECT ca_certificate FROM peers WHERE name = ?", [peer.name.text])
       if let known, try known.bytes(0) != peer.caCertificate { return false }
       try db.run(
-        """
-        INSERT INTO peers (name, url, ca_certificate, state, scopes, added, holds_messages, contacts_mode,
-          next_ca_certificate, revoked_serials, statement_sequence, fault, fault_since)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        ON CONFLICT (name) DO UPDATE SET url = excluded.url, state = excluded.state, scopes = excluded.scopes,
-          added = excluded.added
-        """,
-        [
-          peer.name.text, peer.url, Data(peer.caCertificate), peer.state.rawValue, peer.scopes.column,
-          peer.added.millis, peer.policy.holdsMessages, peer.policy.contacts.rawValue,
-          peer.trust.nextCACertificate.map { Data($0) }, SerialsText.encode(peer.trust.revokedSerials),
-          peer.trust.sequence, peer.condition.fault?.rawValue, peer.condition.faultSince?.millis,
-        ])
+        Self.insertPeer + """
+           ON CONFLICT (name) DO UPDATE SET url = excluded.url, state = excluded.state, scopes = excluded.scopes,
+            added = excluded.added
+          """, Self.columns(of: peer))
       try db.raise(.peers)
       return true
     }
+  }
+
+  static let insertPeer = """
+    INSERT INTO peers (name, url, ca_certificate, state, scopes, added, holds_messages, contacts_mode,
+      next_ca_certificate, revoked_serials, statement_sequence, fault, fault_since, implicit)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    """
+
+  static func columns(of peer: Peer) -> StatementArguments {
+    [
+      peer.name.text, peer.url, Data(peer.caCertificate), peer.state.rawValue, peer.scopes.column,
+      peer.added.millis, peer.policy.holdsMessages, peer.policy.contacts.rawValue,
+      peer.trust.nextCACertificate.map { Data($0) }, SerialsText.encode(peer.trust.revokedSerials),
+      peer.trust.sequence, peer.condition.fault?.rawValue, peer.condition.faultSince?.millis,
+      peer.policy.routesImplicitly,
+    ]
   }
 
   package func setPeerState(_ state: Peer.State, of name: RelayName) async throws(StoreError) -> Bool {
@@ -69,49 +80,6 @@ extension EmbeddedStorage {
       try db.run("DELETE FROM invitations WHERE redeemed_by IS NOT NULL")
       try db.raise(.peers)
       return .removed
-    }
-  }
-
-  package func saveInvitation(_ invitation: Invitation) async throws(StoreError) {
-    try await write { db in
-      try db.run(
-        "INSERT OR REPLACE INTO invitations (secret_hash, expires, scopes) VALUES (?, ?, ?)",
-        [Data(invitation.secretHash), invitation.expires.millis, invitation.scopes.column])
-    }
-  }
-
-  package func hasOpenInvitation(now: Timestamp) async throws(StoreError) -> Bool {
-    try await read { db in
-      try db.row("SELECT 1 FROM invitations WHERE expires > ? AND redeemed_by IS NULL LIMIT 1", [now.millis]) != nil
-    }
-  }
-
-  package func isRedeemable(
-    secretHash: [UInt8], caFingerprint: [UInt8], now: Timestamp
-  ) async throws(StoreError) -> Bool {
-    try await read { db in
-      try db.row(
-        """
-        SELECT 1 FROM invitations
-        WHERE secret_hash = ? AND expires > ? AND (redeemed_by IS NULL OR redeemed_by = ?)
-        """, [Data(secretHash), now.millis, Data(caFingerprint)]) != nil
-    }
-  }
-
-  package func redeemInvitation(
-    secretHash: [UInt8], caFingerprint: [UInt8], now: Timestamp
-  ) async throws(StoreError) -> Invitation? {
-    try await write { db in
-      let holder = Data(caFingerprint)
-      try db.run(
-        """
-        UPDATE invitations SET redeemed_by = ?
-        WHERE secret_hash = ? AND expires > ? AND (redeemed_by IS NULL OR redeemed_by = ?)
-        """, [holder, Data(secretHash), now.millis, holder])
-      guard db.changesCount == 1 else { return nil }
-      let row = try Fields.valid(
-        db.row("SELECT expires, scopes FROM invitations WHERE secret_hash = ?", [Data(secretHash)]))
-      return try Invitation(secretHash: secretHash, expires: row.time(0), scopes: Set(column: row.text(1)))
     }
   }
 

@@ -11,6 +11,7 @@ extension EmbeddedStorage {
       case .gcm: "gcm_id"
       case .apn: "apn_id"
       case .voip: "voip_apn_id"
+      case .webPush: "web_push"
       }
     let endsFetching = kind == .gcm && replacement == nil
     return try await write { db in

@@ -14,13 +14,10 @@ extension EmbeddedStorage {
     return known + newer
   }
 
-  package func migrate(progress: @Sendable (MigrationStatus) -> Void) async throws(StoreError) {
-    try await migrate(to: EmbeddedMigration.newest, progress: progress)
-  }
-
-  /// Runs what is pending up to `version`, as one transaction. A new file is sealed in it, where there is an encryption key:
-  /// nothing ever lies in it as it is, and no former build is at work on it.
-  func migrate(to version: Int, progress: @Sendable (MigrationStatus) -> Void) async throws(StoreError) {
+  /// As one transaction. A new file is sealed in it, where there is an encryption key: nothing ever lies in it as it is, and
+  /// no former build is at work on it.
+  package func migrate(to newest: Int?, progress: @Sendable (MigrationStatus) -> Void) async throws(StoreError) {
+    let version = newest ?? EmbeddedMigration.newest
     // Where there is nothing to do, nobody waits for the lock.
     guard try await read({ db in try !Self.pending(to: version, in: db).isEmpty }) else { return }
     let key = version == EmbeddedMigration.newest ? try TokenState.newKey(sealer) : nil
@@ -101,6 +98,8 @@ extension Database {
     case listingGeneration = "listing-generation"
     /// Of the feed of the directory: the last change that was forgotten.
     case directoryPruned = "directory-pruned"
+    /// How many contacts have passed from one peer to another.
+    case contactPasses = "contact-passes"
   }
 
   func revision(_ subject: Revision) throws -> Int64 {

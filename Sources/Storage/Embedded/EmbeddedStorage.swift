@@ -14,7 +14,9 @@ package final class EmbeddedStorage: Storage {
   let pool: DatabasePool
   let clock: WallClock
   let sealer: SecretSealer
+  package let judge = ClockJudge()
   let knownTokens = KnownTokens()
+  let knownCodes = KnownCodes()
   let batcher: MessageBatcher
 
   /// Opens the database at `path`, or creates it with permissions 0600, its folder with 0700. Runs no migration.
@@ -35,8 +37,9 @@ package final class EmbeddedStorage: Storage {
     self.pool = pool
     self.clock = clock
     self.sealer = sealer
+    let judged = JudgedClock(clock, by: judge)
     batcher = MessageBatcher { envelopes throws(StoreError) in
-      try await Self.write(envelopes, day: clock.now().day, to: pool)
+      try await Self.write(envelopes, day: judged.arrival().day, to: pool)
     }
   }
 

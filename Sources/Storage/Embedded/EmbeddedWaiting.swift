@@ -30,11 +30,25 @@ extension EmbeddedStorage {
 
   package func remove(_ places: [MailboxPlace]) async throws(StoreError) -> Set<MailboxPlace> {
     guard !places.isEmpty else { return [] }
-    let today = clock.now().day
+    let today = arrivalDay
     return try await write { db in
       var removed: Set<MailboxPlace> = []
       for place in places where try Self.remove(place, today: today, in: db) { removed.insert(place) }
       return removed
+    }
+  }
+
+  package func queued(among places: [MailboxPlace]) async throws(StoreError) -> Set<MailboxPlace> {
+    guard !places.isEmpty else { return [] }
+    return try await read { db in
+      var queued: Set<MailboxPlace> = []
+      for place in places {
+        let found = try db.row(
+          "SELECT 1 FROM messages WHERE sequence = ? AND account = ? AND device = ?",
+          [place.sequence, place.mailbox.account.key, place.mailbox.device.value])
+        if found != nil { queued.insert(place) }
+      }
+      return queued
     }
   }
 

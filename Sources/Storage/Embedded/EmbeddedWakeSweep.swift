@@ -2,8 +2,26 @@ import GRDB
 package import RelayCore
 
 extension EmbeddedStorage {
-  package func beginWakeSweep(pause: Duration, _ terms: WakeTerms) async throws(StoreError) {
+  package func announceWakeProviders(_ providers: [WakeProvider]) async throws(StoreError) -> [WakeProvider] {
     let now = clock.now().millis
+    return try await write { db in
+      for provider in providers {
+        try db.run(
+          """
+          INSERT INTO wake_providers (provider, announced) VALUES (?, ?)
+          ON CONFLICT (provider) DO UPDATE SET announced = excluded.announced
+          """, [provider.rawValue, now])
+      }
+      let rows = try db.rows(
+        "SELECT provider FROM wake_providers WHERE announced >= ? ORDER BY provider",
+        [now - WakeTerms.announcedFor.wakeMillis])
+      return try rows.compactMap { WakeProvider(rawValue: Int16(clamping: try $0.integer(0))) }
+    }
+  }
+
+  package func beginWakeSweep(pause: Duration, _ terms: WakeTerms) async throws(StoreError) {
+    let clock = clock.now()
+    let now = clock.millis
     try await write { db in
       try db.run(
         """
@@ -16,11 +34,13 @@ extension EmbeddedStorage {
         ) AS n
         WHERE began <= ?
         """, [now, now - terms.lifetime.wakeMillis, now - pause.wakeMillis])
-      try db.run("DELETE FROM wakes WHERE rests AND due <= ?", [now])
+      // Where the clock is not believed nothing is forgotten.
+      let past = try Self.seenTime(in: db).removalTime(at: clock).millis
+      try db.run("DELETE FROM wakes WHERE rests AND due <= ?", [past])
       // What nobody claims: a provider that is not configured any more.
       try db.run(
-        "DELETE FROM wakes WHERE NOT rests AND expires < ? AND due < ?", [now, now - Timestamp.millisPerDay])
-      try db.run("DELETE FROM wake_history WHERE claimed < ?", [now - WakeAttempt.keptFor.wakeMillis])
+        "DELETE FROM wakes WHERE NOT rests AND expires < ? AND due < ?", [past, past - Timestamp.millisPerDay])
+      try db.run("DELETE FROM wake_history WHERE claimed < ?", [past - WakeAttempt.keptFor.wakeMillis])
     }
   }
 
@@ -29,7 +49,7 @@ extension EmbeddedStorage {
   }
 
   package func sweepWakes(stretch: Int64, reach: Int64, _ terms: WakeTerms) async throws(StoreError) -> WakeSweepStep {
-    let now = clock.now()
+    let (now, yesterday) = (clock.now(), presentDay - 1)
     return try await write { db in
       let place = try Fields.valid(db.row("SELECT swept, ready FROM wake_sweeps"))
       let (swept, ready) = try (place.integer(0), place.integer(1))
@@ -38,19 +58,19 @@ extension EmbeddedStorage {
       guard low < high else { return WakeSweepStep(asked: 0, isDone: true) }
       let found = try db.rows(
         """
-        SELECT m.account, m.device, d.gcm_id IS NOT NULL
+        SELECT m.account, m.device, d.gcm_id IS NOT NULL, d.apn_id IS NOT NULL
         FROM (
           SELECT account, device, max(sequence) AS newest FROM messages
           WHERE sequence > ? AND sequence <= ? AND arrived_day >= ? GROUP BY account, device
         ) AS m JOIN devices AS d ON d.account = m.account AND d.id = m.device
-        WHERE (d.gcm_id IS NOT NULL OR d.apn_id IS NOT NULL)
+        WHERE (d.gcm_id IS NOT NULL OR d.apn_id IS NOT NULL OR d.web_push IS NOT NULL)
           AND NOT EXISTS (
             SELECT 1 FROM wakes AS w WHERE w.account = m.account AND w.device = m.device
               AND (w.covers >= m.newest OR NOT w.rests AND w.claim IS NULL))
-        """, [low, high, now.day - 1])
+        """, [low, high, yesterday])
       var asked = 0
       for row in found {
-        let provider: WakeProvider = try row.flag(2) ? .fcm : .apns
+        let provider: WakeProvider = try row.flag(2) ? .fcm : row.flag(3) ? .apns : .webPush
         guard terms.providers.contains(provider) else { continue }
         let device = try DeviceAddress(row.number(0), row.device(1))
         try Self.ask(WakeAsk(device), provider, lifetime: terms.lifetime, now: now.millis, in: db)

@@ -42,31 +42,34 @@ extension EmbeddedStorage {
   /// nil for a device that is gone, or that none of the terms' providers knows.
   private static func provider(of device: DeviceAddress, _ terms: WakeTerms, in db: Database) throws -> WakeProvider? {
     let row = try db.row(
-      "SELECT gcm_id IS NOT NULL, apn_id IS NOT NULL FROM devices WHERE account = ? AND id = ?",
+      "SELECT gcm_id IS NOT NULL, apn_id IS NOT NULL, web_push IS NOT NULL FROM devices WHERE account = ? AND id = ?",
       [device.account.key, device.device.value])
     guard let row else { return nil }
-    let provider: WakeProvider? = try row.flag(0) ? .fcm : row.flag(1) ? .apns : nil
+    let provider: WakeProvider? = try row.flag(0) ? .fcm : row.flag(1) ? .apns : row.flag(2) ? .webPush : nil
     return provider.flatMap { terms.providers.contains($0) ? $0 : nil }
   }
 
-  package func askToWakeForTest(_ device: DeviceAddress, _ terms: WakeTerms) async throws(StoreError) -> Bool {
+  package func askToWakeForTest(
+    _ device: DeviceAddress, isForced: Bool, _ terms: WakeTerms
+  ) async throws(StoreError) -> Bool {
     let now = clock.now().millis
     return try await write { db in
       guard let provider = try Self.provider(of: device, terms, in: db) else { return false }
       try db.run(
         """
         INSERT INTO wakes (account, device, provider, version, rests, requested, newest, due, not_before, expires, attempts,
-          follows_call, test)
-        VALUES (?, ?, ?, 1, 0, ?, ?, ?, 0, ?, 0, 0, 1)
+          follows_call, test, forced)
+        VALUES (?, ?, ?, 1, 0, ?, ?, ?, 0, ?, 0, 0, 1, ?)
         ON CONFLICT (account, device) DO UPDATE
         SET version = version + 1, provider = excluded.provider, rests = 0,
           expires = iif(rests, excluded.expires, max(expires, excluded.expires)),
           newest = excluded.newest, requested = excluded.requested, not_before = 0, attempts = 0, follows_call = 0, test = 1,
+          forced = excluded.forced,
           due = iif(claim IS NULL, excluded.due, due)
         """,
         [
           device.account.key, device.device.value, provider.rawValue, now, now, now,
-          now + terms.testLifetime.wakeMillis,
+          now + terms.testLifetime.wakeMillis, isForced,
         ])
       return true
     }
@@ -85,14 +88,15 @@ extension EmbeddedStorage {
     return try await write { db in
       let rows = try db.rows(
         """
-        SELECT account, device, version, requested, expires, attempts, follows_call, test FROM wakes
+        SELECT account, device, version, requested, expires, attempts, follows_call, test, forced FROM wakes
         WHERE provider = ? AND NOT rests AND due <= ? ORDER BY due LIMIT ?
         """, [provider.rawValue, now.millis, limit])
       return try rows.map { row in
         let job = try WakeJob(
           device: DeviceAddress(row.number(0), row.device(1)), provider: provider, claim: claim,
           version: row.integer(2), requested: row.time(3), claimed: now, expires: row.time(4),
-          attempt: Int(row.integer(5)) + 1, followsCall: row.flag(6), isTest: row.flag(7))
+          attempt: Int(row.integer(5)) + 1, followsCall: row.flag(6), isTest: row.flag(7),
+          isForced: row.flag(8))
         try db.run(
           """
           UPDATE wakes SET claim = ?, due = ?, attempts = ?,

@@ -46,6 +46,7 @@ package final class LocalCoordination: Coordination {
 
   package func degradation() async -> String? { nil }
   package var epochWitness: (any EpochWitness)? { nil }
+  package var pushBoard: (any PushBoard)? { nil }
   package func close() async {}
 
   /// Some 30 MB when all are in use.

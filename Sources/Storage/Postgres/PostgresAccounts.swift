@@ -10,7 +10,7 @@ extension PostgresStorage {
         SELECT a.identity_key, a.supports_sms, a.voice, a.registration_lock_salt, a.registration_lock_hash,
           d.device, d.password_salt, d.password_hash, d.signaling_key, d.registration_id, d.fetches_messages,
           d.gcm_id, d.apn_id, d.voip_apn_id, d.push_registered, d.name, d.user_agent, d.has_signed_prekey, d.last_seen,
-          d.created
+          d.created, d.web_push
         FROM accounts AS a LEFT JOIN devices AS d ON d.account = a.account
         WHERE a.account = $1::bigint
         ORDER BY d.device
@@ -34,13 +34,15 @@ extension PostgresStorage {
   /// - Returns: nil for the row of an account without devices.
   private func device(_ row: inout PostgresRow, of number: AccountNumber) throws(StoreError) -> Device? {
     guard !row.isNull else { return nil }
-    return Device(
+    var device = Device(
       id: try row.device(), password: PasswordHash(salt: try row.bytes(), hash: try row.bytes()),
       signalingKey: try sealer.open(row.bytes(), of: number), registrationID: try row.integer(),
       fetchesMessages: try row.boolean(), gcmID: row.optionalOpaque().map(Secret.init),
       apnID: row.optionalOpaque().map(Secret.init), voipApnID: row.optionalOpaque().map(Secret.init),
       pushRegistered: try row.optionalTimestamp(), name: row.optionalOpaque(), userAgent: row.optionalOpaque(),
       hasSignedPreKey: try row.boolean(), lastSeen: try row.timestamp(), created: try row.timestamp())
+    device.webPushID = row.optionalOpaque().map(Secret.init)
+    return device
   }
 
   package func accounts(holding tokens: [ContactToken]) async throws(StoreError) -> [AccountNumber] {
@@ -80,11 +82,12 @@ extension PostgresStorage {
           ON CONFLICT (account) DO UPDATE SET code = excluded.code, expires = excluded.expires, tries = 0
           """)
       }
+    let stored = try await knownCodes.value(in: self).stored(code.code, purpose, of: number)
     _ = try await write(
       statement,
       PostgresParameters {
         $0.add(account: number)
-        $0.add(opaque: code.code.value)
+        $0.add(code: stored)
         $0.add(bigint: code.expires.millis)
       })
   }
@@ -123,6 +126,7 @@ extension PostgresStorage {
       $0.add(boolean: device.hasSignedPreKey)
       $0.add(bigint: device.lastSeen.millis)
       $0.add(bigint: device.created.millis)
+      $0.add(opaque: device.webPushID?.value)
     }
   }
 }

@@ -72,7 +72,8 @@ extension PostgresStorage {
   }
 
   /// Forgets lists that serve no more, some at a time: there may be one for each account that was ever written to.
-  func forgetOldConfirmations() async throws(StoreError) {
+  /// - Parameter past: the present as the judge of clocks allows it.
+  func forgetOldConfirmations(at past: Timestamp) async throws(StoreError) {
     let chunkRows: Int64 = 10_000
     while true {
       let results = try await writeBulk([
@@ -82,13 +83,13 @@ extension PostgresStorage {
             """
             WITH old AS MATERIALIZED (
               SELECT account, peer FROM confirmed_devices
-              WHERE confirmed < floor(extract(epoch FROM now()) * 1000)::bigint - $1::bigint
+              WHERE confirmed < $1::bigint
               ORDER BY confirmed LIMIT $2::bigint FOR UPDATE SKIP LOCKED
             )
             DELETE FROM confirmed_devices AS c USING old AS o WHERE c.account = o.account AND c.peer = o.peer
             """),
           PostgresParameters {
-            $0.add(bigint: OutboxRow.confirmationMillisMax)
+            $0.add(bigint: past.millis - OutboxRow.confirmationMillisMax)
             $0.add(bigint: chunkRows)
           })
       ])

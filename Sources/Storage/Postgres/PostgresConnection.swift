@@ -44,6 +44,7 @@ final class PostgresConnection: @unchecked Sendable {  // All mutable state but 
   private let reactor: Reactor
   private let logger: Logger
   private let inbox = Mutex(Inbox())
+  private let fault = Mutex<String?>(nil)
   /// Called when a server is connected to, before it answers anything.
   private let connected: @Sendable () -> Void
 
@@ -70,6 +71,9 @@ final class PostgresConnection: @unchecked Sendable {  // All mutable state but 
     self.logger = logger
     if !reactor.submit({ self.connect() }) { inbox.withLock { $0.isClosed = true } }
   }
+
+  /// Why the last attempt to connect failed, as libpq says it; nil once one has succeeded.
+  var connectFault: String? { fault.withLock { $0 } }
 
   /// Ends the connection; what is in flight fails. Returns when that is done; may be called again.
   func close() async {
@@ -293,7 +297,8 @@ extension PostgresConnection {
 
   private func establish(_ handle: OpaquePointer) {
     do throws(PostgresPipeline.Lost) {
-      state = .established(try PostgresPipeline(handle: handle, setting: settings.sql), since: .now)
+      state = .established(
+        try PostgresPipeline(handle: handle, setting: settings.sql, wish: Settings.discretion), since: .now)
     } catch {
       // The pipeline owned the handle and has ended it.
       state = .waiting
@@ -301,6 +306,7 @@ extension PostgresConnection {
       return scheduleAttempt()
     }
     if failures > 0 { logger.notice("connected to PostgreSQL again") } else { logger.debug("connected to PostgreSQL") }
+    fault.withLock { $0 = nil }
     connected()
     watch(PQsocket(handle), for: .read) { [self] in ready($0) }
     scheduleFlush()
@@ -313,6 +319,7 @@ extension PostgresConnection {
     // Once an outage: the following attempts say the same.
     logger.log(level: failures == 0 ? .warning : .debug, "cannot connect to PostgreSQL: \(reason)")
     failures += 1
+    fault.withLock { $0 = reason }
     end(with: .waiting, reason: "not connected to PostgreSQL")
     scheduleAttempt()
   }
@@ -368,6 +375,7 @@ extension PostgresConnection {
 
   /// What libpq says of a connection that failed: hosts and users, no statement and no value.
   private static func message(of handle: OpaquePointer) -> String {
-    String(cString: PQerrorMessage(handle)).split(separator: "\n").joined(separator: "; ")
+    String(cString: PQerrorMessage(handle)).split(separator: "\n").map { $0.drop { $0 == "\t" || $0 == " " } }
+      .joined(separator: "; ")
   }
 }

@@ -13,6 +13,26 @@ extension PostgresConnection {
     /// Plans for look-ups by key only. Statistics taken while a table was empty must not turn them into scans.
     var plansByKey = true
 
+    /// What the server is asked to keep out of its log: the values of statements, and the rows that an error would show.
+    ///
+    /// Most of it takes a superuser, or a right that one grants. What the role may not set stays as it is, without a
+    /// word in the log: `relay doctor` tells. Extensions that are not there take theirs as a word without meaning.
+    static let discretion = """
+      DO $$
+      DECLARE wish text[];
+      BEGIN
+        FOREACH wish SLICE 1 IN ARRAY ARRAY[
+          ['log_parameter_max_length', '0'], ['log_parameter_max_length_on_error', '0'],
+          ['log_error_verbosity', 'terse'], ['auto_explain.log_parameter_max_length', '0']]
+        LOOP
+          BEGIN
+            PERFORM pg_catalog.set_config(wish[1], wish[2], false);
+          EXCEPTION WHEN OTHERS THEN NULL;
+          END;
+        END LOOP;
+      END $$
+      """
+
     /// What the server is told before anything else.
     var sql: String {
       var values = [

@@ -22,7 +22,7 @@ extension PostgresStorage {
           FROM peers AS p CROSS JOIN unnest($2::bytea[], $3::boolean[], $4::boolean[]) AS i (token, supports_sms, voice)
           WHERE p.name = $1::text AND p.contacts_mode = 'copy'
           ON CONFLICT (peer, token) DO UPDATE SET supports_sms = excluded.supports_sms, voice = excluded.voice,
-            pass = greatest(known.pass, excluded.pass)
+            pass = greatest(known.pass, excluded.pass), unlisted = NULL
           """),
         PostgresParameters {
           $0.add(text: peer.text)
@@ -30,13 +30,7 @@ extension PostgresStorage {
           $0.add(booleans: listed.map(\.supportsSMS))
           $0.add(booleans: listed.map(\.voice))
         }),
-      PostgresStep(
-        .prepared(
-          "apply_contacts_remove", "DELETE FROM peer_contacts WHERE peer = $1::text AND token = ANY ($2::bytea[])"),
-        PostgresParameters {
-          $0.add(text: peer.text)
-          $0.add(tokens: storedGone)
-        }),
+      Self.unlisting(storedGone, of: peer),
       PostgresStep(
         .prepared(
           "apply_contacts_mark",
@@ -77,7 +71,7 @@ extension PostgresStorage {
         "claimants",
         """
         SELECT c.peer FROM peer_contacts AS c JOIN peers AS p ON p.name = c.peer
-        WHERE c.token = $1::bytea AND p.state = 'active' AND p.contacts_mode = 'copy'
+        WHERE c.token = $1::bytea AND p.state = 'active' AND p.contacts_mode <> 'none'
         ORDER BY c.since, c.peer
         """), PostgresParameters { $0.add(token: stored) })
     var names: [RelayName] = []

@@ -71,7 +71,8 @@ extension PostgresStorage {
           registration_id = CASE WHEN $15::boolean THEN $16::integer ELSE registration_id END,
           name = CASE WHEN $17::boolean THEN $18::bytea ELSE name END,
           user_agent = CASE WHEN $19::boolean THEN $20::bytea ELSE user_agent END,
-          last_seen = CASE WHEN $21::boolean THEN $22::bigint ELSE last_seen END
+          last_seen = CASE WHEN $21::boolean THEN $22::bigint ELSE last_seen END,
+          web_push = CASE WHEN $23::boolean THEN $24::bytea ELSE web_push END
         WHERE account = $1::bigint AND device = $2::integer
         """),
       PostgresParameters {
@@ -87,6 +88,7 @@ extension PostgresStorage {
         $0.add(change.name) { $0.add(opaque: $1 ?? nil) }
         $0.add(change.userAgent) { $0.add(opaque: $1 ?? nil) }
         $0.add(change.lastSeen) { $0.add(bigint: $1?.millis) }
+        $0.add(change.webPushID) { $0.add(opaque: $1??.value) }
       })
   }
 
@@ -102,10 +104,10 @@ extension PostgresStorage {
           SET active = n.active, supports_sms = n.supports_sms, voice = n.voice, discoverable = n.discoverable,
             registration_lock_salt = n.lock_salt, registration_lock_hash = n.lock_hash
           FROM (
-            SELECT account, active AND discoverable AS was_listed, supports_sms AS supported_sms, voice AS had_voice,
+            SELECT account, active AND discoverable AS was_found, supports_sms AS supported_sms, voice AS had_voice,
               EXISTS (
                 SELECT FROM devices WHERE account = $1::bigint AND device = 1
-                  AND (fetches_messages OR gcm_id IS NOT NULL OR apn_id IS NOT NULL)) AS active,
+                  AND (fetches_messages OR gcm_id IS NOT NULL OR apn_id IS NOT NULL OR web_push IS NOT NULL)) AS active,
               CASE WHEN $3::boolean THEN $4::boolean ELSE supports_sms END AS supports_sms,
               CASE WHEN $5::boolean THEN $6::boolean ELSE voice END AS voice,
               CASE WHEN $7::boolean THEN $8::bytea ELSE registration_lock_salt END AS lock_salt,
@@ -118,8 +120,9 @@ extension PostgresStorage {
           WHERE a.account = $1::bigint AND a.account = n.account
             AND (a.active, a.supports_sms, a.voice, a.discoverable, a.registration_lock_salt, a.registration_lock_hash)
               IS DISTINCT FROM (n.active, n.supports_sms, n.voice, n.discoverable, n.lock_salt, n.lock_hash)
-          RETURNING (n.was_listed, n.supported_sms, n.had_voice)
-            IS DISTINCT FROM (n.active AND n.discoverable, n.supports_sms, n.voice) AS is_visible
+          RETURNING (n.was_found OR n.active AND n.discoverable)
+            AND (n.was_found, n.supported_sms, n.had_voice)
+              IS DISTINCT FROM (n.active AND n.discoverable, n.supports_sms, n.voice) AS is_visible
         )
         UPDATE revisions SET value = value + 1
         WHERE subject = 'accounts' AND EXISTS (SELECT FROM changed WHERE is_visible)

@@ -2,7 +2,7 @@ package import RelayCore
 
 extension PostgresStorage {
   package func accountCount() async throws(StoreError) -> Int {
-    let result = try await readBulk(.prepared("account_count", "SELECT count(*) FROM accounts"))
+    let result = try await readBulk(.prepared("account_count", "SELECT count(*) FROM accounts WHERE was_listed"))
     var row = result.cursor(row: 0)
     return Int(try row.bigint())
   }
@@ -15,7 +15,7 @@ extension PostgresStorage {
       .prepared(
         "accounts",
         """
-        SELECT token, active AND discoverable, supports_sms, voice FROM accounts
+        SELECT token, active AND discoverable, supports_sms, voice FROM accounts WHERE was_listed
         ORDER BY token, account LIMIT $1::bigint OFFSET $2::bigint
         """),
       PostgresParameters {
@@ -48,22 +48,18 @@ extension PostgresStorage {
 // MARK: - What peers list
 
 extension PostgresStorage {
-  package func beginContacts(of peer: RelayName, keepingAtMost max: Int) async throws(StoreError) -> Int64? {
+  package func beginContacts(of peer: RelayName) async throws(StoreError) -> Int64? {
     let result = try await write(
       .prepared(
         "begin_contacts",
         """
         UPDATE peers SET contacts_begun = greatest(contacts_begun, contacts_pass) + 1 WHERE name = $1::text
-        RETURNING contacts_begun, contacts_pass
+        RETURNING contacts_begun
         """),
       PostgresParameters { $0.add(text: peer.text) })
     guard result.rowCount == 1 else { return nil }
     var row = result.cursor(row: 0)
-    let (pass, finished) = (try row.bigint(), try row.bigint())
-    if try await contactCount(of: peer) > max {
-      try await removeContacts(of: peer, after: finished, before: pass)
-    }
-    return pass
+    return try row.bigint()
   }
 
   package func mergeContacts(_ page: [ListedAccount], of peer: RelayName, pass: Int64) async throws(StoreError) {
@@ -84,7 +80,7 @@ extension PostgresStorage {
           FROM peers AS p CROSS JOIN unnest($2::bytea[], $3::boolean[], $4::boolean[]) AS i (token, supports_sms, voice)
           WHERE p.name = $1::text AND p.contacts_mode = 'copy'
           ON CONFLICT (peer, token) DO UPDATE SET supports_sms = excluded.supports_sms, voice = excluded.voice,
-            pass = greatest(known.pass, excluded.pass)
+            pass = greatest(known.pass, excluded.pass), unlisted = NULL
           """),
         PostgresParameters {
           $0.add(text: peer.text)
@@ -93,19 +89,13 @@ extension PostgresStorage {
           $0.add(booleans: listed.map(\.voice))
           $0.add(bigint: pass)
         }),
-      PostgresStep(
-        .prepared(
-          "merge_contacts_remove", "DELETE FROM peer_contacts WHERE peer = $1::text AND token = ANY ($2::bytea[])"),
-        PostgresParameters {
-          $0.add(text: peer.text)
-          $0.add(tokens: storedGone)
-        }),
+      Self.unlisting(storedGone, of: peer),
     ]
     _ = try await writeBulk(Self.contactLocks(of: peer) + steps)
   }
 
   package func finishContacts(of peer: RelayName, pass: Int64, mark: String?) async throws(StoreError) {
-    try await removeContacts(of: peer, before: pass)
+    try await walkContacts(of: peer) { last in Self.unlistingStep(of: peer, before: pass, behind: last) }
     _ = try await write(
       .prepared(
         "finish_contacts",
@@ -127,46 +117,5 @@ extension PostgresStorage {
     guard result.rowCount == 1 else { return (0, nil) }
     var row = result.cursor(row: 0)
     return (try row.bigint(), row.optionalOpaque())
-  }
-
-  /// Removes contacts that no pass from `pass` on has seen, but some pass after `earlier`. By key and some at a time, so that
-  /// each statement costs what it looks at: a peer may list millions, and a statement has its time limit and its neighbours.
-  func removeContacts(of peer: RelayName, after earlier: Int64 = -1, before pass: Int64) async throws(StoreError) {
-    var last: [UInt8] = []
-    while let reached = try await removeContacts(of: peer, after: earlier, before: pass, behind: last) {
-      last = reached
-    }
-  }
-
-  /// - Parameter last: a token as it is stored, or nothing.
-  /// - Returns: the last token that was looked at; nil when there was none behind `last`.
-  private func removeContacts(
-    of peer: RelayName, after earlier: Int64, before pass: Int64, behind last: [UInt8]
-  ) async throws(StoreError) -> [UInt8]? {
-    let removal = PostgresStep(
-      .prepared(
-        "remove_contacts",
-        """
-        WITH page AS MATERIALIZED (
-          SELECT token, pass FROM peer_contacts WHERE peer = $1::text AND token > $5::bytea
-          ORDER BY token LIMIT $3::bigint
-        ), removed AS (
-          DELETE FROM peer_contacts AS c USING page AS s
-          WHERE c.peer = $1::text AND c.token = s.token AND c.pass < $2::bigint
-            AND s.pass < $2::bigint AND s.pass > $4::bigint
-        )
-        SELECT token FROM page ORDER BY token DESC LIMIT 1
-        """),
-      PostgresParameters {
-        $0.add(text: peer.text)
-        $0.add(bigint: pass)
-        $0.add(bigint: 10_000)
-        $0.add(bigint: earlier)
-        $0.add(bytea: last)
-      })
-    let results = try await writeBulk(Self.contactLocks(of: peer) + [removal])
-    guard let result = results.last, result.rowCount == 1 else { return nil }
-    var row = result.cursor(row: 0)
-    return try row.bytes()
   }
 }

@@ -69,12 +69,19 @@ enum DirectoryCopy {
   private static let placeQuery = """
     SELECT value, pg_snapshot_xmin(pg_current_snapshot()) FROM revisions WHERE subject = 'listing-generation'
     """
-  /// As they lie: whose entry counts where several list a token is asked afterwards, of those tokens alone.
+  /// Whose entry counts where several list a token is asked afterwards, of those tokens alone. What is covered by an account
+  /// that is not found, or by the claim of a peer that does not list it, is left out at once: few are.
   private static let copies = [
     "SELECT token, NULL::text, supports_sms, voice FROM accounts WHERE active AND discoverable",
     """
     SELECT c.token, c.peer, c.supports_sms, c.voice FROM peer_contacts AS c JOIN peers AS p ON p.name = c.peer
-    WHERE p.state = 'active' AND p.contacts_mode = 'copy'
+    WHERE p.state = 'active' AND p.contacts_mode = 'copy' AND c.unlisted IS NULL
+      AND NOT EXISTS (
+        SELECT FROM accounts AS o WHERE o.token = c.token AND NOT (o.active AND o.discoverable))
+      AND NOT EXISTS (
+        SELECT FROM peer_contacts AS e JOIN peers AS q ON q.name = e.peer
+        WHERE e.token = c.token AND e.unlisted IS NOT NULL AND (e.since, e.peer) < (c.since, c.peer)
+          AND q.state = 'active' AND q.contacts_mode <> 'none')
     """,
   ]
   /// Of one call of whoever takes them: about half a megabyte.

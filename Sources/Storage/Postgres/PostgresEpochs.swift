@@ -17,9 +17,18 @@ extension PostgresStorage {
     return (try before.bigint(), try after.bigint())
   }
 
+  package func epoch() async throws(StoreError) -> Int64 {
+    let result = try await read(.prepared("epoch_now", "SELECT value FROM epochs"))
+    guard result.rowCount == 1 else { throw .corrupted(reason: "the table epochs lacks its row") }
+    var row = result.cursor(row: 0)
+    return try row.bigint()
+  }
+
   /// Millions of keys go at once, and to the servers that stand by as well. It waits for draws under way, but not for
   /// long: others wait behind it meanwhile. Then it is `.unavailable`, and the caller comes again later.
-  package func setAsideOneTimePreKeys(epoch floor: Int64) async throws(StoreError) {
+  package func setAsideOneTimePreKeys(epoch floor: Int64, by word: RestoreWord, behind: Duration)
+    async throws(StoreError)
+  {
     _ = try await writeBulk([
       PostgresStep(.prepared("set_aside_patience", "SELECT set_config('lock_timeout', '200ms', true)")),
       PostgresStep(.prepared("set_aside", "TRUNCATE one_time_prekeys")),
@@ -37,6 +46,8 @@ extension PostgresStorage {
           WHERE subject = 'listing-generation'
           """),
         PostgresParameters { $0.add(bigint: floor) }),
+      Self.noteStep(RestoreNotes.setAsideKind, word.text, behind),
+      Self.forgetClaimStep,
     ])
   }
 

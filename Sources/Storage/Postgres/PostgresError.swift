@@ -29,6 +29,8 @@ struct SQLState: Equatable {
   static let undefinedTable = SQLState(code: "42P01")
   /// The server has become a standby, or is told to change nothing.
   static let readOnly = SQLState(code: "25006")
+  /// A lock was not had within `lock_timeout`.
+  static let lockNotAvailable = SQLState(code: "55P03")
   static let unknownStatement = SQLState(code: "26000")
 
   /// Another transaction was in the way and this one was undone: it may simply run again.
@@ -39,7 +41,7 @@ struct SQLState: Equatable {
     switch code.prefix(2) {
     case "08", "40", "53", "57", "58": true  // Connection, rollback, resources, operator, system.
     // Read-only, lock time-out, schema not there yet.
-    default: self == .readOnly || code == "55P03" || self == .undefinedTable
+    default: self == .readOnly || self == .lockNotAvailable || self == .undefinedTable
     }
   }
 }

@@ -1,7 +1,8 @@
 package import RelayCore
 
 extension PostgresStorage {
-  /// By the database's clock at the beginning of the call: who waits for the row has the lease that much shorter.
+  /// By the database's clock at the beginning of the call: who waits for the row has the lease that much shorter. One that
+  /// would last far longer than it was taken for was taken while the clock was ahead.
   package func acquireLease(_ name: String, holder: Int64, for duration: Duration) async throws(StoreError) -> Bool {
     let result = try await write(
       .prepared(
@@ -11,6 +12,7 @@ extension PostgresStorage {
         VALUES ($1::text, $2::bigint, now() + $3::bigint * interval '1 millisecond')
         ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, expires = excluded.expires
         WHERE l.holder = excluded.holder OR l.expires <= now()
+          OR l.expires > now() + $3::bigint * interval '2 milliseconds' + interval '1 minute'
         """),
       PostgresParameters {
         $0.add(text: name)

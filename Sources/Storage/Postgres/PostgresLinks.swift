@@ -5,9 +5,10 @@ extension PostgresStorage {
   package func linkDevice(_ link: DeviceLink, code: Secret, triesMax: Int, now: Timestamp) async throws(StoreError)
     -> LinkOutcome
   {
+    let code = try await knownCodes.value(in: self).stored(code, .linking, of: link.account)
     let results = try await write([
       Self.lockStep(link.account),
-      Self.tryStep(link, code: code, now: now),
+      tryStep(link, code: code, now: now),
       Self.replaceStep(link.account),
       try deviceStep(link),
       Self.spendStep(link.account, triesMax: triesMax),
@@ -19,8 +20,8 @@ extension PostgresStorage {
     return row.isNull ? .tooManyDevices(current: Int(active)) : .linked(try row.device())
   }
 
-  /// Which devices are active is `Device`'s rule.
-  private static func tryStep(_ link: DeviceLink, code: Secret, now: Timestamp) -> PostgresStep {
+  /// Which devices are active is `Device`'s rule. One that a wrong clock calls inactive keeps its place, and what waits for it.
+  private func tryStep(_ link: DeviceLink, code: StoredCode, now: Timestamp) -> PostgresStep {
     PostgresStep(
       .prepared(
         "link_try",
@@ -33,7 +34,7 @@ extension PostgresStorage {
             coalesce(min(d.device) FILTER (WHERE d.device > 1 AND NOT d.is_active), greatest(max(d.device), 1) + 1)
               AS free
           FROM (
-            SELECT device, (fetches_messages OR gcm_id IS NOT NULL OR apn_id IS NOT NULL)
+            SELECT device, (fetches_messages OR gcm_id IS NOT NULL OR apn_id IS NOT NULL OR web_push IS NOT NULL)
               AND (device = 1 OR has_signed_prekey AND last_seen >= $5::bigint) AS is_active
             FROM devices WHERE account = $1::bigint
           ) AS d
@@ -44,10 +45,10 @@ extension PostgresStorage {
         """),
       PostgresParameters {
         $0.add(account: link.account)
-        $0.add(opaque: code.value)
+        $0.add(code: code)
         $0.add(bigint: now.millis)
         $0.add(bigint: Int64(link.devicesMax))
-        $0.add(bigint: now.millis - Device.linkedActiveMillis)
+        $0.add(bigint: (judge.time?.believed(now) ?? now).millis - Device.linkedActiveMillis)
       })
   }
 
@@ -84,10 +85,10 @@ extension PostgresStorage {
         """
         INSERT INTO devices (account, device, password_salt, password_hash, signaling_key, registration_id,
           fetches_messages, gcm_id, apn_id, voip_apn_id, push_registered, name, user_agent, has_signed_prekey,
-          last_seen, created)
+          last_seen, created, web_push)
         SELECT account, device, $2::bytea, $3::bytea, $4::bytea, $5::integer,
           $6::boolean, $7::bytea, $8::bytea, $9::bytea, $10::bigint, $11::bytea, $12::bytea, $13::boolean,
-          $14::bigint, $15::bigint
+          $14::bigint, $15::bigint, $16::bytea
         FROM linking_codes WHERE account = $1::bigint AND device IS NOT NULL
         """), try columns(of: link.device, in: link.account))
   }

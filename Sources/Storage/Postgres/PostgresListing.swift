@@ -59,8 +59,10 @@ extension PostgresStorage {
   /// From token, whether the account is active and wants to be found, supports_sms, voice.
   static func listedAccount(_ row: inout PostgresRow, _ tokens: TokenSealer) throws(StoreError) -> ListedAccount {
     let (token, isActive) = (try tokens.open(row.token()), try row.boolean())
+    let (supportsSMS, voice) = (try row.boolean(), try row.boolean())
+    // Of those that are hidden nothing more is told.
     return ListedAccount(
-      token: token, isInactive: !isActive, supportsSMS: try row.boolean(), voice: try row.boolean())
+      token: token, isInactive: !isActive, supportsSMS: isActive && supportsSMS, voice: isActive && voice)
   }
 
   package func localEntries(for tokens: [ContactToken]) async throws(StoreError) -> [ListedAccount] {

@@ -16,7 +16,7 @@ extension PostgresStorage {
     let (firstDay, isWorthLearning) = days.first(of: mailbox)
     var steps = [Self.pendingStep(mailbox, from: firstDay, after: after, limit: limit)]
     let mustLearn = isWorthLearning && after == 0
-    if mustLearn { steps.append(Self.todayStep) }
+    if mustLearn { steps.append(todayStep) }
     let results = try await read(steps)
     guard let result = results.first else { return [] }
     var envelopes: [QueuedEnvelope] = []
@@ -56,7 +56,13 @@ extension PostgresStorage {
       })
   }
 
-  static let todayStep = PostgresStep(.prepared("today", "SELECT (now() AT TIME ZONE 'UTC')::date"))
+  /// At most a day beyond the last seen one: what is learned of a mailbox while the clock is ahead must hold when it is right
+  /// again, and messages arrive on the days that it has left out.
+  var todayStep: PostgresStep {
+    PostgresStep(
+      .prepared("today", "SELECT least((now() AT TIME ZONE 'UTC')::date, $1::date)"),
+      PostgresParameters { $0.add(integer: seenDay.map { $0 + 1 }) })
+  }
 
   package func acknowledge(source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress)
     async throws(StoreError) -> QueuedEnvelope?
@@ -80,7 +86,7 @@ extension PostgresStorage {
           ),
           remembered AS (
             INSERT INTO acknowledged (account, device, fingerprint, day, source, sent)
-            SELECT $1::bigint, $2::integer, fingerprint, (now() AT TIME ZONE 'UTC')::date,
+            SELECT $1::bigint, $2::integer, fingerprint, relay_arrival_day($7::date),
               CASE WHEN type < $6::smallint THEN source END, CASE WHEN type < $6::smallint THEN sent END
             FROM removed
             ON CONFLICT DO NOTHING
@@ -94,6 +100,7 @@ extension PostgresStorage {
         $0.add(bigint: timestamp.millis)
         $0.add(date: days.first(of: mailbox).day)
         $0.add(smallint: MessageType.receipt.rawValue)
+        $0.add(integer: seenDay)
       })
     guard result.rowCount > 0 else { return nil }
     var row = result.cursor(row: 0)
@@ -120,15 +127,18 @@ extension PostgresStorage {
 extension PostgresStorage {
   /// Inserts `envelopes` in their order as one transaction. Makes the day's partitions when nobody did.
   static func insert(
-    _ envelopes: [Envelope], over connection: PostgresConnection, maintenance: PostgresMaintenance
+    _ envelopes: [Envelope], seenDay: PostgresMailboxDays.Day?, over connection: PostgresConnection,
+    maintenance: PostgresMaintenance
   ) async throws(StoreError) {
-    let step = insertStep(envelopes)
+    let step =
+      envelopes.contains { $0.mark != nil }
+      ? countedInsertStep(envelopes, seenDay: seenDay) : insertStep(envelopes, seenDay: seenDay)
     do throws(PostgresError) {
       _ = try await connection.write(step.statement, step.parameters)
     } catch .refused(.checkViolation, _) {
       // "No partition of relation found for row": the table has no other check.
       try await maintenance.run { connection throws(StoreError) in
-        try await PostgresPartitions.createMissing(over: connection)
+        try await PostgresPartitions.createMissing(seenDay: seenDay, over: connection)
       }
       do throws(PostgresError) {
         _ = try await connection.write(step.statement, step.parameters)
@@ -145,7 +155,10 @@ extension PostgresStorage {
   /// just moved from the one to the other is seen in one of them. What is not committed yet is the conflict clause's
   /// business: it waits for whoever writes the same fingerprint. So that no two batches wait for each other, rows are
   /// written in one order everywhere, and numbered in the caller's.
-  private static func insertStep(_ envelopes: [Envelope]) -> PostgresStep {
+  ///
+  /// Nothing arrives on a day before the last seen one, and what was taken in is looked for from that day on as well: the
+  /// clock may have stepped back, or ahead.
+  private static func insertStep(_ envelopes: [Envelope], seenDay: PostgresMailboxDays.Day?) -> PostgresStep {
     PostgresStep(
       .prepared(
         "append",
@@ -160,15 +173,15 @@ extension PostgresStorage {
             FROM unnest($1::bigint[], $2::integer[], $3::smallint[], $4::bigint[], $5::integer[], $6::text[],
                 $7::bigint[], $8::bytea[], $9::bytea[], $10::uuid[]) WITH ORDINALITY
               AS i (account, device, type, source, source_device, relay, sent, message, content, fingerprint, place)
-            CROSS JOIN (SELECT (now() AT TIME ZONE 'UTC')::date AS today) AS c
+            CROSS JOIN (SELECT relay_arrival_day($11::date) AS today) AS c
             WHERE NOT EXISTS (
                 SELECT FROM acknowledged AS a
                 WHERE a.account = i.account AND a.device = i.device AND a.fingerprint = i.fingerprint
-                  AND a.day >= (now() AT TIME ZONE 'UTC')::date - 1)
+                  AND a.day >= relay_present_day($11::date) - 1)
               AND NOT EXISTS (
                 SELECT FROM messages AS m
                 WHERE m.account = i.account AND m.device = i.device AND m.fingerprint = i.fingerprint
-                  AND m.day >= (now() AT TIME ZONE 'UTC')::date - 1)
+                  AND m.day >= relay_present_day($11::date) - 1)
             ORDER BY i.place
           ) AS accepted
         ) AS numbered
@@ -178,54 +191,24 @@ extension PostgresStorage {
       PostgresParameters(
         reserving: envelopes.reduce(400) { $0 + 140 + ($1.message?.count ?? 0) + ($1.content?.count ?? 0) }
       ) {
-        $0.add(bigints: envelopes.lazy.map(\.destination.account.column))
-        $0.add(integers: envelopes.lazy.map(\.destination.device.value))
-        $0.add(smallints: envelopes.lazy.map(\.type.rawValue))
-        $0.add(bigints: envelopes.lazy.map(\.source.account.column))
-        $0.add(integers: envelopes.lazy.map(\.source.device.value))
-        $0.add(texts: envelopes.lazy.map { $0.relay?.text })
-        $0.add(bigints: envelopes.lazy.map(\.timestamp.millis))
-        $0.add(byteas: envelopes.lazy.map(\.message))
-        $0.add(byteas: envelopes.lazy.map(\.content))
-        $0.add(uuids: envelopes.lazy.map(\.fingerprint))
+        $0.add(envelopes)
+        $0.add(integer: seenDay)
       })
   }
 }
 
-// MARK: - Days
-
-extension PostgresStorage {
-  package func maintain(retention: Duration) async throws(StoreError) -> Int {
-    try await forgetExpired()
-    try await forgetOldConfirmations()
-    guard try await PostgresPartitions.needsWork(retention: retention, over: reads) else { return 0 }
-    return try await maintenance.run { connection throws(StoreError) in
-      try await PostgresPartitions.createMissing(over: connection)
-      return try await PostgresPartitions.dropExpired(retention: retention, over: connection)
-    }
-  }
-
-  /// Codes and invitations nobody used. A day late, since their times are those of a relay's clock and not of this one.
-  /// And leases that nobody takes any more.
-  private func forgetExpired() async throws(StoreError) {
-    let longAgo = PostgresParameters { $0.add(bigint: Timestamp.millisPerDay) }
-    _ = try await write([
-      PostgresStep(
-        .prepared(
-          "forget_codes",
-          "DELETE FROM verification_codes WHERE expires < floor(extract(epoch FROM now()) * 1000)::bigint - $1::bigint"
-        ), longAgo),
-      PostgresStep(
-        .prepared(
-          "forget_linking_codes",
-          "DELETE FROM linking_codes WHERE expires < floor(extract(epoch FROM now()) * 1000)::bigint - $1::bigint"),
-        longAgo),
-      PostgresStep(
-        .prepared(
-          "forget_invitations",
-          "DELETE FROM invitations WHERE expires < floor(extract(epoch FROM now()) * 1000)::bigint - $1::bigint"),
-        longAgo),
-      PostgresStep(.prepared("forget_leases", "DELETE FROM leases WHERE expires < now() - interval '1 day'")),
-    ])
+extension PostgresParameters {
+  /// `$1` to `$10` of the statements that append.
+  mutating func add(_ envelopes: [Envelope]) {
+    add(bigints: envelopes.lazy.map(\.destination.account.column))
+    add(integers: envelopes.lazy.map(\.destination.device.value))
+    add(smallints: envelopes.lazy.map(\.type.rawValue))
+    add(bigints: envelopes.lazy.map(\.source.account.column))
+    add(integers: envelopes.lazy.map(\.source.device.value))
+    add(texts: envelopes.lazy.map { $0.relay?.text })
+    add(bigints: envelopes.lazy.map(\.timestamp.millis))
+    add(byteas: envelopes.lazy.map(\.message))
+    add(byteas: envelopes.lazy.map(\.content))
+    add(uuids: envelopes.lazy.map(\.fingerprint))
   }
 }

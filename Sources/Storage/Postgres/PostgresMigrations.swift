@@ -20,11 +20,20 @@ struct PostgresMigration: Sendable {
     PostgresMigration(version: 6, name: "waking devices by push", oldestCompatible: 5, statements: waking),
     PostgresMigration(version: 7, name: "device notifications", oldestCompatible: 5, statements: deviceNotifications),
     PostgresMigration(version: 8, name: "counts of contacts", oldestCompatible: 5, statements: contactCounts),
+    PostgresMigration(version: 9, name: "claims to contacts", oldestCompatible: 5, statements: contactClaims),
+    PostgresMigration(
+      version: 10, name: "number tokens that are good once", oldestCompatible: 5, statements: numberTokens),
+    PostgresMigration(version: 11, name: "notes of restores", oldestCompatible: 5, statements: restoreNotes),
+    PostgresMigration(version: 12, name: "the last seen time", oldestCompatible: 5, statements: seenTime),
+    PostgresMigration(version: 13, name: "the loss ledger", oldestCompatible: 5, statements: lossLedger),
+    PostgresMigration(version: 14, name: "waking browsers", oldestCompatible: 5, statements: browsers),
+    PostgresMigration(
+      version: 15, name: "clients that name no relay", oldestCompatible: 5, statements: implicitRouting),
   ]
   /// The newest step this build knows.
   static let newest = all.last?.version ?? 0
   /// The oldest schema this build can work on.
-  static let needed = 8
+  static let needed = 15
 
   // Every key of an account's row begins with its number, so that the tables can be distributed by it. Times are
   // milliseconds since 1970; days are those of UTC. A text that a client made up is `bytea`: it may hold any Unicode

@@ -111,14 +111,15 @@ extension PostgresStorage {
   /// A row also where there are no outputs, of NULL.
   package func outputs(
     under key: ObliviousKeyID, in range: ClosedRange<ObliviousOutput>, limit: Int, followedSince followed: Timestamp
-  ) async throws(StoreError) -> [ObliviousOutput]? {
+  ) async throws(StoreError) -> [ContactOutput]? {
+    let sealer = try await tokens()
     let result = try await readBulk(
       .prepared(
         "oblivious_outputs",
         """
-        SELECT o.output FROM oblivious_progress AS p
+        SELECT o.output, o.token FROM oblivious_progress AS p
         LEFT JOIN LATERAL (
-          SELECT output FROM oblivious_outputs
+          SELECT output, token FROM oblivious_outputs
           WHERE key = $1::bigint AND output BETWEEN $2::bytea AND $3::bytea
           ORDER BY output LIMIT $4::bigint
         ) AS o ON true
@@ -135,14 +136,16 @@ extension PostgresStorage {
         $0.add(bigint: followed.millis)
       })
     guard result.rowCount > 0 else { return nil }
-    var outputs: [ObliviousOutput] = []
+    var (outputs, stored): ([ObliviousOutput], [StoredToken]) = ([], [])
     outputs.reserveCapacity(result.rowCount)
+    stored.reserveCapacity(result.rowCount)
     for index in result.rows {
       var row = result.cursor(row: index)
       guard !row.isNull else { break }
       let output = ObliviousOutput(bytes: try row.bytes())
       outputs.append(try row.required(output))
+      stored.append(try row.token())
     }
-    return outputs
+    return zip(try sealer.open(stored), outputs).map { ContactOutput($0, $1) }
   }
 }

@@ -6,42 +6,83 @@ package import RelayCore
 // seen one has seen all that will ever be below it. What is said of an account's devices needs none of that.
 
 extension PostgresStorage {
-  package func hold(_ messages: [OutgoingMessage], for relay: RelayName, bounds: OutboxBounds, now: Timestamp)
-    async throws(StoreError) -> [Bool]
-  {
+  package func hold(
+    _ messages: [OutgoingMessage], counting crossings: [[Crossing]], for relay: RelayName, bounds: OutboxBounds,
+    now: Timestamp
+  ) async throws(StoreError) -> [Bool] {
     guard !messages.isEmpty else { return [] }
     let rows = messages.map(OutboxRow.init)
-    let results = try await write([
-      // The peer's row is locked against its removal, which would leave messages for nobody behind, and not against
-      // changes of it: its condition is written while messages are held. So it may be suspended by the next step, which
-      // looks again: after a suspension only those go on that had the lock before, and the removal waits for them.
-      PostgresStep(
-        .prepared(
-          "hold_lock",
-          """
-          WITH peer AS MATERIALIZED (
-            SELECT name FROM peers WHERE name = $1::text AND state = 'active' FOR KEY SHARE
-          )
-          INSERT INTO outbox_charges AS known (peer, messages, bytes) SELECT name, 0, 0 FROM peer
-          ON CONFLICT (peer) DO UPDATE SET messages = known.messages
-          """), PostgresParameters { $0.add(text: relay.text) }),
-      Self.holdStep(messages, rows, for: relay, bounds: bounds, now: now),
-      // Also when it was held before: whoever had no answer may ask again.
-      PostgresStep(
-        .prepared(
-          "hold_outcome", "SELECT fingerprint FROM outbox WHERE peer = $1::text AND fingerprint = ANY ($2::uuid[])"),
-        PostgresParameters {
-          $0.add(text: relay.text)
-          $0.add(uuids: rows.map(\.fingerprint))
-        }),
-    ])
-    guard let outcome = results.last else { return messages.map { _ in false } }
+    let results = try await write(
+      [
+        // The peer's row is locked against its removal, which would leave messages for nobody behind, and not against
+        // changes of it: its condition is written while messages are held. So it may be suspended by the next step, which
+        // looks again: after a suspension only those go on that had the lock before, and the removal waits for them.
+        PostgresStep(
+          .prepared(
+            "hold_lock",
+            """
+            WITH peer AS MATERIALIZED (
+              SELECT name FROM peers WHERE name = $1::text AND state = 'active' FOR KEY SHARE
+            )
+            INSERT INTO outbox_charges AS known (peer, messages, bytes) SELECT name, 0, 0 FROM peer
+            ON CONFLICT (peer) DO UPDATE SET messages = known.messages
+            """), PostgresParameters { $0.add(text: relay.text) }),
+        Self.holdStep(messages, rows, for: relay, bounds: bounds, now: now),
+        // Also when it was held before: whoever had no answer may ask again.
+        PostgresStep(
+          .prepared(
+            "hold_outcome", "SELECT fingerprint FROM outbox WHERE peer = $1::text AND fingerprint = ANY ($2::uuid[])"),
+          PostgresParameters {
+            $0.add(text: relay.text)
+            $0.add(uuids: rows.map(\.fingerprint))
+          }),
+      ] + countHeldSteps(rows, crossings, for: relay))
+    guard results.count > 2 else { return messages.map { _ in false } }
+    let outcome = results[2]
     var held: Set<Fingerprint> = []
     for index in outcome.rows {
       var row = outcome.cursor(row: index)
       held.insert(try row.fingerprint())
     }
     return rows.map { held.contains($0.fingerprint) }
+  }
+
+  /// Counts what of `crossings` belongs to a message that is held.
+  private func countHeldSteps(
+    _ rows: [OutboxRow], _ crossings: [[Crossing]], for relay: RelayName
+  ) -> [PostgresStep] {
+    let counted = zip(rows, crossings).flatMap { row, crossings in crossings.map { (row.fingerprint, $0) } }
+    guard !counted.isEmpty else { return [] }
+    return [
+      PostgresStep(
+        .prepared(
+          "hold_count",
+          """
+          WITH fresh AS (
+            INSERT INTO crossings (kind, hour, tag, mark, noted, settled)
+            SELECT g.kind, g.hour, g.tag, g.mark, relay_present_day($7::date), false
+            FROM unnest($2::integer[], $3::bigint[], $4::smallint[], $5::bigint[], $6::uuid[])
+              AS g (hour, mark, kind, tag, fingerprint)
+            WHERE EXISTS (SELECT FROM outbox AS o WHERE o.peer = $1::text AND o.fingerprint = g.fingerprint)
+            ORDER BY g.kind, g.hour, g.tag, g.mark
+            ON CONFLICT DO NOTHING
+            RETURNING hour, mark, kind
+          )
+          INSERT INTO loss_ledger AS l (peer, hour, kind, event, slot, crossings, low, high)
+          SELECT $1::text, hour, kind, 0, pg_backend_pid() % 16, count(*), sum(mark & 4294967295)::bigint,
+            sum((mark >> 32) & 4294967295)::bigint
+          FROM fresh GROUP BY hour, kind ORDER BY hour, kind
+          ON CONFLICT (peer, hour, kind, event, slot) DO UPDATE
+            SET crossings = l.crossings + excluded.crossings, low = l.low + excluded.low, high = l.high + excluded.high
+          """),
+        PostgresParameters(reserving: 64 + counted.count * 64) {
+          let record = LedgerRecord(.handedOver, counted.map(\.1), relay: relay)
+          $0.add(record)
+          $0.add(tagsOf: record)
+          $0.add(uuids: counted.map(\.0))
+          $0.add(integer: seenDay)
+        })
+    ]
   }
 
   /// What is new is counted up in the order of `messages`: from the first on that has no room, none has.
@@ -184,22 +225,24 @@ extension PostgresStorage {
     return Int(try row.bigint())
   }
 
-  package func removeHeld(_ sequences: [Int64]) async throws(StoreError) {
+  package func removeHeld(_ sequences: [Int64], counting record: LedgerRecord?) async throws(StoreError) {
     guard !sequences.isEmpty else { return }
-    _ = try await write([
-      Self.lockCharges(of: sequences),
-      PostgresStep(
-        .prepared(
-          "remove_held",
-          """
-          WITH removed AS (DELETE FROM outbox WHERE sequence = ANY ($1::bigint[]) RETURNING peer, bytes),
-            released AS (
-              SELECT peer, count(*) AS messages, sum(bytes)::bigint AS bytes FROM removed GROUP BY peer
-            )
-          UPDATE outbox_charges AS c SET messages = c.messages - r.messages, bytes = c.bytes - r.bytes
-          FROM released AS r WHERE c.peer = r.peer
-          """), PostgresParameters { $0.add(bigints: sequences) }),
-    ])
+    let count = record.flatMap { $0.crossings.isEmpty ? nil : step($0) }
+    _ = try await write(
+      [
+        Self.lockCharges(of: sequences),
+        PostgresStep(
+          .prepared(
+            "remove_held",
+            """
+            WITH removed AS (DELETE FROM outbox WHERE sequence = ANY ($1::bigint[]) RETURNING peer, bytes),
+              released AS (
+                SELECT peer, count(*) AS messages, sum(bytes)::bigint AS bytes FROM removed GROUP BY peer
+              )
+            UPDATE outbox_charges AS c SET messages = c.messages - r.messages, bytes = c.bytes - r.bytes
+            FROM released AS r WHERE c.peer = r.peer
+            """), PostgresParameters { $0.add(bigints: sequences) }),
+      ] + (count.map { [$0] } ?? []))
   }
 
   package func outboxUsage() async throws(StoreError) -> [OutboxUsage] {

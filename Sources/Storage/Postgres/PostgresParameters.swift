@@ -54,6 +54,9 @@ struct PostgresParameters: Sendable {
   mutating func add(bigints values: some Collection<Int64>) {
     array(of: .bigint, values) { $0.append(bigEndian: $1) }
   }
+  mutating func add(optionalBigints values: some Collection<Int64?>) {
+    array(of: .bigint, values) { $0.append(bigEndian: $1) }
+  }
   mutating func add(integers values: some Collection<Int32>) {
     array(of: .integer, values) { $0.append(bigEndian: $1) }
   }
@@ -88,6 +91,8 @@ struct PostgresParameters: Sendable {
   /// As `PostgresStorage.tokens` sealed it.
   mutating func add(token: StoredToken) { add(bytea: token.bytes) }
   mutating func add(tokens: some Collection<StoredToken>) { add(byteas: tokens.lazy.map(\.bytes)) }
+  /// As `PendingCodes` made it.
+  mutating func add(code: StoredCode) { add(bytea: code.bytes) }
   /// Two values, both NULL for nil.
   mutating func add(password: PasswordHash?) {
     add(bytea: password?.salt)

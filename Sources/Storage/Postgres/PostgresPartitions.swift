@@ -1,72 +1,211 @@
 // The days that `messages` and `acknowledged` are divided by. All days are those of UTC on the database's clock, so
-// that every process means the same one.
+// that every process means the same one; what is past is judged by the last time that the store has seen (`SeenTime`).
 
 import RelayCore
 
 /// Makes room for the days to come and drops the days past.
-enum PostgresPartitions {
+struct PostgresPartitions: Sendable {
+  typealias Day = PostgresMailboxDays.Day
+
+  let retention: Duration
+  /// The present as the judge of clocks allows removal to take it.
+  let past: Timestamp
+  /// `PostgresStorage.seenDay`.
+  let seenDay: Day?
+  /// Whether the database's clock is believed.
+  let isBelieved: Bool
+
   /// - Returns: whether a table is missing or can go. Needs no lock.
-  static func needsWork(retention: Duration, over connection: PostgresConnection) async throws(StoreError) -> Bool {
+  func hasWork(over connection: PostgresConnection) async throws(StoreError) -> Bool {
+    let found: PostgresResult
     do throws(PostgresError) {
-      if try await connection.read(.once(missing)).rowCount > 0 { return true }
-      return try await connection.read(.once(expired(retention))).rowCount > 0
+      found = try await connection.read(Self.question, Self.parameters(seenDay))
     } catch {
       throw error.storeError
     }
+    guard let state = try Self.State(found) else { return false }
+    return !missing(in: state).isEmpty || !expired(in: state).isEmpty || !stray(in: state).isEmpty
   }
 
-  /// Creates the partitions of today and the days ahead that are not there. To be called with the lock held.
-  ///
-  /// A partition is attached, not created in its place: that stops neither readers nor writers of the other days.
-  static func createMissing(over connection: PostgresConnection) async throws(StoreError) {
-    guard let result = try await connection.run(missing) else { return }
-    for index in result.rows {
-      var row = result.cursor(row: index)
-      let (parent, name, day, next) = (try row.text(), try row.text(), try row.text(), try row.text())
-      try await connection.run(
-        "CREATE TABLE \(name) (LIKE \(parent) INCLUDING DEFAULTS INCLUDING INDEXES INCLUDING STORAGE)",
-        "ALTER TABLE \(parent) ATTACH PARTITION \(name) FOR VALUES FROM ('\(day)') TO ('\(next)')")
+  /// To be called with the lock held.
+  /// - Returns: how many partitions of messages were dropped: days, where they hold one each.
+  func keep(over connection: PostgresConnection) async throws(StoreError) -> Int {
+    guard let state = try await Self.state(seenDay, over: connection) else { return 0 }
+    for partition in missing(in: state) { try await Self.create(partition, over: connection) }
+    let expired = expired(in: state)
+    for partition in expired { try await Self.drop(partition, over: connection) }
+    for partition in stray(in: state) { try await Self.drop(partition, onlyIfEmpty: true, over: connection) }
+    return expired.count { $0.parent == .messages }
+  }
+
+  /// Creates the partitions of today and the days ahead that are not there, whatever the retention. To be called with the
+  /// lock held.
+  static func createMissing(seenDay: Day? = nil, over connection: PostgresConnection) async throws(StoreError) {
+    guard let state = try await state(seenDay, over: connection) else { return }
+    for parent in Parent.allCases {
+      let plan = PartitionPlan(retention: nil)
+      for days in plan.missing(state.days(of: parent), today: state.today, past: state.today) {
+        try await create(Partition(parent: parent, days: days), over: connection)
+      }
     }
   }
 
-  /// Drops what no retry and no reader can want any more. To be called with the lock held.
-  /// - Returns: how many days of messages were dropped.
-  static func dropExpired(retention: Duration, over connection: PostgresConnection) async throws(StoreError) -> Int {
-    guard let result = try await connection.run(expired(retention)) else { return 0 }
-    var days = 0
-    for index in result.rows {
-      var row = result.cursor(row: index)
-      let (parent, name) = (try row.text(), try row.text())
-      try await connection.run("DROP TABLE \(name)")
-      if parent == "messages" { days += 1 }
-    }
-    return days
+  // MARK: What there is
+
+  enum Parent: String, CaseIterable, Sendable { case messages, acknowledged }
+
+  struct Partition: Sendable, Equatable {
+    let parent: Parent
+    let days: Range<Day>
   }
 
-  private static let daysAhead = 3
+  private struct State {
+    /// The day that messages arrive on now.
+    let today: Day
+    /// Ascending.
+    let partitions: [Partition]
 
-  /// Columns: table, partition, its day, the day after.
-  private static let missing = """
-    SELECT parent.name, parent.name || to_char(day, '_YYYYMMDD'), to_char(day, 'YYYY-MM-DD'),
-      to_char(day + 1, 'YYYY-MM-DD')
+    /// - Returns: nil before the schema is there.
+    init?(_ result: PostgresResult) throws(StoreError) {
+      guard result.rowCount > 0 else { return nil }
+      var today: Day = 0
+      var partitions: [Partition] = []
+      for index in result.rows {
+        var row = result.cursor(row: index)
+        today = try row.date()
+        let name = try row.text()
+        guard let parent = Parent(rawValue: name), !row.isNull else { continue }
+        let (first, end) = (try row.date(), try row.date())
+        guard first < end else { throw .corrupted(reason: "a partition of \(name) holds no day") }
+        partitions.append(Partition(parent: parent, days: first..<end))
+      }
+      self.today = today
+      self.partitions = partitions
+    }
+
+    func days(of parent: Parent) -> [Range<Day>] { partitions.filter { $0.parent == parent }.map(\.days) }
+  }
+
+  private static func parameters(_ seenDay: Day?) -> PostgresParameters {
+    PostgresParameters { $0.add(integer: seenDay) }
+  }
+
+  private static func state(_ seenDay: Day?, over connection: PostgresConnection) async throws(StoreError) -> State? {
+    let found: PostgresResult
+    do throws(PostgresError) {
+      found = try await connection.write(question, parameters(seenDay))
+    } catch {
+      throw error.storeError
+    }
+    return try State(found)
+  }
+
+  /// Columns: the day of arrival, table, the first day of a partition, the day behind its last; the oldest first. The bounds
+  /// are read back as they are printed, by one session.
+  private static let question = PostgresStatement.once(
+    """
+    SELECT relay_arrival_day($1::date), parent.name, bounds.days[1]::date, bounds.days[2]::date
     FROM (VALUES ('messages'), ('acknowledged')) AS parent (name)
-    CROSS JOIN generate_series(0, \(daysAhead)) AS ahead
-    CROSS JOIN LATERAL (SELECT (now() AT TIME ZONE 'UTC')::date + ahead) AS calendar (day)
-    WHERE to_regclass(parent.name || to_char(day, '_YYYYMMDD')) IS NULL
-    """
+    LEFT JOIN pg_inherits ON inhparent = to_regclass(parent.name)
+    LEFT JOIN pg_class AS c ON c.oid = inhrelid
+    LEFT JOIN LATERAL (
+      SELECT regexp_match(pg_get_expr(c.relpartbound, c.oid), 'FROM \\(''([^'']+)''\\) TO \\(''([^'']+)''\\)')
+    ) AS bounds (days) ON true
+    WHERE to_regclass(parent.name) IS NOT NULL
+    ORDER BY parent.name, 3
+    """)
 
-  /// Columns: table, partition; the oldest first. `acknowledged` outlives yesterday never, `messages` the retention.
-  private static func expired(_ retention: Duration) -> String {
-    """
-    SELECT parent.name, partition.relname::text
-    FROM (
-      VALUES ('messages', (now() AT TIME ZONE 'UTC' - interval '\(retention.components.seconds) seconds')::date),
-        ('acknowledged', (now() AT TIME ZONE 'UTC')::date - 1)
-    ) AS parent (name, first_kept)
-    JOIN pg_inherits ON inhparent = to_regclass(parent.name)
-    JOIN pg_class AS partition ON partition.oid = inhrelid
-    WHERE partition.relname::text COLLATE "C" < parent.name || to_char(first_kept, '_YYYYMMDD')
-    ORDER BY partition.relname
-    """
+  // MARK: What is to be done
+
+  private func missing(in state: State) -> [Partition] {
+    Parent.allCases.flatMap { parent in
+      PartitionPlan(retention: days(of: parent)).missing(state.days(of: parent), today: state.today, past: pastDay)
+        .map { Partition(parent: parent, days: $0) }
+    }
   }
+
+  /// What no retry and no reader can want any more; of each table two days' worth, or the oldest partition.
+  private func expired(in state: State) -> [Partition] {
+    Parent.allCases.flatMap { parent in
+      let firstKept = pastDay - days(of: parent)
+      let old = state.partitions.filter { $0.parent == parent && $0.days.upperBound <= firstKept }
+      return PartitionPlan.going(old) { $0.days }
+    }
+  }
+
+  /// Those that a clock left behind which was ahead: nothing has arrived for them, unless they hold something.
+  private func stray(in state: State) -> [Partition] {
+    guard isBelieved else { return [] }
+    return state.partitions.filter { $0.days.lowerBound > state.today + PartitionPlan.daysAhead }
+  }
+
+  /// `acknowledged` outlives yesterday never, `messages` the retention.
+  private func days(of parent: Parent) -> Day {
+    parent == .acknowledged ? 1 : Day(clamping: retention.components.seconds / 86_400)
+  }
+
+  private var pastDay: Day { Day(clamping: past.day - ClockJudge.daysTo2000) }
+
+  // MARK: Doing it
+
+  /// A partition is attached, not created in its place: that stops neither readers nor writers of the other days.
+  private static func create(_ partition: Partition, over connection: PostgresConnection) async throws(StoreError) {
+    let parent = partition.parent.rawValue
+    try await connection.run(
+      """
+      DO $$
+      DECLARE
+        first date := date '2000-01-01' + \(partition.days.lowerBound);
+        behind date := date '2000-01-01' + \(partition.days.upperBound);
+        name text := '\(parent)' || to_char(first, '_YYYYMMDD');
+      BEGIN
+        EXECUTE format('CREATE TABLE %I (LIKE \(parent) INCLUDING DEFAULTS INCLUDING INDEXES INCLUDING STORAGE)', name);
+        EXECUTE format('ALTER TABLE \(parent) ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)', name,
+          to_char(first, 'YYYY-MM-DD'), to_char(behind, 'YYYY-MM-DD'));
+      END $$
+      """)
+  }
+
+  /// Dropping a partition takes a lock on the whole table. While that lock waits for another session, a backup that reads
+  /// the table for instance, all traffic of messages waits behind it. So each try waits for a moment only.
+  /// - Throws: `.unavailable` when other sessions had the table at every try.
+  private static func drop(
+    _ partition: Partition, onlyIfEmpty: Bool = false, over connection: PostgresConnection
+  ) async throws(StoreError) {
+    for _ in 0..<dropTriesMax {
+      do throws(PostgresError) {
+        _ = try await connection.transaction([
+          PostgresStep(.once("SET LOCAL lock_timeout = '\(dropWaitMillis)ms'")),
+          PostgresStep(.once(dropping(partition, onlyIfEmpty: onlyIfEmpty))),
+        ])
+        return
+      } catch {
+        guard case .refused(.lockNotAvailable, _) = error else { throw error.storeError }
+      }
+      do { try await Task.sleep(for: dropPause) } catch { break }  // The process stops.
+    }
+    throw .unavailable(
+      reason: "what is past retention was not dropped: another session, a backup perhaps, reads the messages")
+  }
+
+  /// The table is locked first: as whatever reads and writes it.
+  private static func dropping(_ partition: Partition, onlyIfEmpty: Bool) -> String {
+    let parent = partition.parent.rawValue
+    return """
+      DO $$
+      DECLARE
+        name text := '\(parent)' || to_char(date '2000-01-01' + \(partition.days.lowerBound), '_YYYYMMDD');
+        isUsed boolean := false;
+      BEGIN
+        LOCK TABLE ONLY \(parent) IN ACCESS EXCLUSIVE MODE;
+        IF \(onlyIfEmpty) THEN EXECUTE format('SELECT EXISTS (SELECT FROM %I)', name) INTO isUsed; END IF;
+        IF NOT isUsed THEN EXECUTE format('DROP TABLE %I', name); END IF;
+      END $$
+      """
+  }
+
+  private static let dropWaitMillis = 50
+  private static let dropTriesMax = 20
+  /// Traffic waits a twentieth of the time at most.
+  private static let dropPause = Duration.seconds(1)
 }

@@ -4,6 +4,21 @@
 package import RelayCore
 
 extension PostgresStorage {
+  package func setPeerURL(_ url: String, of name: RelayName) async throws(StoreError) -> Bool {
+    let result = try await write(
+      .prepared(
+        "set_peer_url",
+        """
+        WITH changed AS (UPDATE peers SET url = $2::text WHERE name = $1::text RETURNING 1)
+        UPDATE revisions SET value = value + 1 WHERE subject = 'peers' AND EXISTS (SELECT FROM changed)
+        """),
+      PostgresParameters {
+        $0.add(text: name.text)
+        $0.add(text: url)
+      })
+    return result.affectedRows == 1
+  }
+
   package func setPeerScopes(_ scopes: Set<Peer.Scope>, of name: RelayName) async throws(StoreError) -> Bool {
     let result = try await write(
       .prepared(
@@ -27,23 +42,54 @@ extension PostgresStorage {
       .prepared(
         "set_peer_policy",
         """
-        WITH changed AS (
-          UPDATE peers SET holds_messages = $2::boolean, contacts_mode = $3::text,
+        WITH former AS MATERIALIZED (
+          SELECT contacts_mode FROM peers WHERE name = $1::text FOR NO KEY UPDATE
+        ), changed AS (
+          UPDATE peers SET holds_messages = $2::boolean, contacts_mode = $3::text, implicit = $4::boolean,
             contacts_mark = CASE WHEN $3::text = 'copy' THEN contacts_mark END,
             contacts_pass = CASE WHEN $3::text = 'copy' THEN contacts_pass
               ELSE greatest(contacts_pass, contacts_begun) + 2 END
-          WHERE name = $1::text RETURNING 1
+          WHERE name = $1::text AND EXISTS (SELECT FROM former) RETURNING 1
         )
         UPDATE revisions SET value = value + 1 WHERE subject = 'peers' AND EXISTS (SELECT FROM changed)
+        RETURNING (SELECT contacts_mode FROM former)
         """),
       PostgresParameters {
         $0.add(text: name.text)
         $0.add(boolean: policy.holdsMessages)
         $0.add(text: policy.contacts.rawValue)
+        $0.add(boolean: policy.routesImplicitly)
       })
-    guard result.affectedRows == 1 else { return false }
-    if policy.contacts != .copy { try await removeContacts(of: name, before: .max) }
+    guard result.rowCount == 1 else { return false }
+    var row = result.cursor(row: 0)
+    let former = PeerPolicy.Contacts(column: try row.text())
+    // Whoever is asked goes on having what was remembered of it.
+    if policy.contacts != .copy, policy.contacts != former { try await removeContacts(of: name) }
     return true
+  }
+
+  package func noteAttachmentMark(_ mark: AttachmentMark, of name: RelayName) async throws(StoreError) -> Bool {
+    // What is taken away is judged by what was there before: one less than may stay.
+    let result = try await write(
+      .prepared(
+        "note_attachment_mark",
+        """
+        WITH added AS (
+          INSERT INTO attachment_marks (mark, peer)
+          SELECT $2::integer, name FROM peers WHERE name = $1::text FOR KEY SHARE
+          ON CONFLICT (mark) DO NOTHING RETURNING 1
+        ), removed AS (
+          DELETE FROM attachment_marks WHERE peer = $1::text AND EXISTS (SELECT FROM added) AND place NOT IN (
+            SELECT place FROM attachment_marks WHERE peer = $1::text ORDER BY place DESC LIMIT $3::bigint - 1)
+        )
+        UPDATE revisions SET value = value + 1 WHERE subject = 'peers' AND EXISTS (SELECT FROM added)
+        """),
+      PostgresParameters {
+        $0.add(text: name.text)
+        $0.add(integer: Int32(mark.value))
+        $0.add(bigint: Int64(Peer.attachmentMarksMax))
+      })
+    return result.affectedRows == 1
   }
 
   package func setPeerTrust(

@@ -12,7 +12,8 @@ extension PostgresStorage {
           (
             SELECT coalesce(string_agg(encode(serial, 'hex'), ' ' ORDER BY place), '')
             FROM unnest(revoked_serials) WITH ORDINALITY AS r (serial, place)
-          ), statement_sequence, fault, fault_since
+          ), statement_sequence, fault, fault_since, implicit,
+          (SELECT coalesce(string_agg(mark::text, ' ' ORDER BY place), '') FROM attachment_marks WHERE peer = name)
         FROM peers ORDER BY name
         """))
     var peers: [Peer] = []
@@ -24,15 +25,18 @@ extension PostgresStorage {
   }
 
   private static func peer(_ row: inout PostgresRow) throws(StoreError) -> Peer {
-    Peer(
-      name: try row.relayName(), url: try row.text(), caCertificate: try row.bytes(),
-      state: try row.required(Peer.State(rawValue: row.text())), scopes: Set(column: try row.text()),
-      added: try row.timestamp(),
-      policy: PeerPolicy(holdsMessages: try row.boolean(), contacts: PeerPolicy.Contacts(column: try row.text())),
-      trust: PeerTrust(
-        nextCACertificate: row.optionalBytes(), revokedSerials: try row.required(SerialsText.decode(row.text())),
-        sequence: try row.bigint()),
-      condition: PeerCondition(fault: row.optionalText(), since: try row.optionalTimestamp()))
+    let (name, url, certificate) = (try row.relayName(), try row.text(), try row.bytes())
+    let state = try row.required(Peer.State(rawValue: row.text()))
+    let (scopes, added) = (Set<Peer.Scope>(column: try row.text()), try row.timestamp())
+    var policy = PeerPolicy(holdsMessages: try row.boolean(), contacts: PeerPolicy.Contacts(column: try row.text()))
+    let trust = PeerTrust(
+      nextCACertificate: row.optionalBytes(), revokedSerials: try row.required(SerialsText.decode(row.text())),
+      sequence: try row.bigint())
+    let condition = PeerCondition(fault: row.optionalText(), since: try row.optionalTimestamp())
+    policy.routesImplicitly = try row.boolean()
+    return Peer(
+      name: name, url: url, caCertificate: certificate, state: state, scopes: scopes, added: added, policy: policy,
+      trust: trust, condition: condition, attachmentMarks: [AttachmentMark](column: try row.text()))
   }
 
   package func peersRevision() async throws(StoreError) -> Int64 { try await revision(of: "peers") }
@@ -44,9 +48,9 @@ extension PostgresStorage {
         """
         WITH saved AS (
           INSERT INTO peers AS known (name, url, ca_certificate, state, scopes, added, holds_messages, contacts_mode,
-            next_ca_certificate, revoked_serials, statement_sequence, fault, fault_since)
+            next_ca_certificate, revoked_serials, statement_sequence, fault, fault_since, implicit)
           VALUES ($1::text, $2::text, $3::bytea, $4::text, $5::text, $6::bigint, $7::boolean, $8::text,
-            $9::bytea, $10::bytea[], $11::bigint, $12::text, $13::bigint)
+            $9::bytea, $10::bytea[], $11::bigint, $12::text, $13::bigint, $14::boolean)
           ON CONFLICT (name) DO UPDATE SET url = excluded.url, state = excluded.state, scopes = excluded.scopes,
             added = excluded.added
           WHERE known.ca_certificate = excluded.ca_certificate
@@ -54,19 +58,7 @@ extension PostgresStorage {
         )
         UPDATE revisions SET value = value + 1 WHERE subject = 'peers' AND EXISTS (SELECT FROM saved)
         """),
-      PostgresParameters {
-        $0.add(text: peer.name.text)
-        $0.add(text: peer.url)
-        $0.add(bytea: peer.caCertificate)
-        $0.add(text: peer.state.rawValue)
-        $0.add(text: peer.scopes.column)
-        $0.add(bigint: peer.added.millis)
-        $0.add(boolean: peer.policy.holdsMessages)
-        $0.add(text: peer.policy.contacts.rawValue)
-        $0.add(trust: peer.trust)
-        $0.add(text: peer.condition.fault?.rawValue)
-        $0.add(bigint: peer.condition.faultSince?.millis)
-      })
+      PostgresParameters { $0.add(peer: peer) })
     return result.affectedRows == 1
   }
 
@@ -103,7 +95,7 @@ extension PostgresStorage {
       PostgresStep(.prepared("remove_peer_held", "SELECT 1 FROM outbox WHERE peer = $1::text LIMIT 1"), peer),
     ])
     guard held.last?.rowCount == 0 else { return .messagesWait }
-    try await removeContacts(of: name, before: .max)
+    try await removeContacts(of: name)
     try await removeConfirmed(of: name)
     let results = try await write([
       lock,
@@ -144,72 +136,20 @@ extension PostgresStorage {
     .prepared("forget_used_invitations", "DELETE FROM invitations WHERE redeemed_by IS NOT NULL"))
 }
 
-// MARK: - Invitations
-
-extension PostgresStorage {
-  package func saveInvitation(_ invitation: Invitation) async throws(StoreError) {
-    _ = try await write(
-      .prepared(
-        "save_invitation",
-        """
-        INSERT INTO invitations (secret_hash, expires, scopes) VALUES ($1::bytea, $2::bigint, $3::text)
-        ON CONFLICT (secret_hash) DO UPDATE SET expires = excluded.expires, scopes = excluded.scopes,
-          redeemed_by = NULL
-        """),
-      PostgresParameters {
-        $0.add(bytea: invitation.secretHash)
-        $0.add(bigint: invitation.expires.millis)
-        $0.add(text: invitation.scopes.column)
-      })
-  }
-
-  package func hasOpenInvitation(now: Timestamp) async throws(StoreError) -> Bool {
-    let result = try await read(
-      .prepared(
-        "has_open_invitation",
-        "SELECT 1 FROM invitations WHERE expires > $1::bigint AND redeemed_by IS NULL LIMIT 1"),
-      PostgresParameters { $0.add(bigint: now.millis) })
-    return result.rowCount > 0
-  }
-
-  package func isRedeemable(
-    secretHash: [UInt8], caFingerprint: [UInt8], now: Timestamp
-  ) async throws(StoreError) -> Bool {
-    let result = try await read(
-      .prepared(
-        "is_redeemable",
-        """
-        SELECT 1 FROM invitations
-        WHERE secret_hash = $1::bytea AND expires > $3::bigint
-          AND (redeemed_by IS NULL OR redeemed_by = $2::bytea)
-        """),
-      PostgresParameters {
-        $0.add(bytea: secretHash)
-        $0.add(bytea: caFingerprint)
-        $0.add(bigint: now.millis)
-      })
-    return result.rowCount > 0
-  }
-
-  package func redeemInvitation(
-    secretHash: [UInt8], caFingerprint: [UInt8], now: Timestamp
-  ) async throws(StoreError) -> Invitation? {
-    let result = try await write(
-      .prepared(
-        "redeem_invitation",
-        """
-        UPDATE invitations SET redeemed_by = $2::bytea
-        WHERE secret_hash = $1::bytea AND expires > $3::bigint
-          AND (redeemed_by IS NULL OR redeemed_by = $2::bytea)
-        RETURNING expires, scopes
-        """),
-      PostgresParameters {
-        $0.add(bytea: secretHash)
-        $0.add(bytea: caFingerprint)
-        $0.add(bigint: now.millis)
-      })
-    guard result.rowCount == 1 else { return nil }
-    var row = result.cursor(row: 0)
-    return Invitation(secretHash: secretHash, expires: try row.timestamp(), scopes: Set(column: try row.text()))
+extension PostgresParameters {
+  /// Fourteen values: the columns of `peers` in the order in which `save_peer` names them.
+  mutating func add(peer: Peer) {
+    add(text: peer.name.text)
+    add(text: peer.url)
+    add(bytea: peer.caCertificate)
+    add(text: peer.state.rawValue)
+    add(text: peer.scopes.column)
+    add(bigint: peer.added.millis)
+    add(boolean: peer.policy.holdsMessages)
+    add(text: peer.policy.contacts.rawValue)
+    add(trust: peer.trust)
+    add(text: peer.condition.fault?.rawValue)
+    add(bigint: peer.condition.faultSince?.millis)
+    add(boolean: peer.policy.routesImplicitly)
   }
 }

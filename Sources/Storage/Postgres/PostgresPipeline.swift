@@ -31,6 +31,8 @@ final class PostgresPipeline {
   private enum Entry {
     /// A statement that the connection itself needs; its failure ends the connection.
     case setting
+    /// One that it can do without.
+    case wish
     case prepare(UnsafePointer<UInt8>, PostgresRequest)
     case step(PostgresRequest)
     /// The end of a group; of shared writes, if `endsWrites`.
@@ -38,7 +40,7 @@ final class PostgresPipeline {
 
     var requests: [PostgresRequest] {
       switch self {
-      case .setting: []
+      case .setting, .wish: []
       case .prepare(_, let request), .step(let request): [request]
       case .synchronisation(let group, _): group
       }
@@ -62,8 +64,8 @@ final class PostgresPipeline {
     static let attemptsMax = 8
   }
 
-  /// Takes over `handle`, connected, and sends `setting` ahead of everything.
-  init(handle: OpaquePointer, setting: String) throws(Lost) {
+  /// Takes over `handle`, connected, and sends `setting` ahead of everything, and `wish`, which may fail.
+  init(handle: OpaquePointer, setting: String, wish: String) throws(Lost) {
     self.handle = handle
     // Notices would go to standard error, and may quote values.
     PQsetNoticeReceiver(handle, { _, _ in }, nil)
@@ -71,6 +73,9 @@ final class PostgresPipeline {
       PQsendQueryParams(handle, setting, 0, nil, nil, nil, nil, 1) == 1
     else { throw Lost() }
     entries.append(.setting)
+    try synchronise()
+    guard PQsendQueryParams(handle, wish, 0, nil, nil, nil, nil, 1) == 1 else { throw Lost() }
+    entries.append(.wish)
     try synchronise()
   }
 
@@ -229,7 +234,7 @@ extension PostgresPipeline {
     head = nil
     hasEmptyAnswer = false
     switch (entries.first, answer) {
-    case (.setting, .result), (.prepare, .result):
+    case (.setting, .result), (.prepare, .result), (.wish, _):
       break
     case (.prepare(let name, let request), .failed(let state)):
       prepared.remove(name)

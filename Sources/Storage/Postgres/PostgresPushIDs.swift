@@ -46,6 +46,14 @@ extension PostgresStorage {
         WHERE account = $1::bigint AND device = $2::integer AND voip_apn_id = $3::bytea
           AND ($5::bigint IS NULL OR push_registered IS NULL OR push_registered < $5::bigint)
         """)
+    case .webPush:
+      .prepared(
+        "change_web_push",
+        """
+        UPDATE devices SET web_push = $4::bytea
+        WHERE account = $1::bigint AND device = $2::integer AND web_push = $3::bytea
+          AND ($5::bigint IS NULL OR push_registered IS NULL OR push_registered < $5::bigint)
+        """)
     }
   }
 }

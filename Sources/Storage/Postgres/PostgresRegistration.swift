@@ -6,6 +6,7 @@ extension PostgresStorage {
     async throws(StoreError) -> RegistrationOutcome
   {
     let token = try await tokens().seal(registration.token)
+    let proof = try await knownCodes.stored(proof, of: registration.number, in: self)
     let results = try await write([
       Self.turnStep(registration.number),
       Self.lockStep(registration.number),
@@ -14,38 +15,44 @@ extension PostgresStorage {
       Self.revisionStep(registration, token, now: now),
       // The device first: that a device 1 is written clears the lock (`PostgresMigration.clientAPI`).
       try deviceStep(registration),
-      Self.accountStep(registration, token, now: now),
-      Self.spendStep(registration.number, proof: proof),
+      Self.accountStep(registration, token, proof: proof, now: now),
+      Self.spendStep(registration.number, triesMax: proof.triesMax),
     ])
     guard let decision = results.dropFirst(2).first, decision.rowCount == 1 else { return .codeRefused }
     var row = decision.cursor(row: 0)
     let (isConfirmed, isRight, isUnlocked) = (try row.boolean(), try row.boolean(), try row.boolean())
-    guard isRight else { return .codeRefused }
+    guard isRight else {
+      if case .code = proof { return .codeRefused }
+      return .tokenRefused
+    }
     guard isUnlocked else { return .locked }
     return isConfirmed ? .registered : .numberElsewhere
   }
 
   /// Registrations of a number take turns, also while it has no account whose row could be locked: the registration
-  /// lock that the try finds is the one that stands when the new installation is written.
+  /// lock that the try finds is the one that stands when the new installation is written. The server shows the locks that
+  /// are waited for, in its log too: one of 65,536 says too little of a number, and others rarely wait for it.
   private static func turnStep(_ number: AccountNumber) -> PostgresStep {
     PostgresStep(
-      .prepared("register_turn", "SELECT 1 FROM pg_advisory_xact_lock($1::bigint)"),
+      .prepared("register_turn", "SELECT 1 FROM pg_advisory_xact_lock((hashint8($1::bigint) & 65535)::bigint)"),
       PostgresParameters { $0.add(account: number) })
   }
 
   private static func tryStep(
-    _ registration: Registration, _ token: StoredToken, proof: RegistrationProof, now: Timestamp
+    _ registration: Registration, _ token: StoredToken, proof: StoredProof, now: Timestamp
   ) -> PostgresStep {
     switch proof {
     case .code(let code, _): codeStep(registration, token, code: code, now: now)
-    case .numberToken: tokenStep(registration)
+    case .numberToken(let second): tokenStep(registration, second: second)
+    // Above every floor.
+    case .trusted: tokenStep(registration, second: .max)
     }
   }
 
   /// Confirmed is a right code, with the right registration lock, for a number that has an account here or that no
   /// active peer lists, where that counts. A number without an account has no lock.
   private static func codeStep(
-    _ registration: Registration, _ token: StoredToken, code: Secret, now: Timestamp
+    _ registration: Registration, _ token: StoredToken, code: StoredCode, now: Timestamp
   ) -> PostgresStep {
     PostgresStep(
       .prepared(
@@ -64,14 +71,14 @@ extension PostgresStorage {
             NOT $7::boolean OR EXISTS (SELECT FROM accounts WHERE account = $1::bigint)
             OR NOT EXISTS (
               SELECT FROM peer_contacts AS c JOIN peers AS p ON p.name = c.peer
-              WHERE c.token = $4::bytea AND p.state = 'active' AND p.contacts_mode = 'copy') AS is_ours
+              WHERE c.token = $4::bytea AND c.unlisted IS NULL AND p.state = 'active' AND p.contacts_mode = 'copy') AS is_ours
         ) AS c
         WHERE v.account = $1::bigint AND v.expires > $3::bigint
         RETURNING v.confirmed, v.code = $2::bytea AS is_right, c.is_unlocked
         """),
       PostgresParameters {
         $0.add(account: registration.number)
-        $0.add(opaque: code.value)
+        $0.add(code: code)
         $0.add(bigint: now.millis)
         $0.add(token: token)
         $0.add(password: registration.satisfiedLock)
@@ -79,31 +86,30 @@ extension PostgresStorage {
       })
   }
 
-  /// Stands in for a code that was right: from here on a registration goes the same way. A pending code is used up with
-  /// it.
-  private static func tokenStep(_ registration: Registration) -> PostgresStep {
+  /// Stands in for a code that was right, unless a token of that second is void: from here on a registration goes the
+  /// same way. A pending code is used up with it.
+  private static func tokenStep(_ registration: Registration, second: Int64) -> PostgresStep {
     PostgresStep(
       .prepared(
         "register_token",
         """
         WITH decision AS MATERIALIZED (
-            SELECT coalesce(
-              (
-                SELECT registration_lock_salt IS NOT DISTINCT FROM $2::bytea
-                  AND registration_lock_hash IS NOT DISTINCT FROM $3::bytea
-                FROM accounts WHERE account = $1::bigint
-              ), $2::bytea IS NULL) AS is_unlocked
+            SELECT a.registration_lock_salt IS NOT DISTINCT FROM $2::bytea
+                AND a.registration_lock_hash IS NOT DISTINCT FROM $3::bytea AS is_unlocked,
+              coalesce($4::bigint > a.number_token_floor, true) AS is_new
+            FROM (SELECT) AS one LEFT JOIN accounts AS a ON a.account = $1::bigint
           ),
           confirmed AS (
             INSERT INTO verification_codes (account, code, expires, tries, confirmed)
-            SELECT $1::bigint, ''::bytea, 0, 0, true FROM decision WHERE is_unlocked
+            SELECT $1::bigint, ''::bytea, 0, 0, true FROM decision WHERE is_unlocked AND is_new
             ON CONFLICT (account) DO UPDATE SET confirmed = true
           )
-        SELECT is_unlocked, true, is_unlocked FROM decision
+        SELECT is_unlocked AND is_new, is_new, is_unlocked FROM decision
         """),
       PostgresParameters {
         $0.add(account: registration.number)
         $0.add(password: registration.satisfiedLock)
+        $0.add(bigint: second)
       })
   }
 
@@ -135,6 +141,10 @@ extension PostgresStorage {
         UPDATE revisions SET value = value + 1
         WHERE subject = 'accounts'
           AND EXISTS (SELECT FROM verification_codes WHERE account = $1::bigint AND confirmed)
+          AND (
+            $3::boolean
+              AND coalesce($6::boolean, (SELECT discoverable FROM accounts WHERE account = $1::bigint), true)
+            OR EXISTS (SELECT FROM accounts WHERE account = $1::bigint AND active AND discoverable))
           AND NOT EXISTS (
             SELECT FROM accounts WHERE account = $1::bigint AND token = $2::bytea AND active = $3::boolean
               AND supports_sms = $4::boolean AND voice = $5::boolean
@@ -142,23 +152,29 @@ extension PostgresStorage {
         """), listing(registration, token, now: now))
   }
 
-  private static func accountStep(_ registration: Registration, _ token: StoredToken, now: Timestamp) -> PostgresStep {
+  /// From here on no number token holds that was drawn before, here or elsewhere.
+  private static func accountStep(
+    _ registration: Registration, _ token: StoredToken, proof: StoredProof, now: Timestamp
+  ) -> PostgresStep {
     var parameters = listing(registration, token, now: now)
     parameters.add(password: registration.newLock)
+    parameters.add(bigint: max(now.second, proof.second))
     return PostgresStep(
       .prepared(
         "register_account",
         """
         INSERT INTO accounts (account, token, active, supports_sms, voice, discoverable, registration_lock_salt,
-          registration_lock_hash)
+          registration_lock_hash, number_token_floor)
         SELECT account, $2::bytea, $3::boolean, $4::boolean, $5::boolean, coalesce($6::boolean, true), $7::bytea,
-          $8::bytea
+          $8::bytea, $9::bigint
         FROM verification_codes WHERE account = $1::bigint AND confirmed
         ON CONFLICT (account) DO UPDATE SET token = excluded.token, active = excluded.active,
           supports_sms = excluded.supports_sms, voice = excluded.voice,
           discoverable = coalesce($6::boolean, accounts.discoverable), identity_key = NULL,
           registration_lock_salt = excluded.registration_lock_salt,
-          registration_lock_hash = excluded.registration_lock_hash
+          registration_lock_hash = excluded.registration_lock_hash,
+          number_token_floor =
+            greatest(excluded.number_token_floor, accounts.number_token_drawn, accounts.number_token_floor)
         """), parameters)
   }
 
@@ -169,22 +185,16 @@ extension PostgresStorage {
         """
         INSERT INTO devices (account, device, password_salt, password_hash, signaling_key, registration_id,
           fetches_messages, gcm_id, apn_id, voip_apn_id, push_registered, name, user_agent, has_signed_prekey,
-          last_seen, created)
+          last_seen, created, web_push)
         SELECT account, $2::integer, $3::bytea, $4::bytea, $5::bytea, $6::integer,
           $7::boolean, $8::bytea, $9::bytea, $10::bytea, $11::bigint, $12::bytea, $13::bytea, $14::boolean,
-          $15::bigint, $16::bigint
+          $15::bigint, $16::bigint, $17::bytea
         FROM verification_codes WHERE account = $1::bigint AND confirmed
         """), try columns(of: registration.device, in: registration.number, id: registration.device.id))
   }
 
-  private static func spendStep(_ number: AccountNumber, proof: RegistrationProof) -> PostgresStep {
-    let triesMax: Int64 =
-      switch proof {
-      case .code(_, let triesMax): Int64(triesMax)
-      // No code was tried.
-      case .numberToken: .max
-      }
-    return PostgresStep(
+  static func spendStep(_ number: AccountNumber, triesMax: Int64) -> PostgresStep {
+    PostgresStep(
       .prepared(
         "register_spend",
         "DELETE FROM verification_codes WHERE account = $1::bigint AND (confirmed OR tries >= $2::bigint)"),

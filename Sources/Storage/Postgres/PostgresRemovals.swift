@@ -15,18 +15,56 @@ extension PostgresStorage {
     let batches = recent.chunks(of: Self.removalsMax) + others.chunks(of: Self.removalsMax)
     let results = try await sharedWrite(
       batches.map { batch in
-        Self.removeStep(batch, from: batch.lazy.map { self.days.first(of: $0.mailbox).day }.min() ?? 0)
+        removeStep(batch, from: batch.lazy.map { self.days.first(of: $0.mailbox).day }.min() ?? 0)
       })
-    var removed: Set<MailboxPlace> = []
-    removed.reserveCapacity(places.count)
+    return try Self.places(results)
+  }
+
+  package func queued(among places: [MailboxPlace]) async throws(StoreError) -> Set<MailboxPlace> {
+    let places = Array(Set(places))
+    guard !places.isEmpty else { return [] }
+    let results = try await read(
+      places.chunks(of: Self.removalsMax).map { batch in
+        Self.queuedStep(batch, from: batch.lazy.map { self.days.first(of: $0.mailbox).day }.min() ?? 0)
+      })
+    return try Self.places(results)
+  }
+
+  private static func queuedStep(_ places: ArraySlice<MailboxPlace>, from firstDay: PostgresMailboxDays.Day)
+    -> PostgresStep
+  {
+    PostgresStep(
+      .prepared(
+        "queued",
+        """
+        SELECT p.account, p.device, p.sequence
+        FROM unnest($1::bigint[], $2::integer[], $3::bigint[]) AS p (account, device, sequence)
+        CROSS JOIN LATERAL (
+          SELECT FROM messages
+          WHERE account = p.account AND device = p.device AND sequence >= p.sequence AND sequence <= p.sequence
+            AND day >= $4::date
+          ORDER BY sequence LIMIT 1
+        ) AS m
+        """),
+      PostgresParameters(reserving: 200 + 36 * places.count) {
+        $0.add(bigints: places.lazy.map(\.mailbox.account.column))
+        $0.add(integers: places.lazy.map(\.mailbox.device.value))
+        $0.add(bigints: places.lazy.map(\.sequence))
+        $0.add(date: firstDay)
+      })
+  }
+
+  /// Rows of account, device and sequence.
+  private static func places(_ results: [PostgresResult]) throws(StoreError) -> Set<MailboxPlace> {
+    var places: Set<MailboxPlace> = []
     for result in results {
       for index in result.rows {
         var row = result.cursor(row: index)
         let mailbox = DeviceAddress(try row.account(), try row.device())
-        removed.insert(MailboxPlace(mailbox, sequence: try row.bigint()))
+        places.insert(MailboxPlace(mailbox, sequence: try row.bigint()))
       }
     }
-    return removed
+    return places
   }
 
   /// Of one statement: some ten milliseconds.
@@ -38,7 +76,7 @@ extension PostgresStorage {
   /// Two things keep the plan from reading whole mailboxes where PostgreSQL believes a day to be empty, and one index to be
   /// as good as another: the order by the sequence within bounds that are equal leads to the index that has it, and what
   /// was locked is then deleted by its physical place, for which the limit says that there are few.
-  private static func removeStep(_ places: ArraySlice<MailboxPlace>, from firstDay: PostgresMailboxDays.Day)
+  private func removeStep(_ places: ArraySlice<MailboxPlace>, from firstDay: PostgresMailboxDays.Day)
     -> PostgresStep
   {
     PostgresStep(
@@ -63,7 +101,7 @@ extension PostgresStorage {
           ),
           remembered AS (
             INSERT INTO acknowledged (account, device, fingerprint, day, source, sent)
-            SELECT account, device, fingerprint, (now() AT TIME ZONE 'UTC')::date,
+            SELECT account, device, fingerprint, relay_arrival_day($7::date),
               CASE WHEN type < $6::smallint THEN source END, CASE WHEN type < $6::smallint THEN sent END
             FROM removed
             ORDER BY account, device, fingerprint
@@ -78,6 +116,7 @@ extension PostgresStorage {
         $0.add(date: firstDay)
         $0.add(bigint: Int64(places.count))
         $0.add(smallint: MessageType.receipt.rawValue)
+        $0.add(integer: seenDay)
       })
   }
 }

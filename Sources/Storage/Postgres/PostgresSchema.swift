@@ -10,12 +10,14 @@ extension PostgresStorage {
     return known + newer.map { MigrationStatus(version: $0.version, name: $0.name, applied: $0.at) }
   }
 
-  package func migrate(progress: @Sendable (MigrationStatus) -> Void) async throws(StoreError) {
+  package func migrate(to newest: Int?, progress: @Sendable (MigrationStatus) -> Void) async throws(StoreError) {
     try await maintenance.run { connection throws(StoreError) in
       try await connection.run(Self.historyTable)
       let read = { (statement: PostgresStatement) async throws(PostgresError) in try await connection.write(statement) }
       let applied = try await Self.appliedMigrations(over: read)
-      let pending = PostgresMigration.all.filter { step in !applied.contains { $0.version == step.version } }
+      let pending = PostgresMigration.all.filter { step in
+        step.version <= newest ?? .max && !applied.contains { $0.version == step.version }
+      }
       // A new store is made at once: one that was begun would not be told from one that former builds work on, which is not
       // sealed here. In a store that is there already steps go one by one, since relays wait for what they lock.
       let isNew = applied.isEmpty

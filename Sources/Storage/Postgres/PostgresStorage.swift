@@ -22,7 +22,9 @@ package final class PostgresStorage: Storage {
   let days: PostgresMailboxDays
   let maintenance: PostgresMaintenance
   let sealer: SecretSealer
+  package let judge: ClockJudge
   let knownTokens = KnownTokens()
+  let knownCodes = KnownCodes()
   let copies = PostgresCopies()
   private let reactor: Reactor
 
@@ -36,6 +38,7 @@ package final class PostgresStorage: Storage {
     let target = try PostgresTarget(url: url)
     let reactor = try Reactor(name: "postgres")
     let days = PostgresMailboxDays()
+    let judge = ClockJudge()
     let connect = { (purpose: String) in
       PostgresConnection(
         target: target, settings: .init(purpose: purpose), reactor: reactor, logger: logger,
@@ -48,13 +51,14 @@ package final class PostgresStorage: Storage {
     self.maintenance = maintenance
     self.inserts = inserts
     self.days = days
+    self.judge = judge
     reads = connect("reads")
     writes = connect("writes")
     bulk = connect("bulk")
     feed = connect("directory")
     notifications = connect("notifications")
     batcher = MessageBatcher { envelopes throws(StoreError) in
-      try await PostgresStorage.insert(envelopes, over: inserts, maintenance: maintenance)
+      try await PostgresStorage.insert(envelopes, seenDay: judge.seenDay, over: inserts, maintenance: maintenance)
     }
   }
 

@@ -60,7 +60,11 @@ struct PostgresTarget: Sendable {
     var message: UnsafeMutablePointer<CChar>?
     let parsed = PQconninfoParse(url, &message)
     PQfreemem(message)
-    guard let parsed else { return nil }
+    return parsed.map { read($0) }
+  }
+
+  /// - Parameter parsed: libpq's list, which is freed.
+  private static func read(_ parsed: UnsafeMutablePointer<PQconninfoOption>) -> [String: String] {
     defer { PQconninfoFree(parsed) }
     var options: [String: String] = [:]
     var option = parsed
@@ -70,4 +74,24 @@ struct PostgresTarget: Sendable {
     }
     return options
   }
+}
+
+// MARK: - How safe the way is
+
+extension PostgresTarget {
+  /// `sslmode` as libpq will take it: from the URL, the environment, or its own default.
+  var sslMode: String { value("sslmode") ?? "prefer" }
+
+  /// Whether each server is on this host: nobody is on the way to it.
+  var isLocal: Bool {
+    guard let hosts = value("hostaddr") ?? value("host") else { return true }
+    return hosts.split(separator: ",", omittingEmptySubsequences: false).allSatisfy { host in
+      host.isEmpty || host.hasPrefix("/") || host.hasPrefix("@") || host.hasPrefix("127.") || host == "::1"
+        || host == "localhost"
+    }
+  }
+
+  private func value(_ keyword: String) -> String? { options[keyword] ?? Self.ofEnvironment[keyword] }
+
+  private static let ofEnvironment = PQconndefaults().map { read($0) } ?? [:]
 }

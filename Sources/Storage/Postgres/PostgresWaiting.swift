@@ -17,7 +17,7 @@ extension PostgresStorage {
       Self.waitingStep(batch.map { reads[$0] }, from: batch.lazy.map { beginnings[$0].day }.min() ?? 0)
     }
     if !hidden.isEmpty { steps.append(Self.oldestDaysStep(hidden.map { reads[$0].mailbox })) }
-    if !unlearned.isEmpty { steps.append(Self.todayStep) }
+    if !unlearned.isEmpty { steps.append(todayStep) }
 
     let results = try await read(steps)
     var found = Found(count: reads.count)

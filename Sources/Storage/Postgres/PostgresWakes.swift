@@ -47,7 +47,8 @@ extension PostgresStorage {
           false
         FROM (
           SELECT d.account, d.device, i.delay, floor(extract(epoch FROM now()) * 1000)::bigint AS now,
-            CASE WHEN d.gcm_id IS NOT NULL THEN 1 WHEN d.apn_id IS NOT NULL THEN 2 END::smallint AS provider
+            CASE WHEN d.gcm_id IS NOT NULL THEN 1 WHEN d.apn_id IS NOT NULL THEN 2 WHEN d.web_push IS NOT NULL THEN 3
+            END::smallint AS provider
           FROM unnest($1::bigint[], $2::integer[], $3::bigint[]) AS i (account, device, delay)
           JOIN devices AS d ON d.account = i.account AND d.device = i.device
         ) AS f
@@ -67,24 +68,29 @@ extension PostgresStorage {
       })
   }
 
-  package func askToWakeForTest(_ device: DeviceAddress, _ terms: WakeTerms) async throws(StoreError) -> Bool {
+  package func askToWakeForTest(
+    _ device: DeviceAddress, isForced: Bool, _ terms: WakeTerms
+  ) async throws(StoreError) -> Bool {
     let result = try await write(
       .prepared(
         "ask_to_wake_for_test",
         """
         INSERT INTO wakes AS w (account, device, provider, version, rests, requested, newest, due, not_before, expires,
-          attempts, follows_call, test)
-        SELECT f.account, f.device, f.provider, 1, false, f.now, f.now, f.now, 0, f.now + $3::bigint, 0, false, true
+          attempts, follows_call, test, forced)
+        SELECT f.account, f.device, f.provider, 1, false, f.now, f.now, f.now, 0, f.now + $3::bigint, 0, false, true,
+          $5::boolean
         FROM (
           SELECT account, device, floor(extract(epoch FROM now()) * 1000)::bigint AS now,
-            CASE WHEN gcm_id IS NOT NULL THEN 1 WHEN apn_id IS NOT NULL THEN 2 END::smallint AS provider
+            CASE WHEN gcm_id IS NOT NULL THEN 1 WHEN apn_id IS NOT NULL THEN 2 WHEN web_push IS NOT NULL THEN 3
+            END::smallint AS provider
           FROM devices WHERE account = $1::bigint AND device = $2::integer
         ) AS f
         WHERE f.provider = ANY ($4::smallint[])
         ON CONFLICT (account, device) DO UPDATE
         SET version = w.version + 1, provider = excluded.provider, rests = false,
           expires = CASE WHEN w.rests THEN excluded.expires ELSE greatest(w.expires, excluded.expires) END,
-          newest = excluded.newest, requested = excluded.requested, not_before = 0, attempts = 0, follows_call = false, test = true,
+          newest = excluded.newest, requested = excluded.requested, not_before = 0, attempts = 0, follows_call = false,
+          test = true, forced = excluded.forced,
           due = CASE WHEN w.claim IS NULL THEN excluded.due ELSE w.due END
         """),
       PostgresParameters {
@@ -92,6 +98,7 @@ extension PostgresStorage {
         $0.add(device: device.device)
         $0.add(bigint: terms.testLifetime.wakeMillis)
         $0.add(smallints: terms.providers.lazy.map(\.rawValue))
+        $0.add(boolean: isForced)
       })
     return result.affectedRows == 1
   }
@@ -114,7 +121,7 @@ extension PostgresStorage {
           covers = (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM message_sequence)
         FROM picked AS p WHERE w.account = p.account AND w.device = p.device
         RETURNING w.account, w.device, w.version, w.requested, floor(extract(epoch FROM now()) * 1000)::bigint, w.expires,
-          w.attempts, w.follows_call, w.test
+          w.attempts, w.follows_call, w.test, w.forced
         """),
       PostgresParameters {
         $0.add(smallint: provider.rawValue)
@@ -130,7 +137,7 @@ extension PostgresStorage {
         WakeJob(
           device: device, provider: provider, claim: claim, version: try row.bigint(), requested: try row.timestamp(),
           claimed: try row.timestamp(), expires: try row.timestamp(), attempt: Int(try row.integer()),
-          followsCall: try row.boolean(), isTest: try row.boolean()))
+          followsCall: try row.boolean(), isTest: try row.boolean(), isForced: try row.boolean()))
     }
     return jobs
   }

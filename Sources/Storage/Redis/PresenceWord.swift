@@ -2,17 +2,14 @@ import RelayCore
 
 /// What a process is told over the channel of its own, in ASCII:
 /// - `wake DEVICE...`, put together by a script;
-/// - `displaced DEVICE CONNECTION`, the connection in decimal digits;
+/// - `displaced DEVICE CONNECTION`, the connection as it stands in its entry (`HoldScript`), of which the last 20 digits
+///   are its id;
 /// - `handed ADDRESS BYTES`, the bytes as URL-safe base64.
 ///
 /// A device (`NUMBER.ID`) and an address travel here in clear, since the process finds its sessions by them, and are
 /// stored nowhere.
 enum PresenceWord {
   static func text(of device: DeviceAddress) -> String { "\(device.account.e164).\(device.device)" }
-
-  static func displaced(_ connection: LiveConnection) -> String {
-    "displaced \(text(of: connection.device)) \(connection.id)"
-  }
 
   static func handOver(_ bytes: [UInt8], to address: ProvisioningAddress) -> String {
     "handed \(address.text) \(Base64.encodeURLSafe(bytes))"
@@ -49,6 +46,6 @@ enum PresenceWord {
 
   private static func connection(_ word: Substring) -> UInt64? {
     guard word.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { return nil }
-    return UInt64(word)
+    return UInt64(word.suffix(HoldScript.idDigits))
   }
 }

@@ -18,7 +18,7 @@ final class RedisConnection: @unchecked Sendable {  // Mutable state but `readin
   enum Event {
     case ready
     /// Repeated at every failed attempt. The reason holds nothing that a peer or a client sent.
-    case away(reason: String)
+    case away(RedisLinkFault)
     case message(channel: String, [UInt8])
   }
 
@@ -48,21 +48,26 @@ final class RedisConnection: @unchecked Sendable {  // Mutable state but `readin
 
   private let endpoint: RedisEndpoint
   private let role: Role
+  private let probeKey: String
   private let limits: Limits
   private let reactor: Reactor
   private let readiness = Atomic<Bool>(false)
+  private let agreed = Mutex<String?>(nil)
+  private let serverClock = Mutex<ServerClock?>(nil)
 
   private var handler: (Event) -> Void = { _ in }
   private var state = State.waiting
-  private var link: RedisLink?
+  private var link: (any RedisLink)?
   private var waiting: Deque<Waiting> = []
   private var probed = ContinuousClock.Instant.now
   private var pause: Duration
 
   /// Does nothing before `start`.
-  init(_ endpoint: RedisEndpoint, role: Role, limits: Limits, on reactor: Reactor) {
+  /// - Parameter probeKey: a key that nobody ever writes.
+  init(_ endpoint: RedisEndpoint, role: Role, probeKey: String, limits: Limits, on reactor: Reactor) {
     self.endpoint = endpoint
     self.role = role
+    self.probeKey = probeKey
     self.limits = limits
     self.reactor = reactor
     pause = limits.pauseFirst
@@ -90,6 +95,29 @@ final class RedisConnection: @unchecked Sendable {  // Mutable state but `readin
     }
   }
 
+  /// What the connection is encrypted with, or was when it last stood: `TLSv1.3`; nil in clear.
+  var encryption: String? { agreed.withLock { $0 } }
+
+  /// Redis's clock as it was told last, on this connection or one before; nil until then, and for a subscription.
+  var clock: ServerClock? { serverClock.withLock { $0 } }
+
+  /// Asks for Redis's clock anew. - Returns: whether it told it.
+  func askTime() async -> Bool {
+    guard readiness.load(ordering: .acquiring) else { return false }
+    return await withCheckedContinuation { (caller: CheckedContinuation<Bool, Never>) in
+      let isAccepted = reactor.submit { [self] in
+        guard case .ready = state, waiting.count < limits.waitingMax else { return caller.resume(returning: false) }
+        learnTime { caller.resume(returning: $0) }
+      }
+      if !isAccepted { caller.resume(returning: false) }
+    }
+  }
+
+  /// Gives the link up for `fault`, and makes another one.
+  func renew(because fault: RedisLinkFault) {
+    _ = reactor.submit { [self] in if case .ready = state { failed(fault) } }
+  }
+
   /// Ends the connection for good; those who wait get nil.
   func close() {
     _ = reactor.submit { [self] in
@@ -106,24 +134,38 @@ extension RedisConnection {
   private func connect() {
     guard case .waiting = state else { return }
     state = .connecting(deadline: .now + limits.connect)
-    link = RedisLink(endpoint.address, on: reactor) { [self] event in
-      switch event {
-      case .connected: shakeHands()
-      case .reply(let reply): received(reply)
-      case .closed: failed(reason: readiness.load(ordering: .relaxed) ? "the connection ended" : "cannot connect")
+    do throws(RedisLinkFault) {
+      link = try makeLink { [self] event in
+        switch event {
+        case .connected: shakeHands()
+        case .reply(let reply): received(reply)
+        case .closed(let fault):
+          failed(fault ?? (readiness.load(ordering: .relaxed) ? .connectionEnded : .cannotConnect))
+        }
       }
+    } catch {
+      failed(error)
     }
-    if link == nil { failed(reason: "cannot connect") }
   }
 
-  /// All in one flight: authenticate, choose the database, prove that commands work, and subscribe where that is asked.
+  private func makeLink(_ handler: @escaping (RedisLinkEvent) -> Void) throws(RedisLinkFault) -> any RedisLink {
+    if let tls = endpoint.tls, case .tcp(let host, let port) = endpoint.address {
+      return try RedisSecureLink(host: host, port: port, tls, on: reactor, handler: handler)
+    }
+    return try RedisPlainLink(endpoint.address, on: reactor, handler: handler)
+  }
+
+  /// All in one flight: authenticate, choose the database, prove that commands and writes work, and subscribe where that
+  /// is asked. A replica answers PING like its primary: only a write tells them apart.
   private func shakeHands() {
     if let password = endpoint.password?.value {
       expectSuccess(endpoint.user.map { RedisCommand("AUTH", $0, password) } ?? RedisCommand("AUTH", password))
     }
     if endpoint.database != 0 { expectSuccess(RedisCommand("SELECT", String(endpoint.database))) }
-    expectSuccess(RedisCommand("PING")) { [self] in if case .commands = role { becomeReady() } }
-    if case .subscription = role { probe { [self] in becomeReady() } }
+    expectSuccess(RedisCommand("PING"))
+    // The first probe of a subscription makes it one, and no write is taken behind it.
+    if case .subscription = role { tryToWrite() }
+    probe { [self] in becomeReady() }
   }
 
   private func becomeReady() {
@@ -131,6 +173,7 @@ extension RedisConnection {
     state = .ready
     pause = limits.pauseFirst
     probed = .now
+    agreed.withLock { $0 = link?.encryption }
     readiness.store(true, ordering: .releasing)
     handler(.ready)
   }
@@ -139,7 +182,9 @@ extension RedisConnection {
   private func probe(_ succeeded: @escaping () -> Void = {}) {
     probed = .now
     switch role {
-    case .commands: expectSuccess(RedisCommand("PING"), then: succeeded)
+    case .commands:
+      learnTime()
+      tryToWrite(then: succeeded)
     case .subscription(let channels):
       // A command for each: Redis answers once a channel, and whoever waits here takes one answer.
       for channel in channels.dropLast() { expectSuccess(RedisCommand("SUBSCRIBE", channel)) }
@@ -147,11 +192,27 @@ extension RedisConnection {
     }
   }
 
+  /// Writes nothing, and leaves nothing behind; a server that takes no writes refuses it (`received`). Another refusal, as
+  /// of a user without the right to this key, is none of a connection's.
+  private func tryToWrite(then done: @escaping () -> Void = {}) {
+    send(RedisCommand("DEL", probeKey)) { if $0 != nil { done() } }
+  }
+
+  /// - Parameter done: is told whether the server answered with its time.
+  private func learnTime(then done: @escaping (Bool) -> Void = { _ in }) {
+    let asked = ContinuousClock.now
+    send(RedisCommand("TIME")) { [self] reply in
+      guard let learned = ServerClock(reply, asked: asked, answered: .now) else { return done(false) }
+      serverClock.withLock { $0 = $0?.corrected(by: learned) ?? learned }
+      done(true)
+    }
+  }
+
   private func expectSuccess(_ command: RedisCommand, then succeeded: @escaping () -> Void = {}) {
     send(command) { [self] reply in
       switch reply {
       case nil: break
-      case .error(let code): failed(reason: "Redis answered \(code)")
+      case .error(let code): failed(RedisLinkFault("Redis answered \(code)"))
       default: succeeded()
       }
     }
@@ -169,17 +230,19 @@ extension RedisConnection {
       }
       return
     }
+    // Who waits for this is told that there was no answer: another server may give one.
+    if case .error(let code) = reply, let fault = RedisLinkFault(refusingAll: code) { return failed(fault) }
     waiting.popFirst()?.completion(reply)
   }
 
-  private func failed(reason: String) {
+  private func failed(_ fault: RedisLinkFault) {
     switch state {
     case .closed, .waiting: return
     case .connecting, .ready: state = .waiting
     }
     readiness.store(false, ordering: .releasing)
     // First the word, then the calls that fail with it: who sees a call fail can see why.
-    handler(.away(reason: reason))
+    handler(.away(fault))
     drop()
     // Spread, so that processes that lost one Redis together do not return to it together.
     let spread = pause * Double.random(in: 0.8...1.2)
@@ -203,10 +266,10 @@ extension RedisConnection {
     case .closed: return
     case .waiting: break
     case .connecting(let deadline):
-      if now >= deadline { failed(reason: "no connection within \(limits.connect)") }
+      if now >= deadline { failed(RedisLinkFault(link?.hurdle ?? "no connection within \(limits.connect)")) }
     case .ready:
       if let first = waiting.first, now >= first.deadline {
-        failed(reason: "no answer within \(limits.command)")
+        failed(RedisLinkFault("no answer within \(limits.command)"))
       } else if now - probed >= limits.probeEvery {
         probe()
       }

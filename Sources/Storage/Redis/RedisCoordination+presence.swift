@@ -6,28 +6,46 @@ import Synchronization
 // channel, whatever it holds; scripts find the channels, so that many devices are looked up and told of in one step.
 
 extension RedisCoordination {
-  package func enter(_ connection: LiveConnection) async -> Bool {
-    let reply = await commands.run(
-      EnterScript.script, keys: [entryKey(connection.device)],
-      [entry(connection), Self.entryMillis, processChannels, PresenceWord.text(of: connection.device)])
-    return reply == .integer(1)
-  }
+  package func enter(_ connection: LiveConnection) async -> Bool { await hold([connection], areNew: true) != nil }
 
   package func leave(_ connection: LiveConnection) async {
-    _ = await commands.run(LeaveScript.script, keys: [entryKey(connection.device)], [entry(connection)])
+    _ = await commands.run(
+      LeaveScript.script, keys: [entryKey(connection.device)], [process + " ", HoldScript.id(of: connection)])
   }
 
   package func renew(_ connections: [LiveConnection]) async -> [LiveConnection] {
     var lost: [LiveConnection] = []
     for some in connections.chunks(of: Self.connectionsMax) {
-      var arguments = [Self.entryMillis, processChannels + process]
-      arguments.reserveCapacity(2 + 2 * some.count)
-      for connection in some { arguments += [entry(connection), PresenceWord.displaced(connection)] }
-      let reply = await commands.run(RenewScript.script, keys: some.map { entryKey($0.device) }, arguments)
-      guard let places = reply?.places(below: some.count) else { break }
-      lost += places.map { some[some.startIndex + $0] }
+      guard let standing = await hold(some, areNew: false) else { break }
+      lost += standing
     }
     return lost
+  }
+
+  /// - Returns: those that stand and did not before; nil when Redis gave no answer.
+  private func hold(_ connections: ArraySlice<LiveConnection>, areNew: Bool) async -> [LiveConnection]? {
+    for _ in 0..<Self.triesMax {
+      guard let clock = commands.clock else { return nil }
+      var arguments = [
+        Self.entryMillis, String(clock.micros(at: .now)), HoldScript.slackMicros, processChannels, process,
+        areNew ? "1" : "0",
+      ]
+      arguments.reserveCapacity(arguments.count + 3 * connections.count)
+      for connection in connections { arguments += HoldScript.arguments(connection, by: clock) }
+      let reply = await commands.run(HoldScript.script, keys: connections.map { entryKey($0.device) }, arguments)
+      switch HoldScript.answer(reply, count: connections.count) {
+      case .held(let standing, let displaced):
+        for place in displaced {
+          let connection = connections[connections.startIndex + place]
+          presence.post(.displaced(connection.device, connection: connection.id))
+        }
+        return standing.map { connections[connections.startIndex + $0] }
+      // Its clock was set, or this process stood still.
+      case .timeIsOff: guard await commands.askTime() else { return nil }
+      case nil: return nil
+      }
+    }
+    return nil
   }
 
   package func wake(_ devices: [DeviceAddress]) async -> WakeUpOutcome {
@@ -43,9 +61,6 @@ extension RedisCoordination {
 
   package func hear(_ handler: @escaping @Sendable (PresenceEvent) -> Void) { presence.add(handler) }
 
-  /// How the entry reads: the scripts' own words.
-  private func entry(_ connection: LiveConnection) -> String { "\(process) \(connection.id)" }
-
   private func entryKey(_ device: DeviceAddress) -> String {
     "\(prefix)device:\(Self.hashed(PresenceWord.text(of: device)))"
   }
@@ -58,6 +73,8 @@ extension RedisCoordination {
   /// Of one script: a millisecond or two, during which Redis does nothing else. Lua hands at most some 8,000 values to a
   /// call.
   private static let connectionsMax = 500
+  /// One with the time as it was known, one with the time as it was asked for.
+  private static let triesMax = 2
   private static let devicesMax = 1000
 }
 
@@ -73,7 +90,7 @@ extension RedisCoordination {
 
   package func leave(_ address: ProvisioningAddress) async {
     addresses.withLock { $0.forget(address) }
-    _ = await commands.run(LeaveScript.script, keys: [addressKey(address)], [process])
+    _ = await commands.run(LeaveAddressScript.script, keys: [addressKey(address)], [process])
   }
 
   package func handOver(_ bytes: [UInt8], to address: ProvisioningAddress) async -> Bool {

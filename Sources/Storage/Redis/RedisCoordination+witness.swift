@@ -5,10 +5,10 @@ extension RedisCoordination: EpochWitness {
 
   /// A Redis that this process has not reached yet is waited for, for as long as the first attempt takes: whoever asks
   /// at the start of a process has just opened the connection.
-  package func witness(epoch: Int64) async -> [Int64?] {
+  package func witness(epoch: Int64) async -> [EpochTestimony] {
     await awaitFirstAttempt()
     let reply = await commands.run(WitnessScript.script, keys: [prefix + "epoch"], [String(epoch)])
-    return [WitnessScript.former(reply)]
+    return [EpochTestimony(peer: nil, epoch: WitnessScript.former(reply))]
   }
 
   private func awaitFirstAttempt() async {

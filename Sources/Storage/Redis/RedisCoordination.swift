@@ -25,6 +25,7 @@ package final class RedisCoordination: Coordination {
   let process = String(UInt64.random(in: .min ... .max), radix: 36)
   /// A signal could not be published, and the other processes do not know it yet.
   private let hasMissed = Atomic<Bool>(false)
+  private let links = Mutex(Links())
   private let reactor: Reactor
   let commands: RedisConnection
   private let subscription: RedisConnection
@@ -35,11 +36,14 @@ package final class RedisCoordination: Coordination {
   ///   - prefix: begins every key and the channel, so that several operators can share one Redis.
   ///   - clock: for the buckets of this process.
   ///   - time: what Redis takes for the time in place of its own clock; for tests.
-  /// - Throws: `.unavailable` when there is no thread or descriptor left.
+  /// - Throws: `.unavailable` when there is no thread or descriptor left, or a file of `endpoint.tls` cannot be used.
   package init(
     _ endpoint: RedisEndpoint, buckets: [LimiterName: Bucket] = [:], prefix: String = "relay:", clock: WallClock,
     time: WallClock? = nil, logger: Logger
   ) throws(StoreError) {
+    if let files = endpoint.tls {
+      do throws(RedisLinkFault) { _ = try RedisTLS(files) } catch { throw .unavailable(reason: error.reason) }
+    }
     let shapes = Dictionary(uniqueKeysWithValues: LimiterName.allCases.map { ($0, buckets[$0] ?? $0.defaultBucket) })
     self.buckets = shapes
     self.prefix = prefix
@@ -50,15 +54,19 @@ package final class RedisCoordination: Coordination {
       BucketTable(buckets: shapes.mapValues(\.conservative), bucketsMax: LocalCoordination.bucketsMaxDefault))
     health = RedisHealth(logger: logger)
     reactor = try Reactor(name: "relay-redis")
-    commands = RedisConnection(endpoint, role: .commands, limits: .init(), on: reactor)
+    let probeKey = prefix + "probe"
+    commands = RedisConnection(endpoint, role: .commands, probeKey: probeKey, limits: .init(), on: reactor)
     subscription = RedisConnection(
-      endpoint, role: .subscription(channels: [channel, prefix + Self.processChannel + process]), limits: .init(),
-      on: reactor)
+      endpoint, role: .subscription(channels: [channel, prefix + Self.processChannel + process]), probeKey: probeKey,
+      limits: .init(), on: reactor)
     commands.start { [weak self] in self?.commandsChanged($0) }
     subscription.start { [weak self] in self?.subscriptionChanged($0) }
   }
 
   package func degradation() async -> String? { health.fault }
+
+  /// Whether what answers is a replica, which takes no writes.
+  package var isAtReplica: Bool { links.withLock(\.isAtReplica) }
 
   package func close() async {
     commands.close()
@@ -92,7 +100,12 @@ extension RedisCoordination {
     case .ready:
       health.limitsServed()
       if hasMissed.exchange(false, ordering: .relaxed) { Task { await send(.missed) } }
-    case .away(let reason): health.limitsAway(reason: reason)
+      if links.withLock({ $0.commandsServed() }) { presence.post(.connected) }
+    case .away(let fault):
+      health.limitsAway(reason: fault.reason, isRefusal: fault.isRefusal)
+      links.withLock { $0.commandsAway(isAtReplica: fault.isReplica) }
+      // It would hear nothing that processes say at the primary.
+      if fault.isReplica { subscription.renew(because: fault) }
     case .message: break
     }
   }
@@ -102,10 +115,11 @@ extension RedisCoordination {
     case .ready:
       health.signalsCarried()
       listeners.post(.connected)
-      presence.post(.connected)
-    case .away(let reason):
-      health.signalsAway(reason: reason)
+      if links.withLock({ $0.signalsCarried() }) { presence.post(.connected) }
+    case .away(let fault):
+      health.signalsAway(reason: fault.reason)
       listeners.post(.disconnected)
+      links.withLock { $0.signalsAway() }
       presence.post(.disconnected)
     case .message(channel, let payload): received(payload)
     case .message(_, let payload):
@@ -122,4 +136,29 @@ extension RedisCoordination {
       listeners.post(.connected)
     }
   }
+}
+
+/// Which of the two connections stand.
+private struct Links {
+  private var areCommandsServed = false
+  private(set) var isAtReplica = false
+  /// Whether presence is to hear of the subscription once commands are served: whoever hears of it notes connections.
+  private var isOwed = false
+
+  /// - Returns: whether presence is to be told.
+  mutating func commandsServed() -> Bool {
+    (areCommandsServed, isAtReplica) = (true, false)
+    defer { isOwed = false }
+    return isOwed
+  }
+
+  mutating func commandsAway(isAtReplica: Bool) { (areCommandsServed, self.isAtReplica) = (false, isAtReplica) }
+
+  /// - Returns: whether presence is to be told.
+  mutating func signalsCarried() -> Bool {
+    isOwed = !areCommandsServed
+    return areCommandsServed
+  }
+
+  mutating func signalsAway() { isOwed = false }
 }

@@ -10,6 +10,8 @@ package struct RedisDiagnosis: Sendable, Equatable {
   package let evictionPolicy: String?
   /// The server's clock.
   package let time: Timestamp
+  /// What the connection is encrypted with (`TLSv1.3`); nil in clear.
+  package let encryption: String?
 
   /// Whether keys may vanish before their time: limits forget then what they counted, and the epoch's witness its epoch.
   package var mayEvict: Bool { memoryMax != 0 && evictionPolicy != nil && evictionPolicy != "noeviction" }
@@ -26,7 +28,7 @@ extension RedisCoordination {
       version: info.split(whereSeparator: \.isNewline).first { $0.hasPrefix("redis_version:") }
         .map { String($0.dropFirst("redis_version:".count)) },
       memoryMax: await setting("maxmemory").flatMap { Int64($0) }, evictionPolicy: await setting("maxmemory-policy"),
-      time: Timestamp(millis: seconds * 1000 + micros / 1000))
+      time: Timestamp(millis: seconds * 1000 + micros / 1000), encryption: commands.encryption)
   }
 
   /// - Returns: nil when the server does not let us ask, as some that are rented do.

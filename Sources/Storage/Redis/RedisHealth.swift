@@ -34,6 +34,8 @@ final class RedisHealth: Sendable {
     }
   }
 
+  /// What of the configuration kept the connection from coming about, as it was last said.
+  private let refusal = Mutex<String?>(nil)
   private let limits = Mutex(Service())
   private let signals = Mutex(Service())
   private let logger: Logger
@@ -72,13 +74,17 @@ final class RedisHealth: Sendable {
   }
 
   /// The connection was lost, or cannot be made.
-  func limitsAway(reason: String) {
+  /// - Parameter isRefusal: the operator has to mend it. It is said also in the midst of an outage, once.
+  func limitsAway(reason: String, isRefusal: Bool = false) {
     limits.withLock { awayNow(since: $0.become(.away(reason: reason)), reason: reason) }
+    guard isRefusal, refusal.withLock({ $0.replace(with: reason) }) else { return }
+    logger.warning("Redis cannot be used as it is configured", metadata: ["reason": "\(reason)"])
   }
 
   private func servedAgain(since previous: Service.Condition?) {
     guard let previous else { return }
     available.record(1)
+    refusal.withLock { $0 = nil }
     if previous != .connecting { logger.notice("Redis is back: it serves the limits again") }
   }
 
@@ -101,5 +107,13 @@ final class RedisHealth: Sendable {
     logger.warning(
       "Redis is away: changes that other processes make show late, and so does what they store for devices connected here",
       metadata: ["reason": "\(reason)"])
+  }
+}
+
+extension String? {
+  /// - Returns: whether it was another one.
+  fileprivate mutating func replace(with next: String) -> Bool {
+    defer { self = next }
+    return self != next
   }
 }

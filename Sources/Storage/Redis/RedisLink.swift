@@ -1,135 +1,69 @@
-// One life of one connection: hiredis's context, tied to the reactor. Who keeps a connection alive is RedisConnection.
+// One life of one connection to Redis, in clear (RedisPlainLink) or inside TLS (RedisSecureLink). What keeps a
+// connection alive is RedisConnection.
 
-import CHiredis
-import RelayCore
-
-/// A hiredis context on a reactor's thread. Everything here happens on that thread.
-final class RedisLink {
-  enum Event {
-    case connected
-    /// Replies come in the order of their commands; on a subscribed link messages stand among them.
-    case reply(RedisReply)
-    /// The last event, unless `close` was called: then there is none.
-    case closed
-  }
-
-  private let reactor: Reactor
-  private let handler: (Event) -> Void
-  /// nil once hiredis has freed it, or was told to.
-  private var context: UnsafeMutablePointer<redisAsyncContext>?
-  private let descriptor: Int32
-  /// What hiredis waits for; epoll learns of it once a round, not at each change.
-  private var interest: Reactor.Interest = []
-  private var isConnected = false
-  private var isFlushPlanned = false
-
-  /// Begins to connect.
-  /// - Returns: nil when that fails at once.
-  init?(_ address: RedisEndpoint.Address, on reactor: Reactor, handler: @escaping (Event) -> Void) {
-    let made =
-      switch address {
-      case .tcp(let host, let port): redisAsyncConnect(host, Int32(clamping: port))
-      case .unix(let path): redisAsyncConnectUnix(path)
-      }
-    guard let context = made else { return nil }
-    guard context.pointee.err == 0 else {
-      redisAsyncFree(context)
-      return nil
-    }
-    self.reactor = reactor
-    self.handler = handler
-    self.context = context
-    descriptor = context.pointee.c.fd
-    attach(context)
-  }
-
+/// A connection on a reactor's thread. Everything happens on that thread.
+protocol RedisLink: AnyObject {
   /// Writes `command` at the end of this round of the reactor, with all others of the round.
-  func send(_ command: RedisCommand) {
-    guard let context else { return }
-    _ = command.terminated.withUnsafeBytes { bytes in
-      redisAsyncFormattedCommand(
-        context, { context, reply, _ in RedisLink.of(context?.pointee.data)?.received(reply) }, nil,
-        bytes.baseAddress?.assumingMemoryBound(to: CChar.self), command.byteCount)
-    }
-    planFlush()
-  }
-
+  func send(_ command: RedisCommand)
   /// Ends the connection; no event follows.
-  func close() {
-    guard let context else { return }
-    self.context = nil
-    // From within a callback hiredis does it when the callback has returned.
-    redisAsyncFree(context)
-  }
+  func close()
+  /// What the link is encrypted with; nil in clear.
+  var encryption: String? { get }
+  /// Why a link that has not connected for long may wait; nil when there is nothing to tell.
+  var hurdle: String? { get }
 }
 
-// MARK: - hiredis's hooks
-
 extension RedisLink {
-  /// The context holds a reference to the link until hiredis calls `cleanup`, as it does exactly once.
-  private func attach(_ context: UnsafeMutablePointer<redisAsyncContext>) {
-    let owned = Unmanaged.passRetained(self).toOpaque()
-    context.pointee.data = owned
-    context.pointee.ev.data = owned
-    context.pointee.ev.addRead = { RedisLink.of($0)?.interest.insert(.read) }
-    context.pointee.ev.delRead = { RedisLink.of($0)?.interest.remove(.read) }
-    context.pointee.ev.addWrite = { RedisLink.of($0)?.interest.insert(.write) }
-    context.pointee.ev.delWrite = { RedisLink.of($0)?.interest.remove(.write) }
-    context.pointee.ev.cleanup = { data in
-      guard let data else { return }
-      Unmanaged<RedisLink>.fromOpaque(data).takeRetainedValue().freed()
-    }
-    redisAsyncSetConnectCallback(context) { context, status in
-      guard status == REDIS_OK, let context else { return }
-      RedisLink.of(context.pointee.data)?.connected()
-    }
-    interest = [.write]
-    reactor.watch(descriptor, for: interest) { [self] in ready($0) }
+  var encryption: String? { nil }
+  var hurdle: String? { nil }
+}
+
+enum RedisLinkEvent {
+  case connected
+  /// Replies come in the order of their commands; on a subscribed link messages stand among them.
+  case reply(RedisReply)
+  /// The last event, unless `close` was called: then there is none.
+  /// - Parameter fault: nil when the system says all there is to say.
+  case closed(_ fault: RedisLinkFault?)
+}
+
+/// Why a link ended, or cannot be made. Holds nothing that a peer or a client sent.
+struct RedisLinkFault: Error, Equatable {
+  let reason: String
+  /// The two sides do not trust each other, a file cannot be used, or the server is another than it should be: the
+  /// operator has to mend it.
+  let isRefusal: Bool
+  /// It is a replica: another server may be the primary by now.
+  let isReplica: Bool
+
+  init(_ reason: String, isRefusal: Bool = false, isReplica: Bool = false) {
+    self.reason = reason
+    self.isRefusal = isRefusal
+    self.isReplica = isReplica
   }
 
-  private static func of(_ data: UnsafeMutableRawPointer?) -> RedisLink? {
-    data.map { Unmanaged<RedisLink>.fromOpaque($0).takeUnretainedValue() }
-  }
-
-  private func connected() {
-    isConnected = true
-    handler(.connected)
-  }
-
-  /// hiredis calls every waiting callback without a reply when a connection ends: `closed` says it once for all.
-  private func received(_ reply: UnsafeMutableRawPointer?) {
-    guard context != nil, let reply else { return }
-    handler(.reply(RedisReply(UnsafePointer(reply.assumingMemoryBound(to: redisReply.self)))))
-  }
-
-  /// The descriptor is still open here, so that epoll can forget it before its number is used again.
-  private func freed() {
-    reactor.unwatch(descriptor)
-    guard context != nil else { return }
-    context = nil
-    handler(.closed)
-  }
-
-  /// Each call into hiredis may free the context.
-  private func ready(_ readiness: Reactor.Interest) {
-    if readiness.contains(.read), let context { redisAsyncHandleRead(context) }
-    if readiness.contains(.write), let context { redisAsyncHandleWrite(context) }
-    applyInterest()
-  }
-
-  /// Before the connection stands only epoll may say that it can be written to: hiredis would take a connect that is
-  /// still under way for a success.
-  private func planFlush() {
-    guard isConnected, !isFlushPlanned else { return }
-    isFlushPlanned = true
-    reactor.afterRound { [self] in
-      isFlushPlanned = false
-      if let context { redisAsyncHandleWrite(context) }
-      applyInterest()
+  /// - Parameter code: of an error that Redis answered a command with.
+  /// - Returns: nil for one that says nothing of other commands.
+  init?(refusingAll code: String) {
+    switch code {
+    case "READONLY":
+      self.init(
+        "Redis is a replica and takes no writes (READONLY); coordination.url must lead to the primary",
+        isRefusal: true, isReplica: true)
+    case "MASTERDOWN":
+      self.init(
+        "Redis is a replica that has lost its primary (MASTERDOWN); coordination.url must lead to the primary",
+        isRefusal: true, isReplica: true)
+    case "CLUSTERDOWN": self.init("the cluster of Redis serves no keys (CLUSTERDOWN)")
+    case "LOADING": self.init("Redis is reading its data from disk (LOADING)")
+    case "MISCONF": self.init("Redis cannot keep its data, and takes no writes (MISCONF): is its disk full?")
+    default: return nil
     }
   }
 
-  private func applyInterest() {
-    if context != nil { reactor.update(descriptor, for: interest) }
-  }
+  /// Of the errors that `init(refusingAll:)` knows.
+  static let codesRefusingAll = ["READONLY", "MASTERDOWN", "CLUSTERDOWN", "LOADING", "MISCONF"]
+
+  static let cannotConnect = RedisLinkFault("cannot connect")
+  static let connectionEnded = RedisLinkFault("the connection ended")
 }

@@ -23,9 +23,16 @@ enum RedisReply: Sendable, Equatable {
           return RedisReply(element)
         })
     case REDIS_REPLY_ERROR:
-      self = .error(code: String(decoding: Self.bytes(of: reply).prefix { $0 != 0x20 }, as: UTF8.self))
+      self = .error(code: Self.errorCode(of: String(decoding: Self.bytes(of: reply), as: UTF8.self)))
     default: self = .null
     }
+  }
+
+  /// Up to version 6 Redis wraps the error of a script's call: `ERR Error running script (...): ...: -READONLY You ...`.
+  static func errorCode(of text: String) -> String {
+    let code = text.prefix { $0 != " " }
+    guard code == "ERR", text.hasPrefix("ERR Error running script") else { return String(code) }
+    return RedisLinkFault.codesRefusingAll.first { text.contains("-\($0) ") } ?? String(code)
   }
 
   /// What a script says of its keys by their places, which it counts from 1: here from 0.

@@ -100,6 +100,59 @@ import Testing
     _ = try await fleet.untilDelivered(within: .seconds(90))
   }
 
+  /// As many as a connection may hold: it would never be sent anything again.
+  @Test func `a connection whose messages were all removed at another process is sent what comes next`() async throws {
+    try await Self.with(pollSeconds: 1) { _, _, _, entrances in
+      guard let number = PhoneNumber(TestDevice.freshNumber()) else { throw TestFailure("no number") }
+      let device = try await entrances[1].register(number)
+      // Near its limit a sender may be refused a little early.
+      var senders: [RelayClient] = []
+      for _ in 0..<2 {
+        guard let other = PhoneNumber(TestDevice.freshNumber()) else { throw TestFailure("no number") }
+        senders.append(try await entrances[0].register(other).client)
+      }
+      let live = try await device.connect()
+      let held = 2000
+      let refusing = Task {
+        var taken: [Int64] = []
+        for try await delivery in live.deliveries {
+          let message = try delivery.message
+          taken.append(message.timestamp)
+          if taken.count > held { return taken }
+          try await delivery.refuse()
+        }
+        return taken
+      }
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for lane in 0..<20 {
+          let sender = senders[lane % senders.count]
+          group.addTask {
+            for index in 1...held / 20 {
+              try await sender.send(
+                [OutgoingMessage(body: [1])], to: number, timestamp: Int64(lane * held + index))
+            }
+          }
+        }
+        try await group.waitForAll()
+      }
+      guard let credentials = device.client.credentials else { throw TestFailure("no credentials") }
+      let elsewhere = entrances[0].with(credentials)
+      var removed = 0
+      try await eventually("all that it holds is removed elsewhere", within: .seconds(120)) {
+        for message in try await elsewhere.fetchMessages().messages {
+          try await elsewhere.acknowledge(message)
+          removed += 1
+        }
+        return removed == held
+      }
+      try await senders[0].send([OutgoingMessage(body: [1])], to: number, timestamp: 1_000_000)
+      let taken = try await withDeadline(.seconds(90)) { try await refusing.value }
+      #expect(taken.last == 1_000_000)
+      #expect(Set(taken).count == held + 1)
+      await live.close()
+    }
+  }
+
   @Test func `a device that connects at another process ends its connection at the first`() async throws {
     try await Self.with(pollSeconds: 3600) { _, _, fleet, entrances in
       let ledger = fleet.ledger

@@ -71,8 +71,9 @@ import Testing
     #expect(audit.accepted >= extent.messages && audit.accepted == audit.submitted)
     #expect(chaos.isComplete, "\(chaos.summary)")
     #expect(fleet.faults.isEmpty, "seed \(extent.seed): \(fleet.faults.prefix(5))")
-    // 1000: a connection that the relay took for the older one. Processes were killed, none was stopped.
+    // 1000: a newer connection stands. Processes were killed, none was stopped.
     #expect(fleet.closeCodes.isSubset(of: [1000]), "seed \(extent.seed): \(fleet.closeCodes)")
+    #expect(fleet.unexplained.isEmpty, "seed \(extent.seed): displaced by no newer connection: \(fleet.unexplained)")
     #expect(fleet.refusals > 0)
     #expect(fleet.refused.isEmpty, "what was refused comes again")
     for proxy in proxies { try await proxy.close() }

@@ -24,6 +24,10 @@ final class LiveDevice: Sendable {
     /// How connections ended, and attempts failed, by description.
     var ends: [String: Int] = [:]
     var closes: [Close] = []
+    /// When attempts to connect failed without an answer: the relay may have opened the connection all the same, later.
+    var unanswered: [ContinuousClock.Instant] = []
+    /// Closed as the older one of two, where the device had opened no other that could be younger.
+    var unexplained: [String] = []
     /// Attempts to connect that failed.
     var failures: [String] = []
     /// What a relay may never do, whatever dies.
@@ -87,6 +91,8 @@ final class LiveDevice: Sendable {
   var ends: [String: Int] { state.withLock { $0.ends } }
   var closes: [Close] { state.withLock { $0.closes } }
   var failures: [String] { state.withLock { $0.failures } }
+  /// Ends with 1000 that no newer connection of the device explains.
+  var unexplained: [String] { state.withLock { $0.unexplained } }
   var faults: [String] { state.withLock { $0.faults } }
   var refusals: Int { state.withLock { $0.refusals } }
   /// Refused, and not delivered again so far.
@@ -112,7 +118,13 @@ final class LiveDevice: Sendable {
   /// One connection, to its end.
   func connect(by entrance: RelayClient) async throws {
     let since = ContinuousClock.now
-    let live = try await entrance.with(credentials).connect(signalingKey: key, options: options)
+    let live: LiveSession
+    do {
+      live = try await entrance.with(credentials).connect(signalingKey: key, options: options)
+    } catch {
+      noteUnanswered(error)
+      throw error
+    }
     let connection = state.withLock { state in
       state.connections += 1
       if let lostAt = state.lostAt { state.longestWithout = max(state.longestWithout, .now - lostAt) }
@@ -140,6 +152,15 @@ final class LiveDevice: Sendable {
     await live.close()
   }
 
+  /// Whoever refused it has not opened it.
+  private func noteUnanswered(_ error: any Error) {
+    if case RelayClientError.refused = error { return }
+    state.withLock { $0.unanswered.append(.now) }
+  }
+
+  /// A relay gives a connection up after 30 s of silence in these tests, and takes as long to open one at most.
+  private static let ghostLife = Duration.seconds(60)
+
   private func wouldRefuse(_ id: MessageID) -> Bool {
     state.withLock { state in
       // What comes again is taken.
@@ -160,7 +181,12 @@ final class LiveDevice: Sendable {
   private func note(_ error: any Error) {
     state.withLock { state in
       switch error {
-      case ConnectionEnd.closedByRelay(let code, _): state.closes.append(Close(code: code, at: .now))
+      case ConnectionEnd.closedByRelay(let code, _):
+        state.closes.append(Close(code: code, at: .now))
+        // One after the other: no connection of the device is younger than its last, but one whose opening was not answered.
+        if code == 1000, !state.unanswered.contains(where: { $0 > .now - Self.ghostLife }) {
+          state.unexplained.append("\(number): connection \(state.connections), \(Self.now)")
+        }
       case ConnectionEnd.lost, ConnectionEnd.closedHere: break
       case let error as RelayClientError:
         state.failures.append("\(error)")

@@ -227,6 +227,8 @@ struct LiveFleet: Sendable {
   /// How many messages were accepted over senders' connections.
   var sentOverSockets: Int { socketSends.value }
   var closeCodes: Set<Int> { Set(devices.flatMap(\.closes).map(\.code)) }
+  /// Ends with 1000 that no newer connection of the device explains.
+  var unexplained: [String] { devices.flatMap(\.unexplained) }
   var faults: [String] { devices.flatMap(\.faults) }
   var refusals: Int { devices.reduce(0) { $0 + $1.refusals } }
   /// Refused, and not delivered again so far.
@@ -240,7 +242,8 @@ struct LiveFleet: Sendable {
     return """
         connections \(devices.reduce(0) { $0 + $1.connections }), receipts \(devices.reduce(0) { $0 + $1.receipts }), \
       submissions repeated \(retries.value), \
-      over sockets \(sentOverSockets), refused by devices \(refusals)
+      over sockets \(sentOverSockets), refused by devices \(refusals), \
+      displaced \(devices.flatMap(\.closes).count { $0.code == 1000 })
         longest time without a connection \(DeliveryAudit.text(devices.map(\.longestWithout).max() ?? .zero))
         connections ended, and attempts failed: \(common.joined(separator: "; "))
       """

@@ -7,11 +7,12 @@ import TestSupport
 final class RelayTeam: Sendable {
   let ports: [RelayPorts]
   private let site: RelayOperator
-  private let overrides: [String: String]
+  private let overrides: @Sendable (Int) -> [String: String]
   private let running = Mutex<[Int: RelayProcess]>([:])
 
-  private init(_ count: Int, _ site: RelayOperator, _ overrides: [String: String]) throws {
-    ports = try RelayPorts.free(count)
+  private init(_ ports: [RelayPorts], _ site: RelayOperator, _ overrides: @escaping @Sendable (Int) -> [String: String])
+  {
+    self.ports = ports
     self.site = site
     self.overrides = overrides
   }
@@ -21,7 +22,15 @@ final class RelayTeam: Sendable {
     _ count: Int, of site: RelayOperator, settings: [String: String] = [:],
     _ body: (RelayTeam) async throws -> Result
   ) async throws -> Result {
-    let team = try RelayTeam(count, site, settings)
+    try await with(try RelayPorts.free(count), of: site, settings: { _ in settings }, body)
+  }
+
+  /// The same on `ports`, with settings for each process.
+  static func with<Result: Sendable>(
+    _ ports: [RelayPorts], of site: RelayOperator, settings: @escaping @Sendable (Int) -> [String: String],
+    _ body: (RelayTeam) async throws -> Result
+  ) async throws -> Result {
+    let team = RelayTeam(ports, site, settings)
     do {
       for index in team.ports.indices { try await team.start(index) }
       let result = try await body(team)
@@ -49,11 +58,12 @@ final class RelayTeam: Sendable {
   }
 
   /// Starts a process that does not run, again and again until it serves.
-  func start(_ index: Int) async throws {
-    let settings = ports[index].settings.merging(overrides) { $1 }
+  /// - Parameter binary: another build's executable.
+  func start(_ index: Int, binary: String? = nil) async throws {
+    let settings = ports[index].settings.merging(overrides(index)) { $1 }
     let process = try await eventually("process \(index) serves", within: .seconds(180), every: .milliseconds(300)) {
       do {
-        return try await site.serve(settings)
+        return try await site.serve(settings, binary: binary)
       } catch is TestFailure {
         return nil  // Its database may just be away.
       }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Directory
 
-/// What a process remembers of look-ups: address books that were asked for, and accounts whose budget refused them.
+/// What a process remembers of look-ups: address books that were asked for.
 @Suite struct LookUpMemoryTests {
   private static func account(_ index: Int) throws -> AccountNumber {
     try #require(AccountNumber(digits: 15_550_000_000 + Int64(index)))
@@ -58,38 +58,5 @@ import Testing
     // Also of one who asks all the time.
     let hours = (0..<40).map { books.holds(digest, of: last, at: start + .seconds($0 * 3600)) }
     #expect(hours.first == true && hours.suffix(3) == [false, false, false])
-  }
-
-  @Test func `whom the budget refused may ask it once a minute, until it allows`() throws {
-    let start = ContinuousClock.now
-    let pauses = BudgetPauses(now: start)
-    let (one, other) = (try Self.account(1), try Self.account(2))
-    #expect(pauses.rest(of: one, at: start) == nil)
-    pauses.refused(one, at: start)
-    #expect(pauses.rest(of: one, at: start) == .seconds(60))
-    #expect(pauses.rest(of: one, at: start + .seconds(59)) == .seconds(1))
-    #expect(pauses.rest(of: other, at: start) == nil)
-    // Of many at a time one gets through, and it is the only one until its answer is there.
-    let later = start + .seconds(60)
-    #expect(Self.passing(10, one, pauses, at: later) == 1)
-    pauses.allowed(one)
-    #expect(Self.passing(10, one, pauses, at: later) == 10)
-  }
-
-  private static func passing(
-    _ count: Int, _ account: AccountNumber, _ pauses: BudgetPauses, at now: ContinuousClock.Instant
-  ) -> Int {
-    (0..<count).count { _ in pauses.rest(of: account, at: now) == nil }
-  }
-
-  @Test func `pauses are bounded in number, and last for half a day at least`() throws {
-    let start = ContinuousClock.now
-    let pauses = BudgetPauses(capacity: 20, now: start)
-    for index in 0..<1000 { pauses.refused(try Self.account(index), at: start) }
-    let paused = try (0..<1000).count { pauses.rest(of: try Self.account($0), at: start) != nil }
-    #expect((10...20).contains(paused))
-    let (last, later) = (try Self.account(999), start + .seconds(11 * 3600))
-    #expect(pauses.rest(of: last, at: later) == nil)
-    #expect(pauses.rest(of: last, at: later) == .seconds(60))
   }
 }

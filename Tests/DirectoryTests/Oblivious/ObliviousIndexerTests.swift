@@ -42,7 +42,7 @@ extension FollowerSite {
   func outputs(under key: ObliviousKey) async throws -> [ObliviousOutput]? {
     try await store.outputs(
       under: key.id, in: ObliviousPrefix.all.range, limit: 10_000,
-      followedSince: Self.clock.now().adding(.zero - ObliviousPages.ageMax))
+      followedSince: Self.clock.now().adding(.zero - ObliviousPages.ageMax))?.map(\.output)
   }
 
   /// Waits until the outputs are those of `tokens` that the directory knows, and no others.
@@ -209,7 +209,7 @@ extension FollowerSite {
       try await site.index { indexer in
         try await site.expectOutputs(tokens, under: indexer.keyring.key)
         // As the restore of an older state does.
-        try await site.store.setAsideOneTimePreKeys(epoch: 100)
+        try await site.store.setAsideOneTimePreKeys(epoch: 100, by: .process, behind: .zero)
         try await site.register(6)
         try await eventually("it begins anew") { site.log.contains("the whole directory again") }
         try await site.expectOutputs(tokens, under: indexer.keyring.key)

@@ -38,6 +38,7 @@ package enum FakeAnswer: Sendable {
 package final class FakeService: Sendable {
   fileprivate struct State {
     var requests: [FakeRequest] = []
+    var requestsMax = Int.max
     var connections: [any Channel] = []
     var accepted = 0
     /// Taken in order, each by the next request that holds its text.
@@ -72,7 +73,7 @@ package final class FakeService: Sendable {
     func take(_ request: FakeRequest) -> (FakeAnswer, Duration) {
       let checked = check(request)
       return withLock { state in
-        state.requests.append(request)
+        if state.requests.count < state.requestsMax { state.requests.append(request) }
         if let checked { return (checked, state.pause) }
         let place = state.script.firstIndex { $0.text.map { request.text.contains($0) } ?? true }
         return (place.map { state.script.remove(at: $0).answer } ?? state.usual(request), state.pause)
@@ -157,6 +158,15 @@ package final class FakeService: Sendable {
   package func answer(_ answer: FakeAnswer, to text: String) { state.withLock { $0.script.append((text, answer)) } }
   /// All answers that are not in the script.
   package func answerAlways(_ answer: FakeAnswer) { state.withLock { $0.usual = { _ in answer } } }
+  /// All answers that are not in the script; only the first `requestsMax` requests are kept.
+  package func answerAlways(
+    requestsMax: Int = .max, by answer: @escaping @Sendable (FakeRequest) -> FakeAnswer
+  ) {
+    state.withLock { state in
+      state.usual = answer
+      state.requestsMax = requestsMax
+    }
+  }
   /// How long each answer takes.
   package func pause(_ pause: Duration) { state.withLock { $0.pause = pause } }
   /// No answer goes out before `release`.
@@ -167,6 +177,20 @@ package final class FakeService: Sendable {
       return state.held ?? []
     }
     for answer in held { answer() }
+  }
+
+  /// Ends the connections that there are, with what is under way on them.
+  package func dropConnections() {
+    for connection in state.withLock({ $0.connections }) { connection.close(promise: nil) }
+  }
+  /// Says on every connection that it takes no more, and which stream is the last that is served (HTTP/2, GOAWAY).
+  /// - Parameter last: 1 is the first request of a connection, 3 the second, and so on; 0 none.
+  package func announceEnd(last: Int, isFault: Bool = false) {
+    let frame = HTTP2Frame(
+      streamID: .rootStream,
+      payload: .goAway(
+        lastStreamID: HTTP2StreamID(last), errorCode: isFault ? .internalError : .noError, opaqueData: nil))
+    for connection in state.withLock({ $0.connections }) { connection.writeAndFlush(frame, promise: nil) }
   }
 
   /// Takes no more connections and ends those that there are. May be called again.

@@ -3,6 +3,7 @@ import Foundation
 import NIOSSL
 import RelayConfiguration
 import RelayCore
+import RelayHTTP
 
 /// How long our certificates last, and whether they are what the configuration says.
 struct CertificateChecks {
@@ -21,27 +22,15 @@ struct CertificateChecks {
     guard let tls = site.settings.client.tls else {
       return [.skipped("client.tls is not set: what stands before the relay has the certificate")]
     }
-    do {
-      let chain = try NIOSSLCertificate.fromPEMFile(tls.certificate)
-      guard let leaf = chain.first else {
-        return [.failed("\(tls.certificate) holds no certificate", remedy: "Put the chain there, leaf first.")]
-      }
-      let key = try NIOSSLPrivateKey(file: tls.key, format: .pem)
-      // As the listener does: only this finds a key that is another certificate's.
-      _ = try NIOSSLContext(
-        configuration: .makeServerConfiguration(
-          certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key)))
+    do throws(ServerCertificate.Fault) {
+      let leaf = try ServerCertificate.read(tls, keys: "client.tls").chain[0]
       let end = Timestamp(millis: Int64(leaf.notValidAfter) * 1000)
       return [
         Self.judge(end, remedy: "Renew \(tls.certificate); running relays take it up."),
         Self.permissions(of: tls.key).named("client key"),
       ]
     } catch {
-      return [
-        .failed(
-          "client.tls.certificate and client.tls.key cannot be used: \(error)",
-          remedy: "Both must be PEM, readable, and belong together.")
-      ]
+      return [.failed(error.text, remedy: error.remedy)]
     }
   }
 
@@ -93,7 +82,7 @@ struct CertificateChecks {
     do {
       attributes = try FileManager.default.attributesOfItem(atPath: file)
     } catch {
-      return .failed("\(file) cannot be looked at: \(error.localizedDescription)", remedy: "Check its owner.")
+      return .failed("\(file) cannot be looked at: \(FaultWords.of(error))", remedy: "Check its owner.")
     }
     let mode = (attributes[.posixPermissions] as? NSNumber)?.intValue ?? 0
     guard mode & 0o077 == 0 else {

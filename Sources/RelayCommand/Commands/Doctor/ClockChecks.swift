@@ -26,7 +26,25 @@ struct ClockChecks {
         _ = await site.redisAnswer()
         return [await Self.compare { await site.redis?.diagnose()?.time }]
       },
+      DoctorCheck(group: .clock, name: "seen") { await seen() },
     ]
+  }
+
+  /// Against the last time that the relays saw: what removes by age goes by it.
+  private func seen() async -> [Finding] {
+    guard let storage = await site.usableStorage() else { return [DoctorSite.withoutStore] }
+    do {
+      let reading = try await storage.clockReading()
+      let clocks = [("the store's clock", reading.now), ("this host's clock", Timestamp.now)]
+      let faults = clocks.compactMap { whose, clock in reading.time.fault(of: clock, whose).map { ($0, clock) } }
+      guard !faults.isEmpty else { return [.ok("the clocks are believed: what is past its time is removed")] }
+      return faults.map { fault, clock in
+        reading.time.believes(clock)
+          ? .warned(fault.text, remedy: fault.remedy) : .failed(fault.text, remedy: fault.remedy)
+      }
+    } catch {
+      return [DoctorSite.withoutStore]
+    }
   }
 
   private static func compare(_ ask: () async -> Timestamp?) async -> Finding {

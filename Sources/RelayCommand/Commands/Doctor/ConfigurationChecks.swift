@@ -35,7 +35,10 @@ struct ConfigurationChecks {
 
   /// Those that keep codes and pins from being guessed, and text messages from being sent without end.
   private var limits: Finding {
-    let guards: [LimiterName] = [.smsDestination, .voiceDestination, .verifyNumber, .verifyDevice, .registrationLock]
+    let guards: [LimiterName] = [
+      .smsDestination, .voiceDestination, .verifyNumber, .verifyDevice, .registrationLock, .codesDay, .wrongCodesHour,
+      .wrongCodesDay, .wrongCodesAddress,
+    ]
     let wide = guards.filter { name in
       guard let bucket = settings.limits[name] else { return false }
       return bucket.size > Self.factor * name.defaultBucket.size

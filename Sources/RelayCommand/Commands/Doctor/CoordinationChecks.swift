@@ -15,9 +15,20 @@ struct CoordinationChecks {
       return [.skipped("limits and signals stay in the process: right for one process only")]
     }
     guard let server = await site.redisAnswer() else {
+      let fault = if let redis = site.redis { await redis.degradation() } else { site.redisFault }
+      if let redis = site.redis, redis.isAtReplica {
+        return [
+          .failed(
+            fault ?? "Redis is a replica",
+            remedy: """
+              Let coordination.url lead to the primary, or promote this server (REPLICAOF NO ONE): until then each \
+              process limits by itself, and changes are seen late.
+              """)
+        ]
+      }
       return [
         .failed(
-          "Redis does not answer",
+          "Redis does not answer" + (fault.map { ": \($0)" } ?? ""),
           remedy:
             "Start it, and check coordination.url: until then each process limits by itself, and changes are seen late."
         )
@@ -29,7 +40,28 @@ struct CoordinationChecks {
         "maxmemory-policy is \(server.evictionPolicy ?? "unknown")",
         remedy: "Set it to noeviction: what Redis drops early, limits forget.")
       : .ok(server.evictionPolicy == nil ? "its policy cannot be asked for" : "nothing is dropped early")
-    return [Finding.ok("Redis \(server.version ?? "of unknown version")"), eviction.named("eviction")]
+    return [
+      Finding.ok("Redis \(server.version ?? "of unknown version")"), eviction.named("eviction"),
+      encryption(server).named("encryption"),
+    ]
+  }
+
+  private func encryption(_ server: RedisDiagnosis) -> Finding {
+    guard case .redis(let endpoint) = site.settings.coordination.location else { return .skipped("no Redis") }
+    if let encryption = server.encryption {
+      let presents = endpoint.tls?.certificate == nil ? "we present none" : "we present ours"
+      return .ok("\(encryption): the server's certificate is verified, \(presents)")
+    }
+    guard case .tcp(let host, _) = endpoint.address, !Self.isLoopback(host) else {
+      return .ok("in clear, on this host")
+    }
+    return .warned(
+      "in clear: the network on the way reads the password, and which numbers are busy",
+      remedy: "Give Redis a tls-port, and let coordination.url be rediss://.")
+  }
+
+  private static func isLoopback(_ host: String) -> Bool {
+    host == "localhost" || host == "::1" || host.hasPrefix("127.")
   }
 }
 

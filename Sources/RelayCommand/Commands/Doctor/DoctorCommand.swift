@@ -37,7 +37,8 @@ struct DoctorCommand: AsyncParsableCommand {
 
   /// In the order in which they are shown.
   private func checks(_ loaded: LoadedConfiguration, _ site: DoctorSite) -> [DoctorCheck] {
-    ConfigurationChecks(loaded).all + StorageChecks(site).all + CoordinationChecks(site).all + ClockChecks(site).all
+    ConfigurationChecks(loaded).all + StorageChecks(site).all + RestoreChecks(site).all + CoordinationChecks(site).all
+      + ClockChecks(site).all
       + CertificateChecks(site).all + PortChecks(site).all + AttachmentChecks(site).all + OutboxChecks(site).all
       + PeerChecks(site, sendsMessages: messages).all + DeliveryChecks(site).all + PushChecks(site).all
   }

@@ -21,6 +21,8 @@ struct DoctorSite: Sendable {
   let store: Store
   /// nil where limits and signals stay in the process.
   let redis: RedisCoordination?
+  /// Why there is none where there should be: a file of its TLS cannot be used.
+  let redisFault: String?
   let client: HTTPClient
   /// For finding out who listens at our own addresses: trusts anyone, and is shown nothing.
   let probing: HTTPClient
@@ -30,8 +32,13 @@ struct DoctorSite: Sendable {
     // What a connection has to say is a check's to say.
     let logger = Logger(label: "relay.doctor") { _ in SwiftLogNoOpLogHandler() }
     store = Self.open(settings, logger)
-    // An endpoint that cannot be used shows as one that does not answer.
-    redis = (try? openCoordination(settings, logger: logger)) as? RedisCoordination
+    do {
+      redis = try openCoordination(settings, logger: logger) as? RedisCoordination
+      redisFault = nil
+    } catch {
+      redis = nil
+      redisFault = "\(error)"
+    }
     var outbound = HTTPClient.Configuration(timeout: .init(connect: .seconds(3), read: .seconds(5)))
     outbound.connectionPool.retryConnectionEstablishment = false
     client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: outbound)

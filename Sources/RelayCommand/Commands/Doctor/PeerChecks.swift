@@ -34,7 +34,8 @@ struct PeerChecks {
       return [.failed("no peer can be asked: \(error)", remedy: "See the certificates above.")]
     }
     let source = sendsMessages ? await probeAccount() : nil
-    let probe = PeerProbe(credentials: credentials, clock: .system)
+    let probe = PeerProbe(
+      credentials: credentials, addresses: site.settings.federation.peerAddresses, clock: .system)
     return await withTaskGroup(of: (Int, [Finding]).self) { group in
       for (index, peer) in peers.enumerated() {
         group.addTask { (index, await Self.walk(to: peer, probe, source)) }

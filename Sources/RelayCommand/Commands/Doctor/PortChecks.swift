@@ -5,6 +5,7 @@ import NIOHTTP1
 import NIOPosix
 import RelayConfiguration
 import RelayCore
+import RelayHTTP
 
 /// What answers where this relay listens.
 struct PortChecks {
@@ -12,7 +13,7 @@ struct PortChecks {
     /// Nobody listens, and we could.
     case free
     /// Nobody listens, and we may not.
-    case forbidden(String)
+    case forbidden(ListenFault)
     case relay
     case stranger(String)
   }
@@ -46,15 +47,11 @@ struct PortChecks {
       guard let port else { return [.skipped("\(name).port is not set")] }
       guard port != 0 else { return [.skipped("\(name).port is 0: any free one is taken")] }
       let place = "\(host):\(port)"
-      switch await answer(at: host, port, recognise) {
+      switch await answer(at: host, port, keys: name, recognise) {
       case .relay: return [.ok("serving at \(place)")]
       case .free:
         return [.warned("nobody listens at \(place)", remedy: "Start `relay serve`, unless it is meant to be down.")]
-      case .forbidden(let reason):
-        return [
-          .failed(
-            "\(place) cannot be listened on: \(reason)", remedy: "Change \(name).host or \(name).port, or the rights.")
-        ]
+      case .forbidden(let fault): return [.failed(fault.text, remedy: fault.remedy)]
       case .stranger(let what):
         return [.failed("\(place) is taken: \(what)", remedy: "Stop what listens there, or change \(name).port.")]
       }
@@ -62,7 +59,7 @@ struct PortChecks {
   }
 
   private func answer(
-    at host: String, _ port: Int, _ recognise: @Sendable (String) async -> Answer
+    at host: String, _ port: Int, keys: String, _ recognise: @Sendable (String) async -> Answer
   ) async -> Answer {
     let address = Self.connectable(host)
     do {
@@ -70,19 +67,20 @@ struct PortChecks {
         .connectTimeout(.seconds(2)).connect(host: address, port: port).get()
       channel.close(promise: nil)
     } catch {
-      return await Self.tryListening(at: host, port)
+      return await Self.tryListening(at: host, port, keys: keys)
     }
     return await recognise("\(address.contains(":") ? "[\(address)]" : address):\(port)")
   }
 
-  private static func tryListening(at host: String, _ port: Int) async -> Answer {
+  private static func tryListening(at host: String, _ port: Int, keys: String) async -> Answer {
     do {
       let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
         .serverChannelOption(.socketOption(.so_reuseaddr), value: 1).bind(host: host, port: port).get()
       try await channel.close().get()
       return .free
     } catch {
-      return .forbidden("\(error)")
+      if let fault = ListenFault(error, at: host, port, keys: keys) { return .forbidden(fault) }
+      return .stranger(FaultWords.of(error))
     }
   }
 
@@ -143,7 +141,7 @@ struct PortChecks {
       let body = try await response.body.collect(upTo: 64 << 10)
       return (Int(response.status.code), String(buffer: body))
     } catch {
-      return (nil, "no answer over HTTP (\(error))")
+      return (nil, "no answer over HTTP (\(FaultWords.of(error)))")
     }
   }
 }

@@ -25,7 +25,16 @@ struct PushChecks {
     return [
       own.apns.map { apns in apnsCheck("waking apns", APNsSettings(apns, endpoints)) },
       own.fcm.map { fcm in fcmCheck("waking fcm", FCMSettings(fcm, endpoints)) },
+      own.webPush.map { webPush in webPushCheck("waking webpush", WebPushSettings(webPush, site.settings.push)) },
     ].compactMap(\.self)
+  }
+
+  private func webPushCheck(_ name: String, _ settings: WebPushSettings) -> DoctorCheck {
+    DoctorCheck(group: .push, name: name) {
+      await Self.findings(of: name, settings.trust) { logger throws(PushCredentialError) in
+        try WebPushProvider(settings, clock: .system, logger: logger)
+      }
+    }
   }
 
   private var notifications: [DoctorCheck] {

@@ -37,7 +37,12 @@ struct StorageChecks {
         }
         return .ok("answers in \((millis * 10).rounded() / 10) ms")
       } catch {
-        return .failed("\(error)", remedy: Self.startRemedy)
+        guard let fault = (storage as? PostgresStorage)?.connectFault else {
+          return .failed("\(error)", remedy: Self.startRemedy)
+        }
+        return .failed(
+          "\(error): \(fault)",
+          remedy: fault.contains("certificate") || fault.contains("SSL") ? Self.encryptionRemedy : Self.startRemedy)
       }
     }
   }
@@ -80,7 +85,47 @@ struct StorageChecks {
         remedy: "Raise max_connections: each relay process takes up to \(connectionsPerProcess).")
     return [
       durability.named("durability"), version.named("server"), connections.named("connections"),
+      encryption(server.way).named("encryption"), log(server.log).named("server-log"),
+      locks(server.locks).named("locks"),
     ] + (server.isStandby ? [standby.named("standby")] : [])
+  }
+
+  /// Statements on messages lock every partition, each session for itself.
+  private static func locks(_ locks: PostgresDiagnosis.Locks) -> Finding {
+    let text =
+      "\(locks.partitions) partitions of messages; statements of relays may take \(locks.needed) locks, there is room for "
+      + "\(locks.room)"
+    guard locks.areScarce else { return .ok(text) }
+    let remedy =
+      "Set max_locks_per_transaction = \(locks.perTransactionNeeded) or more in postgresql.conf, and restart PostgreSQL."
+    return locks.needed > locks.room ? .failed(text, remedy: remedy) : .warned(text, remedy: remedy)
+  }
+
+  private static func encryption(_ way: PostgresDiagnosis.Way) -> Finding {
+    let session = way.encryption.map { "\($0), sslmode=\(way.sslMode)" } ?? "in clear, sslmode=\(way.sslMode)"
+    if way.isVerified { return .ok("\(session): the server's name is verified") }
+    if way.isLocal { return .ok("\(session), on this host") }
+    return .warned(
+      way.encryption == nil
+        ? "\(session): the network on the way reads and changes all of it"
+        : "\(session): whoever stands on the way can play the server",
+      remedy: "Set sslmode=verify-full and sslrootcert=FILE in storage.url.")
+  }
+
+  private static func log(_ log: PostgresDiagnosis.Log) -> Finding {
+    guard log.hasParameters || log.hasParametersOfErrors || log.hasRowsOfErrors else {
+      return .ok("the server's log gets no values of ours")
+    }
+    let found =
+      log.hasParameters && log.hasStatements
+      ? "the server logs statements with their values, phone numbers among them"
+      : "the server's log may get values of ours, phone numbers among them, with "
+        + (log.hasRowsOfErrors || log.hasParametersOfErrors ? "an error" : "statements, as soon as it logs them")
+    return .warned(
+      found,
+      remedy: "As a superuser: GRANT SET ON PARAMETER log_parameter_max_length, log_error_verbosity TO our role (from "
+        + "PostgreSQL 15 on), or ALTER ROLE our role SET log_parameter_max_length = 0, and SET log_error_verbosity = terse."
+    )
   }
 
   private func contacts() async -> Finding {
@@ -130,6 +175,9 @@ struct StorageChecks {
     }
   }
 
+  private static let encryptionRemedy =
+    "Check sslmode, sslrootcert, sslcert and sslkey in storage.url, when the server's certificate ends, and that it names "
+    + "the host that the URL names."
   static let startRemedy = "Start the database, and check storage.url and the network on the way."
   private static let slowMillis = 50.0
   private static let versionMin = 15

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Relay
 import RelayConfiguration
 import RelayCore
 
@@ -15,6 +16,16 @@ struct PasswordOption: ParsableArguments {
       throw CommandFailure("The password has to be 8 to 256 bytes long: the first line of standard input is not.")
     }
     return Secret(line)
+  }
+
+  /// What is stored of a password, `secret`: of one that was drawn a salted HMAC is enough, of one that somebody chose not.
+  func hash(_ secret: Secret, of user: NotificationUser) async throws -> PasswordHash {
+    guard passwordStdin else { return Passwords.hash(secret) }
+    do throws(Problem) {
+      return try await ChosenPasswords().hash(secret, of: user)
+    } catch {
+      throw CommandFailure("The password cannot be hashed (\(error.reason ?? "out of memory")): try again.")
+    }
   }
 
   /// 160 bits.

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Relay
 import RelayCore
 import Storage
 import Synchronization
@@ -17,9 +16,9 @@ extension NotificationsCommand.User {
     func run() async throws {
       let name = try NotificationsCommand.user(name)
       let secret = try password.fromInput() ?? PasswordOption.random()
-      let now = WallClock.system.now()
+      let (stored, now) = (try await password.hash(secret, of: name), WallClock.system.now())
       try await withStorage(configuration) { storage in
-        var account = NotificationAccount(name: name, password: Passwords.hash(secret), created: now)
+        var account = NotificationAccount(name: name, password: stored, created: now)
         account.isPermitted = terms.permitted != .no
         account.credits = terms.credits?.value
         account.quota = try terms.newQuota(former: nil)
@@ -52,13 +51,14 @@ extension NotificationsCommand.User {
     func run() async throws {
       let name = try NotificationsCommand.user(name)
       let secret = newPassword ? PasswordOption.random() : try password.fromInput()
+      let stored: PasswordHash? = if let secret { try await password.hash(secret, of: name) } else { nil }
       let now = WallClock.system.now()
       try await withStorage(configuration) { storage in
         guard let former = try await storage.notificationAccount(name, now: now) else {
           throw NotificationsCommand.unknown(name)
         }
         var change = NotificationAccountChange()
-        change.password = secret.map { Passwords.hash($0) }
+        change.password = stored
         change.isPermitted = terms.permitted.map { $0 == .yes }
         if let credits = terms.credits { change.credits = .set(credits.value) }
         if terms.quota != nil || terms.period != nil { change.quota = .set(try terms.newQuota(former: former.quota)) }

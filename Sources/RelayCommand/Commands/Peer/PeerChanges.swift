@@ -10,31 +10,47 @@ extension PeerCommand {
         Give at least one option. --scope is what the peer may ask of this relay. With --hold on, messages for a peer that \
         cannot be reached are accepted and kept until it is back (`relay queue`); what is held when it is switched off is \
         still delivered. --contacts says how its accounts are found: copy keeps its listing here, query asks it at each \
-        look-up, none finds nobody.
+        look-up, none finds nobody. With --implicit off, requests of clients that name no relay are not carried to it. \
+        --url is where it listens from now on: it must prove there that it is this peer, unless --force is given.
         """)
     @OptionGroup var configuration: ConfigurationOption
     @Argument(help: "The peer's name.") var name: String
-    @Option(help: ArgumentHelp("What it may ask of us.", valueName: Scopes.valueName)) var scope: Scopes?
+    @Option(
+      help: ArgumentHelp("What it may ask of us.", valueName: Scopes.valueName), transform: Scopes.init(parsing:))
+    var scope: Scopes?
+    @Option(help: ArgumentHelp("Where it listens for us.", valueName: "https://HOST:PORT")) var url: String?
+    @Flag(help: "Store the URL although the peer was not found there.") var force = false
     @Option(help: ArgumentHelp("Whether messages wait for it.", valueName: "on|off")) var hold: Switch?
     @Option(help: ArgumentHelp("How its accounts are found.", valueName: "copy|query|none")) var contacts:
       PeerPolicy.Contacts?
+    @Option(help: ArgumentHelp("Whether clients reach it without naming it.", valueName: "on|off")) var implicit:
+      Switch?
 
     enum Switch: String, ExpressibleByArgument { case on, off }
 
     func validate() throws {
-      guard scope != nil || hold != nil || contacts != nil else {
-        throw ValidationError("Give --scope, --hold or --contacts.")
+      guard scope != nil || url != nil || hold != nil || contacts != nil || implicit != nil else {
+        throw ValidationError("Give --scope, --url, --hold, --contacts or --implicit.")
       }
+      guard url.map({ PeerEndpoint($0) != nil }) ?? true else {
+        throw ValidationError("--url must be https://HOST or https://HOST:PORT, without a path.")
+      }
+      guard !force || url != nil else { throw ValidationError("--force goes with --url.") }
     }
 
     func run() async throws {
-      try await PeerCommand.withPeer(configuration, name) { peer, storage, _ in
+      try await PeerCommand.withPeer(configuration, name) { peer, storage, settings in
+        let endpoint = url.flatMap { PeerEndpoint($0) }
+        // Before anything is changed.
+        if let endpoint, !force { try await PeerCommand.peering(settings, storage).verify(peer, at: endpoint) }
         var isStored = true
-        if let scope { isStored = try await storage.setPeerScopes(scope.values, of: peer.name) }
-        if hold != nil || contacts != nil {
+        if let endpoint { isStored = try await storage.setPeerURL(endpoint.text, of: peer.name) }
+        if let scope { isStored = try await storage.setPeerScopes(scope.values, of: peer.name) && isStored }
+        if hold != nil || contacts != nil || implicit != nil {
           var policy = peer.peer.policy
           if let hold { policy.holdsMessages = hold == .on }
           if let contacts { policy.contacts = contacts }
+          if let implicit { policy.routesImplicitly = implicit == .on }
           isStored = try await storage.setPeerPolicy(policy, of: peer.name) && isStored
         }
         // Removed since it was read.

@@ -50,7 +50,7 @@ struct PeerCommand: AsyncParsableCommand {
   static func peering(_ settings: RelayConfiguration, _ storage: any Storage) throws -> PeeringService {
     PeeringService(
       endpoint: try settings.federation.endpoint("peers must know where to reach this relay"),
-      credentials: try credentials(settings), store: storage,
+      credentials: try credentials(settings), addresses: settings.federation.peerAddresses, store: storage,
       signals: LocalCoordination(buckets: settings.limits, clock: .system), clock: .system)
   }
 

@@ -1,31 +1,54 @@
 import ArgumentParser
 import Federation
+import RelayConfiguration
 import RelayCore
+import Storage
 
 extension PeerCommand {
   struct List: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "List all peers.",
-      discussion:
-        "REACHABLE is what running processes found out last: network, silent, certificate or refused, since when.")
+      discussion: """
+        REACHABLE is what running processes found out last: network, silent, certificate or refused, since when. CONTESTED \
+        is LISTS/HAS: how many contacts the peer claims that another peer or this relay has, and how many it has that \
+        another claims. `relay directory owner` decides whose one is. LEAF UNTIL is the end of the certificate that the \
+        peer presents at this moment, - where it cannot be reached or presents another's; CA UNTIL that of its CA. The \
+        peer's operator must see "their words" as its own, and ours as its peer's.
+        """)
     @OptionGroup var configuration: ConfigurationOption
     @Flag(help: "Print JSON.") var json = false
 
     func run() async throws {
       try await PeerCommand.withPeers(configuration) { storage, settings in
+        let peers = try await storage.peers()
         // Without peers there is nothing that needs our own certificate.
-        let peers = try await storage.peers().isEmpty ? [] : try PeerCommand.peering(settings, storage).list()
-        let rows = peers.map(PeerRow.init)
+        let rows = try await peers.isEmpty ? [] : describe(peers, storage, settings)
         if json { return try Output.json(rows) }
         if rows.isEmpty { return Output.line("No peers. `relay peer invite` makes an invitation for one.") }
+        if let first = rows.first { Output.line("Our words: \(first.ourWords)") }
+        let head = [
+          "NAME", "STATE", "REACHABLE", "HOLD", "CONTACTS", "CONTESTED", "URL", "LEAF UNTIL", "CA UNTIL", "THEIR WORDS",
+        ]
         Output.table(
-          [["NAME", "STATE", "REACHABLE", "HOLD", "CONTACTS", "URL", "CERTIFICATE UNTIL", "WORDS"]]
+          [head]
             + rows.map {
               [
-                $0.name, $0.state, $0.reachability, $0.hold ? "on" : "off", $0.contacts, $0.url, $0.certificateExpires,
-                $0.words,
+                $0.name, $0.state, $0.reachability, $0.hold ? "on" : "off", $0.contacts,
+                "\($0.contested?.lists ?? 0)/\($0.contested?.has ?? 0)", $0.url, $0.leafExpires ?? "-",
+                $0.authorityExpires, $0.theirWords,
               ]
             })
+      }
+    }
+
+    private func describe(
+      _ peers: [Peer], _ storage: any Storage, _ settings: RelayConfiguration
+    ) async throws -> [PeerRow] {
+      let described = try await PeerCommand.peering(settings, storage).list()
+      let contested = try await storage.contestedContacts()
+      let leaves = await PresentedLeaves(addresses: settings.federation.peerAddresses).ends(of: peers)
+      return described.map {
+        PeerRow($0, contested: contested[$0.name] ?? ContestedContacts(), leafExpires: leaves[$0.name])
       }
     }
   }
@@ -39,14 +62,21 @@ extension PeerCommand {
     func run() async throws {
       try await PeerCommand.withPeer(configuration, name) { peer, _, settings in
         let ours = try PeerCommand.credentials(settings).fingerprint
-        let row = PeerRow(PeerDescription(peer, ours: ours))
+        let leaves = await PresentedLeaves(addresses: settings.federation.peerAddresses).ends(of: [peer.peer])
+        let row = PeerRow(PeerDescription(peer, ours: ours), leafExpires: leaves[peer.name])
         if json { return try Output.json(row) }
-        Output.table([
-          ["name", row.name], ["url", row.url], ["state", row.state], ["reachable", row.reachability],
-          ["scopes", row.scopes.joined(separator: ",")], ["hold", row.hold ? "on" : "off"], ["contacts", row.contacts],
-          ["words", row.words], ["certificate until", row.certificateExpires],
-          ["CA keys", row.authorities.joined(separator: " ")], ["added", row.added],
-        ])
+        let next = row.theirNextWords.map { [["their next words", $0]] } ?? []
+        Output.table(
+          [
+            ["name", row.name], ["url", row.url], ["state", row.state], ["reachable", row.reachability],
+            ["grants them", row.scopes.joined(separator: ",")], ["hold", row.hold ? "on" : "off"],
+            ["contacts", row.contacts], ["implicit", row.implicit ? "on" : "off"], ["our words", row.ourWords],
+            ["their words", row.theirWords],
+          ] + next + [
+            ["leaf until", row.leafExpires ?? "-"], ["CA until", row.authorityExpires],
+            ["CA keys", row.authorities.joined(separator: " ")],
+            ["added", row.added],
+          ])
       }
     }
   }
@@ -69,7 +99,9 @@ extension PeerCommand {
 
     func run() async throws {
       try await PeerCommand.withPeer(configuration, name) { peer, _, settings in
-        let budgets = try await PeerInquiry(credentials: try PeerCommand.credentials(settings)).budgets(of: peer)
+        let inquiry = PeerInquiry(
+          credentials: try PeerCommand.credentials(settings), addresses: settings.federation.peerAddresses)
+        let budgets = try await inquiry.budgets(of: peer)
         if json {
           return try Output.json(
             budgets.map { Row(name: $0.name, size: $0.size, perMinute: $0.perMinute, space: $0.space) })

@@ -6,29 +6,59 @@ struct PeerRow: Encodable {
   let name: String
   let url: String
   let state: String
+  /// What it may ask of us.
   let scopes: [String]
-  let words: String
-  let certificateExpires: String
+  /// What we may ask of it, by its word just now; nil where it was not asked.
+  let gets: [String]?
+  let ourWords: String
+  let theirWords: String
+  /// Of the CA that takes over; nil without a roll-over.
+  let theirNextWords: String?
+  /// When the certificate ends that it presented just now; nil where none of its own was seen.
+  let leafExpires: String?
+  /// When its CA's certificate ends.
+  let authorityExpires: String
   let authorities: [String]
   let added: String
   let hold: Bool
   let contacts: String
+  /// Whether clients reach it without naming it, where `federation.implicit` lets them.
+  let implicit: Bool
   let reachable: Bool
   /// In one word; nil when it is reachable.
   let fault: String?
   let faultSince: String?
+  /// Counted for `peer list` alone.
+  let contested: Contested?
 
-  init(_ peer: PeerDescription) {
+  struct Contested: Encodable {
+    /// Contacts that the peer claims, and another peer or this relay has.
+    let lists: Int
+    /// Contacts that the peer has, and another claims.
+    let has: Int
+  }
+
+  /// - Parameter leafExpires: as `PresentedLeaves` found out.
+  init(
+    _ peer: PeerDescription, gets: [Peer.Scope]? = nil, contested: ContestedContacts? = nil,
+    leafExpires: Timestamp? = nil
+  ) {
+    self.contested = contested.map { Contested(lists: $0.others, has: $0.own) }
     name = peer.name.text
     url = peer.url
     state = peer.state.rawValue
     scopes = peer.scopes.map(\.rawValue)
-    words = peer.words.description
-    certificateExpires = peer.certificateExpires.iso8601
+    self.gets = gets?.map(\.rawValue)
+    ourWords = peer.ourWords.description
+    theirWords = peer.theirWords.description
+    theirNextWords = peer.theirNextWords?.description
+    self.leafExpires = leafExpires?.iso8601
+    authorityExpires = peer.authorityExpires.iso8601
     authorities = peer.authorities
     added = peer.added.iso8601
     hold = peer.policy.holdsMessages
     contacts = peer.policy.contacts.rawValue
+    implicit = peer.policy.routesImplicitly
     reachable = peer.condition.isReachable
     switch peer.condition {
     case .reachable: (fault, faultSince) = (nil, nil)

@@ -21,9 +21,15 @@ extension PeerCommand {
     func run() async throws {
       try await PeerCommand.withPeer(configuration, name) { peer, storage, settings in
         let source = try await PeerCommand.probeAccount(settings, storage).prepare()
-        let probe = PeerProbe(credentials: try PeerCommand.credentials(settings), clock: .system)
+        let probe = PeerProbe(
+          credentials: try PeerCommand.credentials(settings), addresses: settings.federation.peerAddresses,
+          clock: .system)
+        let others = try await storage.peers().filter { $0.name != peer.name }.flatMap(\.attachmentMarks)
+        let routing = PeerProbe.Plan.Routing(
+          isOn: settings.federation.routesImplicitly, takenMarks: Swift.Set(others + [settings.attachments.mark]))
         var steps: [ProbeStep] = []
-        for await result in probe.walk(peer, .init(source: source, asksBack: back), within: Self.limit) {
+        let plan = PeerProbe.Plan(source: source, asksBack: back, routing: routing)
+        for await result in probe.walk(peer, plan, within: Self.limit) {
           let step = ProbeStep(result)
           steps.append(step)
           if !json { step.show() }

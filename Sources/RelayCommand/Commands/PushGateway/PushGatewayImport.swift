@@ -4,6 +4,7 @@ import Glibc
 import PushGateway
 import RelayConfiguration
 import RelayCore
+import RelayHTTP
 
 struct PushGatewayImport: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -49,13 +50,13 @@ struct PushGatewayImport: AsyncParsableCommand {
   /// For the owner alone: an API key of legacy FCM may stand in it.
   private static func write(_ text: String, to path: String) throws {
     let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { throw CommandFailure("\(path): \(String(cString: strerror(errno)))") }
+    guard descriptor >= 0 else { throw CommandFailure("\(path) cannot be made: \(FaultWords.ofSystem(errno)).") }
     let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
     do {
       try handle.write(contentsOf: Data(text.utf8))
       try handle.close()
     } catch {
-      throw CommandFailure("\(path) cannot be written: \(error.localizedDescription)")
+      throw CommandFailure("\(path) cannot be written: \(FaultWords.of(error)). Check its folder and who owns it.")
     }
   }
 }

@@ -1,0 +1,190 @@
+import Crypto
+import Metrics
+package import RelayCore
+import RelayHTTP
+import Synchronization
+
+/// Remembers which messages were handed over to which peer, and says whether a receipt is for one of them
+/// (docs/federation.md, "Receipts").
+///
+/// A row for each message is in the store when the request that hands it over is answered (`HandOverNote`): whichever
+/// process is told of the receipt knows the message. The process also remembers what it handed over lately, so that its
+/// receipts ask the store nothing.
+package final class HandOverLedger: Sendable {
+  /// What one request hands over, and what of it was answered.
+  private struct Note: Sendable {
+    let records: [LedgerRecord]
+    /// Told whether the store has it.
+    let finish: @Sendable (Bool) -> Void
+  }
+
+  private let store: any HandOverStore
+  private let clock: WallClock
+  private let notes: Gathering<Note>
+  let key: SymmetricKey
+  private let recent: Mutex<RecentTags>
+  private let unnoted = Counter(label: "relay_hand_overs_unnoted_total")
+  private let forged = PeerCounters("relay_peer_receipts_refused_total")
+  /// Entries that the loss ledger still has to count.
+  let recording: Gathering<LedgerRecord>
+  static let unrecorded = Counter(label: "relay_ledger_unrecorded_total")
+
+  /// - Parameter key: 32 bytes, the same for all processes of the operator.
+  package init(
+    store: any HandOverStore, key: SecretBytes, clock: WallClock, recentMax: Int = 65_536
+  ) {
+    self.store = store
+    self.clock = clock
+    notes = Gathering(batchMax: Self.notesPerCall, waitingMax: Self.notesWaitingMax) { notes in
+      let next = ContinuousClock.now + Self.callsApart
+      let records = Self.merged(notes.flatMap(\.records))
+      let isNoted = await TimeLimit.run(Self.patience) { await Self.insist(records, on: store) } ?? false
+      for note in notes { note.finish(isNoted) }
+      // Nobody cancels this task.
+      try? await Task.sleep(until: next, clock: .continuous)
+    }
+    self.key = SymmetricKey(data: key.bytes)
+    recent = Mutex(RecentTags(capacity: recentMax))
+    recording = Gathering(retryingBatchesOf: Self.recordsMax, waitingMax: Self.waitingMax) { records in
+      await Self.write(records, to: store)
+    }
+  }
+
+  /// Under the key that all processes of the store share.
+  package static func open(
+    _ store: any HandOverStore & ServerSecretStore, clock: WallClock
+  ) async throws(StoreError) -> HandOverLedger {
+    let key = try await store.serverKey(.handOvers) {
+      SecretBytes((0..<ServerKeyName.handOvers.byteCount).map { _ in UInt8.random(in: .min ... .max) })
+    }
+    return HandOverLedger(store: store, key: key, clock: clock)
+  }
+
+  /// To be called before `crossings` are sent: the peer may answer with receipts sooner than `note` returns.
+  func remember(_ crossings: [[Crossing]]) {
+    recent.withLock { $0.insert(crossings.lazy.compactMap { $0.first?.tag }, at: .now) }
+  }
+
+  /// Writes down that `crossings` are handed over, and that `taken` are, which the peer has accepted. A store that is away,
+  /// or slow, keeps no message from its way: then their receipts are taken by this process alone, for as long as it
+  /// remembers them, which is counted; and that they were answered is written when the store is back.
+  /// - Parameters:
+  ///   - crossings: of each hand-over its own; of a message all with the same tag.
+  ///   - taken: likewise.
+  func note(_ crossings: [[Crossing]], answered taken: [[Crossing]] = [], by peer: RelayName) async {
+    let answered = LedgerRecord(.answered, taken.flatMap(\.self), relay: peer)
+    let handedOver = LedgerRecord(.handedOver, crossings.flatMap(\.self), relay: peer)
+    guard await !write([handedOver, answered]) else { return }
+    unnoted.increment(by: (crossings + taken).count { $0.first?.tag != nil })
+    self.answered(answered.crossings, by: peer)
+  }
+
+  /// Behind what was written before.
+  /// - Returns: whether the store has it all.
+  func write(_ records: [LedgerRecord]) async -> Bool {
+    let records = records.filter { !$0.crossings.isEmpty }
+    guard !records.isEmpty else { return true }
+    return await withCheckedContinuation { continuation in
+      let isTaken = notes.add(Note(records: records) { continuation.resume(returning: $0) })
+      if !isTaken { continuation.resume(returning: false) }
+    }
+  }
+
+  /// Until the store takes them, or the caller's patience ends.
+  private static func insist(_ records: [LedgerRecord], on store: any HandOverStore) async -> Bool {
+    while !Task.isCancelled {
+      do throws(StoreError) {
+        for record in records { try await store.record(record) }
+        return true
+      } catch {
+        guard case .unavailable = error else { return false }
+        // Only cancellation throws here, and the loop's condition sees it.
+        try? await Task.sleep(for: pause)
+      }
+    }
+    return false
+  }
+
+  /// - Throws: `.notFound`, which is counted, unless the message that `sender` wrote to `recipient` at `timestamp` was handed
+  ///   over to `peer` within 30 days: as for an account that there is not, so that nobody learns by receipts who is
+  ///   registered. `.unavailable`.
+  func demand(
+    _ timestamp: Timestamp, from sender: AccountNumber, to recipient: AccountNumber, at peer: RelayName
+  ) async throws(Problem) {
+    let tag = tag(of: timestamp, from: sender, to: recipient, at: peer)
+    if recent.withLock({ $0.contains(tag, at: .now) }) { return }
+    let isKnown = try await storing { () async throws(StoreError) in
+      let hour = LedgerHour(of: timestamp)
+      if try await store.wasHandedOver(tag, in: hour) { return true }
+      // The peer may be quicker than the process that hands the message over right now is with its note.
+      let now = clock.now()
+      guard timestamp > now.adding(.zero - Self.justNow), timestamp < now.adding(Self.justNow) else { return false }
+      // Whoever is cancelled has nobody to tell.
+      try? await Task.sleep(for: Self.secondLook)
+      return try await store.wasHandedOver(tag, in: hour)
+    }
+    guard isKnown else {
+      forged.add(of: peer)
+      throw Problem(.notFound)
+    }
+  }
+
+  func tag(
+    of timestamp: Timestamp, from sender: AccountNumber, to recipient: AccountNumber, at peer: RelayName
+  ) -> HandOverTag {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(64)
+    for part in [sender.digits, recipient.digits, UInt64(bitPattern: timestamp.millis)] {
+      withUnsafeBytes(of: part.bigEndian) { bytes += $0 }
+    }
+    bytes += peer.text.utf8
+    let code = HMAC<SHA256>.authenticationCode(for: bytes, using: key)
+    return code.withUnsafeBytes { HandOverTag(bits: Int64(bigEndian: $0.loadUnaligned(as: Int64.self))) }
+  }
+
+  /// A peer takes longer as a rule.
+  private static let patience = Duration.seconds(1)
+  private static let pause = Duration.milliseconds(50)
+  /// Under load a statement costs more than the rows in it. A peer takes longer than this to answer; a lone batch waits for
+  /// nothing.
+  private static let callsApart = Duration.milliseconds(4)
+  private static let notesPerCall = 200
+  private static let notesWaitingMax = 10_000
+  /// How old a message may be whose receipt is looked for twice, by its sender's clock.
+  private static let justNow = Duration.seconds(60)
+  private static let secondLook = Duration.milliseconds(200)
+}
+
+/// Tags of the last hour or two, bounded in number: two generations, of which the older one is forgotten when the young one
+/// is full or an hour old.
+struct RecentTags {
+  private var young: Set<HandOverTag> = []
+  private var old: Set<HandOverTag> = []
+  private var began: ContinuousClock.Instant?
+  private let generationSize: Int
+
+  private static let generationLife = Duration.seconds(3600)
+
+  init(capacity: Int) { generationSize = max(1, capacity / 2) }
+
+  mutating func insert(_ tags: some Sequence<HandOverTag>, at now: ContinuousClock.Instant) {
+    for tag in tags {
+      turn(at: now)
+      young.insert(tag)
+    }
+  }
+
+  mutating func contains(_ tag: HandOverTag, at now: ContinuousClock.Instant) -> Bool {
+    turn(at: now)
+    return young.contains(tag) || old.contains(tag)
+  }
+
+  private mutating func turn(at now: ContinuousClock.Instant) {
+    guard let began else { return self.began = now }
+    let age = now - began
+    guard young.count >= generationSize || age >= Self.generationLife else { return }
+    old = age < Self.generationLife * 2 ? young : []
+    young = []
+    self.began = now
+  }
+}

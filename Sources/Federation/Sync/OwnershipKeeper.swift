@@ -1,0 +1,85 @@
+package import Logging
+import Metrics
+package import RelayCore
+import ServiceLifecycle
+
+/// Ends the claims of peers whose time is over, and says when a contact has passed to another peer (docs/federation.md, "Whose
+/// a contact is").
+///
+/// Of the processes of an operator one does it at a time, by a lease. It counts the passes by a number in the store that the
+/// operator's command raises too.
+package final class OwnershipKeeper: Service {
+  private let store: any ContactClaimStore & PeerStore & LeaseStore
+  private let days: Int
+  private let interval: Duration
+  private let lease: WorkLease
+  private let logger: Logger
+  private let passes = Counter(label: "relay_contact_passes_total")
+
+  /// - Parameters:
+  ///   - days: how long a tombstone stands.
+  ///   - holder: a random number of this process.
+  package init(
+    store: any ContactClaimStore & PeerStore & LeaseStore, days: Int, interval: Duration = .seconds(10),
+    holder: Int64 = .random(in: 1 ... .max), logger: Logger
+  ) {
+    self.store = store
+    self.days = days
+    self.interval = interval
+    self.logger = logger
+    lease = WorkLease(store: store, holder: holder, duration: min(max(interval * 3, .seconds(1)), .seconds(30)))
+  }
+
+  package func run() async throws {
+    await cancelWhenGracefulShutdown { [self] in
+      var known: Int64?
+      var isFailing = false
+      while !Task.isCancelled {
+        do throws(StoreError) {
+          known = try await round(known)
+          isFailing = false
+        } catch {
+          if !isFailing, !Task.isCancelled {
+            logger.warning("claims to contacts cannot be looked through", metadata: ["reason": "\(error)"])
+          }
+          isFailing = true
+        }
+        // Only cancellation throws here, and the loop's condition sees it.
+        try? await Task.sleep(for: interval)
+      }
+    }
+  }
+
+  /// - Parameter known: how many contacts had passed when this process last looked; nil when it was not its turn.
+  /// - Returns: the same for the next round.
+  func round(_ known: Int64?) async throws(StoreError) -> Int64? {
+    let before = if let known { known } else { try await store.contactPasses() }
+    let done = try await lease.keep("contact claims") { await self.endAll() }
+    guard let done else { return nil }
+    try done.get()
+    let now = try await store.contactPasses()
+    guard now > before else { return now }
+    passes.increment(by: now - before)
+    logger.notice(
+      "contacts passed from one peer to another, by the end of a claim or the operator's word",
+      metadata: ["contacts": "\(now - before)"])
+    return now
+  }
+
+  private func endAll() async -> Result<Void, StoreError> {
+    do throws(StoreError) {
+      for peer in try await store.peers() {
+        while !Task.isCancelled {
+          let outcome = try await store.endClaims(of: peer.name, afterDays: days)
+          guard outcome.ended > 0 else { break }
+          logger.info(
+            "claims to contacts ended",
+            metadata: ["peer": "\(peer.name)", "claims": "\(outcome.ended)", "passed": "\(outcome.passed)"])
+        }
+      }
+      return .success(())
+    } catch {
+      return .failure(error)
+    }
+  }
+}

@@ -1,0 +1,126 @@
+package import RelayCore
+import Synchronization
+
+/// Which numbers have lately answered which accounts, in this process's memory alone: an account knows that they are
+/// registered.
+///
+/// Two generations bound number and age without a list of uses. Of each pair there is a hash alone, under a secret of the
+/// process: a million of them have room. Numbers that are still to be paid stand there as they are, few for each account.
+package final class Correspondents: Sendable {
+  /// What a request for a number may do.
+  package enum Admission: Sendable, Equatable {
+    /// The number has answered the account, or counts as one that has, from here on.
+    case free
+    /// As `free`; and these are to be paid now. `settled` follows.
+    case settling([AccountNumber])
+    /// To be paid before it is asked for.
+    case charged
+  }
+
+  /// What an account owes.
+  fileprivate struct Debt {
+    /// Numbers that have answered, or are being asked.
+    var numbers: [AccountNumber] = []
+    /// Whether others are just being paid.
+    var isSettling = false
+  }
+
+  private struct Generation {
+    /// Hashes of an account and a number.
+    var pairs: Set<Int> = []
+    var debts: [AccountNumber: Debt] = [:]
+  }
+
+  private struct State {
+    var young = Generation()
+    /// Its pairs alone count.
+    var old: Set<Int> = []
+    var begun: ContinuousClock.Instant
+  }
+
+  private let generationSize: Int
+  private let state: Mutex<State>
+
+  private static let generationLife = Duration.seconds(12 * 3600)
+  /// New numbers that are paid at once. Most people write to fewer in half a day, and pay nothing.
+  package static let debtMax = 50
+
+  /// - Parameter capacity: pairs at most, of some 20 bytes each.
+  package init(capacity: Int = 1_000_000, now: ContinuousClock.Instant = .now) {
+    generationSize = max(1, capacity / 2)
+    state = Mutex(State(begun: now))
+  }
+
+  /// - Parameter mayOwe: whether `account` may be asked to pay for a new number later.
+  package func admit(
+    _ number: AccountNumber, of account: AccountNumber, mayOwe: Bool, at now: ContinuousClock.Instant = .now
+  ) -> Admission {
+    let pair = Self.pair(account, number)
+    return state.withLock { state in
+      turn(&state, at: now)
+      if state.young.pairs.contains(pair) { return .free }
+      if state.old.contains(pair) {
+        state.young.pairs.insert(pair)
+        return .free
+      }
+      guard mayOwe else { return .charged }
+      let admission = state.young.debts[account, default: Debt()].take(number)
+      if admission != .charged { state.young.pairs.insert(pair) }
+      return admission
+    }
+  }
+
+  /// What was to be paid is paid, or refused.
+  package func settled(_ account: AccountNumber) {
+    state.withLock { $0.young.debts[account]?.isSettling = false }
+  }
+
+  /// `number` has answered `account`, or has written to it.
+  package func add(_ number: AccountNumber, of account: AccountNumber, at now: ContinuousClock.Instant = .now) {
+    let pair = Self.pair(account, number)
+    state.withLock { state in
+      turn(&state, at: now)
+      state.young.pairs.insert(pair)
+    }
+  }
+
+  /// `number` is not registered: it was paid by itself.
+  package func remove(_ number: AccountNumber, of account: AccountNumber) {
+    let pair = Self.pair(account, number)
+    state.withLock { state in
+      state.young.pairs.remove(pair)
+      state.old.remove(pair)
+      state.young.debts[account]?.numbers.removeAll { $0 == number }
+    }
+  }
+
+  private func turn(_ state: inout State, at now: ContinuousClock.Instant) {
+    let age = now - state.begun
+    guard age >= Self.generationLife || state.young.pairs.count >= generationSize else { return }
+    // Of a generation that nobody has turned for two lives nothing is kept either.
+    state.old = age < Self.generationLife * 2 ? state.young.pairs : []
+    state.young = Generation()
+    state.begun = now
+  }
+
+  private static func pair(_ account: AccountNumber, _ number: AccountNumber) -> Int {
+    var hasher = Hasher()
+    hasher.combine(account)
+    hasher.combine(number)
+    return hasher.finalize()
+  }
+}
+
+extension Correspondents.Debt {
+  fileprivate mutating func take(_ number: AccountNumber) -> Correspondents.Admission {
+    guard numbers.count < Correspondents.debtMax else {
+      guard !isSettling else { return .charged }
+      defer { (numbers, isSettling) = ([number], true) }
+      return .settling(numbers)
+    }
+    numbers.append(number)
+    guard numbers.count == Correspondents.debtMax, !isSettling else { return .free }
+    defer { (numbers, isSettling) = ([], true) }
+    return .settling(numbers)
+  }
+}

@@ -1,0 +1,40 @@
+import RelayCore
+
+/// Whether a store is an older state of itself, by what witnesses remember of its epoch.
+///
+/// Redis is the operator's own and is believed. A peer may name any number: where Redis remembers, none is asked; where it
+/// does not, two must agree. What two claim at least is the second highest claim, so that one peer alone can neither
+/// raise it nor hide it.
+enum RestoreVerdict: Equatable {
+  /// Nobody who is believed remembers a higher epoch.
+  case newest
+  case older(than: Int64, by: RestoreWord)
+  /// One peer alone claims that it is older, and all others that might know have spoken: not believed.
+  case claimed(Int64, by: RelayName)
+  /// Whoever might know is silent.
+  case unknown
+
+  /// - Parameters:
+  ///   - redis: empty where none is configured.
+  ///   - own: the store's epoch.
+  init(redis: [EpochTestimony], peers: [EpochTestimony], own: Int64) {
+    if let remembered = redis.compactMap(\.epoch).max(), remembered > 0 {
+      self = remembered > own ? .older(than: remembered, by: .redis) : .newest
+      return
+    }
+    let isSomebodySilent = (redis + peers).contains { $0.epoch == nil }
+    let claims = peers.compactMap { testimony -> (epoch: Int64, peer: RelayName)? in
+      guard let peer = testimony.peer, let epoch = testimony.epoch, epoch > 0 else { return nil }
+      return (epoch, peer)
+    }.sorted { $0.epoch > $1.epoch }
+    let higher = claims.filter { $0.epoch > own }
+    if higher.count > 1 {
+      self = .older(than: higher[1].epoch, by: .peers(higher.map(\.peer)))
+    } else if let alone = higher.first {
+      // Another one that remembers, and less, has spoken against it. Without such a one, the silent may confirm it yet.
+      self = claims.count == 1 && isSomebodySilent ? .unknown : .claimed(alone.epoch, by: alone.peer)
+    } else {
+      self = claims.isEmpty && isSomebodySilent ? .unknown : .newest
+    }
+  }
+}

@@ -1,0 +1,53 @@
+import Foundation
+import RelayConfiguration
+import RelayCore
+
+/// Whether the store was put back to an older state, and by whose word.
+struct RestoreChecks {
+  private let site: DoctorSite
+
+  init(_ site: DoctorSite) { self.site = site }
+
+  var all: [DoctorCheck] { [DoctorCheck(group: .storage, name: "restores") { await restores() }] }
+
+  private func restores() async -> [Finding] {
+    guard let storage = await site.usableStorage() else { return [DoctorSite.withoutStore] }
+    do {
+      let notes = try await storage.restoreNotes()
+      return [notes.claim.map(Self.claimed), Self.setAside(notes.setAside, at: .now)].compactMap(\.self)
+    } catch {
+      return [DoctorSite.withoutStore]
+    }
+  }
+
+  private static func setAside(_ note: RestoreNotes.Note?, at now: Timestamp) -> Finding {
+    guard let note else { return .ok("the store was never put back to an older state") }
+    let text =
+      "one-time prekeys were set aside on \(day(note.noted)), by the word of \(note.word)\(distance(note))"
+    guard now.millis - note.noted.millis < newsMillis else { return .ok(text) }
+    return .warned(
+      text,
+      remedy: "Clients refill by themselves. If the store was not put back, ask whose word it was how it came to it.")
+  }
+
+  private static func claimed(_ note: RestoreNotes.Note) -> Finding {
+    Finding.warned(
+      "\(note.word) alone said on \(day(note.noted)) that the store was put back to an older state"
+        + "\(distance(note)): not believed",
+      remedy:
+        "If it was put back, run `relay storage restored`. If not, the peer errs or lies: ask its operator, or run "
+        + "`relay peer suspend \(note.word)`."
+    ).named("restore claimed")
+  }
+
+  private static func distance(_ note: RestoreNotes.Note) -> String {
+    note.behind > .zero ? ", \(note.behind.components.seconds) s behind" : ""
+  }
+
+  private static func day(_ time: Timestamp) -> String {
+    Date(timeIntervalSince1970: Double(time.millis) / 1000).formatted(.iso8601)
+  }
+
+  /// How long it is news.
+  private static let newsMillis = 7 * Timestamp.millisPerDay
+}

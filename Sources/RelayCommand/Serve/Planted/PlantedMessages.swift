@@ -1,0 +1,126 @@
+#if PLANTED_FAULTS
+  import Foundation
+  import RelayCore
+  import Synchronization
+
+  /// A store of messages that does what it should but for one thing.
+  final class PlantedMessages: MessageStore {
+    private let store: any MessageStore
+    private let fault: PlantedFault
+    private let appended = Atomic(0)
+    private let leaked = Mutex<[FileHandle]>([])
+
+    init(_ store: any MessageStore, _ fault: PlantedFault) {
+      self.store = store
+      self.fault = fault
+    }
+
+    func append(_ envelopes: [Envelope]) async throws(StoreError) {
+      var envelopes = envelopes
+      let number = appended.add(1, ordering: .relaxed).newValue
+      switch fault {
+      case .messageLost: envelopes.removeAll { !$0.type.isNotice && Self.isOne(of: 20, $0) }
+      case .receiptLost: envelopes.removeAll { $0.type == .receipt && Self.isOne(of: 3, $0) }
+      case .receiptForged:
+        let receipts = envelopes.filter { !$0.type.isNotice && Self.isOne(of: 20, $0) }.map(Self.receipt)
+        if !receipts.isEmpty {
+          try await store.append(receipts)
+          // Its sender is told before anybody can have it.
+          do {
+            try await Task.sleep(for: .milliseconds(500))
+          } catch {
+            throw StoreError.unavailable(reason: "cancelled")
+          }
+        }
+      case .orderBroken:
+        let late = envelopes.filter { !$0.type.isNotice && Self.isOne(of: 5, $0) }
+        envelopes.removeAll { !$0.type.isNotice && Self.isOne(of: 5, $0) }
+        storeLater(late)
+      case .descriptorsLeak:
+        if let file = FileHandle(forReadingAtPath: "/dev/null") { leaked.withLock { $0.append(file) } }
+      case .processDies: if number > 100 { kill(getpid(), SIGILL) }
+      default: break
+      }
+      if envelopes.isEmpty { return }
+      do throws(StoreError) {
+        try await store.append(envelopes)
+      } catch {
+        guard fault == .outageForgotten else { throw error }
+      }
+    }
+
+    private func storeLater(_ envelopes: [Envelope]) {
+      guard !envelopes.isEmpty else { return }
+      let store = store
+      Task {
+        do {
+          try await Task.sleep(for: .seconds(3))
+          try await store.append(envelopes)
+        } catch {}  // Lost, too: that is what it is for.
+      }
+    }
+
+    func waiting(_ reads: [MailboxRead]) async throws(StoreError) -> [[QueuedEnvelope]] {
+      var found = try await store.waiting(reads)
+      for (index, read) in reads.enumerated() where found.indices.contains(index) {
+        if fault == .deviceDeaf, read.mailbox.account.digits % 5 == 0 { found[index] = [] }
+        if fault == .bodyAltered { found[index] = found[index].map(Self.altered) }
+      }
+      return found
+    }
+
+    func pending(in mailbox: DeviceAddress, after: Int64, limit: Int) async throws(StoreError) -> [QueuedEnvelope] {
+      try await store.pending(in: mailbox, after: after, limit: limit)
+    }
+    func remove(_ places: [MailboxPlace]) async throws(StoreError) -> Set<MailboxPlace> {
+      try await store.remove(places)
+    }
+    func queued(among places: [MailboxPlace]) async throws(StoreError) -> Set<MailboxPlace> {
+      try await store.queued(among: places)
+    }
+    func acknowledge(source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress) async throws(StoreError)
+      -> QueuedEnvelope?
+    {
+      try await store.acknowledge(source: source, timestamp: timestamp, in: mailbox)
+    }
+    func hasReceived(from source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress)
+      async throws(StoreError) -> Bool
+    {
+      try await store.hasReceived(from: source, timestamp: timestamp, in: mailbox)
+    }
+    func usage(of mailbox: DeviceAddress, by source: AccountNumber, from peer: RelayName?, countingTo max: Int)
+      async throws(StoreError) -> MailboxUsage
+    {
+      try await store.usage(of: mailbox, by: source, from: peer, countingTo: max)
+    }
+    func maintain(retention: Duration) async throws(StoreError) -> Int {
+      try await store.maintain(retention: retention)
+    }
+
+    /// Always the same of a message.
+    private static func isOne(of share: UInt64, _ envelope: Envelope) -> Bool { envelope.fingerprint.low % share == 0 }
+
+    private static func altered(_ queued: QueuedEnvelope) -> QueuedEnvelope {
+      let envelope = queued.envelope
+      guard isOne(of: 20, envelope), !envelope.type.isNotice, let message = envelope.message, !message.isEmpty else {
+        return queued
+      }
+      var changed = message
+      changed[0] ^= 1
+      return QueuedEnvelope(
+        sequence: queued.sequence,
+        envelope: Envelope(
+          destination: envelope.destination, type: envelope.type, source: envelope.source, relay: envelope.relay,
+          timestamp: envelope.timestamp, message: changed, content: envelope.content,
+          fingerprint: envelope.fingerprint))
+    }
+
+    /// As if the destination had acknowledged it to a sender of this relay.
+    private static func receipt(of envelope: Envelope) -> Envelope {
+      let fingerprint = Fingerprint(high: ~envelope.fingerprint.high, low: ~envelope.fingerprint.low)
+      return Envelope(
+        destination: envelope.source, type: .receipt, source: envelope.destination, relay: nil,
+        timestamp: envelope.timestamp, message: nil, content: nil, fingerprint: fingerprint)
+    }
+  }
+#endif

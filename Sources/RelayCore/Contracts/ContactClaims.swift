@@ -1,0 +1,100 @@
+/// How many contacts a peer claims.
+package struct ContactCounts: Sendable, Equatable {
+  /// Those that it lists.
+  package let listed: Int
+  /// Those that it lists no longer, or was only asked for: their claims end by themselves.
+  package let unlisted: Int
+  /// What takes room.
+  package var claims: Int { listed + unlisted }
+  package init(listed: Int, unlisted: Int) {
+    self.listed = listed
+    self.unlisted = unlisted
+  }
+  package static let none = ContactCounts(listed: 0, unlisted: 0)
+}
+
+/// One peer's claim to a contact, as the operator is shown it.
+package struct ContactClaim: Sendable, Equatable {
+  package let peer: RelayName
+  /// Since when the peer claims it. What the operator has put first has the time of nobody.
+  package let since: Timestamp
+  /// Since when the peer lists it no longer, or when it last said so to whoever asked; nil while it lists it.
+  package let unlisted: Timestamp?
+  /// False while the peer is suspended: its claim rests.
+  package let stands: Bool
+  package init(peer: RelayName, since: Timestamp, unlisted: Timestamp?, stands: Bool) {
+    self.peer = peer
+    self.since = since
+    self.unlisted = unlisted
+    self.stands = stands
+  }
+}
+
+/// Who has a contact that peers were asked for.
+package struct ContactOwner: Sendable, Equatable {
+  package enum Holder: Sendable, Equatable {
+    /// The number has an account here.
+    case local
+    /// The peer whose claim stands for longest. `isDue`: its claim was last renewed more than a day ago.
+    case peer(RelayName, isDue: Bool)
+  }
+  package let token: ContactToken
+  package let holder: Holder
+  package init(token: ContactToken, holder: Holder) {
+    self.token = token
+    self.holder = holder
+  }
+}
+
+/// What became of claims whose time was over.
+package struct EndedClaims: Sendable, Equatable {
+  package let ended: Int
+  /// Of these, how many gave a contact to another peer.
+  package let passed: Int
+  package init(ended: Int, passed: Int) {
+    self.ended = ended
+    self.passed = passed
+  }
+}
+
+/// Contacts of one peer that another claims as well.
+package struct ContestedContacts: Sendable, Equatable {
+  /// Those that the peer claims, and another peer or this relay has.
+  package var others: Int
+  /// Those that the peer has, and another claims.
+  package var own: Int
+  package init(others: Int = 0, own: Int = 0) {
+    self.others = others
+    self.own = own
+  }
+}
+
+/// Whose a contact is (docs/federation.md, "Whose a contact is").
+package protocol ContactClaimStore: Sendable {
+  /// Who has each of `tokens`, in no order; those that nobody has are left out. Suspended peers, and those whose contacts are
+  /// not to be found, have none.
+  func contactOwners(of tokens: [ContactToken]) async throws(StoreError) -> [ContactOwner]
+
+  /// Remembers that `peer`, which is asked instead of copied, claims `tokens`, or that it still does. A token that another
+  /// peer claims is not its own, and beyond `max` claims nothing new is remembered.
+  /// - Returns: those that are remembered now.
+  func rememberClaims(to tokens: [ContactToken], of peer: RelayName, keepingAtMost max: Int) async throws(StoreError)
+    -> Set<ContactToken>
+
+  /// Ends claims of `peer`, the oldest first and some at a time, that were un-listed more than `days` days ago.
+  func endClaims(of peer: RelayName, afterDays days: Int) async throws(StoreError) -> EndedClaims
+
+  /// All claims to `token`, who has it first: those that stand before those that rest.
+  func claims(to token: ContactToken) async throws(StoreError) -> [ContactClaim]
+
+  /// Puts the claim of `peer` before all others; where it has none, it has one from now on that ends as a tombstone does.
+  /// - Returns: who had the contact before: nil for nobody, `peer` when nothing changed.
+  /// - Throws: `.unavailable` too when there is no such peer.
+  func setContactOwner(of token: ContactToken, to peer: RelayName) async throws(StoreError) -> RelayName?
+
+  /// How often a contact has passed from one peer to another, at the end of a claim or by the operator's word. Only rises.
+  func contactPasses() async throws(StoreError) -> Int64
+
+  /// The contacts that several claim, by peer; those of which there are none are left out. Reads all claims, some at a time.
+  func contestedContacts() async throws(StoreError) -> [RelayName: ContestedContacts]
+}

@@ -1,0 +1,48 @@
+package import HummingbirdCore
+package import Logging
+package import NIOCore
+import NIOHTTP1
+
+/// HTTP/1.1 as every listener serves it: Hummingbird's channel, with `FinalAnswers` and time limits for whoever sends.
+package struct EdgeHTTP1: ServerChildChannel {
+  package typealias Value = HTTP1Channel.Value
+  package typealias HeadLimits = HTTP1Channel.Configuration.DecoderConfiguration
+
+  private let base: HTTP1Channel
+  private let times: RequestTimes
+  private let drain: DrainState?
+  private let door: (any SocketDoor)?
+
+  /// - Parameters:
+  ///   - idleTimeout: a connection without a request for so long is closed.
+  ///   - drain: whether answers are to be the last of their connections.
+  ///   - door: where requests for WebSockets go to that come first on their connections.
+  ///   - handlers: further ones, behind the codec.
+  package init(
+    responder: @escaping HTTPChannelHandler.Responder, idleTimeout: TimeAmount, headLimits: HeadLimits = .init(),
+    times: RequestTimes = RequestTimes(), drain: DrainState? = nil, door: (any SocketDoor)? = nil,
+    handlers: @escaping @Sendable () -> [any RemovableChannelHandler] = { [] }
+  ) {
+    base = HTTP1Channel(
+      responder: responder,
+      configuration: .init(
+        additionalChannelHandlers: [BodyTimer(times.body)] + handlers(), idleTimeout: idleTimeout,
+        httpDecoderConfiguration: headLimits))
+    self.times = times
+    self.drain = drain
+    self.door = door
+  }
+
+  package func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
+    base.setup(channel: channel, logger: logger).flatMapThrowing { value in
+      let pipeline = channel.pipeline.syncOperations
+      let parser = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
+      let answers = FinalAnswers(drain: drain, door: door, linger: times.linger)
+      try pipeline.addHandler(answers, position: .after(parser))
+      try pipeline.addHandler(HeadTimer(times.head, answers), position: .before(parser))
+      return value
+    }
+  }
+
+  package func handle(value: Value, logger: Logger) async { await base.handle(value: value, logger: logger) }
+}

@@ -1,0 +1,226 @@
+import HTTPTypes
+import NIOCore
+import NIOHTTP1
+import RelayCore
+
+/// Decides behind which answer a connection over HTTP/1.1 ends (RFC 9112, 9.3 and 9.6), says so in that answer, and ends
+/// the connection behind it whether the client does or not.
+///
+/// The last answer is one to a request that asks for it, by any of the tokens of its `Connection` or by its version; one that
+/// comes before all of its request has; any while the process drains; and one to a request for an upgrade, behind which
+/// NIO's parser reads nothing any more. Hummingbird (2.28, `HTTPChannelHandler.handleHTTP`) knows a `Connection` of
+/// exactly `close`, does not answer it, and waits without a limit for the rest of a request that it has answered.
+///
+/// Upgrades that come here are not carried out: those to WebSockets are `SocketGate`'s, which sees the first request of
+/// a connection. A later one for a WebSocket is not answered: proxies that use connections again, and sent it over one
+/// that had been idle, try again over a fresh one. Stands between NIO's parser and the codec of HTTP's types, which do not
+/// tell the version.
+final class FinalAnswers: ChannelDuplexHandler, RemovableChannelHandler {
+  typealias InboundIn = HTTPServerRequestPart
+  typealias InboundOut = HTTPServerRequestPart
+  typealias OutboundIn = HTTPServerResponsePart
+  typealias OutboundOut = HTTPServerResponsePart
+
+  /// What is still taken of what comes. What is pipelined behind the last request is lost, as on any connection that is
+  /// closed.
+  private enum Hearing { case all, restOfRequest, nothing }
+
+  private let drain: DrainState?
+  private let door: (any SocketDoor)?
+  private let linger: TimeAmount
+  /// Requests that are not answered whole, the one that is being answered first.
+  private var open = CircularBuffer<Ask>()
+  private var hearing = Hearing.all
+  private var isReading = false
+  /// Heads of requests that have come.
+  private(set) var headsRead = 0
+  /// Whether the head of an answer is written, and its end is not.
+  private var isAnswering = false
+  /// Whether the answer that is being written is the last.
+  private var isLast = false
+  /// Nothing is written any more.
+  private var isOver = false
+  private var owesContinue = false
+  private var context: ChannelHandlerContext?
+
+  /// - Parameter linger: how long the client may take to close behind the last answer.
+  init(drain: DrainState?, door: (any SocketDoor)?, linger: TimeAmount) {
+    self.drain = drain
+    self.door = door
+    self.linger = linger
+  }
+
+  /// Whether the next byte begins a request.
+  var awaitsHead: Bool { hearing == .all && !isReading }
+
+  func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+  func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
+
+  // MARK: Requests
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    guard hearing != .nothing else { return }
+    switch unwrapInboundIn(data) {
+    case .head(let head): headCame(head, data, context)
+    case .body:
+      owesContinue = false
+      context.fireChannelRead(data)
+    case .end:
+      isReading = false
+      owesContinue = false
+      if !open.isEmpty { open[open.index(before: open.endIndex)].isWhole = true }
+      if hearing == .restOfRequest { hearing = .nothing }
+      context.fireChannelRead(data)
+    }
+  }
+
+  private func headCame(_ head: HTTPRequestHead, _ data: NIOAny, _ context: ChannelHandlerContext) {
+    guard hearing == .all else { return hearing = .nothing }
+    headsRead += 1
+    isReading = true
+    let ask = Ask(head)
+    guard HostField.isProper(head.headers["host"], isOptional: ask.isOld) else { return refuse(Problem(.invalidHost)) }
+    if head.headers["upgrade"].contains(where: { $0.lowercased().contains("websocket") }), let door,
+      door.isAt(RequestTarget.split(head.uri).path)
+    {
+      return context.close(promise: nil)
+    }
+    open.append(ask)
+    if ask.isFinal { hearing = .restOfRequest }
+    owesContinue = ask.expectsContinue
+    guard ask.speaksOfConnection else { return context.fireChannelRead(data) }
+    // What they say is seen to here.
+    var passed = head
+    passed.headers.remove(name: "upgrade")
+    passed.headers.remove(name: "connection")
+    context.fireChannelRead(wrapInboundOut(.head(passed)))
+  }
+
+  /// Nothing of the body came with the head: the client waits to be told (RFC 9110, 10.1.1), which Hummingbird does not.
+  func channelReadComplete(context: ChannelHandlerContext) {
+    if owesContinue, open.count == 1, !isAnswering, !isOver {
+      owesContinue = false
+      context.writeAndFlush(wrapOutboundOut(.head(.init(version: .http1_1, status: .continue))), promise: nil)
+    }
+    context.fireChannelReadComplete()
+  }
+
+  // MARK: Answers
+
+  func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+    guard !isOver else {
+      promise?.fail(ChannelError.outputClosed)
+      return
+    }
+    switch unwrapOutboundIn(data) {
+    case .head(let head) where head.status.code < 200: context.write(data, promise: promise)
+    case .head(var head):
+      isAnswering = true
+      finish(&head)
+      context.write(wrapOutboundOut(.head(head)), promise: promise)
+    case .body: context.write(data, promise: promise)
+    case .end:
+      isAnswering = false
+      if !open.isEmpty { open.removeFirst() }
+      guard isLast else { return context.write(data, promise: promise) }
+      end(data, promise, context)
+    }
+  }
+
+  /// What is to be said of the connection in the head of an answer.
+  private func finish(_ head: inout HTTPResponseHead) {
+    let ask = open.first
+    // What is answered without a request could not be parsed. With others pipelined behind it, the last of them it is that
+    // a process which drains closes behind.
+    isLast = ask.map { $0.isFinal || !$0.isWhole } ?? true || open.count <= 1 && drain?.isDraining == true
+    if ask?.isOld == true, !head.headers.contains(name: "content-length") {
+      // It does not know chunks: the connection's end is the answer's.
+      head.version = .http1_0
+      isLast = true
+    }
+    if isLast {
+      head.headers.replaceOrAdd(name: "connection", value: "close")
+    } else if ask?.isOld == true {
+      head.headers.replaceOrAdd(name: "connection", value: "keep-alive")
+    }
+  }
+
+  private func end(_ data: NIOAny, _ promise: EventLoopPromise<Void>?, _ context: ChannelHandlerContext) {
+    isOver = true
+    hearing = .nothing
+    let written = promise ?? context.eventLoop.makePromise()
+    let channel = context.channel
+    written.futureResult.whenComplete { [linger] _ in
+      channel.eventLoop.scheduleTask(in: linger) { channel.close(promise: nil) }
+    }
+    context.writeAndFlush(data, promise: written)
+    // The client closes the rest: with bytes of it unread, closing all would take the answer back.
+    context.close(mode: .output, promise: nil)
+  }
+
+  // MARK: Ends that are not the application's
+
+  func triggerUserOutboundEvent(context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?) {
+    guard event is RequestTooSlow else { return context.triggerUserOutboundEvent(event, promise: promise) }
+    promise?.succeed()
+    // Answered already, its rest has no more than `linger`.
+    guard !open.isEmpty else { return }
+    guard open.count == 1, !isAnswering else { return context.close(promise: nil) }
+    open.removeAll()
+    refuse(Problem(.requestTimeout))
+  }
+
+  /// The next request's head is not there, although its time is over.
+  /// - Parameter hasBegun: whether some of it is: what says nothing at all is not answered.
+  func headIsLate(hasBegun: Bool) {
+    guard let context, !isOver else { return }
+    guard open.isEmpty, hasBegun else {
+      return open.isEmpty ? context.close(promise: nil) : endBehindOpen()
+    }
+    refuse(Problem(.requestTimeout))
+  }
+
+  /// Answers in place of the application, which never hears of the request, or is not heard any more.
+  private func refuse(_ problem: Problem) {
+    guard let context, open.isEmpty else { return endBehindOpen() }
+    hearing = .nothing
+    isReading = false
+    let (fields, body) = problem.content
+    var headers = HTTPHeaders(fields.map { ($0.name.canonicalName, $0.value) })
+    headers.add(name: "content-length", value: String(body.count))
+    headers.add(name: "date", value: PlainAnswer.date)
+    headers.add(name: "connection", value: "close")
+    let status = HTTPResponseStatus(statusCode: problem.kind.status)
+    context.write(wrapOutboundOut(.head(.init(version: .http1_1, status: status, headers: headers))), promise: nil)
+    context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: body)))), promise: nil)
+    end(wrapOutboundOut(.end(nil)), nil, context)
+  }
+
+  /// The answers that are under way come first; nothing more is heard.
+  private func endBehindOpen() {
+    hearing = .nothing
+    guard !open.isEmpty else { return }
+    open[open.index(before: open.endIndex)].isFinal = true
+    if isAnswering, open.count == 1 { isLast = true }
+  }
+}
+
+/// What a request says of its connection.
+private struct Ask {
+  /// HTTP/1.0, whose connections end behind the answer unless the request asks otherwise.
+  let isOld: Bool
+  let expectsContinue: Bool
+  /// By fields that are for this connection alone.
+  let speaksOfConnection: Bool
+  var isFinal: Bool
+  var isWhole = false
+
+  init(_ head: HTTPRequestHead) {
+    isOld = head.version.major == 1 && head.version.minor == 0
+    let tokens = head.headers[canonicalForm: "connection"].map { $0.lowercased() }
+    let isUpgrade = head.headers.contains(name: "upgrade")
+    isFinal = tokens.contains("close") || isOld && !tokens.contains("keep-alive") || isUpgrade
+    speaksOfConnection = isUpgrade || !tokens.isEmpty
+    expectsContinue = !isOld && head.headers["expect"].contains { $0.lowercased() == "100-continue" }
+  }
+}

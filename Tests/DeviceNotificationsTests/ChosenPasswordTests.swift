@@ -1,0 +1,93 @@
+import Relay
+import RelayCore
+import Testing
+
+/// Passwords that people chose (docs/decisions/2026-11-21-password-hash.md).
+@Suite struct ChosenPasswordTests {
+  private let user: NotificationUser
+  private let passwords = ChosenPasswords(capacity: 4)
+
+  init() throws { user = try #require(NotificationUser("acme")) }
+
+  private func verify(
+    _ password: String, _ stored: PasswordHash, _ user: NotificationUser? = nil
+  ) async throws -> Bool {
+    try await passwords.verify(Secret(password), of: user ?? self.user, from: nil, against: stored)
+  }
+
+  @Test func aStoredPasswordSaysWhatItCostsAndIsAnotherEachTime() async throws {
+    let stored = try await passwords.hash(Secret("chosen"), of: user)
+    let again = try await passwords.hash(Secret("chosen"), of: user)
+    #expect(stored.hash.count == 36 && stored.salt.count == 16 && stored != again)
+    for hash in [stored, again] { #expect(try await verify("chosen", hash)) }
+    #expect(try await !verify("chosem", stored))
+    // Another cost gives another key: what is stored is believed.
+    var cheaper = stored.hash
+    cheaper[1] -= 1
+    #expect(try await !verify("chosen", PasswordHash(salt: stored.salt, hash: cheaper)))
+  }
+
+  @Test func aRandomPasswordKeepsTheFastHash() async throws {
+    let stored = Passwords.hash(Secret("random"))
+    #expect(stored.hash.count == 32)
+    #expect(try await verify("random", stored))
+    #expect(try await !verify("randon", stored))
+  }
+
+  @Test func aRightPasswordIsRememberedUntilAnotherOneIsStored() async throws {
+    let stored = try await passwords.hash(Secret("chosen"), of: user)
+    #expect(try await verify("chosen", stored))
+    let begun = ContinuousClock.now
+    #expect(try await !verify("wrong", stored))
+    let first = ContinuousClock.now - begun
+    for _ in 0..<20 { #expect(try await verify("chosen", stored)) }
+    let known = ContinuousClock.now - begun - first
+    #expect(known < first, "20 times the remembered one take less than one derivation")
+    let next = try await passwords.hash(Secret("other"), of: user)
+    #expect(try await !verify("chosen", next))
+    // Of another user the same password is not remembered, and the same hash is.
+    let beta = try #require(NotificationUser("beta"))
+    #expect(try await verify("chosen", stored, beta))
+  }
+
+  @Test func manyAtOnceWithOnePasswordWaitForOneDerivation() async throws {
+    let stored = try await passwords.hash(Secret("chosen"), of: user)
+    let results = try await withThrowingTaskGroup(of: Bool.self) { group in
+      for _ in 0..<100 { group.addTask { try await verify("chosen", stored) } }
+      return try await group.reduce(into: []) { $0.append($1) }
+    }
+    #expect(results.count == 100 && results.allSatisfy { $0 })
+  }
+
+  @Test func guessesOfOneUserLeaveRoomForOthers() async throws {
+    let stored = try await passwords.hash(Secret("chosen"), of: user)
+    let beta = try #require(NotificationUser("beta"))
+    let other = try await passwords.hash(Secret("theirs"), of: beta)
+    let refused = try await withThrowingTaskGroup(of: Bool.self) { group in
+      for index in 0..<50 {
+        group.addTask {
+          do throws(Problem) {
+            _ = try await passwords.verify(Secret("guess \(index)"), of: user, from: nil, against: stored)
+            return false
+          } catch {
+            return error.kind == .unavailable
+          }
+        }
+      }
+      #expect(try await verify("theirs", other, beta))
+      return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+    }
+    #expect(refused >= 1)
+  }
+
+  @Test func whatIsOfNoKnownFormIsAFault() async throws {
+    let stored = try await passwords.hash(Secret("chosen"), of: user)
+    for (place, value) in [(0, 9), (1, 60), (2, 0), (3, 200)] as [(Int, UInt8)] {
+      var bytes = stored.hash
+      bytes[place] = value
+      await #expect(throws: Problem(.internalError)) {
+        try await verify("chosen", PasswordHash(salt: stored.salt, hash: bytes))
+      }
+    }
+  }
+}

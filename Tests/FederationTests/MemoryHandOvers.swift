@@ -1,0 +1,32 @@
+import RelayCore
+import Synchronization
+
+/// Remembers what is recorded, call by call.
+final class MemoryHandOvers: HandOverStore {
+  private let state = Mutex<(calls: [LedgerRecord], isAway: Bool, missed: Int)>(([], false, 0))
+
+  /// The tags of each call.
+  var calls: [[HandOverTag]] { state.withLock { $0.calls.map { $0.crossings.compactMap(\.tag) } } }
+  var records: [LedgerRecord] { state.withLock { $0.calls } }
+  /// Look-ups that found nothing.
+  var missed: Int { state.withLock { $0.missed } }
+  var isAway: Bool {
+    get { state.withLock { $0.isAway } }
+    set { state.withLock { $0.isAway = newValue } }
+  }
+
+  func record(_ record: LedgerRecord) async throws(StoreError) {
+    guard !isAway else { throw .unavailable(reason: "away") }
+    state.withLock { $0.calls.append(record) }
+  }
+  func ledger(of relay: RelayName, in hours: ClosedRange<LedgerHour>) async throws(StoreError) -> [LedgerEntry] { [] }
+
+  func wasHandedOver(_ tag: HandOverTag, in hour: LedgerHour) async throws(StoreError) -> Bool {
+    guard !isAway else { throw .unavailable(reason: "away") }
+    return state.withLock { state in
+      let isKnown = state.calls.contains { $0.crossings.contains { $0.tag == tag && $0.hour == hour } }
+      if !isKnown { state.missed += 1 }
+      return isKnown
+    }
+  }
+}

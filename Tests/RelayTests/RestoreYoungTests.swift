@@ -1,0 +1,64 @@
+import ChildProcesses
+import Foundation
+import TestSupport
+import Testing
+
+/// States of a store that are only seconds older than the keys that were handed out: a standby that lags, a young copy.
+@Suite struct RestoreYoungTests {
+  @Test(arguments: [true, false])
+  func `a standby that lags is promoted: no one-time key is handed out twice`(isRestarted: Bool) async throws {
+    try await RestoreTests.withServers { site, postgres, redis in
+      let relay = try await site.serve()
+      let owner = try await relay.register()
+      let caller = try await relay.register()
+      try await relay.upload(Array(1...20), as: owner)
+      var drawn = try await RestoreTests.draw(2, of: owner, as: caller, at: relay)
+      let standby = try await Loopback.blocking { try PostgresStandby(of: postgres.server) }
+      try await eventually("the standby has caught up") { try await Loopback.blocking { try standby.hasCaughtUp() } }
+      try await Loopback.blocking { try standby.cutOff() }
+      let epoch = try await postgres.epoch()
+      // The second in which the standby was cut off ends: an epoch follows that it lacks.
+      drawn += try await RestoreTests.draw(1, of: owner, as: caller, at: relay)
+      try await eventually("the epoch has risen") { try await postgres.epoch() > epoch }
+      drawn += try await RestoreTests.draw(5, of: owner, as: caller, at: relay)
+      #expect(drawn == Array(1...8))
+      if isRestarted { await relay.kill9() }
+      try await Loopback.blocking { try standby.takeOver() }
+      let relays = isRestarted ? [try await site.serve(), try await site.serve()] : [relay]
+      for relay in relays {
+        let after = try await RestoreTests.draw(3, of: owner, as: caller, at: relay)
+        #expect(Set(after).isDisjoint(with: drawn), "handed out twice")
+      }
+      try await eventually("a process says so") {
+        relays.contains { $0.log().contains("the store was put back to an older state") }
+      }
+      try await RestoreTests.expectRefilled(owner, caller, at: relays[0])
+      for relay in relays { #expect(await relay.terminate() == .code(0)) }
+      withExtendedLifetime((redis, standby)) {}
+    }
+  }
+
+  @Test func `a copy of an embedded store that is seconds old is recognised by Redis`() async throws {
+    try await RedisServer.with { redis in
+      let settings = RelayUnderTest.unlimited.merging(["RELAY_COORDINATION_URL": redis.url]) { $1 }
+      try await RelayOperator.with(settings: settings) { site in
+        let first = try await site.serve()
+        let owner = try await first.register()
+        let caller = try await first.register()
+        try await first.upload(Array(1...10), as: owner)
+        #expect(try await RestoreTests.draw(1, of: owner, as: caller, at: first) == [1])
+        #expect(await first.terminate() == .code(0))
+        let backup = try RestoreTests.Backup(of: site)
+
+        // Nothing is waited for: the epoch is witnessed before the first key is handed out.
+        let second = try await site.serve()
+        #expect(try await RestoreTests.draw(3, of: owner, as: caller, at: second) == [2, 3, 4])
+        await second.kill9()
+        try backup.restore()
+        let third = try await site.serve()
+        try await RestoreTests.expectSetAside(owner, caller, at: third)
+        #expect(await third.terminate() == .code(0))
+      }
+    }
+  }
+}
