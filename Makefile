@@ -64,9 +64,9 @@ campaign-check: build ## Show that the campaign's judge finds each fault that is
 	RELAY_CAMPAIGN_CHECK=1 $(SWIFT) test $(FLAGS) --skip-build --no-parallel --filter 'ClusterTests.(CampaignTests|PlantedFaultTests)'
 
 # The seconds are for each decoder. All that a run finds stays in .build-fuzz, and the next one goes on from there.
-fuzz-decoders: fuzzers ## Fuzz every decoder of bytes from outside (SECONDS=10, ONLY=json,yaml, RUNS=, KEEP=1, INPUT=)
+fuzz-decoders: fuzzers ## Fuzz every decoder of bytes from outside (SECONDS=10, ONLY=json,yaml, RUNS=, SEED=, KEEP=1, INPUT=)
 	@scripts/fuzz-decoders.py .build-fuzz --seconds $(or $(SECONDS),10) $(if $(ONLY),--only $(ONLY)) \
-	  $(if $(RUNS),--runs $(RUNS)) $(if $(JOBS),--jobs $(JOBS)) $(if $(INPUT),--input $(INPUT)) $(if $(KEEP),--keep)
+	  $(if $(RUNS),--runs $(RUNS)) $(if $(SEED),--seed $(SEED)) $(if $(JOBS),--jobs $(JOBS)) $(if $(INPUT),--input $(INPUT)) $(if $(KEEP),--keep)
 
 # Beside a debug build: it takes from there what is not fuzzed.
 fuzzers: build

@@ -6,6 +6,7 @@ the next run goes on. Ends with 0 only if no decoder crashed, hung, took too muc
 """
 
 import argparse
+import base64
 import concurrent.futures
 import json
 import os
@@ -29,6 +30,7 @@ def arguments():
     parser.add_argument("folder", type=pathlib.Path, help="where the fuzzers were built")
     parser.add_argument("--seconds", type=int, default=10, help="for each decoder (10)")
     parser.add_argument("--runs", type=int, default=-1, help="end after so many executions, if that is sooner")
+    parser.add_argument("--seed", type=int, default=0, help="of what is tried; another one each time without it")
     parser.add_argument("--only", default="", help="names of decoders, with commas between them")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="decoders at a time (one for each core)")
     parser.add_argument("--input", type=pathlib.Path, help="run this one input only, such as one that crashed")
@@ -62,9 +64,9 @@ class Fuzzer:
                 [self.program, f"-artifact_prefix={self.failures}/{self.name}-", *options], env=environment, stdout=log,
                 stderr=subprocess.STDOUT, check=False).returncode
 
-    def fuzz(self, seconds, runs):
+    def fuzz(self, seconds, runs, seed):
         code = self.call(
-            *LIMITS, f"-max_total_time={seconds}", f"-runs={runs}", f"-dict={self.words}", "-print_final_stats=1",
+            *LIMITS, f"-max_total_time={seconds}", f"-runs={runs}", f"-seed={seed}", f"-dict={self.words}", "-print_final_stats=1",
             "-reload=0", str(self.found), str(self.seeds))
         return Outcome(self, code)
 
@@ -145,6 +147,7 @@ def report(outcomes):
     for outcome in failed:
         print(f"\n{outcome.name}: {outcome.reason}\n  all that was said: {outcome.log}")
         if outcome.artifact:
+            print(f"  the input: {base64.b64encode(pathlib.Path(outcome.artifact).read_bytes()).decode()}")
             print(f"  again: make fuzz-decoders ONLY={outcome.name} INPUT={outcome.artifact}")
     return 1 if failed else 0
 
@@ -170,7 +173,7 @@ def main():
         print(fuzzers[0].log.read_text(errors="replace"))
         return code
     with concurrent.futures.ThreadPoolExecutor(max_workers=max(1, options.jobs)) as pool:
-        outcomes = list(pool.map(lambda fuzzer: fuzzer.fuzz(options.seconds, options.runs), fuzzers))
+        outcomes = list(pool.map(lambda fuzzer: fuzzer.fuzz(options.seconds, options.runs, options.seed), fuzzers))
         code = report(outcomes)
         # What the fuzzer of files left: it cannot know when it ends.
         for left in pathlib.Path("/dev/shm").glob("relay-fuzz-*"):

@@ -16,7 +16,9 @@ swift=${SWIFT:-swift}
 options=("$@")
 group_seconds_max=1200
 rerun_max=8
-fuzz_seconds=10
+# As many for every decoder, and the same ones each time: what fails here fails again.
+fuzz_runs=20000
+fuzz_seed=1
 # The campaign's short form, about ten minutes in all: one schedule, few devices, since all of it shares two cores.
 export RELAY_CAMPAIGN_MINUTES=7 RELAY_CAMPAIGN_SEED=1 RELAY_CAMPAIGN_DEVICES=40 RELAY_CAMPAIGN_LANES=4
 # Extended regular expressions over "Target.Suite/test()".
@@ -36,6 +38,7 @@ groups=(
   '^ClusterTests\.ChaosTests'
   '^ClusterTests\.RollingRestartTests'
   '^ClusterTests\.NewestConnectionTests'
+  '^ClusterTests\.AcrossProcessesTests'
   '^ClusterTests\.LossLedgerTests'
   '^ClusterTests\.CampaignTests'
 )
@@ -98,7 +101,7 @@ run 'all others' "${others[@]}" || rerun_failed 'all others' || failed=1
 printf '\n== fuzzers\n' | tee -a "$log"
 {
   scripts/build-fuzzer.py .build .build-fuzz &&
-    scripts/fuzz-decoders.py .build-fuzz --seconds "$fuzz_seconds"
+    scripts/fuzz-decoders.py .build-fuzz --runs "$fuzz_runs" --seed "$fuzz_seed" --seconds 120
 } 2>&1 | tee -a "$log" || failed=1
 
 # What failed is said last, where a log that was cut off still has it.

@@ -112,11 +112,11 @@ import Testing
         let storm = try await Storm(senders: 32, at: relays)
         try await storm.run(messages: 40) {
           cluster.redis.stop()
-          for relay in relays { try await availability(of: relay, becomes: 0) }
+          for relay in relays { try await relay.untilCoordination(isAvailable: false) }
           // A quarter of the bucket at each process, and no more.
           #expect(try await lookUps(until: size, as: callers[0], at: relays) == [size / 4, size / 4])
           try await cluster.redis.start()
-          for relay in relays { try await availability(of: relay, becomes: 1) }
+          for relay in relays { try await relay.untilCoordination(isAvailable: true) }
           // One bucket for both again, whole since Redis began anew.
           #expect(try await lookUps(until: size + 1, as: callers[1], at: relays) == [size, 0])
         }
@@ -126,14 +126,6 @@ import Testing
           #expect(log.ranges(of: "Redis is away: limits").count == 1, "said once: \(log.suffix(2000))")
           #expect(log.ranges(of: "it serves the limits again").count == 1, "\(log.suffix(2000))")
         }
-      }
-    }
-  }
-
-  private func availability(of relay: RelayProcess, becomes value: Int) async throws {
-    try await eventually("relay_coordination_available becomes \(value)", within: .seconds(30)) {
-      try await relay.ask("/metrics").text.split(separator: "\n").contains {
-        $0.hasPrefix("relay_coordination_available") && $0.hasSuffix(" \(value)")
       }
     }
   }

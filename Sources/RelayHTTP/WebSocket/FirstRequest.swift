@@ -3,7 +3,8 @@ import NIOCore
 /// The first bytes of a connection over HTTP/1.1, until it is known whose they are: the router's, or of a request to a path
 /// where WebSockets are to be had.
 ///
-/// Only the latter is held until its head is whole; of all others no more than its path is waited for.
+/// Only the latter is held until its head is whole; of all others no more than its path is waited for. What is decided
+/// depends on the bytes alone, not on the pieces in which they come.
 struct FirstRequest {
   enum Step {
     case more
@@ -36,7 +37,9 @@ struct FirstRequest {
         all.moveReaderIndex(forwardBy: all.readableBytesView.prefix(while: Self.isLineEnd).count)
       }
     }
-    if let length = headLength(all.readableBytesView), let head = all.readSlice(length: length) {
+    if let length = headLength(all.readableBytesView), length <= Self.headBytesMax,
+      let head = all.readSlice(length: length)
+    {
       return .head(head, rest: all.readableBytes == 0 ? ByteBuffer() : all.slice())
     }
     // The router's parser says what is to be said of it.
@@ -59,16 +62,17 @@ struct FirstRequest {
 
   private static func target(of bytes: ByteBufferView) -> Target {
     let request = bytes.drop(while: isLineEnd)
+    guard request.startIndex - bytes.startIndex <= emptyLineBytesMax else { return .other }
     // The router's parser knows more methods than those of capitals, and what to say of all else.
-    guard let space = request.firstIndex(where: { !(0x41...0x5A).contains($0) }) else {
-      return request.count > methodBytesMax ? .other : .undecided
-    }
-    guard request[space] == UInt8(ascii: " ") else { return .other }
-    let target = request[request.index(after: space)...]
-    guard let end = target.firstIndex(where: { " ?#\r\n".utf8.contains($0) }) else {
-      return target.count > targetBytesMax ? .other : .undecided
-    }
-    return .path(String(RequestTarget.relative(String(decoding: target[..<end], as: UTF8.self)[...])))
+    let method = request.prefix { (0x41...0x5A).contains($0) }
+    guard method.count <= methodBytesMax else { return .other }
+    guard method.endIndex < request.endIndex else { return .undecided }
+    guard request[method.endIndex] == UInt8(ascii: " ") else { return .other }
+    let rest = request[request.index(after: method.endIndex)...]
+    let target = rest.prefix { !" ?#\r\n".utf8.contains($0) }
+    guard target.count <= targetBytesMax else { return .other }
+    guard target.endIndex < rest.endIndex else { return .undecided }
+    return .path(String(RequestTarget.relative(String(decoding: target, as: UTF8.self)[...])))
   }
 
   /// Through the empty line behind the fields.
@@ -88,6 +92,7 @@ struct FirstRequest {
 
   private static func isLineEnd(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "\r") || byte == UInt8(ascii: "\n") }
 
+  private static let emptyLineBytesMax = 16
   private static let methodBytesMax = 32
   private static let targetBytesMax = 1024
   /// Twice what heads may have.

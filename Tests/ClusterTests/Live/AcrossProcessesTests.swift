@@ -77,12 +77,14 @@ import Testing
   @Test func `Redis killed, restarted empty and flushed: presence rebuilds itself, and messages come without a poll`()
     async throws
   {
-    try await Self.with(pollSeconds: 3600) { cluster, _, fleet, entrances in
+    try await Self.with(pollSeconds: 3600) { cluster, team, fleet, entrances in
       cluster.redis.stop()
       try await fleet.send(from: fleet.devices[0], to: fleet.devices[1], by: entrances[0])
       try await cluster.redis.start()
       // Nobody was told of it: coming back, Redis is told who is here, and they look.
       _ = try await fleet.untilDelivered(within: .seconds(120))
+      // What is stored by a process that does not reach Redis yet wakes nobody elsewhere.
+      for process in team.all { try await process.untilCoordination(isAvailable: true) }
       for _ in 1...5 { try await Self.pass(fleet, by: entrances[0]) }
 
       for _ in 1...2 {

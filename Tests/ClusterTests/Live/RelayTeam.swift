@@ -50,7 +50,7 @@ final class RelayTeam: Sendable {
 
   var urls: [String] { ports.map { "http://127.0.0.1:\($0.client)" } }
   /// Those that run, or ran last.
-  private var all: [RelayProcess] { running.withLock { Array($0.values) } }
+  var all: [RelayProcess] { running.withLock { Array($0.values) } }
 
   func process(_ index: Int) throws -> RelayProcess {
     guard let process = running.withLock({ $0[index] }) else { throw TestFailure("no process \(index)") }
