@@ -15,7 +15,7 @@ SOURCES := Package.swift Plugins Sources Tests
 
 .DEFAULT_GOAL := help
 .PHONY: help dependencies python-tools build run test release bench soak campaign campaign-check fuzz-api
-.PHONY: fuzz-decoders fuzzers wire-messages cluster cluster-down format lint clean
+.PHONY: test-threads fuzz-decoders fuzzers wire-messages cluster cluster-down format lint clean
 
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ run: dependencies ## Build, and show two peered relays pass a message (OPTIONS=-
 
 test: build python-tools ## Run all tests, with real PostgreSQL, Redis, TLS and several processes (OPTIONS=--filter NAME)
 	@$(if $(OPTIONS),$(SWIFT) test $(FLAGS) --skip-build $(OPTIONS),SWIFT=$(SWIFT) scripts/run-tests.sh $(FLAGS))
+
+test-threads: dependencies ## Run the unit and store tests under the thread sanitizer (FILTER=)
+	@SWIFT=$(SWIFT) scripts/test-threads.sh $(if $(FILTER),--filter '$(FILTER)')
 
 release: dependencies ## Build for production: optimised, with Swift's own libraries inside
 	$(BUILD) $(RELEASE) --product relay
@@ -94,4 +97,4 @@ lint: ## Say what `format` would change, and check the scripts where shellcheck 
 	  else echo "shellcheck is not installed: the scripts were not checked"; fi
 
 clean: ## Remove what was built
-	rm -rf .build .build-release .build-fuzz
+	rm -rf .build .build-release .build-fuzz .build-threads

@@ -57,6 +57,8 @@ class Fuzzer:
             "RELAY_FUZZ_DECODER": self.name,
             "RELAY_FUZZ_COUNTERS": self.counters,
             "SWIFT_BACKTRACE": "enable=no",
+            # A set in another order each time would make the same seed try something else.
+            "SWIFT_DETERMINISTIC_HASHING": "1",
             "ASAN_OPTIONS": ASAN,
         }
         with open(self.log, "wb") as log:
