@@ -69,7 +69,8 @@ package final class WakeWorker: Service {
             try? await Task.sleep(for: self.settings.poll)
           }
         }
-        for await _ in self.rings { await self.claimAll() }
+        var unanswered: Int64?
+        for await _ in self.rings { await self.claimAll(unanswered: &unanswered) }
         group.cancelAll()
       }
     }
@@ -79,7 +80,9 @@ package final class WakeWorker: Service {
     }
   }
 
-  private func claimAll() async {
+  /// - Parameter unanswered: the last claim, where it is not known what became of it: the store may hold jobs for it,
+  ///   which wait for nobody until they are returned.
+  private func claimAll(unanswered: inout Int64?) async {
     while !Task.isCancelled {
       // Of push services that devices name, one in trouble says nothing of the others.
       let isOpen = provider == .webPush || lane.isAvailable
@@ -87,8 +90,11 @@ package final class WakeWorker: Service {
       guard limit > 0 else { return }
       let jobs: [WakeJob]
       do throws(StoreError) {
-        jobs = try await parts.store.claimWakes(
-          of: provider, claim: .random(in: .min ... .max), limit: limit, for: settings.claim)
+        if let claim = unanswered { try await parts.store.returnWakes(claim: claim) }
+        let claim = Int64.random(in: .min ... .max)
+        unanswered = claim
+        jobs = try await parts.store.claimWakes(of: provider, claim: claim, limit: limit, for: settings.claim)
+        unanswered = nil
       } catch {
         parts.logger.warning("wake-ups could not be claimed", metadata: ["error": "\(error)"])
         return

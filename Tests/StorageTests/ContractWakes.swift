@@ -60,6 +60,28 @@ import Testing
     }
   }
 
+  @Test("What was claimed without an answer is due again once it is returned", arguments: Backend.allCases)
+  func returned(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let device = try await store.registerAtGoogle(1)
+      let other = try await store.registerAtGoogle(2)
+      try await store.ask(device)
+      let claimed = try await store.storage.claimWakes(of: .fcm, claim: 7, limit: 10, for: .seconds(600))
+      #expect(claimed.map(\.device) == [device])
+      try await store.ask(other)
+      let kept = try await store.claim(.fcm)
+      #expect(kept.map(\.device) == [other])
+
+      try await store.storage.returnWakes(claim: 7)
+      #expect(try await store.storage.waitingWake(of: device)?.isClaimed == false)
+      let again = try #require(try await store.claim(.fcm).first)
+      #expect(again.device == device && again.attempt == 1)
+      // What it was claimed as before settles nothing any more, and what others claimed is theirs.
+      try await store.storage.returnWakes(claim: 7)
+      #expect(try await store.claim(.fcm).isEmpty)
+    }
+  }
+
   @Test("Of many who claim at once each job is one's", arguments: Backend.allCases)
   func claimsAtOnce(_ backend: Backend) async throws {
     try await backend.withStore { store in

@@ -39,6 +39,49 @@ import Testing
     }
   }
 
+  @Test func `a claim whose answer was lost keeps nobody waiting until it ends`() async throws {
+    try await WakingSite.with { waking in
+      let postgres = try await Loopback.blocking { try PostgresServer.shared() }
+      let database = try await Loopback.blocking { try postgres.createDatabase() }
+      let link = try await LinkProxy(to: postgres.port)
+      try await RedisServer.with { redis in
+        try await RelayOperator.with(
+          stores: .servers(storage: database, coordination: redis.url), settings: waking.settings([.google])
+        ) { site in
+          try await site.relay("migrate", "run")
+          try await Self.loseAnswer(
+            site, database, by: link,
+            ["RELAY_STORAGE_URL": database.replacing(":\(postgres.port)/", with: ":\(link.port)/")], waking)
+        }
+      }
+      try await link.close()
+    }
+  }
+
+  private static func loseAnswer(
+    _ site: RelayOperator, _ database: String, by link: LinkProxy, _ settings: [String: String], _ waking: WakingSite
+  ) async throws {
+    let relay = try await site.serve(settings)
+    let (sender, device) = (try await WokenDevice(at: relay), try await WokenDevice(at: relay))
+    try await device.register(gcm: "token", at: relay)
+    try await withStore(database) { store in
+      link.set(.cut, [.back])
+      try await store.append([Envelope(for: device, from: sender)])
+      let ask = WakeAsk(try device.address)
+      #expect(
+        try await store.askToWake(
+          [ask], afterForgetting: [], WakeTerms(providers: [.fcm], lifetime: .seconds(3600))) == 1)
+      let claim = try await eventually("it is claimed", within: .seconds(60)) {
+        try await store.waitingWake(of: device.address).flatMap { $0.isClaimed ? $0 : nil }
+      }
+      link.endAll()
+      link.set(.whole)
+      try await eventually("it is woken", within: .seconds(120)) { waking.pushes(toGoogle: "token").count == 1 }
+      #expect(Timestamp(millis: Int64(Date().timeIntervalSince1970 * 1000)) < claim.due, "before the claim would end")
+    }
+    #expect(await relay.terminate() == .code(0))
+  }
+
   private static func share(_ site: RelayOperator, _ database: String, _ waking: WakingSite) async throws {
     let google = waking.settings([.google])
     let first = try await site.serve(google)
@@ -68,10 +111,14 @@ import Testing
 
   /// As a process would that dies before it has told anybody.
   private static func store(_ envelope: Envelope, in database: String) async throws {
+    try await withStore(database) { try await $0.append([envelope]) }
+  }
+
+  private static func withStore(_ database: String, _ body: (PostgresStorage) async throws -> Void) async throws {
     let storage = try PostgresStorage(url: database, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     // A machine that starts many tests takes longer to connect than a call waits.
     try await eventually("the store answers") { (try? await storage.ping()) != nil }
-    try await storage.append([envelope])
+    try await body(storage)
     await storage.close()
   }
 

@@ -2,11 +2,12 @@ package import Logging
 import Metrics
 package import RelayCore
 import ServiceLifecycle
+import Synchronization
 
 /// Tells peers that messages of their accounts have arrived here, behind the back of the client that acknowledged them.
 ///
-/// Best effort: a receipt that its peer does not take, or that finds the queue full, is dropped and counted. What is
-/// queued when the process ends is lost.
+/// Best effort: a receipt that its peer does not take, or that finds the queue full, is dropped and counted. A process
+/// that is told to stop goes on for some seconds and counts what it still has then; what a killed one had is lost.
 package final class ReceiptForwarder: Service {
   private struct Forward: Sendable {
     let receipt: DeliveryReceipt
@@ -20,6 +21,9 @@ package final class ReceiptForwarder: Service {
   private let overflowed = ReceiptForwarder.dropped(because: "queue-full")
   private let unstorable = ReceiptForwarder.dropped(because: "store")
   private let refused = ReceiptForwarder.dropped(because: "peer")
+  private let unsent = ReceiptForwarder.dropped(because: "stopped")
+  /// Queued, and not yet given to the courier.
+  private let waiting = Atomic<Int>(0)
 
   package init(courier: any Courier, logger: Logger) {
     self.courier = courier
@@ -29,7 +33,14 @@ package final class ReceiptForwarder: Service {
 
   /// Queues the receipt for a message that came from `relay`.
   func send(_ receipt: DeliveryReceipt, to relay: RelayName) {
-    if case .dropped = queue.yield(Forward(receipt: receipt, relay: relay)) { dropped(1) }
+    waiting.add(1, ordering: .relaxed)
+    switch queue.yield(Forward(receipt: receipt, relay: relay)) {
+    case .enqueued: return
+    case .dropped: dropped(1)
+    // Behind the end.
+    default: unsent.increment()
+    }
+    waiting.subtract(1, ordering: .relaxed)
   }
 
   /// So many receipts found no room in a queue: this one, or that of receipts for accounts of ours.
@@ -38,15 +49,30 @@ package final class ReceiptForwarder: Service {
   /// The store refuses so many receipts for accounts of ours, and always would.
   func lost(_ count: Int) { unstorable.increment(by: count) }
 
+  /// Until the process stops and the queue is empty, or `farewell` has passed.
   package func run() async throws {
-    await cancelWhenGracefulShutdown { [self] in
-      await withTaskGroup(of: Void.self) { group in
-        var underWay = 0
-        for await forward in queued {
-          if underWay == Self.underWayMax { await group.next() } else { underWay += 1 }
-          group.addTask { await self.send(forward) }
-        }
-        group.cancelAll()
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask { await self.forwardAll() }
+      group.addTask { [queue] in
+        // Only cancellation throws here: then it is over.
+        try? await gracefulShutdown()
+        queue.finish()
+        try? await Task.sleep(for: Self.farewell)
+      }
+      await group.next()
+      group.cancelAll()
+    }
+    let left = waiting.exchange(0, ordering: .relaxed)
+    if left > 0 { unsent.increment(by: left) }
+  }
+
+  private func forwardAll() async {
+    await withTaskGroup(of: Void.self) { group in
+      var underWay = 0
+      for await forward in queued {
+        if underWay == Self.underWayMax { await group.next() } else { underWay += 1 }
+        waiting.subtract(1, ordering: .relaxed)
+        group.addTask { await self.send(forward) }
       }
     }
   }
@@ -69,6 +95,8 @@ package final class ReceiptForwarder: Service {
 
   /// What the acknowledgements of a few busy seconds bring, while a peer is slow.
   private static let queuedMax = 4096
+  /// A peer that is well has taken a full queue by then.
+  private static let farewell = Duration.seconds(5)
   /// Enough for a peer that is far away, few enough not to be a flood.
   private static let underWayMax = 32
 }

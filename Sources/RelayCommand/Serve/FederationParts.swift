@@ -56,10 +56,7 @@ struct FederationParts {
   }
 
   /// What runs, in the order in which it starts.
-  func services(
-    _ local: LocalParts, locator: any AttachmentLocator, storage: any Storage, coordination: any Coordination,
-    readiness: Readiness
-  ) -> [any Service] {
+  func services(storage: any Storage, coordination: any Coordination) -> [any Service] {
     let (registry, transport) = (peers.registry, peers.transport)
     let sync = DirectorySync(
       registry: registry, transport: transport, directory: storage, clock: .system,
@@ -70,13 +67,10 @@ struct FederationParts {
     let trust = TrustSync(
       registry: registry, transport: transport, store: storage, signals: coordination, logger: logger)
     let watch = CertificateWatch(identity: peers.identity, registry: registry, clock: .system, logger: logger)
-    return [
-      registry, peers.identity, watch, transport, trust, outbox, sync, ownership,
-      listener(local, locator: locator, storage: storage, coordination: coordination, readiness: readiness),
-    ]
+    return [registry, peers.identity, watch, transport, trust, outbox, sync, ownership]
   }
 
-  private func listener(
+  func listener(
     _ local: LocalParts, locator: any AttachmentLocator, storage: any Storage, coordination: any Coordination,
     readiness: Readiness
   ) -> FederationListener {

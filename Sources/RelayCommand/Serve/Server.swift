@@ -128,10 +128,14 @@ struct Server {
       + directory.services
       + (encryptionKeys.isChanging ? [encryptionKeys] : [])
       + waking.services(local, storage: storage, coordination: coordination)
-      + clients.services
-      + (federation?.services(
-        local, locator: attachments.locator, storage: storage, coordination: coordination, readiness: readiness) ?? [])
-      + (gateway?.services ?? []) + (notifications?.services ?? []) + [local.restores] + client.services
+      // Receipts for what sessions acknowledge at the end still go to peers.
+      + (federation?.services(storage: storage, coordination: coordination) ?? []) + clients.services
+      + (federation.map {
+        [
+          $0.listener(
+            local, locator: attachments.locator, storage: storage, coordination: coordination, readiness: readiness)
+        ]
+      } ?? []) + (gateway?.services ?? []) + (notifications?.services ?? []) + [local.restores] + client.services
     try await ServiceGroup(
       configuration: .init(
         // Signals are the drain's: it ends when they have been followed, and the others with it.

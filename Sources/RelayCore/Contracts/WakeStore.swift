@@ -27,6 +27,9 @@ package protocol WakeStore: Sendable {
   func claimWakes(of provider: WakeProvider, claim: Int64, limit: Int, for duration: Duration) async throws(StoreError)
     -> [WakeJob]
 
+  /// Makes the jobs that were taken with `claim` due at once, as if they had not been: whoever took them was not told.
+  func returnWakes(claim: Int64) async throws(StoreError)
+
   /// Settles claimed jobs, and writes down what the flight recorder keeps, all in one transaction. Jobs that were forgotten
   /// or claimed anew since stay as they are.
   func settleWakes(_ settlements: [WakeSettlement]) async throws(StoreError)

@@ -111,6 +111,15 @@ extension EmbeddedStorage {
     }
   }
 
+  package func returnWakes(claim: Int64) async throws(StoreError) {
+    let now = clock.now()
+    try await write { db in
+      try db.run(
+        "UPDATE wakes SET claim = NULL, due = max(not_before, ?), attempts = attempts - 1 WHERE claim = ?",
+        [now.millis, claim])
+    }
+  }
+
   package func waitingWake(of device: DeviceAddress) async throws(StoreError) -> WaitingWake? {
     try await read { db in
       let row = try db.row(

@@ -142,6 +142,22 @@ extension PostgresStorage {
     return jobs
   }
 
+  /// Looks at all rows: an index would be paid for by every claim.
+  package func returnWakes(claim: Int64) async throws(StoreError) {
+    _ = try await write(
+      .prepared(
+        "return_wakes",
+        """
+        WITH taken AS MATERIALIZED (
+          SELECT account, device FROM wakes WHERE claim = $1::bigint ORDER BY account, device FOR UPDATE
+        )
+        UPDATE wakes AS w
+        SET claim = NULL, due = greatest(w.not_before, floor(extract(epoch FROM now()) * 1000)::bigint),
+          attempts = w.attempts - 1
+        FROM taken AS t WHERE w.account = t.account AND w.device = t.device
+        """), PostgresParameters { $0.add(bigint: claim) })
+  }
+
   package func waitingWake(of device: DeviceAddress) async throws(StoreError) -> WaitingWake? {
     let result = try await read(
       .prepared(

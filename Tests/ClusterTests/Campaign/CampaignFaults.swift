@@ -135,9 +135,12 @@ final class CampaignFaults: Sendable {
   private func restart(_ site: CampaignSite) async throws {
     for index in 0..<CampaignSite.processes {
       let place = Place(site.name, index)
-      try await writeDroppedReceipts(of: site, index)
+      let old = try site.team.process(index)
       expected.withLock { _ = $0.insert(place) }
+      // What it has counted goes with it: it is asked until it answers no more.
+      async let dropped = lastCountOfDroppedReceipts(by: old)
       let exit = try await site.team.replace(index)
+      write(try await dropped, droppedAt: place)
       expected.withLock { _ = $0.remove(place) }
       if exit != .code(0) { world.history.saw(.died(place, how: "\(exit), when it was asked to end")) }
     }
@@ -172,10 +175,22 @@ final class CampaignFaults: Sendable {
     }
   }
 
-  /// What a process has counted so far goes with it.
   func writeDroppedReceipts(of site: CampaignSite, _ index: Int) async throws {
-    let dropped = try await site.receiptsDropped(by: index)
-    if dropped > 0 { world.history.saw(.receiptsDropped(dropped, at: Place(site.name, index))) }
+    write(try await site.team.process(index).receiptsDropped(), droppedAt: Place(site.name, index))
+  }
+
+  private func write(_ dropped: Int, droppedAt place: Place) {
+    if dropped > 0 { world.history.saw(.receiptsDropped(dropped, at: place)) }
+  }
+
+  private func lastCountOfDroppedReceipts(by process: RelayProcess) async throws -> Int {
+    var last = 0
+    while process.child.exit == nil {
+      // While it ends it may not answer.
+      if let count = try? await process.receiptsDropped() { last = count }
+      try await Task.sleep(for: .milliseconds(50))
+    }
+    return last
   }
 
   // MARK: - Supervision

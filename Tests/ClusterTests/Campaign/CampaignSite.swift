@@ -207,13 +207,6 @@ final class CampaignSite: Sendable {
     return path
   }
 
-  /// What the relay's processes themselves say they have dropped of receipts.
-  func receiptsDropped(by process: Int) async throws -> Int {
-    let metrics = try await team.process(process).ask("/metrics").text
-    return metrics.split(separator: "\n").filter { $0.hasPrefix("relay_receipts_dropped_total{") }
-      .reduce(0) { $0 + Int(Double($1.split(separator: " ").last ?? "") ?? 0) }
-  }
-
   /// Resident memory and open descriptors of a process.
   func resources(of process: Int) throws -> (bytes: Int, descriptors: Int) {
     let running = try team.process(process)
@@ -227,4 +220,12 @@ enum WatchedLimit {
   static let bucket = "prekeys"
   static let size = 20
   static let perMinute = 30.0
+}
+
+extension RelayProcess {
+  /// What it says itself that it has dropped of receipts.
+  func receiptsDropped() async throws -> Int {
+    try await ask("/metrics").text.split(separator: "\n").filter { $0.hasPrefix("relay_receipts_dropped_total{") }
+      .reduce(0) { $0 + Int(Double($1.split(separator: " ").last ?? "") ?? 0) }
+  }
 }
