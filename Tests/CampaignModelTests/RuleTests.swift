@@ -152,20 +152,24 @@ import Testing
     #expect(broken == [Self.order])
   }
 
-  @Test func `between operators a message may be overtaken in trouble, by what comes shortly behind it`() {
-    func broken(inTrouble: Bool, pause: Double) -> Set<String> {
+  @Test func `between operators a message that may be held is overtaken by what comes shortly behind it`() {
+    func broken(inTrouble: Bool, isSlow: Bool = false, pause: Double) -> Set<String> {
       Story.broken { story in
         story.answer(story.invoke(.register, by: 0, to: Place("alpha")))
         story.answer(story.invoke(.register, by: 1, to: Place("beta")))
         story.wait(60)
         if inTrouble { story.fault(.linkCut, at: "beta", link: .postgres) }
-        story.accept(1)
+        let first = story.submit(1)
+        if isSlow { story.wait(1) }
+        story.answer(first)
         story.wait(pause)
         story.accept(2)
         story.deliver(2)
         story.deliver(1)
       }
     }
+    #expect(broken(inTrouble: false, isSlow: true, pause: 1) == [])
+    #expect(broken(inTrouble: false, isSlow: true, pause: 4) == [Self.order])
     #expect(broken(inTrouble: true, pause: 1) == [])
     #expect(broken(inTrouble: true, pause: 4) == [Self.order])
     #expect(broken(inTrouble: false, pause: 1) == [Self.order])

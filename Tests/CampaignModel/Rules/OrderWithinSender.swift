@@ -1,6 +1,6 @@
 /// Of two messages of one sender for one device, the one that was accepted before the other was submitted is delivered
-/// first. Repetitions of what was delivered before do not count. Between operators, in trouble, a message may be overtaken
-/// by what was submitted shortly behind it (docs/federation.md, "The outbox").
+/// first. Repetitions of what was delivered before do not count. Between operators, in trouble or where the peer was slow,
+/// a message may be overtaken by what was submitted shortly behind it (docs/federation.md, "The outbox").
 package struct OrderWithinSender: Rule {
   package let name = "order within a sender"
   package private(set) var violations = Violations()
@@ -26,8 +26,10 @@ package struct OrderWithinSender: Rule {
   private var removed: Set<DeviceIndex> = []
   /// Operators, by their devices.
   private var homes: [DeviceIndex: String] = [:]
-  /// While a peer is in trouble, a process learns only after two seconds that another one holds a message for it.
-  private static let slackInTrouble = Duration.seconds(3)
+  /// A process learns only after two seconds that another one holds a message for a peer.
+  private static let slackWhereHeld = Duration.seconds(3)
+  /// What took longer to be accepted, on a machine that has too much to do, may be held without any fault.
+  private static let slowAnswer = Duration.seconds(1)
   private static let afterTrouble = Duration.seconds(10)
 
   package init() {}
@@ -46,7 +48,8 @@ package struct OrderWithinSender: Rule {
       for recipient in recipients {
         arrivedFirst.remove(Copy(message, recipient))
         let crosses = homes[recipient] != homes[invocation.device]
-        let slack = crosses && !trouble.isQuiet(for: Self.afterTrouble, at: now) ? Self.slackInTrouble : .zero
+        let mayBeHeld = !trouble.isQuiet(for: Self.afterTrouble, at: now) || now - invocation.at > Self.slowAnswer
+        let slack = crosses && mayBeHeld ? Self.slackWhereHeld : .zero
         accept(message, Lane(sender: invocation.device, recipient: recipient), now, slack)
       }
     case .saw(.delivered(let message, let sender?, let device, _, _)):

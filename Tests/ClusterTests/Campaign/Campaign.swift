@@ -100,7 +100,7 @@ enum Campaign {
       group.addTask { try await population.work(lanes: extent.lanes, pause: extent.pause, random) }
       // Processes that have served for a moment are what they are compared with at the end.
       try await Task.sleep(for: extent.warmUp)
-      try measure(world, isFinal: false)
+      try await measure(world, isFinal: false)
       let teller = Task {
         while extent.isTold {
           try await Task.sleep(for: .seconds(60))
@@ -125,14 +125,14 @@ enum Campaign {
     for site in world.sites {
       for index in 0..<CampaignSite.processes { try await faults.writeDroppedReceipts(of: site, index) }
     }
-    try measure(world, isFinal: true)
+    try await measure(world, isFinal: true)
     return world.owedCount
   }
 
-  private static func measure(_ world: CampaignWorld, isFinal: Bool) throws {
+  private static func measure(_ world: CampaignWorld, isFinal: Bool) async throws {
     for site in world.sites {
       for index in 0..<CampaignSite.processes {
-        let size = try site.resources(of: index)
+        let size = try await site.resources(of: index)
         world.history.saw(
           .measured(
             Place(site.name, index), bytes: size.bytes, descriptors: size.descriptors, isFinal: isFinal))

@@ -207,11 +207,12 @@ final class CampaignSite: Sendable {
     return path
   }
 
-  /// Resident memory and open descriptors of a process.
-  func resources(of process: Int) throws -> (bytes: Int, descriptors: Int) {
+  /// Resident memory, and open descriptors without those of WebSockets: devices come back to any of the processes.
+  func resources(of process: Int) async throws -> (bytes: Int, descriptors: Int) {
     let running = try team.process(process)
+    let sockets = try await running.sum(of: "relay_connections")
     let descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(running.child.pid)/fd").count
-    return (try running.residentBytes(), descriptors)
+    return (try running.residentBytes(), descriptors - sockets)
   }
 }
 
@@ -224,8 +225,11 @@ enum WatchedLimit {
 
 extension RelayProcess {
   /// What it says itself that it has dropped of receipts.
-  func receiptsDropped() async throws -> Int {
-    try await ask("/metrics").text.split(separator: "\n").filter { $0.hasPrefix("relay_receipts_dropped_total{") }
+  func receiptsDropped() async throws -> Int { try await sum(of: "relay_receipts_dropped_total") }
+
+  /// Over all labels of a metric.
+  fileprivate func sum(of metric: String) async throws -> Int {
+    try await ask("/metrics").text.split(separator: "\n").filter { $0.hasPrefix(metric + "{") }
       .reduce(0) { $0 + Int(Double($1.split(separator: " ").last ?? "") ?? 0) }
   }
 }
