@@ -57,7 +57,7 @@ class Fuzzer:
             "RELAY_FUZZ_DECODER": self.name,
             "RELAY_FUZZ_COUNTERS": self.counters,
             "SWIFT_BACKTRACE": "enable=no",
-            # A set in another order each time would make the same seed try something else.
+            # A set in another order each time would make a seed try something else. Addresses still do, a little.
             "SWIFT_DETERMINISTIC_HASHING": "1",
             "ASAN_OPTIONS": ASAN,
         }
@@ -68,8 +68,8 @@ class Fuzzer:
 
     def fuzz(self, seconds, runs, seed):
         code = self.call(
-            *LIMITS, f"-max_total_time={seconds}", f"-runs={runs}", f"-seed={seed}", f"-dict={self.words}", "-print_final_stats=1",
-            "-reload=0", str(self.found), str(self.seeds))
+            *LIMITS, f"-max_total_time={seconds}", f"-runs={runs}", f"-seed={seed}", f"-dict={self.words}",
+            "-print_final_stats=1", "-reload=0", str(self.found), str(self.seeds))
         return Outcome(self, code)
 
     def keep(self):

@@ -16,7 +16,7 @@ swift=${SWIFT:-swift}
 options=("$@")
 group_seconds_max=1200
 rerun_max=8
-# As many for every decoder, and the same ones each time: what fails here fails again.
+# Inputs of each decoder, from one seed: nearly the same ones each time, so that what fails fails again as a rule.
 fuzz_runs=20000
 fuzz_seed=1
 # The campaign's short form, about ten minutes in all: one schedule, few devices, since all of it shares two cores.
