@@ -42,6 +42,15 @@ import Testing
     #expect(broken == [])
   }
 
+  @Test func `a device that was taken out may be displaced by who has its address now`() {
+    let broken = Story.broken { story in
+      story.connect(1)
+      story.answer(story.invoke(.remove(DeviceIndex(1)), by: 0))
+      story.end(1, code: 1000)
+    }
+    #expect(broken == [])
+  }
+
   @Test func `a 1000 that no newer connection explains is told`() {
     let alone = Story.broken { story in
       story.connect(1)

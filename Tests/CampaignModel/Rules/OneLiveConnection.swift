@@ -17,6 +17,8 @@ package struct OneLiveConnection: Rule {
   private var attempts: [DeviceIndex: [Attempt]] = [:]
   /// Devices with two open connections, and since when.
   private var doubled: [DeviceIndex: Moment] = [:]
+  /// A device that is linked behind it may have its address, and its connection displaces what is left of this one's.
+  private var removed: Set<DeviceIndex> = []
   private static let grace = Duration.seconds(30)
   private static let rememberedMax = 16
   /// The relay's word for a connection that a newer one displaced.
@@ -28,6 +30,7 @@ package struct OneLiveConnection: Rule {
     check(now, trouble)
     switch step {
     case .invoked(let invocation):
+      if case .remove(let device) = invocation.call { removed.insert(device) }
       guard case .connect(let number) = invocation.call else { return }
       remember(Attempt(number: number, begun: now), of: invocation.device)
     case .answered(let invocation, .done):
@@ -39,7 +42,7 @@ package struct OneLiveConnection: Rule {
       guard case .connect(let number) = invocation.call else { return }
       attempts[invocation.device]?.removeAll { $0.number == number }
     case .saw(.ended(let number, let device, let code)):
-      if code == Self.displaced, !isExplained(number, device) {
+      if code == Self.displaced, !removed.contains(device), !isExplained(number, device) {
         violations.add("\(now): \(number) of \(device) was ended as the older one, and there is no newer one")
       }
       update(number, of: device) { $0.isOpen = false }
