@@ -35,6 +35,26 @@ import Testing
     }
   }
 
+  @Test("Entries that a process left behind are forgotten at its word, those of others stay")
+  func forgotten() async throws {
+    try await RedisServer.with { server in
+      try await withPresence(server, 2) { coordination, heard in
+        let connections = try (1...1500).map { try Sample.connection($0, id: UInt64($0)) }
+        let devices = connections.map(\.device)
+        #expect(await coordination[0].renew(Array(connections[..<1200])).count == 1200)
+        #expect(await coordination[1].renew(Array(connections[1200...1400])).count == 201)
+        #expect(await coordination[0].forget([]))
+        #expect(await coordination[0].forget(devices))
+        guard case .told(let absent) = await coordination[0].wake(devices) else { throw TestFailure("not told") }
+        #expect(Set(absent) == Set(devices[..<1200] + devices[1401...]))
+        try await eventually("the other is told") { heard[1].woken.count == 201 }
+
+        server.stop()
+        #expect(await !coordination[1].forget(devices))
+      }
+    }
+  }
+
   @Test("Thousands of devices are noted, renewed and woken in one call")
   func many() async throws {
     try await RedisServer.with { server in

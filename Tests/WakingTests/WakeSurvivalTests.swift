@@ -82,6 +82,54 @@ import Testing
     #expect(await relay.terminate() == .code(0))
   }
 
+  @Test func `a device that left while its process did not reach Redis is woken all the same`() async throws {
+    try await WakingSite.with { waking in
+      let postgres = try await Loopback.blocking { try PostgresServer.shared() }
+      let database = try await Loopback.blocking { try postgres.createDatabase() }
+      try await RedisServer.with { redis in
+        let link = try await LinkProxy(to: redis.port)
+        try await RelayOperator.with(
+          stores: .servers(storage: database, coordination: redis.url),
+          settings: waking.settings([.google], ["RELAY_PUSH_PAUSE_SECONDS": "0"])
+        ) { site in
+          try await site.relay("migrate", "run")
+          let behindLink = redis.url.replacing(":\(redis.port)", with: ":\(link.port)")
+          try await Self.leaveBehind(site, link, ["RELAY_COORDINATION_URL": behindLink], waking)
+        }
+        try await link.close()
+      }
+    }
+  }
+
+  /// The device's entry stays in Redis, and names the process that held it.
+  private static func leaveBehind(
+    _ site: RelayOperator, _ link: LinkProxy, _ settings: [String: String], _ waking: WakingSite
+  ) async throws {
+    let (first, second) = (try await site.serve(), try await site.serve(settings))
+    let (sender, device) = (try await WokenDevice(at: first), try await WokenDevice(at: second))
+    try await device.register(gcm: "token", at: second)
+    let live = try await device.client.connect(signalingKey: device.key)
+    #expect(try await sender.send(to: device, at: first, timestamp: 1) == 200)
+    for try await delivery in live.deliveries {
+      try await delivery.acknowledge()
+      break
+    }
+    link.set(.cut)
+    await live.close()
+    try await eventually("nobody is connected") { try await second.metric("relay_connections{kind=\"device\"}") == 0 }
+    try await second.untilCoordination(isAvailable: false)
+    // What it said meanwhile never arrives.
+    link.endAll()
+    link.set(.whole)
+    try await second.untilCoordination(isAvailable: true)
+
+    let before = waking.pushes(toGoogle: "token").count
+    #expect(try await sender.send(to: device, at: first, timestamp: 2) == 200)
+    try await eventually("it is woken", within: .seconds(120)) { waking.pushes(toGoogle: "token").count > before }
+    #expect(try await second.metric(#"relay_wakeups_total{how="stray"}"#) == 1, "not by its entry's end, or the sweep")
+    for relay in [first, second] { #expect(await relay.terminate() == .code(0)) }
+  }
+
   private static func share(_ site: RelayOperator, _ database: String, _ waking: WakingSite) async throws {
     let google = waking.settings([.google])
     let first = try await site.serve(google)

@@ -155,7 +155,11 @@ package final class Hub: Sendable {
 
   private func heard(_ event: PresenceEvent) {
     switch event {
-    case .wakeUp(let devices): for session in split(devices).here { session.woken() }
+    case .wakeUp(let devices):
+      let (here, strays) = split(devices)
+      for session in here { session.woken() }
+      let taken = book.strayed(strays, heardBy: self)
+      if taken < strays.count { metrics.wakeUpsDropped(strays.count - taken) }
     case .displaced(let device, let id): displaced(device, id)
     case .handedOver(let bytes, let address): desk.handedOver(bytes, to: address)
     // Entries and words may have been lost meanwhile.
@@ -165,6 +169,19 @@ package final class Hub: Sendable {
       for session in all { session.woken() }
     case .disconnected: break
     }
+  }
+
+  /// Others took devices for connected here that are not: their entries were left behind, by connections that ended while
+  /// shared state was away or that end just now. The entries are forgotten, so that the word reaches whoever has the
+  /// device now, or the providers.
+  ///
+  /// Called by the book in its turn: a session that comes meanwhile is noted behind this.
+  func settle(strays: [DeviceAddress]) async {
+    let (here, gone) = split(strays)
+    for session in here { session.woken() }
+    guard !gone.isEmpty else { return }
+    metrics.strayed(gone.count)
+    if await presence.forget(gone) { wakeElsewhere(gone) } else { notifier?.absent(gone, isCertain: false) }
   }
 
   private func displaced(_ device: DeviceAddress, _ id: UInt64) {

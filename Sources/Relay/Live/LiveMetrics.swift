@@ -16,6 +16,7 @@ final class LiveMetrics: Sendable {
   private let absent = LiveMetrics.wakeUps("absent")
   private let unknown = LiveMetrics.wakeUps("unknown")
   private let dropped = LiveMetrics.wakeUps("dropped")
+  private let stray = LiveMetrics.wakeUps("stray")
 
   init() {
     // Shown from the beginning, also where nobody ever connects.
@@ -37,6 +38,7 @@ final class LiveMetrics: Sendable {
 
   func wokenHere(_ count: Int) { local.increment(by: count) }
   func wakeUpsDropped(_ count: Int) { dropped.increment(by: count) }
+  func strayed(_ count: Int) { stray.increment(by: count) }
   func woken(_ count: Int, _ outcome: WakeUpOutcome) {
     switch outcome {
     case .told(let missing):

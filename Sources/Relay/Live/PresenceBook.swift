@@ -10,6 +10,7 @@ final class PresenceBook: Sendable {
   private enum Entry: Sendable {
     case held(DeviceSession)
     case left(LiveConnection)
+    case stray(DeviceAddress, heardBy: Hub)
   }
 
   private let entries: Gathering<Entry>
@@ -25,6 +26,12 @@ final class PresenceBook: Sendable {
 
   /// An entry that there was no room to remove expires.
   func left(_ connection: LiveConnection) { entries.add(.left(connection)) }
+
+  /// `hub` was told of devices that it does not hold: it looks at them in their turn (`Hub.settle(strays:)`).
+  /// - Returns: how many there was room for, the first ones.
+  func strayed(_ devices: [DeviceAddress], heardBy hub: Hub) -> Int {
+    entries.add(contentsOf: devices.map { .stray($0, heardBy: hub) })
+  }
 
   func settle(until deadline: ContinuousClock.Instant) async { await entries.settle(until: deadline) }
 
@@ -44,6 +51,13 @@ final class PresenceBook: Sendable {
     await withTaskGroup(of: Void.self) { group in
       for case .left(let connection) in entries { group.addTask { await presence.leave(connection) } }
     }
+    var strays: [DeviceAddress] = []
+    var hub: Hub?
+    for case .stray(let device, let hearer) in entries {
+      strays.append(device)
+      hub = hearer
+    }
+    await hub?.settle(strays: strays)
   }
 
   private static func enter(_ sessions: [DeviceSession], _ presence: any Presence) async {

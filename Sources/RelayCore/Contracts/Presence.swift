@@ -70,6 +70,10 @@ package protocol Presence: Sendable {
   func enter(_ connection: LiveConnection) async -> Bool
   /// Forgets the connection, unless another one has taken its place.
   func leave(_ connection: LiveConnection) async
+  /// Forgets the entries of `devices` that name this process, which holds none of them: they were left behind, by a
+  /// connection that ended while shared state was away.
+  /// - Returns: false while shared state is away: then they stand until they expire.
+  func forget(_ devices: [DeviceAddress]) async -> Bool
   /// Renews the entries of `connections`, which were noted by `enter`, well before they expire (`Self.lifetime`); in few
   /// round trips, however many. An entry that is another connection's meanwhile is treated as by `enter`.
   /// - Returns: those whose entry had been lost, or taken by an older connection, and stands again: they may have missed

@@ -6,6 +6,7 @@ import Synchronization
 extension LocalCoordination {
   package func enter(_ connection: LiveConnection) async -> Bool { true }
   package func leave(_ connection: LiveConnection) async {}
+  package func forget(_ devices: [DeviceAddress]) async -> Bool { true }
   package func renew(_ connections: [LiveConnection]) async -> [LiveConnection] { [] }
   package func wake(_ devices: [DeviceAddress]) async -> WakeUpOutcome { .told(absent: devices) }
 

@@ -13,6 +13,14 @@ extension RedisCoordination {
       LeaveScript.script, keys: [entryKey(connection.device)], [process + " ", HoldScript.id(of: connection)])
   }
 
+  package func forget(_ devices: [DeviceAddress]) async -> Bool {
+    for some in devices.chunks(of: Self.devicesMax) {
+      let reply = await commands.run(ForgetScript.script, keys: some.map(entryKey), [process + " "])
+      guard case .integer = reply else { return false }
+    }
+    return true
+  }
+
   package func renew(_ connections: [LiveConnection]) async -> [LiveConnection] {
     var lost: [LiveConnection] = []
     for some in connections.chunks(of: Self.connectionsMax) {
