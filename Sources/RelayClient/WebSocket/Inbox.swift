@@ -26,11 +26,12 @@ package final class Inbox<Element: Sendable>: Sendable {
     var end: ConnectionEnd?
     /// The event loop was told to pause.
     var isFull = false
+    /// A field and not a mutex's whole value: Swift wraps a function that a generic owner hands out once more each time.
+    var whenRoom: (@Sendable () -> Void)?
   }
 
   private let bounds: Bounds
   private let state = Mutex(State())
-  private let hasRoom = Mutex<(@Sendable () -> Void)?>(nil)
 
   package init(bounds: Bounds) { self.bounds = bounds }
 
@@ -38,7 +39,7 @@ package final class Inbox<Element: Sendable>: Sendable {
   package var isEmpty: Bool { state.withLock { $0.elements.isEmpty } }
 
   /// Has `handler` called whenever there is room again after there was none.
-  package func whenRoom(_ handler: @escaping @Sendable () -> Void) { hasRoom.withLock { $0 = handler } }
+  package func whenRoom(_ handler: @escaping @Sendable () -> Void) { state.withLock { $0.whenRoom = handler } }
 
   /// - Returns: false when no more should come until there is room.
   package func offer(_ element: Element, bytes: Int) -> Bool {
@@ -101,7 +102,7 @@ package final class Inbox<Element: Sendable>: Sendable {
       return (nil, false)
     }
     if let taken { continuation.resume(returning: taken) }
-    if madeRoom { hasRoom.withLock { $0 }?() }
+    if madeRoom { state.withLock { $0.whenRoom }?() }
   }
 
   private static func last(_ end: ConnectionEnd) -> Taken { end == .closedHere ? .success(nil) : .failure(end) }

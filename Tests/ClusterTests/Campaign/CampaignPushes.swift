@@ -7,7 +7,11 @@ import TestSupport
 final class CampaignPushes: Sendable {
   private let files: PushFiles
   private let fcm: FakeFCM
-  private let handler = Mutex<(@Sendable (DeviceIndex) -> Void)?>(nil)
+  /// A field: Swift wraps a function that is a mutex's whole value once more each time that it is taken out.
+  private struct Hearer {
+    var call: (@Sendable (DeviceIndex) -> Void)?
+  }
+  private let hearer = Mutex(Hearer())
   /// The first requests are kept, for whoever looks for an error.
   private static let requestsMax = 100
 
@@ -18,8 +22,7 @@ final class CampaignPushes: Sendable {
       if let message = request.json["message"] as? [String: Any], let token = message["token"] as? String,
         let index = Int(token.dropFirst(Self.prefix.count))
       {
-        let handler = self?.handler.withLock { $0 }
-        handler?(DeviceIndex(index))
+        self?.hearer.withLock { $0.call }?(DeviceIndex(index))
       }
       return .answer(200, #"{"name":"projects/\#(PushFiles.project)/messages/0:1"}"#)
     }
@@ -38,7 +41,7 @@ final class CampaignPushes: Sendable {
   }
 
   /// Is told of each push that is taken, by whatever operator.
-  func whenPushed(_ handler: @escaping @Sendable (DeviceIndex) -> Void) { self.handler.withLock { $0 = handler } }
+  func whenPushed(_ handler: @escaping @Sendable (DeviceIndex) -> Void) { hearer.withLock { $0.call = handler } }
 
   /// What relays are configured with.
   var settings: [String: String] {
