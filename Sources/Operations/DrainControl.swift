@@ -6,23 +6,30 @@ package final class DrainControl: Sendable {
   package let orders: AsyncStream<Duration>
   private let order: AsyncStream<Duration>.Continuation
   private let wasOrdered = Atomic(false)
-  private let count: @Sendable () -> Int
+  private struct Counting {
+    var count: (@Sendable () -> Int)?
+  }
+  private let counting = Mutex(Counting())
 
-  /// - Parameter connections: how many WebSockets are open at the moment.
-  package init(connections: @escaping @Sendable () -> Int) {
-    count = connections
+  private let window: Duration
+
+  /// - Parameter window: of an order that names none.
+  package init(window: Duration) {
+    self.window = window
     (orders, order) = AsyncStream.makeStream(of: Duration.self, bufferingPolicy: .bufferingOldest(1))
   }
 
   package var isDraining: Bool { wasOrdered.load(ordering: .acquiring) }
-  package var connections: Int { count() }
+  package var connections: Int { counting.withLock { $0.count }?() ?? 0 }
+  /// - Parameter connections: how many WebSockets are open at the moment; none before this is called.
+  package func counts(_ connections: @escaping @Sendable () -> Int) { counting.withLock { $0.count = connections } }
 
   /// Orders the drain. - Returns: false when somebody has before: then it goes on over the window that it has.
   @discardableResult
-  package func drain(over window: Duration) -> Bool {
+  package func drain(over window: Duration? = nil) -> Bool {
     guard wasOrdered.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged
     else { return false }
-    order.yield(window)
+    order.yield(window ?? self.window)
     order.finish()
     return true
   }

@@ -20,21 +20,24 @@ package final class PrometheusRegistry: MetricsFactory {
 
   private struct State {
     var families: [String: Family] = [:]
-    var helps: [String: String] = [:]
     /// Where to find a series that is given up.
     var places: [ObjectIdentifier: (family: String, labels: String)] = [:]
   }
 
   private let state = Mutex(State())
   private let seriesMax: Int
+  private let helps: [String: String]
   private let refused = WholeCounter()
 
   /// - Parameter seriesMax: series beyond it record nowhere and are counted in
   ///   `relay_metrics_series_refused_total`: a label with too many values must not eat the memory.
-  package init(seriesMax: Int = 10_000) { self.seriesMax = seriesMax }
+  package convenience init(seriesMax: Int = 10_000) { self.init(seriesMax: seriesMax, helps: MetricHelp.texts) }
 
-  /// Gives the metric that is made under `label` its HELP text. Call it before the metric is made.
-  package func describe(_ label: String, _ help: String) { state.withLock { $0.helps[label] = help } }
+  /// - Parameter helps: the HELP texts, by the names that metrics are shown under.
+  init(seriesMax: Int, helps: [String: String]) {
+    self.seriesMax = seriesMax
+    self.helps = helps
+  }
 
   /// Everything in Prometheus' text format: families by name, series by labels.
   package func exposition() -> String {
@@ -105,7 +108,7 @@ package final class PrometheusRegistry: MetricsFactory {
         refused.increment(by: 1)
         return made
       }
-      let help = state.helps[label] ?? label
+      let help = helps[name] ?? name
       state.families[name, default: Family(kind: kind, type: type, help: help)].series[labels] = made
       state.places[ObjectIdentifier(made)] = (name, labels)
       return made

@@ -56,7 +56,8 @@ struct ConfigurationFile: Sendable {
   enum Value: Sendable {
     /// A scalar's text; nil for one that says "nothing": `key:`, `key: ~`, `key: null`, `key: ""`.
     case text(String?)
-    case list
+    /// nil for what is neither a scalar nor a list of scalars.
+    case list([String]?)
   }
 
   /// - Returns: nil when the file does not have `key`.
@@ -69,8 +70,15 @@ struct ConfigurationFile: Sendable {
       return .text(["", "~", "null"].contains(text) ? nil : text)
     } catch {
       // The only reason: what stands there is no scalar.
-      return .list
+      return .list(list(components))
     }
+  }
+
+  private func list(_ components: [String]) -> [String]? {
+    // What cannot be read as one is none.
+    let result = try? snapshot?.value(forKey: AbsoluteConfigKey(components), type: .stringArray)
+    guard case .stringArray(let texts)? = result?.value?.content else { return nil }
+    return texts
   }
 
   func place(of key: String) -> ConfigurationPlace { .file(path, line: lines.line(of: key)) }

@@ -18,18 +18,22 @@ package struct ConfigurationKey: Sendable, Equatable {
   /// One sentence.
   package let meaning: String
   package let secrecy: Secrecy
+  /// Whether its value is several, comma-separated; in the file a list as well.
+  package let isList: Bool
   /// Whether it is a section whose own keys are not the configuration's: names with dots, perhaps, or secrets. In the
   /// environment it is YAML or JSON.
   package let isTree: Bool
 
   init(
-    _ name: String, type: String, default defaultText: String?, secrecy: Secrecy = .open, isTree: Bool = false,
+    _ name: String, type: String, default defaultText: String?, secrecy: Secrecy = .open, isList: Bool = false,
+    isTree: Bool = false,
     _ meaning: String
   ) {
     self.name = name
     self.type = type
     self.defaultText = defaultText
     self.secrecy = secrecy
+    self.isList = isList
     self.isTree = isTree
     self.meaning = meaning
   }
@@ -59,7 +63,8 @@ struct Setting<Value: Sendable>: Sendable {
     _ name: String, _ type: ValueType<Value>, default text: String, secrecy: ConfigurationKey.Secrecy = .open,
     _ meaning: String
   ) {
-    key = ConfigurationKey(name, type: type.name, default: text, secrecy: secrecy, meaning)
+    key = ConfigurationKey(
+      name, type: type.name, default: text, secrecy: secrecy, isList: type.isList, meaning)
     self.type = type
     do throws(Malformed) {
       defaultValue = try type.parse(text)
@@ -79,7 +84,8 @@ struct OptionalSetting<Value: Sendable>: Sendable {
     _ name: String, _ type: ValueType<Value>, default note: String? = nil, secrecy: ConfigurationKey.Secrecy = .open,
     _ meaning: String
   ) {
-    key = ConfigurationKey(name, type: type.name, default: note, secrecy: secrecy, meaning)
+    key = ConfigurationKey(
+      name, type: type.name, default: note, secrecy: secrecy, isList: type.isList, meaning)
     self.type = type
   }
 }

@@ -36,7 +36,8 @@ struct ConfigurationSources: Sendable {
       return variable
     }
     return try pick(
-      key, direct: try fileValue(key.name), indirect: key.mayComeFromFile ? try fileValue(key.fileKeyName) : nil,
+      key, direct: try fileValue(key.name, isList: key.isList),
+      indirect: key.mayComeFromFile ? try fileValue(key.fileKeyName) : nil,
       origin: .file)
   }
 
@@ -97,12 +98,13 @@ struct ConfigurationSources: Sendable {
     }
   }
 
-  private func fileValue(_ name: String) throws(ConfigurationFault) -> Found? {
+  private func fileValue(_ name: String, isList: Bool = false) throws(ConfigurationFault) -> Found? {
     guard let file, let value = file.value(name) else { return nil }
     let place = file.place(of: name)
     switch value {
     case .text(let text?): return (text, place)
     case .text(nil): throw ConfigurationFault(place: place, text: "\(name): has no value: give one or remove the line")
+    case .list(let texts?) where isList && !texts.isEmpty: return (texts.joined(separator: ","), place)
     case .list: throw ConfigurationFault(place: place, text: "\(name): expects one value, not a list")
     }
   }

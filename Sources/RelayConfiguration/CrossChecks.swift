@@ -1,8 +1,12 @@
 // Checks that look at more than one key.
 
+import RelayCore
+
 extension RelayConfiguration {
   func crossCheck(_ reader: inout ConfigurationReader) {
+    checkExposure(&reader)
     checkListeners(&reader)
+    checkReach(&reader)
     checkProcesses(&reader)
     if development.isEnabled {
       reader.warn(
@@ -27,6 +31,21 @@ extension RelayConfiguration {
         let cause = reader.isGiven(listener.key) ? listener.key : other.key
         reader.fault("\(listener.key.name) and \(other.key.name) are both \(port) on \(other.host)", at: cause)
       }
+    }
+  }
+
+  /// Peers must get to where the listener is.
+  private func checkReach(_ reader: inout ConfigurationReader) {
+    guard federation.port != nil, let url = federation.url else { return }
+    let isOpen = !PublicAddress.isLoopback(federation.host)
+    if PublicAddress.isLoopback(url.host), isOpen {
+      reader.warn(
+        "federation.url names \(url.host): only peers on this host reach it", at: Keys.federationURL.key)
+    } else if !PublicAddress.isLoopback(url.host), !isOpen {
+      reader.warn(
+        "federation.host is \(federation.host), and federation.url names \(url.host): peers reach this relay only where "
+          + "something on this host passes their connections on; else remove federation.host",
+        at: Keys.federationHost.key)
     }
   }
 

@@ -106,15 +106,10 @@ extension RelayConfiguration.DeviceNotifications {
         "device-notifications.port is given: device-notifications.tls.certificate and device-notifications.tls.key are "
           + "needed, or, on loopback, device-notifications.plain: true",
         at: Keys.notificationPort.key)
-    } else if !Self.isLoopback(host) {
+    } else if !PublicAddress.isLoopback(host) {
       reader.fault(
         "device-notifications.plain is for loopback alone, and device-notifications.host is not: give a certificate",
         at: Keys.notificationPlain.key)
     }
-  }
-
-  private static func isLoopback(_ host: String) -> Bool {
-    guard let address = ClientAddress(text: host) else { return host == "localhost" }
-    return address.bytes.count == 4 ? address.bytes[0] == 127 : address.bytes == Array(repeating: 0, count: 15) + [1]
   }
 }

@@ -7,6 +7,11 @@ enum Keys {
   static let name = Setting(
     "name", .relayName, default: "local", "This operator's relay name, as peers know it.")
 
+  static let allowInsecure = Setting(
+    "allow-insecure", .insecurities, default: "none",
+    "What may be open to other hosts although it is not safe there: `plain-http`, `operator-listener`, `log-sender`, "
+      + "`development`, comma-separated.")
+
   static let clientHost = Setting("client.host", .host, default: "127.0.0.1", "Where the client API listens.")
   static let clientPort = Setting("client.port", .port, default: "8080", "Its port; 0 takes any free one.")
   static let clientCertificate = OptionalSetting(
@@ -26,6 +31,9 @@ enum Keys {
   static let clientConnectionsMax = Setting(
     "client.connections-max", .whole(10...1_000_000), default: "20000",
     "Connections of clients that one process holds; further ones wait to be accepted.")
+  static let clientConnectionsShare = Setting(
+    "client.connections-share-percent", .whole(1...100), default: "25",
+    "How many of these one address (of IPv6 a /64) may hold, WebSockets not counted; trusted proxies are not bounded.")
   static let webSocketLogin = Setting(
     "client.websocket.login", .choice(WebSocketDialect.self), default: "protobuf",
     "What WebSockets opened with `login=` speak: `protobuf`, or `json` for clients of the years before it.")
@@ -33,8 +41,10 @@ enum Keys {
     "client.websocket.idle-seconds", .whole(5...3600), default: "90",
     "A WebSocket from which nothing comes for so long is closed.")
 
-  static let federationHost = Setting(
-    "federation.host", .host, default: "127.0.0.1", "Where the listener for peers listens.")
+  static let federationHost = OptionalSetting(
+    "federation.host", .host, default: "by federation.url",
+    "Where the listener for peers listens; not given, at every address, and where `federation.url` names loopback there."
+  )
   static let federationPort = OptionalSetting(
     "federation.port", .port, default: "none (= off)", "Its port; mutual TLS, HTTP/2.")
   static let federationURL = OptionalSetting(
@@ -80,6 +90,9 @@ enum Keys {
     "Durable storage: `sqlite:PATH` or `postgres://...` (several hosts allowed).")
   static let storageMigrate = OptionalSetting(
     "storage.migrate", .boolean, default: "true for sqlite, else false", "Run pending migrations at start.")
+  static let storageStart = Setting(
+    "storage.start-seconds", .seconds(0...3600), default: "60",
+    "How long `relay serve` waits for a store that does not answer yet, as after a boot; until then it is not ready.")
 
   static let encryptionKey = OptionalSetting(
     "storage.encryption-key", .encryptionKey, secrecy: .secret,
@@ -276,9 +289,10 @@ extension ConfigurationKey {
   /// Every key, in the order of the documents.
   package static let all: [ConfigurationKey] =
     [
-      Keys.name.key,
+      Keys.name.key, Keys.allowInsecure.key,
       Keys.clientHost.key, Keys.clientPort.key, Keys.clientCertificate.key, Keys.clientKey.key,
-      Keys.clientTrustedProxies.key, Keys.clientOrigins.key, Keys.clientConnectionsMax.key, Keys.webSocketLogin.key,
+      Keys.clientTrustedProxies.key, Keys.clientOrigins.key, Keys.clientConnectionsMax.key,
+      Keys.clientConnectionsShare.key, Keys.webSocketLogin.key,
       Keys.webSocketIdle.key,
       Keys.federationHost.key, Keys.federationPort.key, Keys.federationURL.key,
       Keys.federationAllowPrivate.key, Keys.federationDirectory.key,
@@ -286,7 +300,8 @@ extension ConfigurationKey {
       Keys.federationImplicit.key, Keys.outboxMessages.key,
       Keys.outboxBytes.key, Keys.outboxHours.key,
       Keys.operatorHost.key, Keys.operatorPort.key,
-      Keys.storageURL.key, Keys.storageMigrate.key, Keys.encryptionKey.key, Keys.formerEncryptionKey.key,
+      Keys.storageURL.key, Keys.storageMigrate.key, Keys.storageStart.key, Keys.encryptionKey.key,
+      Keys.formerEncryptionKey.key,
       Keys.coordinationURL.key, Keys.coordinationAuthority.key, Keys.coordinationCertificate.key,
       Keys.coordinationKey.key,
       Keys.attachmentsURL.key, Keys.attachmentsPublicURL.key, Keys.s3AccessKey.key, Keys.s3SecretKey.key,

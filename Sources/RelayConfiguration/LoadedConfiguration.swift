@@ -46,7 +46,10 @@ extension RelayConfiguration {
     let configuration = RelayConfiguration(&reader, readers)
     configuration.crossCheck(&reader)
     guard reader.faults.isEmpty else { throw ConfigurationFaults(reader.faults) }
-    let computed = [Keys.storageMigrate.key.name: String(configuration.storage.migratesAtStart)]
+    let computed = [
+      Keys.storageMigrate.key.name: String(configuration.storage.migratesAtStart),
+      Keys.federationHost.key.name: configuration.federation.host,
+    ]
     return LoadedConfiguration(
       configuration: configuration, warnings: reader.warnings, effective: reader.effective(computed: computed))
   }

@@ -50,6 +50,7 @@ extension RelayConfiguration.Client {
     trustedProxies = reader.value(Keys.clientTrustedProxies)
     origins = reader.value(Keys.clientOrigins)
     connectionsMax = reader.value(Keys.clientConnectionsMax)
+    connectionsSharePercent = reader.value(Keys.clientConnectionsShare)
     webSockets = RelayConfiguration.WebSockets(
       loginDialect: reader.value(Keys.webSocketLogin), idle: .seconds(reader.value(Keys.webSocketIdle)))
     let (certificate, key) = (reader.value(Keys.clientCertificate), reader.value(Keys.clientKey))
@@ -65,9 +66,9 @@ extension RelayConfiguration.Client {
 
 extension RelayConfiguration.Federation {
   init(_ reader: inout ConfigurationReader) {
-    host = reader.value(Keys.federationHost)
     port = reader.value(Keys.federationPort)
     url = reader.value(Keys.federationURL)
+    host = reader.value(Keys.federationHost) ?? Self.host(reachedBy: url)
     allowsPrivate = reader.value(Keys.federationAllowPrivate)
     directory = reader.value(Keys.federationDirectory)
     directoryInterval = reader.value(Keys.directoryInterval)
@@ -83,6 +84,14 @@ extension RelayConfiguration.Federation {
         Keys.federationURL.key, because: "federation.port is given, so peers must know where to reach us",
         of: Keys.federationPort.key)
     }
+  }
+}
+
+extension RelayConfiguration.Federation {
+  /// Peers on other hosts have to reach it; where `url` is loopback, there are none.
+  private static func host(reachedBy url: WebURL?) -> String {
+    guard let url, !PublicAddress.isLoopback(url.host) else { return "127.0.0.1" }
+    return url.host.contains(":") ? "::" : "0.0.0.0"
   }
 }
 
@@ -132,6 +141,7 @@ extension RelayConfiguration.Storage {
     location = reader.value(Keys.storageURL)
     let isEmbedded = if case .sqlite = location { true } else { false }
     migratesAtStart = reader.value(Keys.storageMigrate) ?? isEmbedded
+    startPatience = reader.value(Keys.storageStart)
     encryptionKey = reader.value(Keys.encryptionKey)
     formerEncryptionKey = reader.value(Keys.formerEncryptionKey)
     if formerEncryptionKey != nil {

@@ -31,6 +31,8 @@ package struct RelayConfiguration: Sendable, Equatable {
     package let trustedProxies: [AddressRange]
     package let origins: AllowedOrigins
     package let connectionsMax: Int
+    /// Of `connectionsMax`, what one address may hold, 1 to 100.
+    package let connectionsSharePercent: Int
     package let webSockets: WebSockets
   }
 
@@ -137,6 +139,8 @@ package struct RelayConfiguration: Sendable, Equatable {
     package let location: StorageLocation
     /// Whether pending migrations run at start.
     package let migratesAtStart: Bool
+    /// How long a process that is to serve waits for a store that does not answer yet.
+    package let startPatience: Duration
     /// 32 bytes; nil: signaling keys are stored as they are.
     package let encryptionKey: SecretBytes?
     package let formerEncryptionKey: SecretBytes?

@@ -5,6 +5,8 @@ import RelayCore
 /// A type of value: its name for the documents and the reading of its text.
 struct ValueType<Value: Sendable>: Sendable {
   let name: String
+  /// Whether the file may give it as a list.
+  var isList = false
   let parse: @Sendable (String) throws(Malformed) -> Value
 }
 
@@ -55,7 +57,7 @@ extension ValueType where Value == SecretBytes {
 }
 
 extension ValueType where Value == [AddressRange] {
-  static let addressRanges = ValueType(name: "addresses") { text throws(Malformed) in
+  static let addressRanges = ValueType(name: "addresses", isList: true) { text throws(Malformed) in
     if text == "none" { return [] }
     let ranges = text.split(separator: ",").map { AddressRange(text: $0.trimmingPrefix { $0 == " " }) }
     guard !ranges.isEmpty, !ranges.contains(nil) else {
@@ -67,7 +69,7 @@ extension ValueType where Value == [AddressRange] {
 
 extension ValueType where Value == [String]? {
   /// nil for all.
-  static let globs = ValueType(name: "patterns") { text throws(Malformed) in
+  static let globs = ValueType(name: "patterns", isList: true) { text throws(Malformed) in
     if text == "all" { return nil }
     let globs = text.split(separator: ",", omittingEmptySubsequences: false).map {
       String($0.trimmingPrefix { $0 == " " })
@@ -84,7 +86,7 @@ extension ValueType where Value == [String]? {
 }
 
 extension ValueType where Value == AllowedOrigins {
-  static let origins = ValueType(name: "origins") { text throws(Malformed) in
+  static let origins = ValueType(name: "origins", isList: true) { text throws(Malformed) in
     switch text {
     case "none": return .unsaid
     case "all": return .all

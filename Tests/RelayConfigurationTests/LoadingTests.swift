@@ -14,9 +14,11 @@ struct LoadingTests {
       configuration.client
         == .init(
           host: "127.0.0.1", port: 8080, tls: nil, trustedProxies: [], origins: .unsaid, connectionsMax: 20_000,
+          connectionsSharePercent: 25,
           webSockets: .init(loginDialect: .protobuf, idle: .seconds(90))))
     #expect(configuration.drain == .init(window: .seconds(10)))
     #expect(configuration.operations == .init(host: "127.0.0.1", port: 8081))
+    #expect(configuration.federation.host == "127.0.0.1")
     #expect(configuration.federation.port == nil && configuration.federation.url == nil)
     #expect(configuration.federation.directoryInterval == .seconds(2))
     #expect(configuration.storage.location == .sqlite(path: "relay-data/relay.sqlite"))
@@ -49,10 +51,10 @@ struct LoadingTests {
 
   @Test("the environment goes before the file, the file before the default, and each says where it came from")
   func precedence() throws {
-    let file = try TemporaryFile("client:\n  port: 1001\n  host: 0.0.0.0\n")
+    let file = try TemporaryFile("client:\n  port: 1001\n  host: 127.0.0.2\n")
     let loaded = try RelayConfiguration.load(file: file.path, environment: ["RELAY_CLIENT_PORT": "1002"])
     #expect(loaded.configuration.client.port == 1002)
-    #expect(loaded.configuration.client.host == "0.0.0.0")
+    #expect(loaded.configuration.client.host == "127.0.0.2")
     #expect(loaded.configuration.operations.port == 8081)
     #expect(try loaded.setting("client.port").place == .variable("RELAY_CLIENT_PORT"))
     #expect(try loaded.setting("client.port").origin == .environment)
@@ -133,6 +135,50 @@ struct LoadingTests {
     #expect(loaded.configuration.client.trustedProxies == ranges.compactMap { AddressRange(text: $0) })
   }
 
+  @Test(
+    "what is not safe is free on loopback, and elsewhere where it is named, as a list or with commas",
+    arguments: [
+      "client: {host: localhost}\noperator: {host: '::1'}", "client: {host: 127.9.9.9}",
+      "client: {host: 0.0.0.0}\nallow-insecure: [plain-http, log-sender]",
+      "client: {host: 0.0.0.0}\nallow-insecure: plain-http, log-sender",
+      "client: {host: '::', tls: {certificate: a, key: b}}\nallow-insecure: [log-sender]",
+      "operator: {host: '::'}\nallow-insecure: [operator-listener]",
+    ])
+  func allowedInsecurity(_ text: String) throws {
+    let file = try TemporaryFile(text)
+    #expect(throws: Never.self) { try RelayConfiguration.load(file: file.path, environment: [:]) }
+  }
+
+  @Test(
+    "peers find a listener at every address, unless they are on this host",
+    arguments: [
+      ("https://relay.example:9443", "0.0.0.0"), ("https://192.0.2.1:9443", "0.0.0.0"),
+      ("https://[2001:db8::1]:9443", "::"), ("https://127.0.0.1:9443", "127.0.0.1"),
+      ("https://[::1]:9443", "127.0.0.1"), ("https://localhost:9443", "127.0.0.1"),
+    ])
+  func federationHost(_ url: String, host: String) throws {
+    let environment = ["RELAY_FEDERATION_URL": url, "RELAY_FEDERATION_PORT": "9443"]
+    let loaded = try RelayConfiguration.load(file: nil, environment: environment)
+    #expect(loaded.configuration.federation.host == host)
+    #expect(try loaded.setting("federation.host").value == host)
+    #expect(loaded.warnings.isEmpty)
+  }
+
+  @Test(
+    "a listener that peers do not find is a warning",
+    arguments: [
+      ("https://relay.example", "127.0.0.1", "peers reach this relay only where"),
+      ("https://127.0.0.1:9443", "0.0.0.0", "only peers on this host reach it"),
+    ])
+  func federationHostApart(_ url: String, host: String, says text: String) throws {
+    let environment = [
+      "RELAY_FEDERATION_URL": url, "RELAY_FEDERATION_PORT": "9443", "RELAY_FEDERATION_HOST": host,
+    ]
+    let loaded = try RelayConfiguration.load(file: nil, environment: environment)
+    #expect(loaded.configuration.federation.host == host)
+    #expect(loaded.warnings.map(\.text).contains { $0.contains(text) }, "\(loaded.warnings)")
+  }
+
   @Test("what works but is hardly meant is a warning, not a fault")
   func warnings() throws {
     let file = try TemporaryFile("storage:\n  url: postgres://relay@db/relay\ndevelopment:\n  enabled: true\n")
@@ -162,6 +208,7 @@ enum Sample {
     case "verification.token-key": "000102030405060708090A0b0c0d0e0f"
     case "push.webpush.contact": "mailto:push@example.org"
     case "attachments.mark": "77"
+    case "federation.host": "::1"
     default:
       switch key.type {
       case "URL": key.defaultText ?? ""

@@ -1,12 +1,14 @@
 import CoreMetrics
-import Operations
+import Foundation
 import Testing
+
+@testable import Operations
 
 struct MetricsTests {
   @Test("counters, gauges and their labels are written in text format 0.0.4")
   func exposition() {
-    let registry = PrometheusRegistry()
-    registry.describe("messages.accepted", "Messages that were stored.\nAll of them.")
+    let registry = PrometheusRegistry(
+      seriesMax: 10, helps: ["relay_messages_accepted_total": "Messages that were stored.\nAll of them."])
     Counter(label: "messages.accepted", dimensions: [("path", "client"), ("0x", "a\"b\\c\nd")], factory: registry)
       .increment(by: 3)
     Counter(label: "messages.accepted", dimensions: [("path", "peer")], factory: registry).increment()
@@ -19,21 +21,47 @@ struct MetricsTests {
     let lines = registry.exposition().split(separator: "\n", omittingEmptySubsequences: false)
     #expect(
       lines.starts(with: [
-        "# HELP relay_cost_total relay_cost",
+        "# HELP relay_cost_total relay_cost_total",
         "# TYPE relay_cost_total counter",
         "relay_cost_total 1.5",
-        "# HELP relay_level level",
+        "# HELP relay_level relay_level",
         "# TYPE relay_level gauge",
         "relay_level 7",
         "# HELP relay_messages_accepted_total Messages that were stored.\\nAll of them.",
         "# TYPE relay_messages_accepted_total counter",
         "relay_messages_accepted_total{_0x=\"a\\\"b\\\\c\\nd\",path=\"client\"} 3",
         "relay_messages_accepted_total{path=\"peer\"} 1",
-        "# HELP relay_queue_length queue-length",
+        "# HELP relay_queue_length relay_queue_length",
         "# TYPE relay_queue_length gauge",
         "relay_queue_length 3.5",
       ]))
     #expect(lines.last == "", "the page ends with a newline")
+  }
+
+  @Test("every metric that the sources make has a HELP text, and every text a metric")
+  func helps() throws {
+    let sources = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent().appending(path: "Sources")
+    let files = try #require(FileManager.default.enumerator(at: sources, includingPropertiesForKeys: nil))
+    var made: Set<String> = []
+    for case let file as URL in files
+    where file.pathExtension == "swift" && file.lastPathComponent != "MetricHelp.swift" {
+      let text = try String(contentsOf: file, encoding: .utf8)
+      // `label: "NAME"`, `PeerCounters("NAME"`, and `static let label = "NAME"`.
+      for match in text.matches(of: /(?:label: |PeerCounters\(|let label = )"([a-z]+_[a-z_]+)"/) {
+        made.insert(String(match.1))
+      }
+    }
+    let names = Set(MetricHelp.texts.keys)
+    for label in made.sorted() {
+      let name = Exposition.metricName(label)
+      let shown = ["", "_total", "_seconds"].map { name + $0 }
+      if shown.allSatisfy({ !names.contains($0) }) { Issue.record("\(label) has no text in MetricHelp.swift") }
+    }
+    let suffixed = Set(made.flatMap { label in ["", "_total", "_seconds"].map { Exposition.metricName(label) + $0 } })
+    // Of each provider, by a name that is put together.
+    let lanes = names.filter { $0.wholeMatch(of: /sygnal_.*(apns|gcm|webpush).*/) != nil }
+    for name in names.subtracting(suffixed).subtracting(lanes).sorted() { Issue.record("nothing makes \(name)") }
   }
 
   @Test("metrics of the program that we stand in for keep their names and buckets")

@@ -59,7 +59,8 @@ struct OperatorListenerTests {
 
   @Test("a drain begins once, for callers of this host that say so, over whole seconds")
   func drain() async throws {
-    let control = DrainControl { 7 }
+    let control = DrainControl(window: .zero)
+    control.counts { 7 }
     try await Self.serve(Readiness(), drain: control) { get, port in
       let before = try await get("/drain").2
       #expect(before == #"{"draining":false,"connections":7}"#)
@@ -95,7 +96,7 @@ struct OperatorListenerTests {
 
   /// Runs a listener on a free port for as long as `body` takes, then shuts it down gracefully.
   private static func serve(
-    _ readiness: Readiness, drain: DrainControl = DrainControl { 0 },
+    _ readiness: Readiness, drain: DrainControl = DrainControl(window: .zero),
     _ body: (_ get: (String) async throws -> (UInt, String?, String), _ port: Int) async throws -> Void
   ) async throws {
     let (ports, announce) = AsyncStream.makeStream(of: Int.self)

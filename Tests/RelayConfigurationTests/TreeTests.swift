@@ -12,7 +12,7 @@ import Testing
       type: webpush
       ttl: 60
     push-gateway:
-      host: 0.0.0.0
+      host: 127.0.0.2
       port: 5000
       apps:
         # A comment.
@@ -57,7 +57,7 @@ import Testing
         .replacing("      <<: *base\n", with: ""))
     let loaded = try RelayConfiguration.load(file: own.path, environment: [:])
     #expect(loaded.configuration.client.port == 8099 && loaded.configuration.log.level == .debug)
-    #expect(loaded.configuration.pushGateway.host == "0.0.0.0" && loaded.configuration.pushGateway.port == 5000)
+    #expect(loaded.configuration.pushGateway.host == "127.0.0.2" && loaded.configuration.pushGateway.port == 5000)
     #expect(loaded.configuration.pushGateway.apps?.object?.count == 3)
     let setting = try loaded.setting("push-gateway.apps")
     #expect(setting.origin == .file && setting.place == .file(own.path, line: 6))

@@ -13,6 +13,10 @@ import Testing
     "could not be completed", "Optional(", "error:", "..", "\t",
   ]
 
+  private static func open(at host: String) -> [String: String] {
+    ["RELAY_CLIENT_HOST": host, "RELAY_ALLOW_INSECURE": "plain-http,development"]
+  }
+
   /// Starts `relay serve`, which has to end with code 1, and looks at the last line of what it says.
   private static func expectRefusal(
     _ settings: [String: String], says parts: [String], names remedy: String,
@@ -51,12 +55,12 @@ import Testing
   @Test func `an address that this host has not`() async throws {
     // Of a network that is reserved for documents.
     try await Self.expectRefusal(
-      ["RELAY_CLIENT_HOST": "192.0.2.1"], says: ["This host has no address 192.0.2.1"], names: "Set client.host")
+      Self.open(at: "192.0.2.1"), says: ["This host has no address 192.0.2.1"], names: "Set client.host")
   }
 
   @Test func `a name that does not resolve`() async throws {
     try await Self.expectRefusal(
-      ["RELAY_CLIENT_HOST": "no.such.name.invalid"], says: ["no.such.name.invalid does not resolve"],
+      Self.open(at: "no.such.name.invalid"), says: ["no.such.name.invalid does not resolve"],
       names: "Set client.host")
   }
 
@@ -87,7 +91,8 @@ import Testing
     let port = try Loopback.freePorts(1)[0]
     for (host, says) in [("127.0.0.1:\(port)", "refused"), ("no.such.name.invalid", "no.such.name.invalid")] {
       try await Self.expectRefusal(
-        ["RELAY_STORAGE_URL": "postgres://relay@\(host)/relay"], says: ["The store does not answer", says],
+        ["RELAY_STORAGE_URL": "postgres://relay@\(host)/relay", "RELAY_STORAGE_START_SECONDS": "0"],
+        says: ["The store does not answer", says],
         names: "correct storage.url.")
     }
   }

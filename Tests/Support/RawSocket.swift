@@ -47,9 +47,10 @@ package final class RawSocket: Sendable {
   /// - Parameters:
   ///   - authority: speaks TLS, trusting it alone.
   ///   - protocols: offered by ALPN.
+  ///   - address: of this host, from which it connects; nil for the system's choice.
   package static func connect(
     to port: Int, trusting authority: TestAuthority? = nil, protocols: [String] = ["http/1.1"],
-    host: String = "127.0.0.1"
+    host: String = "127.0.0.1", from address: String? = nil
   ) async throws -> RawSocket {
     let inbox = RawInbox()
     let context = try authority.map { authority in
@@ -59,7 +60,10 @@ package final class RawSocket: Sendable {
       configuration.shutdownTimeout = .milliseconds(50)
       return try NIOSSLContext(configuration: configuration)
     }
-    let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+    var bootstrap = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+    if let address { bootstrap = bootstrap.bind(to: try SocketAddress(ipAddress: address, port: 0)) }
+    let channel =
+      try await bootstrap
       .channelOption(.allowRemoteHalfClosure, value: true)
       .connectTimeout(.seconds(20))
       .channelInitializer { channel in
@@ -82,9 +86,9 @@ package final class RawSocket: Sendable {
   /// - Throws: `TestFailure` unless the relay opens it.
   package static func open(
     _ path: String, on port: Int, headers: [(String, String)] = [], trusting authority: TestAuthority? = nil,
-    host: String = "127.0.0.1"
+    host: String = "127.0.0.1", from address: String? = nil
   ) async throws -> RawSocket {
-    let socket = try await connect(to: port, trusting: authority, host: host)
+    let socket = try await connect(to: port, trusting: authority, host: host, from: address)
     do {
       try await socket.send(request(path, headers: headers))
       let answer = try await socket.answer()

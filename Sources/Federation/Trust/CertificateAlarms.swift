@@ -1,15 +1,35 @@
-import RelayCore
+package import RelayCore
 
 /// A certificate whose end is watched.
-struct WatchedCertificate: Sendable, Hashable {
-  enum Kind: String, Sendable { case leaf, ca }
+package struct WatchedCertificate: Sendable, Hashable {
+  package enum Kind: Sendable, Hashable {
+    case leaf, ca
+    /// A listener's, by the prefix of its keys in the configuration: `client.tls`.
+    case listener(keys: String)
+
+    /// In metrics and in the log: `leaf`, `ca`, `client`.
+    package var word: String {
+      switch self {
+      case .leaf: "leaf"
+      case .ca: "ca"
+      case .listener(let keys): String(keys.prefix { $0 != "." })
+      }
+    }
+  }
 
   /// The peer whose it is; nil for ours.
-  let holder: RelayName?
-  let kind: Kind
+  package let holder: RelayName?
+  package let kind: Kind
   /// What tells it from the one before and after it.
-  let serial: [UInt8]
-  let validUntil: Timestamp
+  package let serial: [UInt8]
+  package let validUntil: Timestamp
+
+  package init(holder: RelayName?, kind: Kind, serial: [UInt8], validUntil: Timestamp) {
+    self.holder = holder
+    self.kind = kind
+    self.serial = serial
+    self.validUntil = validUntil
+  }
 
   /// What its operator has to do in time.
   var remedy: String {
@@ -18,6 +38,7 @@ struct WatchedCertificate: Sendable, Hashable {
     case (nil, .ca): "run `relay ca rollover begin`"
     case (let peer?, .leaf): "ask \(peer)'s operator to run `relay ca renew`"
     case (let peer?, .ca): "ask \(peer)'s operator to run `relay ca rollover begin`"
+    case (_, .listener(let keys)): "renew the file that \(keys).certificate names; running relays take it up"
     }
   }
 }

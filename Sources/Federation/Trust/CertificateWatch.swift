@@ -5,10 +5,7 @@ import RelayHTTP
 import ServiceLifecycle
 import Synchronization
 
-/// Warns before certificates end: our leaf and CA, and each peer's, in metrics and in the log (docs/federation.md, "Before
-/// certificates end").
-///
-/// A peer's leaf is known once it has shown it to this process.
+/// Warns before certificates end, in metrics and in the log (docs/federation.md, "Before certificates end").
 package final class CertificateWatch: Service {
   static let label = "relay_certificate_expires_seconds"
 
@@ -22,19 +19,18 @@ package final class CertificateWatch: Service {
     var gauges: [GaugeKey: Gauge] = [:]
   }
 
-  private let identity: FederationIdentity
-  private let registry: PeerRegistry
+  private let certificates: @Sendable () -> [WatchedCertificate]
   private let interval: Duration
   private let clock: WallClock
   private let logger: Logger
   private let state = Mutex(State())
 
+  /// - Parameter certificates: all that are to be watched now.
   package init(
-    identity: FederationIdentity, registry: PeerRegistry, interval: Duration = .seconds(60), clock: WallClock,
-    logger: Logger
+    interval: Duration = .seconds(60), clock: WallClock, logger: Logger,
+    certificates: @escaping @Sendable () -> [WatchedCertificate]
   ) {
-    self.identity = identity
-    self.registry = registry
+    self.certificates = certificates
     self.interval = interval
     self.clock = clock
     self.logger = logger
@@ -53,34 +49,12 @@ package final class CertificateWatch: Service {
   /// Looks at every certificate once.
   func look() {
     let now = clock.now()
-    let peers = registry.peers
-    identity.seenLeaves.keep(only: Set(peers.map(\.name)))
-    let watched = own() + peers.flatMap(certificates)
+    let watched = certificates()
     let due = state.withLock { state in
       measure(watched, now, &state.gauges)
       return state.alarms.due(among: watched, now: now)
     }
     for alarm in due { warn(alarm.certificate, alarm.stage, now) }
-  }
-
-  private func own() -> [WatchedCertificate] {
-    let credentials = identity.credentials
-    return [
-      WatchedCertificate(
-        holder: nil, kind: .leaf, serial: credentials.leaf.serial, validUntil: credentials.leafExpires),
-      WatchedCertificate(
-        holder: nil, kind: .ca, serial: credentials.authority.serial, validUntil: credentials.authorityExpires),
-    ]
-  }
-
-  private func certificates(of peer: KnownPeer) -> [WatchedCertificate] {
-    let authorities = peer.authorities.map {
-      WatchedCertificate(holder: peer.name, kind: .ca, serial: $0.serial, validUntil: $0.validUntil)
-    }
-    guard let leaf = identity.seenLeaves.leaf(of: peer.name) else { return authorities }
-    return authorities + [
-      WatchedCertificate(holder: peer.name, kind: .leaf, serial: leaf.serial, validUntil: leaf.validUntil)
-    ]
   }
 
   /// Of a CA and its successor the gauge shows the one that ends first.
@@ -90,7 +64,7 @@ package final class CertificateWatch: Service {
       let gauge =
         gauges[key]
         ?? Gauge(
-          label: Self.label, dimensions: [("holder", key.holder?.text ?? "own"), ("kind", key.kind.rawValue)])
+          label: Self.label, dimensions: [("holder", key.holder?.text ?? "own"), ("kind", key.kind.word)])
       gauges[key] = gauge
       let end = certificates.map(\.validUntil).min() ?? now
       gauge.record((end.millis - now.millis) / 1000)
@@ -104,11 +78,12 @@ package final class CertificateWatch: Service {
   private func warn(_ certificate: WatchedCertificate, _ stage: CertificateStage, _ now: Timestamp) {
     let days = (certificate.validUntil.millis - now.millis) / Timestamp.millisPerDay
     var metadata: Logger.Metadata = [
-      "holder": "\(certificate.holder?.text ?? "own")", "kind": "\(certificate.kind.rawValue)",
+      "holder": "\(certificate.holder?.text ?? "own")", "kind": "\(certificate.kind.word)",
       "until": "\(certificate.validUntil.text)", "remedy": "\(certificate.remedy)",
     ]
     if stage == .over {
-      logger.error("a certificate has ended: federation with it fails", metadata: metadata)
+      let whom = if case .listener = certificate.kind { "clients refuse it" } else { "federation with it fails" }
+      logger.error("a certificate has ended: \(whom)", metadata: metadata)
     } else {
       metadata["days"] = "\(days)"
       logger.warning("a certificate ends soon", metadata: metadata)

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Federation
 import RelayConfiguration
 
 struct CheckCommand: AsyncParsableCommand {
@@ -19,6 +20,7 @@ struct CheckCommand: AsyncParsableCommand {
 
   func run() async throws {
     let loaded = try configuration.load(warns: true)
+    try checkCertificates(loaded.configuration)
     if json {
       return try Output.json(
         loaded.effective.map {
@@ -26,5 +28,24 @@ struct CheckCommand: AsyncParsableCommand {
         })
     }
     Output.table(loaded.effective.map { [$0.key, $0.value ?? "-", $0.place?.description ?? $0.origin.rawValue] })
+  }
+
+  /// Clients refuse what has ended, and the relay that cannot read it does not start.
+  private func checkCertificates(_ settings: RelayConfiguration) throws {
+    let listeners = [
+      ("client.tls", settings.client.tls), ("device-notifications.tls", settings.deviceNotifications.tls),
+    ]
+    var faults: [String] = []
+    for case (let keys, let tls?) in listeners {
+      do throws(ServerCertificate.Fault) {
+        let end = try ServerCertificate.read(tls, keys: keys).leaf.validUntil
+        if end < .now { faults.append("\(keys).certificate: \(tls.certificate) ended \(end.iso8601): renew it") }
+      } catch {
+        faults.append("\(error.text) \(error.remedy)")
+      }
+    }
+    guard !faults.isEmpty else { return }
+    for fault in faults { Output.note("error: \(fault)") }
+    throw ExitCode(78)
   }
 }

@@ -25,21 +25,24 @@ struct ClientListener {
   ) throws {
     let sockets = SocketWatch()
     let terms = door.map { Self.terms($0, settings, drain: drain, sockets: sockets) }
+    let shares = ConnectionShares(
+      share: max(1, settings.connectionsMax * settings.connectionsSharePercent / 100),
+      proxies: settings.trustedProxies)
     let server: HTTPServerBuilder
     var services: [any Service] = []
     if let tls = settings.tls {
-      let context = try ServerCertificate.context(tls, keys: "client.tls", logger: logger)
-      services.append(context)
+      let (context, watches) = try ServerCertificate.reloading(tls, keys: "client.tls", logger: logger)
+      services += watches
       server = HTTPServerBuilder { responder in
         let http1 = Self.http1(responder, drain: drain, door: door)
-        guard let terms else { return Self.secure(context, http1, responder) }
-        return Self.secure(context, SocketUpgradeChannel(http1, terms), responder)
+        guard let terms else { return Self.secure(context, http1, responder, shares) }
+        return Self.secure(context, SocketUpgradeChannel(http1, terms), responder, shares)
       }
     } else {
       server = HTTPServerBuilder { responder in
         let http1 = Self.http1(responder, drain: drain, door: door)
-        guard let terms else { return ClaimedChannel(http1) }
-        return ClaimedChannel(SocketUpgradeChannel(http1, terms))
+        guard let terms else { return ClaimedChannel(SharedChannel(http1, shares)) }
+        return ClaimedChannel(SharedChannel(SocketUpgradeChannel(http1, terms), shares))
       }
     }
     let application = Application(
@@ -95,14 +98,13 @@ struct ClientListener {
   }
 
   private static func secure<HTTP1: ServerChildChannel>(
-    _ context: Reloading<NIOSSLContext, CommandFailure>, _ http1: HTTP1,
-    _ responder: @escaping HTTPChannelHandler.Responder
+    _ context: @escaping @Sendable () -> NIOSSLContext, _ http1: HTTP1,
+    _ responder: @escaping HTTPChannelHandler.Responder, _ shares: ConnectionShares
   ) -> any ServerChildChannel {
-    ClaimedChannel(
-      ALPNChannel(
-        tls: { _, _ in NIOSSLServerHandler(context: context.current) }, handshakeTimeout: handshakeTimeout,
-        http1: http1,
-        http2: EdgeHTTP2.channel(
-          responder: responder, idleTimeout: .seconds(90), stalledTimeout: stalledRequestTimeout)))
+    let negotiated = ALPNChannel(
+      tls: { _, _ in NIOSSLServerHandler(context: context()) }, handshakeTimeout: handshakeTimeout,
+      http1: http1,
+      http2: EdgeHTTP2.channel(responder: responder, idleTimeout: .seconds(90), stalledTimeout: stalledRequestTimeout))
+    return ClaimedChannel(SharedChannel(negotiated, shares))
   }
 }

@@ -4,7 +4,6 @@ import Operations
 import Relay
 import RelayHTTP
 import ServiceLifecycle
-import UnixSignals
 
 /// Stops before everything else, and so the others only when it has returned.
 ///
@@ -16,14 +15,9 @@ struct DrainFirst: Service {
   let readiness: Readiness
   let state: DrainState
   let hub: Hub
-  /// Of a signal; `relay drain` names its own.
-  let window: Duration
   let logger: Logger
 
   func run() async throws {
-    let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
-    // Not a child of this task: it listens until the process ends, which it may have to bring about.
-    Task.detached { await self.obey(signals) }
     guard let window = await ordered() else { return }
     logger.notice(
       "draining: what is under way will be finished",
@@ -42,8 +36,8 @@ struct DrainFirst: Service {
   /// then that no more is to be sent here, and bring those whose WebSockets are closed to another process.
   private static let leadMax = Duration.seconds(2)
   /// More than all that stop behind the drain have together, one after the other: the listeners 20 s for requests under
-  /// way and 10 s for WebSockets, the push gateway 25 s, the hub and the acknowledgements some seconds each. One stuck connection is cut off by
-  /// its listener, and the process still ends with 0.
+  /// way and 10 s for WebSockets, the push gateway 25 s, the hub and the acknowledgements some seconds each. One stuck
+  /// connection is cut off by its listener, and the process still ends with 0.
   private static let grace = Duration.seconds(90)
 
   /// - Returns: the window; nil when the group is cancelled because another service failed.
@@ -51,18 +45,8 @@ struct DrainFirst: Service {
     await withGracefulShutdownHandler {
       for await window in control.orders { return window }
       return nil
-    } onGracefulShutdown: { [control, window] in
-      control.drain(over: window)
-    }
-  }
-
-  /// The first signal orders the drain; one that comes while the process drains ends it on the spot, as a crash would:
-  /// nothing that was accepted is lost by it.
-  private func obey(_ signals: UnixSignalsSequence) async {
-    for await signal in signals {
-      guard !control.drain(over: window) else { continue }
-      logger.warning("\(signal) again: stopped at once, and what was under way is cut off")
-      _exit(128 + signal.rawValue)
+    } onGracefulShutdown: { [control] in
+      control.drain()
     }
   }
 

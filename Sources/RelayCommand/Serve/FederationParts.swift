@@ -66,7 +66,8 @@ struct FederationParts {
       logger: logger)
     let trust = TrustSync(
       registry: registry, transport: transport, store: storage, signals: coordination, logger: logger)
-    let watch = CertificateWatch(identity: peers.identity, registry: registry, clock: .system, logger: logger)
+    let certificates = FederationCertificates(identity: peers.identity, registry: registry)
+    let watch = CertificateWatch(clock: .system, logger: logger) { certificates.all }
     return [registry, peers.identity, watch, transport, trust, outbox, sync, ownership]
   }
 

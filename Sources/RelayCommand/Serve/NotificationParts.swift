@@ -49,21 +49,19 @@ struct NotificationParts {
     parts.onPush = { for pusher in pushers { pusher.wake() } }
     parts.onEvent = { events.wake() }
     let certificate = try own.tls.map {
-      try ServerCertificate.context($0, keys: "device-notifications.tls", logger: logger)
+      try ServerCertificate.reloading($0, keys: "device-notifications.tls", logger: logger)
     }
-    var current: (@Sendable () -> NIOSSLContext)?
-    if let certificate { current = { certificate.current } }
     let state = ListenerState("device-notifications", in: readiness)
     let listener = NotificationListener(
       NotificationListenerSettings(
         host: own.host, port: port, proxies: TrustedProxies(settings.client.trustedProxies)),
-      parts: parts, tls: current, drain: drain, logger: logger
+      parts: parts, tls: certificate?.current, drain: drain, logger: logger
     ) { bound in
       state.began()
       logger.notice(
         "serving device notifications", metadata: ["address": "\(own.host):\(bound)", "tls": "\(own.tls != nil)"])
     }
-    let watched: [any Service] = certificate.map { [$0] } ?? []
+    let watched = certificate?.services ?? []
     services =
       lanes.values.map { $0 as any Service } + [keeper] + pushers.map { $0 as any Service } + [events] + watched
       + [Listening("device-notifications", own.host, port, listener)]

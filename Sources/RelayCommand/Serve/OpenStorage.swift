@@ -59,14 +59,19 @@ func lockEmbeddedStore(_ settings: RelayConfiguration) throws -> EmbeddedLock? {
 }
 
 /// Migrates where the configuration says so, and refuses a schema that this build cannot work on.
+/// - Parameter start: waits for a store that does not answer; nil: it is an error at once.
 func prepareSchema(
-  of storage: any Storage, _ settings: RelayConfiguration, progress: @Sendable (MigrationStatus) -> Void
+  of storage: any Storage, _ settings: RelayConfiguration, during start: Start? = nil,
+  progress: @Sendable (MigrationStatus) -> Void
 ) async throws {
-  do {
-    try await bringSchema(of: storage, settings, progress: progress)
-  } catch StoreError.unavailable(let reason) {
-    let fault = (storage as? PostgresStorage)?.connectFault ?? reason
-    throw CommandFailure("The store does not answer: \(fault). Start it, or correct storage.url.")
+  while true {
+    do {
+      return try await bringSchema(of: storage, settings, progress: progress)
+    } catch StoreError.unavailable(let reason) {
+      let fault = (storage as? PostgresStorage)?.connectFault ?? reason
+      if let start, try await start.goesOn(after: fault) { continue }
+      throw CommandFailure("The store does not answer: \(fault). Start it, or correct storage.url.")
+    }
   }
 }
 

@@ -13,7 +13,6 @@ import RelayCore
 import RelayHTTP
 import ServiceLifecycle
 import Storage
-import UnixSignals
 
 /// The object graph of `relay serve`, built top to bottom, and its life.
 struct Server {
@@ -26,7 +25,7 @@ struct Server {
     self.logger = logger
   }
 
-  /// Serves until SIGTERM or SIGINT.
+  /// Serves until SIGTERM, SIGINT or `relay drain`.
   /// - Throws: what kept it from starting, in words for the operator.
   func run() async throws {
     let registry = PrometheusRegistry()
@@ -57,13 +56,61 @@ struct Server {
     return configuration
   }
 
+  /// The operator's tools are there from the start; everything else follows as soon as the store answers.
   private func serve(
     _ storage: any Storage, _ coordination: any Coordination, _ metrics: PrometheusRegistry, _ outbound: HTTPClient
   ) async throws {
+    let control = DrainControl(window: settings.drain.window)
+    await StopSignals(control: control, logger: logger).listen()
+    let start = Start(waitingForStore: settings.storage.startPatience, unless: control, logger: logger)
+    readiness.add("start") { start.reason }
+    let operations = OperatorListener(
+      host: settings.operations.host, port: settings.operations.port, readiness: readiness, registry: metrics,
+      drain: control, eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger,
+      onRunning: { [logger] port in logger.notice("operator's tools", metadata: ["port": "\(port)"]) })
+    // Signals are the drain's: it ends when they have been followed, and the others with it.
+    let group = ServiceGroup(
+      configuration: .init(
+        services: [
+          Self.essential(Listening("operator", settings.operations.host, settings.operations.port, operations))
+        ],
+        logger: Logger(label: "relay.lifecycle", level: .error)))
+    // Cancelled when the group fails.
+    async let fault = begin(group, start) { try await services(storage, coordination, outbound, control, start) }
+    try await group.run()
+    if let fault = await fault { throw fault }
+  }
+
+  /// Adds `services` to `group` as soon as they can be made; else ends it.
+  /// - Returns: what kept them from being made; nil when nothing did, and when the process is to stop before it has begun.
+  private func begin(
+    _ group: ServiceGroup, _ start: Start, _ services: @Sendable () async throws -> [any Service]
+  ) async -> (any Error)? {
+    do {
+      for service in try await services() { await group.addServiceUnlessShutdown(Self.essential(service)) }
+      start.ended()
+      return nil
+    } catch {
+      // Not cancelled: the operator's listener finishes what is under way.
+      await group.triggerGracefulShutdown()
+      return error is Start.GivenUp ? nil : error
+    }
+  }
+
+  private static func essential(_ service: any Service) -> ServiceGroupConfiguration.ServiceConfiguration {
+    .init(service: service, successTerminationBehavior: .gracefullyShutdownGroup)
+  }
+
+  /// - Returns: in the order in which they start; they stop in the reverse order, so that what accepts work goes first.
+  private func services(
+    _ storage: any Storage, _ coordination: any Coordination, _ outbound: HTTPClient, _ control: DrainControl,
+    _ start: Start
+  ) async throws -> [any Service] {
     let logger = logger
-    try await prepareSchema(of: storage, settings) { step in
+    try await prepareSchema(of: storage, settings, during: start) { step in
       logger.notice("schema migrated", metadata: ["version": "\(step.version)", "name": "\(step.name)"])
     }
+    start.storeAnswered()
     let encryptionKeys = EncryptionKeys(settings.storage, store: storage, logger: logger)
     try await encryptionKeys.check()
     let maintenance = Maintenance(store: storage, retention: settings.messages.retention, logger: logger)
@@ -111,21 +158,11 @@ struct Server {
     let client = try ClientListener(
       settings.client, router: clients.router, door: clients.door, drain: drain,
       state: ListenerState("client", in: readiness), logger: logger)
-    let control = DrainControl { [hub = local.hub] in hub.connectionCount }
-    let operations = OperatorListener(
-      host: settings.operations.host, port: settings.operations.port, readiness: readiness, registry: metrics,
-      drain: control, eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger,
-      onRunning: { port in logger.notice("operator's tools", metadata: ["port": "\(port)"]) })
+    control.counts { [hub = local.hub] in hub.connectionCount }
     let drainFirst = DrainFirst(
-      control: control, readiness: readiness, state: drain, hub: local.hub, window: settings.drain.window,
-      logger: logger)
+      control: control, readiness: readiness, state: drain, hub: local.hub, logger: logger)
 
-    // In the order in which they start; they stop in the reverse order, so that what accepts work goes first.
-    let listeners: [any Service] =
-      [
-        Listening("operator", settings.operations.host, settings.operations.port, operations), maintenance,
-      ]
-      + directory.services
+    return [maintenance] + directory.services
       + (encryptionKeys.isChanging ? [encryptionKeys] : [])
       + waking.services(local, storage: storage, coordination: coordination)
       // Receipts for what sessions acknowledge at the end still go to peers.
@@ -136,14 +173,7 @@ struct Server {
             local, locator: attachments.locator, storage: storage, coordination: coordination, readiness: readiness)
         ]
       } ?? []) + (gateway?.services ?? []) + (notifications?.services ?? []) + [local.restores] + client.services
-    try await ServiceGroup(
-      configuration: .init(
-        // Signals are the drain's: it ends when they have been followed, and the others with it.
-        services: (listeners + [drainFirst]).map {
-          .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup)
-        },
-        logger: Logger(label: "relay.lifecycle", level: .error))
-    ).run()
+      + [drainFirst]
   }
 
   private func makeSender(_ client: HTTPClient) -> any Relay.VerificationSender {

@@ -1,23 +1,33 @@
+import Federation
 import Glibc
 import Logging
 import NIOSSL
 import RelayConfiguration
+import RelayCore
 import RelayHTTP
+import ServiceLifecycle
 
-/// What a listener shows its clients: TLS 1.2 or later, with HTTP/2 or HTTP/1.1, reloaded when the files change.
-enum ServerCertificate {
+/// What a listener shows its clients: TLS 1.2 with forward secrecy, or later, with HTTP/2 or HTTP/1.1.
+struct ServerCertificate: Sendable {
+  let context: NIOSSLContext
+  let leaf: WatchedCertificate
+
+  /// Reloaded when the files change, and watched so that nobody is surprised by its end.
   /// - Parameter prefix: of the keys `certificate` and `key` in the configuration.
+  /// - Returns: what is shown now, and what sees to it.
   /// - Throws: `CommandFailure` when they cannot be used.
-  static func context(
+  static func reloading(
     _ tls: RelayConfiguration.TLS, keys prefix: String, logger: Logger
-  ) throws -> Reloading<NIOSSLContext, CommandFailure> {
-    try Reloading(files: [tls.certificate, tls.key], logger: logger) { () throws(CommandFailure) in
+  ) throws -> (current: @Sendable () -> NIOSSLContext, services: [any Service]) {
+    let files = try Reloading(files: [tls.certificate, tls.key], logger: logger) { () throws(CommandFailure) in
       do throws(Fault) {
-        return try read(tls, keys: prefix).context
+        return try read(tls, keys: prefix)
       } catch {
         throw CommandFailure("\(error.text) \(error.remedy)")
       }
     }
+    let watch = CertificateWatch(clock: .system, logger: logger) { [files.current.leaf] }
+    return ({ files.current.context }, [files, watch])
   }
 
   /// Which file cannot be used, and what to do about it: two sentences.
@@ -27,10 +37,7 @@ enum ServerCertificate {
   }
 
   /// - Parameter prefix: of the keys `certificate` and `key` in the configuration.
-  /// - Returns: the chain, leaf first, which is not empty, and all in one.
-  static func read(
-    _ tls: RelayConfiguration.TLS, keys prefix: String
-  ) throws(Fault) -> (chain: [NIOSSLCertificate], context: NIOSSLContext) {
+  static func read(_ tls: RelayConfiguration.TLS, keys prefix: String) throws(Fault) -> ServerCertificate {
     let chain = try read(tls.certificate, key: "\(prefix).certificate", "the chain in PEM, leaf first") {
       let chain = try NIOSSLCertificate.fromPEMFile(tls.certificate)
       guard !chain.isEmpty else { throw NIOSSLError.failedToLoadCertificate }
@@ -42,9 +49,13 @@ enum ServerCertificate {
     var configuration = TLSConfiguration.makeServerConfiguration(
       certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
     configuration.minimumTLSVersion = .tlsv12
+    configuration.cipherSuiteValues = forwardSecret
     configuration.applicationProtocols = ["h2", "http/1.1"]
     do {
-      return (chain, try NIOSSLContext(configuration: configuration))
+      let leaf = WatchedCertificate(
+        holder: nil, kind: .listener(keys: prefix), serial: chain[0].serialNumber,
+        validUntil: Timestamp(millis: Int64(chain[0].notValidAfter) * 1000))
+      return ServerCertificate(context: try NIOSSLContext(configuration: configuration), leaf: leaf)
     } catch {
       // The library's words are the same for every reason.
       throw Fault(
@@ -52,6 +63,16 @@ enum ServerCertificate {
         remedy: "Put the key there that the certificate was made with.")
     }
   }
+
+  /// Of TLS 1.2: whoever records a connection and gets the key later reads nothing of it. The last four are for phones of
+  /// before 2015.
+  private static let forwardSecret: [NIOTLSCipher] = [
+    .TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, .TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+    .TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, .TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+    .TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, .TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+    .TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA, .TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA,
+    .TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA, .TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA,
+  ]
 
   private static func read<Value>(
     _ file: String, key: String, _ what: String, _ body: () throws -> Value

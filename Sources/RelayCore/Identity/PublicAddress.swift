@@ -7,6 +7,12 @@ package enum PublicAddress {
     return isPublic(address)
   }
 
+  /// Whether only this host reaches `host`: a loopback address, or `localhost`. Other names are not looked up.
+  package static func isLoopback(_ host: String) -> Bool {
+    guard let address = ClientAddress(text: host) else { return host.lowercased() == "localhost" }
+    return address.bytes.count == 4 ? address.bytes[0] == 127 : address.bytes == Array(repeating: 0, count: 15) + [1]
+  }
+
   private static func isPublic(_ address: ClientAddress) -> Bool {
     if address.bytes.count == 4 { return !special4.contains { $0.contains(address) } }
     // NAT64: the last four bytes are whom it leads to.

@@ -78,6 +78,7 @@ final class FinalAnswers: ChannelDuplexHandler, RemovableChannelHandler {
     guard hearing == .all else { return hearing = .nothing }
     headsRead += 1
     isReading = true
+    if headsRead == 1 { context.triggerUserOutboundEvent(ConnectionEvent.requestCame, promise: nil) }
     let ask = Ask(head)
     guard HostField.isProper(head.headers["host"], isOptional: ask.isOld) else { return refuse(Problem(.invalidHost)) }
     if head.headers["upgrade"].contains(where: { $0.lowercased().contains("websocket") }), let door,

@@ -63,6 +63,7 @@ package struct ALPNChannel<HTTP1: ServerChildChannel>: ServerChildChannel {
     } http2ConnectionInitializer: { channel in
       http2.setup(channel: channel, logger: logger).flatMapThrowing { value in
         try ReadBuffers.keepSome(channel)
+        channel.triggerUserOutboundEvent(ConnectionEvent.requestCame, promise: nil)
         let pipeline = channel.pipeline.syncOperations
         let frames = try pipeline.handler(type: NIOHTTP2Handler.self)
         try pipeline.addHandler(DeferredCloseHandler(goodbye: Self.goodbye), position: .after(frames))

@@ -173,6 +173,7 @@ final class SocketGate<HTTP1: ServerChildChannel>: ChannelInboundHandler, Remova
     let socket = SocketHandler(limits, terms.times, watch: terms.watch, eventLoop: context.eventLoop)
     phase = .gone
     record(status: 101)
+    context.triggerUserOutboundEvent(ConnectionEvent.isSocket, promise: nil)
     context.writeAndFlush(wrapOutboundOut(PlainAnswer.switching(answer)), promise: nil)
     do {
       try pipeline.addHandler(socket, position: .after(self))

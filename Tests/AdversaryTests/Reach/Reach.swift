@@ -105,11 +105,14 @@ final class Flood: Sendable {
   /// Those that the other side has not closed.
   var heldCount: Int { channels.withLock { $0.count(where: \.isActive) } }
 
-  func connect(from address: String) async throws {
+  /// - Parameter bytes: what is said at once, and no more.
+  func connect(from address: String, saying bytes: String = "") async throws {
     let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .bind(to: SocketAddress(ipAddress: address, port: 0)).connectTimeout(.seconds(30))
       .connect(host: "127.0.0.1", port: port).get()
     channels.withLock { $0.append(channel) }
+    // Closed by the other side already: `heldCount` tells.
+    if !bytes.isEmpty { try? await channel.writeAndFlush(ByteBuffer(string: bytes)) }
   }
 
   func end() async {

@@ -136,7 +136,7 @@ import Testing
       return
     }
     try await RelayOperator.with { site in
-      let relay = try await site.serve(["RELAY_OPERATOR_HOST": "0.0.0.0"])
+      let relay = try await site.serve(["RELAY_OPERATOR_HOST": "0.0.0.0", "RELAY_ALLOW_INSECURE": "operator-listener"])
       let url = "http://\(address):\(relay.operatorPort)"
       let result = try await site.run(["drain", "--over", "0", "--operator", url])
       #expect(result.exit == .code(1))
@@ -144,7 +144,11 @@ import Testing
       #expect(await relay.readyz()?.status == 200)
       // By its configuration, as an administrator on the host.
       let here = try await site.run(
-        ["drain"], overrides: ["RELAY_OPERATOR_HOST": "0.0.0.0", "RELAY_OPERATOR_PORT": "\(relay.operatorPort)"])
+        ["drain"],
+        overrides: [
+          "RELAY_OPERATOR_HOST": "0.0.0.0", "RELAY_ALLOW_INSECURE": "operator-listener",
+          "RELAY_OPERATOR_PORT": "\(relay.operatorPort)",
+        ])
       #expect(here.exit == .code(0), "\(here.errors)")
       #expect(await relay.exit() == .code(0))
     }

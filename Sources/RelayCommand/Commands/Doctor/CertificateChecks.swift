@@ -23,10 +23,9 @@ struct CertificateChecks {
       return [.skipped("client.tls is not set: what stands before the relay has the certificate")]
     }
     do throws(ServerCertificate.Fault) {
-      let leaf = try ServerCertificate.read(tls, keys: "client.tls").chain[0]
-      let end = Timestamp(millis: Int64(leaf.notValidAfter) * 1000)
+      let leaf = try ServerCertificate.read(tls, keys: "client.tls").leaf
       return [
-        Self.judge(end, remedy: "Renew \(tls.certificate); running relays take it up."),
+        Self.judge(leaf.validUntil, remedy: "Renew \(tls.certificate); running relays take it up."),
         Self.permissions(of: tls.key).named("client key"),
       ]
     } catch {
@@ -85,10 +84,15 @@ struct CertificateChecks {
       return .failed("\(file) cannot be looked at: \(FaultWords.of(error))", remedy: "Check its owner.")
     }
     let mode = (attributes[.posixPermissions] as? NSNumber)?.intValue ?? 0
-    guard mode & 0o077 == 0 else {
+    // A group of those that need it may read: Debian's `ssl-cert` is one.
+    guard mode & 0o027 == 0 else {
+      let what = mode & 0o007 == 0 ? "can be changed by its group" : "can be read by others"
       return .failed(
-        "\(file) can be read by others (mode \(String(mode, radix: 8)))", remedy: "Run `chmod 600 \(file)`.")
+        "\(file) \(what) (mode \(String(mode, radix: 8)))",
+        remedy: "Run `chmod 600 \(file)`, or 640 where a group needs it.")
     }
-    return .ok("readable by its owner alone")
+    guard mode & 0o040 != 0 else { return .ok("readable by its owner alone") }
+    let group = attributes[.groupOwnerAccountName] as? String ?? "its group"
+    return .ok("readable by its owner and the group \(group)")
   }
 }

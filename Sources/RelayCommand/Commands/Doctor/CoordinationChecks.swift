@@ -52,16 +52,12 @@ struct CoordinationChecks {
       let presents = endpoint.tls?.certificate == nil ? "we present none" : "we present ours"
       return .ok("\(encryption): the server's certificate is verified, \(presents)")
     }
-    guard case .tcp(let host, _) = endpoint.address, !Self.isLoopback(host) else {
+    guard case .tcp(let host, _) = endpoint.address, !PublicAddress.isLoopback(host) else {
       return .ok("in clear, on this host")
     }
     return .warned(
       "in clear: the network on the way reads the password, and which numbers are busy",
       remedy: "Give Redis a tls-port, and let coordination.url be rediss://.")
-  }
-
-  private static func isLoopback(_ host: String) -> Bool {
-    host == "localhost" || host == "::1" || host.hasPrefix("127.")
   }
 }
 

@@ -26,6 +26,8 @@ struct StorageChecks {
     case .failed(let reason): return .failed(reason, remedy: "Check storage.url, and the owner of file and folder.")
     case .open(let storage):
       do {
+        // Connecting is not answering: it happens once.
+        try await storage.ping()
         let start = ContinuousClock.now
         try await storage.ping()
         try await storage.ping()

@@ -1,0 +1,86 @@
+import RelayCore
+
+/// What is refused where other hosts reach it, unless `allow-insecure` names it. On loopback all of it is free.
+enum Insecurity: String, Sendable, CaseIterable {
+  /// Passwords and messages cross the network in clear.
+  case plainHTTP = "plain-http"
+  /// Metrics and the state of the relay are there for whoever asks.
+  case operatorListener = "operator-listener"
+  /// Codes go to the log, and to nobody's telephone.
+  case logSender = "log-sender"
+  /// Whoever asks gets the code of any number.
+  case development
+}
+
+extension ValueType where Value == Set<Insecurity> {
+  static let insecurities = ValueType(name: "names", isList: true) { text throws(Malformed) in
+    if text == "none" { return [] }
+    let names = text.split(separator: ",", omittingEmptySubsequences: false)
+      .map { Insecurity(rawValue: String($0.trimmingPrefix { $0 == " " })) }
+    guard !names.contains(nil) else {
+      let all = Insecurity.allCases.map(\.rawValue).joined(separator: ", ")
+      throw Malformed("`none`, or some of \(all), comma-separated")
+    }
+    return Set(names.compactMap(\.self))
+  }
+}
+
+extension RelayConfiguration {
+  /// Faults, unless the operator says that they are meant.
+  func checkExposure(_ reader: inout ConfigurationReader) {
+    let allowed = reader.value(Keys.allowInsecure)
+    for exposure in exposures where !allowed.contains(exposure.insecurity) {
+      reader.fault(
+        "\(exposure.text). \(exposure.remedy), or say so: allow-insecure: [\(exposure.insecurity.rawValue)]",
+        at: exposure.key)
+    }
+  }
+
+  private typealias Exposure = (insecurity: Insecurity, key: ConfigurationKey, text: String, remedy: String)
+
+  private var exposures: [Exposure] {
+    var all: [Exposure] = []
+    let isOpen = !PublicAddress.isLoopback(client.host)
+    if isOpen, client.tls == nil {
+      all.append(
+        (
+          .plainHTTP, Keys.clientHost.key,
+          "client.host is \(client.host), and there is no client.tls: passwords and messages would cross the network in clear",
+          "Give client.tls.certificate and client.tls.key, or listen on 127.0.0.1 behind a proxy that has TLS"
+        ))
+    }
+    if pushGateway.port != nil, !PublicAddress.isLoopback(pushGateway.host) {
+      all.append(
+        (
+          .plainHTTP, Keys.pushGatewayHost.key,
+          "push-gateway.host is \(pushGateway.host): what homeservers send would cross the network in clear",
+          "Listen on 127.0.0.1 behind a proxy that has TLS"
+        ))
+    }
+    if !PublicAddress.isLoopback(operations.host) {
+      all.append(
+        (
+          .operatorListener, Keys.operatorHost.key,
+          "operator.host is \(operations.host): metrics are there for whoever reaches it, without a password",
+          "Listen on 127.0.0.1"
+        ))
+    }
+    if isOpen, case .log = verification.sender, !development.isEnabled {
+      all.append(
+        (
+          .logSender, Keys.clientHost.key,
+          "client.host is \(client.host), and verification.sender is log: codes go to the log and to nobody's telephone",
+          "Set verification.sender to webhook or twilio"
+        ))
+    }
+    if isOpen, development.isEnabled {
+      all.append(
+        (
+          .development, Keys.developmentEnabled.key,
+          "development.enabled is true, and client.host is \(client.host): whoever reaches it registers any number",
+          "Set development.enabled to false"
+        ))
+    }
+    return all
+  }
+}
