@@ -52,7 +52,7 @@ package final class WakeWorker: Service {
       for settlement in settlements {
         if let attempt = settlement.attempt { parts.metrics.ended(attempt, of: provider) }
       }
-      claimed.leave(settlements.count)
+      claimed.leave(settlements.map(\.job))
       ringer.yield()
       return []
     }
@@ -60,6 +60,9 @@ package final class WakeWorker: Service {
 
   /// Until shutdown; what is under way then is finished.
   package func run() async throws {
+    // Also while it is finished.
+    let renewing = Task { await renewClaims() }
+    defer { renewing.cancel() }
     await cancelWhenGracefulShutdown { [self] in
       await withTaskGroup(of: Void.self) { group in
         group.addTask {
@@ -77,6 +80,21 @@ package final class WakeWorker: Service {
     let deadline = ContinuousClock.now + settings.attempt + .seconds(5)
     while claimed.count > 0, .now < deadline {
       do { try await Task.sleep(for: .milliseconds(10)) } catch { return }
+    }
+  }
+
+  /// Keeps what takes long from being claimed by another process.
+  private func renewClaims() async {
+    while !Task.isCancelled {
+      // Only cancellation throws here, and the loop's condition sees it.
+      try? await Task.sleep(for: settings.claim / 4)
+      let jobs = claimed.jobs(heldSince: .now - settings.claim / 4)
+      guard !jobs.isEmpty, !Task.isCancelled else { continue }
+      do throws(StoreError) {
+        try await parts.store.renewWakes(jobs, for: settings.claim)
+      } catch {
+        parts.logger.debug("claims of wake-ups could not be renewed", metadata: ["error": "\(error)"])
+      }
     }
   }
 
@@ -100,7 +118,7 @@ package final class WakeWorker: Service {
         return
       }
       guard !jobs.isEmpty else { return }
-      claimed.enter(jobs.count)
+      claimed.enter(jobs)
       // In a task of its own: what was claimed is carried out, also at shutdown.
       Task { [self] in await carryOut(jobs) }
       if jobs.count < limit { return }
@@ -134,10 +152,33 @@ package final class WakeWorker: Service {
   private static let pause = Duration.seconds(1)
 }
 
-/// How many jobs a process has claimed and not settled.
+/// What a process has claimed and not settled.
 private final class InHand: Sendable {
-  private let number = Mutex(0)
-  var count: Int { number.withLock { $0 } }
-  func enter(_ count: Int) { number.withLock { $0 += count } }
-  func leave(_ count: Int) { number.withLock { $0 -= count } }
+  private struct Key: Hashable {
+    let device: DeviceAddress
+    let claim: Int64
+    init(_ job: WakeJob) { (device, claim) = (job.device, job.claim) }
+  }
+
+  private let held = Mutex<[Key: (job: WakeJob, since: ContinuousClock.Instant)]>([:])
+
+  var count: Int { held.withLock { $0.count } }
+  func enter(_ jobs: [WakeJob]) {
+    let now = ContinuousClock.now
+    held.withLock { held in
+      for job in jobs { held[Key(job)] = (job, now) }
+    }
+  }
+  func leave(_ jobs: [WakeJob]) {
+    held.withLock { held in
+      for job in jobs { held[Key(job)] = nil }
+    }
+  }
+
+  /// Those that were claimed before `moment`, each device once: its last claim.
+  func jobs(heldSince moment: ContinuousClock.Instant) -> [WakeJob] {
+    let old = held.withLock { held in held.values.filter { $0.since <= moment } }
+    return Array(
+      Dictionary(old.map { ($0.job.device, $0) }) { $0.since < $1.since ? $1 : $0 }.values.map(\.job))
+  }
 }

@@ -15,8 +15,8 @@ package struct WakingSettings: Sendable {
   package var callPatience = Duration.seconds(30)
   /// Where nobody knows whether a device is connected, it has so long to show that it is.
   package var doubt = Duration.seconds(5)
-  /// A process that died with a job in its hands delays it by this. Longer than an attempt takes.
-  package var claim = Duration.seconds(60)
+  /// A process that died with a job in its hands delays it by this. One that takes longer renews its claim meanwhile.
+  package var claim = Duration.seconds(20)
   package var attempt = Duration.seconds(25)
   /// How often a process looks for what others have asked for.
   package var poll = Duration.seconds(2)

@@ -82,6 +82,31 @@ import Testing
     }
   }
 
+  @Test("A claim that is renewed is nobody else's meanwhile, one that is not ends", arguments: Backend.allCases)
+  func renewed(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let (held, other) = (try await store.registerAtGoogle(1), try await store.registerAtGoogle(2))
+      try await store.ask(held)
+      let job = try #require(try await store.claim(.fcm, for: .seconds(600)).first)
+      let first = try #require(try await store.storage.waitingWake(of: held)).due
+      try await store.storage.renewWakes([job], for: .seconds(1200))
+      let second = try #require(try await store.storage.waitingWake(of: held)).due
+      #expect(second > first.adding(.seconds(300)))
+
+      // Who has lost a claim renews nothing.
+      try await store.ask(other)
+      let lost = try #require(try await store.claim(.fcm, for: .zero).first)
+      #expect(lost.device == other)
+      let won = try #require(try await store.claim(.fcm, for: .seconds(600)).first)
+      #expect(won.device == other && won.claim != lost.claim)
+      let due = try #require(try await store.storage.waitingWake(of: other)).due
+      try await store.storage.renewWakes([lost, job], for: .seconds(3600))
+      #expect(try await store.storage.waitingWake(of: other)?.due == due)
+      #expect(try #require(try await store.storage.waitingWake(of: held)).due > second)
+      try await store.storage.renewWakes([], for: .seconds(1))
+    }
+  }
+
   @Test("Of many who claim at once each job is one's", arguments: Backend.allCases)
   func claimsAtOnce(_ backend: Backend) async throws {
     try await backend.withStore { store in

@@ -27,6 +27,11 @@ package protocol WakeStore: Sendable {
   func claimWakes(of provider: WakeProvider, claim: Int64, limit: Int, for duration: Duration) async throws(StoreError)
     -> [WakeJob]
 
+  /// Nobody else is given `jobs` until `duration` has passed from now, but for those that were settled, forgotten or
+  /// claimed anew since.
+  /// - Parameter jobs: each device once.
+  func renewWakes(_ jobs: [WakeJob], for duration: Duration) async throws(StoreError)
+
   /// Makes the jobs that were taken with `claim` due at once, as if they had not been: whoever took them was not told.
   func returnWakes(claim: Int64) async throws(StoreError)
 

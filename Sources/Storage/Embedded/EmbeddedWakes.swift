@@ -111,6 +111,17 @@ extension EmbeddedStorage {
     }
   }
 
+  package func renewWakes(_ jobs: [WakeJob], for duration: Duration) async throws(StoreError) {
+    let now = clock.now()
+    try await write { db in
+      for job in jobs {
+        try db.run(
+          "UPDATE wakes SET due = ? WHERE account = ? AND device = ? AND claim = ?",
+          [now.millis + duration.wakeMillis, job.device.account.key, job.device.device.value, job.claim])
+      }
+    }
+  }
+
   package func returnWakes(claim: Int64) async throws(StoreError) {
     let now = clock.now()
     try await write { db in

@@ -142,6 +142,29 @@ extension PostgresStorage {
     return jobs
   }
 
+  package func renewWakes(_ jobs: [WakeJob], for duration: Duration) async throws(StoreError) {
+    guard !jobs.isEmpty else { return }
+    _ = try await write(
+      .prepared(
+        "renew_wakes",
+        """
+        WITH held AS MATERIALIZED (
+          SELECT w.account, w.device
+          FROM wakes AS w JOIN unnest($1::bigint[], $2::integer[], $3::bigint[]) AS j (account, device, claim)
+            ON w.account = j.account AND w.device = j.device AND w.claim = j.claim
+          ORDER BY w.account, w.device FOR UPDATE OF w
+        )
+        UPDATE wakes AS w SET due = floor(extract(epoch FROM now()) * 1000)::bigint + $4::bigint
+        FROM held AS h WHERE w.account = h.account AND w.device = h.device
+        """),
+      PostgresParameters {
+        $0.add(bigints: jobs.lazy.map(\.device.account.column))
+        $0.add(integers: jobs.lazy.map(\.device.device.value))
+        $0.add(bigints: jobs.lazy.map(\.claim))
+        $0.add(bigint: duration.wakeMillis)
+      })
+  }
+
   /// Looks at all rows: an index would be paid for by every claim.
   package func returnWakes(claim: Int64) async throws(StoreError) {
     _ = try await write(
