@@ -56,6 +56,34 @@ import Testing
     }
   }
 
+  /// The peer was in trouble for a while, and its answer about the devices was forgotten: who writes now is refused, and what
+  /// waits is handed over soon and not in minutes.
+  @Test func whatWasPutOffIsHurriedWhenClientsAreRefusedForIt() async throws {
+    try await withOutbox { site in
+      let (destination, other) = (try number("+14155550200"), try number("+14155550201"))
+      for number in [destination, other] { try await site.confirm(number) }
+      site.time.stop()
+      site.alpha.intake.refuse(with: Problem(.unavailable, retryAfter: .seconds(200)))
+      for number in [destination, other] { try await site.submit(to: number, at: 1) }
+      try await eventually("both were put off") { try await site.held().map(\.attempts) == [1, 1] }
+      try await site.beta.storage.forgetConfirmedDevices(of: destination, at: name("alpha"))
+      site.alpha.intake.refuse(with: nil)
+
+      #expect(await site.refusal(to: destination, at: 2)?.kind == .peerUnavailable)
+      try await eventually("it is handed over") { site.arrived(destination).last == 1 }
+      try await eventually("the other, for which nobody asked, waits on") {
+        try await site.held().map(\.message.submission.destination) == [other]
+      }
+      try await eventually("the next one goes at once") {
+        do {
+          try await site.submit(to: destination, at: 2)
+          return true
+        } catch { return false }
+      }
+      #expect(site.arrived(destination).last == 2)
+    }
+  }
+
   @Test func aSenderWithoutRoomIsToldLater() async throws {
     try await withOutbox(isRunning: false) { site in
       let destination = try number("+14155550200")

@@ -179,12 +179,23 @@ extension Backend {
       usage = try #require(try await store.storage.outboxUsage().first)
       #expect(usage.oldest == Sample.noon && usage.nextAttempt == later)
 
+      // Those for somebody else stay as they are.
+      try await store.storage.makeDue(for: beta, among: [Sample.number(4)], now: store.now)
+      #expect(try await store.outbox().map(\.notBefore) == [later.adding(.seconds(60)), later])
+      let destination = try #require(held.first).message.submission.destination
+      try await store.storage.makeDue(for: Sample.relay("gamma"), among: [destination], now: store.now)
+      #expect(try await store.outbox().map(\.notBefore) == [later.adding(.seconds(60)), later])
+      try await store.storage.makeDue(for: beta, among: [destination], now: store.now)
+      #expect(try await store.outbox().map(\.notBefore) == [store.now, store.now])
+      #expect(try await store.storage.outboxUsage().map(\.retried) == [Timestamp(millis: 0)], "the peer's pause stands")
+      try await store.storage.putOff(Array(sequences.prefix(2)), until: later)
+
       #expect(try await store.storage.makeDue(for: beta, now: store.now) == 2)
       #expect(try await store.storage.outboxUsage().map(\.retried) == [store.now])
       #expect(try await store.storage.makeDue(for: Sample.relay("gamma"), now: store.now) == 0)
       let due = try await store.outbox()
       #expect(due.map(\.notBefore) == [store.now, store.now])
-      #expect(due.map(\.attempts) == [2, 1])
+      #expect(due.map(\.attempts) == [3, 2])
     }
   }
 

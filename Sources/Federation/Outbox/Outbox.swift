@@ -95,7 +95,21 @@ package final class Outbox: Service {
     // Before, so that what follows asks; and behind the commit, which a reading that has just ended may not have seen.
     state.withLock { $0.view.willHold(for: peer.name) }
     defer { state.withLock { $0.view.willHold(for: peer.name) } }
-    return await gathering(for: peer.name).hold(messages)
+    let problems = await gathering(for: peer.name).hold(messages)
+    await hurry(
+      zip(messages, problems).filter { $1?.kind == .peerUnavailable }.map(\.0.submission.destination), at: peer)
+    return problems
+  }
+
+  /// Clients are refused because of what waits for `destinations`: where the peer was only in trouble for a while, that has
+  /// not to wait for its next attempt, which may be minutes away.
+  private func hurry(_ destinations: [AccountNumber], at peer: KnownPeer) async {
+    guard !destinations.isEmpty, peer.canBeReached else { return }
+    do throws(StoreError) {
+      try await store.makeDue(for: peer.name, among: Array(Set(destinations)), now: clock.now())
+    } catch {
+      logger.debug("what waits for a peer could not be hurried", metadata: ["error": "\(error)"])
+    }
   }
 
   /// - Returns: as of several.

@@ -103,6 +103,18 @@ extension EmbeddedStorage {
     }
   }
 
+  package func makeDue(
+    for relay: RelayName, among destinations: [AccountNumber], now: Timestamp
+  ) async throws(StoreError) {
+    try await write { db in
+      for destination in Set(destinations) {
+        try db.run(
+          "UPDATE outbox SET not_before = ?1 WHERE peer = ?2 AND destination = ?3 AND not_before > ?1",
+          [now.millis, relay.text, destination.key])
+      }
+    }
+  }
+
   package func removeHeld(_ sequences: [Int64], counting record: LedgerRecord?) async throws(StoreError) {
     let (now, day) = (clock.now(), presentDay)
     try await write { db in

@@ -225,6 +225,29 @@ extension PostgresStorage {
     return Int(try row.bigint())
   }
 
+  package func makeDue(
+    for relay: RelayName, among destinations: [AccountNumber], now: Timestamp
+  ) async throws(StoreError) {
+    guard !destinations.isEmpty else { return }
+    _ = try await write([
+      PostgresStep(
+        .prepared("make_due_among_lock", "SELECT FROM outbox_charges WHERE peer = $1::text FOR UPDATE"),
+        PostgresParameters { $0.add(text: relay.text) }),
+      PostgresStep(
+        .prepared(
+          "make_due_among",
+          """
+          UPDATE outbox SET not_before = $2::bigint
+          WHERE peer = $1::text AND destination = ANY ($3::bigint[]) AND not_before > $2::bigint
+          """),
+        PostgresParameters {
+          $0.add(text: relay.text)
+          $0.add(bigint: now.millis)
+          $0.add(bigints: destinations.map(\.column))
+        }),
+    ])
+  }
+
   package func removeHeld(_ sequences: [Int64], counting record: LedgerRecord?) async throws(StoreError) {
     guard !sequences.isEmpty else { return }
     let count = record.flatMap { $0.crossings.isEmpty ? nil : step($0) }
