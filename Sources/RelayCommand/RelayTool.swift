@@ -24,6 +24,14 @@ import Storage
     ])
 
   @Flag(help: "With --version: also the versions of packages and libraries that it is made of.") var packages = false
+
+  static func main() async {
+    if let complaint = UnknownCommand.complaint(about: Array(CommandLine.arguments.dropFirst())) {
+      Output.note(complaint)
+      Foundation.exit(ExitCode.validationFailure.rawValue)
+    }
+    await main(nil)
+  }
 }
 
 enum Version {

@@ -66,6 +66,9 @@ struct ConfigurationReader {
 
   func isGiven(_ key: ConfigurationKey) -> Bool { given[key.name] != nil || faulty.contains(key.name) }
 
+  /// The file of its own that the value stands in; nil where it stands elsewhere.
+  func file(of key: ConfigurationKey) -> String? { given[key.name]?.file }
+
   /// Notes that `key` is missing. Says nothing when it is there but faulty: that is a fault already.
   mutating func miss(_ key: ConfigurationKey, because reason: String, of cause: ConfigurationKey) {
     guard !isGiven(key) else { return }

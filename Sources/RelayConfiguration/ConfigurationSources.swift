@@ -22,6 +22,8 @@ struct ConfigurationSources: Sendable {
     let text: String
     let origin: EffectiveSetting.Origin
     let place: ConfigurationPlace
+    /// The file of its own that `text` stands in, where it does.
+    var file: String?
   }
 
   /// What is given for `key`. One place gives it directly or as the path of a file, not both; a variable of either
@@ -77,7 +79,7 @@ struct ConfigurationSources: Sendable {
     case (nil, nil): return nil
     case (let found?, nil): return Given(text: found.text, origin: origin, place: found.place)
     case (nil, let found?):
-      return Given(text: try secret(in: found, of: key), origin: origin, place: found.place)
+      return Given(text: try secret(in: found, of: key), origin: origin, place: found.place, file: found.text)
     case (let found?, _?):
       let (one, other) =
         origin == .file ? (key.name, key.fileKeyName) : (key.variable, key.fileVariable)
@@ -109,27 +111,13 @@ struct ConfigurationSources: Sendable {
     }
   }
 
-  private static let secretBytesMax = 64 << 10
-
-  /// The content of a secret's file without the newline at its end.
   private func secret(in found: Found, of key: ConfigurationKey) throws(ConfigurationFault) -> String {
-    let subject = if case .file = found.place { "\(key.fileKeyName): " } else { "" }
-    let bytes: [UInt8]
     do throws(BoundedFile.Failure) {
-      bytes = try BoundedFile.read(found.text, bytesMax: Self.secretBytesMax)
+      return try SecretFile.read(found.text)
     } catch {
-      throw ConfigurationFault(
-        place: found.place, text: "\(subject)the file \(found.text) cannot be read: \(error.reason)")
+      let subject = if case .file = found.place { "\(key.fileKeyName): " } else { "" }
+      throw ConfigurationFault(place: found.place, text: "\(subject)the file \(found.text) \(error.reason)")
     }
-    guard var text = String(validating: bytes, as: UTF8.self) else {
-      throw ConfigurationFault(place: found.place, text: "\(subject)the file \(found.text) is not UTF-8")
-    }
-    // "\r\n" is one Character.
-    if text.last == "\n" || text.last == "\r\n" { text.removeLast() }
-    guard !text.isEmpty else {
-      throw ConfigurationFault(place: found.place, text: "\(subject)the file \(found.text) is empty")
-    }
-    return text
   }
 }
 

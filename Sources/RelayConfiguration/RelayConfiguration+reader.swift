@@ -139,6 +139,7 @@ extension RelayConfiguration.PushGateway {
 extension RelayConfiguration.Storage {
   init(_ reader: inout ConfigurationReader) {
     location = reader.value(Keys.storageURL)
+    urlFile = reader.file(of: Keys.storageURL.key)
     let isEmbedded = if case .sqlite = location { true } else { false }
     migratesAtStart = reader.value(Keys.storageMigrate) ?? isEmbedded
     startPatience = reader.value(Keys.storageStart)
@@ -157,6 +158,7 @@ extension RelayConfiguration.Coordination {
       authority: reader.value(Keys.coordinationAuthority), certificate: reader.value(Keys.coordinationCertificate),
       key: reader.value(Keys.coordinationKey))
     let given = reader.value(Keys.coordinationURL)
+    urlFile = reader.file(of: Keys.coordinationURL.key)
     if files.certificate != nil {
       reader.miss(
         Keys.coordinationKey.key, because: "coordination.tls.certificate is given",

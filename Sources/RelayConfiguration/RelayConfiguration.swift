@@ -137,6 +137,8 @@ package struct RelayConfiguration: Sendable, Equatable {
 
   package struct Storage: Sendable, Equatable {
     package let location: StorageLocation
+    /// The file that `location` came from, where it has one of its own.
+    let urlFile: String?
     /// Whether pending migrations run at start.
     package let migratesAtStart: Bool
     /// How long a process that is to serve waits for a store that does not answer yet.
@@ -148,6 +150,8 @@ package struct RelayConfiguration: Sendable, Equatable {
 
   package struct Coordination: Sendable, Equatable {
     package let location: CoordinationLocation
+    /// Likewise.
+    let urlFile: String?
   }
 
   package struct Attachments: Sendable, Equatable {

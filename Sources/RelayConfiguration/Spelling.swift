@@ -1,8 +1,8 @@
 /// Guesses what a misspelt name was meant to be.
-enum Spelling {
+package enum Spelling {
   /// - Returns: the candidate that is fewest edits away, the first of several; when none is near, one that `text`
   ///   shortens (`limits.sms.size`), or whose end it is (`port`); else nil.
-  static func nearest(to text: String, among candidates: [String]) -> String? {
+  package static func nearest(to text: String, among candidates: [String]) -> String? {
     let bound = max(2, text.count / 3)
     let ranked = candidates.map { ($0, distance(text, $0)) }.filter { $0.1 <= bound }
     return ranked.min { $0.1 < $1.1 }?.0

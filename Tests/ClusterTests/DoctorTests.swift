@@ -6,7 +6,7 @@ import Testing
 
 /// `relay doctor` names what is wrong and what to do, and says with its exit code whether anything is.
 @Suite struct DoctorTests {
-  fileprivate struct Diagnosis: Decodable {
+  struct Diagnosis: Decodable {
     let group: String
     let check: String
     let outcome: String

@@ -54,6 +54,21 @@ import Testing
     }
   }
 
+  @Test(arguments: [
+    (["servve"], "Did you mean `relay serve`?"), (["peer", "lits"], "Did you mean `relay peer list`?"),
+    (["ca", "rollover", "begni"], "Did you mean `relay ca rollover begin`?"),
+    (["peer", "xyzzyxyzzy"], "`relay peer --help` lists them all."),
+  ])
+  func `a command that there is not is told with the one that was likely meant`(arguments: [String], says text: String)
+    async throws
+  {
+    try await RelayOperator.with { site in
+      let result = try await site.run(arguments)
+      #expect(result.exit == .code(64))
+      #expect(result.errors.contains(text), "\(result.errors)")
+    }
+  }
+
   @Test func `check prints every key as JSON, secrets hidden`() async throws {
     struct Setting: Decodable {
       let key: String

@@ -38,7 +38,7 @@ package final class RedisServer: Sendable {
   /// What `folder` lies on, where it was told to have a disk of its own.
   private let disk: TestDisk?
   private let tls: ServerTLS?
-  private let password: String?
+  private let password: Mutex<String?>
   private let process: Mutex<ChildProcess?>
 
   /// Starts a server and returns when it answers.
@@ -52,7 +52,7 @@ package final class RedisServer: Sendable {
     port = ports[0]
     tlsPort = tls == nil ? nil : ports[1]
     self.tls = tls
-    self.password = password
+    self.password = Mutex(password)
     process = Mutex(nil)
     try tls?.write(to: folder)
     try await start()
@@ -143,6 +143,12 @@ package final class RedisServer: Sendable {
     guard answer.hasPrefix("+OK") else { throw TestFailure("\(line): \(answer)") }
   }
 
+  /// Who is connected stays so; who connects needs the new one.
+  package func changePassword(to new: String) throws {
+    try expectOK("CONFIG SET requirepass \(new)")
+    password.withLock { $0 = new }
+  }
+
   /// Drops all keys and, as a restart would, all scripts.
   package func flush() throws {
     try command("FLUSHALL")
@@ -155,6 +161,7 @@ package final class RedisServer: Sendable {
   package func command(_ line: String) throws -> String {
     let descriptor = try Loopback.connect(to: port, patience: 2)
     defer { close(descriptor) }
+    let password = password.withLock(\.self)
     let authentication = password.map { "AUTH \($0)\r\n" } ?? ""
     let request = Array("\(authentication)\(line)\r\n".utf8)
     guard send(descriptor, request, request.count, Int32(MSG_NOSIGNAL)) == request.count else {
@@ -180,7 +187,7 @@ package final class RedisServer: Sendable {
     [
       "redis-server", "--port", "\(port)", "--bind", "127.0.0.1", "--unixsocket", socketPath, "--dir", folder,
       "--save", "", "--appendonly", "no",
-    ] + (password.map { ["--requirepass", $0] } ?? []) + tlsArguments
+    ] + (password.withLock(\.self).map { ["--requirepass", $0] } ?? []) + tlsArguments
   }
 
   private var tlsArguments: [String] {

@@ -10,7 +10,8 @@ func openCoordination(_ settings: RelayConfiguration, logger: Logger) throws -> 
   case .redis(let endpoint):
     do throws(StoreError) {
       return try RedisCoordination(
-        endpoint, buckets: settings.limits, prefix: "relay:\(settings.name):", clock: .system, logger: logger)
+        endpoint, buckets: settings.limits, prefix: "relay:\(settings.name):", clock: .system, logger: logger
+      ) { [coordination = settings.coordination] in coordination.presentEndpoint }
     } catch {
       // Of a file that cannot be used it names the key itself.
       if endpoint.tls != nil, case .unavailable(let reason) = error { throw CommandFailure(reason) }

@@ -44,7 +44,10 @@ func openStorage(_ settings: RelayConfiguration, logger: Logger) throws -> any S
     } catch {
       throw CommandFailure("The store \(path) cannot be opened: \(error). Check storage.url and the folder's owner.")
     }
-  case .postgres(let url): return try PostgresStorage(url: url.value, sealer: sealer, logger: logger)
+  case .postgres(let url):
+    return try PostgresStorage(url: url.value, sealer: sealer, logger: logger) { [storage = settings.storage] in
+      storage.presentURL?.value
+    }
   }
 }
 

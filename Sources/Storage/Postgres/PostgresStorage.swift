@@ -33,9 +33,13 @@ package final class PostgresStorage: Storage {
   /// - Parameters:
   ///   - url: `postgres://` or `postgresql://`, one or several hosts, as libpq reads it.
   ///   - sealer: seals signaling keys, and the key of contact tokens.
+  ///   - present: the URL as it is now, asked for before each attempt to connect: passwords change. nil, or what libpq
+  ///     cannot read, leaves `url`.
   /// - Throws: `.unavailable` when the URL cannot be read or the system gives no thread.
-  package init(url: String, sealer: SecretSealer = .none, logger: Logger) throws(StoreError) {
-    let target = try PostgresTarget(url: url)
+  package init(
+    url: String, sealer: SecretSealer = .none, logger: Logger, present: @escaping @Sendable () -> String? = { nil }
+  ) throws(StoreError) {
+    let target = try PostgresTarget(url: url, present: present)
     let reactor = try Reactor(name: "postgres")
     let days = PostgresMailboxDays()
     let judge = ClockJudge()

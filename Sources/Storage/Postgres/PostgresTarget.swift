@@ -4,20 +4,29 @@ import CLibPQ
 import Glibc
 import RelayCore
 
-/// A connection string, read once.
+/// A connection string, as it is when a connection begins.
 ///
 /// libpq tries several hosts in their order, but an attempt that it does not block in has no time-out per host. So the
 /// order turns from attempt to attempt: a host that swallows packets costs one attempt and not all of them.
 struct PostgresTarget: Sendable {
   private let options: [String: String]
+  private let present: @Sendable () -> String?
 
-  /// - Parameter url: `postgres://`, `postgresql://`, with one or several hosts, as libpq reads them.
+  /// - Parameters:
+  ///   - url: `postgres://`, `postgresql://`, with one or several hosts, as libpq reads them.
+  ///   - present: as it is now; nil, or what libpq cannot read, leaves `url`.
   /// - Throws: `.unavailable` when libpq cannot read it. The text is not repeated: it may hold a password.
-  init(url: String) throws(StoreError) {
-    guard url.hasPrefix("postgres://") || url.hasPrefix("postgresql://"), let parsed = Self.parse(url) else {
+  init(url: String, present: @escaping @Sendable () -> String? = { nil }) throws(StoreError) {
+    guard let options = Self.options(url) else {
       throw .unavailable(reason: "the storage URL is no PostgreSQL connection string")
     }
-    options = Self.defaults.merging(parsed) { _, given in given }
+    self.options = options
+    self.present = present
+  }
+
+  private static func options(_ url: String) -> [String: String]? {
+    guard url.hasPrefix("postgres://") || url.hasPrefix("postgresql://") else { return nil }
+    return parse(url).map { defaults.merging($0) { _, given in given } }
   }
 
   /// What stands when the URL does not say otherwise.
@@ -30,11 +39,11 @@ struct PostgresTarget: Sendable {
     "keepalives_idle": "10", "keepalives_interval": "5", "keepalives_count": "3", "tcp_user_timeout": "15000",
   ]
 
-  /// Begins to connect; the caller polls. Blocks while it resolves a host's name.
+  /// Begins to connect; the caller polls. Blocks while it asks for the present URL and resolves a host's name.
   /// - Parameter attempt: how many attempts came before.
   /// - Returns: nil when memory ran out.
   func startConnecting(attempt: Int) -> OpaquePointer? {
-    let options = rotated(by: attempt)
+    let options = Self.rotated(present().flatMap(Self.options) ?? options, by: attempt)
     let keywords = options.map { strdup($0.key) } + [nil]
     let values = options.map { strdup($0.value) } + [nil]
     defer { for text in keywords + values { free(text) } }
@@ -42,7 +51,7 @@ struct PostgresTarget: Sendable {
       keywords.map { UnsafePointer($0) }, values.map { UnsafePointer($0) }, 0)
   }
 
-  private func rotated(by attempt: Int) -> [String: String] {
+  private static func rotated(_ options: [String: String], by attempt: Int) -> [String: String] {
     let names = ["host", "hostaddr", "port"]
     let count = names.compactMap { options[$0]?.split(separator: ",", omittingEmptySubsequences: false).count }.max()
     guard let count, count > 1 else { return options }

@@ -46,7 +46,8 @@ final class RedisConnection: @unchecked Sendable {  // Mutable state but `readin
     case closed
   }
 
-  private let endpoint: RedisEndpoint
+  /// Where it is now: passwords change.
+  private let current: @Sendable () -> RedisEndpoint
   private let role: Role
   private let probeKey: String
   private let limits: Limits
@@ -58,14 +59,22 @@ final class RedisConnection: @unchecked Sendable {  // Mutable state but `readin
   private var handler: (Event) -> Void = { _ in }
   private var state = State.waiting
   private var link: (any RedisLink)?
+  /// Where `link` leads.
+  private var endpoint: RedisEndpoint
   private var waiting: Deque<Waiting> = []
   private var probed = ContinuousClock.Instant.now
   private var pause: Duration
 
   /// Does nothing before `start`.
-  /// - Parameter probeKey: a key that nobody ever writes.
-  init(_ endpoint: RedisEndpoint, role: Role, probeKey: String, limits: Limits, on reactor: Reactor) {
-    self.endpoint = endpoint
+  /// - Parameters:
+  ///   - current: where it is, asked for before each attempt.
+  ///   - probeKey: a key that nobody ever writes.
+  init(
+    to current: @escaping @Sendable () -> RedisEndpoint, role: Role, probeKey: String, limits: Limits,
+    on reactor: Reactor
+  ) {
+    self.current = current
+    endpoint = current()
     self.role = role
     self.probeKey = probeKey
     self.limits = limits
@@ -149,6 +158,7 @@ extension RedisConnection {
   }
 
   private func makeLink(_ handler: @escaping (RedisLinkEvent) -> Void) throws(RedisLinkFault) -> any RedisLink {
+    endpoint = current()
     if let tls = endpoint.tls, case .tcp(let host, let port) = endpoint.address {
       return try RedisSecureLink(host: host, port: port, tls, on: reactor, handler: handler)
     }
@@ -212,7 +222,7 @@ extension RedisConnection {
     send(command) { [self] reply in
       switch reply {
       case nil: break
-      case .error(let code): failed(RedisLinkFault("Redis answered \(code)"))
+      case .error(let code): failed(RedisLinkFault(refusingAll: code) ?? RedisLinkFault(refusingLogin: code))
       default: succeeded()
       }
     }

@@ -36,10 +36,12 @@ package final class RedisCoordination: Coordination {
   ///   - prefix: begins every key and the channel, so that several operators can share one Redis.
   ///   - clock: for the buckets of this process.
   ///   - time: what Redis takes for the time in place of its own clock; for tests.
+  ///   - present: the endpoint as it is now, asked for before each attempt to connect: passwords change. nil leaves
+  ///     `endpoint`.
   /// - Throws: `.unavailable` when there is no thread or descriptor left, or a file of `endpoint.tls` cannot be used.
   package init(
     _ endpoint: RedisEndpoint, buckets: [LimiterName: Bucket] = [:], prefix: String = "relay:", clock: WallClock,
-    time: WallClock? = nil, logger: Logger
+    time: WallClock? = nil, logger: Logger, present: @escaping @Sendable () -> RedisEndpoint? = { nil }
   ) throws(StoreError) {
     if let files = endpoint.tls {
       do throws(RedisLinkFault) { _ = try RedisTLS(files) } catch { throw .unavailable(reason: error.reason) }
@@ -55,9 +57,10 @@ package final class RedisCoordination: Coordination {
     health = RedisHealth(logger: logger)
     reactor = try Reactor(name: "relay-redis")
     let probeKey = prefix + "probe"
-    commands = RedisConnection(endpoint, role: .commands, probeKey: probeKey, limits: .init(), on: reactor)
+    let current = { @Sendable in present() ?? endpoint }
+    commands = RedisConnection(to: current, role: .commands, probeKey: probeKey, limits: .init(), on: reactor)
     subscription = RedisConnection(
-      endpoint, role: .subscription(channels: [channel, prefix + Self.processChannel + process]), probeKey: probeKey,
+      to: current, role: .subscription(channels: [channel, prefix + Self.processChannel + process]), probeKey: probeKey,
       limits: .init(), on: reactor)
     commands.start { [weak self] in self?.commandsChanged($0) }
     subscription.start { [weak self] in self?.subscriptionChanged($0) }

@@ -61,6 +61,16 @@ struct RedisLinkFault: Error, Equatable {
     }
   }
 
+  /// - Parameter code: of an error that Redis answered the first commands of a connection with.
+  init(refusingLogin code: String) {
+    switch code {
+    case "WRONGPASS": self.init("Redis refuses the user or the password (WRONGPASS)", isRefusal: true)
+    case "NOAUTH": self.init("Redis wants a password (NOAUTH)", isRefusal: true)
+    case "NOPERM": self.init("the user of Redis may not do what a relay does (NOPERM)", isRefusal: true)
+    default: self.init("Redis answered \(code)")
+    }
+  }
+
   /// Of the errors that `init(refusingAll:)` knows.
   static let codesRefusingAll = ["READONLY", "MASTERDOWN", "CLUSTERDOWN", "LOADING", "MISCONF"]
 

@@ -13,6 +13,8 @@ final class RedisPlainLink: RedisLink {
   /// What hiredis waits for; epoll learns of it once a round, not at each change.
   private var interest: Reactor.Interest = []
   private var isConnected = false
+  /// Why it did not come about.
+  private var fault: RedisLinkFault?
   private var isFlushPlanned = false
 
   /// Begins to connect.
@@ -27,8 +29,9 @@ final class RedisPlainLink: RedisLink {
       }
     guard let context = made else { throw .cannotConnect }
     guard context.pointee.err == 0 else {
+      let fault = Self.fault(of: context)
       redisAsyncFree(context)
-      throw .cannotConnect
+      throw fault ?? .cannotConnect
     }
     self.reactor = reactor
     self.handler = handler
@@ -73,8 +76,15 @@ extension RedisPlainLink {
       Unmanaged<RedisPlainLink>.fromOpaque(data).takeRetainedValue().freed()
     }
     redisAsyncSetConnectCallback(context) { context, status in
-      guard status == REDIS_OK, let context else { return }
-      RedisPlainLink.of(context.pointee.data)?.connected()
+      guard let context, let link = RedisPlainLink.of(context.pointee.data) else { return }
+      if status == REDIS_OK {
+        link.connected()
+      } else {
+        // hiredis itself does not know why: it has asked the system twice.
+        link.fault =
+          RedisPlainLink.fault(of: UnsafeMutablePointer(mutating: context))
+          ?? RedisLinkFault("cannot connect: nobody listens there, or no way leads there")
+      }
     }
     interest = [.write]
     reactor.watch(descriptor, for: interest) { [self] in ready($0) }
@@ -82,6 +92,12 @@ extension RedisPlainLink {
 
   private static func of(_ data: UnsafeMutableRawPointer?) -> RedisPlainLink? {
     data.map { Unmanaged<RedisPlainLink>.fromOpaque($0).takeUnretainedValue() }
+  }
+
+  /// Why a connection did not come about: names do not resolve, nobody listens.
+  private static func fault(of context: UnsafeMutablePointer<redisAsyncContext>) -> RedisLinkFault? {
+    guard context.pointee.err != 0, let words = context.pointee.errstr else { return nil }
+    return RedisLinkFault("cannot connect: \(String(cString: words))")
   }
 
   private func connected() {
@@ -100,7 +116,7 @@ extension RedisPlainLink {
     reactor.unwatch(descriptor)
     guard context != nil else { return }
     context = nil
-    handler(.closed(nil))
+    handler(.closed(fault))
   }
 
   /// Each call into hiredis may free the context.

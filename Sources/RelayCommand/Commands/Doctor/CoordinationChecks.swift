@@ -26,13 +26,7 @@ struct CoordinationChecks {
               """)
         ]
       }
-      return [
-        .failed(
-          "Redis does not answer" + (fault.map { ": \($0)" } ?? ""),
-          remedy:
-            "Start it, and check coordination.url: until then each process limits by itself, and changes are seen late."
-        )
-      ]
+      return [Self.failure(fault)]
     }
     let eviction =
       server.mayEvict
@@ -44,6 +38,26 @@ struct CoordinationChecks {
       Finding.ok("Redis \(server.version ?? "of unknown version")"), eviction.named("eviction"),
       encryption(server).named("encryption"),
     ]
+  }
+
+  private static func failure(_ fault: String?) -> Finding {
+    let meanwhile = "until then each process limits by itself, and changes are seen late."
+    guard let fault else {
+      return .failed("Redis does not answer", remedy: "Start it, and check coordination.url: \(meanwhile)")
+    }
+    // What Redis itself has said.
+    let text = fault.contains("Redis") ? fault : "Redis does not answer: \(fault)"
+    let remedy =
+      switch true {
+      case fault.contains("WRONGPASS"), fault.contains("NOAUTH"):
+        "Correct user and password in coordination.url"
+      case fault.contains("NOPERM"): "Give the user of coordination.url the rights to all keys, channels and commands"
+      case fault.contains("resol"), fault.contains("Name or service"), fault.contains("name resolution"):
+        "Correct the host in coordination.url, or the name service"
+      case fault.contains("within"): "Check the address in coordination.url, and firewalls on the way"
+      default: "Start it, and check coordination.url"
+      }
+    return .failed(text, remedy: "\(remedy): \(meanwhile)")
   }
 
   private func encryption(_ server: RedisDiagnosis) -> Finding {

@@ -16,6 +16,7 @@ struct StorageChecks {
       DoctorCheck(group: .storage, name: "contacts") { [await contacts()] },
       DoctorCheck(group: .schema, name: "version") { [await version()] },
       DoctorCheck(group: .schema, name: "pending") { [await pending()] },
+      DoctorCheck(group: .schema, name: "parts") { [await parts()] },
     ]
   }
 
@@ -39,13 +40,37 @@ struct StorageChecks {
         }
         return .ok("answers in \((millis * 10).rounded() / 10) ms")
       } catch {
-        guard let fault = (storage as? PostgresStorage)?.connectFault else {
+        guard let fault = await connectFault(of: storage) else {
           return .failed("\(error)", remedy: Self.startRemedy)
         }
-        return .failed(
-          "\(error): \(fault)",
-          remedy: fault.contains("certificate") || fault.contains("SSL") ? Self.encryptionRemedy : Self.startRemedy)
+        return .failed("\(error): \(fault)", remedy: Self.remedy(for: fault))
       }
+    }
+  }
+
+  /// Waits for the attempt that is under way: where packets are dropped it says why only when it is over.
+  private func connectFault(of storage: any Storage) async -> String? {
+    guard let postgres = storage as? PostgresStorage else { return nil }
+    let deadline = ContinuousClock.now + Self.attemptMax
+    while postgres.connectFault == nil, ContinuousClock.now < deadline, !Task.isCancelled {
+      // Only cancellation throws here, and the loop's condition sees it.
+      try? await Task.sleep(for: .milliseconds(50))
+    }
+    return postgres.connectFault
+  }
+
+  /// - Parameter fault: as libpq, or the server, says it.
+  private static func remedy(for fault: String) -> String {
+    switch true {
+    case fault.contains("password"): "Correct user and password in storage.url."
+    case fault.contains("translate host name"), fault.contains("Name or service not known"):
+      "Correct the host in storage.url, or the name service."
+    case fault.contains("pg_hba.conf"): "Let the server's pg_hba.conf admit this host, user and database."
+    case fault.contains("does not exist"): "Create it on the server, or correct storage.url."
+    case fault.contains("within"), fault.contains("timeout"):
+      "Check the address in storage.url, and firewalls on the way: nothing comes back from there."
+    case fault.contains("certificate"), fault.contains("SSL"): encryptionRemedy
+    default: startRemedy
     }
   }
 
@@ -164,6 +189,21 @@ struct StorageChecks {
     }
   }
 
+  private func parts() async -> Finding {
+    guard let storage = await site.usableStorage() else { return DoctorSite.withoutStore }
+    guard let postgres = storage as? PostgresStorage else { return .skipped("of PostgreSQL alone") }
+    do {
+      let missing = try await postgres.missingParts()
+      guard !missing.isEmpty else { return .ok("triggers and functions are there") }
+      return .failed(
+        "missing, or switched off: \(missing.joined(separator: ", "))",
+        remedy:
+          "Put the whole dump back, or switch them on (ALTER TABLE ... ENABLE TRIGGER): look-ups miss what they note.")
+    } catch {
+      return DoctorSite.withoutStore
+    }
+  }
+
   private func pending() async -> Finding {
     guard let storage = site.storage else { return DoctorSite.withoutStore }
     do {
@@ -182,6 +222,8 @@ struct StorageChecks {
     + "the host that the URL names."
   static let startRemedy = "Start the database, and check storage.url and the network on the way."
   private static let slowMillis = 50.0
+  /// Longer than an attempt to connect takes, shorter than a check may.
+  private static let attemptMax = Duration.seconds(7)
   private static let versionMin = 15
   /// Four, and one for maintenance.
   private static let connectionsPerProcess = 6

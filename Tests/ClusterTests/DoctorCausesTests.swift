@@ -1,0 +1,114 @@
+import Foundation
+import Glibc
+import TestSupport
+import Testing
+
+/// `relay doctor` passes on what it knows of causes, and the remedy fits.
+@Suite struct DoctorCausesTests {
+  /// The first finding of `group` of a relay with `settings`.
+  private static func finding(
+    _ group: String, _ check: String? = nil, at site: RelayOperator, _ settings: [String: String]
+  ) async throws -> DoctorTests.Diagnosis {
+    let ports = try Loopback.freePorts(2)
+    let all = ["RELAY_CLIENT_PORT": "\(ports[0])", "RELAY_OPERATOR_PORT": "\(ports[1])"].merging(settings) { $1 }
+    let result = try await site.run(["doctor", "--json"], overrides: all)
+    #expect(!result.output.contains("hunter2"), "no password is shown")
+    let found = try result.json([DoctorTests.Diagnosis].self).filter { $0.group == group }
+    guard let first = found.first(where: { check == nil || $0.check == check }) else {
+      throw TestFailure("nothing of \(group): \(result.output) \(result.errors)")
+    }
+    return first
+  }
+
+  @Test func `PostgreSQL: a wrong password, a host that there is not, and packets that are dropped`() async throws {
+    let postgres = try await Loopback.blocking { try PostgresServer() }
+    let database = try await Loopback.blocking { try postgres.createDatabase() }
+    _ = try await Loopback.blocking { try postgres.addRole("keeper", password: "right", to: database) }
+    let link = try await LinkProxy(to: postgres.port)
+    link.set(.cut)
+    try await RelayOperator.with { site in
+      let cases = [
+        (PostgresServer.url(database, as: "keeper", password: "hunter2"), "password authentication failed", "password"),
+        ("postgres://keeper:hunter2@no.such.name.invalid/relay", "no.such.name.invalid", "Correct the host"),
+        (database.replacing(":\(postgres.port)/", with: ":\(link.port)/"), "no answer within", "firewalls"),
+        (postgres.url(database: "nobodys"), "does not exist", "Create it"),
+      ]
+      for (url, says, remedy) in cases {
+        let found = try await Self.finding("storage", at: site, ["RELAY_STORAGE_URL": url])
+        #expect(found.outcome == "fail" && found.text.contains(says), "\(found)")
+        #expect(found.remedy?.contains(remedy) == true, "\(found)")
+      }
+    }
+    try await link.close()
+  }
+
+  @Test func `PostgreSQL: a trigger that is gone, one that is switched off, and a function that is gone`() async throws
+  {
+    let postgres = try await Loopback.blocking { try PostgresServer.shared() }
+    let database = try await Loopback.blocking { try postgres.createDatabase() }
+    let name = String(database.split(separator: "/").last ?? "")
+    try await RelayOperator.with { site in
+      let settings = ["RELAY_STORAGE_URL": database]
+      try await site.relay("migrate", "run", overrides: settings)
+      #expect(try await Self.finding("schema", "parts", at: site, settings).outcome == "ok")
+      _ = try await Loopback.blocking {
+        try postgres.sql(
+          """
+          DROP TRIGGER relay_account_added ON accounts; ALTER TABLE accounts DISABLE TRIGGER relay_account_changed;
+          DROP FUNCTION relay_present_day(date)
+          """, in: name)
+      }
+      let found = try await Self.finding("schema", "parts", at: site, settings)
+      #expect(found.outcome == "fail")
+      #expect(
+        found.text.hasSuffix(
+          "function relay_present_day, trigger relay_account_added, trigger relay_account_changed"), "\(found)")
+    }
+  }
+
+  @Test func `Redis: a wrong password, none, a host that there is not, and nobody`() async throws {
+    try await RedisServer.with(password: "right") { redis in
+      try await RelayOperator.with { site in
+        let nobody = try Loopback.freePorts(1)[0]
+        for (url, says, remedy) in [
+          (
+            "redis://:hunter2@127.0.0.1:\(redis.port)", "Redis refuses the user or the password",
+            "Correct user and password"
+          ),
+          ("redis://127.0.0.1:\(redis.port)", "Redis wants a password", "Correct user and password"),
+          ("redis://:hunter2@no.such.name.invalid", "Redis does not answer: cannot connect", "Correct the host"),
+          ("redis://127.0.0.1:\(nobody)", "Redis does not answer: cannot connect: nobody listens there", "Start it"),
+        ] {
+          let found = try await Self.finding("coordination", at: site, ["RELAY_COORDINATION_URL": url])
+          #expect(found.outcome == "fail" && found.text.contains(says), "\(found)")
+          #expect(found.remedy?.contains(remedy) == true, "\(found)")
+        }
+      }
+    }
+  }
+
+  @Test func `a webhook of codes that is dead, and one that answers`() async throws {
+    let (descriptor, port) = try Loopback.listen()
+    try await RelayOperator.with { site in
+      let settings = [
+        "RELAY_VERIFICATION_SENDER": "webhook", "RELAY_VERIFICATION_WEBHOOK_SECRET": "hunter2",
+        "RELAY_VERIFICATION_WEBHOOK_URL": "http://127.0.0.1:\(port)/codes",
+      ]
+      let serving = Thread {
+        let connection = accept(descriptor, nil, nil)
+        var bytes = [UInt8](repeating: 0, count: 4096)
+        _ = recv(connection, &bytes, bytes.count, 0)
+        let answer = Array("HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".utf8)
+        _ = send(connection, answer, answer.count, Int32(MSG_NOSIGNAL))
+        close(connection)
+        close(descriptor)
+      }
+      serving.start()
+      #expect(try await Self.finding("verification", at: site, settings).outcome == "ok")
+      try await eventually("nobody listens any more") { serving.isFinished }
+      let dead = try await Self.finding("verification", at: site, settings)
+      #expect(dead.outcome == "fail" && dead.text.contains("does not answer: nobody listens there"), "\(dead)")
+      #expect(dead.remedy?.contains("verification.webhook.url") == true)
+    }
+  }
+}
