@@ -1,6 +1,7 @@
 import RelayCore
 
-/// What is refused where other hosts reach it, unless `allow-insecure` names it. On loopback all of it is free.
+/// What is refused where the internet may reach it, unless `allow-insecure` names it. At private addresses it is a warning,
+/// on loopback all of it is free.
 enum Insecurity: String, Sendable, CaseIterable {
   /// Passwords and messages cross the network in clear.
   case plainHTTP = "plain-http"
@@ -26,17 +27,22 @@ extension ValueType where Value == Set<Insecurity> {
 }
 
 extension RelayConfiguration {
-  /// Faults, unless the operator says that they are meant.
+  /// Faults and warnings, unless the operator says that they are meant.
   func checkExposure(_ reader: inout ConfigurationReader) {
     let allowed = reader.value(Keys.allowInsecure)
     for exposure in exposures where !allowed.contains(exposure.insecurity) {
-      reader.fault(
-        "\(exposure.text). \(exposure.remedy), or say so: allow-insecure: [\(exposure.insecurity.rawValue)]",
-        at: exposure.key)
+      let text = "\(exposure.text). \(exposure.remedy), or say so: allow-insecure: [\(exposure.insecurity.rawValue)]"
+      if PublicAddress.isPrivate(exposure.host) {
+        reader.warn(text, at: exposure.key)
+      } else {
+        reader.fault(text, at: exposure.key)
+      }
     }
   }
 
-  private typealias Exposure = (insecurity: Insecurity, key: ConfigurationKey, text: String, remedy: String)
+  private typealias Exposure = (
+    insecurity: Insecurity, host: String, key: ConfigurationKey, text: String, remedy: String
+  )
 
   private var exposures: [Exposure] {
     var all: [Exposure] = []
@@ -44,7 +50,7 @@ extension RelayConfiguration {
     if isOpen, client.tls == nil {
       all.append(
         (
-          .plainHTTP, Keys.clientHost.key,
+          .plainHTTP, client.host, Keys.clientHost.key,
           "client.host is \(client.host), and there is no client.tls: passwords and messages would cross the network in clear",
           "Give client.tls.certificate and client.tls.key, or listen on 127.0.0.1 behind a proxy that has TLS"
         ))
@@ -52,7 +58,7 @@ extension RelayConfiguration {
     if pushGateway.port != nil, !PublicAddress.isLoopback(pushGateway.host) {
       all.append(
         (
-          .plainHTTP, Keys.pushGatewayHost.key,
+          .plainHTTP, pushGateway.host, Keys.pushGatewayHost.key,
           "push-gateway.host is \(pushGateway.host): what homeservers send would cross the network in clear",
           "Listen on 127.0.0.1 behind a proxy that has TLS"
         ))
@@ -60,7 +66,7 @@ extension RelayConfiguration {
     if !PublicAddress.isLoopback(operations.host) {
       all.append(
         (
-          .operatorListener, Keys.operatorHost.key,
+          .operatorListener, operations.host, Keys.operatorHost.key,
           "operator.host is \(operations.host): metrics are there for whoever reaches it, without a password",
           "Listen on 127.0.0.1"
         ))
@@ -68,7 +74,7 @@ extension RelayConfiguration {
     if isOpen, case .log = verification.sender, !development.isEnabled {
       all.append(
         (
-          .logSender, Keys.clientHost.key,
+          .logSender, client.host, Keys.clientHost.key,
           "client.host is \(client.host), and verification.sender is log: codes go to the log and to nobody's telephone",
           "Set verification.sender to webhook or twilio"
         ))
@@ -76,7 +82,7 @@ extension RelayConfiguration {
     if isOpen, development.isEnabled {
       all.append(
         (
-          .development, Keys.developmentEnabled.key,
+          .development, client.host, Keys.developmentEnabled.key,
           "development.enabled is true, and client.host is \(client.host): whoever reaches it registers any number",
           "Set development.enabled to false"
         ))

@@ -9,7 +9,7 @@ enum Keys {
 
   static let allowInsecure = Setting(
     "allow-insecure", .insecurities, default: "none",
-    "What may be open to other hosts although it is not safe there: `plain-http`, `operator-listener`, `log-sender`, "
+    "What the internet may reach although it is not safe there: `plain-http`, `operator-listener`, `log-sender`, "
       + "`development`, comma-separated.")
 
   static let clientHost = Setting("client.host", .host, default: "127.0.0.1", "Where the client API listens.")

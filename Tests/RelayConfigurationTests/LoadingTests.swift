@@ -149,6 +149,22 @@ struct LoadingTests {
     #expect(throws: Never.self) { try RelayConfiguration.load(file: file.path, environment: [:]) }
   }
 
+  @Test("at private addresses it is a warning, unless it is named")
+  func privateInsecurity() throws {
+    let hosts = [
+      "RELAY_CLIENT_HOST": "10.0.0.5", "RELAY_OPERATOR_HOST": "fd00::5", "RELAY_DEVELOPMENT_ENABLED": "true",
+    ]
+    let loaded = try RelayConfiguration.load(file: nil, environment: hosts)
+    let names = ["plain-http", "operator-listener", "development"]
+    for name in names {
+      #expect(
+        loaded.warnings.contains { $0.text.hasSuffix("allow-insecure: [\(name)]") }, "\(name): \(loaded.warnings)")
+    }
+    let named = try RelayConfiguration.load(
+      file: nil, environment: hosts.merging(["RELAY_ALLOW_INSECURE": names.joined(separator: ",")]) { $1 })
+    #expect(!named.warnings.contains { $0.text.contains("allow-insecure") })
+  }
+
   @Test(
     "peers find a listener at every address, unless they are on this host",
     arguments: [

@@ -73,10 +73,6 @@ package struct RelayOperator: Sendable {
     all["RELAY_DEVELOPMENT_ENABLED"] = "true"
     all["RELAY_FEDERATION_URL"] = "https://\(place.address):\(federationPort)"
     for listener in ["CLIENT", "FEDERATION", "OPERATOR"] { all["RELAY_\(listener)_HOST"] = place.address }
-    // Hosts of a network that the test has made.
-    if place.address != Place.here.address {
-      all["RELAY_ALLOW_INSECURE"] = "plain-http,operator-listener,development"
-    }
     all["RELAY_FEDERATION_DIRECTORY"] = folder + "/federation"
     all["RELAY_ATTACHMENTS_URL"] = "file:\(folder)/attachments"
     // Whoever tests draining says over how long; nobody else waits for it.

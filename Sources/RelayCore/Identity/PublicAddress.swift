@@ -13,6 +13,13 @@ package enum PublicAddress {
     return address.bytes.count == 4 ? address.bytes[0] == 127 : address.bytes == Array(repeating: 0, count: 15) + [1]
   }
 
+  /// Whether `host` is an address of a network that the internet does not reach. Names are not looked up, and every address
+  /// of this host (`0.0.0.0`, `::`) is none.
+  package static func isPrivate(_ host: String) -> Bool {
+    guard let address = ClientAddress(text: host) else { return false }
+    return !isPublic(address) && address.bytes.contains { $0 != 0 }
+  }
+
   private static func isPublic(_ address: ClientAddress) -> Bool {
     if address.bytes.count == 4 { return !special4.contains { $0.contains(address) } }
     // NAT64: the last four bytes are whom it leads to.
