@@ -94,21 +94,54 @@ import Testing
         "RELAY_VERIFICATION_SENDER": "webhook", "RELAY_VERIFICATION_WEBHOOK_SECRET": "hunter2",
         "RELAY_VERIFICATION_WEBHOOK_URL": "http://127.0.0.1:\(port)/codes",
       ]
-      let serving = Thread {
-        let connection = accept(descriptor, nil, nil)
-        var bytes = [UInt8](repeating: 0, count: 4096)
-        _ = recv(connection, &bytes, bytes.count, 0)
-        let answer = Array("HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".utf8)
-        _ = send(connection, answer, answer.count, Int32(MSG_NOSIGNAL))
-        close(connection)
-        close(descriptor)
-      }
-      serving.start()
+      let serving = Self.answering(descriptor) { _ in "405 Method Not Allowed" }
       #expect(try await Self.finding("verification", at: site, settings).outcome == "ok")
       try await eventually("nobody listens any more") { serving.isFinished }
       let dead = try await Self.finding("verification", at: site, settings)
       #expect(dead.outcome == "fail" && dead.text.contains("does not answer: nobody listens there"), "\(dead)")
       #expect(dead.remedy?.contains("verification.webhook.url") == true)
     }
+  }
+
+  /// By a fake that reads accounts as Twilio's API does: Basic authentication, and 404 for what it does not know.
+  @Test func `Twilio: the account is known, the token is wrong, and there is no such account`() async throws {
+    let right = "Basic " + Data("AC123:hunter2".utf8).base64EncodedString()
+    for (account, token, outcome, says) in [
+      ("AC123", "hunter2", "ok", "knows the account"), ("AC123", "wrong", "fail", "refuses the account or its token"),
+      ("AC999", "hunter2", "fail", "has no such account"),
+    ] {
+      let (descriptor, port) = try Loopback.listen()
+      let serving = Self.answering(descriptor) { request in
+        guard request.hasPrefix("GET /2010-04-01/Accounts/AC123.json ") else { return "404 Not Found" }
+        return request.contains(right) ? "200 OK" : "401 Unauthorized"
+      }
+      try await RelayOperator.with { site in
+        let found = try await Self.finding(
+          "verification", at: site,
+          [
+            "RELAY_VERIFICATION_SENDER": "twilio", "RELAY_VERIFICATION_TWILIO_ACCOUNT": account,
+            "RELAY_VERIFICATION_TWILIO_TOKEN": token, "RELAY_VERIFICATION_TWILIO_FROM": "+14155550100",
+            "RELAY_VERIFICATION_TWILIO_URL": "http://127.0.0.1:\(port)",
+          ])
+        #expect(found.outcome == outcome && found.text.contains(says), "\(found)")
+      }
+      try await eventually("it was asked once") { serving.isFinished }
+    }
+  }
+
+  /// Answers one request with the status that `answer` makes of it, and listens no more.
+  private static func answering(_ descriptor: Int32, _ answer: @escaping @Sendable (String) -> String) -> Thread {
+    let serving = Thread {
+      let connection = accept(descriptor, nil, nil)
+      var bytes = [UInt8](repeating: 0, count: 4096)
+      let count = recv(connection, &bytes, bytes.count, 0)
+      let status = answer(String(decoding: bytes.prefix(max(0, count)), as: UTF8.self))
+      let text = Array("HTTP/1.1 \(status)\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".utf8)
+      _ = send(connection, text, text.count, Int32(MSG_NOSIGNAL))
+      close(connection)
+      close(descriptor)
+    }
+    serving.start()
+    return serving
   }
 }
