@@ -75,7 +75,7 @@ struct ConfigurationFile: Sendable {
   }
 
   private func list(_ components: [String]) -> [String]? {
-    // What cannot be read as one is none.
+    // A value that is no list of scalars throws here: nil says so.
     let result = try? snapshot?.value(forKey: AbsoluteConfigKey(components), type: .stringArray)
     guard case .stringArray(let texts)? = result?.value?.content else { return nil }
     return texts

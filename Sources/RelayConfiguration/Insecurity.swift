@@ -1,7 +1,7 @@
 import RelayCore
 
-/// What is refused where the internet may reach it, unless `allow-insecure` names it. At private addresses it is a warning,
-/// on loopback all of it is free.
+/// Settings that are refused where the internet may reach them, unless `allow-insecure` names them. At private addresses
+/// they are warnings, on loopback they are free.
 enum Insecurity: String, Sendable, CaseIterable {
   /// Passwords and messages cross the network in clear.
   case plainHTTP = "plain-http"
@@ -9,7 +9,7 @@ enum Insecurity: String, Sendable, CaseIterable {
   case operatorListener = "operator-listener"
   /// Codes go to the log, and to nobody's telephone.
   case logSender = "log-sender"
-  /// Whoever asks gets the code of any number.
+  /// Anybody who asks gets the code of any number.
   case development
 }
 

@@ -7,7 +7,7 @@ import RelayCore
 import RelayHTTP
 import ServiceLifecycle
 
-/// What a listener shows its clients: TLS 1.2 with forward secrecy, or later, with HTTP/2 or HTTP/1.1.
+/// A listener shows this to its clients: TLS 1.2 with forward secrecy, or later, with HTTP/2 or HTTP/1.1.
 struct ServerCertificate: Sendable {
   let context: NIOSSLContext
   let leaf: WatchedCertificate

@@ -35,7 +35,7 @@ package protocol OutboxStore: Sendable {
   /// Everything that waits for `relay` is due at once.
   /// - Returns: how many messages.
   func makeDue(for relay: RelayName, now: Timestamp) async throws(StoreError) -> Int
-  /// What waits for `destinations` at `relay` is due at once.
+  /// Makes everything that waits for `destinations` at `relay` due at once.
   func makeDue(for relay: RelayName, among destinations: [AccountNumber], now: Timestamp) async throws(StoreError)
   /// Forgets messages that were handed over, or given up, and counts what `record` says of them, in one transaction.
   func removeHeld(_ sequences: [Int64], counting record: LedgerRecord?) async throws(StoreError)

@@ -10,7 +10,7 @@ import Synchronization
 /// address has its share, the connection of it that has waited longest for its first request gives way; where all of them
 /// have sent one, the new one is closed. What a trusted proxy passes on is for the proxy to bound.
 package final class ConnectionShares: Sendable {
-  /// What a connection holds until it is given back.
+  /// A connection holds its place until it gives it back.
   struct Place: Sendable {
     fileprivate let id: UInt64
     /// nil for whom there is no bound.
@@ -19,7 +19,7 @@ package final class ConnectionShares: Sendable {
 
   private struct Customer {
     var count = 0
-    /// Those that have sent no request yet.
+    /// Connections that have sent no request yet, by id.
     var waiting: [UInt64: any Channel] = [:]
     /// Their ids as they came, among them those of others that wait no more.
     var order: Deque<UInt64> = []
@@ -44,7 +44,7 @@ package final class ConnectionShares: Sendable {
     var customers: [[UInt8]: Customer] = [:]
     /// By whether they have sent a request.
     var counts = (waiting: 0, serving: 0)
-    /// Of those that have sent none.
+    /// Ids of connections that have sent no request yet, of every address.
     var waiting: Set<UInt64> = []
     var nextID: UInt64 = 0
   }
