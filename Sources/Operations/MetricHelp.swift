@@ -17,6 +17,7 @@ enum MetricHelp {
       "One-time prekeys that were not handed out, since the store may have been put back.",
     "relay_store_restores_total": "Times that the store was found put back to an older state.",
     "relay_store_witnesses": "How many witnesses took the last epoch of the store.",
+    "relay_storage_writable": "1 while the store takes writes, 0 while its disk is full or fails.",
     "relay_clock_lead_seconds": "How far a clock is ahead of the time last seen, negative when it is behind.",
 
     // Delivery

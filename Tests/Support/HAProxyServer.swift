@@ -65,15 +65,15 @@ package final class HAProxyServer: Sendable {
     try? FileManager.default.removeItem(atPath: folder)  // A leftover in the temporary folder hurts nobody.
   }
 
-  /// The cluster's template, with a server line for each of `relays` instead of its two.
+  /// The cluster's template, with as many server lines as `relays` instead of its two of each kind.
   private static func configuration(_ relays: [RelayPorts], clients: Int, peers: Int) throws -> String {
     let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent()
     let template = try String(contentsOf: root.appending(path: "cluster/haproxy.cfg.template"), encoding: .utf8)
     var lines: [String] = []
     for line in template.components(separatedBy: "\n") {
-      if line.hasPrefix("  server two ") { continue }
-      guard line.hasPrefix("  server one ") else {
+      if line.hasPrefix("  server two") { continue }
+      guard line.hasPrefix("  server one") else {
         lines.append(line)
         continue
       }

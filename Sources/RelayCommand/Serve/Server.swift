@@ -118,7 +118,7 @@ struct Server {
     readiness.add("storage") {
       do {
         try await storage.ping()
-        return nil
+        return storage.refusals.reason
       } catch {
         return "\(error)"
       }
@@ -162,7 +162,7 @@ struct Server {
     let drainFirst = DrainFirst(
       control: control, readiness: readiness, state: drain, hub: local.hub, logger: logger)
 
-    return [maintenance] + directory.services
+    return [maintenance, WriteWatch(store: storage, logger: logger)] + directory.services
       + (encryptionKeys.isChanging ? [encryptionKeys] : [])
       + waking.services(local, storage: storage, coordination: coordination)
       // Receipts for what sessions acknowledge at the end still go to peers.

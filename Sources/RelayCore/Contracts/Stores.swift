@@ -439,6 +439,10 @@ package protocol Storage: AccountStore, PreKeyStore, EpochStore, MessageStore, A
 {
   /// Whether the store answers just now, for `/readyz`.
   func ping() async throws(StoreError)
+  /// Stores some 32 KB and removes them again: whether the store takes writes just now.
+  func tryWriting() async throws(StoreError)
+  /// What it refused for want of room, or because its disk failed.
+  var refusals: WriteRefusals { get }
   /// Ends every connection. Calls in flight fail with `.unavailable`.
   func close() async
 }

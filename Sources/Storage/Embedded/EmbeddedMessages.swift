@@ -150,7 +150,9 @@ extension EmbeddedStorage {
   }
 
   /// One transaction for all that gathered while the last one was written. Called by the batcher alone.
-  static func write(_ envelopes: [Envelope], day: Int64, to pool: DatabasePool) async throws(StoreError) {
+  static func write(
+    _ envelopes: [Envelope], day: Int64, to pool: DatabasePool, noting refusals: WriteRefusals
+  ) async throws(StoreError) {
     do {
       try await pool.write { db in
         let statement = try db.cachedStatement(sql: insertUnlessKnown)
@@ -170,6 +172,7 @@ extension EmbeddedStorage {
         try accepted.write(in: db)
       }
     } catch {
+      refusals.note(error)
       throw StoreError(embedded: error)
     }
   }

@@ -15,6 +15,7 @@ package final class EmbeddedStorage: Storage {
   let clock: WallClock
   let sealer: SecretSealer
   package let judge = ClockJudge()
+  package let refusals = WriteRefusals()
   let knownTokens = KnownTokens()
   let knownCodes = KnownCodes()
   let batcher: MessageBatcher
@@ -38,14 +39,25 @@ package final class EmbeddedStorage: Storage {
     self.clock = clock
     self.sealer = sealer
     let judged = JudgedClock(clock, by: judge)
-    batcher = MessageBatcher { envelopes throws(StoreError) in
-      try await Self.write(envelopes, day: judged.arrival().day, to: pool)
+    batcher = MessageBatcher { [refusals] envelopes throws(StoreError) in
+      try await Self.write(envelopes, day: judged.arrival().day, to: pool, noting: refusals)
     }
   }
 
   package func ping() async throws(StoreError) {
     try await read { db in _ = try db.row("SELECT 1") }
   }
+
+  /// In two transactions: SQLite does not write pages that one transaction takes and gives back.
+  package func tryWriting() async throws(StoreError) {
+    try await write { db in
+      try db.execute(sql: Self.emptyRoom)
+      try db.execute(sql: "CREATE TABLE relay_room (filler BLOB); INSERT INTO relay_room VALUES (zeroblob(32000))")
+    }
+    try await write { db in try db.execute(sql: Self.emptyRoom) }
+  }
+
+  private static let emptyRoom = "DROP TABLE IF EXISTS relay_room"
 
   package func close() async {
     let pool = pool
@@ -65,7 +77,7 @@ package final class EmbeddedStorage: Storage {
 
   /// Runs `body` as one transaction that holds the write lock from its start.
   func write<T: Sendable>(_ body: @Sendable (Database) throws -> T) async throws(StoreError) -> T {
-    do { return try await pool.write(body) } catch { throw StoreError(embedded: error) }
+    do { return try await pool.write(body) } catch { throw refused(error) }
   }
 
   /// As `write`, and waits for the lock as long as opening may: many processes may start on a new file at once.
@@ -83,8 +95,13 @@ package final class EmbeddedStorage: Storage {
         return try Fields.valid(result)
       }
     } catch {
-      throw StoreError(embedded: error)
+      throw refused(error)
     }
+  }
+
+  private func refused(_ error: any Error) -> StoreError {
+    refusals.note(error)
+    return StoreError(embedded: error)
   }
 
   private static func open(_ path: String) throws -> DatabasePool {
@@ -120,6 +137,19 @@ package final class EmbeddedStorage: Storage {
   private static let startSeconds = 30.0
   /// What the log shrinks to after a checkpoint.
   private static let journalBytesMax = 64 << 20
+}
+
+extension WriteRefusals {
+  /// Notes why a write failed, if the disk is to blame.
+  func note(_ error: any Error) {
+    guard let error = error as? DatabaseError else { return }
+    switch error.resultCode {
+    case .SQLITE_FULL: refused("SQLite refuses writes: its disk is full")
+    case .SQLITE_IOERR, .SQLITE_READONLY:
+      refused("SQLite refuses writes: its disk failed (\(error.extendedResultCode))")
+    default: break
+    }
+  }
 }
 
 extension StoreError {

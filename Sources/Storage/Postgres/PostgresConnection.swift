@@ -45,6 +45,8 @@ final class PostgresConnection: @unchecked Sendable {  // All mutable state but 
   private let logger: Logger
   private let inbox = Mutex(Inbox())
   private let fault = Mutex<String?>(nil)
+  /// Where it notes that the server has no room.
+  private let refusals: WriteRefusals
   /// Called when a server is connected to, before it answers anything.
   private let connected: @Sendable () -> Void
 
@@ -60,8 +62,9 @@ final class PostgresConnection: @unchecked Sendable {  // All mutable state but 
   /// Begins to connect at once.
   init(
     target: PostgresTarget, settings: Settings, reactor: Reactor, logger: Logger,
-    connected: @escaping @Sendable () -> Void = {}
+    refusals: WriteRefusals = WriteRefusals(), connected: @escaping @Sendable () -> Void = {}
   ) {
+    self.refusals = refusals
     self.connected = connected
     self.target = target
     self.settings = settings
@@ -140,6 +143,7 @@ extension PostgresConnection {
     await withCheckedContinuation { continuation in
       let request = PostgresRequest(steps: steps, sharing: sharing) { [self] outcome in
         release(steps)
+        note(outcome)
         continuation.resume(returning: outcome)
       }
       // A request that was not admitted is dropped unfinished.
@@ -160,6 +164,11 @@ extension PostgresConnection {
       inbox.requests.append(request)
       return nil
     }
+  }
+
+  private func note(_ outcome: PostgresRequest.Outcome) {
+    guard case .failure(.refused(let state, _)) = outcome, let fault = state.diskFault else { return }
+    refusals.refused("PostgreSQL refuses writes: \(fault)")
   }
 
   private func release(_ steps: [PostgresStep]) {

@@ -14,7 +14,9 @@ enum PostgresError: Error {
     case .notServed(let reason):
       .unavailable(reason: reason)
     case .refused(let state, let statement) where state.isPassing:
-      .unavailable(reason: "PostgreSQL refused \(statement) with SQLSTATE \(state.code)")
+      .unavailable(
+        reason: "PostgreSQL refused \(statement)"
+          + (state.diskFault.map { ": \($0)" } ?? " with SQLSTATE \(state.code)"))
     case .refused(let state, let statement):
       .corrupted(reason: "PostgreSQL refused \(statement) with SQLSTATE \(state.code)")
     }
@@ -35,6 +37,15 @@ struct SQLState: Equatable {
 
   /// Another transaction was in the way and this one was undone: it may simply run again.
   var isConflict: Bool { code == "40001" || code == "40P01" }
+
+  /// What is wrong with the server's disk, in words; nil when nothing is said of it.
+  var diskFault: String? {
+    switch code {
+    case "53100": "its disk is full (SQLSTATE 53100)"
+    case "58030": "its disk failed (SQLSTATE 58030)"
+    default: nil
+    }
+  }
 
   /// The refusal has nothing to do with the statement itself.
   var isPassing: Bool {

@@ -23,6 +23,7 @@ package final class PostgresStorage: Storage {
   let maintenance: PostgresMaintenance
   let sealer: SecretSealer
   package let judge: ClockJudge
+  package let refusals: WriteRefusals
   let knownTokens = KnownTokens()
   let knownCodes = KnownCodes()
   let copies = PostgresCopies()
@@ -43,9 +44,10 @@ package final class PostgresStorage: Storage {
     let reactor = try Reactor(name: "postgres")
     let days = PostgresMailboxDays()
     let judge = ClockJudge()
+    let refusals = WriteRefusals()
     let connect = { (purpose: String) in
       PostgresConnection(
-        target: target, settings: .init(purpose: purpose), reactor: reactor, logger: logger,
+        target: target, settings: .init(purpose: purpose), reactor: reactor, logger: logger, refusals: refusals,
         connected: { days.forget() })
     }
     let maintenance = PostgresMaintenance(target: target, reactor: reactor, logger: logger)
@@ -56,6 +58,7 @@ package final class PostgresStorage: Storage {
     self.inserts = inserts
     self.days = days
     self.judge = judge
+    self.refusals = refusals
     reads = connect("reads")
     writes = connect("writes")
     bulk = connect("bulk")
@@ -76,6 +79,16 @@ package final class PostgresStorage: Storage {
     } catch {
       throw error.storeError
     }
+  }
+
+  /// Fills a temporary table, which the commit drops. Its rows need new blocks of the disk; a row of an existing table
+  /// may fit into an old block.
+  package func tryWriting() async throws(StoreError) {
+    _ = try await writeBulk([
+      PostgresStep(.prepared("room_place", "SELECT set_config('temp_tablespaces', '', true)")),
+      PostgresStep(.once("CREATE TEMPORARY TABLE relay_room (filler text) ON COMMIT DROP")),
+      PostgresStep(.once("INSERT INTO relay_room SELECT repeat('x', 1000) FROM generate_series(1, 32)")),
+    ])
   }
 
   package func close() async {

@@ -12,6 +12,7 @@ struct StorageChecks {
   var all: [DoctorCheck] {
     [
       DoctorCheck(group: .storage, name: "reachable") { [await reachable()] },
+      DoctorCheck(group: .storage, name: "writable") { [await writable()] },
       DoctorCheck(group: .storage, name: "durability") { await durability() },
       DoctorCheck(group: .storage, name: "contacts") { [await contacts()] },
       DoctorCheck(group: .schema, name: "version") { [await version()] },
@@ -71,6 +72,20 @@ struct StorageChecks {
       "Check the address in storage.url, and firewalls on the way: nothing comes back from there."
     case fault.contains("certificate"), fault.contains("SSL"): encryptionRemedy
     default: startRemedy
+    }
+  }
+
+  /// What a full disk refuses is answered with 503, while all that only reads goes on.
+  private func writable() async -> Finding {
+    guard let storage = site.storage else { return DoctorSite.withoutStore }
+    do {
+      try await storage.tryWriting()
+      return .ok("takes writes")
+    } catch .corrupted(let reason) {
+      return .warned("it cannot be tried: \(reason)", remedy: Self.tryingRemedy)
+    } catch {
+      guard let reason = storage.refusals.reason else { return DoctorSite.withoutStore }
+      return .failed(reason, remedy: Self.roomRemedy)
     }
   }
 
@@ -220,6 +235,10 @@ struct StorageChecks {
   private static let encryptionRemedy =
     "Check sslmode, sslrootcert, sslcert and sslkey in storage.url, when the server's certificate ends, and that it names "
     + "the host that the URL names."
+  private static let tryingRemedy =
+    "As the database's owner: GRANT TEMPORARY ON DATABASE our database TO our role. Relays find a full disk sooner then."
+  private static let roomRemedy =
+    "Give the store's disk room, or mend it: nothing is accepted meanwhile, and nothing of what was accepted is lost."
   static let startRemedy = "Start the database, and check storage.url and the network on the way."
   private static let slowMillis = 50.0
   /// Longer than an attempt to connect takes, shorter than a check may.
