@@ -163,6 +163,27 @@ import X509
     }
   }
 
+  /// Its alert comes behind the handshake: the first request hears of it.
+  @Test func aCertificateOfOursThatThePeerDoesNotTakeIsOne() async throws {
+    try await withPeers { alpha, beta in
+      #expect(try await outcome(beta) == nil)
+      let credentials = beta.identity.credentials
+      try await revoke(credentials.leaf, authority: try credentials.authority.der, at: alpha, of: "beta")
+      try await eventually("alpha takes it no more") { try await outcome(beta) == .halted(.certificate) }
+      #expect(beta.log.contains("no TLS connection: "), "\(beta.log.all)")
+    }
+  }
+
+  /// As of a load balancer whose relay processes are gone.
+  @Test func aConnectionThatEndsWithoutAnAnswerIsNoRefusedCertificate() async throws {
+    try await withScriptedPeers(["alpha"]) { beta, peers in
+      async let lost = outcome(beta)
+      try await eventually("it is asked") { peers[0].requests.count == 1 }
+      peers[0].dropFirstConnection()
+      #expect(try await lost == .unreachable(reason: "the peer closed the connection"))
+    }
+  }
+
   @Test func aConnectionThatIsLostIsNoRefusedCertificate() async throws {
     try await withScriptedPeers(["alpha"]) { beta, peers in
       peers[0].answer(404)
@@ -209,12 +230,14 @@ import X509
     try await relay.storage.peers().first?.condition
   }
 
-  private func revoke(_ leaf: Certificate, authority: [UInt8], at relay: TestRelay) async throws {
+  private func revoke(
+    _ leaf: Certificate, authority: [UInt8], at relay: TestRelay, of peer: String = "alpha"
+  ) async throws {
     let trust = PeerTrust(revokedSerials: [leaf.serial], sequence: 1)
     #expect(
       try await relay.storage.setPeerTrust(
-        trust, caCertificate: authority, replacing: authority, of: name("alpha")))
+        trust, caCertificate: authority, replacing: authority, of: name(peer)))
     await relay.coordination.publish(.peersChanged)
-    try await eventually("beta has heard") { relay.registry.peers.allSatisfy { $0.isRevoked(leaf.serial) } }
+    try await eventually("it has heard") { relay.registry.peers.allSatisfy { $0.isRevoked(leaf.serial) } }
   }
 }

@@ -86,12 +86,17 @@ import X509
     }
   }
 
-  @Test func aSuspendedPeerIsRefused() async throws {
+  /// By an answer: a handshake that fails would read as a certificate that is not taken.
+  @Test func aSuspendedPeerIsToldSo() async throws {
     try await withPeer { relay, authority in
       #expect(try await relay.storage.setPeerState(.suspended, of: name("beta")))
       await relay.coordination.publish(.peersChanged)
       try await eventually("the registry has heard") { !relay.registry.peers.contains { $0.isActive } }
-      try await expectRefusal(relay, authority.leaf(relay: "beta"), because: "suspended")
+      try await expectAnswer(relay, authority.leaf(relay: "beta"))
+      // What its certificate does not prove is refused as ever.
+      let ended = try authority.leaf(relay: "beta", until: Date(timeIntervalSinceNow: -60))
+      try await expectRefusal(relay, ended, because: "expired")
+      try await expectRefusal(relay, authority.leaf(relay: "gamma"), because: "wrong name")
     }
   }
 
@@ -102,7 +107,7 @@ import X509
       #expect(try await relay.storage.setPeerState(.suspended, of: name("beta")))
       await relay.coordination.publish(.peersChanged)
       try await eventually("the registry has heard") { !relay.registry.peers.contains { $0.isActive } }
-      try await expectRefusal(relay, authority.leaf(relay: "beta"), because: "suspended")
+      try await expectAnswer(relay, authority.leaf(relay: "beta"))
       // A stranger is let in, and told so.
       #expect(try await get(relay, TestAuthority("gamma").leaf(relay: "gamma")).status == 403)
     }
@@ -133,6 +138,14 @@ import X509
   private func get(_ relay: TestRelay, _ leaf: TestLeaf) async throws -> RawResponse {
     let configuration = try leaf.clientConfiguration(trusting: relay.ownAuthority)
     return try await withClient(to: relay.endpoint.text, configuration) { try await $0.get(count) }
+  }
+
+  /// - Parameter leaf: of a peer that is suspended.
+  private func expectAnswer(_ relay: TestRelay, _ leaf: TestLeaf) async throws {
+    let answer = try await get(relay, leaf)
+    #expect(answer.status == 403)
+    #expect(answer.text.contains("peer-refused"))
+    try await eventually("the log says so: \(relay.log.all)") { relay.log.contains("the peer beta is suspended") }
   }
 
   private func expectRefusal(_ relay: TestRelay, _ leaf: TestLeaf, because reason: String) async throws {

@@ -191,6 +191,33 @@ import X509
     #expect(connections.opened(known, among: try table(), at: start) != nil)
   }
 
+  @Test func whoComesWhileSuspendedIsToldSoAndHasLittleTime() throws {
+    let beta = try TestAuthority("beta")
+    let now = TestRelay.systemClock.now()
+    let start = ContinuousClock.now
+    func table(_ state: Peer.State) throws -> PeerTable {
+      PeerTable([
+        Peer(
+          name: try name("beta"), url: "https://127.0.0.1:1", caCertificate: try beta.der, state: state, scopes: [],
+          added: now)
+      ])
+    }
+    let identity = try #require(
+      ConnectionIdentity(NIOSSL.ValidatedCertificateChain(beta.leaf(relay: "beta").chain)))
+    var connections = ConnectionTable(perHolderMax: 2)
+    #expect(try connections.opened(identity, among: table(.suspended), at: start) != nil)
+    #expect(try connections.opened(identity, among: table(.suspended), at: start) != nil)
+    #expect(try connections.opened(identity, among: table(.suspended), at: start) == nil)
+    #expect(!connections.hasStrangers, "it takes nothing from those who come with an invitation")
+    func ends(_ state: Peer.State, after wait: Duration) throws -> [ConnectionTable.End] {
+      var copy = connections
+      return copy.review(against: try table(state), hasInvitation: false, at: start + wait, date: now).map(\.end)
+    }
+    #expect(try ends(.suspended, after: .seconds(5)) == [])
+    #expect(try ends(.suspended, after: .seconds(6)) == [.suspended, .suspended])
+    #expect(try ends(.active, after: .seconds(6)) == [], "it was resumed")
+  }
+
   @Test func refusalsAreToldOnceAMinuteWithTheirNumber() {
     let start = ContinuousClock.now
     var tally = RefusalTally()

@@ -20,7 +20,7 @@ final class PeerConnections: Sendable {
   var fault: ChainFault? { seen.withLock { $0.fault } }
   /// Whether some connection was accepted.
   var hasAccepted: Bool { seen.withLock { $0.hasAccepted } }
-  /// Connections that have ended after the peer had said something on them: it had accepted our certificate.
+  /// Accepted connections that ended without an alert of TLS: the peer had nothing against our certificate.
   var lostCount: Int { seen.withLock { $0.lostCount } }
 
   /// To be called on the connection's event loop. The future never fails: the pool of connections takes each one for
@@ -49,22 +49,22 @@ final class PeerConnections: Sendable {
   }
 }
 
-/// Stands between TLS and HTTP, and sees that a connection ends on which something has come, before HTTP fails the
-/// requests for it.
+/// Stands between TLS and HTTP, and sees how a connection ends before HTTP fails its requests. A peer that refuses our
+/// certificate says so by an alert of TLS, behind the handshake; over HTTP/2 the pool then has no connection at all.
 private final class AcceptedConnection: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   private let isLost: () -> Void
-  private var hasHeard = false
+  private var hasAlert = false
 
   init(isLost: @escaping () -> Void) { self.isLost = isLost }
 
-  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    hasHeard = true
-    context.fireChannelRead(data)
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    if error is BoringSSLError { hasAlert = true }
+    context.fireErrorCaught(error)
   }
 
   func channelInactive(context: ChannelHandlerContext) {
-    if hasHeard { isLost() }
+    if !hasAlert { isLost() }
     context.fireChannelInactive()
   }
 }

@@ -14,8 +14,7 @@ enum PeerFailure: Error, Equatable, CustomStringConvertible {
   case unreachable(reason: String)
   /// Not tried: its URL leads to an address that is not the public internet's.
   case privateAddress
-  /// A certificate was refused, by us, or by the peer, which hangs up before its first answer: what that looks like in
-  /// TLS 1.3.
+  /// A certificate was refused: by us, or by the peer, which hangs up behind the handshake of TLS 1.3.
   case handshake(reason: String)
   case timedOut
   case answerTooLarge
@@ -77,7 +76,7 @@ extension PeerFailure {
     case NIOSSLError.handshakeFailed(.sslError(let stack)) where stack == [.eofDuringHandshake]:
       // Nobody hangs up on a certificate that was not shown yet.
       self = .unreachable(reason: "the connection was closed in the handshake")
-    case is NIOSSLError, is NIOSSLExtraError: self = .handshake(reason: FaultWords.of(error))
+    case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError: self = .handshake(reason: FaultWords.of(error))
     default: self = .unreachable(reason: FaultWords.of(error))
     }
   }

@@ -45,10 +45,15 @@ struct ConnectionIdentity: Sendable {
 }
 
 extension PeerTable {
-  /// The active peer that `connection` proves: by its CA, by its name, and by a leaf that is not revoked. When its
-  /// certificate ends is the caller's to ask.
+  /// The active peer that `connection` proves. When its certificate ends is the caller's to ask.
   func peer(proving connection: ConnectionIdentity) -> KnownPeer? {
-    guard let peer = peer(fingerprint: connection.fingerprint), peer.isActive, peer.name == connection.name,
+    peer(knownBy: connection).flatMap { $0.isActive ? $0 : nil }
+  }
+
+  /// The peer that `connection` proves, also while it is suspended: by its CA, by its name, and by a leaf that is not
+  /// revoked.
+  func peer(knownBy connection: ConnectionIdentity) -> KnownPeer? {
+    guard let peer = peer(fingerprint: connection.fingerprint), peer.name == connection.name,
       !peer.isRevoked(connection.serial)
     else { return nil }
     return peer

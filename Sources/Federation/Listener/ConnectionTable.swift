@@ -11,12 +11,15 @@ struct ConnectionTable {
     case expired = "its certificate has ended"
     case noInvitation = "its holder is unknown, and no invitation is open"
     case lingering = "its holder is unknown, and has redeemed no invitation in time"
+    case suspended = "its holder is suspended, and was told so"
   }
 
   private enum Holder: Hashable {
     case peer(RelayName)
     /// Has come to redeem an invitation: becomes a peer then.
     case stranger
+    /// Has come while it is suspended.
+    case suspended(RelayName)
   }
   private struct Entry {
     let identity: ConnectionIdentity
@@ -32,6 +35,8 @@ struct ConnectionTable {
 
   /// A peering takes a few round trips and a few writes.
   static let strangerLife = Duration.seconds(60)
+  /// One request, and its answer.
+  static let suspendedLife = Duration.seconds(5)
 
   /// - Parameter perHolderMax: connections of each peer, and of all strangers together; those that are ending count too.
   init(perHolderMax: Int) { self.perHolderMax = perHolderMax }
@@ -41,7 +46,8 @@ struct ConnectionTable {
 
   /// - Returns: nil when its holder has as many as it may: the newest one is refused.
   mutating func opened(_ identity: ConnectionIdentity, among peers: PeerTable, at now: ContinuousClock.Instant) -> ID? {
-    let holder = peers.peer(proving: identity).map { Holder.peer($0.name) } ?? .stranger
+    let holder =
+      peers.peer(knownBy: identity).map { $0.isActive ? Holder.peer($0.name) : .suspended($0.name) } ?? .stranger
     guard entries.values.count(where: { $0.holder == holder }) < perHolderMax else { return nil }
     last += 1
     let id = ID(number: last)
@@ -72,8 +78,11 @@ struct ConnectionTable {
   ) -> End? {
     if date > entry.identity.validUntil { return .expired }
     if peers.peer(proving: entry.identity) != nil { return nil }
-    guard entry.holder == .stranger else { return .notAPeer }
-    if !hasInvitation { return .noInvitation }
-    return now - entry.opened > Self.strangerLife ? .lingering : nil
+    switch entry.holder {
+    case .peer: return .notAPeer
+    case .suspended: return now - entry.opened > Self.suspendedLife ? .suspended : nil
+    case .stranger where !hasInvitation: return .noInvitation
+    case .stranger: return now - entry.opened > Self.strangerLife ? .lingering : nil
+    }
   }
 }

@@ -8,8 +8,8 @@ import X509
 ///
 /// A certificate proves a peer when the CA of that very peer, or the successor that it named, signed it for client use,
 /// it is valid now and not revoked, and its `relay:NAME` is the peer's name. While an invitation is open, a certificate
-/// of a CA that we do not know may connect too; what such a stranger may do is up to `PeerGate`. Whom the operator
-/// suspended is no stranger, and is refused whatever invitation is open.
+/// of a CA that we do not know may connect too; what such a stranger may do is up to `PeerGate`. A suspended peer may
+/// connect as well, and `PeerGate` refuses its requests: a failed handshake would read as a refused certificate.
 struct HandshakeVerifier: Sendable {
   private let registry: PeerRegistry
   private let store: any PeerStore
@@ -30,17 +30,26 @@ struct HandshakeVerifier: Sendable {
     { presented, promise in
       promise.completeWithTask {
         do throws(ChainFault) {
-          return .certificateVerified(VerificationMetadata(try await verify(presented)))
-        } catch {
-          if let count = refusals.count(remote: remote, reason: error.kind) {
-            logger.warning(
-              "federation: handshake refused",
-              metadata: ["remote": "\(remote)", "reason": "\(error)", "count": "\(count)"])
+          let chain = try await verify(presented)
+          if let name = suspended(by: chain) {
+            note(.suspended(name), of: remote, "federation: peer refused", logger)
           }
+          return .certificateVerified(VerificationMetadata(chain))
+        } catch {
+          note(error, of: remote, "federation: handshake refused", logger)
           return .failed
         }
       }
     }
+  }
+
+  private func note(_ fault: ChainFault, of remote: String, _ what: Logger.Message, _ logger: Logger) {
+    guard let count = refusals.count(remote: remote, reason: fault.kind) else { return }
+    logger.warning(what, metadata: ["remote": "\(remote)", "reason": "\(fault)", "count": "\(count)"])
+  }
+
+  private func suspended(by chain: NIOSSL.ValidatedCertificateChain) -> RelayName? {
+    ConnectionIdentity(chain).flatMap { registry.current.peer(knownBy: $0) }.flatMap { $0.isActive ? nil : $0.name }
   }
 
   /// - Parameter presented: as the client sent them, leaf first; nothing about them is checked yet.
@@ -53,10 +62,9 @@ struct HandshakeVerifier: Sendable {
     guard let peer = await issuer(of: leaf), let authority = peer.authority(of: leaf) else {
       return try await verifyStranger(leaf, presented, check)
     }
-    guard peer.isActive else { throw .suspended(peer.name) }
     try await check.verify(leaf, by: authority)
     if let fault = peer.fault(of: leaf) { throw fault }
-    seen.note(leaf, of: peer.name)
+    if peer.isActive { seen.note(leaf, of: peer.name) }
     return try Self.chain(leaf: presented[0], authority: authority)
   }
 

@@ -43,7 +43,7 @@ enum CertificateProbe {
               })
             try channel.pipeline.syncOperations.addHandlers([tls, ProbeHandler(promise: promise)])
             let timer = channel.eventLoop.scheduleTask(in: TimeAmount(timeout)) {
-              promise.fail(PeerFailure.handshake(reason: "the handshake took too long"))
+              promise.fail(PeerFailure.unreachable(reason: "nobody answers the TLS handshake"))
             }
             promise.futureResult.whenComplete { _ in
               timer.cancel()
@@ -70,12 +70,12 @@ private final class ProbeHandler: ChannelInboundHandler {
   init(promise: EventLoopPromise<[NIOSSLCertificate]>) { self.promise = promise }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    promise.fail(PeerFailure.handshake(reason: FaultWords.of(error)))
+    promise.fail(PeerFailure(error))
     context.close(promise: nil)
   }
 
   func channelInactive(context: ChannelHandlerContext) {
-    promise.fail(PeerFailure.handshake(reason: "the peer closed the connection"))
+    promise.fail(PeerFailure.unreachable(reason: "the connection was closed in the handshake"))
     context.fireChannelInactive()
   }
 }

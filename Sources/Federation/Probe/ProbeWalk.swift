@@ -160,7 +160,7 @@ extension ProbeWalk {
     do throws(PeerFailure) {
       chain = try await CertificateProbe.presentedChain(by: ways[0], timeout: limits.connectTimeout)
     } catch {
-      throw .failed("\(error)", remedy: "Check that the peer's URL leads to its federation listener.")
+      throw .failed("\(error)", remedy: Self.remedy(error))
     }
     do throws(ChainFault) {
       let authority = peer.authority(of: chain[0]) ?? peer.authority
@@ -174,6 +174,12 @@ extension ProbeWalk {
     // What cannot be decoded is judged by its status.
     status = try? PeeringStatus.decode(answer.body.readableBytesUInt8Span.bytes)
     return .passed("its certificate proves \(peer.name), and it accepted ours")
+  }
+
+  /// Of a handshake that showed no certificate.
+  private static func remedy(_ failure: PeerFailure) -> String {
+    guard case .unreachable = failure else { return "Check that the peer's URL leads to its federation listener." }
+    return "Ask the peer's operator whether a relay process is ready there, and a load balancer passes it connections."
   }
 
   private static func remedy(_ fault: ChainFault) -> String {
