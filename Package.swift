@@ -222,7 +222,7 @@ let package = Package(
       dependencies: [
         "RelayCore", "RelayClient", "Storage", "Federation", "WireMessages", protobuf, "ChildProcesses", x509, asn1,
         crypto, cryptoExtras, nioCore, nioPosix, nioHTTP1, nioHTTP2, nioWebSocket, nioSSL, grdb, asyncHTTPClient,
-        jwtKit,
+        jwtKit, "CLibPQ",
       ],
       path: "Tests/Support", swiftSettings: strict),
     // The history of a campaign, and the rules that judge it: they know nothing of the relay.

@@ -1,13 +1,12 @@
 // What lies between two parties: a way for TCP connections that is cut, slow or lossy in one direction or both.
 
-import NIOCore
-import NIOPosix
-import Synchronization
+import CLibPQ
+import Glibc
 
 /// Carries TCP connections from a port of the loopback address to another, as badly as it is told to.
 ///
 /// Unlike `CuttingProxy` it breaks nothing by itself: bytes that cannot pass wait, as TCP would send them again, and pass
-/// when the way is whole. At most `waitingBytesMax` of a direction wait here; the rest waits at whoever sends it.
+/// when the way is whole. At most `Link.waitingBytesMax` of a direction wait here; the rest waits at whoever sends it.
 package final class LinkProxy: Sendable {
   /// What happens to the bytes of one direction.
   package enum Weather: Sendable, Equatable {
@@ -27,183 +26,317 @@ package final class LinkProxy: Sendable {
   }
 
   package let port: Int
-  private let listener: any Channel
-  private let state: Shared
-
-  fileprivate final class Shared: Sendable {
-    private struct State {
-      var target: Int
-      var weather: [Direction: Weather] = [:]
-      /// Both sides of all connections, and what hands on to each what waits for it.
-      var ends: [ObjectIdentifier: (channel: any Channel, pump: @Sendable () -> Void)] = [:]
-      var random: SeededGenerator
-    }
-    private let state: Mutex<State>
-    init(target: Int, seed: UInt64) { state = Mutex(State(target: target, random: SeededGenerator(seed: seed))) }
-
-    var target: Int {
-      get { state.withLock { $0.target } }
-      set { state.withLock { $0.target = newValue } }
-    }
-    func weather(_ direction: Direction) -> Weather { state.withLock { $0.weather[direction] ?? .whole } }
-    func set(_ weather: Weather, _ directions: [Direction]) {
-      let pumps = state.withLock { state in
-        for direction in directions { state.weather[direction] = weather }
-        return state.ends.values.map(\.pump)
-      }
-      for pump in pumps { pump() }
-    }
-    func isLost(_ share: Double) -> Bool {
-      state.withLock { Double.random(in: 0..<1, using: &$0.random) < share }
-    }
-    func add(_ channel: any Channel, pump: @escaping @Sendable () -> Void) {
-      state.withLock { $0.ends[ObjectIdentifier(channel)] = (channel, pump) }
-    }
-    func remove(_ channel: any Channel) {
-      state.withLock { _ = $0.ends.removeValue(forKey: ObjectIdentifier(channel)) }
-    }
-    func pump(_ channel: any Channel) { state.withLock { $0.ends[ObjectIdentifier(channel)]?.pump }?() }
-    var all: [any Channel] { state.withLock { $0.ends.values.map(\.channel) } }
-  }
+  private let loop: LinkLoop
+  private let door: LinkDoor
 
   /// - Parameter target: a port of the loopback address; nobody needs to listen there yet.
   package init(to target: Int, seed: UInt64 = 1) async throws {
-    let shared = Shared(target: target, seed: seed)
-    listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-      .serverChannelOption(.backlog, value: 1024)
-      .childChannelOption(.autoRead, value: false)
-      .childChannelInitializer { client in
-        ClientBootstrap(group: client.eventLoop).channelOption(.autoRead, value: false)
-          .connect(host: "127.0.0.1", port: shared.target)
-          .flatMapThrowing { server in try LinkEnd.join(client, server, shared) }
-          .flatMapError { _ in client.close() }
-      }
-      .bind(host: "127.0.0.1", port: 0).get()
-    guard let port = listener.localAddress?.port else { throw TestFailure("the proxy has no port") }
+    let loop = try LinkLoop.shared.get()
+    let (descriptor, port) = try Loopback.listen()
+    self.loop = loop
     self.port = port
-    state = shared
+    let door = LinkDoor(descriptor, to: target, seed: seed, loop)
+    self.door = door
+    loop.submit { door.open() }
   }
 
   /// Where new connections go from now on.
-  package func lead(to target: Int) { state.target = target }
+  package func lead(to target: Int) { loop.submit { [door] in door.target = target } }
 
   package func set(_ weather: Weather, _ directions: [Direction] = Direction.allCases) {
-    state.set(weather, directions)
+    loop.submit { [door] in door.set(weather, directions) }
   }
 
   /// Ends every connection.
-  package func endAll() { for channel in state.all { channel.close(promise: nil) } }
+  package func endAll() { loop.submit { [door] in door.endAll() } }
 
   package func close() async throws {
-    try await listener.close().get()
+    await withCheckedContinuation { done in
+      loop.submit { [door] in
+        door.close()
+        done.resume()
+      }
+    }
+  }
+}
+
+/// Takes a proxy's connections.
+private final class LinkDoor: LinkLoop.Source, @unchecked Sendable {  // All its state belongs to the loop's thread.
+  var target: Int
+  private let listener: Int32
+  private let loop: LinkLoop
+  private var id: UInt64?
+  private var weather: [LinkProxy.Direction: LinkProxy.Weather] = [:]
+  private var random: SeededGenerator
+  private var links: [ObjectIdentifier: Link] = [:]
+
+  init(_ listener: Int32, to target: Int, seed: UInt64, _ loop: LinkLoop) {
+    self.listener = listener
+    self.target = target
+    self.loop = loop
+    random = SeededGenerator(seed: seed)
+  }
+
+  func open() {
+    LinkSocket.prepare(listener)
+    _ = listen(listener, 1024)  // It listens already; this only makes the queue longer.
+    id = loop.add(listener, self, for: EPOLLIN.rawValue)
+  }
+
+  func ready(_ events: UInt32) {
+    while true {
+      let client = accept(listener, nil, nil)
+      guard client >= 0 else { return }
+      LinkSocket.prepare(client)
+      guard let server = LinkSocket.connecting(to: target) else {
+        Glibc.close(client)
+        continue
+      }
+      let link = Link(client, server, self, loop)
+      links[ObjectIdentifier(link)] = link
+    }
+  }
+
+  func ticked() {}
+
+  func weather(_ direction: LinkProxy.Direction) -> LinkProxy.Weather { weather[direction] ?? .whole }
+  func isLost(_ share: Double) -> Bool { Double.random(in: 0..<1, using: &random) < share }
+
+  func set(_ weather: LinkProxy.Weather, _ directions: [LinkProxy.Direction]) {
+    for direction in directions { self.weather[direction] = weather }
+    for link in links.values { link.weatherChanged() }
+  }
+
+  func ended(_ link: Link) { links[ObjectIdentifier(link)] = nil }
+  func endAll() { for link in links.values { link.end() } }
+
+  func close() {
+    if let id { loop.remove(listener, id) }
+    id = nil
     endAll()
   }
 }
 
-/// One side of a connection: what comes in here goes out on the other side, in its order, when it may.
-private final class LinkEnd: ChannelInboundHandler {
-  typealias InboundIn = ByteBuffer
+/// One connection, as two sides: what comes in at one goes out at the other, in its order, when it may.
+private final class Link {
+  private var sides: (client: LinkSide, server: LinkSide)?
+  private weak var door: LinkDoor?
 
-  private struct Segment {
-    let bytes: ByteBuffer
-    let due: NIODeadline
+  init(_ client: Int32, _ server: Int32, _ door: LinkDoor, _ loop: LinkLoop) {
+    self.door = door
+    let (one, other) = (LinkSide(client, self, loop), LinkSide(server, self, loop))
+    sides = (one, other)
+    one.join(other, .there)
+    other.join(one, .back)
   }
 
-  private let channel: any Channel
-  private let other: any Channel
-  private let direction: LinkProxy.Direction
-  private let shared: LinkProxy.Shared
+  func weather(_ direction: LinkProxy.Direction) -> LinkProxy.Weather { door?.weather(direction) ?? .whole }
+  func isLost(_ share: Double) -> Bool { door?.isLost(share) ?? false }
+
+  func weatherChanged() {
+    sides?.client.pump()
+    sides?.server.pump()
+  }
+
+  func end() {
+    guard let (client, server) = sides else { return }
+    sides = nil
+    client.close()
+    server.close()
+    door?.ended(self)
+  }
+
+  /// Both sides are closed.
+  func sideClosed() {
+    guard let (client, server) = sides, client.isClosed, server.isClosed else { return }
+    sides = nil
+    door?.ended(self)
+  }
+}
+
+/// One side of a connection, and what has come in there and not gone out yet.
+private final class LinkSide: LinkLoop.Source {
+  private struct Segment {
+    var bytes: ArraySlice<UInt8>
+    let due: ContinuousClock.Instant
+  }
+
+  private let socket: Int32
+  private let loop: LinkLoop
+  private weak var link: Link?
+  private weak var other: LinkSide?
+  private var direction = LinkProxy.Direction.there
+  private var id: UInt64?
+  /// nil: not at all.
+  private var watched: UInt32?
   private var waiting: [Segment] = []
   private var waitingBytes = 0
+  /// Nothing more comes in here.
   private var hasEnded = false
-  private var isReading = true
-  private var timer: Scheduled<Void>?
+  /// The last bytes for this side did not all fit.
+  private var isFull = false
+  private var isWaiting = false
+
   private static let waitingBytesMax = 1 << 20
   private static let retransmission: ClosedRange<Int64> = 200...400
+  private static let readMax = 64 << 10
 
-  private init(
-    _ channel: any Channel, to other: any Channel, _ direction: LinkProxy.Direction, _ shared: LinkProxy.Shared
-  ) {
-    self.channel = channel
+  init(_ socket: Int32, _ link: Link, _ loop: LinkLoop) {
+    self.socket = socket
+    self.link = link
+    self.loop = loop
+  }
+
+  func join(_ other: LinkSide, _ direction: LinkProxy.Direction) {
     self.other = other
     self.direction = direction
-    self.shared = shared
+    id = loop.add(socket, self, for: EPOLLIN.rawValue)
+    watched = EPOLLIN.rawValue
   }
 
-  /// On their event loop.
-  static func join(_ client: any Channel, _ server: any Channel, _ shared: LinkProxy.Shared) throws {
-    for (end, other, direction) in [(client, server, LinkProxy.Direction.there), (server, client, .back)] {
-      let handler = LinkEnd(end, to: other, direction, shared)
-      try end.pipeline.syncOperations.addHandler(handler)
-      let bound = NIOLoopBound(handler, eventLoop: end.eventLoop)
-      // For as long as there is somebody to hand on to.
-      shared.add(other) { other.eventLoop.execute { bound.value.pump() } }
-      other.closeFuture.whenComplete { _ in shared.remove(other) }
-    }
-    for end in [client, server] {
-      end.setOption(.autoRead, value: true).whenFailure { _ in end.close(promise: nil) }
-    }
+  var isClosed: Bool { id == nil }
+
+  func close() {
+    guard let id else { return }
+    self.id = nil
+    loop.remove(socket, id)
+    link?.sideClosed()
   }
 
-  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    let bytes = unwrapInboundIn(data)
-    var due = NIODeadline.now()
-    switch shared.weather(direction) {
-    case .whole, .cut: break
-    case .late(let time): due = due + .nanoseconds(Int64(time / .nanoseconds(1)))
-    case .lossy(let share):
-      if shared.isLost(share) { due = due + .milliseconds(Int64.random(in: Self.retransmission)) }
+  func ready(_ events: UInt32) {
+    if events & EPOLLOUT.rawValue != 0 {
+      isFull = false
+      other?.pump()
     }
-    waiting.append(Segment(bytes: bytes, due: due))
-    waitingBytes += bytes.readableBytes
+    if events & (EPOLLIN.rawValue | EPOLLHUP.rawValue | EPOLLERR.rawValue) != 0, !hasEnded { receive() }
+    watch()
+  }
+
+  func ticked() { pump() }
+
+  private func receive() {
+    var (received, fault): (Int, Int32) = (0, 0)
+    let bytes = [UInt8](unsafeUninitializedCapacity: Self.readMax) { buffer, count in
+      received = recv(socket, buffer.baseAddress, Self.readMax, 0)
+      fault = errno
+      count = max(0, received)
+    }
+    if received > 0 {
+      waiting.append(Segment(bytes: bytes[...], due: due))
+      waitingBytes += received
+    } else if received < 0, fault == EAGAIN || fault == EINTR {
+      return
+    } else {
+      // The other side is not told an error from an end.
+      hasEnded = true
+    }
     pump()
   }
 
+  private var due: ContinuousClock.Instant {
+    switch link?.weather(direction) {
+    case .late(let time)?: return .now + time
+    case .lossy(let share)? where link?.isLost(share) == true:
+      return .now + .milliseconds(Int64.random(in: Self.retransmission))
+    default: return Self.past
+    }
+  }
+
+  /// Due at once: the clock is not asked.
+  private static let past = ContinuousClock.now - .seconds(1)
+
   /// Hands on what may pass by now.
-  private func pump() {
-    guard shared.weather(direction) != .cut else { return mayRead() }
-    let now = NIODeadline.now()
-    var count = 0
-    while count < waiting.count, waiting[count].due <= now, other.isWritable {
-      waitingBytes -= waiting[count].bytes.readableBytes
-      other.write(waiting[count].bytes, promise: nil)
-      count += 1
-    }
-    if count > 0 {
-      waiting.removeFirst(count)
-      other.flush()
-    }
-    if let next = waiting.first, next.due > now {
-      if timer == nil {
-        timer = channel.eventLoop.assumeIsolated().scheduleTask(deadline: next.due) { [self] in
-          timer = nil
-          pump()
-        }
+  func pump() {
+    defer { watch() }
+    guard link?.weather(direction) != .cut else { return wait(false) }
+    var now: ContinuousClock.Instant?
+    while let first = waiting.first {
+      if first.due > Self.past {
+        let time = now ?? .now
+        now = time
+        guard first.due <= time else { return wait(true) }
       }
-    } else if waiting.isEmpty, hasEnded {
-      other.close(promise: nil)
+      guard let count = other?.take(first.bytes) else { return end() }
+      waitingBytes -= count
+      guard count == first.bytes.count else {
+        waiting[0].bytes = first.bytes.dropFirst(count)
+        return wait(false)
+      }
+      waiting.removeFirst()
     }
-    mayRead()
+    wait(false)
+    if hasEnded { end() }
+  }
+
+  private func end() {
+    let other = other
+    close()
+    other?.close()
+  }
+
+  private func wait(_ isWaiting: Bool) {
+    guard isWaiting != self.isWaiting, let id else { return }
+    self.isWaiting = isWaiting
+    loop.setWaiting(isWaiting, id)
+  }
+
+  /// - Returns: how many of `bytes` it has taken; nil when it takes none any more.
+  private func take(_ bytes: ArraySlice<UInt8>) -> Int? {
+    guard !isClosed else { return nil }
+    guard !isFull else { return 0 }
+    let count = bytes.withUnsafeBytes { send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+    if count < bytes.count {
+      guard count >= 0 || errno == EAGAIN || errno == ENOTCONN else { return nil }
+      isFull = true
+      watch()
+    }
+    return max(0, count)
   }
 
   /// Who sends is held up while too much waits.
-  private func mayRead() {
-    let mayRead = waitingBytes < Self.waitingBytesMax
-    guard mayRead != isReading, channel.isActive else { return }
-    isReading = mayRead
-    channel.setOption(.autoRead, value: mayRead).whenFailure { [channel] _ in channel.close(promise: nil) }
+  private func watch() {
+    guard let id else { return }
+    let reads = !hasEnded && waitingBytes < Self.waitingBytesMax
+    let events = (reads ? EPOLLIN.rawValue : 0) | (isFull ? EPOLLOUT.rawValue : 0)
+    // Of a socket whose end is known and may not pass yet epoll would report it again and again.
+    let next = hasEnded && events == 0 ? nil : events
+    guard next != watched else { return }
+    switch (watched, next) {
+    case (_, nil): loop.ignore(socket)
+    case (nil, let events?): loop.watchAgain(socket, id, for: events)
+    case (_, let events?): loop.change(socket, id, to: events)
+    }
+    watched = next
+  }
+}
+
+/// Sockets that nobody waits for.
+private enum LinkSocket {
+  static func prepare(_ socket: Int32) {
+    _ = fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK)
+    _ = fcntl(socket, F_SETFD, FD_CLOEXEC)
+    var yes: Int32 = 1
+    setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &yes, socklen_t(MemoryLayout<Int32>.size))
   }
 
-  /// This side takes more again: what waits for it can go on.
-  func channelWritabilityChanged(context: ChannelHandlerContext) {
-    if context.channel.isWritable { shared.pump(context.channel) }
-    context.fireChannelWritabilityChanged()
+  /// - Returns: nil when nobody can be connected to.
+  static func connecting(to port: Int) -> Int32? {
+    let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    guard socket >= 0 else { return nil }
+    prepare(socket)
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = in_port_t(UInt16(port).bigEndian)
+    address.sin_addr.s_addr = UInt32(INADDR_LOOPBACK).bigEndian
+    let code = withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+      }
+    }
+    guard code == 0 || errno == EINPROGRESS else {
+      close(socket)
+      return nil
+    }
+    return socket
   }
-
-  func channelInactive(context: ChannelHandlerContext) {
-    hasEnded = true
-    pump()
-  }
-
-  func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
 }
