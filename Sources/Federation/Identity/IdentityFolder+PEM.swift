@@ -15,7 +15,7 @@ extension IdentityFolder {
       return certificates
     } catch {
       throw FederationError(
-        .unreadableFile, "\(file) holds no certificate that can be read: \(error).",
+        .unreadableFile, "\(file) holds no certificate that can be read.",
         remedy: "Put it back from a backup, or make it anew.")
     }
   }

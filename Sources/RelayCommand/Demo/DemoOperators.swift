@@ -1,5 +1,6 @@
 import ChildProcesses
 import Foundation
+import RelayHTTP
 
 /// The two operators of the demo and the folder that holds all they store.
 struct DemoOperators {
@@ -85,7 +86,7 @@ struct DemoOperators {
     do {
       try FileManager.default.removeItem(at: folder)
     } catch {
-      report.text("\(folder.path) could not be removed: \(error)")
+      report.text("\(folder.path) could not be removed: \(FaultWords.of(error))")
     }
   }
 

@@ -101,7 +101,7 @@ package struct ALPNChannel<HTTP1: ServerChildChannel>: ServerChildChannel {
         }
       }
     } catch {
-      logger.debug("TLS handshake failed", metadata: ["error": "\(error)"])
+      logger.debug("TLS handshake failed", metadata: ["error": "\(FaultWords.of(error))"])
       value.channel.close(promise: nil)
     }
   }

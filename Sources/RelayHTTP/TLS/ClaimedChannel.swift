@@ -48,7 +48,7 @@ package struct ClaimedChannel<Base: ServerChildChannel>: ServerChildChannel {
         }
       }.get()
     } catch {
-      logger.debug("connection could not be set up", metadata: ["error": "\(error)"])
+      logger.debug("connection could not be set up", metadata: ["error": "\(FaultWords.of(error))"])
       channel.close(promise: nil)
       return
     }

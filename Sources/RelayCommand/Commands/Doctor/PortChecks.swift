@@ -130,7 +130,7 @@ struct PortChecks {
       return try await credentials.arePresented(at: endpoint)
         ? .relay : .stranger("it presents another certificate than this relay's")
     } catch {
-      return .stranger("\(error)")
+      return .stranger(FaultWords.of(error))
     }
   }
 
