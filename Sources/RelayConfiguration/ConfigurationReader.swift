@@ -6,6 +6,7 @@ struct ConfigurationReader {
   private(set) var faults: [ConfigurationFault]
   private(set) var warnings: [ConfigurationFault] = []
   private var given: [String: ConfigurationSources.Given] = [:]
+  private var trees: [String: JSONValue] = [:]
   private var faulty: Set<String> = []
 
   init(_ sources: ConfigurationSources, faults: [ConfigurationFault]) {
@@ -37,6 +38,7 @@ struct ConfigurationReader {
       guard let found = try sources.tree(key) else { return nil }
       let report = check(found.tree)
       given[key.name] = .init(text: report.summary, origin: found.origin, place: found.place)
+      trees[key.name] = found.tree
       for finding in report.findings {
         let place = sources.place(of: finding.path, in: found, of: key)
         let subject = [key.name + (finding.path.isEmpty ? "" : "." + finding.path.joined(separator: "."))]
@@ -82,6 +84,13 @@ struct ConfigurationReader {
 
   mutating func warn(_ text: String, at key: ConfigurationKey) {
     warnings.append(ConfigurationFault(place: given[key.name]?.place ?? .defaults, text: text))
+  }
+
+  var values: [String: SettingValue] {
+    let values = ConfigurationKey.all.map { key in
+      (key.name, SettingValue(text: given[key.name]?.text ?? key.defaultText, tree: trees[key.name]))
+    }
+    return Dictionary(uniqueKeysWithValues: values)
   }
 
   /// Every key with what holds for it, in the order of the table.

@@ -7,6 +7,22 @@ package struct LoadedConfiguration: Sendable {
   package let warnings: [ConfigurationFault]
   /// Every key of `ConfigurationKey.all`, in its order; secrets hidden.
   package let effective: [EffectiveSetting]
+  /// By key.
+  let values: [String: SettingValue]
+
+  /// Keys that hold something else than in `former`, in the order of `ConfigurationKey.all`.
+  package func changes(since former: LoadedConfiguration) -> [ConfigurationKey] {
+    ConfigurationKey.all.filter { values[$0.name] != former.values[$0.name] }
+  }
+}
+
+/// What holds for one key, to be compared with what held before. It may be a secret.
+struct SettingValue: Sensitive, Sendable, Equatable {
+  static let kind: StaticString = "setting"
+  /// nil when the key has neither value nor default.
+  let text: String?
+  /// In place of `text`, for a key that is a tree.
+  var tree: JSONValue?
 }
 
 /// What holds for one key.
@@ -51,6 +67,7 @@ extension RelayConfiguration {
       Keys.federationHost.key.name: configuration.federation.host,
     ]
     return LoadedConfiguration(
-      configuration: configuration, warnings: reader.warnings, effective: reader.effective(computed: computed))
+      configuration: configuration, warnings: reader.warnings, effective: reader.effective(computed: computed),
+      values: reader.values)
   }
 }

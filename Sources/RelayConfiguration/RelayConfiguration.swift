@@ -206,6 +206,15 @@ package struct RelayConfiguration: Sendable, Equatable {
       case log
       case webhook(url: WebURL, secret: Secret)
       case twilio(account: String, token: Secret, from: String, url: WebURL)
+
+      /// What it proves itself with.
+      package var secret: Secret? {
+        switch self {
+        case .log: nil
+        case .webhook(_, let secret): secret
+        case .twilio(_, let token, _, _): token
+        }
+      }
     }
   }
 

@@ -103,7 +103,7 @@ func withRelay<Value: Sendable>(
       clock: clock)
     let services = FederationServices(
       intake: intake, dispenser: FixedDispenser(), directory: listing ?? storage, peers: storage,
-      signals: coordination, limiter: coordination, buckets: buckets, locator: locator, epochs: epochs ?? storage,
+      signals: coordination, limiter: coordination, locator: locator, epochs: epochs ?? storage,
       handOvers: ledger, probes: probes,
       isLocalAccount: { $0 == localAccount })
     let makeListener = { @Sendable (port: Int, onListening: @escaping @Sendable (Int) -> Void) in

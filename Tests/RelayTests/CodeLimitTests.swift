@@ -27,7 +27,7 @@ import Testing
       .verifyDevice: Bucket(size: 1000, perMinute: 1000),
     ]
     limits = CodeLimits(
-      limiter: LocalCoordination(buckets: buckets, clock: hours.clock), buckets: buckets,
+      limiter: LocalCoordination(buckets: buckets, clock: hours.clock),
       wrongCodes: WrongCodes(logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }), isDevelopment: false)
     number = try #require(AccountNumber(e164: "+15551234567"))
     owner = try Self.origin("203.0.113.9")
@@ -111,7 +111,7 @@ import Testing
   @Test func `ten codes a day are sent to a number, whoever asks`() async throws {
     let buckets = [LimiterName.smsDestination: Bucket(size: 1000, perMinute: 1000)]
     let limits = CodeLimits(
-      limiter: LocalCoordination(buckets: buckets, clock: hours.clock), buckets: buckets,
+      limiter: LocalCoordination(buckets: buckets, clock: hours.clock),
       wrongCodes: WrongCodes(logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }), isDevelopment: false)
     var sent = 0
     for index in 0..<30 {

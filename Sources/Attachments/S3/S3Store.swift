@@ -13,22 +13,23 @@ package struct S3Store: BlobStore {
   private let origin: String
   private let host: String
   private let folder: String
-  private let signature: S3Signature
+  private let signature: @Sendable () -> S3Signature
   private let client: HTTPClient
   private let clock: WallClock
 
-  /// - Parameter endpoint: `http://HOST[:PORT][/PATH]` or `https://...`, without the scheme's own port, no slash at the
-  ///   end.
+  /// - Parameters:
+  ///   - endpoint: `http://HOST[:PORT][/PATH]` or `https://...`, without the scheme's own port, no slash at the end.
+  ///   - accessKey: with `secretKey` asked for with each request: they may change.
   package init(
-    endpoint: String, bucket: String, region: String, accessKey: String, secretKey: Secret, client: HTTPClient,
-    clock: WallClock
+    endpoint: String, bucket: String, region: String, accessKey: @autoclosure @escaping @Sendable () -> String,
+    secretKey: @autoclosure @escaping @Sendable () -> Secret, client: HTTPClient, clock: WallClock
   ) {
     let scheme = endpoint.hasPrefix("https://") ? "https://" : "http://"
     let rest = endpoint.dropFirst(scheme.count)
     host = String(rest.prefix { $0 != "/" })
     origin = scheme + host
     folder = "\(rest.dropFirst(host.count))/\(S3Signature.encoded(bucket))/"
-    signature = S3Signature(region: region, accessKey: accessKey, secretKey: secretKey)
+    signature = { S3Signature(region: region, accessKey: accessKey(), secretKey: secretKey()) }
     self.client = client
     self.clock = clock
   }
@@ -88,7 +89,7 @@ package struct S3Store: BlobStore {
     _ method: String, _ id: AttachmentID, headers: [(name: String, value: String)] = [], now: Timestamp, seconds: Int64
   ) -> String {
     let path = folder + id.text
-    let query = signature.query(method, host: host, path: path, headers: headers, now: now, seconds: seconds)
+    let query = signature().query(method, host: host, path: path, headers: headers, now: now, seconds: seconds)
     return "\(origin)\(path)?\(query)"
   }
 }

@@ -85,7 +85,7 @@ package struct FederationListener: Service {
       signals: services.signals, registry: registry, clock: clock)
     let sources = SourceCheck(directory: services.directory, isLocalAccount: services.isLocalAccount)
     registry.onChange(ofConditions: false) { [weak sources] _ in sources?.peersChanged() }
-    let budget = PeerBudget(limiter: services.limiter, buckets: services.buckets, refusals: refusals)
+    let budget = PeerBudget(limiter: services.limiter, refusals: refusals)
     let intake = HandOverIntake(
       intake: services.intake, sources: sources, budget: budget, ledger: services.handOvers)
 

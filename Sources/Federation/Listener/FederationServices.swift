@@ -8,7 +8,6 @@ package struct FederationServices: Sendable {
   let peers: any PeerStore
   let signals: any SignalBus
   let limiter: any RateLimiter
-  let buckets: [LimiterName: Bucket]
   let locator: any AttachmentLocator
   let epochs: any EpochStore
   let handOvers: HandOverLedger
@@ -17,7 +16,6 @@ package struct FederationServices: Sendable {
   let isLocalAccount: @Sendable (AccountNumber) async throws(Problem) -> Bool
 
   /// - Parameters:
-  ///   - buckets: `limiter`'s shapes that differ from `LimiterName.defaultBucket`.
   ///   - locator: says where attachments of our accounts are downloaded.
   ///   - epochs: remembers peers' epochs.
   ///   - handOvers: knows what was handed over to peers: receipts are taken for that alone.
@@ -27,8 +25,8 @@ package struct FederationServices: Sendable {
   ///     it answers from memory as a rule.
   package init(
     intake: any Intake, dispenser: any PreKeyDispenser, directory: any DirectoryStore, peers: any PeerStore,
-    signals: any SignalBus, limiter: any RateLimiter, buckets: [LimiterName: Bucket] = [:],
-    locator: any AttachmentLocator, epochs: any EpochStore, handOvers: HandOverLedger,
+    signals: any SignalBus, limiter: any RateLimiter, locator: any AttachmentLocator, epochs: any EpochStore,
+    handOvers: HandOverLedger,
     probes: (any ProbeHost)? = nil, attachmentMark: AttachmentMark? = nil,
     isLocalAccount: @escaping @Sendable (AccountNumber) async throws(Problem) -> Bool
   ) {
@@ -38,7 +36,6 @@ package struct FederationServices: Sendable {
     self.peers = peers
     self.signals = signals
     self.limiter = limiter
-    self.buckets = buckets
     self.locator = locator
     self.epochs = epochs
     self.handOvers = handOvers

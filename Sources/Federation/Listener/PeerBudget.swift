@@ -17,15 +17,12 @@ struct BudgetCharge: Sendable {
 /// What each peer may still do here (docs/federation.md, "Budgets").
 final class PeerBudget: Sendable {
   let limiter: any RateLimiter
-  /// Shapes that differ from the defaults.
-  let buckets: [LimiterName: Bucket]
   let refusals: PeerCounters
   private let charges = PeerCounters("relay_peer_charges_total", by: "budget")
   private let shortages = Mutex(BudgetShortages())
 
-  init(limiter: any RateLimiter, buckets: [LimiterName: Bucket], refusals: PeerCounters) {
+  init(limiter: any RateLimiter, refusals: PeerCounters) {
     self.limiter = limiter
-    self.buckets = buckets
     self.refusals = refusals
   }
 
@@ -106,7 +103,7 @@ final class PeerBudget: Sendable {
     throw Problem(.budgetExceeded, retryAfter: min(wait ?? Self.hopelessWait, Self.waitMax))
   }
 
-  func shape(_ budget: LimiterName) -> Bucket { buckets[budget] ?? budget.defaultBucket }
+  func shape(_ budget: LimiterName) -> Bucket { limiter.shape(of: budget) }
 
   /// What is asked for at once is charged in full or, if the bucket never holds as much, as a full bucket: else no wait
   /// would ever make it possible.

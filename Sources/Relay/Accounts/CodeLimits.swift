@@ -8,17 +8,12 @@ package import RelayCore
 /// (docs/operating.md, "Wrong codes").
 package struct CodeLimits: Sendable {
   private let limiter: any RateLimiter
-  private let buckets: [LimiterName: Bucket]
   private let wrongCodes: WrongCodes
   /// Whoever develops asks and tries from one address all the time.
   private let isDevelopment: Bool
 
-  /// - Parameter buckets: shapes that differ from `LimiterName.defaultBucket`.
-  package init(
-    limiter: any RateLimiter, buckets: [LimiterName: Bucket], wrongCodes: WrongCodes, isDevelopment: Bool
-  ) {
+  package init(limiter: any RateLimiter, wrongCodes: WrongCodes, isDevelopment: Bool) {
     self.limiter = limiter
-    self.buckets = buckets
     self.wrongCodes = wrongCodes
     self.isDevelopment = isDevelopment
   }
@@ -60,7 +55,7 @@ package struct CodeLimits: Sendable {
 
   /// A tenth of a day's codes comes back in two hours and a half by default: so long it is known.
   private func hasAsked(_ key: LimitKey, _ origin: RequestOrigin) async -> Bool {
-    await limiter.space(in: .codesDay, key: key.from(origin)) < shape(of: .codesDay).size
+    await limiter.space(in: .codesDay, key: key.from(origin)) < limiter.shape(of: .codesDay).size
   }
 
   // MARK: Tries
@@ -158,13 +153,11 @@ package struct CodeLimits: Sendable {
 
   /// Strangers pay a quarter more out of a bucket as large: a fifth of the tries of a number is left when theirs are used
   /// up.
-  private func strangersPrice(_ limiter: LimiterName) -> Double { min(1.25, shape(of: limiter).size) }
+  private func strangersPrice(_ name: LimiterName) -> Double { min(1.25, limiter.shape(of: name).size) }
 
   /// Each address that has asked has three of those a day: nobody keeps them all busy by asking once.
   /// A little less than a third: three of them are never more than the bucket, however sums are rounded.
-  private var ownPrice: Double { 0.33 * shape(of: .wrongCodesDay).size }
-
-  private func shape(of limiter: LimiterName) -> Bucket { buckets[limiter] ?? limiter.defaultBucket }
+  private var ownPrice: Double { 0.33 * limiter.shape(of: .wrongCodesDay).size }
 }
 
 extension CodePurpose {

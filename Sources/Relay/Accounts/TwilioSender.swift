@@ -8,16 +8,18 @@ import RelayHTTP
 /// Sends codes through Twilio's REST API: a text message, or a call that reads the digits aloud.
 package struct TwilioSender: VerificationSender {
   private let account: String
-  private let token: Secret
+  private let token: @Sendable () -> Secret
   private let from: String
   private let origin: String
   private let client: HTTPClient
   private let logger: Logger
 
-  /// - Parameter origin: where the API is; tests hand in their own.
+  /// - Parameters:
+  ///   - token: asked for with each code: it may change.
+  ///   - origin: where the API is; tests hand in their own.
   package init(
-    account: String, token: Secret, from: String, origin: String = "https://api.twilio.com", client: HTTPClient,
-    logger: Logger
+    account: String, token: @autoclosure @escaping @Sendable () -> Secret, from: String,
+    origin: String = "https://api.twilio.com", client: HTTPClient, logger: Logger
   ) {
     self.account = account
     self.token = token
@@ -33,7 +35,7 @@ package struct TwilioSender: VerificationSender {
     request.method = .POST
     request.headers.add(name: "Content-Type", value: "application/x-www-form-urlencoded")
     request.headers.add(
-      name: "Authorization", value: "Basic " + Base64.encode(Array("\(account):\(token.value)".utf8), padded: true))
+      name: "Authorization", value: "Basic " + Base64.encode(Array("\(account):\(token().value)".utf8), padded: true))
     let fields = [("To", number.e164), ("From", from), try content(code, transport)]
     let form = fields.map { "\($0)=\(Self.formEncoded($1))" }.joined(separator: "&")
     request.body = .bytes(ByteBuffer(string: form))

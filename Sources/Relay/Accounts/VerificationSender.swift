@@ -55,11 +55,14 @@ package struct LogSender: VerificationSender {
 /// `X-Relay-Signature` holds the lower-case hex of HMAC-SHA256 of the body under the configured secret.
 package struct WebhookSender: VerificationSender {
   private let url: String
-  private let secret: Secret
+  private let secret: @Sendable () -> Secret
   private let client: HTTPClient
   private let logger: Logger
 
-  package init(url: String, secret: Secret, client: HTTPClient, logger: Logger) {
+  /// - Parameter secret: asked for with each code: it may change.
+  package init(
+    url: String, secret: @autoclosure @escaping @Sendable () -> Secret, client: HTTPClient, logger: Logger
+  ) {
     self.url = url
     self.secret = secret
     self.client = client
@@ -111,7 +114,7 @@ package struct WebhookSender: VerificationSender {
   }
 
   private func signature(of body: [UInt8]) -> String {
-    let code = HMAC<SHA256>.authenticationCode(for: body, using: SymmetricKey(data: Array(secret.value.utf8)))
+    let code = HMAC<SHA256>.authenticationCode(for: body, using: SymmetricKey(data: Array(secret().value.utf8)))
     return code.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
   }
 }

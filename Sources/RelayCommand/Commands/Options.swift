@@ -12,8 +12,7 @@ struct ConfigurationOption: ParsableArguments {
   ///   Whoever lists peers has heard them.
   func load(warns: Bool = false) throws -> LoadedConfiguration {
     do {
-      let loaded = try RelayConfiguration.load(
-        file: config, environment: ProcessInfo.processInfo.environment, readers: .relay)
+      let loaded = try Self.read(config)
       for warning in warns ? loaded.warnings : [] { Output.note("warning: \(warning)") }
       return loaded
     } catch {
@@ -23,6 +22,13 @@ struct ConfigurationOption: ParsableArguments {
         "\(count) \(count == 1 ? "fault" : "faults") in the configuration; docs/configuration.md lists every key.")
       throw ExitCode(78)
     }
+  }
+}
+
+extension ConfigurationOption {
+  /// - Parameter path: of the file; nil for the one that `RELAY_CONFIG` names, if it does.
+  static func read(_ path: String?) throws(ConfigurationFaults) -> LoadedConfiguration {
+    try RelayConfiguration.load(file: path, environment: ProcessInfo.processInfo.environment, readers: .relay)
   }
 }
 

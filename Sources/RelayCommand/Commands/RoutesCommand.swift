@@ -44,7 +44,9 @@ struct RoutesCommand: AsyncParsableCommand {
         settings, storage: storage, coordination: coordination, peers: nil, quickPeers: nil, notifier: nil,
         logger: logger)
       let attachments = try await AttachmentParts(
-        settings.attachments, at: settings.client.url, storage: storage, client: client, logger: logger)
+        settings.attachments, at: settings.client.url, present: { settings.attachments }, storage: storage,
+        client: client,
+        logger: logger)
       let directory = try DirectoryParts(
         settings.directory, storage: storage, coordination: coordination, readiness: Readiness(), logger: logger)
       let clients = ClientParts(

@@ -9,14 +9,18 @@ struct ServeCommand: AsyncParsableCommand {
     discussion: """
       Runs with no configuration: clients on 127.0.0.1:8080, the operator's tools on 127.0.0.1:8081, everything kept in \
       relay-data/. Logs to standard error. SIGTERM and SIGINT drain it: WebSockets are closed over drain.seconds, what is \
-      under way is finished, and it exits with 0. A second one ends it on the spot.
+      under way is finished, and it exits with 0. A second one ends it on the spot. SIGHUP makes it read its configuration \
+      anew: limits, the log's level and secrets change at once, and what needs a restart is named in the log.
       """)
 
   @OptionGroup var configuration: ConfigurationOption
 
   func run() async throws {
-    let settings = try configuration.load(warns: true).configuration
-    LogOutput.bootstrap(settings.log)
-    try await Server(settings, logger: Logger(label: "relay")).run()
+    let loaded = try configuration.load(warns: true)
+    LogOutput.bootstrap(loaded.configuration.log)
+    let path = configuration.config
+    try await Server(loaded, logger: Logger(label: "relay")) { () throws(ConfigurationFaults) in
+      try ConfigurationOption.read(path)
+    }.run()
   }
 }

@@ -18,9 +18,13 @@ struct AttachmentParts {
   /// nil when blobs lie elsewhere.
   private let blobController: BlobController?
 
-  /// - Parameter url: of the client listener, where `attachments.public-url` names none.
+  /// - Parameters:
+  ///   - url: of the client listener, where `attachments.public-url` names none.
+  ///   - present: as the configuration was read last.
   init(
-    _ settings: RelayConfiguration.Attachments, at url: String, storage: any Storage, client: HTTPClient, logger: Logger
+    _ settings: RelayConfiguration.Attachments, at url: String,
+    present: @escaping @Sendable () -> RelayConfiguration.Attachments, storage: any Storage, client: HTTPClient,
+    logger: Logger
   ) async throws {
     base = BlobURLBase(configured: settings.publicURL?.text, fallback: url)
     let clock = JudgedClock(.system, by: storage.judge)
@@ -38,8 +42,9 @@ struct AttachmentParts {
           "attachments.s3.access-key and attachments.s3.secret-key are needed for attachments in S3.")
       }
       blobs = S3Store(
-        endpoint: endpoint.text, bucket: bucket, region: region, accessKey: credentials.accessKey,
-        secretKey: credentials.secretKey, client: client, clock: .system)
+        endpoint: endpoint.text, bucket: bucket, region: region,
+        accessKey: (present().s3 ?? credentials).accessKey, secretKey: (present().s3 ?? credentials).secretKey,
+        client: client, clock: .system)
       blobController = nil
     }
     locator = LocalAttachments(blobs: blobs, base: base, clock: .system)

@@ -76,7 +76,7 @@ struct ClientParts {
     let blobs = attachments.controller(storage: storage, courier: courier, homes: homes, limiter: coordination)
 
     let limits = CodeLimits(
-      limiter: coordination, buckets: settings.limits, wrongCodes: WrongCodes(logger: logger),
+      limiter: coordination, wrongCodes: WrongCodes(logger: logger),
       isDevelopment: settings.development.isEnabled)
     let registrar = Registrar(
       store: storage, accounts: local.accounts, limits: limits, locks: RegistrationLocks(),

@@ -85,7 +85,7 @@ struct FederationParts {
       identity: peers.identity, addresses: peers.addresses, registry: peers.registry,
       services: FederationServices(
         intake: local.intake, dispenser: local.dispenser, directory: storage, peers: storage, signals: coordination,
-        limiter: coordination, buckets: settings.limits, locator: locator, epochs: storage,
+        limiter: coordination, locator: locator, epochs: storage,
         handOvers: ledger, probes: probes, attachmentMark: settings.attachments.mark,
         isLocalAccount: isLocalAccount(accounts)
       ),

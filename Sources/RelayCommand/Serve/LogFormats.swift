@@ -1,22 +1,57 @@
 import Foundation
 import Logging
 import RelayConfiguration
+import Synchronization
 
-/// Sends every logger to standard error, in the configured format.
+/// Sends every logger to standard error, in the configured format and from the configured level on.
 enum LogOutput {
+  private static let present = Mutex(Logger.Level.info)
+
+  static var level: Logger.Level { present.withLock { $0 } }
+
+  /// Applies to all loggers at once, except those with a level of their own.
+  static func setLevel(_ level: LogLevel) {
+    let level = Logger.Level(rawValue: level.rawValue) ?? .info
+    present.withLock { $0 = level }
+  }
+
   static func bootstrap(_ settings: RelayConfiguration.Log) {
-    let level = Logger.Level(rawValue: settings.level.rawValue) ?? .info
+    setLevel(settings.level)
     let format = settings.format
     LoggingSystem.bootstrap { label in
-      var handler: any LogHandler =
-        switch format {
-        case .text: StreamLogHandler.standardError(label: label)
-        case .json: JSONLogHandler(label: label)
-        }
-      handler.logLevel = level
-      return handler
+      switch format {
+      case .text: CommonLevel(handler: StreamLogHandler.standardError(label: label))
+      case .json: CommonLevel(handler: JSONLogHandler(label: label))
+      }
     }
   }
+}
+
+/// Follows `LogOutput.level`, which may change, unless its logger has a level of its own.
+private struct CommonLevel<Handler: LogHandler>: LogHandler {
+  private var handler: Handler
+  private var own: Logger.Level?
+
+  init(handler: Handler) { self.handler = handler }
+
+  var logLevel: Logger.Level {
+    get { own ?? LogOutput.level }
+    set { own = newValue }
+  }
+  var metadata: Logger.Metadata {
+    get { handler.metadata }
+    set { handler.metadata = newValue }
+  }
+  var metadataProvider: Logger.MetadataProvider? {
+    get { handler.metadataProvider }
+    set { handler.metadataProvider = newValue }
+  }
+  subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+    get { handler[metadataKey: key] }
+    set { handler[metadataKey: key] = newValue }
+  }
+
+  func log(event: LogEvent) { handler.log(event: event) }
 }
 
 /// One JSON object a line: `time`, `level`, `logger`, `message`, and the metadata as properties of `metadata`.

@@ -13,15 +13,25 @@ import RelayCore
 import RelayHTTP
 import ServiceLifecycle
 import Storage
+import UnixSignals
 
 /// The object graph of `relay serve`, built top to bottom, and its life.
 struct Server {
   private let settings: RelayConfiguration
+  /// As it was read last.
+  private let present: LiveSetting<LoadedConfiguration>
+  private let read: @Sendable () throws(ConfigurationFaults) -> LoadedConfiguration
   private let logger: Logger
   private let readiness = Readiness()
 
-  init(_ settings: RelayConfiguration, logger: Logger) {
-    self.settings = settings
+  /// - Parameter read: reads the configuration again.
+  init(
+    _ loaded: LoadedConfiguration, logger: Logger,
+    read: @escaping @Sendable () throws(ConfigurationFaults) -> LoadedConfiguration
+  ) {
+    settings = loaded.configuration
+    present = LiveSetting(loaded)
+    self.read = read
     self.logger = logger
   }
 
@@ -62,6 +72,8 @@ struct Server {
   ) async throws {
     let control = DrainControl(window: settings.drain.window)
     await StopSignals(control: control, logger: logger).listen()
+    let hangUps = await UnixSignalsSequence(trapping: .sighup)
+    let reload = Reload(on: hangUps, changing: present, limits: coordination, logger: logger, read: read)
     let start = Start(waitingForStore: settings.storage.startPatience, unless: control, logger: logger)
     readiness.add("start") { start.reason }
     let operations = OperatorListener(
@@ -76,7 +88,9 @@ struct Server {
         ],
         logger: Logger(label: "relay.lifecycle", level: .error)))
     // Cancelled when the group fails.
-    async let fault = begin(group, start) { try await services(storage, coordination, outbound, control, start) }
+    async let fault = begin(group, start) {
+      [reload] + (try await services(storage, coordination, outbound, control, start))
+    }
     try await group.run()
     if let fault = await fault { throw fault }
   }
@@ -140,7 +154,8 @@ struct Server {
       FederationParts(settings, $0, local, ledger: ledger, storage: storage, logger: logger)
     }
     let attachments = try await AttachmentParts(
-      settings.attachments, at: settings.client.url, storage: storage, client: outbound, logger: logger)
+      settings.attachments, at: settings.client.url, present: { [present] in present.value.configuration.attachments },
+      storage: storage, client: outbound, logger: logger)
     let directory = try DirectoryParts(
       settings.directory, storage: storage, coordination: coordination, readiness: readiness, logger: logger)
     let clients = ClientParts(
@@ -177,12 +192,17 @@ struct Server {
   }
 
   private func makeSender(_ client: HTTPClient) -> any Relay.VerificationSender {
+    // Another kind of sender needs a restart.
     switch settings.verification.sender {
     case .log: LogSender(logger: logger)
     case .webhook(let url, let secret):
-      WebhookSender(url: url.text, secret: secret, client: client, logger: logger)
+      WebhookSender(
+        url: url.text, secret: present.value.configuration.verification.sender.secret ?? secret, client: client,
+        logger: logger)
     case .twilio(let account, let token, let from, let url):
-      TwilioSender(account: account, token: token, from: from, origin: url.text, client: client, logger: logger)
+      TwilioSender(
+        account: account, token: present.value.configuration.verification.sender.secret ?? token, from: from,
+        origin: url.text, client: client, logger: logger)
     }
   }
 }

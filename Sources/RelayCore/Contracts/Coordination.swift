@@ -15,6 +15,9 @@ package protocol RateLimiter: Sendable {
 
   /// The free space of a bucket just now, in charges: for showing it.
   func space(in limiter: LimiterName, key: LimitKey) async -> Double
+
+  /// The size and rate of the buckets of `limiter`, as they are now.
+  func shape(of limiter: LimiterName) -> Bucket
 }
 
 /// One bucket's part of a charge of several.
@@ -88,6 +91,9 @@ package protocol SignalBus: Sendable {
 
 /// Limits, signals, presence, and their life.
 package protocol Coordination: RateLimiter, SignalBus, Presence, ContactBudget {
+  /// Gives the limiters other shapes from here on. What was charged stays charged.
+  /// - Parameter buckets: those that differ from `LimiterName.defaultBucket`.
+  func setLimits(_ buckets: [LimiterName: Bucket])
   /// nil when shared state is served, else why not, for `/readyz` and metrics.
   func degradation() async -> String?
   /// nil when nothing outlives this process.

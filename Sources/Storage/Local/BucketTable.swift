@@ -9,7 +9,7 @@ import RelayCore
 /// anyway.
 struct BucketTable {
   private struct Generations {
-    let shape: Bucket
+    var shape: Bucket
     var young: [LimitKey: LeakyBucket] = [:]
     var old: [LimitKey: LeakyBucket] = [:]
     var turned: Timestamp?
@@ -43,7 +43,7 @@ struct BucketTable {
     }
   }
 
-  private let buckets: [LimiterName: Bucket]
+  private var buckets: [LimiterName: Bucket]
   private let bucketsMax: Int
   private let generationMax: Int
   private var limiters: [LimiterName: Generations] = [:]
@@ -85,7 +85,17 @@ struct BucketTable {
     return (limiters[limiter]?.bucket(of: key, at: now) ?? LeakyBucket(shape, at: now)).space(in: shape, at: now)
   }
 
-  private func shape(of limiter: LimiterName) -> Bucket { buckets[limiter] ?? limiter.defaultBucket }
+  func shape(of limiter: LimiterName) -> Bucket { buckets[limiter] ?? limiter.defaultBucket }
+
+  /// What was charged stays charged.
+  /// - Parameter buckets: shapes that differ from `LimiterName.defaultBucket`.
+  mutating func setShapes(_ buckets: [LimiterName: Bucket]) {
+    self.buckets = buckets
+    for limiter in limiters.keys {
+      let shape = shape(of: limiter)
+      limiters[limiter]?.shape = shape
+    }
+  }
 
   private mutating func use(_ charge: LimitCharge, at now: Timestamp) -> LeakyBucket {
     let unused = Generations(shape: shape(of: charge.limiter))

@@ -33,6 +33,9 @@ package final class LocalCoordination: Coordination {
     return table.withLock { $0.space(in: limiter, key: key, at: now) }
   }
 
+  package func shape(of limiter: LimiterName) -> Bucket { table.withLock { $0.shape(of: limiter) } }
+  package func setLimits(_ buckets: [LimiterName: Bucket]) { table.withLock { $0.setShapes(buckets) } }
+
   package func spend(
     _ tokens: [ContactToken], of account: AccountNumber, within allowance: LookUpAllowance
   ) async -> ContactSpending {

@@ -51,7 +51,18 @@ extension RedisCoordination {
     return nil
   }
 
-  private func shape(of limiter: LimiterName) -> Bucket { buckets[limiter] ?? limiter.defaultBucket }
+  package func shape(of limiter: LimiterName) -> Bucket { shapes.withLock { $0[limiter] } ?? limiter.defaultBucket }
+
+  package func setLimits(_ buckets: [LimiterName: Bucket]) {
+    let all = Self.complete(buckets)
+    shapes.withLock { $0 = all }
+    fallback.withLock { $0.setShapes(all.mapValues(\.conservative)) }
+  }
+
+  /// With those that `buckets` leaves at their defaults.
+  static func complete(_ buckets: [LimiterName: Bucket]) -> [LimiterName: Bucket] {
+    Dictionary(uniqueKeysWithValues: LimiterName.allCases.map { ($0, buckets[$0] ?? $0.defaultBucket) })
+  }
 
   private func bucketKey(_ limiter: LimiterName, _ key: LimitKey) -> String {
     "\(prefix)limit:\(limiter.rawValue):\(Self.hashed(key.text))"

@@ -9,7 +9,8 @@ import Synchronization
 /// itself. Two connections: one for commands, one for the subscription to what all processes are told, and what this one
 /// is.
 package final class RedisCoordination: Coordination {
-  let buckets: [LimiterName: Bucket]
+  /// Of every limiter.
+  let shapes: Mutex<[LimiterName: Bucket]>
   let prefix: String
   private let channel: String
   let time: WallClock?
@@ -46,8 +47,8 @@ package final class RedisCoordination: Coordination {
     if let files = endpoint.tls {
       do throws(RedisLinkFault) { _ = try RedisTLS(files) } catch { throw .unavailable(reason: error.reason) }
     }
-    let shapes = Dictionary(uniqueKeysWithValues: LimiterName.allCases.map { ($0, buckets[$0] ?? $0.defaultBucket) })
-    self.buckets = shapes
+    let shapes = Self.complete(buckets)
+    self.shapes = Mutex(shapes)
     self.prefix = prefix
     channel = prefix + "signal"
     self.clock = clock

@@ -6,6 +6,7 @@
     func take(_ amount: Double, from limiter: LimiterName, key: LimitKey) async -> LimitDecision { .allowed }
     func take(_ charges: [LimitCharge]) async -> LimitDecision { .allowed }
     func space(in limiter: LimiterName, key: LimitKey) async -> Double { .infinity }
+    func shape(of limiter: LimiterName) -> Bucket { limiter.defaultBucket }
   }
 
   /// Keeps from this process that others hold newer connections.
