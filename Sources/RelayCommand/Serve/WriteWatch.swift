@@ -20,6 +20,8 @@ struct WriteWatch: Service {
   /// While the store refuses writes, one is tried each time.
   private static let interval = Duration.seconds(1)
   private static let quietInterval = Duration.seconds(30)
+  /// So long nothing may be refused before the store counts as whole again.
+  private static let calm = Duration.seconds(10)
   /// A lasting outage is logged again.
   private static let reminderInterval = Duration.seconds(300)
 
@@ -47,16 +49,15 @@ struct WriteWatch: Service {
   }
 
   /// A store that does not answer changes nothing here: readiness reports it.
-  /// - Returns: false when our role may not try. Then a refusal ends at once, and the next refused request begins it anew.
+  /// - Returns: false when our role may not try. Then time alone ends a refusal, and the next refused request begins it anew.
   private func tryWriting() async -> Bool {
-    let count = store.refusals.count
     do throws(StoreError) {
       try await store.tryWriting()
-      store.refusals.overcome(since: count)
+      store.refusals.overcome(after: Self.calm)
     } catch .unavailable(let reason) {
       logger.debug("the store was not written to", metadata: ["reason": "\(reason)"])
     } catch {
-      store.refusals.overcome(since: count)
+      store.refusals.overcome(after: Self.calm)
       return false
     }
     return true

@@ -5,7 +5,7 @@ import Synchronization
 package final class WriteRefusals: Sendable {
   private struct State {
     var reason: String?
-    var count = 0
+    var last: ContinuousClock.Instant?
   }
 
   private let state = Mutex(State())
@@ -15,20 +15,20 @@ package final class WriteRefusals: Sendable {
   /// Why the store refuses writes, without secrets; nil while it takes them.
   package var reason: String? { state.withLock { $0.reason } }
 
-  /// Refusals since the process began.
-  package var count: Int { state.withLock { $0.count } }
-
   /// - Parameter reason: for operators, without secrets.
   package func refused(_ reason: String) {
     state.withLock { state in
       state.reason = reason
-      state.count += 1
+      state.last = .now
     }
   }
 
-  /// A write that needs room has succeeded.
-  /// - Parameter count: `count` when that write began. A later refusal stays in force.
-  package func overcome(since count: Int) {
-    state.withLock { if $0.count == count { $0.reason = nil } }
+  /// A write that needs room has succeeded. That ends the refusals, unless one is younger than `quiet`: a disk that is
+  /// nearly full takes some writes and refuses others.
+  package func overcome(after quiet: Duration) {
+    state.withLock { state in
+      guard let last = state.last, ContinuousClock.now - last >= quiet else { return }
+      state.reason = nil
+    }
   }
 }
