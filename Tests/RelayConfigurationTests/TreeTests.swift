@@ -97,6 +97,14 @@ import Testing
     #expect(warnings.map(\.text) == ["push-gateway.apps has no effect without push-gateway.port: the gateway is off"])
   }
 
+  /// In YAML 1.1 these are numbers to the base of 60. The library ended the process over the first.
+  @Test func `numbers with colons are texts`() throws {
+    for text in ["10000000000:0:00:0:00:0:00:0:00", "1:30", "-190:20:30.15"] {
+      let file = try TemporaryFile("key: \(text)")
+      #expect(try YAMLTree.read(file: file.path).object?["key"] == .text(text))
+    }
+  }
+
   @Test func `aliases that stand for more than memory holds are refused`() throws {
     var yaml = "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n"
     for level in 1...8 {
