@@ -16,7 +16,7 @@ package struct LoadedConfiguration: Sendable {
   }
 }
 
-/// What holds for one key, to be compared with what held before. It may be a secret.
+/// The value of one key, to be compared with the former one. It may be a secret.
 struct SettingValue: Sensitive, Sendable, Equatable {
   static let kind: StaticString = "setting"
   /// nil when the key has neither value nor default.

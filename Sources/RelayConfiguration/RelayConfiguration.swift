@@ -207,7 +207,7 @@ package struct RelayConfiguration: Sendable, Equatable {
       case webhook(url: WebURL, secret: Secret)
       case twilio(account: String, token: Secret, from: String, url: WebURL)
 
-      /// What it proves itself with.
+      /// The key or token that the sender proves itself with.
       package var secret: Secret? {
         switch self {
         case .log: nil

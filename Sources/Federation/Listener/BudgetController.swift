@@ -46,7 +46,7 @@ final class BudgetController: Sendable {
     writer.key("budgets")
     writer.beginArray()
     for name in PeerBudget.names {
-      let shape = budget.shape(name)
+      let shape = budget.limiter.shape(of: name)
       let space = await budget.limiter.space(in: name, key: LimitKey(peer))
       writer.beginObject()
       writer.key("name")

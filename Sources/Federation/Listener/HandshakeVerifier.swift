@@ -30,9 +30,9 @@ struct HandshakeVerifier: Sendable {
     { presented, promise in
       promise.completeWithTask {
         do throws(ChainFault) {
-          let chain = try await verify(presented)
-          if let name = suspended(by: chain) {
-            note(.suspended(name), of: remote, "federation: peer refused", logger)
+          let (chain, peer) = try await verify(presented)
+          if let peer, !peer.isActive {
+            note(.suspended(peer.name), of: remote, "federation: peer refused", logger)
           }
           return .certificateVerified(VerificationMetadata(chain))
         } catch {
@@ -48,24 +48,22 @@ struct HandshakeVerifier: Sendable {
     logger.warning(what, metadata: ["remote": "\(remote)", "reason": "\(fault)", "count": "\(count)"])
   }
 
-  private func suspended(by chain: NIOSSL.ValidatedCertificateChain) -> RelayName? {
-    ConnectionIdentity(chain).flatMap { registry.current.peer(knownBy: $0) }.flatMap { $0.isActive ? nil : $0.name }
-  }
-
   /// - Parameter presented: as the client sent them, leaf first; nothing about them is checked yet.
-  /// - Returns: leaf and CA.
-  func verify(_ presented: [NIOSSLCertificate]) async throws(ChainFault) -> NIOSSL.ValidatedCertificateChain {
+  /// - Returns: leaf and CA, and the peer that they prove, active or suspended; no peer for a stranger.
+  private func verify(
+    _ presented: [NIOSSLCertificate]
+  ) async throws(ChainFault) -> (chain: NIOSSL.ValidatedCertificateChain, peer: KnownPeer?) {
     guard (1...Self.chainLengthMax).contains(presented.count), let leaf = Self.read(presented[0]) else {
       throw .unreadable
     }
     let check = ChainCheck(role: .client, now: clock.now())
     guard let peer = await issuer(of: leaf), let authority = peer.authority(of: leaf) else {
-      return try await verifyStranger(leaf, presented, check)
+      return (try await verifyStranger(leaf, presented, check), nil)
     }
     try await check.verify(leaf, by: authority)
     if let fault = peer.fault(of: leaf) { throw fault }
     if peer.isActive { seen.note(leaf, of: peer.name) }
-    return try Self.chain(leaf: presented[0], authority: authority)
+    return (try Self.chain(leaf: presented[0], authority: authority), peer)
   }
 
   private func issuer(of leaf: Certificate) async -> KnownPeer? {

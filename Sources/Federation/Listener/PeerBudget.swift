@@ -60,7 +60,7 @@ final class PeerBudget: Sendable {
     for charge in limitCharges(budget, of: peer) where [.peerRequests, .peerBytes].contains(charge.limiter) {
       let space = await limiter.space(in: charge.limiter, key: charge.key)
       guard space < charge.amount,
-        let wait = LeakyBucket.wait(for: charge.amount, available: space, in: shape(charge.limiter))
+        let wait = LeakyBucket.wait(for: charge.amount, available: space, in: limiter.shape(of: charge.limiter))
       else { continue }
       shortages.withLock {
         $0.refused(Int(charge.amount), of: charge.limiter, peer, wait: wait, at: .now)
@@ -97,19 +97,17 @@ final class PeerBudget: Sendable {
   /// peer may ask for, so that 20 tries at once are possible.
   /// - Throws: `.budgetExceeded`, as `charge`.
   func chargeStranger(_ fingerprint: [UInt8]) async throws(Problem) {
-    let amount = shape(.peerRequests).size / Self.strangersTries
+    let amount = limiter.shape(of: .peerRequests).size / Self.strangersTries
     let key = LimitKey(authority: fingerprint.hex)
     guard case .refused(let wait) = await limiter.take(amount, from: .peerRequests, key: key) else { return }
     throw Problem(.budgetExceeded, retryAfter: min(wait ?? Self.hopelessWait, Self.waitMax))
   }
 
-  func shape(_ budget: LimiterName) -> Bucket { limiter.shape(of: budget) }
-
   /// What is asked for at once is charged in full or, if the bucket never holds as much, as a full bucket: else no wait
   /// would ever make it possible.
   private func limitCharges(_ budget: [BudgetCharge], of peer: RelayName) -> [LimitCharge] {
     budget.filter { $0.amount > 0 }.map {
-      LimitCharge(min(Double($0.amount), shape($0.budget).size), from: $0.budget, key: LimitKey(peer))
+      LimitCharge(min(Double($0.amount), limiter.shape(of: $0.budget).size), from: $0.budget, key: LimitKey(peer))
     }
   }
 

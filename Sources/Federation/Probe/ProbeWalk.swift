@@ -176,7 +176,7 @@ extension ProbeWalk {
     return .passed("its certificate proves \(peer.name), and it accepted ours")
   }
 
-  /// Of a handshake that showed no certificate.
+  /// The remedy for a handshake that showed no certificate.
   private static func remedy(_ failure: PeerFailure) -> String {
     guard case .unreachable = failure else { return "Check that the peer's URL leads to its federation listener." }
     return "Ask the peer's operator whether a relay process is ready there, and a load balancer passes it connections."

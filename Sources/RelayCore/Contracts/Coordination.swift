@@ -91,7 +91,7 @@ package protocol SignalBus: Sendable {
 
 /// Limits, signals, presence, and their life.
 package protocol Coordination: RateLimiter, SignalBus, Presence, ContactBudget {
-  /// Gives the limiters other shapes from here on. What was charged stays charged.
+  /// Gives the limiters other shapes from here on. Charges made before stay in force.
   /// - Parameter buckets: those that differ from `LimiterName.defaultBucket`.
   func setLimits(_ buckets: [LimiterName: Bucket])
   /// nil when shared state is served, else why not, for `/readyz` and metrics.

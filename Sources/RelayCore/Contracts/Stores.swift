@@ -441,7 +441,7 @@ package protocol Storage: AccountStore, PreKeyStore, EpochStore, MessageStore, A
   func ping() async throws(StoreError)
   /// Stores some 32 KB and removes them again: whether the store takes writes just now.
   func tryWriting() async throws(StoreError)
-  /// What it refused for want of room, or because its disk failed.
+  /// The writes that the store refused because its disk is full or failed.
   var refusals: WriteRefusals { get }
   /// Ends every connection. Calls in flight fail with `.unavailable`.
   func close() async

@@ -87,7 +87,7 @@ struct BucketTable {
 
   func shape(of limiter: LimiterName) -> Bucket { buckets[limiter] ?? limiter.defaultBucket }
 
-  /// What was charged stays charged.
+  /// Charges made before stay in force.
   /// - Parameter buckets: shapes that differ from `LimiterName.defaultBucket`.
   mutating func setShapes(_ buckets: [LimiterName: Bucket]) {
     self.buckets = buckets

@@ -45,7 +45,7 @@ final class PostgresConnection: @unchecked Sendable {  // All mutable state but 
   private let logger: Logger
   private let inbox = Mutex(Inbox())
   private let fault = Mutex<String?>(nil)
-  /// Where it notes that the server has no room.
+  /// The note that the server has no room on its disk.
   private let refusals: WriteRefusals
   /// Called when a server is connected to, before it answers anything.
   private let connected: @Sendable () -> Void

@@ -38,7 +38,7 @@ struct SQLState: Equatable {
   /// Another transaction was in the way and this one was undone: it may simply run again.
   var isConflict: Bool { code == "40001" || code == "40P01" }
 
-  /// What is wrong with the server's disk, in words; nil when nothing is said of it.
+  /// The fault of the server's disk, in words; nil when the state says nothing of a disk.
   var diskFault: String? {
     switch code {
     case "53100": "its disk is full (SQLSTATE 53100)"

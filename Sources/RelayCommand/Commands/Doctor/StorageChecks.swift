@@ -75,7 +75,7 @@ struct StorageChecks {
     }
   }
 
-  /// What a full disk refuses is answered with 503, while all that only reads goes on.
+  /// A store with a full disk refuses writes with 503 and goes on with reads, so `reachable` does not see it.
   private func writable() async -> Finding {
     guard let storage = site.storage else { return DoctorSite.withoutStore }
     do {
