@@ -20,9 +20,11 @@ package struct CodeLimits: Sendable {
 
   // MARK: Codes that are asked for
 
-  /// Charges a code that is answered to a developer.
-  func chargeAnswer(of number: AccountNumber) async throws(Problem) {
+  /// Charges a code that is answered to a developer, whose address is known from then on as one that has asked. However many
+  /// codes a developer asks for, a day has no end of them.
+  func chargeAnswer(of number: AccountNumber, from origin: RequestOrigin) async throws(Problem) {
     try await limiter.charge(.smsDestination, LimitKey(number))
+    _ = await limiter.take(1, from: .codesDay, key: CodePurpose.registration.key(of: number).from(origin))
   }
 
   /// Charges a code that is sent: by the address that asked, by its number, and by all of them together, which is what

@@ -57,7 +57,7 @@ package struct RegistrationController: Sendable {
     guard let number = AccountNumber(e164: try context.segment("number")) else { throw Problem(.invalidNumber) }
     let name = try context.segment("transport")
     if name == "dev", policy.isDevelopment {
-      try await limits.chargeAnswer(of: number)
+      try await limits.chargeAnswer(of: number, from: context.origin)
       return .plain(VerificationCodes.displayed(try await pendingCode(for: number)).value).uncached
     }
     guard let transport = VerificationTransport(rawValue: name) else { throw Problem(.unknownTransport) }

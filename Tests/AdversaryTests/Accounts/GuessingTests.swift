@@ -107,6 +107,24 @@ import Testing
     }
   }
 
+  /// Where codes are answered, whoever asks for one is known by it as elsewhere.
+  @Test(arguments: StoreKind.allCases) func inDevelopmentWhoAsksAfterThePauseRegistersToo(kind: StoreKind) async throws {
+    let settings = Victim.guarded(["WRONG_CODES_HOUR_SIZE": "15", "WRONG_CODES_HOUR_PER_MINUTE": "0"])
+      .merging(["RELAY_DEVELOPMENT_ENABLED": "true"]) { $1 }
+    try await Victim.with(kind, settings: settings) { victim in
+      let device = TestDevice(number: TestDevice.freshNumber(), password: "p")
+      func guess(_ index: Int) async throws -> Int {
+        try await Caller.stranger(index).confirm("111111", as: device, at: victim.relay).status
+      }
+      for index in 0..<12 { #expect(try await guess(index) == 403) }
+      #expect(try await guess(12) == 413)
+      let asked = try await owner.send("GET", "/v1/accounts/dev/code/\(device.number)", to: victim.relay)
+      let code = asked.text.filter(\.isNumber)
+      #expect(try await guess(13) == 413)
+      #expect(try await owner.confirm(code, as: device, at: victim.relay).status == 200)
+    }
+  }
+
   @Test(arguments: StoreKind.allCases) func aRightCodeUsesNoTriesUp(kind: StoreKind) async throws {
     let settings = Victim.guarded([
       "WRONG_CODES_HOUR_SIZE": "2", "WRONG_CODES_HOUR_PER_MINUTE": "0", "WRONG_CODES_ADDRESS_SIZE": "2",
