@@ -68,7 +68,7 @@ import Testing
       #expect(try await reader.follow() > 0)
       #expect(reader.entries[token]?.relay == gamma)
       #expect(try await storage.contactCounts(of: gamma) == ContactCounts(listed: 1, unlisted: 0))
-      #expect(try await storage.contactPasses() == 0)
+      #expect(try await storage.takeUntoldPasses() == 0)
     }
   }
 
@@ -99,7 +99,7 @@ import Testing
       #expect(try await Self.owner(of: token, in: store) == evil)
       #expect(try await reader.follow() > 0)
       #expect(reader.entries[token]?.relay == evil)
-      #expect(try await storage.contactPasses() == 1)
+      #expect(try await storage.takeUntoldPasses() == 1)
       #expect(try await storage.contactCounts(of: gamma) == .none)
       // Who comes back now comes second.
       try await storage.applyContactChanges([Self.listed(1)], of: gamma, mark: "m")
@@ -113,7 +113,7 @@ import Testing
       try await store.storage.applyContactChanges([Self.listed(1, isInactive: true)], of: evil, mark: "m")
       #expect(try await store.storage.endClaims(of: evil, afterDays: -1) == EndedClaims(ended: 1, passed: 0))
       #expect(try await Self.owner(of: token, in: store) == gamma)
-      #expect(try await store.storage.contactPasses() == 0)
+      #expect(try await store.storage.takeUntoldPasses() == 0)
     }
   }
 
@@ -132,7 +132,7 @@ import Testing
       #expect(try await Self.owner(of: token, in: store) == evil)
       #expect(try await storage.setContactOwner(of: token, to: gamma) == evil)
       #expect(try await Self.owner(of: token, in: store) == gamma)
-      #expect(try await storage.contactPasses() == 2)
+      #expect(try await storage.takeUntoldPasses() == 2)
       // A peer that does not list it has it all the same, and nobody else.
       let delta = try Sample.relay("delta")
       #expect(try await storage.savePeer(Sample.peer("delta")))

@@ -15,7 +15,8 @@ struct AskedContact: Sendable, Equatable {
 ///
 /// The first claimant is remembered, by the store and so for all processes: from then on only it has the contact. Where nobody
 /// is remembered, one claimant has it, and is remembered once all peers have answered; of several nobody has it. A verdict is
-/// kept for ten seconds, so that look-ups that follow one another ask the store once.
+/// kept for ten seconds, so that look-ups that follow one another ask the store once; not past a change of the account that
+/// it is about.
 final class ClaimJudge: Sendable {
   private let store: any ContactClaimStore
   private let claimsMax: Int
@@ -62,6 +63,15 @@ final class ClaimJudge: Sendable {
         logger.warning("whose contacts are that peers know is not known", metadata: ["reason": "\(error)"])
       }
       return owners
+    }
+  }
+
+  /// What was found out before is stale: of the token of an account that has changed; of all where changes may be missed.
+  func heard(_ event: SignalEvent) {
+    switch event {
+    case .signal(.accountChanged(let number)): verdicts.withLock { $0.forget(ContactToken(of: number)) }
+    case .connected: verdicts.withLock { $0 = ClaimVerdicts() }
+    case .signal(.peersChanged), .disconnected: break
     }
   }
 
@@ -154,6 +164,11 @@ struct ClaimVerdicts {
       entry.claimants == contact.claimants
     else { return nil }
     return .some(entry.owner)
+  }
+
+  mutating func forget(_ token: ContactToken) {
+    young[token] = nil
+    old[token] = nil
   }
 
   mutating func remember(_ owner: RelayName?, of contact: AskedContact, at now: ContinuousClock.Instant) {

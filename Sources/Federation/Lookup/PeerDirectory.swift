@@ -36,6 +36,9 @@ package final class PeerDirectory: ContactFinder {
     self.logger = logger
   }
 
+  /// To be told of what changes, by whatever process: a number that proves itself here is no peer's from then on.
+  package func heard(_ event: SignalEvent) { judge.heard(event) }
+
   package var hasPeers: Bool { registry.peers.contains(where: \.isQueried) }
 
   /// Of each token, the entry of the peer that has it (`ClaimJudge`).

@@ -6,8 +6,8 @@ import ServiceLifecycle
 /// Ends the claims of peers whose time is over, and says when a contact has passed to another peer (docs/federation.md, "Whose
 /// a contact is").
 ///
-/// Of the processes of an operator one does it at a time, by a lease. It counts the passes by a number in the store that the
-/// operator's command raises too.
+/// Of the processes of an operator one does it at a time, by a lease. The store keeps how many passes nobody was told of yet,
+/// those by the operator's commands too, while no process is there.
 package final class OwnershipKeeper: Service {
   private let store: any ContactClaimStore & PeerStore & LeaseStore
   private let days: Int
@@ -32,11 +32,10 @@ package final class OwnershipKeeper: Service {
 
   package func run() async throws {
     await cancelWhenGracefulShutdown { [self] in
-      var known: Int64?
       var isFailing = false
       while !Task.isCancelled {
         do throws(StoreError) {
-          known = try await round(known)
+          try await round()
           isFailing = false
         } catch {
           if !isFailing, !Task.isCancelled {
@@ -50,20 +49,16 @@ package final class OwnershipKeeper: Service {
     }
   }
 
-  /// - Parameter known: how many contacts had passed when this process last looked; nil when it was not its turn.
-  /// - Returns: the same for the next round.
-  func round(_ known: Int64?) async throws(StoreError) -> Int64? {
-    let before = if let known { known } else { try await store.contactPasses() }
+  func round() async throws(StoreError) {
     let done = try await lease.keep("contact claims") { await self.endAll() }
-    guard let done else { return nil }
+    guard let done else { return }
     try done.get()
-    let now = try await store.contactPasses()
-    guard now > before else { return now }
-    passes.increment(by: now - before)
+    let untold = try await store.takeUntoldPasses()
+    guard untold > 0 else { return }
+    passes.increment(by: untold)
     logger.notice(
       "contacts passed from one peer to another, by the end of a claim or the operator's word",
-      metadata: ["contacts": "\(now - before)"])
-    return now
+      metadata: ["contacts": "\(untold)"])
   }
 
   private func endAll() async -> Result<Void, StoreError> {

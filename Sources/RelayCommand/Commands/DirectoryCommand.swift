@@ -22,7 +22,7 @@ struct DirectoryCommand: AsyncParsableCommand {
     @Flag(help: "Print JSON.") var json = false
 
     func validate() throws {
-      guard show != (peer != nil) else { throw ValidationError("Give --show, or --peer with the peer's name.") }
+      guard show || peer != nil else { throw ValidationError("Give --show, or --peer with the peer's name.") }
     }
 
     func run() async throws {

@@ -58,6 +58,7 @@ struct FederationParts {
   /// What runs, in the order in which it starts.
   func services(storage: any Storage, coordination: any Coordination) -> [any Service] {
     let (registry, transport) = (peers.registry, peers.transport)
+    coordination.listen { [finder] in finder.heard($0) }
     let sync = DirectorySync(
       registry: registry, transport: transport, directory: storage, clock: .system,
       interval: settings.federation.directoryInterval, contactsMax: settings.federation.contactsMax, logger: logger)

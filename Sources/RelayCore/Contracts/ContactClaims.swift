@@ -92,8 +92,14 @@ package protocol ContactClaimStore: Sendable {
   /// - Throws: `.unavailable` too when there is no such peer.
   func setContactOwner(of token: ContactToken, to peer: RelayName) async throws(StoreError) -> RelayName?
 
-  /// How often a contact has passed from one peer to another, at the end of a claim or by the operator's word. Only rises.
-  func contactPasses() async throws(StoreError) -> Int64
+  /// Counts as passed the contacts that another peer claims and that `peer` stands first for: to be called when the operator
+  /// has had the claims of `peer` rest, or count again. Reads all claims of `peer`, some at a time.
+  /// - Returns: how many.
+  func notePasses(of peer: RelayName) async throws(StoreError) -> Int
+
+  /// How many contacts have passed from one peer to another since this was last asked, by whatever process: at the end of a
+  /// claim, or by the operator's word.
+  func takeUntoldPasses() async throws(StoreError) -> Int64
 
   /// The contacts that several claim, by peer; those of which there are none are left out. Reads all claims, some at a time.
   func contestedContacts() async throws(StoreError) -> [RelayName: ContestedContacts]

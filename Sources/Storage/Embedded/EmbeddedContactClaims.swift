@@ -121,8 +121,33 @@ extension EmbeddedStorage {
     }
   }
 
-  package func contactPasses() async throws(StoreError) -> Int64 {
-    try await read { db in try db.revision(.contactPasses) }
+  package func notePasses(of peer: RelayName) async throws(StoreError) -> Int {
+    try await write { db in
+      let count = try Fields.valid(
+        db.row(
+          """
+          SELECT count(*) FROM contacts AS c
+          WHERE c.peer = ?
+            AND EXISTS (
+              SELECT 1 FROM contacts AS o JOIN peers AS p ON p.name = o.peer
+              WHERE o.token = c.token AND o.peer <> c.peer AND p.state = 'active' AND p.contacts_mode <> 'none')
+            AND NOT EXISTS (
+              SELECT 1 FROM contacts AS f JOIN peers AS p ON p.name = f.peer
+              WHERE f.token = c.token AND p.state = 'active' AND p.contacts_mode <> 'none'
+                AND (f.since, f.peer) < (c.since, c.peer))
+          """, [peer.text])
+      ).integer(0)
+      if count > 0 { try db.set(.contactPasses, to: db.revision(.contactPasses) + count) }
+      return Int(count)
+    }
+  }
+
+  package func takeUntoldPasses() async throws(StoreError) -> Int64 {
+    try await write { db in
+      let (all, told) = (try db.revision(.contactPasses), try db.revision(.contactPassesTold))
+      if all != told { try db.set(.contactPassesTold, to: all) }
+      return all - told
+    }
   }
 
   package func contestedContacts() async throws(StoreError) -> [RelayName: ContestedContacts] {

@@ -15,7 +15,7 @@ extension EmbeddedMigration {
     ALTER TABLE contacts ADD COLUMN unlisted INTEGER;
     CREATE INDEX contacts_unlisted ON contacts (peer, unlisted) WHERE unlisted IS NOT NULL;
     ALTER TABLE contact_counts ADD COLUMN unlisted INTEGER NOT NULL DEFAULT 0;
-    INSERT INTO revisions (subject, value) VALUES ('contact-passes', 0);
+    INSERT INTO revisions (subject, value) VALUES ('contact-passes', 0), ('contact-passes-told', 0);
 
     DROP TRIGGER listed_first;
     CREATE TRIGGER listed_first AFTER INSERT ON accounts WHEN NEW.active AND NEW.discoverable BEGIN

@@ -100,6 +100,8 @@ extension Database {
     case directoryPruned = "directory-pruned"
     /// How many contacts have passed from one peer to another.
     case contactPasses = "contact-passes"
+    /// How many of them the operator was told of.
+    case contactPassesTold = "contact-passes-told"
   }
 
   func revision(_ subject: Revision) throws -> Int64 {

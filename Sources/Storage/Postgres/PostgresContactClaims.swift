@@ -171,7 +171,56 @@ extension PostgresStorage {
     return try row.optionalRelayName()
   }
 
-  package func contactPasses() async throws(StoreError) -> Int64 { try await revision(of: "contact-passes") }
+  /// A range of tokens at a time.
+  package func notePasses(of peer: RelayName) async throws(StoreError) -> Int {
+    var passed = 0
+    for range in DirectoryRange.all {
+      let step = PostgresStep(
+        .prepared(
+          "note_passes",
+          """
+          WITH passed AS MATERIALIZED (
+            SELECT count(*) AS count FROM peer_contacts AS c
+            WHERE c.peer = $1::text AND c.token >= $2::bytea AND c.token < $3::bytea
+              AND EXISTS (
+                SELECT FROM peer_contacts AS o JOIN peers AS p ON p.name = o.peer
+                WHERE o.token = c.token AND o.peer <> c.peer AND p.state = 'active' AND p.contacts_mode <> 'none')
+              AND NOT EXISTS (
+                SELECT FROM peer_contacts AS f JOIN peers AS p ON p.name = f.peer
+                WHERE f.token = c.token AND p.state = 'active' AND p.contacts_mode <> 'none'
+                  AND (f.since, f.peer) < (c.since, c.peer))
+          ), noted AS (
+            UPDATE revisions AS r SET value = r.value + p.count FROM passed AS p
+            WHERE r.subject = 'contact-passes' AND p.count > 0
+          )
+          SELECT count FROM passed
+          """),
+        PostgresParameters {
+          $0.add(text: peer.text)
+          $0.add(bytea: range.lowerBound)
+          $0.add(bytea: range.upperBound)
+        })
+      guard let result = try await writeBulk([step]).last, result.rowCount == 1 else { continue }
+      var row = result.cursor(row: 0)
+      passed += Int(try row.bigint())
+    }
+    return passed
+  }
+
+  package func takeUntoldPasses() async throws(StoreError) -> Int64 {
+    guard try await revision(of: "contact-passes") > revision(of: "contact-passes-told") else { return 0 }
+    let result = try await write(
+      .prepared(
+        "take_untold_passes",
+        """
+        WITH told AS MATERIALIZED (SELECT value FROM revisions WHERE subject = 'contact-passes-told' FOR UPDATE)
+        UPDATE revisions AS t SET value = p.value FROM revisions AS p, told
+        WHERE t.subject = 'contact-passes-told' AND p.subject = 'contact-passes' RETURNING p.value - told.value
+        """))
+    guard result.rowCount == 1 else { return 0 }
+    var row = result.cursor(row: 0)
+    return max(0, try row.bigint())
+  }
 }
 
 // MARK: - What several claim

@@ -20,8 +20,8 @@ extension PostgresMigration {
       "CREATE INDEX peer_contacts_unlisted ON peer_contacts (peer, unlisted) WHERE unlisted IS NOT NULL",
       // Of `contacts`, which counts all claims, those that are tombstones.
       "ALTER TABLE contact_counts ADD COLUMN unlisted bigint NOT NULL DEFAULT 0",
-      // How many contacts have passed from one peer to another.
-      "INSERT INTO revisions (subject, value) VALUES ('contact-passes', 0)",
+      // How many contacts have passed from one peer to another, and how many of them were told to the operator.
+      "INSERT INTO revisions (subject, value) VALUES ('contact-passes', 0), ('contact-passes-told', 0)",
     ] + listingTriggers + countTriggers + feedTriggers
 
   // An account that was never active and discoverable at a time has no revision, so that no reader of the feed meets it; nor

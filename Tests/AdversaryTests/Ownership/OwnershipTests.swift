@@ -124,6 +124,43 @@ import Testing
     }
   }
 
+  /// What an operator does to a peer moves what others claim too, and is counted like any other pass.
+  @Test(arguments: StoreKind.allCases)
+  func whatPassesByTheOperatorsCommandsIsCountedWhileNoProcessRunsToo(kind: StoreKind) async throws {
+    try await Victim.with(kind, settings: Victim.quickRounds) { victim in
+      let (user, spare) = (TestDevice.freshNumber(), TestDevice.freshNumber())
+      let gamma = try await victim.befriend("gamma", .feed)
+      let evil = try await victim.befriend("evil", .feed)
+      let caller = try await victim.relay.register()
+      gamma.list(user)
+      try await eventually("gamma has it") { try await victim.relay(of: user, as: caller) == "gamma" }
+      for number in [user, spare] { evil.list(number) }
+      try await eventually("evil's listing is read") { try await victim.relay(of: spare, as: caller) == "evil" }
+      var passed = 0
+      for command in ["suspend", "resume"] {
+        let said = try await victim.site.run(["peer", command, "gamma"])
+        #expect(said.exit == .code(0) && said.errors.contains("1 contacts"), "\(said.errors)")
+        passed += 1
+        try await eventually("it is counted") { try await victim.passesCounted() == passed }
+      }
+      let again = try await victim.site.run(["peer", "resume", "gamma"])
+      #expect(again.exit == .code(0) && !again.errors.contains("contacts"))
+      #expect(await victim.relay.terminate() == .code(0))
+
+      let decided = try await victim.site.run(["directory", "owner", user, "--peer", "evil", "--show"])
+      #expect(decided.exit == .code(0) && decided.output.contains("evil") && decided.output.contains("gamma"))
+      let removed = try await victim.site.run(["peer", "remove", "evil"])
+      #expect(removed.exit == .code(0) && removed.errors.contains("1 contacts"), "\(removed.errors)")
+      let next = try await victim.site.serve(["RELAY_FEDERATION_PORT": "\(victim.site.federationPort)"])
+      try await eventually("the log tells of both") {
+        next.log().contains("contacts passed from one peer to another")
+          && next.log().contains(#""contacts":"2""#) || next.log().contains("contacts=2")
+      }
+      #expect(await next.terminate() == .code(0))
+      for peer in [gamma, evil] { try await peer.peer.close() }
+    }
+  }
+
   /// Evil lists as many as it may, un-lists them, and lists others.
   @Test(arguments: StoreKind.allCases)
   func tombstonesTakeTheRoomOfTheirOwnPeerAlone(kind: StoreKind) async throws {

@@ -56,6 +56,9 @@ extension PeerCommand {
         // Removed since it was read.
         guard isStored else { throw PeerCommand.unknown(name) }
         Output.line("\(peer.name) is changed.")
+        if let contacts, peer.peer.state == .active, (contacts == .none) != (peer.peer.policy.contacts == .none) {
+          try await PeerCommand.notePasses(of: peer.name, storage)
+        }
       }
     }
   }
@@ -70,7 +73,7 @@ extension PeerCommand {
 
     func run() async throws {
       try await PeerCommand.change(configuration, name, to: "suspended") {
-        try await $0.setPeerState(.suspended, of: $1)
+        try await PeerCommand.setState(.suspended, of: $1, $0)
       }
     }
   }
@@ -81,7 +84,9 @@ extension PeerCommand {
     @Argument(help: "The peer's name.") var name: String
 
     func run() async throws {
-      try await PeerCommand.change(configuration, name, to: "active") { try await $0.setPeerState(.active, of: $1) }
+      try await PeerCommand.change(configuration, name, to: "active") {
+        try await PeerCommand.setState(.active, of: $1, $0)
+      }
     }
   }
 
@@ -98,6 +103,11 @@ extension PeerCommand {
         if let held = try await storage.outboxUsage().first(where: { $0.relay == peer }), held.messages > 0 {
           throw Self.waiting("\(held.messages) messages", for: peer)
         }
+        // Its claims rest first, so that what passes is counted while they are there.
+        let known = try await storage.peers().first { $0.name == peer }
+        if let known, known.hasStandingClaims, try await storage.setPeerState(.suspended, of: peer) {
+          try await PeerCommand.notePasses(of: peer, storage)
+        }
         switch try await storage.removePeer(peer) {
         case .removed: return true
         case .unknown: return false
@@ -113,6 +123,24 @@ extension PeerCommand {
     }
   }
 
+  /// - Returns: false when there is no such peer.
+  private static func setState(
+    _ state: Peer.State, of name: RelayName, _ storage: any Storage
+  ) async throws -> Bool {
+    let before = try await storage.peers().first { $0.name == name }
+    guard try await storage.setPeerState(state, of: name) else { return false }
+    if let before, before.state != state, before.policy.contacts != .none { try await notePasses(of: name, storage) }
+    return true
+  }
+
+  /// Says how many contacts passed, since the claims of `peer` have begun or ceased to rest.
+  private static func notePasses(of peer: RelayName, _ storage: any Storage) async throws {
+    let passed = try await storage.notePasses(of: peer)
+    guard passed > 0 else { return }
+    Output.note(
+      "\(passed) contacts that others claim too have passed to or from \(peer). `relay directory owner` decides whose one is.")
+  }
+
   private static func change(
     _ option: ConfigurationOption, _ text: String, to outcome: String,
     _ body: (any Storage, RelayName) async throws -> Bool
@@ -125,3 +153,7 @@ extension PeerCommand {
 }
 
 extension PeerPolicy.Contacts: ExpressibleByArgument {}
+
+extension Peer {
+  fileprivate var hasStandingClaims: Bool { state == .active && policy.contacts != .none }
+}
