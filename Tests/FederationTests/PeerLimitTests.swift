@@ -122,5 +122,6 @@ private final class CountingEpochs: EpochStore {
   func setAsideOneTimePreKeys(epoch floor: Int64, by word: RestoreWord, behind: Duration) async throws(StoreError) {}
   func epoch() async throws(StoreError) -> Int64 { 0 }
   func noteRestoreClaim(by peer: RelayName?, behind: Duration) async throws(StoreError) {}
-  func restoreNotes() async throws(StoreError) -> RestoreNotes { RestoreNotes(setAside: nil, claim: nil) }
+  func noteHeldBack(_ isHeldBack: Bool) async throws(StoreError) {}
+  func restoreNotes() async throws(StoreError) -> RestoreNotes { RestoreNotes(setAside: nil, claim: nil, heldBack: nil) }
 }

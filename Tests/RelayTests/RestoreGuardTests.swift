@@ -57,11 +57,37 @@ import Testing
     peers.answers = answers
     let restores = restores(redis: nil, peers: peers)
     for _ in 0..<5 { await restores.check() }
-    #expect(!restores.allowsOneTimeKeys && store.floors.isEmpty && store.claims.isEmpty)
+    #expect(!restores.allowsOneTimeKeys && store.floors.isEmpty && store.isHeldBack)
+    #expect(store.claims.isEmpty == !answers.contains(900))
     #expect(store.epoch <= 101, "waiting does not bring an older state up to what they remember")
     peers.answers = [103, 103]
     await restores.check()
-    #expect(restores.allowsOneTimeKeys && store.floors == [104])
+    #expect(restores.allowsOneTimeKeys && store.floors == [104] && !store.isHeldBack)
+  }
+
+  @Test(arguments: [[900, nil], [0, nil]] as [[Int64?]])
+  func `the operator's word ends the waiting, and what one peer claims holds nobody back again`(answers: [Int64?]) async {
+    peers.answers = answers
+    // A word about an earlier state of the store.
+    store.sayRestored(at: -3_600_000)
+    let restores = restores(redis: nil, peers: peers)
+    for _ in 0..<2 { await restores.check() }
+    #expect(!restores.allowsOneTimeKeys && store.isHeldBack)
+    store.sayRestored(at: 1500)
+    await restores.check()
+    #expect(restores.allowsOneTimeKeys && store.floors.isEmpty && !store.isHeldBack)
+    #expect(store.epoch >= answers.compactMap(\.self).max() ?? 0)
+    let next = self.restores(redis: nil, peers: peers)
+    await next.check()
+    #expect(next.allowsOneTimeKeys)
+  }
+
+  @Test func `the operator's word shortly before the start counts`() async {
+    peers.answers = [0, nil]
+    store.sayRestored(at: 500)
+    let restores = restores(redis: nil, peers: peers)
+    await restores.check()
+    #expect(restores.allowsOneTimeKeys)
   }
 
   @Test func `a silent Redis is waited for, unless peers that remember have nothing against the store`() async {
@@ -165,6 +191,8 @@ private final class MemoryEpochs: EpochStore {
     var floors: [Int64] = []
     var words: [RestoreWord] = []
     var claims: [RelayName?] = []
+    var setAside: RestoreNotes.Note?
+    var isHeldBack = false
     var putBack: (epoch: Int64, calls: Int)?
   }
   private let state: Mutex<State>
@@ -200,7 +228,28 @@ private final class MemoryEpochs: EpochStore {
     state.withLock { $0.claims.append(peer) }
   }
 
-  func restoreNotes() async throws(StoreError) -> RestoreNotes { RestoreNotes(setAside: nil, claim: nil) }
+  func noteHeldBack(_ isHeldBack: Bool) async throws(StoreError) { state.withLock { $0.isHeldBack = isHeldBack } }
+
+  func restoreNotes() async throws(StoreError) -> RestoreNotes {
+    state.withLock { state in
+      RestoreNotes(
+        setAside: state.setAside, claim: state.claims.last?.map(Self.note), heldBack: state.isHeldBack ? Self.note("") : nil)
+    }
+  }
+
+  /// As `relay storage restored`, at `noted`.
+  func sayRestored(at noted: Int64) {
+    state.withLock { state in
+      state.setAside = RestoreNotes.Note(
+        word: RestoreWord.command.text, behind: .zero, noted: Timestamp(millis: noted))
+    }
+  }
+
+  var isHeldBack: Bool { state.withLock { $0.isHeldBack } }
+
+  private static func note(_ word: some CustomStringConvertible) -> RestoreNotes.Note {
+    RestoreNotes.Note(word: word.description, behind: .zero, noted: Timestamp(millis: 1))
+  }
 
   func setAsideOneTimePreKeys(epoch floor: Int64, by word: RestoreWord, behind: Duration) async throws(StoreError) {
     state.withLock { state in

@@ -58,7 +58,7 @@ import Testing
   func notes(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (storage, beta) = (store.storage, try Sample.relay("beta"))
-      #expect(try await storage.restoreNotes() == RestoreNotes(setAside: nil, claim: nil))
+      #expect(try await storage.restoreNotes() == RestoreNotes(setAside: nil, claim: nil, heldBack: nil))
       for behind in [5, 9] { try await storage.noteRestoreClaim(by: beta, behind: .seconds(behind)) }
       let claim = try #require(try await storage.restoreNotes().claim)
       #expect(claim.word == "beta" && claim.behind == .seconds(9))
@@ -75,6 +75,10 @@ import Testing
         #expect(notes.claim == nil, "it is answered")
       }
       #expect(try await storage.epoch() == 700)
+      for isHeldBack in [true, false] {
+        try await storage.noteHeldBack(isHeldBack)
+        #expect(try await (storage.restoreNotes().heldBack != nil) == isHeldBack)
+      }
     }
   }
 

@@ -23,6 +23,8 @@ package final class RestoreGuard: Service {
     var failuresLookedAfter: UInt64 = 0
     var hasSaidImplausible = false
     var hasSaidHeldBack = false
+    /// The last time that keys had been set aside, when keys were first held back; nil before.
+    var formerWord: RestoreNotes.Note??
     /// Whether keys were handed out, or are just being handed out, since the last look began.
     var hasDrawn = false
     /// When the last look began that raised the epoch.
@@ -40,6 +42,7 @@ package final class RestoreGuard: Service {
   private let peers: (any EpochWitness)?
   private let quickPeers: (any EpochWitness)?
   private let clock: WallClock
+  private let began: Timestamp
   private let logger: Logger
   private let state: Mutex<State>
   private let restores = Counter(label: "relay_store_restores_total")
@@ -62,6 +65,7 @@ package final class RestoreGuard: Service {
     self.peers = peers
     self.quickPeers = quickPeers
     self.clock = clock
+    began = clock.now()
     self.logger = logger
     state = Mutex(State(isCompared: redis == nil && peers == nil))
   }
@@ -113,6 +117,7 @@ package final class RestoreGuard: Service {
         try? await Task.sleep(for: Self.retryInterval)
       }
     }
+    if state.withLock({ $0.isCompared && $0.hasDrawn }) { await state.withLock { $0.look(by: self) }.value }
     state.withLock { $0.peersTelling }?.cancel()
   }
 
@@ -124,6 +129,8 @@ package final class RestoreGuard: Service {
   private static let drawInterval = Duration.seconds(1)
   /// Further ahead than this no other process's clock is.
   private static let clockSkewMillis = Timestamp.millisPerDay
+  /// How long before a process began the operator's word may have been given to count for it.
+  private static let wordLifeMillis: Int64 = 600_000
 
   fileprivate func look() async {
     let began = ContinuousClock.now
@@ -152,12 +159,39 @@ package final class RestoreGuard: Service {
     let own = try await store.epoch()
     state.withLock { $0.epoch = max($0.epoch, own) }
     switch RestoreVerdict(redis: plausible(fromRedis, own: own), peers: plausible(fromPeers, own: own), own: own) {
-    case .unknown: return sayHeldBack()
+    case .unknown(let claim):
+      guard try await isDecidedByOperator(over: claim) else { return try await holdBack(claim, own: own) }
     case .newest: try await store.noteRestoreClaim(by: nil, behind: .zero)
     case .older(let newest, let word): try await setAside(newest: newest, own: own, by: word)
-    case .claimed(let newest, let peer): try await disbelieve(peer, behind: .milliseconds(newest - own))
+    case .claimed(let claim): try await disbelieve(claim.peer, behind: .milliseconds(claim.epoch - own))
     }
+    try await store.noteHeldBack(false)
     state.withLock { $0.isCompared = true }
+  }
+
+  /// Whether the operator has said of this state of the store that it was put back, since the process holds keys back or
+  /// shortly before it began: then what could have been handed out twice is set aside already.
+  private func isDecidedByOperator(over claim: RestoreVerdict.Claim?) async throws(StoreError) -> Bool {
+    let word = try await store.restoreNotes().setAside
+    let former = state.withLock { $0.word(first: word) }
+    guard let word, word.word == RestoreWord.command.text,
+      word != former || began.millis - word.noted.millis < Self.wordLifeMillis
+    else { return false }
+    // So that what the peer claims holds no other process back.
+    if let claim {
+      let (_, epoch) = try await store.advanceEpoch(atLeast: claim.epoch)
+      state.withLock { $0.epoch = max($0.epoch, epoch) }
+    }
+    return true
+  }
+
+  private func holdBack(_ claim: RestoreVerdict.Claim?, own: Int64) async throws(StoreError) {
+    sayHeldBack(claim?.peer)
+    let notes = try await store.restoreNotes()
+    if notes.heldBack == nil { try await store.noteHeldBack(true) }
+    if let claim, notes.claim?.word != claim.peer.text {
+      try await store.noteRestoreClaim(by: claim.peer, behind: .milliseconds(claim.epoch - own))
+    }
   }
 
   /// `answers`, with nil for those that no witness can remember: they are no answers, and hide no others.
@@ -182,11 +216,19 @@ package final class RestoreGuard: Service {
       ])
   }
 
-  private func sayHeldBack() {
+  /// - Parameter claimant: the peer that alone claims that the store is an older state.
+  private func sayHeldBack(_ claimant: RelayName?) {
     guard state.withLock({ $0.sayHeldBack() }) else { return }
+    var metadata: Logger.Metadata = [
+      "remedy": """
+      bring Redis or a peer back; suspend peers that are gone for good\(claimant.map { ", and \($0) if it lies" } ?? ""); \
+      or run `relay storage restored`
+      """
+    ]
+    if let claimant { metadata["claimed-by"] = "\(claimant)" }
     logger.warning(
       "no witness answers who remembers how far the store had come: one-time prekeys are held back, last resorts serve",
-      metadata: ["remedy": "bring Redis or a peer back; suspend peers that are gone for good"])
+      metadata: metadata)
   }
 
   // MARK: - From then on
@@ -258,6 +300,13 @@ extension RestoreGuard.State {
     let task = Task { await restores.look() }
     looking = task
     return task
+  }
+
+  /// - Returns: what was the last word when this was first asked.
+  fileprivate mutating func word(first: RestoreNotes.Note?) -> RestoreNotes.Note? {
+    if let formerWord { return formerWord }
+    formerWord = .some(first)
+    return first
   }
 
   /// - Returns: whether it is the first time.

@@ -10,9 +10,15 @@ enum RestoreVerdict: Equatable {
   case newest
   case older(than: Int64, by: RestoreWord)
   /// One peer alone claims that it is older, and all others that might know have spoken: not believed.
-  case claimed(Int64, by: RelayName)
+  case claimed(Claim)
   /// Whoever might know is silent.
-  case unknown
+  /// - Parameter claim: of one peer alone that it is older.
+  case unknown(claim: Claim?)
+
+  struct Claim: Equatable {
+    let epoch: Int64
+    let peer: RelayName
+  }
 
   /// - Parameters:
   ///   - redis: empty where none is configured.
@@ -23,18 +29,18 @@ enum RestoreVerdict: Equatable {
       return
     }
     let isSomebodySilent = (redis + peers).contains { $0.epoch == nil }
-    let claims = peers.compactMap { testimony -> (epoch: Int64, peer: RelayName)? in
+    let claims = peers.compactMap { testimony -> Claim? in
       guard let peer = testimony.peer, let epoch = testimony.epoch, epoch > 0 else { return nil }
-      return (epoch, peer)
+      return Claim(epoch: epoch, peer: peer)
     }.sorted { $0.epoch > $1.epoch }
     let higher = claims.filter { $0.epoch > own }
     if higher.count > 1 {
       self = .older(than: higher[1].epoch, by: .peers(higher.map(\.peer)))
     } else if let alone = higher.first {
       // Another one that remembers, and less, has spoken against it. Without such a one, the silent may confirm it yet.
-      self = claims.count == 1 && isSomebodySilent ? .unknown : .claimed(alone.epoch, by: alone.peer)
+      self = claims.count == 1 && isSomebodySilent ? .unknown(claim: alone) : .claimed(alone)
     } else {
-      self = claims.isEmpty && isSomebodySilent ? .unknown : .newest
+      self = claims.isEmpty && isSomebodySilent ? .unknown(claim: nil) : .newest
     }
   }
 }

@@ -182,13 +182,14 @@ struct Server {
       + waking.services(local, storage: storage, coordination: coordination)
       // Receipts for what sessions acknowledge at the end still go to peers.
       + (federation?.services(storage: storage, coordination: coordination) ?? []) + clients.services
+      // Behind the last draw, of whichever listener, an epoch is written.
+      + [local.restores]
       + (federation.map {
         [
           $0.listener(
             local, locator: attachments.locator, storage: storage, coordination: coordination, readiness: readiness)
         ]
-      } ?? []) + (gateway?.services ?? []) + (notifications?.services ?? []) + [local.restores] + client.services
-      + [drainFirst]
+      } ?? []) + (gateway?.services ?? []) + (notifications?.services ?? []) + client.services + [drainFirst]
   }
 
   private func makeSender(_ client: HTTPClient) -> any Relay.VerificationSender {

@@ -39,14 +39,18 @@ package struct RestoreNotes: Sendable, Equatable {
   package let setAside: Note?
   /// One peer says that the store is an older state, and nobody else: it was not believed.
   package let claim: Note?
-  package init(setAside: Note?, claim: Note?) {
+  /// One-time keys are held back, since a process does not know whether the store is an older state; its `word` is empty.
+  package let heldBack: Note?
+  package init(setAside: Note?, claim: Note?, heldBack: Note?) {
     self.setAside = setAside
     self.claim = claim
+    self.heldBack = heldBack
   }
 
   /// The rows that stores keep them in.
   package static let setAsideKind = "set-aside"
   package static let claimKind = "claim"
+  package static let heldBackKind = "held-back"
 }
 
 /// What one witness says of the store's epoch.

@@ -143,7 +143,9 @@ package protocol EpochStore: Sendable {
   func epoch() async throws(StoreError) -> Int64
   /// Notes that one peer alone claims that the store is an older state; nil forgets what was noted.
   func noteRestoreClaim(by peer: RelayName?, behind: Duration) async throws(StoreError)
-  /// What was noted last of either.
+  /// Notes that one-time keys are held back from now on, or are not any more.
+  func noteHeldBack(_ isHeldBack: Bool) async throws(StoreError)
+  /// What was noted last of each kind.
   func restoreNotes() async throws(StoreError) -> RestoreNotes
   /// Remembers a peer's epoch if it is its highest so far.
   /// - Returns: the highest one before, 0 for none; nil when there is no such peer.

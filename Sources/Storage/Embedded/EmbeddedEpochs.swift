@@ -26,15 +26,22 @@ extension EmbeddedStorage {
       let generation = try db.revision(.listingGeneration)
       try db.set(.listingGeneration, to: max(generation &+ 1, floor, now))
       try Self.note(RestoreNotes.setAsideKind, word.text, behind, at: now, in: db)
-      try Self.forgetClaim(in: db)
+      try Self.forget(RestoreNotes.claimKind, in: db)
     }
   }
 
   package func noteRestoreClaim(by peer: RelayName?, behind: Duration) async throws(StoreError) {
     let now = clock.now().millis
     try await write { db in
-      guard let peer else { return try Self.forgetClaim(in: db) }
+      guard let peer else { return try Self.forget(RestoreNotes.claimKind, in: db) }
       try Self.note(RestoreNotes.claimKind, peer.text, behind, at: now, in: db)
+    }
+  }
+
+  package func noteHeldBack(_ isHeldBack: Bool) async throws(StoreError) {
+    let (kind, now) = (RestoreNotes.heldBackKind, clock.now().millis)
+    try await write { db in
+      if isHeldBack { try Self.note(kind, "", .zero, at: now, in: db) } else { try Self.forget(kind, in: db) }
     }
   }
 
@@ -45,7 +52,9 @@ extension EmbeddedStorage {
           try RestoreNotes.Note(word: $0.text(0), behind: .milliseconds($0.integer(1)), noted: $0.time(2))
         }
       }
-      return try RestoreNotes(setAside: note(RestoreNotes.setAsideKind), claim: note(RestoreNotes.claimKind))
+      return try RestoreNotes(
+        setAside: note(RestoreNotes.setAsideKind), claim: note(RestoreNotes.claimKind),
+        heldBack: note(RestoreNotes.heldBackKind))
     }
   }
 
@@ -55,8 +64,8 @@ extension EmbeddedStorage {
       [kind, word, Int64(behind / .milliseconds(1)), now])
   }
 
-  private static func forgetClaim(in db: Database) throws {
-    try db.run("DELETE FROM store_restores WHERE kind = ?", [RestoreNotes.claimKind])
+  private static func forget(_ kind: String, in db: Database) throws {
+    try db.run("DELETE FROM store_restores WHERE kind = ?", [kind])
   }
 
   package func rememberEpoch(_ epoch: Int64, of peer: RelayName) async throws(StoreError) -> Int64? {

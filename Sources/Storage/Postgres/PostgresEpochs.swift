@@ -47,7 +47,7 @@ extension PostgresStorage {
           """),
         PostgresParameters { $0.add(bigint: floor) }),
       Self.noteStep(RestoreNotes.setAsideKind, word.text, behind),
-      Self.forgetClaimStep,
+      Self.forgetStep(RestoreNotes.claimKind),
     ])
   }
 

@@ -2,7 +2,12 @@ package import RelayCore
 
 extension PostgresStorage {
   package func noteRestoreClaim(by peer: RelayName?, behind: Duration) async throws(StoreError) {
-    _ = try await write([peer.map { Self.noteStep(RestoreNotes.claimKind, $0.text, behind) } ?? Self.forgetClaimStep])
+    _ = try await write([peer.map { Self.noteStep(RestoreNotes.claimKind, $0.text, behind) } ?? Self.forgetStep(RestoreNotes.claimKind)])
+  }
+
+  package func noteHeldBack(_ isHeldBack: Bool) async throws(StoreError) {
+    let kind = RestoreNotes.heldBackKind
+    _ = try await write([isHeldBack ? Self.noteStep(kind, "", .zero) : Self.forgetStep(kind)])
   }
 
   package func restoreNotes() async throws(StoreError) -> RestoreNotes {
@@ -15,7 +20,9 @@ extension PostgresStorage {
       notes[kind] = RestoreNotes.Note(
         word: try row.text(), behind: .milliseconds(try row.bigint()), noted: try row.timestamp())
     }
-    return RestoreNotes(setAside: notes[RestoreNotes.setAsideKind], claim: notes[RestoreNotes.claimKind])
+    return RestoreNotes(
+      setAside: notes[RestoreNotes.setAsideKind], claim: notes[RestoreNotes.claimKind],
+      heldBack: notes[RestoreNotes.heldBackKind])
   }
 
   static func noteStep(_ kind: String, _ word: String, _ behind: Duration) -> PostgresStep {
@@ -34,9 +41,9 @@ extension PostgresStorage {
       })
   }
 
-  static var forgetClaimStep: PostgresStep {
+  static func forgetStep(_ kind: String) -> PostgresStep {
     PostgresStep(
-      .prepared("forget_restore_claim", "DELETE FROM store_restores WHERE kind = $1::text"),
-      PostgresParameters { $0.add(text: RestoreNotes.claimKind) })
+      .prepared("forget_restore_note", "DELETE FROM store_restores WHERE kind = $1::text"),
+      PostgresParameters { $0.add(text: kind) })
   }
 }

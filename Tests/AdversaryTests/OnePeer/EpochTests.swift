@@ -37,8 +37,10 @@ import Testing
   }
 
   /// Ends the process, and starts the next one.
-  private static func restart(_ victim: Victim, forgettingRedis isForgotten: Bool) async throws -> RelayProcess {
-    #expect(await victim.relay.terminate() == .code(0))
+  private static func restart(
+    _ victim: Victim, _ relay: RelayProcess? = nil, forgettingRedis isForgotten: Bool
+  ) async throws -> RelayProcess {
+    #expect(await (relay ?? victim.relay).terminate() == .code(0))
     if isForgotten { try victim.flushRedis() }
     return try await victim.site.serve(["RELAY_FEDERATION_PORT": "\(victim.site.federationPort)"])
   }
@@ -77,6 +79,33 @@ import Testing
       #expect(findings.map(\.text).joined().contains("the peers one, two"))
       #expect(await relay.terminate() == .code(0))
       for peer in peers { try await peer.close() }
+    }
+  }
+
+  /// One peer lies, and another is away: nobody can tell, and nothing is handed out twice. The operator's word ends it.
+  @Test(arguments: StoreKind.allCases) func theOperatorsWordEndsTheWaitingForWhoIsSilent(kind: StoreKind) async throws {
+    try await Victim.with(kind) { victim in
+      let pair = try await Pair(at: victim.relay)
+      let (evil, silent) = (try await victim.startPeer("evil"), try await victim.startPeer("silent"))
+      Self.lie(evil, by: 3600)
+      try await silent.close()
+      var relay = try await Self.restart(victim, forgettingRedis: true)
+      #expect(try await pair.draw(at: relay) == Self.lastResort)
+      #expect(relay.log().contains("one-time prekeys are held back") && relay.log().contains("evil"))
+      let findings = try await victim.findings("prekeys held back")
+      #expect(findings.map(\.outcome) == ["warn"])
+      #expect(findings.map(\.text).joined().contains("relay storage restored"))
+      #expect(try await victim.findings("restore claimed").map(\.text).joined().contains("evil"))
+
+      try await victim.site.relay("storage", "restored")
+      try await relay.upload(Array(31...39), as: pair.owner)
+      try await eventually("keys are handed out again") { try await pair.draw(at: relay) != Self.lastResort }
+      #expect(try await victim.findings("prekeys held back").isEmpty)
+      // The lie holds the next process back no more than this one.
+      relay = try await Self.restart(victim, relay, forgettingRedis: true)
+      #expect(try await pair.draw(at: relay) != Self.lastResort)
+      #expect(await relay.terminate() == .code(0))
+      try await evil.close()
     }
   }
 

@@ -14,7 +14,7 @@ struct RestoreChecks {
     guard let storage = await site.usableStorage() else { return [DoctorSite.withoutStore] }
     do {
       let notes = try await storage.restoreNotes()
-      return [notes.claim.map(Self.claimed), Self.setAside(notes.setAside, at: .now)].compactMap(\.self)
+      return [notes.heldBack.map(Self.heldBack), notes.claim.map(Self.claimed), Self.setAside(notes.setAside, at: .now)].compactMap(\.self)
     } catch {
       return [DoctorSite.withoutStore]
     }
@@ -28,6 +28,15 @@ struct RestoreChecks {
     return .warned(
       text,
       remedy: "Clients refill by themselves. If the store was not put back, ask whose word it was how it came to it.")
+  }
+
+  private static func heldBack(_ note: RestoreNotes.Note) -> Finding {
+    Finding.warned(
+      "one-time prekeys are held back since \(day(note.noted)): nobody answers who remembers how far the store had come",
+      remedy:
+        "Bring Redis or a peer back, or suspend peers that are gone for good. If the store was put back, or nobody can "
+        + "tell, run `relay storage restored`: clients refill by themselves."
+    ).named("prekeys held back")
   }
 
   private static func claimed(_ note: RestoreNotes.Note) -> Finding {
