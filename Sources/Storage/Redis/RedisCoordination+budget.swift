@@ -14,7 +14,7 @@ extension RedisCoordination {
       guard await Self.pause(before: attempt) else { break }
       let asked = await commands.run(
         AskScript.script, keys: [key], AskScript.arguments(now: time?.now(), memory: allowance.memory))
-      guard let (now, former) = judged(asked, AskScript.found) else {
+      guard let (now, former) = health.judged(asked, AskScript.found) else {
         return spendLocally(tokens, of: account, within: allowance)
       }
       var random = SystemRandomNumberGenerator()
@@ -25,7 +25,7 @@ extension RedisCoordination {
       let stored = await commands.run(
         SpendScript.script, keys: [key],
         bytes: SpendScript.arguments(replacing: former, with: sketch, memory: allowance.memory))
-      guard let isStored = judged(stored, SpendScript.isStored) else {
+      guard let isStored = health.judged(stored, SpendScript.isStored) else {
         return spendLocally(tokens, of: account, within: allowance)
       }
       if isStored { return spending }

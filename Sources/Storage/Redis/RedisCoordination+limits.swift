@@ -12,8 +12,7 @@ extension RedisCoordination {
     guard !charges.isEmpty else { return .allowed }
     let shapes = charges.map { shape(of: $0.limiter) }
     let keys = charges.map { bucketKey($0.limiter, $0.key) }
-    let arguments = TakeScript.arguments(zip(charges, shapes).map { ($0.amount, $1) }, now: time?.now())
-    if let decision = await answer(TakeScript.script, keys, arguments, read: TakeScript.decision) { return decision }
+    if let decision = await takes.decide(keys, zip(charges, shapes).map { ($0.amount, $1) }) { return decision }
     health.decidedLocally()
     // What the shared bucket could never allow stays refused; what only the smaller one could not, empties it.
     guard zip(charges, shapes).allSatisfy({ $0.amount <= $1.size }) else { return .refused(retryAfter: nil) }
@@ -22,6 +21,17 @@ extension RedisCoordination {
     }
     let now = clock.now()
     return fallback.withLock { $0.take(local, at: now) }
+  }
+
+  /// What charges are gathered for.
+  static func judging(
+    by commands: RedisConnection, health: RedisHealth, time: WallClock?
+  ) -> @Sendable ([GatheredTakes.Take]) async -> [LimitDecision]? {
+    { takes in
+      let arguments = TakeScript.arguments(takes.lazy.map(\.charges), now: time?.now())
+      let reply = await commands.run(TakeScript.script, keys: takes.flatMap(\.keys), arguments)
+      return health.judged(reply) { reply in TakeScript.decisions(reply).flatMap { $0.count == takes.count ? $0 : nil } }
+    }
   }
 
   package func space(in limiter: LimiterName, key: LimitKey) async -> Double {
@@ -36,19 +46,7 @@ extension RedisCoordination {
   private func answer<Answer>(
     _ script: RedisScript, _ keys: [String], _ arguments: [String], read: (RedisReply) -> Answer?
   ) async -> Answer? {
-    judged(await commands.run(script, keys: keys, arguments), read)
-  }
-
-  /// - Returns: what `read` makes of the reply; nil also where there is none.
-  func judged<Answer>(_ reply: RedisReply?, _ read: (RedisReply) -> Answer?) -> Answer? {
-    // Without any reply the connection is away or about to be, and says so itself.
-    guard let reply else { return nil }
-    if let answer = read(reply) {
-      health.limitsAnswered()
-      return answer
-    }
-    if case .error(let code) = reply { health.limitsRefused(reason: "Redis answered \(code)") }
-    return nil
+    health.judged(await commands.run(script, keys: keys, arguments), read)
   }
 
   package func shape(of limiter: LimiterName) -> Bucket { shapes.withLock { $0[limiter] } ?? limiter.defaultBucket }

@@ -58,6 +58,18 @@ final class RedisHealth: Sendable {
   /// The connection stands.
   func limitsServed() { limits.withLock { servedAgain(since: $0.become(.served)) } }
 
+  /// - Returns: what `read` makes of the reply; nil also where there is none.
+  func judged<Answer>(_ reply: RedisReply?, _ read: (RedisReply) -> Answer?) -> Answer? {
+    // Without any reply the connection is away or about to be, and says so itself.
+    guard let reply else { return nil }
+    if let answer = read(reply) {
+      limitsAnswered()
+      return answer
+    }
+    if case .error(let code) = reply { limitsRefused(reason: "Redis answered \(code)") }
+    return nil
+  }
+
   /// A command was answered as it should be. Says nothing about the connection: the caller may learn of an answer after
   /// the connection that brought it was lost.
   func limitsAnswered() {
