@@ -119,10 +119,11 @@ import Testing
       HandOverLedger(store: store, key: Self.key, clock: TestRelay.systemClock)
     )
     let (ours, theirs, now) = ("+14155550111", "+14155550177", TestRelay.systemClock.now().millis)
-    async let isTaken = isKnown(other, at: now, from: ours, to: theirs)
-    try await eventually("it was looked for") { store.missed == 1 }
-    try await note([try message(at: now, from: ours, to: theirs)], in: sender)
-    #expect(try await isTaken)
+    let crossings = [sender.crossings(of: try message(at: now, from: ours, to: theirs), to: try name("beta"))]
+    let beta = try name("beta")
+    store.whenMissed { await sender.note(crossings, by: beta) }
+    #expect(try await isKnown(other, at: now, from: ours, to: theirs))
+    #expect(store.missed == 1)
     #expect(try await !isKnown(other, at: now, from: theirs, to: ours))
     let missed = store.missed
     #expect(try await !isKnown(other, at: now - 120_000, from: theirs, to: ours))

@@ -21,12 +21,18 @@ final class MemoryHandOvers: HandOverStore {
   }
   func ledger(of relay: RelayName, in hours: ClosedRange<LedgerHour>) async throws(StoreError) -> [LedgerEntry] { [] }
 
+  /// What happens as soon as the first look-up has found nothing.
+  private let whenMissed = Mutex<(@Sendable () async -> Void)?>(nil)
+  func whenMissed(_ body: @escaping @Sendable () async -> Void) { whenMissed.withLock { $0 = body } }
+
   func wasHandedOver(_ tag: HandOverTag, in hour: LedgerHour) async throws(StoreError) -> Bool {
     guard !isAway else { throw .unavailable(reason: "away") }
-    return state.withLock { state in
+    let isKnown = state.withLock { state in
       let isKnown = state.calls.contains { $0.crossings.contains { $0.tag == tag && $0.hour == hour } }
       if !isKnown { state.missed += 1 }
       return isKnown
     }
+    if !isKnown, let body = whenMissed.withLock({ $0.take() }) { await body() }
+    return isKnown
   }
 }

@@ -33,7 +33,7 @@ extension HandOverLedger {
 
   /// - Parameter head: of a message and of a receipt in different number.
   private func mark(_ head: [UInt64], _ parts: [[UInt8]]) -> CrossingMark {
-    var code = HMAC<SHA256>(key: key)
+    var code = code
     for word in head { withUnsafeBytes(of: word.bigEndian) { code.update(data: $0) } }
     for part in parts { part.withUnsafeBytes { code.update(data: $0) } }
     return code.finalize().withUnsafeBytes { CrossingMark(bits: Int64(bigEndian: $0.loadUnaligned(as: Int64.self))) }

@@ -21,7 +21,10 @@ package final class HandOverLedger: Sendable {
   private let store: any HandOverStore
   private let clock: WallClock
   private let notes: Gathering<Note>
-  let key: SymmetricKey
+  /// Of nothing yet, under the relay's key.
+  let code: HMAC<SHA256>
+  /// What peers have left without an answer so far.
+  let unanswered = UnansweredNotes()
   private let recent: Mutex<RecentTags>
   private let unnoted = Counter(label: "relay_hand_overs_unnoted_total")
   private let forged = PeerCounters("relay_peer_receipts_refused_total")
@@ -36,14 +39,11 @@ package final class HandOverLedger: Sendable {
     self.store = store
     self.clock = clock
     notes = Gathering(batchMax: Self.notesPerCall, waitingMax: Self.notesWaitingMax) { notes in
-      let next = ContinuousClock.now + Self.callsApart
       let records = Self.merged(notes.flatMap(\.records))
       let isNoted = await TimeLimit.run(Self.patience) { await Self.insist(records, on: store) } ?? false
       for note in notes { note.finish(isNoted) }
-      // Nobody cancels this task.
-      try? await Task.sleep(until: next, clock: .continuous)
     }
-    self.key = SymmetricKey(data: key.bytes)
+    code = HMAC(key: SymmetricKey(data: key.bytes))
     recent = Mutex(RecentTags(capacity: recentMax))
     recording = Gathering(retryingBatchesOf: Self.recordsMax, waitingMax: Self.waitingMax) { records in
       await Self.write(records, to: store)
@@ -138,16 +138,14 @@ package final class HandOverLedger: Sendable {
       withUnsafeBytes(of: part.bigEndian) { bytes += $0 }
     }
     bytes += peer.text.utf8
-    let code = HMAC<SHA256>.authenticationCode(for: bytes, using: key)
-    return code.withUnsafeBytes { HandOverTag(bits: Int64(bigEndian: $0.loadUnaligned(as: Int64.self))) }
+    var code = code
+    code.update(data: bytes)
+    return code.finalize().withUnsafeBytes { HandOverTag(bits: Int64(bigEndian: $0.loadUnaligned(as: Int64.self))) }
   }
 
   /// A peer takes longer as a rule.
   private static let patience = Duration.seconds(1)
   private static let pause = Duration.milliseconds(50)
-  /// Under load a statement costs more than the rows in it. A peer takes longer than this to answer; a lone batch waits for
-  /// nothing.
-  private static let callsApart = Duration.milliseconds(4)
   private static let notesPerCall = 200
   private static let notesWaitingMax = 10_000
   /// How old a message may be whose receipt is looked for twice, by its sender's clock.

@@ -8,31 +8,26 @@ struct HandOverNote: Sendable {
   private let ledger: HandOverLedger
   private let crossings: [[Crossing]]
   private let peer: RelayName
-  /// Whether it was noted before the answer came.
-  private let early: Task<Bool, Never>
+  private let ticket: UnansweredNotes.Ticket
 
   /// To be made before the request is sent: the peer may answer with receipts sooner than with its answer.
   /// - Parameter crossings: of each hand-over its own.
   init(of crossings: [[Crossing]], to peer: RelayName, in ledger: HandOverLedger) {
     (self.ledger, self.crossings, self.peer) = (ledger, crossings, peer)
     ledger.remember(crossings)
-    early = Task {
-      do { try await Task.sleep(for: Self.moment) } catch { return false }
-      await ledger.note(crossings, by: peer)
-      return true
-    }
+    ticket = ledger.unanswered.began { await ledger.note(crossings, by: peer) }
   }
 
   /// Returns when the store has it all, or will not take it in time.
   /// - Parameter answers: one for each hand-over; none where it is not known what became of them, or all were refused.
   func answered(_ answers: [HandOverAnswer]) async {
-    early.cancel()
+    let early = ledger.unanswered.ended(ticket)
     let pairs = zip(crossings, answers.map(\.isSuccess) + repeatElement(false, count: crossings.count - answers.count))
     let taken = pairs.filter(\.1).map(\.0)
-    if await early.value { return ledger.answered(taken.flatMap(\.self), by: peer) }
+    if let early {
+      await early.value
+      return ledger.answered(taken.flatMap(\.self), by: peer)
+    }
     await ledger.note(pairs.filter { !$1 }.map(\.0), answered: taken, by: peer)
   }
-
-  /// A peer that is well answers within it.
-  private static let moment = Duration.milliseconds(50)
 }

@@ -1,13 +1,14 @@
 package import RelayCore
 
-// Rows are written in one order everywhere, marks before sums, so that no two of these wait for each other.
+// Rows are written in one order everywhere, marks before sums, so that no two of these wait for each other. Each statement
+// says itself whether its transaction waits for the disk: a step before it would cost as much as the rows of a message.
 
 extension PostgresStorage {
   /// Without waiting for the disk, which takes longer than all the rest: what a crash of the server takes with it shows as
   /// a difference of as much.
   package func record(_ record: LedgerRecord) async throws(StoreError) {
-    guard !record.crossings.isEmpty, let step = step(record) else { return }
-    _ = try await write([Self.unsynced, step])
+    guard !record.crossings.isEmpty, let step = step(record, waitsForDisk: false) else { return }
+    _ = try await write([step])
   }
 
   package func ledger(of relay: RelayName, in hours: ClosedRange<LedgerHour>) async throws(StoreError) -> [LedgerEntry]
@@ -42,29 +43,31 @@ extension PostgresStorage {
     return entries
   }
 
-  private static let unsynced = PostgresStep(
-    .prepared("unsynced", "SELECT set_config('synchronous_commit', 'off', true)"))
-
+  /// - Parameter waitsForDisk: whether the transaction that it belongs to does.
   /// - Returns: nil for `.accepted`, which `append` counts.
-  func step(_ record: LedgerRecord) -> PostgresStep? {
+  func step(_ record: LedgerRecord, waitsForDisk: Bool) -> PostgresStep? {
     switch record.event {
-    case .handedOver: PostgresStep(Self.handedOver, parameters(record, seenDay))
-    case .answered: PostgresStep(Self.answered, parameters(record, seenDay))
-    case .refused: PostgresStep(Self.refused, parameters(record))
+    case .handedOver: PostgresStep(Self.handedOver, parameters(record, waitsForDisk, seenDay))
+    case .answered: PostgresStep(Self.answered, parameters(record, waitsForDisk, seenDay))
+    case .refused: PostgresStep(Self.refused, parameters(record, waitsForDisk))
     case .turnedDown:
       PostgresStep(
         Self.turnedDown,
         PostgresParameters {
           $0.add(record)
+          $0.add(boolean: waitsForDisk)
           $0.add(integer: LedgerLife.hours)
         })
     case .accepted: nil
     }
   }
 
-  private func parameters(_ record: LedgerRecord, _ day: PostgresMailboxDays.Day?? = nil) -> PostgresParameters {
+  private func parameters(
+    _ record: LedgerRecord, _ waitsForDisk: Bool, _ day: PostgresMailboxDays.Day?? = nil
+  ) -> PostgresParameters {
     PostgresParameters(reserving: 64 + record.crossings.count * 44) {
       $0.add(record)
+      $0.add(boolean: waitsForDisk)
       $0.add(tagsOf: record)
       if let day { $0.add(integer: day) }
     }
@@ -75,8 +78,9 @@ extension PostgresStorage {
     """
     WITH fresh AS (
       INSERT INTO crossings (kind, hour, tag, mark, noted, settled)
-      SELECT kind, hour, tag, mark, relay_present_day($6::date), false
-      FROM unnest($2::integer[], $3::bigint[], $4::smallint[], $5::bigint[]) AS g (hour, mark, kind, tag)
+      SELECT kind, hour, tag, mark, relay_present_day($7::date), false
+      FROM unnest($2::integer[], $3::bigint[], $4::smallint[], $6::bigint[]) AS g (hour, mark, kind, tag)
+      WHERE coalesce((SELECT set_config('synchronous_commit', 'off', true) WHERE NOT $5::boolean), 'on') <> ''
       ORDER BY kind, hour, tag, mark
       ON CONFLICT DO NOTHING
       RETURNING hour, mark, kind
@@ -95,8 +99,9 @@ extension PostgresStorage {
     """
     WITH settled AS (
       INSERT INTO crossings AS c (kind, hour, tag, mark, noted, settled)
-      SELECT DISTINCT ON (kind, hour, tag, mark) kind, hour, tag, mark, relay_present_day($6::date), true
-      FROM unnest($2::integer[], $3::bigint[], $4::smallint[], $5::bigint[]) AS g (hour, mark, kind, tag)
+      SELECT DISTINCT ON (kind, hour, tag, mark) kind, hour, tag, mark, relay_present_day($7::date), true
+      FROM unnest($2::integer[], $3::bigint[], $4::smallint[], $6::bigint[]) AS g (hour, mark, kind, tag)
+      WHERE coalesce((SELECT set_config('synchronous_commit', 'off', true) WHERE NOT $5::boolean), 'on') <> ''
       ORDER BY kind, hour, tag, mark
       ON CONFLICT (kind, hour, tag, mark) DO UPDATE SET settled = true WHERE NOT c.settled
       RETURNING hour, mark, kind, xmax = 0 AS is_new
@@ -124,7 +129,8 @@ extension PostgresStorage {
       FROM crossings AS c
       WHERE (c.kind, c.hour, c.tag, c.mark) IN (
           SELECT kind, hour, tag, mark
-          FROM unnest($2::integer[], $3::bigint[], $4::smallint[], $5::bigint[]) AS g (hour, mark, kind, tag))
+          FROM unnest($2::integer[], $3::bigint[], $4::smallint[], $6::bigint[]) AS g (hour, mark, kind, tag)
+          WHERE coalesce((SELECT set_config('synchronous_commit', 'off', true) WHERE NOT $5::boolean), 'on') <> '')
         AND NOT c.settled
       ORDER BY c.kind, c.hour, c.tag, c.mark FOR UPDATE
     ),
@@ -149,7 +155,8 @@ extension PostgresStorage {
     SELECT $1::text, hour, kind, 4, pg_backend_pid() % 16, count(*), sum(mark & 4294967295)::bigint,
       sum((mark >> 32) & 4294967295)::bigint
     FROM unnest($2::integer[], $3::bigint[], $4::smallint[]) AS g (hour, mark, kind)
-    WHERE abs(hour::bigint - (extract(epoch FROM now()) / 3600)::bigint) <= $5::integer
+    WHERE abs(hour::bigint - (extract(epoch FROM now()) / 3600)::bigint) <= $6::integer
+      AND coalesce((SELECT set_config('synchronous_commit', 'off', true) WHERE NOT $5::boolean), 'on') <> ''
     GROUP BY hour, kind ORDER BY hour, kind
     ON CONFLICT (peer, hour, kind, event, slot) DO UPDATE
       SET crossings = l.crossings + excluded.crossings, low = l.low + excluded.low, high = l.high + excluded.high

@@ -250,7 +250,7 @@ extension PostgresStorage {
 
   package func removeHeld(_ sequences: [Int64], counting record: LedgerRecord?) async throws(StoreError) {
     guard !sequences.isEmpty else { return }
-    let count = record.flatMap { $0.crossings.isEmpty ? nil : step($0) }
+    let count = record.flatMap { $0.crossings.isEmpty ? nil : step($0, waitsForDisk: true) }
     _ = try await write(
       [
         Self.lockCharges(of: sequences),
