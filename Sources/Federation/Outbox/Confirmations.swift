@@ -6,7 +6,7 @@ import Synchronization
 /// what was just sent or of what had waited.
 ///
 /// Of all peers, so that `hold` helps that is switched on when the peer is already away. Where it is off a conversation is
-/// written down once a day; what was confirmed since is written when it is switched on.
+/// written down twice a day, so that one of the last 24 hours is always known; what was confirmed since is written when it is switched on.
 final class Confirmations: Sendable {
   private enum Word: Sendable {
     case confirmed(ConfirmationMemory.Word)
@@ -28,7 +28,7 @@ final class Confirmations: Sendable {
   private static let wordsMax = 4096
   /// How often a conversation is written down where messages are held, and where they are not.
   private static let intervalHolding = Duration.seconds(3600)
-  private static let interval = Duration.seconds(86_400)
+  private static let interval = Duration.seconds(43_200)
 
   init(store: any OutboxStore, clock: WallClock, logger: Logger) {
     self.store = store

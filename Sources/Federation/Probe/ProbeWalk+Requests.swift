@@ -5,7 +5,7 @@ import RelayCore
 extension ProbeWalk {
   /// Whether we are an active peer there, and what the peering covers: each scope's path is asked for nothing that
   /// could exist, and says whether it would have looked.
-  func askScopes(_ client: PeerClient) async throws(ProbeFinding) -> ProbeFinding {
+  mutating func askScopes(_ client: PeerClient) async throws(ProbeFinding) -> ProbeFinding {
     guard let peering else { return .skipped("not tried without tls") }
     guard peering.status == 200, let status else { throw refusal(peering) }
     guard status.name == credentials.name, status.state == .active else {
@@ -23,6 +23,7 @@ extension ProbeWalk {
         covered.append(scope.rawValue)
       }
     }
+    openScopes = covered
     let text =
       "active there as \(status.name); open to us: \(covered.isEmpty ? "nothing" : covered.joined(separator: ", "))"
       + (refused.isEmpty ? "" : "; closed: \(refused.joined(separator: ", "))")

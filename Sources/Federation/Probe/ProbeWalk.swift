@@ -25,6 +25,8 @@ struct ProbeWalk: Sendable {
   var peering: PeerAnswer?
   /// nil where the answer is none.
   var status: PeeringStatus?
+  /// The scopes that are open to us; nil where it was not asked for them.
+  var openScopes: [String]?
   /// The peer's probe account, and the device of it that a key was drawn of.
   var account: AccountNumber?
   var drawn: DrawnPreKey?
@@ -267,6 +269,14 @@ extension ProbeWalk {
         remedy: "`relay peer set \(peer.name) --contacts copy` or `query`, with a scope that covers it.")
     }
     let text = "clients that name no relay reach its numbers \(contacts)"
+    let needed = [Peer.Scope.keys, .messages, .attachments].map(\.rawValue)
+    let closed = openScopes.map { open in needed.filter { !open.contains($0) } } ?? []
+    guard closed.isEmpty else {
+      return .warned(
+        "clients that name no relay find its numbers, and are refused there: closed to us are "
+          + closed.joined(separator: ", "),
+        remedy: "Ask its operator to run `relay peer set \(credentials.name) --scope ...`.")
+    }
     guard let mark = status?.attachmentMark else {
       return .warned(
         "\(text), and no attachments: it does not mark them", remedy: "It is a relay of before: it has to update.")
