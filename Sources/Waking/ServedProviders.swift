@@ -13,6 +13,9 @@ package final class ServedProviders: Sendable {
     all = Mutex(own)
   }
 
+  /// Whether some process has the keys of `provider`.
+  func serves(_ provider: WakeProvider) -> Bool { all.withLock { $0.contains(provider) } }
+
   package var isEmpty: Bool { all.withLock(\.isEmpty) }
 
   package func terms(lifetime: Duration) -> WakeTerms {

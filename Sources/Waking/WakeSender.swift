@@ -16,7 +16,7 @@ struct WakeSender: Sendable {
         let provider = device.wakeProvider
       else { return over(job, .unregistered) }
       // It may have another one by now.
-      guard let lane = parts.lanes[provider] else { return over(job, .unconfigured) }
+      guard let lane = parts.lanes[provider] else { return try await leave(job, to: provider) }
       let glance = try await parts.store.glance(at: job.device, countingTo: Self.glanceMax)
       if !job.isTest {
         if glance.count == 0 { return over(job, .fetched) }
@@ -28,6 +28,15 @@ struct WakeSender: Sendable {
       parts.logger.warning("a device could not be looked at before it was woken", metadata: ["error": "\(error)"])
       return WakeSettlement(job, .putOff(settings.backOff.first), attempt: nil)
     }
+  }
+
+  /// To the processes that have the keys of `provider`, which this one has not.
+  private func leave(_ job: WakeJob, to provider: WakeProvider) async throws(StoreError) -> WakeSettlement {
+    guard settings.served.serves(provider) else { return over(job, .unconfigured) }
+    // Asked for anew, the job is that of the device's provider.
+    _ = try await parts.store.askToWake(
+      [WakeAsk(job.device, after: .zero)], afterForgetting: [], settings.terms)
+    return WakeSettlement(job, .putOff(.zero, counts: false), attempt: nil)
   }
 
   /// What stands for a connection may outlive it for a while: something that waits on is looked at again.

@@ -157,6 +157,33 @@ import Testing
     for process in [keyless, second] { #expect(await process.terminate() == .code(0)) }
   }
 
+  @Test func `a job whose device has another provider by now goes to those that have its keys`() async throws {
+    try await WakingSite.with { waking in
+      let postgres = try await Loopback.blocking { try PostgresServer.shared() }
+      let database = try await Loopback.blocking { try postgres.createDatabase() }
+      try await RedisServer.with { redis in
+        try await RelayOperator.with(
+          stores: .servers(storage: database, coordination: redis.url), settings: waking.settings([])
+        ) { site in
+          try await site.relay("migrate", "run")
+          let google = try await site.serve(waking.settings([.google]))
+          let apple = try await site.serve(waking.settings([.apple]))
+          let (sender, device) = (try await WokenDevice(at: apple), try await WokenDevice(at: apple))
+          waking.apns.service.answerAlways(.answer(503, #"{"reason":"ServiceUnavailable"}"#))
+          let token = String(repeating: "ab", count: 32)
+          try await device.register(apn: token, at: apple)
+          #expect(try await sender.send(to: device, at: apple) == 200)
+          try await eventually("it was tried", within: .seconds(120)) { !waking.pushes(toApple: token).isEmpty }
+          try await device.register(gcm: "token-moved", at: apple)
+          try await eventually("it is woken by its provider", within: .seconds(120)) {
+            waking.pushes(toGoogle: "token-moved").count == 1
+          }
+          for process in [google, apple] { #expect(await process.terminate() == .code(0)) }
+        }
+      }
+    }
+  }
+
   /// As a process would that dies before it has told anybody.
   private static func store(_ envelope: Envelope, in database: String) async throws {
     try await withStore(database) { try await $0.append([envelope]) }
