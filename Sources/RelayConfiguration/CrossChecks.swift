@@ -4,11 +4,13 @@ import RelayCore
 
 extension RelayConfiguration {
   func crossCheck(_ reader: inout ConfigurationReader) {
-    checkExposure(&reader)
+    let allowed = checkExposure(&reader)
     checkListeners(&reader)
     checkReach(&reader)
     checkProcesses(&reader)
-    if development.isEnabled {
+    // Elsewhere `checkExposure` says it, unless that is allowed.
+    let isSaid = !PublicAddress.isLoopback(client.host) && !allowed.contains(.development)
+    if development.isEnabled, !isSaid {
       reader.warn(
         "development.enabled is true: anyone can register any number; never do this where people are",
         at: Keys.developmentEnabled.key)

@@ -28,7 +28,8 @@ extension ValueType where Value == Set<Insecurity> {
 
 extension RelayConfiguration {
   /// Faults and warnings, unless the operator says that they are meant.
-  func checkExposure(_ reader: inout ConfigurationReader) {
+  /// - Returns: those that are meant.
+  func checkExposure(_ reader: inout ConfigurationReader) -> Set<Insecurity> {
     let allowed = reader.value(Keys.allowInsecure)
     for exposure in exposures where !allowed.contains(exposure.insecurity) {
       let text = "\(exposure.text). \(exposure.remedy), or say so: allow-insecure: [\(exposure.insecurity.rawValue)]"
@@ -38,6 +39,7 @@ extension RelayConfiguration {
         reader.fault(text, at: exposure.key)
       }
     }
+    return allowed
   }
 
   private typealias Exposure = (
