@@ -47,9 +47,16 @@ struct Person: Sendable {
     return person
   }
 
-  /// Links another device to the account of this one.
+  /// Links another device to the account of this one: the new device waits at an address, which the other reads from its
+  /// screen and sends the code to.
   func link(registrationID: Int) async throws -> Person {
-    let code = try await ask("GET", "/v1/devices/provisioning/code").object["verificationCode"] as? String
+    let waiting = try await RelayClient(url: relay.url).awaitProvisioning()
+    let drawn = try await ask("GET", "/v1/devices/provisioning/code").object["verificationCode"] as? String
+    let body64 = Data(try #require(drawn).utf8).base64EncodedString()
+    let sent = try await ask("PUT", "/v1/provisioning/\(waiting.address)", #"{"body": "\#(body64)"}"#)
+    #expect([200, 204].contains(sent.status), "provisioning: \(sent.status) \(sent.text)")
+    let code = String(decoding: try #require(try await waiting.message()), as: UTF8.self)
+    await waiting.close()
     let proof = Person(
       client, at: relay, number, device: 0, registrationID: registrationID, identity: identity)
     let body = """
@@ -57,7 +64,7 @@ struct Person: Sendable {
       "supportsSms": false}
       """
     let answer = try await relay.send(
-      "PUT", "/v1/devices/\(try #require(code))", json: body,
+      "PUT", "/v1/devices/\(code)", json: body,
       headers: client.headers(user: number, password: proof.password))
     let id = try #require(answer.object["deviceId"] as? Int, "linking: \(answer.status) \(answer.text)")
     let linked = Person(proof, device: id)
@@ -144,6 +151,14 @@ final class Inbox: Sendable {
     let same = await taken.messages.count { $0 == message }
     #expect(same == 1, "delivered \(same) times")
     return String(decoding: message.body.isEmpty ? message.content : message.body, as: UTF8.self)
+  }
+
+  /// Waits for `count` messages of `sender`. - Returns: their times, as they came.
+  func times(of count: Int, from sender: Person) async throws -> [Int64] {
+    try await eventually("\(count) deliveries", within: .seconds(40)) {
+      let times = await taken.messages.filter { $0.type != 5 && $0.source.number.e164 == sender.number }.map(\.timestamp)
+      return times.count >= count ? times : nil
+    }
   }
 
   func close() async {

@@ -92,6 +92,37 @@ import Testing
   /// The first device has a session by then, the other one a new one.
   private func type(in box: Inbox, ofFirst first: Inbox) -> Int { box === first ? 1 : 3 }
 
+  /// With the limits that a relay has by itself: nobody who goes at a person's pace meets them.
+  @Test(arguments: RealClient.allCases, Stage.Kind.allCases)
+  func `what waits for somebody who is away comes in order, and a new installation goes on`(
+    client: RealClient, kind: Stage.Kind
+  ) async throws {
+    try await Stage.with(kind, settings: Stage.usualLimits) { stage in
+      let cast = try await Cast(client, on: stage)
+      let (ann, bob) = (cast.ann, cast.bob)
+      await cast.bobs.close()
+      try await cast.expectKeys(of: bob, drawnBy: ann)
+      let times = Array(Int64(3001)...3020)
+      for time in times {
+        let copy = Copy(device: 1, registrationID: bob.registrationID, type: time == 3001 ? 3 : 1, text: "\(time)")
+        #expect(try await cast.submit([copy], from: ann, to: bob, at: time).status == 200)
+      }
+      let back = try await Inbox(of: bob)
+      #expect(try await back.times(of: times.count, from: ann) == times)
+      await back.close()
+
+      let anew = try await Person.register(client, at: stage.far, bob.number, registrationID: 223)
+      let inbox = try await Inbox(of: anew)
+      let stale = try await cast.submit(
+        [Copy(device: 1, registrationID: bob.registrationID, type: 1, text: "x")], from: ann, to: anew, at: 3100)
+      #expect(stale.status == 410, "\(stale.status)")
+      try await cast.expectKeys(of: anew, drawnBy: ann)
+      try await cast.send("a new session", type: 3, from: ann, to: anew, in: inbox, at: 3101)
+      await inbox.close()
+      await cast.close()
+    }
+  }
+
   @Test(arguments: RealClient.allCases, Stage.Kind.allCases)
   func `attachments, there and back`(client: RealClient, kind: Stage.Kind) async throws {
     try await Stage.with(kind) { stage in
@@ -102,7 +133,11 @@ import Testing
         let id = try #require((slot.object["id"] as? NSNumber)?.int64Value)
         #expect(slot.object["idString"] as? String == String(id))
         let location = try #require(slot.object["location"] as? String)
-        #expect(try await stage.exchange("PUT", location, "encrypted by \(sender.number)").status == 200)
+        let upload = try await stage.exchange(
+          "PUT", location, "encrypted by \(sender.number)", headers: client.uploadHeaders)
+        #expect(upload.status == 200)
+        // A client that wants its connection closed is told so, and does not write its next request there.
+        #expect((upload.headers["connection"] == "close") == !client.uploadHeaders.isEmpty)
         // A relay hears of its peer's mark within seconds of their first word.
         try await eventually("\(reader.number) has the blob", within: .seconds(40), every: .milliseconds(100)) {
           let found = try await reader.ask("GET", "/v1/attachments/\(id)" + reader.query(relay))

@@ -41,6 +41,9 @@ enum RealClient: String, CaseIterable, Sendable, CustomTestStringConvertible {
     ]
   }
 
+  /// What it says with the upload of a blob.
+  var uploadHeaders: [(String, String)] { self == .android2017 ? [("Connection", "close")] : [] }
+
   /// Where it uploads its keys.
   var keysPath: String { isJavaScript ? "/v2/keys" : "/v2/keys/" }
 

@@ -28,7 +28,8 @@ struct Stage: Sendable {
       "SMS_DESTINATION", "VERIFY_NUMBER", "PREKEYS", "PREKEYS_TARGET", "MESSAGES", "ALLOCATE_DEVICE", "VERIFY_DEVICE",
       "RECEIPTS", "ATTACHMENTS",
     ].map { ("RELAY_LIMITS_\($0)_SIZE", "100000") }
-  ).merging(["RELAY_FEDERATION_DIRECTORY_INTERVAL": "0.2"]) { $1 }
+  ).merging(usualLimits) { $1 }
+  static let usualLimits = ["RELAY_FEDERATION_DIRECTORY_INTERVAL": "0.2"]
 
   static func with(
     _ kind: Kind, settings: [String: String] = settings, _ body: @Sendable (Stage) async throws -> Void
@@ -78,12 +79,14 @@ struct Stage: Sendable {
   }
 
   /// Gets or puts a blob at a URL that a relay gave: without credentials, and with a type both ways.
-  func exchange(_ method: String, _ location: String, _ text: String? = nil) async throws -> Answer {
+  func exchange(
+    _ method: String, _ location: String, _ text: String? = nil, headers: [(String, String)] = []
+  ) async throws -> Answer {
     guard let relay = [near, far].first(where: { location.hasPrefix($0.url + "/") }) else {
       throw TestFailure("a blob's URL leads elsewhere")
     }
     return try await relay.send(
       method, String(location.dropFirst(relay.url.count)), json: text,
-      headers: [("Content-Type", "application/octet-stream")])
+      headers: [("Content-Type", "application/octet-stream")] + headers)
   }
 }
