@@ -7,7 +7,7 @@ import Testing
     let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent()
     let page = try String(contentsOf: root.appending(path: "docs/security.md"), encoding: .utf8)
-    let named = page.matches(of: /`([A-Z][A-Za-z0-9]+Tests)(?:\.([a-z][A-Za-z0-9]+))?`/)
+    let named = page.matches(of: /`([A-Z][A-Za-z0-9]+Tests)(?:\.([A-Za-z0-9][^`]+))?`/)
     #expect(named.count > 50)
     let sources = try Self.sources(below: root.appending(path: "Tests"))
     for name in named {
@@ -16,7 +16,7 @@ import Testing
       #expect(!files.isEmpty, "there is no suite \(suite)")
       if let test = name.2 {
         // A suite's tests may stand in extensions, in other files.
-        #expect(sources.contains { $0.contains(suite) && $0.contains("func \(test)(") }, "\(suite) has no test \(test)")
+        #expect(sources.contains { $0.contains(suite) && ($0.contains("func \(test)(") || $0.contains("func `\(test)`")) }, "\(suite) has no test \(test)")
       }
     }
   }
