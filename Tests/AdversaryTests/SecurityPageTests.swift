@@ -16,7 +16,9 @@ import Testing
       #expect(!files.isEmpty, "there is no suite \(suite)")
       if let test = name.2 {
         // A suite's tests may stand in extensions, in other files.
-        #expect(sources.contains { $0.contains(suite) && ($0.contains("func \(test)(") || $0.contains("func `\(test)`")) }, "\(suite) has no test \(test)")
+        #expect(
+          sources.contains { $0.contains(suite) && ($0.contains("func \(test)(") || $0.contains("func `\(test)`")) },
+          "\(suite) has no test \(test)")
       }
     }
   }

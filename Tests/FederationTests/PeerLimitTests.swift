@@ -123,5 +123,7 @@ private final class CountingEpochs: EpochStore {
   func epoch() async throws(StoreError) -> Int64 { 0 }
   func noteRestoreClaim(by peer: RelayName?, behind: Duration) async throws(StoreError) {}
   func noteHeldBack(_ isHeldBack: Bool) async throws(StoreError) {}
-  func restoreNotes() async throws(StoreError) -> RestoreNotes { RestoreNotes(setAside: nil, claim: nil, heldBack: nil) }
+  func restoreNotes() async throws(StoreError) -> RestoreNotes {
+    RestoreNotes(setAside: nil, claim: nil, heldBack: nil)
+  }
 }

@@ -156,7 +156,8 @@ final class Inbox: Sendable {
   /// Waits for `count` messages of `sender`. - Returns: their times, as they came.
   func times(of count: Int, from sender: Person) async throws -> [Int64] {
     try await eventually("\(count) deliveries", within: .seconds(40)) {
-      let times = await taken.messages.filter { $0.type != 5 && $0.source.number.e164 == sender.number }.map(\.timestamp)
+      let times = await taken.messages.filter { $0.type != 5 && $0.source.number.e164 == sender.number }.map(
+        \.timestamp)
       return times.count >= count ? times : nil
     }
   }

@@ -66,7 +66,8 @@ import Testing
   }
 
   @Test(arguments: [[900, nil], [0, nil]] as [[Int64?]])
-  func `the operator's word ends the waiting, and what one peer claims holds nobody back again`(answers: [Int64?]) async {
+  func `the operator's word ends the waiting, and what one peer claims holds nobody back again`(answers: [Int64?]) async
+  {
     peers.answers = answers
     // A word about an earlier state of the store.
     store.sayRestored(at: -3_600_000)
@@ -233,7 +234,8 @@ private final class MemoryEpochs: EpochStore {
   func restoreNotes() async throws(StoreError) -> RestoreNotes {
     state.withLock { state in
       RestoreNotes(
-        setAside: state.setAside, claim: state.claims.last?.map(Self.note), heldBack: state.isHeldBack ? Self.note("") : nil)
+        setAside: state.setAside, claim: state.claims.last?.map(Self.note),
+        heldBack: state.isHeldBack ? Self.note("") : nil)
     }
   }
 

@@ -21,9 +21,9 @@ package final class HandOverLedger: Sendable {
   private let store: any HandOverStore
   private let clock: WallClock
   private let notes: Gathering<Note>
-  /// Of nothing yet, under the relay's key.
+  /// The relay's key, with nothing under it yet.
   let code: HMAC<SHA256>
-  /// What peers have left without an answer so far.
+  /// The notes of requests that are under way.
   let unanswered = UnansweredNotes()
   private let recent: Mutex<RecentTags>
   private let unnoted = Counter(label: "relay_hand_overs_unnoted_total")

@@ -66,7 +66,7 @@ final class ClaimJudge: Sendable {
     }
   }
 
-  /// What was found out before is stale: of the token of an account that has changed; of all where changes may be missed.
+  /// Forgets the verdict on an account that has changed, and all of them where changes may have been missed.
   func heard(_ event: SignalEvent) {
     switch event {
     case .signal(.accountChanged(let number)): verdicts.withLock { $0.forget(ContactToken(of: number)) }

@@ -6,7 +6,7 @@ import ServiceLifecycle
 /// Ends the claims of peers whose time is over, and says when a contact has passed to another peer (docs/federation.md, "Whose
 /// a contact is").
 ///
-/// Of the processes of an operator one does it at a time, by a lease. The store keeps how many passes nobody was told of yet,
+/// One of the operator's processes does it at a time, by a lease. The store keeps how many passes nobody was told of yet,
 /// those by the operator's commands too, while no process is there.
 package final class OwnershipKeeper: Service {
   private let store: any ContactClaimStore & PeerStore & LeaseStore

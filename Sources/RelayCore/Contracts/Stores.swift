@@ -145,7 +145,7 @@ package protocol EpochStore: Sendable {
   func noteRestoreClaim(by peer: RelayName?, behind: Duration) async throws(StoreError)
   /// Notes that one-time keys are held back from now on, or are not any more.
   func noteHeldBack(_ isHeldBack: Bool) async throws(StoreError)
-  /// What was noted last of each kind.
+  /// The last note of each kind.
   func restoreNotes() async throws(StoreError) -> RestoreNotes
   /// Remembers a peer's epoch if it is its highest so far.
   /// - Returns: the highest one before, 0 for none; nil when there is no such peer.

@@ -2,7 +2,9 @@ package import RelayCore
 
 extension PostgresStorage {
   package func noteRestoreClaim(by peer: RelayName?, behind: Duration) async throws(StoreError) {
-    _ = try await write([peer.map { Self.noteStep(RestoreNotes.claimKind, $0.text, behind) } ?? Self.forgetStep(RestoreNotes.claimKind)])
+    _ = try await write([
+      peer.map { Self.noteStep(RestoreNotes.claimKind, $0.text, behind) } ?? Self.forgetStep(RestoreNotes.claimKind)
+    ])
   }
 
   package func noteHeldBack(_ isHeldBack: Bool) async throws(StoreError) {

@@ -68,7 +68,7 @@ final class GatheredTakes: Sendable {
     }
   }
 
-  /// Of one script, while which Redis does nothing else: some hundred microseconds.
+  /// The charges of one script. Redis does nothing else for its some hundred microseconds.
   private static let takesMax = 64
   /// More than as many requests are not served at a time.
   private static let waitingMax = 10_000

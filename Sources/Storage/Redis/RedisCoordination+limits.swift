@@ -23,14 +23,15 @@ extension RedisCoordination {
     return fallback.withLock { $0.take(local, at: now) }
   }
 
-  /// What charges are gathered for.
+  /// Has Redis judge charges that were gathered.
   static func judging(
     by commands: RedisConnection, health: RedisHealth, time: WallClock?
   ) -> @Sendable ([GatheredTakes.Take]) async -> [LimitDecision]? {
     { takes in
       let arguments = TakeScript.arguments(takes.lazy.map(\.charges), now: time?.now())
       let reply = await commands.run(TakeScript.script, keys: takes.flatMap(\.keys), arguments)
-      return health.judged(reply) { reply in TakeScript.decisions(reply).flatMap { $0.count == takes.count ? $0 : nil } }
+      return health.judged(reply) { reply in TakeScript.decisions(reply).flatMap { $0.count == takes.count ? $0 : nil }
+      }
     }
   }
 

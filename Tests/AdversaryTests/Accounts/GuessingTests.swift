@@ -107,8 +107,9 @@ import Testing
     }
   }
 
-  /// Where codes are answered, whoever asks for one is known by it as elsewhere.
-  @Test(arguments: StoreKind.allCases) func inDevelopmentWhoAsksAfterThePauseRegistersToo(kind: StoreKind) async throws {
+  /// A code that is answered makes its asker known as one that is sent does.
+  @Test(arguments: StoreKind.allCases) func inDevelopmentWhoAsksAfterThePauseRegistersToo(kind: StoreKind) async throws
+  {
     let settings = Victim.guarded(["WRONG_CODES_HOUR_SIZE": "15", "WRONG_CODES_HOUR_PER_MINUTE": "0"])
       .merging(["RELAY_DEVELOPMENT_ENABLED": "true"]) { $1 }
     try await Victim.with(kind, settings: settings) { victim in

@@ -14,7 +14,9 @@ struct RestoreChecks {
     guard let storage = await site.usableStorage() else { return [DoctorSite.withoutStore] }
     do {
       let notes = try await storage.restoreNotes()
-      return [notes.heldBack.map(Self.heldBack), notes.claim.map(Self.claimed), Self.setAside(notes.setAside, at: .now)].compactMap(\.self)
+      return [
+        notes.heldBack.map(Self.heldBack), notes.claim.map(Self.claimed), Self.setAside(notes.setAside, at: .now),
+      ].compactMap(\.self)
     } catch {
       return [DoctorSite.withoutStore]
     }

@@ -138,7 +138,8 @@ extension PeerCommand {
     let passed = try await storage.notePasses(of: peer)
     guard passed > 0 else { return }
     Output.note(
-      "\(passed) contacts that others claim too have passed to or from \(peer). `relay directory owner` decides whose one is.")
+      "\(passed) contacts that others claim too have passed to or from \(peer). `relay directory owner` decides whose one is."
+    )
   }
 
   private static func change(
