@@ -16,7 +16,8 @@ import Storage
       """,
     version: Version.text,
     subcommands: [
-      ServeCommand.self, CheckCommand.self, MigrateCommand.self, CACommand.self, PeerCommand.self, QueueCommand.self,
+      ServeCommand.self, CheckCommand.self, MigrateCommand.self, AccountsCommand.self, CACommand.self, PeerCommand.self,
+      QueueCommand.self,
       DrainCommand.self, StorageCommand.self, DirectoryCommand.self, PushCommand.self, PushGatewayCommand.self,
       NotificationsCommand.self,
       LedgerCommand.self, DoctorCommand.self,

@@ -30,6 +30,7 @@ import Testing
     ["peer", "show"], ["peer", "set"], ["peer", "budget"], ["doctor"], ["queue"], ["queue", "list"],
     ["queue", "retry"],
     ["queue", "drop"], ["storage"], ["storage", "seal-contacts"], ["storage", "restored"], ["storage", "clock"],
+    ["accounts"], ["accounts", "list"], ["accounts", "show"], ["accounts", "devices"], ["accounts", "count"],
     ["ca", "list"],
     ["ca", "revoke"], ["ca", "rollover"],
     ["ca", "rollover", "begin"],

@@ -16,7 +16,7 @@ struct DirectoryCommand: AsyncParsableCommand {
         minute. Give - to read the number from standard input.
         """)
     @OptionGroup var configuration: ConfigurationOption
-    @Argument(help: "The number, such as +15550100, or - for the first line of standard input.") var number: String
+    @OptionGroup var number: NumberArgument
     @Option(help: "The peer that has the contact from now on.") var peer: String?
     @Flag(help: "Show who claims the contact.") var show = false
     @Flag(help: "Print JSON.") var json = false
@@ -26,7 +26,7 @@ struct DirectoryCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-      let number = try readNumber()
+      let number = try number.read()
       let token = ContactTokens.token(of: number)
       try await withStorage(configuration) { storage in
         if let peer { try await decide(token, peer, storage) }
@@ -50,15 +50,6 @@ struct DirectoryCommand: AsyncParsableCommand {
       } else {
         Output.note("The contact has passed\(former.map { " from \($0)" } ?? "") to \(peer).")
       }
-    }
-
-    /// Never part of a message: what is printed may be kept.
-    private func readNumber() throws -> AccountNumber {
-      let text = number == "-" ? readLine(strippingNewline: true) ?? "" : number
-      guard let number = AccountNumber(e164: text) else {
-        throw CommandFailure("That is no number: give it with its leading +, such as +15550100.")
-      }
-      return number
     }
 
     private func print(_ result: Result) throws {

@@ -435,7 +435,8 @@ package protocol PeerStore: Sendable {
 }
 
 /// All durable stores of one relay, over one database.
-package protocol Storage: AccountStore, PreKeyStore, EpochStore, MessageStore, AttachmentStore, DirectoryFeedStore,
+package protocol Storage: AccountStore, AccountReportStore, PreKeyStore, EpochStore, MessageStore, AttachmentStore,
+  DirectoryFeedStore,
   ContactClaimStore, ObliviousStore, PeerStore, OutboxStore, HandOverStore, WakeStore, NotificationStore, LeaseStore,
   ServerSecretStore, ContactSealingStore, SchemaStore, ClockStore
 {
