@@ -92,8 +92,9 @@ package protocol ContactClaimStore: Sendable {
   /// - Throws: `.unavailable` too when there is no such peer.
   func setContactOwner(of token: ContactToken, to peer: RelayName) async throws(StoreError) -> RelayName?
 
-  /// Counts as passed the contacts that another peer claims and that `peer` stands first for: to be called when the operator
-  /// has had the claims of `peer` rest, or count again. Reads all claims of `peer`, some at a time.
+  /// Counts as passed the contacts that another peer claims and that `peer` stands first for, whether or not its claims rest:
+  /// to be called when the operator has had them rest or count again, and before they are removed. Reads all claims of
+  /// `peer`, some at a time.
   /// - Returns: how many.
   func notePasses(of peer: RelayName) async throws(StoreError) -> Int
 

@@ -46,6 +46,10 @@ extension PeerCommand {
         var isStored = true
         if let endpoint { isStored = try await storage.setPeerURL(endpoint.text, of: peer.name) }
         if let scope { isStored = try await storage.setPeerScopes(scope.values, of: peer.name) && isStored }
+        // Its claims end with another way than a copy: what passes is counted while they are there.
+        if let contacts, contacts != .copy, contacts != peer.peer.policy.contacts, peer.peer.hasStandingClaims {
+          try await PeerCommand.notePasses(of: peer.name, storage)
+        }
         if hold != nil || contacts != nil || implicit != nil {
           var policy = peer.peer.policy
           if let hold { policy.holdsMessages = hold == .on }
@@ -56,9 +60,6 @@ extension PeerCommand {
         // Removed since it was read.
         guard isStored else { throw PeerCommand.unknown(name) }
         Output.line("\(peer.name) is changed.")
-        if let contacts, peer.peer.state == .active, (contacts == .none) != (peer.peer.policy.contacts == .none) {
-          try await PeerCommand.notePasses(of: peer.name, storage)
-        }
       }
     }
   }
@@ -133,13 +134,15 @@ extension PeerCommand {
     return true
   }
 
-  /// Says how many contacts passed, since the claims of `peer` have begun or ceased to rest.
+  /// Says how many contacts pass, since the claims of `peer` rest, stand again, or end.
   private static func notePasses(of peer: RelayName, _ storage: any Storage) async throws {
     let passed = try await storage.notePasses(of: peer)
     guard passed > 0 else { return }
     Output.note(
-      "\(passed) contacts that others claim too have passed to or from \(peer). `relay directory owner` decides whose one is."
-    )
+      """
+      Contacts that others claim too, and that pass to or from \(peer): \(passed). `relay directory owner` decides whose \
+      one is.
+      """)
   }
 
   private static func change(
