@@ -5,14 +5,17 @@ import RelayCore
 enum RetryAfter {
   /// No provider has reason to ask for more; also what a broken clock could ask for is bounded.
   static let max = Duration.seconds(24 * 3600)
+  /// A provider that says so to everything is not asked without a pause.
+  private static let atOnce = Duration.seconds(1)
 
-  /// - Returns: nil for what can be read as neither, and for no time at all.
+  /// - Returns: a second for 0 seconds, which say "at once"; nil for what can be read as neither, and for a date that has
+  ///   passed.
   static func read(_ text: String?, now: Timestamp) -> Duration? {
     guard let text else { return nil }
     if !text.isEmpty, text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) {
       // More digits than an integer holds are still seconds.
       let seconds = Int64(text).map { Duration.seconds(Swift.min($0, max.components.seconds)) } ?? max
-      return seconds > .zero ? seconds : nil
+      return Swift.max(seconds, atOnce)
     }
     guard let date = date(text) else { return nil }
     let left = Duration.milliseconds(Swift.min(date.millis - now.millis, max.components.seconds * 1000))

@@ -10,13 +10,14 @@ import Testing
 
   @Test func secondsAndDatesAreRead() {
     #expect(RetryAfter.read("7", now: now) == .seconds(7))
+    #expect(RetryAfter.read("0", now: now) == .seconds(1))
     for date in [
       "Wed, 21 Oct 2026 07:28:00 GMT", "Wednesday, 21-Oct-26 07:28:00 GMT", "Wed Oct 21 07:28:00 2026",
     ] { #expect(RetryAfter.read(date, now: now) == .seconds(30), "\(date)") }
   }
 
   @Test func whatHasPassedOrCannotBeReadIsNone() {
-    for text in [nil, "", "0", "-3", "soon", "7.5", "Wed, 21 Oct 2026 07:27:00 GMT", "Wed, 41 Foo 2026 07:28:00 GMT"] {
+    for text in [nil, "", "-3", "soon", "7.5", "Wed, 21 Oct 2026 07:27:00 GMT", "Wed, 41 Foo 2026 07:28:00 GMT"] {
       #expect(RetryAfter.read(text, now: now) == nil, "\(text ?? "none")")
     }
   }
