@@ -1,11 +1,11 @@
-// What an operator sees of accounts (docs/operating.md, "Accounts"). Reads alone, and none of it on the path of a message.
+// The accounts as an operator sees them (docs/operating.md, "Accounts"). Reads alone, and none of it on the path of a message.
 
 /// How many accounts and devices there are.
 package struct AccountCounts: Sendable, Equatable {
   package let accounts: Int
-  /// Those whose device 1 can be reached.
+  /// Accounts whose device 1 can be reached.
   package let active: Int
-  /// Those that a look-up finds.
+  /// Accounts that a look-up finds.
   package let discoverable: Int
   package let devices: Int
   package init(accounts: Int, active: Int, discoverable: Int, devices: Int) {
@@ -35,7 +35,7 @@ package struct AccountSummary: Sendable, Equatable {
   }
 }
 
-/// What the store holds for one device.
+/// The store holds this for one device.
 package struct DeviceHoldings: Sendable, Equatable {
   package let device: DeviceID
   /// Envelopes that wait, receipts included, and their bodies' bytes.
