@@ -21,7 +21,7 @@ final class MemoryHandOvers: HandOverStore {
   }
   func ledger(of relay: RelayName, in hours: ClosedRange<LedgerHour>) async throws(StoreError) -> [LedgerEntry] { [] }
 
-  /// What happens as soon as the first look-up has found nothing.
+  /// Runs once, as soon as a look-up has found nothing.
   private let whenMissed = Mutex<(@Sendable () async -> Void)?>(nil)
   func whenMissed(_ body: @escaping @Sendable () async -> Void) { whenMissed.withLock { $0 = body } }
 

@@ -41,7 +41,7 @@ enum RealClient: String, CaseIterable, Sendable, CustomTestStringConvertible {
     ]
   }
 
-  /// What it says with the upload of a blob.
+  /// Headers that it adds to the upload of a blob.
   var uploadHeaders: [(String, String)] { self == .android2017 ? [("Connection", "close")] : [] }
 
   /// Where it uploads its keys.

@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What an operator learns of accounts, while the relay runs.
+/// An operator looks at accounts while the relay runs.
 @Suite struct AccountsCommandTests {
   private static func objects(_ text: String) throws -> [[String: Any]] {
     try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [[String: Any]])

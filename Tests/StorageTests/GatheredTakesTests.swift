@@ -35,7 +35,7 @@ private final class Gate: Sendable {
   /// Answers when it is told to, each charge by the number that its key is.
   private final class Judge: Sendable {
     private let sizes = Mutex<[Int]>([])
-    /// Of the batches so far.
+    /// How many charges each batch had, so far.
     var batches: [Int] { sizes.withLock { $0 } }
     let gate = Gate()
 
