@@ -240,8 +240,12 @@ import Testing
     let server: PostgresServer
     let database: String
 
+    @discardableResult func sql(_ text: String) async throws -> String {
+      try await Loopback.blocking { try server.sql(text, in: database) }
+    }
+
     func epoch() async throws -> Int64 {
-      let text = try await Loopback.blocking { try server.sql("SELECT value FROM epochs", in: database) }
+      let text = try await sql("SELECT value FROM epochs")
       guard let epoch = Int64(text) else { throw TestFailure("no epoch: \(text)") }
       return epoch
     }

@@ -38,6 +38,35 @@ import Testing
     }
   }
 
+  @Test func `a store that goes back from one draw to the next, without a failed call, hands out no key twice`()
+    async throws
+  {
+    try await RestoreTests.withServers { site, postgres, redis in
+      let relay = try await site.serve()
+      let owner = try await relay.register()
+      let caller = try await relay.register()
+      try await relay.upload(Array(1...100), as: owner)
+      try await postgres.sql("CREATE TABLE kept_keys AS SELECT * FROM one_time_prekeys")
+      try await postgres.sql("CREATE TABLE kept_epochs AS SELECT * FROM epochs")
+      let epoch = try await postgres.epoch()
+      try await eventually("the epoch has risen while keys are handed out") {
+        #expect(try await RestoreTests.draw(1, of: owner, as: caller, at: relay) != [RestoreTests.lastResort])
+        return try await postgres.epoch() > epoch
+      }
+      _ = try await RestoreTests.draw(3, of: owner, as: caller, at: relay)
+      try await postgres.sql(
+        """
+        BEGIN; DELETE FROM one_time_prekeys; INSERT INTO one_time_prekeys SELECT * FROM kept_keys;
+        UPDATE epochs SET value = (SELECT value FROM kept_epochs); COMMIT
+        """)
+      let after = try await RestoreTests.draw(3, of: owner, as: caller, at: relay)
+      #expect(after == Array(repeating: RestoreTests.lastResort, count: 3))
+      try await RestoreTests.expectSetAside(owner, caller, at: relay)
+      #expect(await relay.terminate() == .code(0))
+      withExtendedLifetime(redis) {}
+    }
+  }
+
   @Test func `a copy of an embedded store that is seconds old is recognised by Redis`() async throws {
     try await RedisServer.with { redis in
       let settings = RelayUnderTest.unlimited.merging(["RELAY_COORDINATION_URL": redis.url]) { $1 }

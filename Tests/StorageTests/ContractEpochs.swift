@@ -54,6 +54,21 @@ import Testing
     }
   }
 
+  @Test("A store that has not come as far as its caller knows hands out no one-time key", arguments: Backend.allCases)
+  func drawsBehind(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let number = try await store.registerAccounts(1)[0]
+      let device = DeviceAddress(number, .master)
+      #expect(try await store.storage.replacePreKeys(of: device, with: Sample.upload([1, 2, 3])) == .stored)
+      let epoch = try await store.storage.advanceEpoch(atLeast: 700).after
+      #expect(try await store.draw(from: number, epoch: epoch).map(\.preKey?.keyID) == [1])
+      #expect(try await store.draw(from: number, epoch: epoch + 1).map(\.preKey?.publicKey) == ["last resort"])
+      #expect(try await store.storage.preKeyCount(of: device) == 2)
+      #expect(try await store.storage.advanceEpoch(atLeast: 0).after == epoch + 1)
+      #expect(try await store.draw(from: number, epoch: epoch + 1).map(\.preKey?.keyID) == [2])
+    }
+  }
+
   @Test("What was said of a restore is kept, the last of each kind", arguments: Backend.allCases)
   func notes(_ backend: Backend) async throws {
     try await backend.withStore { store in

@@ -19,7 +19,7 @@ import Testing
           group.addTask {
             var keys: [Int64] = []
             while true {
-              let drawn = try await storage.drawPreKeys(of: number, devices: [.master], oneTime: [.master])
+              let drawn = try await storage.drawPreKeys(of: number, devices: [.master], oneTime: [.master], epoch: 0)
               guard let key = drawn.first?.preKey, key.publicKey != "last resort" else { break }
               keys.append(key.keyID)
             }

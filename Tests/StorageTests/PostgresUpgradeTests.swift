@@ -59,7 +59,7 @@ import Testing
       let found = try #require(try await storage.account(account))
       #expect(found.devices == [Self.expected()])
       #expect(found.registrationLock == nil)
-      let drawn = try await storage.drawPreKeys(of: account, devices: [.master], oneTime: [.master])
+      let drawn = try await storage.drawPreKeys(of: account, devices: [.master], oneTime: [.master], epoch: 0)
       #expect(drawn.map(\.preKey) == [PreKey(keyID: 5, publicKey: "key")])
       #expect(drawn.map(\.signedPreKey) == [nil])
       #expect(try await storage.setSignedPreKey(Sample.signedKey(1), of: mailbox, identityKey: "identity"))

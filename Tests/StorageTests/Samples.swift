@@ -133,9 +133,9 @@ extension Store {
 
   /// Takes one prekey of each of `devices`, one-time keys too where `oneTime` does not say otherwise.
   func draw(
-    from account: AccountNumber, _ devices: [DeviceID] = [.master], oneTime: [DeviceID]? = nil
+    from account: AccountNumber, _ devices: [DeviceID] = [.master], oneTime: [DeviceID]? = nil, epoch: Int64 = 0
   ) async throws -> [DrawnPreKey] {
-    try await storage.drawPreKeys(of: account, devices: devices, oneTime: oneTime ?? devices)
+    try await storage.drawPreKeys(of: account, devices: devices, oneTime: oneTime ?? devices, epoch: epoch)
   }
 
   /// Registers accounts `0..<count` and returns their numbers.

@@ -54,9 +54,11 @@ package struct LocalPreKeys: PreKeyDispenser {
   }
 
   private func take(_ number: AccountNumber, _ devices: [DeviceID]) async throws(Problem) -> [DrawnPreKey] {
-    let oneTime = await devicesWithinLimit(number, devices)
+    let epoch = await restores.permit()
+    if epoch == nil { heldBack.increment(by: devices.count) }
+    let oneTime = epoch == nil ? [] : await devicesWithinLimit(number, devices)
     do throws(StoreError) {
-      let drawn = try await store.drawPreKeys(of: number, devices: devices, oneTime: oneTime)
+      let drawn = try await store.drawPreKeys(of: number, devices: devices, oneTime: oneTime, epoch: epoch ?? 0)
       if !oneTime.isEmpty { restores.drew() }
       return drawn
     } catch {
@@ -67,10 +69,6 @@ package struct LocalPreKeys: PreKeyDispenser {
 
   /// Those of `devices` whose one-time keys may be taken just now.
   private func devicesWithinLimit(_ number: AccountNumber, _ devices: [DeviceID]) async -> [DeviceID] {
-    guard await restores.permit() else {
-      heldBack.increment(by: devices.count)
-      return []
-    }
     var allowed: [DeviceID] = []
     for device in devices {
       if await limiter.take(1, from: .preKeysTarget, key: LimitKey(DeviceAddress(number, device))) == .allowed {

@@ -35,6 +35,8 @@ package final class RestoreGuard: Service {
     var peersTelling: Task<Void, Never>?
     /// How many took the last epoch that they were told.
     var peersTold = 0
+
+    var allowsOneTimeKeys: Bool { isCompared && failures == failuresLookedAfter }
   }
 
   private let store: any EpochStore
@@ -72,21 +74,23 @@ package final class RestoreGuard: Service {
 
   /// False while the store may be an older state of itself: until a witness has answered, and from a failed call to
   /// the next look.
-  package var allowsOneTimeKeys: Bool { state.withLock { $0.isCompared && $0.failures == $0.failuresLookedAfter } }
+  package var allowsOneTimeKeys: Bool { state.withLock(\.allowsOneTimeKeys) }
 
   /// Whether one-time keys may be handed out just now. To be asked before they are drawn.
+  /// - Returns: the epoch that the store has reached, which it is to be held against as it draws: it may be put back at any
+  ///   moment. Nil when none may be handed out.
   ///
   /// In a second in which nobody has asked yet the epoch is raised first, once for all who ask meanwhile: so whatever is
   /// drawn lies behind an epoch that is witnessed. Otherwise it costs nothing.
-  package func permit() async -> Bool {
+  package func permit() async -> Int64? {
     let looking = state.withLock { state -> Task<Void, Never>? in
-      guard state.isCompared, state.failures == state.failuresLookedAfter else { return nil }
+      guard state.allowsOneTimeKeys else { return nil }
       state.hasDrawn = true
       if let raised = state.raised, .now - raised < Self.drawInterval { return nil }
       return state.look(by: self)
     }
     await looking?.value
-    return allowsOneTimeKeys
+    return state.withLock { $0.allowsOneTimeKeys ? $0.epoch : nil }
   }
 
   /// What a permit was asked for is drawn, and committed: an epoch is due behind it.

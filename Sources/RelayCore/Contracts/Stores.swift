@@ -120,12 +120,14 @@ package protocol PreKeyStore: Sendable {
 
   /// Takes one prekey of each of `devices` that has any: the one-time key with the smallest id, which nobody is
   /// ever given again, or, when there is none, the last-resort key, which stays. The signed prekey comes with it.
-  /// - Parameter oneTime: the devices, of `devices`, whose one-time keys may be taken; the last resort serves for the
-  ///   others.
+  /// - Parameters:
+  ///   - oneTime: the devices, of `devices`, whose one-time keys may be taken; the last resort serves for the others.
+  ///   - epoch: what the store's epoch has reached, as the caller knows. A store with a lower one is an older state of
+  ///     itself: the last resort serves for all.
   /// - Returns: one per device at most, ascending by device, with a prekey or a signed one; registration ids and
   ///   identity key of this moment.
-  func drawPreKeys(of account: AccountNumber, devices: [DeviceID], oneTime: [DeviceID]) async throws(StoreError)
-    -> [DrawnPreKey]
+  func drawPreKeys(of account: AccountNumber, devices: [DeviceID], oneTime: [DeviceID], epoch: Int64)
+    async throws(StoreError) -> [DrawnPreKey]
 }
 
 /// How far this store has come in time, so that an older state of it can be told from the newest

@@ -77,7 +77,7 @@ extension EmbeddedStorage {
     }
   }
 
-  private static func epoch(in db: Database) throws -> Int64 {
+  static func epoch(in db: Database) throws -> Int64 {
     try Fields.valid(db.row("SELECT value FROM epochs WHERE only_row = 1")).integer(0)
   }
   private static func setEpoch(_ epoch: Int64, in db: Database) throws {

@@ -59,12 +59,13 @@ extension EmbeddedStorage {
   }
 
   package func drawPreKeys(
-    of account: AccountNumber, devices: [DeviceID], oneTime: [DeviceID]
+    of account: AccountNumber, devices: [DeviceID], oneTime: [DeviceID], epoch: Int64
   ) async throws(StoreError) -> [DrawnPreKey] {
     let wanted = Set(devices).sorted()
     guard !wanted.isEmpty else { return [] }
     return try await write { db in
-      try wanted.compactMap { id in
+      let oneTime = try Self.epoch(in: db) >= epoch ? oneTime : []
+      return try wanted.compactMap { id in
         try Self.draw(from: DeviceAddress(account, id), takesOneTime: oneTime.contains(id), in: db)
       }
     }

@@ -1,7 +1,7 @@
 package import RelayCore
 
 extension PostgresStorage {
-  package func drawPreKeys(of account: AccountNumber, devices: [DeviceID], oneTime: [DeviceID])
+  package func drawPreKeys(of account: AccountNumber, devices: [DeviceID], oneTime: [DeviceID], epoch: Int64)
     async throws(StoreError) -> [DrawnPreKey]
   {
     guard !devices.isEmpty else { return [] }
@@ -23,7 +23,7 @@ extension PostgresStorage {
               SELECT key_id FROM one_time_prekeys WHERE account = $1::bigint AND device = w.device
               ORDER BY key_id LIMIT 1 FOR UPDATE SKIP LOCKED
             ) AS k
-            WHERE w.takes_one_time
+            WHERE w.takes_one_time AND (SELECT value FROM epochs) >= $4::bigint
           ),
           drawn AS (
             DELETE FROM one_time_prekeys AS k USING picked AS p
@@ -43,6 +43,7 @@ extension PostgresStorage {
         $0.add(account: account)
         $0.add(integers: devices.map(\.value))
         $0.add(integers: oneTime.map(\.value))
+        $0.add(bigint: epoch)
       })
     var drawn: [DrawnPreKey] = []
     for index in result.rows {

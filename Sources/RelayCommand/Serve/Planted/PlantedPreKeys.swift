@@ -9,15 +9,15 @@
 
     init(_ store: any PreKeyStore) { self.store = store }
 
-    func drawPreKeys(of account: AccountNumber, devices: [DeviceID], oneTime: [DeviceID]) async throws(StoreError)
-      -> [DrawnPreKey]
+    func drawPreKeys(of account: AccountNumber, devices: [DeviceID], oneTime: [DeviceID], epoch: Int64)
+      async throws(StoreError) -> [DrawnPreKey]
     {
       let again = last.withLock { last in
         last.count += 1
         return last.count % 4 == 0 ? last.drawn[account] : nil
       }
       if let again { return again }
-      let drawn = try await store.drawPreKeys(of: account, devices: devices, oneTime: oneTime)
+      let drawn = try await store.drawPreKeys(of: account, devices: devices, oneTime: oneTime, epoch: epoch)
       last.withLock { $0.drawn[account] = drawn }
       return drawn
     }
