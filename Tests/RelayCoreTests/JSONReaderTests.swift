@@ -29,6 +29,34 @@ import Testing
     #expect(throws: JSONError.malformed) { try string(text) }
   }
 
+  @Test func `what ends or breaks a string is seen wherever it stands`() throws {
+    for length in 0...40 {
+      let plain = String(repeating: "\u{7f}", count: length)
+      #expect(try string("\"\(plain)\"") == plain)
+      for place in 0...length {
+        let (head, tail) = (plain.prefix(place), plain.dropFirst(place))
+        #expect(throws: JSONError.malformed) { try string("\"\(head)\u{1f}\(tail)\"") }
+        #expect(try string("\"\(head)\\\"\(tail)\"") == "\(head)\"\(tail)")
+        #expect(try string("\"\(head)é !#[]\(tail)\"") == "\(head)é !#[]\(tail)")
+        #expect(throws: JSONError.malformed) { try string("\"\(head)\"\(tail)\"") }
+      }
+    }
+  }
+
+  @Test func `base64 of every length is decoded, broken anywhere or not`() throws {
+    for length in 0...40 {
+      let bytes = (0..<length).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ 201) }
+      let text = Base64.encode(bytes, padded: false)
+      for written in [text, Base64.encode(bytes, padded: true), Base64.encodeURLSafe(bytes)] {
+        #expect(Base64.decode(written) == bytes)
+      }
+      for place in 0...text.count {
+        #expect(Base64.decode(text.prefix(place) + " \n" + text.dropFirst(place)) == bytes)
+        #expect(Base64.decode(text.prefix(place) + "!" + text.dropFirst(place)) == nil)
+      }
+    }
+  }
+
   @Test func `invalid UTF-8 is refused`() {
     let bytes: [UInt8] = [0x22, 0xC3, 0x28, 0x22]
     #expect(throws: JSONError.malformed) {

@@ -5,12 +5,20 @@ package enum Base64 {
   /// An incomplete last quartet of two or three characters yields one or two bytes; leftover bits are ignored.
   /// - Returns: nil for any other character, a lone last character, or data behind the padding.
   package static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(text.underestimatedCount / 4 * 3 + 3)
+    text.withContiguousStorageIfAvailable { decode(characters: $0) }
+      ?? Array(text).withUnsafeBufferPointer { decode(characters: $0) }
+  }
+
+  private static func decode(characters text: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
+    var bytes = values.withUnsafeBufferPointer { values in
+      [UInt8](unsafeUninitializedCapacity: text.count / 4 * 3 + 3) { bytes, count in
+        count = wholeQuartets(of: text, values, into: bytes)
+      }
+    }
     var bits: UInt32 = 0
     var count = 0
     var padding = 0
-    for character in text {
+    for character in text[(bytes.count / 3 * 4)...] {
       let value = values[Int(character)]
       if value < 64 {
         guard padding == 0 else { return nil }
@@ -39,6 +47,26 @@ package enum Base64 {
     default: return nil
     }
     return bytes
+  }
+
+  /// Of a long text nearly all: up to the first character that is none of the alphabet, and in fours.
+  /// - Returns: how many bytes were written.
+  private static func wholeQuartets(
+    of text: UnsafeBufferPointer<UInt8>, _ values: UnsafeBufferPointer<UInt8>,
+    into bytes: UnsafeMutableBufferPointer<UInt8>
+  ) -> Int {
+    var (place, written) = (0, 0)
+    while place + 4 <= text.count {
+      let (first, second) = (values[Int(text[place])], values[Int(text[place + 1])])
+      let (third, fourth) = (values[Int(text[place + 2])], values[Int(text[place + 3])])
+      guard first | second | third | fourth < 64 else { break }
+      bytes.initializeElement(at: written, to: first << 2 | second >> 4)
+      bytes.initializeElement(at: written + 1, to: second << 4 | third >> 2)
+      bytes.initializeElement(at: written + 2, to: third << 6 | fourth)
+      place += 4
+      written += 3
+    }
+    return written
   }
 
   package static func decode(_ text: String) -> [UInt8]? { decode(text.utf8) }

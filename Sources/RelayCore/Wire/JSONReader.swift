@@ -313,6 +313,12 @@ extension JSONReader {
     var offset = start
     var hasEscapes = false
     while offset < bytes.byteCount {
+      if offset + 8 <= bytes.byteCount,
+        Self.isPlain(bytes.unsafeLoadUnaligned(fromByteOffset: offset, as: UInt64.self))
+      {
+        offset += 8
+        continue
+      }
       let character = byte(offset)
       if character == UInt8(ascii: "\"") {
         position = offset + 1
@@ -326,6 +332,15 @@ extension JSONReader {
       offset += 1
     }
     throw .malformed
+  }
+
+  /// Whether none of eight characters is a quote, a backslash or a control character: bodies are long, and hold none.
+  private static func isPlain(_ word: UInt64) -> Bool {
+    let ones: UInt64 = 0x0101_0101_0101_0101
+    let (quotes, backslashes) = (word ^ (ones * 0x22), word ^ (ones * 0x5c))
+    // Of a byte that is less than what is subtracted the highest bit is set, and of none where no byte is.
+    let found = (word &- ones * 0x20) & ~word | (quotes &- ones) & ~quotes | (backslashes &- ones) & ~backslashes
+    return found & (ones * 0x80) == 0
   }
 
   /// A number by JSON's grammar; the reader is left behind it.
