@@ -64,7 +64,7 @@ extension RedisCoordination {
   }
 
   private func bucketKey(_ limiter: LimiterName, _ key: LimitKey) -> String {
-    "\(prefix)limit:\(limiter.rawValue):\(Self.hashed(key.text))"
+    "\(prefix)bucket:\(limiter.rawValue):\(Self.hashed(key.text))"
   }
 
   /// Numbers and addresses are hashed where they name what Redis keeps: a copy of its memory lists nobody in clear.

@@ -14,10 +14,7 @@ enum SpaceScript {
     end
     local space, updated = size, now
     local state = redis.call('GET', KEYS[1])
-    if state then
-      local split = string.find(state, ' ', 1, true)
-      space, updated = tonumber(string.sub(state, 1, split - 1)), tonumber(string.sub(state, split + 1))
-    end
+    if state then space, updated = struct.unpack('<dd', state) end
     return string.format('%.17g', math.min(size, space + math.max(0, now - updated) * rate))
     """)
 

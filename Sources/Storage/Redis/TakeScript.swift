@@ -3,7 +3,8 @@ import RelayCore
 /// `take`: charges leaky buckets for several takes, of each all of its buckets or none, atomically (reference 3.6 as
 /// corrected). The same rule as `LeakyBucket`.
 enum TakeScript {
-  // The state is "SPACE TIME", the space a real number with all its digits, so that no fraction of a charge is lost.
+  // The state is space and time as two IEEE doubles, so that no fraction of a charge is lost. As text they cost Redis a
+  // quarter more.
   // Whole-script replication (Redis before 5) would refuse TIME before a write; every supported version replicates
   // effects.
   static let script = RedisScript(
@@ -13,9 +14,10 @@ enum TakeScript {
     -- and the life of the state in milliseconds.
     -- Returns of each take 0 when all are charged; when one refuses, the longest wait in milliseconds, -1 when waiting cannot
     -- help.
+    local call, tonumber, min, max = redis.call, tonumber, math.min, math.max
     local now = tonumber(ARGV[1])
     if not now then
-      local time = redis.call('TIME')
+      local time = call('TIME')
       now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
     end
     local answers, first, place = {}, 0, 2
@@ -26,25 +28,21 @@ enum TakeScript {
         local at = place + index * 4
         local size, rate, amount = tonumber(ARGV[at - 3]), tonumber(ARGV[at - 2]), tonumber(ARGV[at - 1])
         local space, updated = size, now
-        local state = redis.call('GET', KEYS[first + index])
-        if state then
-          local split = string.find(state, ' ', 1, true)
-          space, updated = tonumber(string.sub(state, 1, split - 1)), tonumber(string.sub(state, split + 1))
-        end
-        local available = math.min(size, space + math.max(0, now - updated) * rate)
+        local state = call('GET', KEYS[first + index])
+        if state then space, updated = struct.unpack('<dd', state) end
+        local available = min(size, space + max(0, now - updated) * rate)
         if available < amount then
           if amount > size or rate <= 0 then
             wait = -1
             break
           end
-          wait = math.max(wait, math.ceil((amount - available) / rate))
+          wait = max(wait, math.ceil((amount - available) / rate))
         end
-        left[index], times[index] = available - amount, math.max(now, updated)
+        left[index], times[index] = available - amount, max(now, updated)
       end
       if wait == 0 then
         for index = 1, count do
-          redis.call('SET', KEYS[first + index], string.format('%.17g %.0f', left[index], times[index]),
-            'PX', ARGV[place + index * 4])
+          call('SET', KEYS[first + index], struct.pack('<dd', left[index], times[index]), 'PX', ARGV[place + index * 4])
         end
       end
       answers[#answers + 1] = wait
