@@ -33,9 +33,13 @@ extension HandOverLedger {
 
   /// - Parameter head: of a message and of a receipt in different number.
   private func mark(_ head: [UInt64], _ parts: [[UInt8]]) -> CrossingMark {
+    // In one piece: each that the code is given costs as much as hundreds of bytes.
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(parts.reduce(head.count * 8) { $0 + $1.count })
+    for word in head { withUnsafeBytes(of: word.bigEndian) { bytes += $0 } }
+    for part in parts { bytes += part }
     var code = code
-    for word in head { withUnsafeBytes(of: word.bigEndian) { code.update(data: $0) } }
-    for part in parts { part.withUnsafeBytes { code.update(data: $0) } }
+    code.update(data: bytes)
     return code.finalize().withUnsafeBytes { CrossingMark(bits: Int64(bigEndian: $0.loadUnaligned(as: Int64.self))) }
   }
 

@@ -27,6 +27,7 @@ enum PostgresError: Error {
 struct SQLState: Equatable {
   let code: String
 
+  static let uniqueViolation = SQLState(code: "23505")
   static let checkViolation = SQLState(code: "23514")
   static let undefinedTable = SQLState(code: "42P01")
   /// The server has become a standby, or is told to change nothing.

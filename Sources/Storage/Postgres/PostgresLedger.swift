@@ -8,6 +8,7 @@ extension PostgresStorage {
   /// a difference of as much.
   package func record(_ record: LedgerRecord) async throws(StoreError) {
     guard !record.crossings.isEmpty, let step = step(record, waitsForDisk: false) else { return }
+    if let news = LedgerNews(record), try await isCounted(news) { return }
     _ = try await write([step])
   }
 
