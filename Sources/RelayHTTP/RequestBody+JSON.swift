@@ -50,11 +50,21 @@ extension Request {
       guard .now < deadline else { throw Problem(.malformedBody) }
       guard part.readableBytes <= max - collected.readableBytes else { throw Problem(.bodyTooLarge) }
       // Most bodies come in one part, which is not copied.
-      if collected.readableBytes == 0 { collected = part } else { collected.writeBuffer(&part) }
+      guard collected.readableBytes > 0 else {
+        collected = part
+        continue
+      }
+      if collected.writableBytes < part.readableBytes {
+        collected.reserveCapacity(min(declaredLength ?? 0, max, Self.reservedBytesMax))
+      }
+      collected.writeBuffer(&part)
     }
     guard .now < deadline else { throw Problem(.malformedBody) }
     return collected
   }
+
+  /// No more is held for what was only announced.
+  private static let reservedBytesMax = 256 << 10
 
   /// The `Content-Length`, if there is one.
   package var declaredLength: Int? { headers[.contentLength].flatMap { Int($0) } }

@@ -41,7 +41,10 @@ struct MailboxCredits {
     if lane.peer != nil {
       let share = withShares(of: lane) { peers, peer -> Room in
         if peers.isRefused(at: now) || peer.isRefused(at: now) { return .full(.peerShareFull) }
-        return peers.left > 0 && peer.left > 0 ? .taken : .unknown
+        guard peers.left > 0, peer.left > 0 else { return .unknown }
+        peers.take()
+        peer.take()
+        return .taken
       }
       guard case .taken = share else { return share }
     }
@@ -52,7 +55,8 @@ struct MailboxCredits {
       sender.take()
       return .taken
     }
-    if case .taken = room { takeShares(of: lane) }
+    if case .taken = room { return room }
+    giveSharesBack(of: lane)
     return room
   }
 
@@ -110,6 +114,14 @@ struct MailboxCredits {
     }
   }
 
+  private mutating func giveSharesBack(of lane: MailboxLane) {
+    guard lane.peer != nil else { return }
+    withShares(of: lane) { peers, peer in
+      peers.giveBack()
+      peer.giveBack()
+    }
+  }
+
   private mutating func with<Result>(
     _ lane: MailboxLane, _ body: (inout Credit, inout Credit) -> Result
   ) -> Result {
@@ -148,6 +160,11 @@ extension MailboxCredits {
     mutating func take() {
       left -= 1
       underWay += 1
+    }
+    /// Nothing was taken in after all.
+    mutating func giveBack() {
+      left += 1
+      underWay -= 1
     }
     mutating func release() {
       underWay = max(0, underWay - 1)

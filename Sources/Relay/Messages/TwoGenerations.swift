@@ -12,9 +12,9 @@ struct TwoGenerations<Key: Hashable, Value> {
   mutating func update<Result>(
     _ key: Key, orInsert initial: @autoclosure () -> Value, _ body: (inout Value) -> Result
   ) -> Result {
-    let present = young[key]
-    var value = present ?? old.removeValue(forKey: key) ?? initial()
-    if present == nil, young.count >= generationSize {
+    if let place = young.index(forKey: key) { return body(&young.values[place]) }
+    var value = old.removeValue(forKey: key) ?? initial()
+    if young.count >= generationSize {
       old = young
       young = [:]
     }
@@ -25,12 +25,10 @@ struct TwoGenerations<Key: Hashable, Value> {
 
   /// Runs `body` on the entry of `key`, if there is one.
   mutating func updateExisting(_ key: Key, _ body: (inout Value) -> Void) {
-    if var value = young[key] {
-      body(&value)
-      young[key] = value
-    } else if var value = old[key] {
-      body(&value)
-      old[key] = value
+    if let place = young.index(forKey: key) {
+      body(&young.values[place])
+    } else if let place = old.index(forKey: key) {
+      body(&old.values[place])
     }
   }
 }
