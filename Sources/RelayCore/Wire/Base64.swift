@@ -49,7 +49,7 @@ package enum Base64 {
     return bytes
   }
 
-  /// Of a long text nearly all: up to the first character that is none of the alphabet, and in fours.
+  /// Decodes fours of characters up to the first that is none of the alphabet: nearly all of a long text.
   /// - Returns: how many bytes were written.
   private static func wholeQuartets(
     of text: UnsafeBufferPointer<UInt8>, _ values: UnsafeBufferPointer<UInt8>,
