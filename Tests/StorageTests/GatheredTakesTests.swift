@@ -30,7 +30,9 @@ private final class Gate: Sendable {
 
 /// Charges that share a script.
 @Suite struct GatheredTakesTests {
-  private static let bucket = Bucket(size: 1, perMinute: 1)
+  private static func take(_ key: String) -> GatheredTakes.Take {
+    GatheredTakes.Take(keys: [key], charges: [(1, Bucket(size: 1, perMinute: 1))])
+  }
 
   /// Answers when it is told to, each charge by the number that its key is.
   private final class Judge: Sendable {
@@ -52,7 +54,7 @@ private final class Gate: Sendable {
     let decisions = Mutex<[Int: LimitDecision?]>([:])
     try await withThrowingTaskGroup(of: Void.self) { group in
       let decide = { @Sendable (number: Int) async in
-        let decision = await takes.decide(["\(number)"], [(1, Self.bucket)])
+        let decision = await takes.decide([Self.take("\(number)")])[0]
         decisions.withLock { $0[number] = decision }
       }
       group.addTask { await decide(1) }
@@ -72,7 +74,18 @@ private final class Gate: Sendable {
     let answers = Mutex([nil, [], [.allowed]] as [[LimitDecision]?])
     let takes = GatheredTakes { _ in answers.withLock { $0.removeFirst() } }
     var decisions: [LimitDecision?] = []
-    for _ in 0..<3 { decisions.append(await takes.decide(["key"], [(1, Self.bucket)])) }
+    for _ in 0..<3 { decisions.append(await takes.decide([Self.take("key")])[0]) }
     #expect(decisions == [nil, nil, .allowed])
+  }
+
+  @Test func `several of one caller are judged together, and answered when the last one is`() async {
+    let sizes = Mutex<[Int]>([])
+    let takes = GatheredTakes { takes in
+      sizes.withLock { $0.append(takes.count) }
+      return takes.map { .refused(retryAfter: .milliseconds(Int($0.keys[0]) ?? 0)) }
+    }
+    let decisions = await takes.decide((0..<100).map { Self.take("\($0)") })
+    #expect(decisions == (0..<100).map { .refused(retryAfter: .milliseconds($0)) })
+    #expect(sizes.withLock { $0 } == [64, 36])
   }
 }

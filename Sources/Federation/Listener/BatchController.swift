@@ -34,20 +34,28 @@ struct BatchController: Sendable {
       return batch.handOvers.map { _ in error }
     }
     let lanes = Self.lanes(batch)
+    // Whatever becomes of the others, the first of each lane is tried.
+    let areCharged = await intake.chargeAtOnce(lanes.map { $0[0].1 }, of: peer, hasWaited: batch.terms.hasWaited)
     var refusals = batch.handOvers.map(\.failure)
     await withTaskGroup(of: [(Int, Problem?)].self) { group in
-      var waiting = lanes[...]
-      for lane in waiting.prefix(Self.lanesAtOnceMax) { group.addTask { await accept(lane, batch.terms, from: peer) } }
-      waiting = waiting.dropFirst(Self.lanesAtOnceMax)
+      var waiting = zip(lanes, areCharged).map { ($0, $1) }[...]
+      func begin() {
+        guard let (lane, isCharged) = waiting.popFirst() else { return }
+        group.addTask { await accept(lane, isCharged: isCharged, batch.terms, from: peer) }
+      }
+      for _ in 0..<Self.lanesAtOnceMax { begin() }
       for await outcomes in group {
         for (index, refusal) in outcomes { refusals[index] = refusal }
-        if let lane = waiting.popFirst() { group.addTask { await accept(lane, batch.terms, from: peer) } }
+        begin()
       }
     }
     return refusals
   }
 
-  private func accept(_ lane: Lane, _ terms: BatchTerms, from peer: RelayName) async -> [(Int, Problem?)] {
+  /// - Parameter isCharged: of the first.
+  private func accept(
+    _ lane: Lane, isCharged: Bool, _ terms: BatchTerms, from peer: RelayName
+  ) async -> [(Int, Problem?)] {
     var outcomes: [(Int, Problem?)] = []
     // Sources with a message that was put off: what follows of theirs must not overtake it, and is answered as it was.
     var putOff: [AccountNumber: Problem] = [:]
@@ -63,7 +71,9 @@ struct BatchController: Sendable {
         continue
       }
       do throws(Problem) {
-        try await intake.accept(handOver, marks: marks, from: peer, charges: [], hasWaited: terms.hasWaited)
+        try await intake.accept(
+          handOver, marks: marks, from: peer, charges: [], hasWaited: terms.hasWaited,
+          isCharged: isCharged && outcomes.isEmpty)
         outcomes.append((index, nil))
       } catch {
         outcomes.append((index, error))
@@ -75,7 +85,7 @@ struct BatchController: Sendable {
     return outcomes
   }
 
-  /// What must be accepted one after the other, with its places in the batch.
+  /// What must be accepted one after the other, one at least, with its places in the batch.
   private typealias Lane = [(Int, HandOver, [CrossingMark])]
 
   /// Between two accounts the order of the batch is kept, and for one destination among what had waited; all others go side

@@ -13,14 +13,17 @@ struct HandOverIntake: Sendable {
   /// - Parameters:
   ///   - charges: what the peer's budget is charged for it besides.
   ///   - hasWaited: whether it comes from the peer's outbox.
+  ///   - isCharged: whether `chargeAtOnce` has charged it.
   ///   - marks: by which the loss ledger counts it; none for nothing.
   /// - Throws: `.budgetExceeded`; `.notFound` for a receipt of what was never handed over to `peer`; `.unavailable` when the limiter of this pair of accounts refuses (reference 1.13.2), or
   ///   a store does; `.sourceRefused`; what the intake refuses with.
   func accept(
-    _ handOver: HandOver, marks: [CrossingMark], from peer: RelayName, charges: [BudgetCharge], hasWaited: Bool = false
+    _ handOver: HandOver, marks: [CrossingMark], from peer: RelayName, charges: [BudgetCharge], hasWaited: Bool = false,
+    isCharged: Bool = false
   ) async throws(Problem) {
     do throws(Problem) {
-      try await takeIn(handOver, marks, from: peer, charges, hasWaited)
+      if !isCharged { try await charge(handOver, charges, of: peer, hasWaited) }
+      try await takeIn(handOver, marks, from: peer)
     } catch {
       // What is put off comes again.
       if !marks.isEmpty, !HandOverAnswer(error).isPutOff { ledger.turnedDown(handOver, marks: marks, of: peer) }
@@ -28,11 +31,14 @@ struct HandOverIntake: Sendable {
     }
   }
 
-  private func takeIn(
-    _ handOver: HandOver, _ marks: [CrossingMark], from peer: RelayName, _ charges: [BudgetCharge], _ hasWaited: Bool
-  ) async throws(Problem) {
-    let charges = handOver.isMessage ? charges : charges + [.receipt]
-    try await charge(handOver.limitCharge(at: peer, hasWaited: hasWaited), charges, of: peer)
+  /// Charges `handOvers` together, as `accept` does without `charges`.
+  /// - Returns: of each whether it is charged; `accept` tells what becomes of the others.
+  func chargeAtOnce(_ handOvers: [HandOver], of peer: RelayName, hasWaited: Bool) async -> [Bool] {
+    await budget.chargeAtOnce(
+      handOvers.map { ($0.budgetCharges, $0.limitCharge(at: peer, hasWaited: hasWaited)) }, of: peer)
+  }
+
+  private func takeIn(_ handOver: HandOver, _ marks: [CrossingMark], from peer: RelayName) async throws(Problem) {
     try await sources.demand(handOver.source.account, from: peer)
     switch handOver {
     case .message(let submission, let source):
@@ -45,9 +51,12 @@ struct HandOverIntake: Sendable {
   }
 
   /// A refusal of the pair's limiter is the relay's to wait out, not its client's (reference 1.13.2).
-  private func charge(_ pair: LimitCharge, _ charges: [BudgetCharge], of peer: RelayName) async throws(Problem) {
+  private func charge(
+    _ handOver: HandOver, _ charges: [BudgetCharge], of peer: RelayName, _ hasWaited: Bool
+  ) async throws(Problem) {
     do throws(Problem) {
-      try await budget.charge(charges, of: peer, and: pair)
+      try await budget.charge(
+        charges + handOver.budgetCharges, of: peer, and: handOver.limitCharge(at: peer, hasWaited: hasWaited))
     } catch {
       guard error.kind == .rateLimited else { throw error }
       throw Problem(.unavailable, retryAfter: error.retryAfter)
@@ -76,6 +85,9 @@ extension HandOver {
     case .receipt: 1
     }
   }
+
+  /// What the peer's budget is charged for it alone.
+  fileprivate var budgetCharges: [BudgetCharge] { isMessage ? [] : [.receipt] }
 
   /// Messages count by source and destination, receipts by the account that received. What had waited came at its pace to
   /// the peer, and comes here at once: it has a bucket of its own, with room for more.

@@ -93,6 +93,17 @@ final class PeerBudget: Sendable {
     }
   }
 
+  /// As `charge(_:of:and:)` of many hand-overs, in one round trip for all that have room.
+  /// - Returns: of each whether it is charged; nothing is charged of the others.
+  func chargeAtOnce(_ handOvers: [(budget: [BudgetCharge], other: LimitCharge)], of peer: RelayName) async -> [Bool] {
+    let decisions = await limiter.take(each: handOvers.map { limitCharges($0.budget, of: peer) + [$0.other] })
+    return zip(handOvers, decisions).map { handOver, decision in
+      guard decision == .allowed else { return false }
+      count(handOver.budget, of: peer)
+      return true
+    }
+  }
+
   /// Charges a relay that is no peer, and proved `fingerprint` alone, for its try to become one: a twentieth of what a
   /// peer may ask for, so that 20 tries at once are possible.
   /// - Throws: `.budgetExceeded`, as `charge`.

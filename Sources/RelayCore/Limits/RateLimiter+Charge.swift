@@ -1,4 +1,10 @@
 extension RateLimiter {
+  package func take(each takes: [[LimitCharge]]) async -> [LimitDecision] {
+    var decisions: [LimitDecision] = []
+    for charges in takes { decisions.append(await take(charges)) }
+    return decisions
+  }
+
   /// Charges or refuses. - Throws: `.rateLimited` with the time to wait, if waiting helps.
   package func charge(_ limiter: LimiterName, _ key: LimitKey, amount: Double = 1) async throws(Problem) {
     switch await take(amount, from: limiter, key: key) {

@@ -10,11 +10,36 @@ final class GatheredTakes: Sendable {
   struct Take: Sendable {
     let keys: [String]
     let charges: [(amount: Double, bucket: Bucket)]
-    fileprivate let finish: CheckedContinuation<LimitDecision?, Never>
+  }
+
+  /// Who waits for several decisions, and has them when the last one is there.
+  private final class Caller: Sendable {
+    private let state: Mutex<(decisions: [LimitDecision?], missing: Int)>
+    private let continuation: CheckedContinuation<[LimitDecision?], Never>
+
+    init(count: Int, _ continuation: CheckedContinuation<[LimitDecision?], Never>) {
+      state = Mutex((Array(repeating: nil, count: count), count))
+      self.continuation = continuation
+    }
+
+    func decided(_ decision: LimitDecision?, at place: Int) {
+      let all = state.withLock { state -> [LimitDecision?]? in
+        state.decisions[place] = decision
+        state.missing -= 1
+        return state.missing == 0 ? state.decisions : nil
+      }
+      if let all { continuation.resume(returning: all) }
+    }
+  }
+
+  private struct Waiting {
+    let take: Take
+    let caller: Caller
+    let place: Int
   }
 
   private struct State {
-    var waiting: [Take] = []
+    var waiting: [Waiting] = []
     var isUnderWay = false
   }
 
@@ -25,17 +50,21 @@ final class GatheredTakes: Sendable {
   ///   Redis gives none.
   init(judge: @escaping @Sendable ([Take]) async -> [LimitDecision]?) { self.judge = judge }
 
-  /// - Returns: nil when Redis gives no decision, or too much waits for it: then the process decides by itself.
-  func decide(_ keys: [String], _ charges: [(amount: Double, bucket: Bucket)]) async -> LimitDecision? {
+  /// - Parameter takes: one at least.
+  /// - Returns: for each its decision; nil when Redis gives none, or too much waits for it: then the process decides by
+  ///   itself.
+  func decide(_ takes: [Take]) async -> [LimitDecision?] {
     await withCheckedContinuation { continuation in
-      let take = Take(keys: keys, charges: charges, finish: continuation)
+      let caller = Caller(count: takes.count, continuation)
       let (isTaken, isFirst) = state.withLock { state in
-        guard state.waiting.count < Self.waitingMax else { return (false, false) }
-        state.waiting.append(take)
+        guard state.waiting.count + takes.count <= Self.waitingMax else { return (false, false) }
+        for (place, take) in takes.enumerated() {
+          state.waiting.append(Waiting(take: take, caller: caller, place: place))
+        }
         defer { state.isUnderWay = true }
         return (true, !state.isUnderWay)
       }
-      if !isTaken { continuation.resume(returning: nil) }
+      if !isTaken { for place in takes.indices { caller.decided(nil, at: place) } }
       if isFirst { Task { await judgeUntilEmpty() } }
     }
   }
@@ -45,15 +74,16 @@ final class GatheredTakes: Sendable {
 
   private func judgeUntilEmpty() async {
     while let batch = nextBatch() {
-      let decisions = await judge(batch)
-      for (index, take) in batch.enumerated() {
-        take.finish.resume(returning: decisions.flatMap { index < $0.count ? $0[index] : nil })
+      let decisions = await judge(batch.map(\.take))
+      for (index, waiting) in batch.enumerated() {
+        waiting.caller.decided(
+          decisions.flatMap { index < $0.count ? $0[index] : nil }, at: waiting.place)
       }
     }
   }
 
   /// - Returns: nil when nothing waits: the next to come is then the first again.
-  private func nextBatch() -> [Take]? {
+  private func nextBatch() -> [Waiting]? {
     state.withLock { state in
       guard !state.waiting.isEmpty else {
         state.isUnderWay = false

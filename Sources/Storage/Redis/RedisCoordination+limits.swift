@@ -10,9 +10,23 @@ extension RedisCoordination {
 
   package func take(_ charges: [LimitCharge]) async -> LimitDecision {
     guard !charges.isEmpty else { return .allowed }
+    return await take(each: [charges]).first ?? .allowed
+  }
+
+  package func take(each takes: [[LimitCharge]]) async -> [LimitDecision] {
+    guard !takes.isEmpty else { return [] }
+    let decisions = await gathered.decide(
+      takes.map { charges in
+        GatheredTakes.Take(
+          keys: charges.map { bucketKey($0.limiter, $0.key) },
+          charges: charges.map { ($0.amount, shape(of: $0.limiter)) })
+      })
+    return zip(takes, decisions).map { charges, decision in decision ?? decide(charges) }
+  }
+
+  /// By this process's own buckets.
+  private func decide(_ charges: [LimitCharge]) -> LimitDecision {
     let shapes = charges.map { shape(of: $0.limiter) }
-    let keys = charges.map { bucketKey($0.limiter, $0.key) }
-    if let decision = await takes.decide(keys, zip(charges, shapes).map { ($0.amount, $1) }) { return decision }
     health.decidedLocally()
     // What the shared bucket could never allow stays refused; what only the smaller one could not, empties it.
     guard zip(charges, shapes).allSatisfy({ $0.amount <= $1.size }) else { return .refused(retryAfter: nil) }

@@ -29,7 +29,7 @@ package final class RedisCoordination: Coordination {
   private let links = Mutex(Links())
   private let reactor: Reactor
   let commands: RedisConnection
-  let takes: GatheredTakes
+  let gathered: GatheredTakes
   private let subscription: RedisConnection
 
   /// Connects in the background; `degradation` tells when it has. To be ended by `close`.
@@ -61,7 +61,7 @@ package final class RedisCoordination: Coordination {
     let probeKey = prefix + "probe"
     let current = { @Sendable in present() ?? endpoint }
     commands = RedisConnection(to: current, role: .commands, probeKey: probeKey, limits: .init(), on: reactor)
-    takes = GatheredTakes(judge: Self.judging(by: commands, health: health, time: time))
+    gathered = GatheredTakes(judge: Self.judging(by: commands, health: health, time: time))
     subscription = RedisConnection(
       to: current, role: .subscription(channels: [channel, prefix + Self.processChannel + process]), probeKey: probeKey,
       limits: .init(), on: reactor)
