@@ -34,7 +34,7 @@ struct BatchController: Sendable {
       return batch.handOvers.map { _ in error }
     }
     let lanes = Self.lanes(batch)
-    // Whatever becomes of the others, the first of each lane is tried.
+    // The first of each lane is tried, whatever becomes of the others.
     let areCharged = await intake.chargeAtOnce(lanes.map { $0[0].1 }, of: peer, hasWaited: batch.terms.hasWaited)
     var refusals = batch.handOvers.map(\.failure)
     await withTaskGroup(of: [(Int, Problem?)].self) { group in
@@ -85,7 +85,7 @@ struct BatchController: Sendable {
     return outcomes
   }
 
-  /// What must be accepted one after the other, one at least, with its places in the batch.
+  /// Hand-overs that must be accepted one after the other, one at least, with their places in the batch.
   private typealias Lane = [(Int, HandOver, [CrossingMark])]
 
   /// Between two accounts the order of the batch is kept, and for one destination among what had waited; all others go side

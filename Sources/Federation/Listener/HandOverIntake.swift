@@ -86,7 +86,7 @@ extension HandOver {
     }
   }
 
-  /// What the peer's budget is charged for it alone.
+  /// The peer's budget is charged these for it alone.
   fileprivate var budgetCharges: [BudgetCharge] { isMessage ? [] : [.receipt] }
 
   /// Messages count by source and destination, receipts by the account that received. What had waited came at its pace to
