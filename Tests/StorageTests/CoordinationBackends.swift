@@ -34,7 +34,7 @@ enum CoordinationBackend: String, CaseIterable, Sendable, CustomTestStringConver
 
 /// Runs `body` with `count` processes' worth of coordination over `server`, all connected.
 func withRedis(
-  _ server: RedisServer, _ count: Int = 1, buckets: [LimiterName: Bucket] = [:],
+  _ server: RedisServer, _ count: Int = 1, buckets: [LimiterName: Bucket] = [:], leased: Set<LimiterName> = [],
   clock: ManualClock = ManualClock(Sample.noon), logger: Logger = .quiet,
   _ body: ([RedisCoordination]) async throws -> Void
 ) async throws {
@@ -43,7 +43,8 @@ func withRedis(
   do {
     for _ in 0..<count {
       opened.append(
-        try RedisCoordination(endpoint, buckets: buckets, clock: clock.wall, time: clock.wall, logger: logger))
+        try RedisCoordination(
+          endpoint, buckets: buckets, leased: leased, clock: clock.wall, time: clock.wall, logger: logger))
     }
     for coordination in opened {
       try await eventually("Redis is reached") { await coordination.degradation() == nil }

@@ -59,6 +59,7 @@ extension HandOver {
     do {
       var request = PeerRequest.put("/v1/federation/batch", try message.serializedBytes() as [UInt8])
       request.contentType = "application/x-protobuf"
+      request.isBatch = true
       request.answerBytesMax = batchAnswerBytesMax
       return request
     } catch {

@@ -38,9 +38,10 @@ package final class HandOverLedger: Sendable {
   ) {
     self.store = store
     self.clock = clock
+    let patience = PeerPatience(Self.patience)
     notes = Gathering(batchMax: Self.notesPerCall, waitingMax: Self.notesWaitingMax) { notes in
       let records = Self.merged(notes.flatMap(\.records))
-      let isNoted = await TimeLimit.run(Self.patience) { await Self.insist(records, on: store) } ?? false
+      let isNoted = await patience.wait { await Self.insist(records, on: store) } ?? false
       for note in notes { note.finish(isNoted) }
     }
     code = HMAC(key: SymmetricKey(data: key.bytes))
@@ -92,13 +93,14 @@ package final class HandOverLedger: Sendable {
 
   /// Until the store takes them, or the caller's patience ends.
   private static func insist(_ records: [LedgerRecord], on store: any HandOverStore) async -> Bool {
-    while !Task.isCancelled {
+    let deadline = ContinuousClock.now + patience
+    while .now < deadline {
       do throws(StoreError) {
         for record in records { try await store.record(record) }
         return true
       } catch {
         guard case .unavailable = error else { return false }
-        // Only cancellation throws here, and the loop's condition sees it.
+        // Nobody cancels this task.
         try? await Task.sleep(for: pause)
       }
     }

@@ -12,6 +12,8 @@ struct PeerRequest: Sendable {
   var crossings: String?
   /// The entity tag of what we have seen.
   var ifNoneMatch: String?
+  /// Whether it carries many hand-overs.
+  var isBatch = false
   /// How much of an answer is read.
   var answerBytesMax = PeerRequest.smallAnswerBytesMax
   /// When whoever asked has waited long enough, where that is before the request's own time-out.

@@ -27,10 +27,12 @@ enum LogOutput {
   }
 }
 
-/// Follows `LogOutput.level`, which may change, unless its logger has a level of its own.
+/// Follows `LogOutput.level`, which may change, unless its logger has a level of its own. Keeps its metadata for each line
+/// as it comes: the handler for text would put it into words with every change, so with every request.
 private struct CommonLevel<Handler: LogHandler>: LogHandler {
   private var handler: Handler
   private var own: Logger.Level?
+  var metadata: Logger.Metadata = [:]
 
   init(handler: Handler) { self.handler = handler }
 
@@ -38,20 +40,20 @@ private struct CommonLevel<Handler: LogHandler>: LogHandler {
     get { own ?? LogOutput.level }
     set { own = newValue }
   }
-  var metadata: Logger.Metadata {
-    get { handler.metadata }
-    set { handler.metadata = newValue }
-  }
   var metadataProvider: Logger.MetadataProvider? {
     get { handler.metadataProvider }
     set { handler.metadataProvider = newValue }
   }
   subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-    get { handler[metadataKey: key] }
-    set { handler[metadataKey: key] = newValue }
+    get { metadata[key] }
+    set { metadata[key] = newValue }
   }
 
-  func log(event: LogEvent) { handler.log(event: event) }
+  func log(event: LogEvent) {
+    var event = event
+    event.metadata = metadata.merging(event.metadata ?? [:]) { $1 }
+    handler.log(event: event)
+  }
 }
 
 /// One JSON object a line: `time`, `level`, `logger`, `message`, and the metadata as properties of `metadata`.

@@ -10,7 +10,8 @@ func openCoordination(_ settings: RelayConfiguration, logger: Logger) throws -> 
   case .redis(let endpoint):
     do throws(StoreError) {
       return try RedisCoordination(
-        endpoint, buckets: settings.limits, prefix: "relay:\(settings.name):", clock: .system, logger: logger
+        endpoint, buckets: settings.limits, leased: leasedLimiters, prefix: "relay:\(settings.name):", clock: .system,
+        logger: logger
       ) { [coordination = settings.coordination] in coordination.presentEndpoint }
     } catch {
       // Of a file that cannot be used it names the key itself.
@@ -19,3 +20,8 @@ func openCoordination(_ settings: RelayConfiguration, logger: Logger) throws -> 
     }
   }
 }
+
+/// Those that every message is charged to, and where one more or less does no harm.
+private let leasedLimiters: Set<LimiterName> = [
+  .messages, .messagesWaited, .receipts, .peerRequests, .peerRecipients, .peerReceipts, .peerBytes,
+]

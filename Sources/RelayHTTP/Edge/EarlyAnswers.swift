@@ -1,7 +1,7 @@
 import HTTPTypes
-package import NIOCore
+import NIOCore
 import NIOHTTP2
-package import NIOHTTPTypes
+import NIOHTTPTypes
 import RelayCore
 
 /// Ends the stream of a request over HTTP/2 that is answered before all of it has come, as RFC 9113, 8.1 has it: nobody reads
@@ -10,11 +10,11 @@ import RelayCore
 /// Else the stream would stay until its sender has sent the rest, which one that has its answer may never do: NIO's client
 /// neither goes on nor gives the stream up. It answers in place of the application what names no host or two, and what comes
 /// too slowly. Stands behind the codec of a stream's channel.
-package final class EarlyAnswers: ChannelDuplexHandler, RemovableChannelHandler {
-  package typealias InboundIn = HTTPRequestPart
-  package typealias InboundOut = HTTPRequestPart
-  package typealias OutboundIn = HTTPResponsePart
-  package typealias OutboundOut = HTTPResponsePart
+final class EarlyAnswers: ChannelDuplexHandler, RemovableChannelHandler, BodyWatching {
+  typealias InboundIn = HTTPRequestPart
+  typealias InboundOut = HTTPRequestPart
+  typealias OutboundIn = HTTPResponsePart
+  typealias OutboundOut = HTTPResponsePart
 
   private let grace: TimeAmount
   private var hasRequest = false
@@ -22,11 +22,23 @@ package final class EarlyAnswers: ChannelDuplexHandler, RemovableChannelHandler 
   /// Answered in place of the application, which is not heard any more.
   private var isOver = false
   private var reset: Scheduled<Void>?
+  /// Whether a `StreamReset` stands in front of the codec.
+  private var mayReset = false
+  private(set) var context: ChannelHandlerContext?
+  var bodies: BodyWatch
 
   /// - Parameter grace: how long the sender may take to read the answer: what it has not read is lost with the stream.
-  package init(grace: TimeAmount = .seconds(2)) { self.grace = grace }
+  init(_ pace: BodyPace, grace: TimeAmount = .seconds(2)) {
+    bodies = BodyWatch(pace)
+    self.grace = grace
+  }
 
-  package func handlerAdded(context: ChannelHandlerContext) {
+  func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+
+  /// Streams whose request was read need none, as nearly all.
+  private func prepareReset(_ context: ChannelHandlerContext) {
+    guard !mayReset else { return }
+    mayReset = true
     do {
       try context.pipeline.syncOperations.addHandler(StreamReset(), position: .first)
     } catch {
@@ -34,27 +46,39 @@ package final class EarlyAnswers: ChannelDuplexHandler, RemovableChannelHandler 
     }
   }
 
-  package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     switch unwrapInboundIn(data) {
     case .head(let head):
       let hosts = head.headerFields[values: Self.host]
       guard HostField.isProper(authority: head.authority, hosts: hosts) else {
         return refuse(Problem(.invalidHost), context)
       }
-    case .body: break
-    case .end: hasRequest = true
+      bodies.headCame()
+    case .body(let part): bodies.received(part.readableBytes)
+    case .end:
+      bodies.ended()
+      hasRequest = true
     }
     if !isOver { context.fireChannelRead(data) }
   }
 
   private static let host = HTTPField.Name("host")!  // It is a token.
 
-  package func triggerUserOutboundEvent(
-    context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?
-  ) {
-    guard event is RequestTooSlow else { return context.triggerUserOutboundEvent(event, promise: promise) }
-    promise?.succeed()
-    guard !isOver, !isAnswering else { return context.triggerUserOutboundEvent(StreamReset.Event(), promise: nil) }
+  func channelReadComplete(context: ChannelHandlerContext) {
+    bodyReadCompleted()
+    context.fireChannelReadComplete()
+  }
+
+  func read(context: ChannelHandlerContext) {
+    bodies.isAskedFor()
+    context.read()
+  }
+
+  func bodyIsTooSlow(_ context: ChannelHandlerContext) {
+    guard !isOver, !isAnswering else {
+      prepareReset(context)
+      return context.triggerUserOutboundEvent(StreamReset.Event(), promise: nil)
+    }
     refuse(Problem(.requestTimeout), context)
   }
 
@@ -70,7 +94,7 @@ package final class EarlyAnswers: ChannelDuplexHandler, RemovableChannelHandler 
     isOver = true
   }
 
-  package func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+  func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
     guard !isOver else {
       promise?.fail(ChannelError.outputClosed)
       return
@@ -82,6 +106,7 @@ package final class EarlyAnswers: ChannelDuplexHandler, RemovableChannelHandler 
 
   private func writeEnd(_ data: NIOAny, _ promise: EventLoopPromise<Void>?, _ context: ChannelHandlerContext) {
     guard !hasRequest else { return context.write(data, promise: promise) }
+    prepareReset(context)
     let written = promise ?? context.eventLoop.makePromise()
     let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
     // Behind the answer, which a reset would overtake while it waits for the peer's window.
@@ -89,12 +114,17 @@ package final class EarlyAnswers: ChannelDuplexHandler, RemovableChannelHandler 
     context.write(data, promise: written)
   }
 
-  package func channelInactive(context: ChannelHandlerContext) {
+  func channelInactive(context: ChannelHandlerContext) {
+    bodies.ended()
     reset?.cancel()
     context.fireChannelInactive()
   }
 
-  package func handlerRemoved(context: ChannelHandlerContext) { reset?.cancel() }
+  func handlerRemoved(context: ChannelHandlerContext) {
+    bodies.ended()
+    reset?.cancel()
+    self.context = nil
+  }
 
   private func answered(_ context: ChannelHandlerContext) {
     guard !hasRequest, context.channel.isActive else { return }

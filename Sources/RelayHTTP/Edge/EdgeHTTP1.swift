@@ -26,8 +26,7 @@ package struct EdgeHTTP1: ServerChildChannel {
     base = HTTP1Channel(
       responder: responder,
       configuration: .init(
-        additionalChannelHandlers: [BodyTimer(times.body)] + handlers(), idleTimeout: idleTimeout,
-        httpDecoderConfiguration: headLimits))
+        additionalChannelHandlers: handlers(), idleTimeout: idleTimeout, httpDecoderConfiguration: headLimits))
     self.times = times
     self.drain = drain
     self.door = door
@@ -37,7 +36,7 @@ package struct EdgeHTTP1: ServerChildChannel {
     base.setup(channel: channel, logger: logger).flatMapThrowing { value in
       let pipeline = channel.pipeline.syncOperations
       let parser = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
-      let answers = FinalAnswers(drain: drain, door: door, linger: times.linger)
+      let answers = FinalAnswers(drain: drain, door: door, times: times)
       try pipeline.addHandler(answers, position: .after(parser))
       try pipeline.addHandler(HeadTimer(times.head, answers), position: .before(parser))
       return value

@@ -17,6 +17,6 @@ package enum EdgeHTTP2 {
       configuration: .init(
         idleTimeout: idleTimeout,
         streamConfiguration: .init(
-          additionalChannelHandlers: [EarlyAnswers(), BodyTimer(times.body)], idleTimeout: stalledTimeout)))
+          additionalChannelHandlers: [EarlyAnswers(times.body)], idleTimeout: stalledTimeout)))
   }
 }

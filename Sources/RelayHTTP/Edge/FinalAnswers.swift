@@ -15,7 +15,7 @@ import RelayCore
 /// a connection. A later one for a WebSocket is not answered: proxies that use connections again, and sent it over one
 /// that had been idle, try again over a fresh one. Stands between NIO's parser and the codec of HTTP's types, which do not
 /// tell the version.
-final class FinalAnswers: ChannelDuplexHandler, RemovableChannelHandler {
+final class FinalAnswers: ChannelDuplexHandler, RemovableChannelHandler, BodyWatching {
   typealias InboundIn = HTTPServerRequestPart
   typealias InboundOut = HTTPServerRequestPart
   typealias OutboundIn = HTTPServerResponsePart
@@ -41,20 +41,30 @@ final class FinalAnswers: ChannelDuplexHandler, RemovableChannelHandler {
   /// Nothing is written any more.
   private var isOver = false
   private var owesContinue = false
-  private var context: ChannelHandlerContext?
+  private(set) var context: ChannelHandlerContext?
+  var bodies: BodyWatch
 
-  /// - Parameter linger: how long the client may take to close behind the last answer.
-  init(drain: DrainState?, door: (any SocketDoor)?, linger: TimeAmount) {
+  /// - Parameter times: of bodies, and for the client to close behind the last answer.
+  init(drain: DrainState?, door: (any SocketDoor)?, times: RequestTimes) {
     self.drain = drain
     self.door = door
-    self.linger = linger
+    linger = times.linger
+    bodies = BodyWatch(times.body)
   }
 
   /// Whether the next byte begins a request.
   var awaitsHead: Bool { hearing == .all && !isReading }
 
   func handlerAdded(context: ChannelHandlerContext) { self.context = context }
-  func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
+  func handlerRemoved(context: ChannelHandlerContext) {
+    bodies.ended()
+    self.context = nil
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    bodies.ended()
+    context.fireChannelInactive()
+  }
 
   // MARK: Requests
 
@@ -62,10 +72,12 @@ final class FinalAnswers: ChannelDuplexHandler, RemovableChannelHandler {
     guard hearing != .nothing else { return }
     switch unwrapInboundIn(data) {
     case .head(let head): headCame(head, data, context)
-    case .body:
+    case .body(let part):
       owesContinue = false
+      bodies.received(part.readableBytes)
       context.fireChannelRead(data)
     case .end:
+      bodies.ended()
       isReading = false
       owesContinue = false
       if !open.isEmpty { open[open.index(before: open.endIndex)].isWhole = true }
@@ -86,6 +98,7 @@ final class FinalAnswers: ChannelDuplexHandler, RemovableChannelHandler {
     {
       return context.close(promise: nil)
     }
+    bodies.headCame()
     open.append(ask)
     if ask.isFinal { hearing = .restOfRequest }
     owesContinue = ask.expectsContinue
@@ -103,7 +116,13 @@ final class FinalAnswers: ChannelDuplexHandler, RemovableChannelHandler {
       owesContinue = false
       context.writeAndFlush(wrapOutboundOut(.head(.init(version: .http1_1, status: .continue))), promise: nil)
     }
+    bodyReadCompleted()
     context.fireChannelReadComplete()
+  }
+
+  func read(context: ChannelHandlerContext) {
+    bodies.isAskedFor()
+    context.read()
   }
 
   // MARK: Answers
@@ -161,9 +180,7 @@ final class FinalAnswers: ChannelDuplexHandler, RemovableChannelHandler {
 
   // MARK: Ends that are not the application's
 
-  func triggerUserOutboundEvent(context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?) {
-    guard event is RequestTooSlow else { return context.triggerUserOutboundEvent(event, promise: promise) }
-    promise?.succeed()
+  func bodyIsTooSlow(_ context: ChannelHandlerContext) {
     // Answered already, its rest has no more than `linger`.
     guard !open.isEmpty else { return }
     guard open.count == 1, !isAnswering else { return context.close(promise: nil) }

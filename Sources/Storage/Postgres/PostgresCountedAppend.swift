@@ -37,25 +37,30 @@ extension PostgresStorage {
           ON CONFLICT (account, device, fingerprint, day) DO NOTHING
           RETURNING account, device, fingerprint, relay
         ),
+        -- As a rule all are news: then their sums are known.
+        news AS MATERIALIZED (
+          SELECT count(*) = cardinality($1::bigint[]) AND $15::boolean AS are_all FROM stored
+        ),
         crossed AS (
-          SELECT DISTINCT max(relay) AS relay, max(hour) AS hour, max(kind) AS kind, max(mark) AS mark
-          FROM (
-            SELECT account, device, fingerprint, relay, NULL::integer AS hour, NULL::smallint AS kind,
-              NULL::bigint AS mark
-            FROM stored WHERE relay IS NOT NULL
-            UNION ALL
-            SELECT account, device, fingerprint, NULL, hour, kind, mark
-            FROM unnest($1::bigint[], $2::integer[], $10::uuid[], $11::integer[], $12::smallint[], $13::bigint[])
-              AS g (account, device, fingerprint, hour, kind, mark)
-            WHERE mark IS NOT NULL
-          ) AS both_sides
-          GROUP BY account, device, fingerprint
-          HAVING max(relay) IS NOT NULL AND max(mark) IS NOT NULL
+          SELECT DISTINCT s.relay, g.hour, g.kind, g.mark
+          FROM stored AS s
+            JOIN unnest($1::bigint[], $2::integer[], $10::uuid[], $11::integer[], $12::smallint[], $13::bigint[])
+              AS g (account, device, fingerprint, hour, kind, mark) USING (account, device, fingerprint)
+          WHERE NOT (SELECT are_all FROM news) AND s.relay IS NOT NULL AND g.mark IS NOT NULL
         )
         INSERT INTO loss_ledger AS l (peer, hour, kind, event, slot, crossings, low, high)
-        SELECT relay, hour, kind, 3, pg_backend_pid() % 16, count(*), sum(mark & 4294967295)::bigint,
-          sum((mark >> 32) & 4294967295)::bigint
-        FROM crossed GROUP BY relay, hour, kind ORDER BY relay, hour, kind
+        SELECT relay, hour, kind, 3, pg_backend_pid() % 16, crossings, low, high
+        FROM (
+          SELECT relay, hour, kind, count(*) AS crossings, sum(mark & 4294967295)::bigint AS low,
+            sum((mark >> 32) & 4294967295)::bigint AS high
+          FROM crossed GROUP BY relay, hour, kind
+          UNION ALL
+          SELECT relay, hour, kind, crossings, low, high
+          FROM unnest($16::text[], $17::integer[], $18::smallint[], $19::bigint[], $20::bigint[], $21::bigint[])
+            AS s (relay, hour, kind, crossings, low, high)
+          WHERE (SELECT are_all FROM news)
+        ) AS sums
+        ORDER BY relay COLLATE "C", hour, kind
         ON CONFLICT (peer, hour, kind, event, slot) DO UPDATE
           SET crossings = l.crossings + excluded.crossings, low = l.low + excluded.low, high = l.high + excluded.high
         """),
@@ -63,11 +68,21 @@ extension PostgresStorage {
         reserving: envelopes.reduce(400) { $0 + 180 + ($1.message?.count ?? 0) + ($1.content?.count ?? 0) }
       ) {
         let crossings = envelopes.map(\.crossing)
+        var sums = PostgresLedgerSums()
+        var marks: Set<CrossingMark> = []
+        var areDifferent = true
+        for (envelope, crossing) in zip(envelopes, crossings) {
+          guard let crossing, let relay = envelope.relay else { continue }
+          sums.add(crossing, of: relay)
+          areDifferent = marks.insert(crossing.mark).inserted && areDifferent
+        }
         $0.add(envelopes)
         $0.add(integers: crossings.lazy.map { $0?.hour.number ?? 0 })
         $0.add(smallints: crossings.lazy.map { $0?.kind.rawValue ?? 0 })
         $0.add(optionalBigints: crossings.lazy.map { $0?.mark.bits })
         $0.add(integer: seenDay)
+        $0.add(boolean: areDifferent)
+        sums.add(to: &$0)
       })
   }
 }

@@ -18,16 +18,18 @@ extension PostgresStorage {
       .prepared(
         "ledger",
         """
-        SELECT hour, kind, event, sum(crossings)::bigint, (sum(low) % 18446744073709551616)::text,
-          (sum(high) % 4294967296)::bigint
-        FROM loss_ledger
-        WHERE peer = $1::text AND hour BETWEEN $2::integer AND $3::integer
-        GROUP BY hour, kind, event ORDER BY hour, kind, event
+        SELECT l.hour, l.kind, e.event, sum(l.crossings)::bigint, (sum(l.low) % 18446744073709551616)::text,
+          (sum(l.high) % 4294967296)::bigint
+        FROM loss_ledger AS l
+          CROSS JOIN unnest(CASE WHEN l.event = $4::smallint THEN '{0,1}'::smallint[] ELSE ARRAY[l.event] END) AS e (event)
+        WHERE l.peer = $1::text AND l.hour BETWEEN $2::integer AND $3::integer
+        GROUP BY l.hour, l.kind, e.event ORDER BY l.hour, l.kind, e.event
         """),
       PostgresParameters {
         $0.add(text: relay.text)
         $0.add(integer: hours.lowerBound.number)
         $0.add(integer: hours.upperBound.number)
+        $0.add(smallint: Self.answeredAtOnce)
       })
     var entries: [LedgerEntry] = []
     for index in result.rows {

@@ -14,6 +14,23 @@ extension RedisCoordination {
   }
 
   package func take(each takes: [[LimitCharge]]) async -> [LimitDecision] {
+    guard health.servesLimits else { return await ask(takes) }
+    var decisions = takes.map { leases.allows($0) ? LimitDecision.allowed : nil }
+    let asked = decisions.indices.filter { decisions[$0] == nil }
+    if asked.count < takes.count { leases.pay { [weak self] in await self?.ask($0.map { [$0] }) ?? [] } }
+    guard !asked.isEmpty else { return takes.map { _ in .allowed } }
+    let debts = asked.flatMap { leases.takeDebts(of: takes[$0]) }
+    let answers = await ask(debts.map { [$0] } + asked.map { takes[$0] })
+    leases.settle(debts, by: answers.prefix(debts.count))
+    for (index, answer) in zip(asked, answers.dropFirst(debts.count)) {
+      if answer == .allowed { leases.charged(takes[index]) }
+      decisions[index] = answer
+    }
+    return decisions.map { $0 ?? .allowed }
+  }
+
+  /// Has Redis decide.
+  func ask(_ takes: [[LimitCharge]]) async -> [LimitDecision] {
     guard !takes.isEmpty else { return [] }
     let decisions = await gathered.decide(
       takes.map { charges in
@@ -52,7 +69,7 @@ extension RedisCoordination {
   package func space(in limiter: LimiterName, key: LimitKey) async -> Double {
     let arguments = SpaceScript.arguments(shape(of: limiter), now: time?.now())
     let shared = await answer(SpaceScript.script, [bucketKey(limiter, key)], arguments, read: SpaceScript.space)
-    if let shared { return shared }
+    if let shared { return max(0, shared - leases.debt(of: limiter, key)) }
     let now = clock.now()
     return fallback.withLock { $0.space(in: limiter, key: key, at: now) }
   }
@@ -70,6 +87,7 @@ extension RedisCoordination {
     let all = Self.complete(buckets)
     shapes.withLock { $0 = all }
     fallback.withLock { $0.setShapes(all.mapValues(\.conservative)) }
+    leases.setShapes(all)
   }
 
   /// With those that `buckets` leaves at their defaults.

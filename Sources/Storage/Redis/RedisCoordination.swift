@@ -30,11 +30,13 @@ package final class RedisCoordination: Coordination {
   private let reactor: Reactor
   let commands: RedisConnection
   let gathered: GatheredTakes
+  let leases: LeasedTakes
   private let subscription: RedisConnection
 
   /// Connects in the background; `degradation` tells when it has. To be ended by `close`.
   /// - Parameters:
   ///   - buckets: shapes that differ from `LimiterName.defaultBucket`.
+  ///   - leased: limiters of whose buckets a process may allow a part before Redis has charged it.
   ///   - prefix: begins every key and the channel, so that several operators can share one Redis.
   ///   - clock: for the buckets of this process.
   ///   - time: what Redis takes for the time in place of its own clock; for tests.
@@ -42,7 +44,8 @@ package final class RedisCoordination: Coordination {
   ///     `endpoint`.
   /// - Throws: `.unavailable` when there is no thread or descriptor left, or a file of `endpoint.tls` cannot be used.
   package init(
-    _ endpoint: RedisEndpoint, buckets: [LimiterName: Bucket] = [:], prefix: String = "relay:", clock: WallClock,
+    _ endpoint: RedisEndpoint, buckets: [LimiterName: Bucket] = [:], leased: Set<LimiterName> = [],
+    prefix: String = "relay:", clock: WallClock,
     time: WallClock? = nil, logger: Logger, present: @escaping @Sendable () -> RedisEndpoint? = { nil }
   ) throws(StoreError) {
     if let files = endpoint.tls {
@@ -62,6 +65,7 @@ package final class RedisCoordination: Coordination {
     let current = { @Sendable in present() ?? endpoint }
     commands = RedisConnection(to: current, role: .commands, probeKey: probeKey, limits: .init(), on: reactor)
     gathered = GatheredTakes(judge: Self.judging(by: commands, health: health, time: time))
+    leases = LeasedTakes(of: leased, shapes: shapes, clock: clock)
     subscription = RedisConnection(
       to: current, role: .subscription(channels: [channel, prefix + Self.processChannel + process]), probeKey: probeKey,
       limits: .init(), on: reactor)
@@ -75,6 +79,7 @@ package final class RedisCoordination: Coordination {
   package var isAtReplica: Bool { links.withLock(\.isAtReplica) }
 
   package func close() async {
+    await leases.payNow { await self.ask($0.map { [$0] }) }
     commands.close()
     subscription.close()
     await reactor.stop()

@@ -50,6 +50,9 @@ final class RedisHealth: Sendable {
   /// Of the limits first, then of the signals; nil when all is well.
   var fault: String? { limits.withLock(\.fault) ?? signals.withLock(\.fault) }
 
+  /// Whether Redis decides on limits, as far as is known.
+  var servesLimits: Bool { limits.withLock { $0.condition == .served } }
+
   /// Whether the first attempt to reach Redis is still under way.
   var isReachingForLimits: Bool { limits.withLock { $0.condition == .connecting } }
 

@@ -84,6 +84,8 @@ package struct LimitsKept: Rule {
       fault.site == site && fault.begun <= end && (fault.ended.map { $0 + .seconds(5) >= begin } ?? true)
     }
     let quarter = (Double(terms.size) / 4).rounded(.up) + terms.perMinute / 4 * minutes
-    return own + Double(losses * terms.size) + Double(lonely * terms.processes) * quarter
+    // Each process may owe a sixteenth (docs/decisions/2026-11-24-leased-limits.md).
+    let leases = Double(terms.processes * terms.size) / 16
+    return own + leases + Double(losses * terms.size) + Double(lonely * terms.processes) * quarter
   }
 }
