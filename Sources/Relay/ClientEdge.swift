@@ -6,6 +6,7 @@ package import RelayHTTP
 package struct ClientEdge: Sendable {
   /// The controllers of this feature.
   package struct Controllers: Sendable {
+    let account: AccountController
     let registration: RegistrationController
     let push: PushController
     let lock: LockController
@@ -15,9 +16,11 @@ package struct ClientEdge: Sendable {
     let messages: MessagesController
 
     package init(
-      registration: RegistrationController, push: PushController, lock: LockController, devices: DevicesController,
-      provisioning: ProvisioningController, keys: KeysController, messages: MessagesController
+      account: AccountController, registration: RegistrationController, push: PushController, lock: LockController,
+      devices: DevicesController, provisioning: ProvisioningController, keys: KeysController,
+      messages: MessagesController
     ) {
+      self.account = account
       self.registration = registration
       self.push = push
       self.lock = lock
@@ -64,6 +67,7 @@ package struct ClientEdge: Sendable {
     let devices = router.group()
       .add(middleware: Authentication(accounts: accounts))
       .group(context: DeviceContext.self)
+    controllers.account.addRoutes(to: devices)
     controllers.registration.addDeviceRoutes(to: devices)
     controllers.push.addRoutes(to: devices)
     controllers.lock.addRoutes(to: devices)

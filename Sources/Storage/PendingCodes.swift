@@ -17,6 +17,11 @@ struct PendingCodes: Sendable {
     return StoredCode(bytes: Array(HMAC<SHA256>.authenticationCode(for: Array(text.utf8), using: key)))
   }
 
+  /// What the store keeps of a number that may have no account: without the key nobody finds the number.
+  func banMark(of number: AccountNumber) -> StoredCode {
+    StoredCode(bytes: Array(HMAC<SHA256>.authenticationCode(for: Array("ban\n\(number.e164)".utf8), using: key)))
+  }
+
   static func draw() -> SecretBytes {
     SecretBytes((0..<ServerKeyName.pendingCodes.byteCount).map { _ in UInt8.random(in: .min ... .max) })
   }

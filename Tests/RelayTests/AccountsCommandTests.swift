@@ -27,7 +27,7 @@ import Testing
       #expect(sent.status == 200)
 
       let count = try Self.object(try await site.relay("accounts", "count", "--json"))
-      #expect(count as? [String: Int] == ["accounts": 3, "active": 3, "found": 2, "devices": 3])
+      #expect(count as? [String: Int] == ["accounts": 3, "active": 3, "found": 2, "devices": 3, "banned": 0])
 
       let listed = try Self.objects(try await site.relay("accounts", "list", "--json"))
       let numbers = listed.compactMap { $0["number"] as? String }

@@ -50,7 +50,7 @@ import Testing
   }
 
   @Test(arguments: [
-    "/", "/v1", "/v1/nothing", "/v1/keys/+15550000000/1/2", "/v1/accounts", "/v3/keys", "//",
+    "/", "/v1", "/v1/nothing", "/v1/keys/+15550000000/1/2", "/v1/account", "/v3/keys", "//",
     "/v1/%00", "/v2", "/v2/keys/signed/1/2", "/v1/accounts/gcm/x", "/v1/attachments/blobs/1/2", "/v1/attachments/1/2/3",
     "/v1/devices/1/2/3", "/v1/receipt", "/v1/receipt/+15550000000", "/v1/messages/+15550000000/1/2",
     "/v1/federation/user_count",

@@ -42,7 +42,7 @@ package struct Registrar: Sendable {
   /// Whoever has not proved the number learns nothing of its lock, neither by the answer nor by its time, and makes this
   /// process derive nothing: before a pin is worked on the store has said that the code is right, and without a pin the
   /// store looks at the code before the lock. The registration itself judges the code again, and uses it up.
-  /// - Throws: `.codeRefused`, `.tokenRefused`, `.numberElsewhere`, `.registrationLocked`, `.rateLimited`,
+  /// - Throws: `.codeRefused`, `.tokenRefused`, `.numberElsewhere`, `.numberBanned`, `.registrationLocked`, `.rateLimited`,
   ///   `.unavailable`.
   func register(_ applicant: Applicant, proof: RegistrationProof) async throws(Problem) {
     let pin = applicant.attributes.pin
@@ -63,6 +63,7 @@ package struct Registrar: Sendable {
     case .codeRefused: throw Problem(.codeRefused)
     case .tokenRefused: throw Problem(.tokenRefused)
     case .numberElsewhere: throw Problem(.numberElsewhere)
+    case .banned: throw Problem(.numberBanned)
     case .locked: throw Problem(.registrationLocked)
     }
   }

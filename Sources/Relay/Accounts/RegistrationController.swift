@@ -16,7 +16,7 @@ package struct RegistrationController: Sendable {
     }
   }
 
-  private let store: any AccountStore
+  private let store: any AccountStore & AccountRemovalStore
   private let registrar: Registrar
   private let limits: CodeLimits
   private let sender: any VerificationSender
@@ -26,7 +26,8 @@ package struct RegistrationController: Sendable {
 
   /// - Parameter tokens: nil when no key is configured: there are none then.
   package init(
-    store: any AccountStore, registrar: Registrar, limits: CodeLimits, sender: any VerificationSender,
+    store: any AccountStore & AccountRemovalStore, registrar: Registrar, limits: CodeLimits,
+    sender: any VerificationSender,
     tokens: NumberTokens?, policy: Policy, clock: WallClock
   ) {
     self.store = store
@@ -70,6 +71,13 @@ package struct RegistrationController: Sendable {
   private func pendingCode(for number: AccountNumber) async throws(Problem) -> Secret {
     let code = VerificationCodes.draw()
     let pending = VerificationCode(code: code, expires: clock.now().adding(policy.codeLifetime))
+    let isBanned: Bool
+    do throws(StoreError) {
+      isBanned = try await store.isBanned(number)
+    } catch {
+      throw Problem(error)
+    }
+    guard !isBanned else { throw Problem(.numberBanned) }
     do throws(StoreError) {
       try await store.setVerificationCode(pending, for: number, purpose: .registration)
     } catch {

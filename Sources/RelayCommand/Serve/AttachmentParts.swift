@@ -11,6 +11,7 @@ import ServiceLifecycle
 struct AttachmentParts {
   let locator: any AttachmentLocator
   let sweeper: any Service
+  let removal: any AttachmentRemoval
   private let base: BlobURLBase
   private let blobs: any BlobStore
   private let quota: AttachmentQuota
@@ -31,33 +32,13 @@ struct AttachmentParts {
     mark = settings.mark
     quota = AttachmentQuota(bytesMax: Int64(settings.accountBytesMax))
     let policy = AttachmentPolicy(bytesMax: Int64(settings.bytesMax), retention: settings.retention, quota: quota)
-    switch settings.location {
-    case .folder(let path):
-      let folder = try await Self.folder(path, storage)
-      blobs = folder
-      blobController = BlobController(folder: folder, store: storage, policy: policy, clock: clock, logger: logger)
-    case .s3(let bucket, let endpoint, let region):
-      guard let credentials = settings.s3 else {
-        throw CommandFailure(
-          "attachments.s3.access-key and attachments.s3.secret-key are needed for attachments in S3.")
-      }
-      blobs = S3Store(
-        endpoint: endpoint.text, bucket: bucket, region: region,
-        accessKey: (present().s3 ?? credentials).accessKey, secretKey: (present().s3 ?? credentials).secretKey,
-        client: client, clock: .system)
-      blobController = nil
+    blobs = try await openBlobs(settings, present: present, storage: storage, client: client)
+    blobController = (blobs as? FolderStore).map { folder in
+      BlobController(folder: folder, store: storage, policy: policy, clock: clock, logger: logger)
     }
+    removal = AccountAttachments(store: storage, blobs: blobs)
     locator = LocalAttachments(blobs: blobs, base: base, clock: .system)
     sweeper = AttachmentSweeper(store: storage, blobs: blobs, policy: policy, clock: clock, logger: logger)
-  }
-
-  private static func folder(_ path: String, _ storage: any Storage) async throws -> FolderStore {
-    let signer = try await BlobURLSigner(store: storage)
-    do throws(BlobFailure) {
-      return try FolderStore(folder: path, signer: signer)
-    } catch {
-      throw CommandFailure("attachments.url: the folder \(path) cannot be used: \(error). Check its owner and mode.")
-    }
   }
 
   func addOpenRoutes(to router: some RouterMethods<ClientContext>) { blobController?.addBlobRoutes(to: router) }
@@ -68,5 +49,29 @@ struct AttachmentParts {
     AttachmentsController(
       store: storage, blobs: blobs, courier: courier, homes: homes, limiter: limiter, base: base, quota: quota,
       mark: mark, clock: .system)
+  }
+}
+
+/// Where blobs lie.
+/// - Parameter present: as the configuration was read last.
+func openBlobs(
+  _ settings: RelayConfiguration.Attachments, present: @Sendable () -> RelayConfiguration.Attachments,
+  storage: any Storage, client: HTTPClient
+) async throws -> any BlobStore {
+  switch settings.location {
+  case .folder(let path):
+    let signer = try await BlobURLSigner(store: storage)
+    do throws(BlobFailure) {
+      return try FolderStore(folder: path, signer: signer)
+    } catch {
+      throw CommandFailure("attachments.url: the folder \(path) cannot be used: \(error). Check its owner and mode.")
+    }
+  case .s3(let bucket, let endpoint, let region):
+    guard let credentials = present().s3 ?? settings.s3 else {
+      throw CommandFailure("attachments.s3.access-key and attachments.s3.secret-key are needed for attachments in S3.")
+    }
+    return S3Store(
+      endpoint: endpoint.text, bucket: bucket, region: region, accessKey: credentials.accessKey,
+      secretKey: credentials.secretKey, client: client, clock: .system)
   }
 }

@@ -102,6 +102,9 @@ struct ClientParts {
         proxies: TrustedProxies(settings.client.trustedProxies), isSecure: settings.client.tls != nil),
       origins: settings.client.origins,
       controllers: .init(
+        account: AccountController(
+          remover: AccountRemover(store: storage, attachments: attachments.removal), accounts: local.accounts,
+          directory: directory.follower),
         registration: registration,
         push: PushController(
           store: storage, accounts: local.accounts, directory: directory.follower, webPush: webPush, clock: .system),

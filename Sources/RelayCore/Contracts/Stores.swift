@@ -94,6 +94,8 @@ package enum RegistrationOutcome: Sendable, Equatable {
   case tokenRefused
   /// The code is right, but an active peer lists the number. The code stays pending; nothing else was stored.
   case numberElsewhere
+  /// The proof holds, but the operator lets the number have no account. Nothing was stored.
+  case banned
   /// The proof holds, but the account's registration lock is another than the satisfied one. A code stays pending.
   case locked
 }
@@ -201,7 +203,7 @@ package enum ServerKeyName: String, Sendable, CaseIterable {
   case handOvers = "federation-hand-overs"
   /// Of the URLs that attachments in a folder are fetched by.
   case attachmentURLs = "attachment-urls"
-  /// Of pending codes: what is stored of one is a code of its own under this key.
+  /// Of pending codes and of banned numbers: what is stored of one is a code of its own under this key.
   case pendingCodes = "pending-codes"
 
   /// How long such a key is.
@@ -437,7 +439,8 @@ package protocol PeerStore: Sendable {
 }
 
 /// All durable stores of one relay, over one database.
-package protocol Storage: AccountStore, AccountReportStore, PreKeyStore, EpochStore, MessageStore, AttachmentStore,
+package protocol Storage: AccountStore, AccountReportStore, AccountRemovalStore, PreKeyStore, EpochStore, MessageStore,
+  AttachmentStore,
   DirectoryFeedStore,
   ContactClaimStore, ObliviousStore, PeerStore, OutboxStore, HandOverStore, WakeStore, NotificationStore, LeaseStore,
   ServerSecretStore, ContactSealingStore, SchemaStore, ClockStore

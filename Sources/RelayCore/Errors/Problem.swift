@@ -19,6 +19,7 @@ package struct Problem: Error, Sendable {
     case codeRefused = "code-refused"
     case tokenRefused = "token-refused"
     case registrationLocked = "registration-locked"
+    case numberBanned = "number-banned"
     case identityRefused = "identity-refused"
     case masterDevice = "master-device"
     case deviceRefused = "device-refused"
@@ -66,7 +67,8 @@ package struct Problem: Error, Sendable {
         .uploadIncomplete, .undecodableMessage, .invalidAddress, .invalidHost, .subscriptionRefused:
         400
       case .unauthorized: 401
-      case .credentialsRefused, .codeRefused, .tokenRefused, .registrationLocked, .identityRefused, .masterDevice,
+      case .credentialsRefused, .codeRefused, .tokenRefused, .registrationLocked, .numberBanned, .identityRefused,
+        .masterDevice,
         .deviceRefused, .urlRefused, .peerRefused, .addressRefused, .scopeRefused, .sourceRefused, .originRefused,
         .invitationRefused:
         403
@@ -110,6 +112,7 @@ package struct Problem: Error, Sendable {
         "The number token is not for this number, is used, void or older than ten minutes, or this relay takes none."
       case .registrationLocked:
         "The number has a registration lock: send its pin, or wait until the account has not been seen for its time."
+      case .numberBanned: "The operator of this relay lets the number have no account."
       case .identityRefused: "Only device 1 may change the account's identity key."
       case .masterDevice: "Device 1 cannot be removed."
       case .deviceRefused: "Only device 1 of the account may do this."

@@ -31,10 +31,12 @@ extension EmbeddedStorage {
     _ registration: Registration, proof: RegistrationProof, now: Timestamp
   ) async throws(StoreError) -> RegistrationOutcome {
     let token = try await tokens().seal(registration.token)
+    let ban = try await knownCodes.value(in: self).banMark(of: registration.number)
     let proof = try await knownCodes.stored(proof, of: registration.number, in: self)
     return try await write { db in
       let number = registration.number
-      if let refusal = try Self.refusal(of: registration, token, proof: proof, now: now, in: db) { return refusal }
+      let refusal = try Self.refusal(of: registration, token, proof: proof, ban: ban, now: now, in: db)
+      if let refusal { return refusal }
       // A code to link a device with was for the former installation.
       for purpose in [CodePurpose.registration, .linking] { try Self.dropCode(purpose, of: number, in: db) }
       try Self.removeInstallation(of: number, in: db)
@@ -49,7 +51,8 @@ extension EmbeddedStorage {
 
   /// - Returns: nil when `registration` may take the account's place.
   private static func refusal(
-    of registration: Registration, _ token: StoredToken, proof: StoredProof, now: Timestamp, in db: Database
+    of registration: Registration, _ token: StoredToken, proof: StoredProof, ban: StoredCode, now: Timestamp,
+    in db: Database
   ) throws -> RegistrationOutcome? {
     let number = registration.number
     if case .numberToken(let second) = proof, try isVoid(second, of: number, in: db) { return .tokenRefused }
@@ -61,6 +64,7 @@ extension EmbeddedStorage {
         return .numberElsewhere
       }
     }
+    if try isBanned(ban, in: db) { return .banned }
     let account = try db.row(
       "SELECT registration_lock_salt, registration_lock_hash FROM accounts WHERE number = ?", [number.key])
     guard try account.flatMap({ try lock($0, at: 0) }) != registration.satisfiedLock else { return nil }

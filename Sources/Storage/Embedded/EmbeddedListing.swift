@@ -13,11 +13,21 @@ extension EmbeddedStorage {
     let tokens = try await tokens()
     return try await read { db in
       let end = try Self.cursor(in: db)
-      guard cursor.generation == end.generation, cursor.revision <= end.revision else { return nil }
+      guard cursor.generation == end.generation, cursor.revision <= end.revision,
+        try cursor.revision >= db.revision(.listingPruned)
+      else { return nil }
       let rows = try db.rows(
         """
-        SELECT token, active AND discoverable, supports_sms, voice, listing_revision FROM accounts
-        WHERE listing_revision > 0 AND listing_revision > ? ORDER BY listing_revision LIMIT ?
+        SELECT * FROM (
+          SELECT token, active AND discoverable, supports_sms, voice, listing_revision FROM accounts
+          WHERE listing_revision > 0 AND listing_revision > ?1 ORDER BY listing_revision LIMIT ?2
+        )
+        UNION ALL
+        SELECT * FROM (
+          SELECT token, 0, 0, 0, listing_revision FROM unlisted_tokens
+          WHERE listing_revision > ?1 ORDER BY listing_revision LIMIT ?2
+        )
+        ORDER BY listing_revision LIMIT ?2
         """, [cursor.revision, limit])
       let last = try rows.last?.integer(4) ?? cursor.revision
       return try ListingChanges(

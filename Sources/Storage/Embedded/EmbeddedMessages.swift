@@ -115,6 +115,7 @@ extension EmbeddedStorage {
       "DELETE FROM confirmed_devices WHERE (account, peer) IN"
         + " (SELECT account, peer FROM confirmed_devices WHERE confirmed < ? LIMIT \(Self.chunkRows))",
       before: now.millis - OutboxRow.confirmationMillisMax)
+    try await forgetUnlisted(at: now)
     try await forgetOldLedger(at: now, future: reading.time.arrivalTime(at: reading.now))
     return try await dropDays(before: now.adding(.zero - retention).day)
   }

@@ -96,6 +96,8 @@ extension Database {
     /// Of the feed of our listing: see `EmbeddedMigration.trustedFederation`.
     case listing
     case listingGeneration = "listing-generation"
+    /// The last change of that feed that was forgotten.
+    case listingPruned = "listing-pruned"
     /// Of the feed of the directory: the last change that was forgotten.
     case directoryPruned = "directory-pruned"
     /// How many contacts have passed from one peer to another.

@@ -33,7 +33,9 @@ extension TokenState {
 
 extension Database {
   /// In which there are tokens.
-  static let tokenTables = ["accounts", "contacts", "directory_changes", "oblivious_outputs"]
+  static let tokenTables = [
+    "accounts", "contacts", "directory_changes", "oblivious_outputs", "unlisted_tokens",
+  ]
 
   /// As a server secret, unless there is one under that name.
   func store(_ secret: [UInt8], as name: String) throws {

@@ -28,12 +28,23 @@ extension PostgresStorage {
         SELECT a.listing_revision, a.token, a.is_listed, a.supports_sms, a.voice
         FROM revisions AS g CROSS JOIN revisions AS l
         LEFT JOIN LATERAL (
-          SELECT listing_revision, token, active AND discoverable AS is_listed, supports_sms, voice FROM accounts
-          WHERE listing_revision > 0 AND listing_revision > $2::bigint
+          SELECT * FROM (
+            (
+              SELECT listing_revision, token, active AND discoverable AS is_listed, supports_sms, voice FROM accounts
+              WHERE listing_revision > 0 AND listing_revision > $2::bigint
+              ORDER BY listing_revision LIMIT $3::bigint
+            )
+            UNION ALL
+            (
+              SELECT listing_revision, token, false, false, false FROM unlisted_tokens
+              WHERE listing_revision > $2::bigint ORDER BY listing_revision LIMIT $3::bigint
+            )
+          ) AS both_kinds
           ORDER BY listing_revision LIMIT $3::bigint
         ) AS a ON true
         WHERE g.subject = 'listing-generation' AND g.value = $1::bigint
           AND l.subject = 'listing' AND l.value >= $2::bigint
+          AND (SELECT value FROM revisions WHERE subject = 'listing-pruned') <= $2::bigint
         ORDER BY a.listing_revision
         """),
       PostgresParameters {

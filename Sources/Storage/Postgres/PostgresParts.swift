@@ -34,14 +34,16 @@ extension PostgresStorage {
 
   /// Of today's schema: a test compares them with a new store's.
   static let triggers = [
-    "relay_account_added", "relay_account_changed", "relay_account_removed", "relay_contact_changed",
-    "relay_contacts_added", "relay_contacts_counted_less", "relay_contacts_counted_more", "relay_contacts_recounted",
+    "relay_account_added", "relay_account_changed", "relay_account_ended", "relay_account_removed",
+    "relay_contact_changed", "relay_contacts_added", "relay_contacts_counted_less", "relay_contacts_counted_more",
+    "relay_contacts_recounted",
     "relay_contacts_removed", "relay_device_gone", "relay_listed_anew", "relay_listed_first", "relay_peer_changed",
-    "relay_peer_counted", "relay_peer_removed", "relay_registered",
+    "relay_peer_counted", "relay_peer_removed", "relay_registered", "relay_relisted",
   ]
   static let functions = [
-    "relay_account_changed", "relay_arrival_day", "relay_contact_changed", "relay_contacts_changed",
+    "relay_account_changed", "relay_account_ended", "relay_arrival_day", "relay_contact_changed",
+    "relay_contacts_changed",
     "relay_contacts_counted", "relay_contacts_recounted", "relay_device_gone", "relay_listed", "relay_peer_changed",
-    "relay_peer_counted", "relay_present_day", "relay_registered",
+    "relay_peer_counted", "relay_present_day", "relay_registered", "relay_relisted",
   ]
 }

@@ -6,11 +6,12 @@ extension PostgresStorage {
     async throws(StoreError) -> RegistrationOutcome
   {
     let token = try await tokens().seal(registration.token)
+    let ban = try await knownCodes.value(in: self).banMark(of: registration.number)
     let proof = try await knownCodes.stored(proof, of: registration.number, in: self)
     let results = try await write([
       Self.turnStep(registration.number),
       Self.lockStep(registration.number),
-      Self.tryStep(registration, token, proof: proof, now: now),
+      Self.tryStep(registration, token, proof: proof, ban: ban, now: now),
       Self.removeStep(registration.number),
       Self.revisionStep(registration, token, now: now),
       // The device first: that a device 1 is written clears the lock (`PostgresMigration.clientAPI`).
@@ -21,10 +22,12 @@ extension PostgresStorage {
     guard let decision = results.dropFirst(2).first, decision.rowCount == 1 else { return .codeRefused }
     var row = decision.cursor(row: 0)
     let (isConfirmed, isRight, isUnlocked) = (try row.boolean(), try row.boolean(), try row.boolean())
+    let isBanned = try row.boolean()
     guard isRight else {
       if case .code = proof { return .codeRefused }
       return .tokenRefused
     }
+    guard !isBanned else { return .banned }
     guard isUnlocked else { return .locked }
     return isConfirmed ? .registered : .numberElsewhere
   }
@@ -32,27 +35,27 @@ extension PostgresStorage {
   /// Registrations of a number take turns, also while it has no account whose row could be locked: the registration
   /// lock that the try finds is the one that stands when the new installation is written. The server shows the locks that
   /// are waited for, in its log too: one of 65,536 says too little of a number, and others rarely wait for it.
-  private static func turnStep(_ number: AccountNumber) -> PostgresStep {
+  static func turnStep(_ number: AccountNumber) -> PostgresStep {
     PostgresStep(
       .prepared("register_turn", "SELECT 1 FROM pg_advisory_xact_lock((hashint8($1::bigint) & 65535)::bigint)"),
       PostgresParameters { $0.add(account: number) })
   }
 
   private static func tryStep(
-    _ registration: Registration, _ token: StoredToken, proof: StoredProof, now: Timestamp
+    _ registration: Registration, _ token: StoredToken, proof: StoredProof, ban: StoredCode, now: Timestamp
   ) -> PostgresStep {
     switch proof {
-    case .code(let code, _): codeStep(registration, token, code: code, now: now)
-    case .numberToken(let second): tokenStep(registration, second: second)
+    case .code(let code, _): codeStep(registration, token, code: code, ban: ban, now: now)
+    case .numberToken(let second): tokenStep(registration, second: second, ban: ban)
     // Above every floor.
-    case .trusted: tokenStep(registration, second: .max)
+    case .trusted: tokenStep(registration, second: .max, ban: ban)
     }
   }
 
   /// Confirmed is a right code, with the right registration lock, for a number that has an account here or that no
   /// active peer lists, where that counts. A number without an account has no lock.
   private static func codeStep(
-    _ registration: Registration, _ token: StoredToken, code: StoredCode, now: Timestamp
+    _ registration: Registration, _ token: StoredToken, code: StoredCode, ban: StoredCode, now: Timestamp
   ) -> PostgresStep {
     PostgresStep(
       .prepared(
@@ -60,7 +63,7 @@ extension PostgresStorage {
         """
         UPDATE verification_codes AS v
         SET tries = v.tries + CASE WHEN v.code = $2::bytea AND c.is_unlocked THEN 0 ELSE 1 END,
-          confirmed = v.code = $2::bytea AND c.is_unlocked AND c.is_ours
+          confirmed = v.code = $2::bytea AND c.is_unlocked AND c.is_ours AND NOT c.is_banned
         FROM (
           SELECT coalesce(
               (
@@ -71,10 +74,11 @@ extension PostgresStorage {
             NOT $7::boolean OR EXISTS (SELECT FROM accounts WHERE account = $1::bigint)
             OR NOT EXISTS (
               SELECT FROM peer_contacts AS c JOIN peers AS p ON p.name = c.peer
-              WHERE c.token = $4::bytea AND c.unlisted IS NULL AND p.state = 'active' AND p.contacts_mode = 'copy') AS is_ours
+              WHERE c.token = $4::bytea AND c.unlisted IS NULL AND p.state = 'active' AND p.contacts_mode = 'copy') AS is_ours,
+            EXISTS (SELECT FROM banned_numbers WHERE mark = $8::bytea) AS is_banned
         ) AS c
         WHERE v.account = $1::bigint AND v.expires > $3::bigint
-        RETURNING v.confirmed, v.code = $2::bytea AS is_right, c.is_unlocked
+        RETURNING v.confirmed, v.code = $2::bytea AS is_right, c.is_unlocked, c.is_banned
         """),
       PostgresParameters {
         $0.add(account: registration.number)
@@ -83,12 +87,15 @@ extension PostgresStorage {
         $0.add(token: token)
         $0.add(password: registration.satisfiedLock)
         $0.add(boolean: registration.respectsClaims)
+        $0.add(code: ban)
       })
   }
 
   /// Stands in for a code that was right, unless a token of that second is void: from here on a registration goes the
   /// same way. A pending code is used up with it.
-  private static func tokenStep(_ registration: Registration, second: Int64) -> PostgresStep {
+  private static func tokenStep(
+    _ registration: Registration, second: Int64, ban: StoredCode
+  ) -> PostgresStep {
     PostgresStep(
       .prepared(
         "register_token",
@@ -96,20 +103,22 @@ extension PostgresStorage {
         WITH decision AS MATERIALIZED (
             SELECT a.registration_lock_salt IS NOT DISTINCT FROM $2::bytea
                 AND a.registration_lock_hash IS NOT DISTINCT FROM $3::bytea AS is_unlocked,
-              coalesce($4::bigint > a.number_token_floor, true) AS is_new
+              coalesce($4::bigint > a.number_token_floor, true) AS is_new,
+              EXISTS (SELECT FROM banned_numbers WHERE mark = $5::bytea) AS is_banned
             FROM (SELECT) AS one LEFT JOIN accounts AS a ON a.account = $1::bigint
           ),
           confirmed AS (
             INSERT INTO verification_codes (account, code, expires, tries, confirmed)
-            SELECT $1::bigint, ''::bytea, 0, 0, true FROM decision WHERE is_unlocked AND is_new
+            SELECT $1::bigint, ''::bytea, 0, 0, true FROM decision WHERE is_unlocked AND is_new AND NOT is_banned
             ON CONFLICT (account) DO UPDATE SET confirmed = true
           )
-        SELECT is_unlocked AND is_new, is_new, is_unlocked FROM decision
+        SELECT is_unlocked AND is_new AND NOT is_banned, is_new, is_unlocked, is_banned FROM decision
         """),
       PostgresParameters {
         $0.add(account: registration.number)
         $0.add(password: registration.satisfiedLock)
         $0.add(bigint: second)
+        $0.add(code: ban)
       })
   }
 

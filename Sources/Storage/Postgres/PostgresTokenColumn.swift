@@ -62,6 +62,17 @@ struct TokenColumn: Sendable {
         FROM unnest($1::text[], $2::text[], $3::bytea[]) AS s (first, second, token)
         WHERE t.token = decode(s.first, 'hex')
         """),
+    TokenColumn(
+      table: "unlisted_tokens", beginning: Place(first: "", second: ""),
+      page: """
+        SELECT encode(token, 'hex'), $2::text, token FROM unlisted_tokens WHERE token > decode($1::text, 'hex')
+        ORDER BY token LIMIT $3::bigint
+        """,
+      update: """
+        UPDATE unlisted_tokens AS t SET token = s.token
+        FROM unnest($1::text[], $2::text[], $3::bytea[]) AS s (first, second, token)
+        WHERE t.token = decode(s.first, 'hex')
+        """),
   ]
 
   private static let rowsMax = 5_000

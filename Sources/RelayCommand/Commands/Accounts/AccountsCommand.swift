@@ -5,10 +5,12 @@ struct AccountsCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "accounts", abstract: "The accounts of this relay, and what the store holds for them.",
     discussion: """
-      Reads the stores while `relay serve` runs on them. `list` and `show` print numbers: their output belongs to nobody \
-      else. Nothing shows a password, a key, a push id or a message.
+      Works on the stores while `relay serve` runs on them. `list` and `show` print numbers: their output belongs to \
+      nobody else. Nothing shows a password, a key, a push id or a message.
       """,
-    subcommands: [List.self, Show.self, Devices.self, Count.self])
+    subcommands: [
+      List.self, Show.self, Devices.self, Count.self, DeleteAccountCommand.self, BanCommand.self, UnbanCommand.self,
+    ])
 
   struct List: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -111,19 +113,22 @@ struct AccountsCommand: AsyncParsableCommand {
       let active: Int
       let found: Int
       let devices: Int
+      let banned: Int
     }
 
     func run() async throws {
       try await withStorage(configuration) { storage in
         let counts = try await storage.accountCounts()
+        let banned = try await storage.bannedCount()
         if json {
           return try Output.json(
             Result(
-              accounts: counts.accounts, active: counts.active, found: counts.discoverable, devices: counts.devices))
+              accounts: counts.accounts, active: counts.active, found: counts.discoverable, devices: counts.devices,
+              banned: banned))
         }
         Output.table([
           ["accounts", "\(counts.accounts)"], ["active", "\(counts.active)"], ["found", "\(counts.discoverable)"],
-          ["devices", "\(counts.devices)"],
+          ["devices", "\(counts.devices)"], ["banned numbers", "\(banned)"],
         ])
       }
     }
