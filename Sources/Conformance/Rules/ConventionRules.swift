@@ -13,7 +13,7 @@ enum ConventionRules {
     },
     Rule("1.1", "an unknown path is not found, whatever the method") { session in
       let caller = try await session.register()
-      for path in ["/v1/nothing", "/v3/keys", "/v1/keys/\(caller.number)/1/2", "/v1/accounts"] {
+      for path in ["/v1/nothing", "/v3/keys", "/v1/keys/\(caller.number)/1/2", "/v1/account"] {
         for method in ["GET", "PUT", "POST", "DELETE"] {
           try await session.ask(method, path, as: caller).expect(404)
         }
