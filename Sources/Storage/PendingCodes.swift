@@ -17,7 +17,7 @@ struct PendingCodes: Sendable {
     return StoredCode(bytes: Array(HMAC<SHA256>.authenticationCode(for: Array(text.utf8), using: key)))
   }
 
-  /// What the store keeps of a number that may have no account: without the key nobody finds the number.
+  /// The keyed hash by which the store knows a banned number: without the key nobody finds the number.
   func banMark(of number: AccountNumber) -> StoredCode {
     StoredCode(bytes: Array(HMAC<SHA256>.authenticationCode(for: Array("ban\n\(number.e164)".utf8), using: key)))
   }

@@ -52,7 +52,7 @@ struct AttachmentParts {
   }
 }
 
-/// Where blobs lie.
+/// Opens the place where blobs lie.
 /// - Parameter present: as the configuration was read last.
 func openBlobs(
   _ settings: RelayConfiguration.Attachments, present: @Sendable () -> RelayConfiguration.Attachments,

@@ -21,7 +21,7 @@ func openCoordination(_ settings: RelayConfiguration, logger: Logger) throws -> 
   }
 }
 
-/// Those that every message is charged to, and where one more or less does no harm.
+/// Every message is charged to these limiters, and one more or less does no harm there.
 private let leasedLimiters: Set<LimiterName> = [
   .messages, .messagesWaited, .receipts, .peerRequests, .peerRecipients, .peerReceipts, .peerBytes,
 ]

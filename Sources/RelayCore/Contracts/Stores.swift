@@ -203,7 +203,7 @@ package enum ServerKeyName: String, Sendable, CaseIterable {
   case handOvers = "federation-hand-overs"
   /// Of the URLs that attachments in a folder are fetched by.
   case attachmentURLs = "attachment-urls"
-  /// Of pending codes and of banned numbers: what is stored of one is a code of its own under this key.
+  /// The key of pending codes and banned numbers: the store keeps a keyed hash of each.
   case pendingCodes = "pending-codes"
 
   /// How long such a key is.

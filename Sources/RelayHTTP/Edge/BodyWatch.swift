@@ -4,7 +4,7 @@ import NIOCore
 /// requests there: a handler of its own would cost each request a microsecond.
 struct BodyWatch {
   private let pace: BodyPace
-  /// Of the body that is coming; nil between bodies.
+  /// The credit of the body that is coming; nil between bodies.
   private var credit: BodyCredit?
   /// Since when the network is waited for; nil while those behind the handler are.
   private var waitingSince: NIODeadline?
@@ -16,7 +16,7 @@ struct BodyWatch {
   mutating func received(_ bytes: Int) { credit?.received(bytes) }
   mutating func ended() { credit = nil }
 
-  /// Those behind the handler ask for more.
+  /// The handlers behind this one ask for more.
   mutating func isAskedFor() {
     if credit != nil, waitingSince == nil { waitingSince = .now() }
   }
@@ -27,7 +27,7 @@ struct BodyWatch {
     waitingSince = nil
   }
 
-  /// What is left of the body's credit just now; nil between bodies.
+  /// The credit that is left just now; nil between bodies.
   fileprivate var left: TimeAmount? {
     guard var present = credit else { return nil }
     if let waitingSince { present.waited(.now() - waitingSince) }
@@ -46,7 +46,7 @@ protocol BodyWatching: AnyObject {
 }
 
 extension BodyWatching {
-  /// To be called with each `channelReadComplete`.
+  /// The handler calls this with each `channelReadComplete`.
   func bodyReadCompleted() {
     bodies.readCompleted()
     look()

@@ -50,7 +50,7 @@ extension PostgresStorage {
       parameters(number, installation))
   }
 
-  /// By the operator, or by the installation that is there still.
+  /// The operator asks ($3 is NULL), or the installation that is there still.
   private static let isMeant = """
     ($3::bytea IS NULL OR EXISTS (
       SELECT FROM devices AS m WHERE m.account = $1::bigint AND m.device = 1 AND m.password_salt = $2::bytea

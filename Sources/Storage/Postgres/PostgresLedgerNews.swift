@@ -45,7 +45,7 @@ extension PostgresStorage {
     }
   }
 
-  /// In the table's `event`: `handedOver` and `answered` in one row, as nearly all that is handed over.
+  /// The value of `event` that stands for `handedOver` and `answered` in one row, which nearly all hand-overs have.
   static let answeredAtOnce: Int16 = 5
 
   /// All rows are written before the sums. Without waiting for the disk, as `record`.

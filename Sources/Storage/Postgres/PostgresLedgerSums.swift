@@ -1,8 +1,8 @@
 import RelayCore
 
-/// What crossings of which nothing was counted before add to the loss ledger: PostgreSQL adds up what it had to look for.
+/// The sums that new crossings add to the loss ledger. PostgreSQL adds up only those that it had to look for.
 struct PostgresLedgerSums {
-  /// What is counted of the crossings with one relay, one hour and one kind.
+  /// The sum of the crossings with one relay, one hour and one kind.
   private struct Sum {
     let relay: RelayName
     let hour: LedgerHour

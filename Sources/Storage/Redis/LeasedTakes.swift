@@ -4,9 +4,9 @@ import Synchronization
 /// Lets a process allow the beginning of a bucket by itself, and has it charged behind the answer (docs/decisions/
 /// 2026-11-24-leased-limits.md): an ordinary message waits for no script of Redis.
 ///
-/// Of each bucket a process allows a sixteenth before it is charged, and nothing once it alone has used a quarter of the
-/// bucket: from then on Redis is asked each time, and what is owed goes with it. So a process exceeds a bucket by no more
-/// than a sixteenth, and by that only while it owes it, half a second at most where Redis answers and the bucket has room.
+/// A process allows a sixteenth of each bucket before it is charged, and nothing once it alone has used a quarter of it:
+/// from then on Redis is asked each time, and what is owed goes with it. So a process exceeds a bucket by a sixteenth at
+/// most, and only while it owes that: half a second, where Redis answers and the bucket has room.
 final class LeasedTakes: Sendable {
   fileprivate struct Bucket: Hashable {
     let limiter: LimiterName
@@ -16,11 +16,11 @@ final class LeasedTakes: Sendable {
   }
 
   fileprivate struct State {
-    /// What this process has allowed, as if nobody else charged the buckets.
+    /// The buckets as if this process alone charged them.
     var own: BucketTable
-    /// What was allowed and is not charged yet.
+    /// Amounts that were allowed and are not charged yet.
     var debts: [Bucket: Double] = [:]
-    /// Of `debts`, what Redis is just being asked for.
+    /// The part of `debts` that Redis is just being asked for.
     var underWay: [Bucket: Double] = [:]
     /// Whether a task pays what is owed.
     var isPaid = false
@@ -55,13 +55,13 @@ final class LeasedTakes: Sendable {
     }
   }
 
-  /// What is owed of the buckets of `charges`, and nobody has taken: whoever takes it charges it before them, and `settle`s.
+  /// Takes what is owed of the buckets of `charges`: the caller charges it before them, and calls `settle`.
   func takeDebts(of charges: [LimitCharge]) -> [LimitCharge] {
     guard charges.contains(where: { limiters.contains($0.limiter) }) else { return [] }
     return state.withLock { state in charges.compactMap { state.takeDebt(of: Bucket($0)) } }
   }
 
-  /// What is owed of all buckets.
+  /// Takes what is owed of all buckets.
   private func takeDebts() -> [LimitCharge] {
     state.withLock { state in state.debts.keys.compactMap { state.takeDebt(of: $0) } }
   }
@@ -121,7 +121,7 @@ final class LeasedTakes: Sendable {
     settle(debts, by: await charge(debts))
   }
 
-  /// Of a bucket's size: what may be owed of it, and what this process must not have touched for that.
+  /// Parts of a bucket's size: a process may owe the first, while it has left the second alone.
   private static let lease = 1.0 / 16
   private static let untouched = 3.0 / 4
   private static let interval = Duration.milliseconds(500)

@@ -1,6 +1,28 @@
 import ArgumentParser
 import RelayCore
 
+/// The options of commands that delete an account.
+struct RemovalOptions: ParsableArguments {
+  @OptionGroup var configuration: ConfigurationOption
+  @OptionGroup var number: NumberArgument
+  @Option(help: ArgumentHelp("Write what was deleted to this new file, as JSON with the number.", valueName: "file"))
+  var receipt: String?
+  @Flag(name: .long, help: "Do not ask.") var yes = false
+  @Flag(help: "Print JSON.") var json = false
+
+  /// - Parameter question: asked first where somebody sits at the terminal, unless --yes is given.
+  /// - Returns: nil where there was no account.
+  func remove(isBanned: Bool, after question: String) async throws -> RemovalRow? {
+    let number = try number.read()
+    let site = try await RemovalSite(configuration, question: yes ? nil : question)
+    let receipt = try receipt.map(ReceiptFile.init)
+    let rows = try await site.remove(number, isBanned: isBanned).map(RemovalRow.init)
+    // A number without an account leaves a receipt of its ban alone.
+    if rows != nil || isBanned { try receipt?.write(number, rows) }
+    return rows
+  }
+}
+
 struct DeleteAccountCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "delete", abstract: "Delete an account: every row and blob that is kept for it.",
@@ -9,23 +31,13 @@ struct DeleteAccountCommand: AsyncParsableCommand {
       more. Messages that it has sent are their recipients' and stay. The number may register again; `ban` prevents it. \
       Broken off, it may be repeated: it goes on where it ended.
       """)
-  @OptionGroup var configuration: ConfigurationOption
-  @OptionGroup var number: NumberArgument
-  @Option(help: ArgumentHelp("Write what was deleted to this new file, as JSON with the number.", valueName: "file"))
-  var receipt: String?
-  @Flag(name: .long, help: "Do not ask.") var yes = false
-  @Flag(help: "Print JSON.") var json = false
+  @OptionGroup var options: RemovalOptions
 
   func run() async throws {
-    let number = try number.read()
-    let site = try await RemovalSite(configuration, question: yes ? nil : "Delete this account for good?")
-    let receipt = try receipt.map(ReceiptFile.init)
-    guard let removal = try await site.remove(number, isBanned: false) else {
+    guard let rows = try await options.remove(isBanned: false, after: "Delete this account for good?") else {
       throw CommandFailure("There is no such account here: nothing was deleted.")
     }
-    let rows = RemovalRow(removal)
-    try receipt?.write(number, rows)
-    if json { return try Output.json(rows) }
+    if options.json { return try Output.json(rows) }
     Output.line("Deleted: \(rows.words).")
   }
 }
@@ -37,20 +49,11 @@ struct BanCommand: AsyncParsableCommand {
       The store keeps a hash of the number under a key of this relay: nobody reads the number from it. The number gets no \
       codes, and no registration succeeds, until `relay accounts unban`.
       """)
-  @OptionGroup var configuration: ConfigurationOption
-  @OptionGroup var number: NumberArgument
-  @Option(help: ArgumentHelp("Write what was deleted to this new file, as JSON with the number.", valueName: "file"))
-  var receipt: String?
-  @Flag(name: .long, help: "Do not ask.") var yes = false
-  @Flag(help: "Print JSON.") var json = false
+  @OptionGroup var options: RemovalOptions
 
   func run() async throws {
-    let number = try number.read()
-    let site = try await RemovalSite(configuration, question: yes ? nil : "Ban this number, and delete its account?")
-    let receipt = try receipt.map(ReceiptFile.init)
-    let rows = try await site.remove(number, isBanned: true).map(RemovalRow.init)
-    try receipt?.write(number, rows)
-    if json { return try Output.json(BanRow(banned: true, deleted: rows)) }
+    let rows = try await options.remove(isBanned: true, after: "Ban this number, and delete its account?")
+    if options.json { return try Output.json(BanRow(banned: true, deleted: rows)) }
     Output.line("Banned. \(rows.map { "Deleted: \($0.words)." } ?? "It had no account here.")")
   }
 }
@@ -72,13 +75,13 @@ struct UnbanCommand: AsyncParsableCommand {
   }
 }
 
-/// What `ban` and `unban` came to.
+/// The result of `ban` and `unban`.
 private struct BanRow: Encodable {
   let banned: Bool
   let deleted: RemovalRow?
 }
 
-/// What went with an account.
+/// Counts of the rows and blobs that went with an account.
 struct RemovalRow: Encodable {
   let devices: Int
   let waiting: Int

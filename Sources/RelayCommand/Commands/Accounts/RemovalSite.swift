@@ -8,7 +8,7 @@ import RelayConfiguration
 import RelayCore
 import RelayHTTP
 
-/// What deleting an account needs: the store, the blobs, and the signals by which processes hear of it.
+/// The store, the blobs, and the signals by which processes hear that an account is deleted.
 struct RemovalSite {
   private let settings: RelayConfiguration
 
@@ -56,7 +56,7 @@ struct RemovalSite {
   private static let patience = Duration.seconds(5)
 }
 
-/// What was deleted, for whoever demanded it. Nobody but its owner may read it: it names the number.
+/// A receipt for whoever demanded the deletion. Nobody but its owner may read the file: it names the number.
 struct ReceiptFile {
   private let path: String
   private let handle: FileHandle
