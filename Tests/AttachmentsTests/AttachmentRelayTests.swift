@@ -76,6 +76,30 @@ import Testing
     }
   }
 
+  @Test func `blobs go with the account that has uploaded them, and no others`() async throws {
+    try await withRelay { site, relay in
+      let (ann, bob) = (try await relay.register(), try await relay.register())
+      func blobs() throws -> Int {
+        let all = FileManager.default.enumerator(atPath: site.folder + "/attachments")
+        return try #require(all).count { path in
+          var isFolder: ObjCBool = false
+          let full = site.folder + "/attachments/\(path)"
+          return FileManager.default.fileExists(atPath: full, isDirectory: &isFolder) && !isFolder.boolValue
+        }
+      }
+      let empty = try blobs()
+      for device in [ann, ann, bob, bob] {
+        let sent = try await relay.allocate(as: device)
+        #expect(try await Exchange.put(randomBytes(12_345), to: sent.location).status == 200)
+      }
+      #expect(try blobs() == empty + 4)
+      #expect(try await relay.send("DELETE", "/v1/accounts/", as: bob).status == 200)
+      #expect(try blobs() == empty + 2)
+      try await site.relay("accounts", "delete", ann.number)
+      #expect(try blobs() == empty)
+    }
+  }
+
   @Test func `neither log nor metrics tell ids or signatures`() async throws {
     try await withRelay(["RELAY_LOG_LEVEL": "trace"]) { _, relay in
       let ann = try await relay.register()
