@@ -1,6 +1,5 @@
 import Crypto
 import RelayCore
-import Synchronization
 
 /// How pending codes lie in a store: as HMAC-SHA256 under a key of the relay's own, over purpose, number and code.
 ///
@@ -20,10 +19,6 @@ struct PendingCodes: Sendable {
   /// The keyed hash by which the store knows a banned number: without the key nobody finds the number.
   func banMark(of number: AccountNumber) -> StoredCode {
     StoredCode(bytes: Array(HMAC<SHA256>.authenticationCode(for: Array("ban\n\(number.e164)".utf8), using: key)))
-  }
-
-  static func draw() -> SecretBytes {
-    SecretBytes((0..<ServerKeyName.pendingCodes.byteCount).map { _ in UInt8.random(in: .min ... .max) })
   }
 }
 
@@ -48,35 +43,7 @@ enum StoredProof: Sendable {
   }
 }
 
-/// The key of pending codes, asked for once: it stays the same for as long as the store lives.
-final class KnownCodes: Sendable {
-  private let known = Mutex<PendingCodes?>(nil)
-
-  /// - Parameter store: where the key lies, and is drawn on first use.
-  func value(in store: some ServerSecretStore) async throws(StoreError) -> PendingCodes {
-    if let codes = known.withLock({ $0 }) { return codes }
-    let codes: PendingCodes
-    do throws(StoreError) {
-      codes = PendingCodes(key: try await store.serverKey(.pendingCodes) { PendingCodes.draw() })
-    } catch {
-      guard case .corrupted = error else { throw error }
-      codes = PendingCodes(key: try await Self.redrawnKey(in: store))
-    }
-    known.withLock { $0 = codes }
-    return codes
-  }
-
-  /// Nobody is lost with the operator's encryption key: a key of codes that does not open is replaced. Codes that were
-  /// pending are void with it, and are asked for again.
-  private static func redrawnKey(in store: some ServerSecretStore) async throws(StoreError) -> SecretBytes {
-    let name = ServerKeyName.pendingCodes.rawValue
-    if let stored = try await store.serverSecret(name) {
-      // False when another process was faster. What lies as it is, is sealed when it is read.
-      _ = try await store.replaceServerSecret(name, stored, with: PendingCodes.draw().bytes)
-    }
-    return try await store.serverKey(.pendingCodes) { PendingCodes.draw() }
-  }
-
+extension KnownKey<PendingCodes> {
   func stored(_ proof: RegistrationProof, of number: AccountNumber, in store: some ServerSecretStore)
     async throws(StoreError) -> StoredProof
   {

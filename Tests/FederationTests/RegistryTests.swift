@@ -143,7 +143,10 @@ final class CountingPeers: PeerStore {
 
   func peersRevision() async throws(StoreError) -> Int64 { 0 }
   func savePeer(_ peer: Peer) async throws(StoreError) -> Bool { false }
-  func setPeerState(_ state: Peer.State, of name: RelayName) async throws(StoreError) -> Bool { false }
+  func setPeerState(
+    _ state: Peer.State, of name: RelayName, _ suspension: PeerSuspension?
+  ) async throws(StoreError) -> Bool { false }
+  func resumePeers(endedBy now: Timestamp) async throws(StoreError) -> [RelayName] { [] }
   func removePeer(_ name: RelayName) async throws(StoreError) -> PeerRemoval { .unknown }
   func setPeerURL(_ url: String, of name: RelayName) async throws(StoreError) -> Bool { false }
   func setPeerScopes(_ scopes: Set<Peer.Scope>, of name: RelayName) async throws(StoreError) -> Bool { false }
@@ -155,6 +158,8 @@ final class CountingPeers: PeerStore {
   func setPeerCondition(_ condition: PeerCondition, of name: RelayName) async throws(StoreError) -> Bool { false }
   func saveInvitation(_ invitation: Invitation) async throws(StoreError) {}
   func hasOpenInvitation(now: Timestamp) async throws(StoreError) -> Bool { false }
+  func invitations(now: Timestamp) async throws(StoreError) -> [IssuedInvitation] { [] }
+  func withdrawInvitation(secretHash: [UInt8]) async throws(StoreError) -> Bool { false }
   func redeemableInvitation(
     secretHash: [UInt8], caFingerprint: [UInt8], now: Timestamp
   ) async throws(StoreError) -> Invitation? { nil }

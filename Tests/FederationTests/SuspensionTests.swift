@@ -31,6 +31,28 @@ import X509
     }
   }
 
+  @Test func aSuspensionEndsByItselfAtItsTime() async throws {
+    try await withPeer { relay, authority in
+      let now = Mutex(Timestamp(millis: 1_000_000))
+      let ends = SuspensionEnds(
+        store: relay.storage, registry: relay.registry, signals: relay.coordination,
+        clock: WallClock { now.withLock { $0 } }, logger: relay.log.logger)
+      let end = Timestamp(millis: 2_000_000)
+      #expect(
+        try await relay.storage.setPeerState(
+          .suspended, of: name("beta"), PeerSuspension(reason: "spam", until: end)))
+      await relay.registry.refresh()
+      func isActive() -> Bool { relay.registry.peers.contains { $0.name.text == "beta" && $0.isActive } }
+      await ends.resumeDue()
+      await relay.registry.refresh()
+      #expect(!isActive())
+      now.withLock { $0 = end }
+      await ends.resumeDue()
+      try await eventually("resumed") { isActive() }
+      try await open(relay, authority.leaf(relay: "beta")).close()
+    }
+  }
+
   @Test func removalClosesOpenConnectionsAndNoOthers() async throws {
     try await withPeer { relay, authority in
       let other = try TestAuthority("gamma")

@@ -92,6 +92,26 @@ import Testing
     }
   }
 
+  @Test("Invitations are listed until they end, and withdrawn", arguments: Backend.allCases)
+  func listed(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let storage = store.storage
+      let first = invitation(expiresIn: .seconds(60), of: store)
+      let second = Invitation(secretHash: other, expires: store.now.adding(.seconds(90)), scopes: [.keys])
+      for invitation in [second, first] { try await storage.saveInvitation(invitation) }
+      #expect(try await storage.invitations(now: store.now).map(\.invitation) == [first, second])
+      #expect(try await redeem(second.secretHash, by: holder, in: store) == .redeemed)
+      #expect(try await storage.invitations(now: store.now).map(\.redeemedBy) == [nil, holder])
+      #expect(try await storage.invitations(now: first.expires).map(\.invitation) == [second])
+
+      #expect(try await storage.withdrawInvitation(secretHash: first.secretHash))
+      #expect(try await !storage.withdrawInvitation(secretHash: first.secretHash))
+      #expect(try await redeem(first.secretHash, by: holder, in: store) == .refused)
+      #expect(try await !storage.hasOpenInvitation(now: store.now))
+      #expect(try await storage.invitations(now: store.now).map(\.invitation) == [second])
+    }
+  }
+
   @Test("A used invitation brings no suspended or removed peer back", arguments: Backend.allCases)
   func usedUp(_ backend: Backend) async throws {
     try await backend.withStore { store in

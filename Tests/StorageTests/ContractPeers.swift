@@ -55,6 +55,36 @@ import Testing
     }
   }
 
+  @Test("What is said of a suspension stays with it, and its end resumes the peer once", arguments: Backend.allCases)
+  func suspension(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let storage = store.storage
+      let names = try ["beta", "delta", "gamma"].map { try Sample.relay($0) }
+      for (index, name) in names.enumerated() {
+        #expect(try await storage.savePeer(Sample.peer(name.text, ca: UInt8(index + 1))))
+      }
+      let end = store.now.adding(.seconds(60))
+      let said = try #require(PeerSuspension(reason: "they send spam", until: end))
+      #expect(try await storage.setPeerState(.suspended, of: names[0], said))
+      #expect(try await storage.setPeerState(.suspended, of: names[1], PeerSuspension(reason: "for good", until: nil)))
+      #expect(
+        try await storage.peers().map(\.suspension) == [said, PeerSuspension(reason: "for good", until: nil), nil])
+
+      let revision = try await storage.peersRevision()
+      #expect(try await storage.resumePeers(endedBy: end.adding(.milliseconds(-1))).isEmpty)
+      #expect(try await storage.peersRevision() == revision)
+      #expect(try await storage.resumePeers(endedBy: end) == [names[0]])
+      #expect(try await storage.resumePeers(endedBy: end).isEmpty)
+      #expect(try await storage.peersRevision() > revision)
+      #expect(try await storage.peers().map(\.state) == [.active, .suspended, .active])
+      #expect(
+        try await storage.peers().map(\.suspension) == [nil, PeerSuspension(reason: "for good", until: nil), nil])
+      // The operator's own word is the last.
+      #expect(try await storage.setPeerState(.active, of: names[1]))
+      #expect(try await storage.peers().allSatisfy { $0.suspension == nil })
+    }
+  }
+
   @Test("A removed peer takes its contacts, its passes and its epoch with it", arguments: Backend.allCases)
   func removal(_ backend: Backend) async throws {
     try await backend.withStore { store in

@@ -1,3 +1,4 @@
+import Crypto
 package import RelayCore
 
 /// An invitation as it travels from one operator to the other: `relay1.` and base64url of compact JSON.
@@ -30,6 +31,14 @@ package struct InvitationCode: Sensitive, Sendable, Equatable {
     self.secret = secret
     self.expires = expires
     self.scopes = scopes
+  }
+
+  /// As the store lists it (`Invitation.id`).
+  package var id: String { invitation.id }
+
+  /// As its issuer remembers it.
+  var invitation: Invitation {
+    Invitation(secretHash: Array(SHA256.hash(data: secret)), expires: expires, scopes: scopes)
   }
 
   /// The one word that is handed over.

@@ -5,6 +5,7 @@ package struct PeerDescription: Sendable, Equatable {
   package let name: RelayName
   package let url: String
   package let state: Peer.State
+  package let suspension: PeerSuspension?
   /// What it may ask of us.
   package let scopes: [Peer.Scope]
   package let ourWords: AuthorityWords
@@ -25,6 +26,7 @@ package struct PeerDescription: Sendable, Equatable {
     name = peer.name
     url = peer.endpoint.text
     state = peer.peer.state
+    suspension = peer.peer.suspension
     scopes = peer.peer.scopes.sorted()
     ourWords = AuthorityWords(ours)
     theirWords = AuthorityWords(peer.fingerprint)

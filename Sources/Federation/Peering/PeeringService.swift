@@ -38,12 +38,11 @@ package struct PeeringService: Sendable {
   ) async throws(FederationError) -> InvitationCode {
     var random = SystemRandomNumberGenerator()
     let secret = (0..<InvitationCode.secretByteCount).map { _ in UInt8.random(in: .min ... .max, using: &random) }
-    let expires = clock.now().adding(lifetime)
-    let invitation = Invitation(secretHash: Array(SHA256.hash(data: secret)), expires: expires, scopes: scopes)
-    try await storing { () throws(StoreError) in try await store.saveInvitation(invitation) }
-    return InvitationCode(
-      name: name, endpoint: endpoint, fingerprint: credentials.fingerprint, secret: secret, expires: expires,
-      scopes: scopes)
+    let code = InvitationCode(
+      name: name, endpoint: endpoint, fingerprint: credentials.fingerprint, secret: secret,
+      expires: clock.now().adding(lifetime), scopes: scopes)
+    try await storing { () throws(StoreError) in try await store.saveInvitation(code.invitation) }
+    return code
   }
 
   package var ourWords: AuthorityWords { AuthorityWords(credentials.fingerprint) }

@@ -10,7 +10,18 @@ package struct AccountRemoval: Sendable, Equatable {
   /// Notes of what it had acknowledged.
   package var acknowledged = 0
   package var codes = 0
+  /// Attachments whose blobs went before the rows; the store itself counts none.
+  package var attachments = 0
   package init() {}
+}
+
+/// Deletes accounts. Implemented by Relay, used by Operations.
+package protocol AccountRemoving: Sendable {
+  /// As `AccountRemovalStore.removeAccount`, blobs first. Broken off, it may be repeated and goes on where it ended.
+  /// - Throws: `.unavailable` when a store fails: the account is there still.
+  func remove(
+    _ number: AccountNumber, of installation: PasswordHash?, isBanned: Bool
+  ) async throws(Problem) -> AccountRemoval?
 }
 
 package protocol AccountRemovalStore: Sendable {

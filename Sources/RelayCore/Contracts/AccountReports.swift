@@ -58,4 +58,8 @@ package protocol AccountReportStore: Sendable {
   func accountSummaries(after number: AccountNumber?, limit: Int) async throws(StoreError) -> [AccountSummary]
   /// - Returns: one for each device of the account, ascending; none for an account that there is not.
   func deviceHoldings(of number: AccountNumber) async throws(StoreError) -> [DeviceHoldings]
+  /// The name of `number` among operators, whether or not it has an account.
+  func handle(of number: AccountNumber) async throws(StoreError) -> AccountHandle
+  /// - Returns: nil for what is no handle of this store.
+  func number(of handle: AccountHandle) async throws(StoreError) -> AccountNumber?
 }

@@ -205,12 +205,14 @@ package enum ServerKeyName: String, Sendable, CaseIterable {
   case attachmentURLs = "attachment-urls"
   /// The key of pending codes and banned numbers: the store keeps a keyed hash of each.
   case pendingCodes = "pending-codes"
+  /// The key of the handles by which operators name accounts (`AccountHandle`).
+  case accountHandles = "account-handles"
 
   /// How long such a key is.
   package var byteCount: Int {
     switch self {
     case .oblivious: 48
-    case .handOvers, .attachmentURLs, .pendingCodes: 32
+    case .handOvers, .attachmentURLs, .pendingCodes, .accountHandles: 32
     }
   }
 }
@@ -381,8 +383,14 @@ package protocol PeerStore: Sendable {
   func savePeer(_ peer: Peer) async throws(StoreError) -> Bool
 
   /// Suspending forgets the used invitations: a repeated redemption must not bring the peer back.
+  /// - Parameter suspension: what is said of it; nil for a peer that becomes active.
   /// - Returns: false when there is no such peer.
-  func setPeerState(_ state: Peer.State, of name: RelayName) async throws(StoreError) -> Bool
+  func setPeerState(_ state: Peer.State, of name: RelayName, _ suspension: PeerSuspension?) async throws(StoreError)
+    -> Bool
+
+  /// Makes the suspended peers active whose suspension ends by `now`.
+  /// - Returns: those, ascending by name.
+  func resumePeers(endedBy now: Timestamp) async throws(StoreError) -> [RelayName]
 
   /// Suspends the peer, and if nothing is held for it removes it with every contact token that came from it, what it
   /// confirmed, and the used invitations. What is held is accepted: nothing but `removeHeld` takes it away.
@@ -420,6 +428,13 @@ package protocol PeerStore: Sendable {
   /// True while an invitation can still be redeemed: only then may an unknown CA's certificate complete a handshake.
   func hasOpenInvitation(now: Timestamp) async throws(StoreError) -> Bool
 
+  /// Invitations that can be redeemed, and those that were and have not ended: ascending by their end.
+  func invitations(now: Timestamp) async throws(StoreError) -> [IssuedInvitation]
+
+  /// Forgets an invitation: it cannot be redeemed from here on. A peer that came by it stays.
+  /// - Returns: false when there is none.
+  func withdrawInvitation(secretHash: [UInt8]) async throws(StoreError) -> Bool
+
   /// The invitation that `redeemInvitation` would use up; changes nothing.
   /// - Returns: nil when unknown, expired, or used by another.
   func redeemableInvitation(
@@ -438,12 +453,17 @@ package protocol PeerStore: Sendable {
   ) async throws(StoreError) -> Redemption
 }
 
+extension PeerStore {
+  /// As `setPeerState`, with nothing said of a suspension.
+  package func setPeerState(_ state: Peer.State, of name: RelayName) async throws(StoreError) -> Bool {
+    try await setPeerState(state, of: name, nil)
+  }
+}
+
 /// All durable stores of one relay, over one database.
 package protocol Storage: AccountStore, AccountReportStore, AccountRemovalStore, PreKeyStore, EpochStore, MessageStore,
-  AttachmentStore,
-  DirectoryFeedStore,
-  ContactClaimStore, ObliviousStore, PeerStore, OutboxStore, HandOverStore, WakeStore, NotificationStore, LeaseStore,
-  ServerSecretStore, ContactSealingStore, SchemaStore, ClockStore
+  AttachmentStore, DirectoryFeedStore, ContactClaimStore, ObliviousStore, PeerStore, OutboxStore, HandOverStore,
+  WakeStore, NotificationStore, LeaseStore, ServerSecretStore, ContactSealingStore, SchemaStore, ClockStore, AuditStore
 {
   /// Whether the store answers just now, for `/readyz`.
   func ping() async throws(StoreError)

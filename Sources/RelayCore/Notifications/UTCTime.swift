@@ -53,3 +53,22 @@ package struct UTCTime: Sendable, Equatable {
     return remainder < 0 ? quotient - 1 : quotient
   }
 }
+
+extension Timestamp {
+  /// `YYYY-MM-DD`, UTC.
+  package var date: String {
+    let time = UTCTime(self)
+    return "\(padded(time.year, to: 4))-\(padded(time.month, to: 2))-\(padded(time.day, to: 2))"
+  }
+
+  /// `YYYY-MM-DDTHH:MM:SSZ`, UTC.
+  package var iso8601: String {
+    let time = UTCTime(self)
+    return "\(date)T\(padded(time.hour, to: 2)):\(padded(time.minute, to: 2)):\(padded(time.second, to: 2))Z"
+  }
+}
+
+private func padded(_ value: Int64, to count: Int) -> String {
+  let digits = String(value)
+  return String(repeating: "0", count: max(0, count - digits.count)) + digits
+}

@@ -18,6 +18,8 @@ package struct Peer: Sendable, Equatable {
   /// Its CA certificate, DER: the anchor that may vouch for it, beside `trust.nextCACertificate`.
   package let caCertificate: [UInt8]
   package let state: State
+  /// Why it is suspended and until when, where that was said; nil while it is active.
+  package let suspension: PeerSuspension?
   package let scopes: Set<Scope>
   package let added: Timestamp
   package let policy: PeerPolicy
@@ -31,8 +33,9 @@ package struct Peer: Sendable, Equatable {
   package init(
     name: RelayName, url: String, caCertificate: [UInt8], state: State, scopes: Set<Scope>, added: Timestamp,
     policy: PeerPolicy = PeerPolicy(), trust: PeerTrust = PeerTrust(), condition: PeerCondition = .reachable,
-    attachmentMarks: [AttachmentMark] = []
+    attachmentMarks: [AttachmentMark] = [], suspension: PeerSuspension? = nil
   ) {
+    self.suspension = suspension
     self.name = name
     self.url = url
     self.caCertificate = caCertificate
@@ -49,7 +52,22 @@ package struct Peer: Sendable, Equatable {
   package var regardlessOfCondition: Peer {
     Peer(
       name: name, url: url, caCertificate: caCertificate, state: state, scopes: scopes, added: added, policy: policy,
-      trust: trust, attachmentMarks: attachmentMarks)
+      trust: trust, attachmentMarks: attachmentMarks, suspension: suspension)
+  }
+}
+
+/// The reason and the end of a suspension, as the operator gave them.
+package struct PeerSuspension: Sendable, Equatable {
+  /// For this operator's own people.
+  package let reason: String?
+  /// From then on the peer is active again, by itself.
+  package let until: Timestamp?
+
+  /// - Returns: nil when nothing is said.
+  package init?(reason: String?, until: Timestamp?) {
+    guard reason != nil || until != nil else { return nil }
+    self.reason = reason
+    self.until = until
   }
 }
 
@@ -129,6 +147,24 @@ package struct Invitation: Sendable, Equatable {
     self.secretHash = secretHash
     self.expires = expires
     self.scopes = scopes
+  }
+}
+
+/// An invitation that has not ended, as its issuer lists it.
+package struct IssuedInvitation: Sendable, Equatable {
+  package let invitation: Invitation
+  /// SHA-256 of the public key of the CA that redeemed it; nil while it is open.
+  package let redeemedBy: [UInt8]?
+  package init(invitation: Invitation, redeemedBy: [UInt8]?) {
+    self.invitation = invitation
+    self.redeemedBy = redeemedBy
+  }
+}
+
+extension Invitation {
+  /// By which operators name it: it tells nothing of the secret.
+  package var id: String {
+    secretHash.prefix(4).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
   }
 }
 

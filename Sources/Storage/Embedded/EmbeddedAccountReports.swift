@@ -50,4 +50,12 @@ extension EmbeddedStorage {
       }
     }
   }
+
+  package func handle(of number: AccountNumber) async throws(StoreError) -> AccountHandle {
+    try await knownHandles.value(in: self).handle(of: number)
+  }
+
+  package func number(of handle: AccountHandle) async throws(StoreError) -> AccountNumber? {
+    try await knownHandles.value(in: self).number(of: handle)
+  }
 }

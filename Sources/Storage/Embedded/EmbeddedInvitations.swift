@@ -17,6 +17,28 @@ extension EmbeddedStorage {
     }
   }
 
+  package func invitations(now: Timestamp) async throws(StoreError) -> [IssuedInvitation] {
+    try await read { db in
+      try db.rows(
+        """
+        SELECT secret_hash, expires, scopes, redeemed_by FROM invitations WHERE expires > ?
+        ORDER BY expires, secret_hash
+        """, [now.millis]
+      ).map {
+        try IssuedInvitation(
+          invitation: Invitation(secretHash: $0.bytes(0), expires: $0.time(1), scopes: Set(column: $0.text(2))),
+          redeemedBy: $0.optionalBytes(3))
+      }
+    }
+  }
+
+  package func withdrawInvitation(secretHash: [UInt8]) async throws(StoreError) -> Bool {
+    try await write { db in
+      try db.run("DELETE FROM invitations WHERE secret_hash = ?", [Data(secretHash)])
+      return db.changesCount == 1
+    }
+  }
+
   package func redeemableInvitation(
     secretHash: [UInt8], caFingerprint: [UInt8], now: Timestamp
   ) async throws(StoreError) -> Invitation? {

@@ -116,6 +116,7 @@ extension EmbeddedStorage {
         + " (SELECT account, peer FROM confirmed_devices WHERE confirmed < ? LIMIT \(Self.chunkRows))",
       before: now.millis - OutboxRow.confirmationMillisMax)
     try await forgetUnlisted(at: now)
+    try await forgetAudit(at: now)
     try await forgetOldLedger(at: now, future: reading.time.arrivalTime(at: reading.now))
     return try await dropDays(before: now.adding(.zero - retention).day)
   }

@@ -30,10 +30,11 @@ struct EmbeddedMigration: Sendable {
     EmbeddedMigration(version: 14, name: "waking browsers", usableFrom: 5, sql: browsers),
     EmbeddedMigration(version: 15, name: "clients that name no relay", usableFrom: 5, sql: implicitRouting),
     EmbeddedMigration(version: 16, name: "deleted accounts", usableFrom: 5, sql: accountRemovals),
+    EmbeddedMigration(version: 17, name: "the audit log, suspensions", usableFrom: 5, sql: auditLog),
   ]
   static var newest: Int { all.last?.version ?? 0 }
   /// The oldest schema this build can work on.
-  static let needed = 16
+  static let needed = 17
 
   // The account number comes first in every key; messages alone are keyed by their sequence, whose AUTOINCREMENT
   // keeps it rising past removed rows, and found through indexes that begin with the number. A text that a client made

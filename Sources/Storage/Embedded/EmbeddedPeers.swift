@@ -10,7 +10,8 @@ extension EmbeddedStorage {
         SELECT name, url, ca_certificate, state, scopes, added, holds_messages, contacts_mode, next_ca_certificate,
           revoked_serials, statement_sequence, fault, fault_since, implicit,
           (SELECT coalesce(group_concat(mark, ' '), '')
-            FROM (SELECT mark FROM attachment_marks WHERE peer = name ORDER BY place))
+            FROM (SELECT mark FROM attachment_marks WHERE peer = name ORDER BY place)),
+          suspension_reason, suspended_until
         FROM peers ORDER BY name
         """
       ).map(Self.peer)
@@ -27,7 +28,8 @@ extension EmbeddedStorage {
         nextCACertificate: row.optionalBytes(8), revokedSerials: Fields.valid(SerialsText.decode(row.text(9))),
         sequence: row.integer(10)),
       condition: PeerCondition(fault: row.optionalText(11), since: row.optionalTime(12)),
-      attachmentMarks: [AttachmentMark](column: row.text(14)))
+      attachmentMarks: [AttachmentMark](column: row.text(14)),
+      suspension: PeerSuspension(reason: row.optionalText(15), until: row.optionalTime(16)))
   }
 
   package func peersRevision() async throws(StoreError) -> Int64 {
@@ -41,7 +43,7 @@ extension EmbeddedStorage {
       try db.run(
         Self.insertPeer + """
            ON CONFLICT (name) DO UPDATE SET url = excluded.url, state = excluded.state, scopes = excluded.scopes,
-            added = excluded.added
+            added = excluded.added, suspension_reason = NULL, suspended_until = NULL
           """, Self.columns(of: peer))
       try db.raise(.peers)
       return true
@@ -64,10 +66,29 @@ extension EmbeddedStorage {
     ]
   }
 
-  package func setPeerState(_ state: Peer.State, of name: RelayName) async throws(StoreError) -> Bool {
+  package func setPeerState(
+    _ state: Peer.State, of name: RelayName, _ suspension: PeerSuspension?
+  ) async throws(StoreError) -> Bool {
     try await changePeers(
-      "UPDATE peers SET state = ? WHERE name = ?", [state.rawValue, name.text],
+      "UPDATE peers SET state = ?, suspension_reason = ?, suspended_until = ? WHERE name = ?",
+      [state.rawValue, suspension?.reason, suspension?.until?.millis, name.text],
       forgettingInvitations: state == .suspended)
+  }
+
+  package func resumePeers(endedBy now: Timestamp) async throws(StoreError) -> [RelayName] {
+    try await write { db in
+      let names = try db.rows(
+        "SELECT name FROM peers WHERE state = 'suspended' AND suspended_until <= ? ORDER BY name", [now.millis]
+      ).map { try $0.relay(0) }
+      guard !names.isEmpty else { return [] }
+      try db.run(
+        """
+        UPDATE peers SET state = 'active', suspension_reason = NULL, suspended_until = NULL
+        WHERE state = 'suspended' AND suspended_until <= ?
+        """, [now.millis])
+      try db.raise(.peers)
+      return names
+    }
   }
 
   /// The peer's contacts and what it confirmed go with it, by their foreign keys.

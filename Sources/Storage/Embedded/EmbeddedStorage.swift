@@ -17,7 +17,8 @@ package final class EmbeddedStorage: Storage {
   package let judge = ClockJudge()
   package let refusals = WriteRefusals()
   let knownTokens = KnownTokens()
-  let knownCodes = KnownCodes()
+  let knownCodes = KnownKey(.pendingCodes) { PendingCodes(key: $0) }
+  let knownHandles = KnownKey(.accountHandles) { AccountHandles(key: $0) }
   let batcher: MessageBatcher
 
   /// Opens the database at `path`, or creates it with permissions 0600, its folder with 0700. Runs no migration.

@@ -72,4 +72,12 @@ extension PostgresStorage {
     }
     return holdings
   }
+
+  package func handle(of number: AccountNumber) async throws(StoreError) -> AccountHandle {
+    try await knownHandles.value(in: self).handle(of: number)
+  }
+
+  package func number(of handle: AccountHandle) async throws(StoreError) -> AccountNumber? {
+    try await knownHandles.value(in: self).number(of: handle)
+  }
 }

@@ -26,6 +26,31 @@ extension PostgresStorage {
     return result.rowCount > 0
   }
 
+  package func invitations(now: Timestamp) async throws(StoreError) -> [IssuedInvitation] {
+    let result = try await read(
+      .prepared(
+        "invitations",
+        """
+        SELECT secret_hash, expires, scopes, redeemed_by FROM invitations WHERE expires > $1::bigint
+        ORDER BY expires, secret_hash
+        """), PostgresParameters { $0.add(bigint: now.millis) })
+    var invitations: [IssuedInvitation] = []
+    for index in result.rows {
+      var row = result.cursor(row: index)
+      let invitation = Invitation(
+        secretHash: try row.bytes(), expires: try row.timestamp(), scopes: Set(column: try row.text()))
+      invitations.append(IssuedInvitation(invitation: invitation, redeemedBy: row.optionalBytes()))
+    }
+    return invitations
+  }
+
+  package func withdrawInvitation(secretHash: [UInt8]) async throws(StoreError) -> Bool {
+    let result = try await write(
+      .prepared("withdraw_invitation", "DELETE FROM invitations WHERE secret_hash = $1::bytea"),
+      PostgresParameters { $0.add(bytea: secretHash) })
+    return result.affectedRows == 1
+  }
+
   package func redeemableInvitation(
     secretHash: [UInt8], caFingerprint: [UInt8], now: Timestamp
   ) async throws(StoreError) -> Invitation? {

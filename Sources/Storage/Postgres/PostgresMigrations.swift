@@ -30,11 +30,12 @@ struct PostgresMigration: Sendable {
     PostgresMigration(
       version: 15, name: "clients that name no relay", oldestCompatible: 5, statements: implicitRouting),
     PostgresMigration(version: 16, name: "deleted accounts", oldestCompatible: 5, statements: accountRemovals),
+    PostgresMigration(version: 17, name: "the audit log, suspensions", oldestCompatible: 5, statements: auditLog),
   ]
   /// The newest step this build knows.
   static let newest = all.last?.version ?? 0
   /// The oldest schema this build can work on.
-  static let needed = 16
+  static let needed = 17
 
   // Every key of an account's row begins with its number, so that the tables can be distributed by it. Times are
   // milliseconds since 1970; days are those of UTC. A text that a client made up is `bytea`: it may hold any Unicode

@@ -13,7 +13,8 @@ extension PostgresStorage {
             SELECT coalesce(string_agg(encode(serial, 'hex'), ' ' ORDER BY place), '')
             FROM unnest(revoked_serials) WITH ORDINALITY AS r (serial, place)
           ), statement_sequence, fault, fault_since, implicit,
-          (SELECT coalesce(string_agg(mark::text, ' ' ORDER BY place), '') FROM attachment_marks WHERE peer = name)
+          (SELECT coalesce(string_agg(mark::text, ' ' ORDER BY place), '') FROM attachment_marks WHERE peer = name),
+          suspension_reason, suspended_until
         FROM peers ORDER BY name
         """))
     var peers: [Peer] = []
@@ -36,7 +37,8 @@ extension PostgresStorage {
     policy.routesImplicitly = try row.boolean()
     return Peer(
       name: name, url: url, caCertificate: certificate, state: state, scopes: scopes, added: added, policy: policy,
-      trust: trust, condition: condition, attachmentMarks: [AttachmentMark](column: try row.text()))
+      trust: trust, condition: condition, attachmentMarks: [AttachmentMark](column: try row.text()),
+      suspension: PeerSuspension(reason: row.optionalText(), until: try row.optionalTimestamp()))
   }
 
   package func peersRevision() async throws(StoreError) -> Int64 { try await revision(of: "peers") }
@@ -52,7 +54,7 @@ extension PostgresStorage {
           VALUES ($1::text, $2::text, $3::bytea, $4::text, $5::text, $6::bigint, $7::boolean, $8::text,
             $9::bytea, $10::bytea[], $11::bigint, $12::text, $13::bigint, $14::boolean)
           ON CONFLICT (name) DO UPDATE SET url = excluded.url, state = excluded.state, scopes = excluded.scopes,
-            added = excluded.added
+            added = excluded.added, suspension_reason = NULL, suspended_until = NULL
           WHERE known.ca_certificate = excluded.ca_certificate
           RETURNING 1
         )
@@ -62,22 +64,51 @@ extension PostgresStorage {
     return result.affectedRows == 1
   }
 
-  package func setPeerState(_ state: Peer.State, of name: RelayName) async throws(StoreError) -> Bool {
+  package func setPeerState(
+    _ state: Peer.State, of name: RelayName, _ suspension: PeerSuspension?
+  ) async throws(StoreError) -> Bool {
     var steps = [
       PostgresStep(
         .prepared(
           "set_peer_state",
           """
-          WITH changed AS (UPDATE peers SET state = $2::text WHERE name = $1::text RETURNING 1)
+          WITH changed AS (
+            UPDATE peers SET state = $2::text, suspension_reason = $3::text, suspended_until = $4::bigint
+            WHERE name = $1::text RETURNING 1
+          )
           UPDATE revisions SET value = value + 1 WHERE subject = 'peers' AND EXISTS (SELECT FROM changed)
           """),
         PostgresParameters {
           $0.add(text: name.text)
           $0.add(text: state.rawValue)
+          $0.add(text: suspension?.reason)
+          $0.add(bigint: suspension?.until?.millis)
         })
     ]
     if state == .suspended { steps.append(Self.forgetUsedInvitations) }
     return try await write(steps).first?.affectedRows == 1
+  }
+
+  package func resumePeers(endedBy now: Timestamp) async throws(StoreError) -> [RelayName] {
+    let result = try await write(
+      .prepared(
+        "resume_peers",
+        """
+        WITH resumed AS (
+          UPDATE peers SET state = 'active', suspension_reason = NULL, suspended_until = NULL
+          WHERE state = 'suspended' AND suspended_until <= $1::bigint RETURNING name
+        ),
+        raised AS (
+          UPDATE revisions SET value = value + 1 WHERE subject = 'peers' AND EXISTS (SELECT FROM resumed)
+        )
+        SELECT name FROM resumed ORDER BY name
+        """), PostgresParameters { $0.add(bigint: now.millis) })
+    var names: [RelayName] = []
+    for index in result.rows {
+      var row = result.cursor(row: index)
+      names.append(try row.relayName())
+    }
+    return names
   }
 
   /// The peer is suspended first: from then on its contacts are unknown, however long it takes to remove them, and

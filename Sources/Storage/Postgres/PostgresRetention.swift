@@ -10,6 +10,7 @@ extension PostgresStorage {
       retention: retention, past: past, seenDay: seenDay, isBelieved: reading.time.believes(reading.now))
     try await forgetExpired(at: past)
     try await forgetUnlisted(at: past)
+    try await forgetAudit(at: past)
     try await forgetOldConfirmations(at: past)
     try await forgetOldLedger(at: past, future: reading.time.arrivalTime(at: reading.now))
     guard try await partitions.hasWork(over: reads) else { return 0 }

@@ -25,7 +25,8 @@ package final class PostgresStorage: Storage {
   package let judge: ClockJudge
   package let refusals: WriteRefusals
   let knownTokens = KnownTokens()
-  let knownCodes = KnownCodes()
+  let knownCodes = KnownKey(.pendingCodes) { PendingCodes(key: $0) }
+  let knownHandles = KnownKey(.accountHandles) { AccountHandles(key: $0) }
   let copies = PostgresCopies()
   private let reactor: Reactor
 
