@@ -4,11 +4,13 @@ import NIOCore
 import RelayCore
 import RelayHTTP
 
-/// What a request to the operator's listener carries: who sent it.
+/// The context of a request to the operator's listener: its address, and the holder of its token.
 package struct OperatorContext: RequestContext {
   package var coreContext: CoreRequestContextStorage
   /// nil for a socket of the file system.
   let address: ClientAddress?
+  /// Set by `OperatorGate`; nil outside of the operator API.
+  var actor: AuditActor?
 
   package init(source: ApplicationRequestContextSource) {
     coreContext = .init(source: source)

@@ -5,10 +5,10 @@ package import Logging
 package import NIOCore
 import RelayHTTP
 
-/// The listener for the operator's own tools: `/livez`, `/readyz`, `/metrics` and `/drain`.
+/// The listener for the operator's own tools: `/livez`, `/readyz`, `/metrics` and `/drain`, and the operator API.
 ///
 /// A service: `run()` listens until it is cancelled or shut down gracefully. Bind it where only the operator can reach
-/// it: it asks for no credentials.
+/// it: only the API asks for credentials.
 package struct OperatorListener: ApplicationProtocol {
   package typealias Responder = RouterResponder<OperatorContext>
 
@@ -20,11 +20,12 @@ package struct OperatorListener: ApplicationProtocol {
   private let readiness: Readiness
   private let registry: PrometheusRegistry
   private let drain: DrainControl
+  private let api: OperatorAPI
   private let onRunning: @Sendable (Int) async -> Void
 
   /// - Parameter onRunning: called once with the bound port when requests are accepted.
   package init(
-    host: String, port: Int, readiness: Readiness, registry: PrometheusRegistry, drain: DrainControl,
+    host: String, port: Int, readiness: Readiness, registry: PrometheusRegistry, drain: DrainControl, api: OperatorAPI,
     eventLoopGroup: any EventLoopGroup, logger: Logger, onRunning: @escaping @Sendable (Int) async -> Void = { _ in }
   ) {
     self.host = host
@@ -32,6 +33,7 @@ package struct OperatorListener: ApplicationProtocol {
     self.readiness = readiness
     self.registry = registry
     self.drain = drain
+    self.api = api
     self.eventLoopGroup = eventLoopGroup
     self.logger = logger
     self.onRunning = onRunning
@@ -52,6 +54,7 @@ package struct OperatorListener: ApplicationProtocol {
     router.get("/readyz") { [readiness] _, _ in answer(await readiness.reasons()) }
     router.get("/metrics") { [registry] _, _ in plain(registry.exposition(), type: Exposition.contentType) }
     DrainRoutes(control: drain).add(to: router)
+    api.addRoutes(to: router)
     return router.buildResponder()
   }
 

@@ -20,7 +20,7 @@ import Storage
       QueueCommand.self,
       DrainCommand.self, StorageCommand.self, DirectoryCommand.self, PushCommand.self, PushGatewayCommand.self,
       NotificationsCommand.self,
-      LedgerCommand.self, DoctorCommand.self,
+      LedgerCommand.self, AuditCommand.self, TopCommand.self, DoctorCommand.self,
       DemoCommand.self, ConformanceCommand.self, RoutesCommand.self,
     ])
 

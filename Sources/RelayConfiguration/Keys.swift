@@ -84,6 +84,13 @@ enum Keys {
   static let operatorHost = Setting(
     "operator.host", .host, default: "127.0.0.1", "Where `/livez`, `/readyz` and `/metrics` are served.")
   static let operatorPort = Setting("operator.port", .port, default: "8081", "Its port; 0 takes any free one.")
+  static let operatorReadTokens = OptionalSetting(
+    "operator.read-tokens", .operatorTokens, default: "none (= off)", secrecy: .secret,
+    "Who may look over the operator API: `NAME:TOKEN`, comma-separated or a line each; `openssl rand -hex 32` makes one."
+  )
+  static let operatorChangeTokens = OptionalSetting(
+    "operator.change-tokens", .operatorTokens, default: "none", secrecy: .secret,
+    "Who may change and look over it; the audit log shows the name.")
 
   static let storageURL = Setting(
     "storage.url", .storage, default: "sqlite:relay-data/relay.sqlite", secrecy: .password,
@@ -299,7 +306,7 @@ extension ConfigurationKey {
       Keys.directoryInterval.key, Keys.contactsMax.key, Keys.ownershipDays.key, Keys.numberClaims.key,
       Keys.federationImplicit.key, Keys.outboxMessages.key,
       Keys.outboxBytes.key, Keys.outboxHours.key,
-      Keys.operatorHost.key, Keys.operatorPort.key,
+      Keys.operatorHost.key, Keys.operatorPort.key, Keys.operatorReadTokens.key, Keys.operatorChangeTokens.key,
       Keys.storageURL.key, Keys.storageMigrate.key, Keys.storageStart.key, Keys.encryptionKey.key,
       Keys.formerEncryptionKey.key,
       Keys.coordinationURL.key, Keys.coordinationAuthority.key, Keys.coordinationCertificate.key,

@@ -19,6 +19,6 @@ extension ConfigurationKey {
 
   private static let live: Set = [
     Keys.logLevel.key.name, Keys.webhookSecret.key.name, Keys.twilioToken.key.name, Keys.s3AccessKey.key.name,
-    Keys.s3SecretKey.key.name,
+    Keys.s3SecretKey.key.name, Keys.operatorReadTokens.key.name, Keys.operatorChangeTokens.key.name,
   ]
 }

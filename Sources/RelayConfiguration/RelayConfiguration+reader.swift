@@ -8,7 +8,10 @@ extension RelayConfiguration {
     name = reader.value(Keys.name)
     client = Client(&reader)
     federation = Federation(&reader)
-    operations = Operations(host: reader.value(Keys.operatorHost), port: reader.value(Keys.operatorPort))
+    operations = Operations(
+      host: reader.value(Keys.operatorHost), port: reader.value(Keys.operatorPort),
+      readTokens: reader.value(Keys.operatorReadTokens) ?? [],
+      changeTokens: reader.value(Keys.operatorChangeTokens) ?? [])
     storage = Storage(&reader)
     coordination = Coordination(&reader)
     attachments = Attachments(&reader, of: name)

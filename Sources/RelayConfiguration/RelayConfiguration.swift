@@ -133,6 +133,9 @@ package struct RelayConfiguration: Sendable, Equatable {
     package let host: String
     /// 0 takes any free one.
     package let port: Int
+    /// Tokens of the operator API: those that may look, and those that may change and look.
+    package let readTokens: [OperatorToken]
+    package let changeTokens: [OperatorToken]
   }
 
   package struct Storage: Sendable, Equatable {

@@ -56,6 +56,34 @@ extension ValueType where Value == SecretBytes {
   }
 }
 
+extension ValueType where Value == [OperatorToken] {
+  /// Several are separated by commas or ends of lines.
+  static let operatorTokens = ValueType(name: "tokens", isList: true) { text throws(Malformed) in
+    var tokens: [OperatorToken] = []
+    for part in text.split(whereSeparator: { $0 == "," || $0.isNewline }) {
+      let words = part.trimmingPrefix { $0 == " " }.split(separator: ":", maxSplits: 1).map(String.init)
+      guard words.count == 2, isTokenName(words[0]), isToken(words[1]), !tokens.contains(where: { $0.name == words[0] })
+      else {
+        throw Malformed(
+          "NAME:TOKEN, comma-separated or a line each; names differ and are of a-z 0-9 -, tokens have 32 characters or more, "
+            + "as `openssl rand -hex 32` prints them")
+      }
+      tokens.append(OperatorToken(name: words[0], token: Secret(words[1])))
+    }
+    guard !tokens.isEmpty else { throw Malformed("NAME:TOKEN, comma-separated or a line each") }
+    return tokens
+  }
+
+  private static func isTokenName(_ text: String) -> Bool {
+    (1...32).contains(text.utf8.count)
+      && text.utf8.allSatisfy { (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) || $0 == UInt8(ascii: "-") }
+  }
+
+  private static func isToken(_ text: String) -> Bool {
+    (32...1024).contains(text.utf8.count) && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
+  }
+}
+
 extension ValueType where Value == [AddressRange] {
   static let addressRanges = ValueType(name: "addresses", isList: true) { text throws(Malformed) in
     if text == "none" { return [] }

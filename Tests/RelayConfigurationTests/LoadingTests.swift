@@ -17,7 +17,7 @@ struct LoadingTests {
           connectionsSharePercent: 25,
           webSockets: .init(loginDialect: .protobuf, idle: .seconds(90))))
     #expect(configuration.drain == .init(window: .seconds(10)))
-    #expect(configuration.operations == .init(host: "127.0.0.1", port: 8081))
+    #expect(configuration.operations == .init(host: "127.0.0.1", port: 8081, readTokens: [], changeTokens: []))
     #expect(configuration.federation.host == "127.0.0.1")
     #expect(configuration.federation.port == nil && configuration.federation.url == nil)
     #expect(configuration.federation.directoryInterval == .seconds(2))
@@ -224,6 +224,7 @@ enum Sample {
     case "verification.token-key": "000102030405060708090A0b0c0d0e0f"
     case "push.webpush.contact": "mailto:push@example.org"
     case "attachments.mark": "77"
+    case "operator.read-tokens", "operator.change-tokens": "viewer:0123456789abcdef0123456789abcdef"
     case "federation.host": "::1"
     default:
       switch key.type {

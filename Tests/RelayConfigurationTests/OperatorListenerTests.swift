@@ -103,7 +103,8 @@ struct OperatorListenerTests {
     let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
     let listener = OperatorListener(
       host: "127.0.0.1", port: 0, readiness: readiness, registry: PrometheusRegistry(), drain: drain,
-      eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger
+      api: OperatorAPI { OperatorTokens(read: [], change: []) }, eventLoopGroup: MultiThreadedEventLoopGroup.singleton,
+      logger: logger
     ) { announce.yield($0) }
     let services = ServiceGroup(services: [listener], logger: logger)
     try await withThrowingTaskGroup(of: Void.self) { group in

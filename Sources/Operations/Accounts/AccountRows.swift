@@ -1,79 +1,50 @@
-import RelayCore
+package import RelayCore
 
 /// An account in a list.
-struct AccountRow: Encodable {
-  let number: String
-  let isActive: Bool
+package struct AccountRow: Encodable, Sendable {
+  package let handle: String
+  package let number: String
+  package let isActive: Bool
   /// Whether look-ups find it.
-  let isFound: Bool
-  let devices: Int
+  package let isFound: Bool
+  package let devices: Int
   /// The last day on which one of its devices was seen.
-  let seen: String?
+  package let seen: String?
 
-  var state: String { isActive ? "active" : "inactive" }
-
-  init(_ summary: AccountSummary) {
+  init(_ summary: AccountSummary, _ handle: AccountHandle) {
+    self.handle = handle.text
     number = summary.number.e164
     isActive = summary.isActive
     isFound = summary.isActive && summary.isDiscoverable
     devices = summary.devices
-    seen = summary.lastSeen?.day
+    seen = summary.lastSeen?.date
   }
 }
 
 /// One account, without its number: whoever asks knows it.
-struct AccountDetails: Encodable {
-  let isActive: Bool
-  let isFound: Bool
-  let seen: String?
-  let hasRegistrationLock: Bool
-  let hasIdentityKey: Bool
-  let devices: [DeviceRow]
-
-  var state: String { isActive ? "active" : "inactive" }
-
-  /// - Throws: `CommandFailure` where there is no such account.
-  init(of number: AccountNumber, in storage: any Storage) async throws {
-    guard let account = try await storage.account(number),
-      let summary = try await storage.accountSummaries(after: number.before, limit: 1).first, summary.number == number
-    else { throw CommandFailure("There is no such account here. `relay directory owner` says which peer claims it.") }
-    let row = AccountRow(summary)
-    (isActive, isFound, seen) = (row.isActive, row.isFound, row.seen)
-    hasRegistrationLock = account.registrationLock != nil
-    hasIdentityKey = account.identityKey != nil
-    let holdings = try await storage.deviceHoldings(of: number)
-    let now = Timestamp.now
-    devices = account.devices.map { device in
-      DeviceRow(device, holdings.first { $0.device == device.id }, at: now)
-    }
-  }
+package struct AccountDetails: Encodable, Sendable {
+  package let handle: String
+  package let isActive: Bool
+  package let isFound: Bool
+  package let seen: String?
+  package let hasRegistrationLock: Bool
+  package let hasIdentityKey: Bool
+  package let devices: [DeviceRow]
 }
 
 /// One device of an account.
-struct DeviceRow: Encodable {
-  let id: Int
-  let isActive: Bool
+package struct DeviceRow: Encodable, Sendable {
+  package let id: Int
+  package let isActive: Bool
   /// How it can be woken: `fcm`, `apns`, `voip`, `webpush`; none where it only fetches.
-  let push: [String]
-  let fetches: Bool
-  let seen: String
-  let created: String
-  let waiting: Int
-  let waitingBytes: Int
-  let preKeys: Int
-  let hasSignedPreKey: Bool
-
-  static let head = [
-    ["DEVICE", "STATE", "PUSH", "SEEN", "SINCE", "WAITING", "BYTES", "PREKEYS", "SIGNED PREKEY"]
-  ]
-
-  var cells: [String] {
-    [
-      "\(id)", isActive ? "active" : "inactive",
-      push.isEmpty ? (fetches ? "fetches" : "-") : push.joined(separator: ","),
-      seen, created, "\(waiting)", "\(waitingBytes)", "\(preKeys)", hasSignedPreKey ? "yes" : "no",
-    ]
-  }
+  package let push: [String]
+  package let fetches: Bool
+  package let seen: String
+  package let created: String
+  package let waiting: Int
+  package let waitingBytes: Int
+  package let preKeys: Int
+  package let hasSignedPreKey: Bool
 
   init(_ device: Device, _ holdings: DeviceHoldings?, at now: Timestamp) {
     id = Int(device.id.value)
@@ -83,8 +54,8 @@ struct DeviceRow: Encodable {
     ]
     push = ids.filter { $0.1 != nil }.map(\.0)
     fetches = device.fetchesMessages
-    seen = device.lastSeen.day
-    created = device.created.day
+    seen = device.lastSeen.date
+    created = device.created.date
     waiting = holdings?.waiting ?? 0
     waitingBytes = holdings?.waitingBytes ?? 0
     preKeys = holdings?.oneTimePreKeys ?? 0
@@ -92,12 +63,43 @@ struct DeviceRow: Encodable {
   }
 }
 
-extension Timestamp {
-  /// `YYYY-MM-DD`, UTC.
-  fileprivate var day: String { String(iso8601.prefix(10)) }
+/// How many accounts and devices there are.
+package struct CountsRow: Encodable, Sendable {
+  package let accounts: Int
+  package let active: Int
+  /// Accounts that look-ups find.
+  package let found: Int
+  package let devices: Int
+  /// Numbers that may have no account.
+  package let banned: Int
 }
 
-extension AccountNumber {
-  /// The greatest that is smaller; nil where there is none.
-  fileprivate var before: AccountNumber? { AccountNumber(digits: Int64(digits) - 1) }
+/// Counts of the rows and blobs that went with an account.
+package struct RemovalRow: Encodable, Sendable {
+  package let devices: Int
+  package let waiting: Int
+  package let preKeys: Int
+  package let acknowledged: Int
+  package let codes: Int
+  package let attachments: Int
+
+  package init(_ removal: AccountRemoval) {
+    devices = removal.devices
+    waiting = removal.waiting
+    preKeys = removal.oneTimePreKeys
+    acknowledged = removal.acknowledged
+    codes = removal.codes
+    attachments = removal.attachments
+  }
+}
+
+/// The result of a ban, and of its end.
+package struct BanRow: Encodable, Sendable {
+  package let banned: Bool
+  /// The rows and blobs that went with the account; nil where there was none.
+  package let deleted: RemovalRow?
+  package init(banned: Bool, deleted: RemovalRow?) {
+    self.banned = banned
+    self.deleted = deleted
+  }
 }

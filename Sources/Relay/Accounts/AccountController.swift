@@ -24,9 +24,9 @@ package struct AccountController: Sendable {
     guard context.caller.address.device == .master else { throw Problem(.deviceRefused) }
     guard let installation = context.caller.account.device(.master)?.password else { throw Problem(.unauthorized) }
     let number = context.caller.address.account
-    let removed: (rows: AccountRemoval, attachments: Int)?
+    let removed: AccountRemoval?
     do throws(Problem) {
-      removed = try await remover.remove(number, of: installation)
+      removed = try await remover.remove(number, of: installation, isBanned: false)
     } catch {
       // A commit whose answer was lost may have deleted it all the same.
       await accounts.changed(number)

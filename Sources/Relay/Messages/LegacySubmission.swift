@@ -11,6 +11,7 @@ struct LegacySubmission: Sendable {
   let homes: any HomeFinder
   let limiter: any RateLimiter
   let gate: CorrespondenceGate
+  let senders: TopSenders
 
   /// - Returns: the numbers all of whose messages are durable, and the others, none of whose messages are; each number
   ///   once, in the order of the request.
@@ -43,6 +44,7 @@ struct LegacySubmission: Sendable {
       try await gate.reach(destination, by: sender.account) { () async throws(Problem) in
         try await submit(submission, to: route.relay, from: sender)
       }
+      senders.note(route.messages.count, from: sender.account)
       return .accepted
     } catch {
       return .refused(error)

@@ -12,12 +12,14 @@ package struct MessagesController: Sendable {
   private let gate: CorrespondenceGate
   private let deliveryReceipts: DeliveryReceipts
   private let attendance: Attendance
+  private let senders: TopSenders
   private let legacy: LegacySubmission
   private let receipts: ReceiptsController
 
   package init(
     store: any MessageStore, intake: LocalIntake, courier: any Courier, homes: any HomeFinder,
-    limiter: any RateLimiter, gate: CorrespondenceGate, deliveryReceipts: DeliveryReceipts, attendance: Attendance
+    limiter: any RateLimiter, gate: CorrespondenceGate, deliveryReceipts: DeliveryReceipts, attendance: Attendance,
+    senders: TopSenders
   ) {
     self.store = store
     self.intake = intake
@@ -27,7 +29,9 @@ package struct MessagesController: Sendable {
     self.gate = gate
     self.deliveryReceipts = deliveryReceipts
     self.attendance = attendance
-    legacy = LegacySubmission(intake: intake, courier: courier, homes: homes, limiter: limiter, gate: gate)
+    self.senders = senders
+    legacy = LegacySubmission(
+      intake: intake, courier: courier, homes: homes, limiter: limiter, gate: gate, senders: senders)
     receipts = ReceiptsController(
       store: store, intake: intake, courier: courier, homes: homes, limiter: limiter, gate: gate)
   }
@@ -52,6 +56,7 @@ package struct MessagesController: Sendable {
       }
       return try await forward(submission, from: context.caller, to: relay)
     }
+    senders.note(submission.messages.count, from: sender.account)
     return .accepted(acceptance)
   }
 

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Federation
 import RelayConfiguration
+import RelayCore
 
 struct CheckCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

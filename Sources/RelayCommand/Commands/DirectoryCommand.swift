@@ -29,7 +29,11 @@ struct DirectoryCommand: AsyncParsableCommand {
       let number = try number.read()
       let token = ContactTokens.token(of: number)
       try await withStorage(configuration) { storage in
-        if let peer { try await decide(token, peer, storage) }
+        if let peer {
+          try await storage.noting(AuditNote("directory owner --peer \(peer)", on: .account(number))) {
+            try await decide(token, peer, storage)
+          }
+        }
         let claims = try await storage.claims(to: token)
         try print(Result(isLocal: try await storage.account(number) != nil, claims: claims))
       }

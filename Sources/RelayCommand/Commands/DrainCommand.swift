@@ -34,7 +34,7 @@ struct DrainCommand: AsyncParsableCommand {
   func run() async throws {
     let settings = try configuration.load().configuration
     let seconds = over ?? Int(settings.drain.window.components.seconds)
-    let url = try `operator` ?? settings.operations.url()
+    let url = try `operator` ?? settings.operations.url(otherwise: "--operator")
     var outbound = HTTPClient.Configuration(timeout: .init(connect: .seconds(3), read: .seconds(5)))
     outbound.connectionPool.retryConnectionEstablishment = false
     try await HTTPClient.withHTTPClient(configuration: outbound) { client in
@@ -129,15 +129,4 @@ private struct DrainingProcess {
   }
 
   private func connections(_ count: Int) -> String { count == 1 ? "1 connection" : "\(count) connections" }
-}
-
-extension RelayConfiguration.Operations {
-  /// Where a process with this configuration is asked, from its own host.
-  fileprivate func url() throws -> String {
-    guard port != 0 else {
-      throw CommandFailure("operator.port is 0, any free one: --operator names the process's URL, as its log tells it.")
-    }
-    let reachable = ["0.0.0.0": "127.0.0.1", "::": "::1"][host] ?? host
-    return "http://\(reachable.contains(":") ? "[\(reachable)]" : reachable):\(port)"
-  }
 }

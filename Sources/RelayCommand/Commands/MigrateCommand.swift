@@ -1,5 +1,4 @@
 import ArgumentParser
-import Foundation
 import RelayConfiguration
 import RelayCore
 
@@ -90,9 +89,4 @@ extension Storage {
       if case .tooNew? = try? await compatibility() { true } else { false }
     }
   }
-}
-
-extension Timestamp {
-  /// In UTC, to the second.
-  var iso8601: String { Date(timeIntervalSince1970: Double(millis) / 1000).formatted(.iso8601) }
 }

@@ -50,6 +50,13 @@ enum Output {
     line(String(decoding: try encoder.encode(value), as: UTF8.self))
   }
 
+  /// One line, keys sorted, on standard output.
+  static func jsonLine(_ value: some Encodable) throws {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    line(String(decoding: try encoder.encode(value), as: UTF8.self))
+  }
+
   /// Rows as columns, each as wide as its widest cell.
   static func table(_ rows: [[String]]) {
     let widths = (0..<(rows.map(\.count).max() ?? 0)).map { column in

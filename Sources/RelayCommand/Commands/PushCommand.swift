@@ -18,11 +18,11 @@ struct PushCommand: AsyncParsableCommand {
       abstract: "Show the last attempts to wake a device, the newest first.",
       discussion: "Sixteen at most, of seven days.")
     @OptionGroup var configuration: ConfigurationOption
-    @Argument(help: "The device: +NUMBER.DEVICE, or +NUMBER for device 1.") var device: String
+    @OptionGroup var device: DeviceArgument
     @Flag(help: "Print JSON.") var json = false
 
     func run() async throws {
-      let address = try deviceAddress(device)
+      let address = try device.read()
       try await withStorage(configuration) { storage in
         guard try await storage.account(address.account)?.device(address.device) != nil else {
           throw CommandFailure("There is no such device. \(WakeFault.noDevice.remedy)")
@@ -50,15 +50,16 @@ struct PushCommand: AsyncParsableCommand {
         """
     )
     @OptionGroup var configuration: ConfigurationOption
-    @Argument(help: "The device: +NUMBER.DEVICE, or +NUMBER for device 1.") var device: String
+    @OptionGroup var device: DeviceArgument
     @Flag(help: "Push though the device is connected.") var force = false
     @Flag(help: "Print JSON.") var json = false
 
     func run() async throws {
-      let address = try deviceAddress(device)
+      let address = try device.read()
       let settings = try configuration.load().configuration
       LogOutput.bootstrap(settings.log)
-      try await withStorage(settings) { storage in
+      let note = AuditNote("push test", on: .account(address.account))
+      try await withStorage(settings, noting: note) { storage in
         var attempts: [AttemptRow] = []
         let began = ContinuousClock.now
         let waking = settings.push.waking
@@ -141,13 +142,21 @@ struct PushCommand: AsyncParsableCommand {
   }
 }
 
-/// `+NUMBER.DEVICE`; the operator knows whose. Errors do not repeat it.
-private func deviceAddress(_ text: String) throws -> DeviceAddress {
-  let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
-  guard let first = parts.first, let number = AccountNumber(e164: first),
-    let device = parts.count == 2 ? DeviceID(text: parts[1]) : .master
-  else { throw ValidationError("Give the device as +NUMBER.DEVICE, as in +4915112345678.1.") }
-  return DeviceAddress(number, device)
+/// The device that a command is about; the operator knows whose. A dash reads it from standard input, so that it stands in no
+/// shell's history.
+struct DeviceArgument: ParsableArguments {
+  @Argument(help: "The device: +NUMBER.DEVICE, or +NUMBER for device 1, or - for the first line of standard input.")
+  var device: String
+
+  /// - Throws: an error that does not repeat what was given.
+  func read() throws -> DeviceAddress {
+    let text = device == "-" ? readLine(strippingNewline: true) ?? "" : device
+    let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
+    guard let first = parts.first, let number = AccountNumber(e164: first),
+      let device = parts.count == 2 ? DeviceID(text: parts[1]) : .master
+    else { throw ValidationError("Give the device as +NUMBER.DEVICE, as in +4915112345678.1.") }
+    return DeviceAddress(number, device)
+  }
 }
 
 private func millis(_ duration: Duration) -> Int64 { Int64(duration / .milliseconds(1)) }

@@ -71,7 +71,7 @@ struct QueueCommand: AsyncParsableCommand {
     @Option(help: "The peer's name.") var peer: String
 
     func run() async throws {
-      try await withStorage(configuration) { storage in
+      try await withStorage(configuration, noting: AuditNote("queue retry", on: peer)) { storage in
         let count = try await storage.makeDue(for: try await known(peer, storage), now: WallClock.system.now())
         Output.line(count == 0 ? "Nothing waits for \(peer)." : "\(messages(count)) for \(peer) will be tried now.")
       }
@@ -98,7 +98,7 @@ struct QueueCommand: AsyncParsableCommand {
     func run() async throws {
       let settings = try configuration.load().configuration
       LogOutput.bootstrap(settings.log)
-      try await withStorage(settings) { storage in
+      try await withStorage(settings, noting: AuditNote("queue drop", on: peer)) { storage in
         let relay = try await known(peer, storage)
         let ledger = try await HandOverLedger.open(storage, clock: .system)
         let outcome = try await drop(

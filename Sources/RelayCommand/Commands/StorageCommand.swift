@@ -25,7 +25,7 @@ struct StorageCommand: AsyncParsableCommand {
       let settings = try configuration.load().configuration
       LogOutput.bootstrap(settings.log)
       let lock = try lockEmbeddedStore(settings)
-      try await withStorage(settings) { storage in
+      try await withStorage(settings, noting: AuditNote("storage seal-contacts")) { storage in
         let before = try await storage.contactSealing()
         let counter = RowCounter()
         do throws(ContactSealingFailure) {

@@ -16,6 +16,7 @@ struct LocalParts {
   let intake: LocalIntake
   let restores: RestoreGuard
   let dispenser: LocalPreKeys
+  let senders = TopSenders()
 
   /// - Parameters:
   ///   - peers: who remembers this store's epoch beside Redis, and those who do so quickly; nil without federation.
@@ -70,7 +71,7 @@ struct ClientParts {
       limiter: coordination.limiter, gate: gate, verifiesSignatures: settings.keys.verifiesSignatures)
     let messages = MessagesController(
       store: storage, intake: local.intake, courier: courier, homes: homes, limiter: coordination, gate: gate,
-      deliveryReceipts: receipts, attendance: local.attendance)
+      deliveryReceipts: receipts, attendance: local.attendance, senders: local.senders)
     let contacts = directory.controller(
       storage: storage, coordination: coordination, purse: purse(), finder: finder)
     let blobs = attachments.controller(storage: storage, courier: courier, homes: homes, limiter: coordination)

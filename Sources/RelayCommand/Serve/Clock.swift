@@ -1,11 +1,9 @@
-import Glibc
+import FoundationEssentials
 import RelayCore
 
 extension WallClock {
   /// The system's clock.
   static let system = WallClock {
-    var time = timespec()
-    clock_gettime(CLOCK_REALTIME, &time)
-    return Timestamp(millis: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
+    Timestamp(millis: Int64((Date().timeIntervalSince1970 * 1000).rounded(.down)))
   }
 }

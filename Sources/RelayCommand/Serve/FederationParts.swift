@@ -67,9 +67,12 @@ struct FederationParts {
       logger: logger)
     let trust = TrustSync(
       registry: registry, transport: transport, store: storage, signals: coordination, logger: logger)
+    let suspensions = SuspensionEnds(
+      store: storage, registry: registry, signals: coordination,
+      clock: JudgedClock(.system, by: storage.judge).believing, logger: logger)
     let certificates = FederationCertificates(identity: peers.identity, registry: registry)
     let watch = CertificateWatch(clock: .system, logger: logger) { certificates.all }
-    return [registry, peers.identity, watch, transport, trust, outbox, sync, ownership]
+    return [registry, peers.identity, watch, transport, trust, suspensions, outbox, sync, ownership]
   }
 
   func listener(

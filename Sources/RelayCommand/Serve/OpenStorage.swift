@@ -12,21 +12,24 @@ enum SchemaDemand {
 }
 
 /// Opens the store that the configuration names, lets `body` use it, and closes it.
+/// - Parameter note: what `body` changes; nil where it only looks, or notes by itself.
 func withStorage(
-  _ option: ConfigurationOption, _ demand: SchemaDemand = .usable, _ body: (any Storage) async throws -> Void
+  _ option: ConfigurationOption, _ demand: SchemaDemand = .usable, noting note: AuditNote? = nil,
+  _ body: (any Storage) async throws -> Void
 ) async throws {
   let settings = try option.load().configuration
   LogOutput.bootstrap(settings.log)
-  try await withStorage(settings, demand, body)
+  try await withStorage(settings, demand, noting: note, body)
 }
 
 func withStorage(
-  _ settings: RelayConfiguration, _ demand: SchemaDemand = .usable, _ body: (any Storage) async throws -> Void
+  _ settings: RelayConfiguration, _ demand: SchemaDemand = .usable, noting note: AuditNote? = nil,
+  _ body: (any Storage) async throws -> Void
 ) async throws {
   let storage = try openStorage(settings, logger: Logger(label: "relay.storage"))
   do {
     if demand == .usable { try await prepareSchema(of: storage, settings) { _ in } }
-    try await body(storage)
+    try await storage.noting(note) { try await body(storage) }
   } catch {
     await storage.close()
     throw error

@@ -76,9 +76,10 @@ struct Server {
     let reload = Reload(on: hangUps, changing: present, limits: coordination, logger: logger, read: read)
     let start = Start(waitingForStore: settings.storage.startPatience, unless: control, logger: logger)
     readiness.add("start") { start.reason }
+    let api = OperatorAPI { [present] in OperatorTokens(present.value.configuration.operations) }
     let operations = OperatorListener(
       host: settings.operations.host, port: settings.operations.port, readiness: readiness, registry: metrics,
-      drain: control, eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger,
+      drain: control, api: api, eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger,
       onRunning: { [logger] port in logger.notice("operator's tools", metadata: ["port": "\(port)"]) })
     // Signals are the drain's: it ends when they have been followed, and the others with it.
     let group = ServiceGroup(
@@ -89,7 +90,7 @@ struct Server {
         logger: Logger(label: "relay.lifecycle", level: .error)))
     // Cancelled when the group fails.
     async let fault = begin(group, start) {
-      [reload] + (try await services(storage, coordination, outbound, control, start))
+      [reload] + (try await services(storage, coordination, outbound, control, start, api))
     }
     try await group.run()
     if let fault = await fault { throw fault }
@@ -118,7 +119,7 @@ struct Server {
   /// - Returns: in the order in which they start; they stop in the reverse order, so that what accepts work goes first.
   private func services(
     _ storage: any Storage, _ coordination: any Coordination, _ outbound: HTTPClient, _ control: DrainControl,
-    _ start: Start
+    _ start: Start, _ api: OperatorAPI
   ) async throws -> [any Service] {
     let logger = logger
     try await prepareSchema(of: storage, settings, during: start) { step in
@@ -173,6 +174,11 @@ struct Server {
     let client = try ClientListener(
       settings.client, router: clients.router, door: clients.door, drain: drain,
       state: ListenerState("client", in: readiness), logger: logger)
+    api.open(
+      .init(
+        store: storage, remover: AccountRemover(store: storage, attachments: attachments.removal),
+        limiter: coordination.limiter, signals: coordination, senders: local.senders,
+        clock: .system))
     control.counts { [hub = local.hub] in hub.connectionCount }
     let drainFirst = DrainFirst(
       control: control, readiness: readiness, state: drain, hub: local.hub, logger: logger)
@@ -212,6 +218,12 @@ extension RelayConfiguration.Client {
   /// Where it listens, as this process sees it.
   var url: String {
     "\(tls == nil ? "http" : "https")://\(host.contains(":") ? "[\(host)]" : host):\(port)"
+  }
+}
+
+extension OperatorTokens {
+  init(_ settings: RelayConfiguration.Operations) {
+    self.init(read: settings.readTokens, change: settings.changeTokens)
   }
 }
 

@@ -1,10 +1,12 @@
 import ArgumentParser
+import Operations
 import RelayCore
+import RelayHTTP
 
 /// The options of commands that delete an account.
 struct RemovalOptions: ParsableArguments {
   @OptionGroup var configuration: ConfigurationOption
-  @OptionGroup var number: NumberArgument
+  @OptionGroup var account: AccountArgument
   @Option(help: ArgumentHelp("Write what was deleted to this new file, as JSON with the number.", valueName: "file"))
   var receipt: String?
   @Flag(name: .long, help: "Do not ask.") var yes = false
@@ -12,14 +14,25 @@ struct RemovalOptions: ParsableArguments {
 
   /// - Parameter question: asked first where somebody sits at the terminal, unless --yes is given.
   /// - Returns: nil where there was no account.
-  func remove(isBanned: Bool, after question: String) async throws -> RemovalRow? {
-    let number = try number.read()
-    let site = try await RemovalSite(configuration, question: yes ? nil : question)
-    let receipt = try receipt.map(ReceiptFile.init)
-    let rows = try await site.remove(number, isBanned: isBanned).map(RemovalRow.init)
-    // A number without an account leaves a receipt of its ban alone.
-    if rows != nil || isBanned { try receipt?.write(number, rows) }
-    return rows
+  func remove(isBanned: Bool, by action: String, after question: String) async throws -> RemovalRow? {
+    let reference = try account.read()
+    let site = try RemovalSite(configuration, question: yes ? nil : question)
+    let file = try receipt.map(PrivateFile.init)
+    let removal: RemovalSite.Removal
+    do {
+      removal = try await site.remove(reference, isBanned: isBanned, by: action)
+    } catch {
+      file?.remove()
+      throw error
+    }
+    guard let file else { return removal.rows }
+    do {
+      try file.write(RemovalReceipt(removal.number, removal.handle, removal.rows, at: WallClock.system.now()))
+    } catch {
+      throw CommandFailure(
+        "The account is deleted, but its receipt \(file.path) cannot be written (\(FaultWords.of(error))).")
+    }
+    return removal.rows
   }
 }
 
@@ -34,9 +47,10 @@ struct DeleteAccountCommand: AsyncParsableCommand {
   @OptionGroup var options: RemovalOptions
 
   func run() async throws {
-    guard let rows = try await options.remove(isBanned: false, after: "Delete this account for good?") else {
-      throw CommandFailure("There is no such account here: nothing was deleted.")
-    }
+    guard
+      let rows = try await options.remove(
+        isBanned: false, by: "accounts delete", after: "Delete this account for good?")
+    else { throw CommandFailure.noAccount }
     if options.json { return try Output.json(rows) }
     Output.line("Deleted: \(rows.words).")
   }
@@ -52,7 +66,8 @@ struct BanCommand: AsyncParsableCommand {
   @OptionGroup var options: RemovalOptions
 
   func run() async throws {
-    let rows = try await options.remove(isBanned: true, after: "Ban this number, and delete its account?")
+    let rows = try await options.remove(
+      isBanned: true, by: "accounts ban", after: "Ban this number, and delete its account?")
     if options.json { return try Output.json(BanRow(banned: true, deleted: rows)) }
     Output.line("Banned. \(rows.map { "Deleted: \($0.words)." } ?? "It had no account here.")")
   }
@@ -62,47 +77,18 @@ struct UnbanCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "unban", abstract: "Let a banned number register again.")
   @OptionGroup var configuration: ConfigurationOption
-  @OptionGroup var number: NumberArgument
+  @OptionGroup var account: AccountArgument
   @Flag(help: "Print JSON.") var json = false
 
   func run() async throws {
-    let number = try number.read()
+    let reference = try account.read()
     try await withStorage(configuration) { storage in
-      guard try await storage.unban(number) else { throw CommandFailure("The number is not banned.") }
+      let number = try await reference.number(of: storage)
+      try await storage.noting(AuditNote("accounts unban", on: .account(number))) {
+        guard try await storage.unban(number) else { throw CommandFailure("The number is not banned.") }
+      }
       if json { return try Output.json(BanRow(banned: false, deleted: nil)) }
       Output.line("The number may register again.")
     }
   }
-}
-
-/// The result of `ban` and `unban`.
-private struct BanRow: Encodable {
-  let banned: Bool
-  let deleted: RemovalRow?
-}
-
-/// Counts of the rows and blobs that went with an account.
-struct RemovalRow: Encodable {
-  let devices: Int
-  let waiting: Int
-  let preKeys: Int
-  let acknowledged: Int
-  let codes: Int
-  let attachments: Int
-
-  init(_ removal: (rows: AccountRemoval, attachments: Int)) {
-    devices = removal.rows.devices
-    waiting = removal.rows.waiting
-    preKeys = removal.rows.oneTimePreKeys
-    acknowledged = removal.rows.acknowledged
-    codes = removal.rows.codes
-    attachments = removal.attachments
-  }
-
-  var words: String {
-    "\(Self.count(devices, "device")), \(Self.count(waiting, "waiting message")), \(Self.count(preKeys, "prekey")), "
-      + Self.count(attachments, "attachment")
-  }
-
-  private static func count(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
 }

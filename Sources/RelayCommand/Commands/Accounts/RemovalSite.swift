@@ -1,19 +1,18 @@
 import AsyncHTTPClient
 import Attachments
-import Foundation
 import Glibc
 import Logging
+import Operations
 import Relay
 import RelayConfiguration
 import RelayCore
-import RelayHTTP
 
 /// The store, the blobs, and the signals by which processes hear that an account is deleted.
 struct RemovalSite {
   private let settings: RelayConfiguration
 
   /// - Parameter question: asked where somebody sits at the terminal; nil asks nobody.
-  init(_ option: ConfigurationOption, question: String?) async throws {
+  init(_ option: ConfigurationOption, question: String?) throws {
     settings = try option.load().configuration
     LogOutput.bootstrap(settings.log)
     guard let question, isatty(STDIN_FILENO) == 1 else { return }
@@ -21,24 +20,46 @@ struct RemovalSite {
     guard readLine()?.lowercased().hasPrefix("y") == true else { throw CommandFailure("Nothing was done.") }
   }
 
-  /// - Returns: nil where there was no account.
-  func remove(_ number: AccountNumber, isBanned: Bool) async throws -> (rows: AccountRemoval, attachments: Int)? {
-    var outcome: (rows: AccountRemoval, attachments: Int)?
+  /// The outcome: no rows where there was no account.
+  struct Removal {
+    let number: AccountNumber
+    let handle: AccountHandle
+    let rows: RemovalRow?
+  }
+
+  /// - Parameter action: the words of the command.
+  /// - Throws: `CommandFailure` where there is no account, and no ban.
+  func remove(_ reference: AccountReference, isBanned: Bool, by action: String) async throws -> Removal {
+    var outcome: Removal?
     try await HTTPClient.withHTTPClient { client in
       try await withStorage(settings) { storage in
+        let number = try await reference.number(of: storage)
         let blobs = try await openBlobs(
           settings.attachments, present: { [settings] in settings.attachments }, storage: storage, client: client)
         let remover = AccountRemover(store: storage, attachments: AccountAttachments(store: storage, blobs: blobs))
-        do throws(Problem) {
-          outcome = try await remover.remove(number, isBanned: isBanned)
-        } catch {
-          throw CommandFailure(
-            "It was broken off (\(error.reason ?? error.text)). Run the command again: it goes on where it ended.")
+        let rows = try await storage.noting(AuditNote(action, on: .account(number))) {
+          try await Self.rows(of: number, isBanned: isBanned, remover)
         }
+        outcome = Removal(number: number, handle: try await storage.handle(of: number), rows: rows)
+        if rows != nil { try await tell(of: number) }
       }
     }
-    if outcome != nil { try await tell(of: number) }
+    guard let outcome else { throw CommandFailure.noAccount }
     return outcome
+  }
+
+  private static func rows(
+    of number: AccountNumber, isBanned: Bool, _ remover: AccountRemover
+  ) async throws -> RemovalRow? {
+    let removal: AccountRemoval?
+    do throws(Problem) {
+      removal = try await remover.remove(number, of: nil, isBanned: isBanned)
+    } catch {
+      throw CommandFailure(
+        "It was broken off (\(error.reason ?? error.text)). Run the command again: it goes on where it ended.")
+    }
+    guard removal != nil || isBanned else { throw CommandFailure.noAccount }
+    return removal.map(RemovalRow.init)
   }
 
   /// Processes forget the account at once where they share a Redis, and within a minute otherwise.
@@ -54,50 +75,4 @@ struct RemovalSite {
   }
 
   private static let patience = Duration.seconds(5)
-}
-
-/// A receipt for whoever demanded the deletion. Nobody but its owner may read the file: it names the number.
-struct ReceiptFile {
-  private let path: String
-  private let handle: FileHandle
-
-  /// Made before anything is deleted, so that nothing is deleted without its receipt.
-  /// - Throws: `CommandFailure` where it cannot be made, or is there already.
-  init(_ path: String) throws {
-    let descriptor = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else {
-      let reason = errno == EEXIST ? "it is there already" : String(cString: strerror(errno))
-      throw CommandFailure("The receipt \(path) cannot be written: \(reason). Nothing was deleted.")
-    }
-    self.path = path
-    handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-  }
-
-  private struct Receipt: Encodable {
-    let number: String
-    let time: String
-    let deleted: RemovalRow?
-    let kept: [String]
-  }
-
-  /// - Parameter deleted: nil where there was no account.
-  func write(_ number: AccountNumber, _ deleted: RemovalRow?) throws {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-    let receipt = Receipt(number: number.e164, time: Timestamp.now.iso8601, deleted: deleted, kept: Self.kept)
-    do {
-      try handle.write(contentsOf: try encoder.encode(receipt) + [0x0A])
-      try handle.synchronize()
-    } catch {
-      throw CommandFailure(
-        "The account is deleted, but its receipt \(path) cannot be written (\(FaultWords.of(error))).")
-    }
-  }
-
-  private static let kept = [
-    "messages that the account has sent, in their recipients' mailboxes and on their way to peers, until they are fetched or "
-      + "end",
-    "the first ten bytes of the number's SHA-1, for 30 days, by which peers are told that it is not here any more",
-    "backups, until they are replaced",
-  ]
 }

@@ -23,7 +23,7 @@ extension NotificationsCommand.Group {
 
     func run() async throws {
       let user = try NotificationsCommand.user(user)
-      try await withStorage(configuration) { storage in
+      try await withStorage(configuration, noting: AuditNote("notifications group add", on: user)) { storage in
         switch try await storage.addNotificationGroup(NotificationGroup(name: name, shortName: short), of: user) {
         case .added: Output.line("\(name) is added.")
         case .taken: throw CommandFailure("One of these names is a group's of \(user) already.")
@@ -69,7 +69,7 @@ extension NotificationsCommand.Group {
 
     func run() async throws {
       let user = try NotificationsCommand.user(user)
-      try await withStorage(configuration) { storage in
+      try await withStorage(configuration, noting: AuditNote("notifications group remove", on: user)) { storage in
         guard try await storage.removeNotificationGroup(name, of: user) else {
           throw NotificationsCommand.Group.unknown(name, of: user)
         }
@@ -99,8 +99,10 @@ extension NotificationsCommand.Group {
     func run() async throws {
       let user = try NotificationsCommand.user(user)
       let (added, removed) = (try Self.numbers(add), try Self.numbers(remove))
-      try await withStorage(configuration) { storage in
-        if add != nil || remove != nil {
+      let isChange = add != nil || remove != nil
+      let note = isChange ? AuditNote("notifications group members", on: user) : nil
+      try await withStorage(configuration, noting: note) { storage in
+        if isChange {
           guard try await storage.changeMembers(of: name, of: user, adding: added, removing: removed) else {
             throw NotificationsCommand.Group.unknown(name, of: user)
           }

@@ -17,7 +17,7 @@ extension NotificationsCommand.User {
       let name = try NotificationsCommand.user(name)
       let secret = try password.fromInput() ?? PasswordOption.random()
       let (stored, now) = (try await password.hash(secret, of: name), WallClock.system.now())
-      try await withStorage(configuration) { storage in
+      try await withStorage(configuration, noting: AuditNote("notifications user add", on: name)) { storage in
         var account = NotificationAccount(name: name, password: stored, created: now)
         account.isPermitted = terms.permitted != .no
         account.credits = terms.credits?.value
@@ -53,7 +53,7 @@ extension NotificationsCommand.User {
       let secret = newPassword ? PasswordOption.random() : try password.fromInput()
       let stored: PasswordHash? = if let secret { try await password.hash(secret, of: name) } else { nil }
       let now = WallClock.system.now()
-      try await withStorage(configuration) { storage in
+      try await withStorage(configuration, noting: AuditNote("notifications user set", on: name)) { storage in
         guard let former = try await storage.notificationAccount(name, now: now) else {
           throw NotificationsCommand.unknown(name)
         }
@@ -152,7 +152,7 @@ extension NotificationsCommand.User {
 
     func run() async throws {
       let name = try NotificationsCommand.user(name)
-      try await withStorage(configuration) { storage in
+      try await withStorage(configuration, noting: AuditNote("notifications user remove", on: name)) { storage in
         let progress = Progress()
         guard try await storage.removeNotificationAccount(name, progress: { progress.show($0) }) else {
           throw NotificationsCommand.unknown(name)

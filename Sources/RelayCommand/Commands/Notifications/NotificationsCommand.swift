@@ -64,7 +64,7 @@ struct NotificationsCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-      try await withStorage(configuration) { storage in
+      try await withStorage(configuration, noting: AuditNote("notifications numbers")) { storage in
         try await storage.raiseMessageNumber(to: above)
         Output.line("The next message number is above \(above).")
       }

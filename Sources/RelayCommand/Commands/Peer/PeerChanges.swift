@@ -39,7 +39,8 @@ extension PeerCommand {
     }
 
     func run() async throws {
-      try await PeerCommand.withPeer(configuration, name) { peer, storage, settings in
+      try await PeerCommand.withPeer(configuration, name, noting: AuditNote("peer set", on: name)) {
+        peer, storage, settings in
         let endpoint = url.flatMap { PeerEndpoint($0) }
         // Before anything is changed.
         if let endpoint, !force { try await PeerCommand.peering(settings, storage).verify(peer, at: endpoint) }
@@ -67,14 +68,41 @@ extension PeerCommand {
   struct Suspend: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Stop federating with a peer, without forgetting it.",
-      discussion:
-        "Its requests are refused, its connections are closed, ours to it are not sent, its contacts are not found.")
+      discussion: """
+        Its requests are refused, its connections are closed, ours to it are not sent, its contacts are not found. The peer \
+        is not told why. With --until, a relay that serves makes it active again at that time, by itself. Said again, the \
+        reason and the end are those of the last time.
+        """)
     @OptionGroup var configuration: ConfigurationOption
     @Argument(help: "The peer's name.") var name: String
+    @Option(help: "Why, for your own people: `relay peer list` shows it.") var reason: String?
+    @Option(
+      help: ArgumentHelp(
+        "Until when: a day or a time in UTC, such as 2026-12-01 or 2026-12-01T08:00, or for how long, such as 3d, 12h or 30m.",
+        valueName: "time"))
+    var until: String?
+
+    func validate() throws {
+      guard reason.map({ (1...200).contains($0.utf8.count) && !$0.contains(where: \.isNewline) }) ?? true else {
+        throw ValidationError("--reason is one line of at most 200 bytes.")
+      }
+      _ = try end()
+    }
+
+    private func end() throws -> Timestamp? {
+      guard let until else { return nil }
+      let now = WallClock.system.now()
+      guard let end = Timestamp(moment: until, from: now) else {
+        throw ValidationError("--until takes 2026-12-01, 2026-12-01T08:00, or 3d, 12h, 30m.")
+      }
+      guard end > now else { throw ValidationError("--until is past already.") }
+      return end
+    }
 
     func run() async throws {
-      try await PeerCommand.change(configuration, name, to: "suspended") {
-        try await PeerCommand.setState(.suspended, of: $1, $0)
+      let suspension = PeerSuspension(reason: reason, until: try end())
+      try await PeerCommand.change(configuration, name, by: "peer suspend", to: "suspended") {
+        try await PeerCommand.setState(.suspended, of: $1, $0, suspension)
       }
     }
   }
@@ -85,7 +113,7 @@ extension PeerCommand {
     @Argument(help: "The peer's name.") var name: String
 
     func run() async throws {
-      try await PeerCommand.change(configuration, name, to: "active") {
+      try await PeerCommand.change(configuration, name, by: "peer resume", to: "active") {
         try await PeerCommand.setState(.active, of: $1, $0)
       }
     }
@@ -99,7 +127,7 @@ extension PeerCommand {
     @Argument(help: "The peer's name.") var name: String
 
     func run() async throws {
-      try await PeerCommand.change(configuration, name, to: "removed") { storage, peer in
+      try await PeerCommand.change(configuration, name, by: "peer remove", to: "removed") { storage, peer in
         // Before it is suspended: what can still be delivered should be.
         if let held = try await storage.outboxUsage().first(where: { $0.relay == peer }), held.messages > 0 {
           throw Self.waiting("\(held.messages) messages", for: peer)
@@ -126,10 +154,10 @@ extension PeerCommand {
 
   /// - Returns: false when there is no such peer.
   private static func setState(
-    _ state: Peer.State, of name: RelayName, _ storage: any Storage
+    _ state: Peer.State, of name: RelayName, _ storage: any Storage, _ suspension: PeerSuspension? = nil
   ) async throws -> Bool {
     let before = try await storage.peers().first { $0.name == name }
-    guard try await storage.setPeerState(state, of: name) else { return false }
+    guard try await storage.setPeerState(state, of: name, suspension) else { return false }
     if let before, before.state != state, before.policy.contacts != .none { try await notePasses(of: name, storage) }
     return true
   }
@@ -146,10 +174,10 @@ extension PeerCommand {
   }
 
   private static func change(
-    _ option: ConfigurationOption, _ text: String, to outcome: String,
+    _ option: ConfigurationOption, _ text: String, by action: String, to outcome: String,
     _ body: (any Storage, RelayName) async throws -> Bool
   ) async throws {
-    try await withPeers(option) { storage, _ in
+    try await withPeers(option, noting: AuditNote(action, on: text)) { storage, _ in
       guard let name = RelayName(text), try await body(storage, name) else { throw unknown(text) }
       Output.line("\(name) is \(outcome).")
     }

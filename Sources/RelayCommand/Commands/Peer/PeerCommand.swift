@@ -9,7 +9,8 @@ struct PeerCommand: AsyncParsableCommand {
     commandName: "peer", abstract: "The relays that this one federates with.",
     discussion: "Works on the stores while `relay serve` runs on them; running processes follow within a second.",
     subcommands: [
-      Invite.self, Accept.self, List.self, Show.self, Set.self, Suspend.self, Resume.self, Remove.self, Test.self,
+      Invite.self, Invitations.self, Withdraw.self, Accept.self, List.self, Show.self, Set.self, Suspend.self,
+      Resume.self, Remove.self, Test.self,
       Budget.self,
     ])
 
@@ -19,25 +20,26 @@ struct PeerCommand: AsyncParsableCommand {
 
   /// The stores, for what a command does with peers.
   static func withPeers(
-    _ option: ConfigurationOption, _ body: (any Storage, RelayConfiguration) async throws -> Void
+    _ option: ConfigurationOption, noting note: AuditNote? = nil,
+    _ body: (any Storage, RelayConfiguration) async throws -> Void
   ) async throws {
     let settings = try option.load().configuration
     LogOutput.bootstrap(settings.log)
-    try await withStorage(settings) { storage in try await body(storage, settings) }
+    try await withStorage(settings, noting: note) { storage in try await body(storage, settings) }
   }
 
   static func withPeering(
-    _ option: ConfigurationOption, _ body: (PeeringService) async throws -> Void
+    _ option: ConfigurationOption, noting note: AuditNote? = nil, _ body: (PeeringService) async throws -> Void
   ) async throws {
-    try await withPeers(option) { storage, settings in try await body(try peering(settings, storage)) }
+    try await withPeers(option, noting: note) { storage, settings in try await body(try peering(settings, storage)) }
   }
 
   /// The peer called `name`, in whatever state. - Throws: `CommandFailure` when there is none, or it cannot be read.
   static func withPeer(
-    _ option: ConfigurationOption, _ name: String,
+    _ option: ConfigurationOption, _ name: String, noting note: AuditNote? = nil,
     _ body: (KnownPeer, any Storage, RelayConfiguration) async throws -> Void
   ) async throws {
-    try await withPeers(option) { storage, settings in
+    try await withPeers(option, noting: note) { storage, settings in
       guard let peer = try await storage.peers().first(where: { $0.name.text == name }) else { throw unknown(name) }
       guard let known = KnownPeer(peer) else {
         throw CommandFailure("The peer \"\(name)\" is stored with a CA that cannot be read: remove it and peer anew.")

@@ -19,6 +19,8 @@ extension PeerCommand {
     @Flag(help: "Print JSON.") var json = false
 
     private struct Printed: Encodable {
+      /// By which `relay peer withdraw` takes it back.
+      let id: String
       let invitation: String
       let expires: String
       let scopes: [String]
@@ -30,15 +32,16 @@ extension PeerCommand {
     }
 
     func run() async throws {
-      try await PeerCommand.withPeering(configuration) { peering in
+      try await PeerCommand.withPeering(configuration, noting: AuditNote("peer invite")) { peering in
         let code = try await peering.invite(validFor: .seconds(hours * 3600), scopes: scope.values)
         if json {
           return try Output.json(
             Printed(
-              invitation: code.text, expires: code.expires.iso8601, scopes: code.scopes.sorted().map(\.rawValue),
+              id: code.id, invitation: code.text, expires: code.expires.iso8601,
+              scopes: code.scopes.sorted().map(\.rawValue),
               ourWords: peering.ourWords.description))
         }
-        Output.note("One peering, until \(code.expires.iso8601).")
+        Output.note("One peering, until \(code.expires.iso8601). `relay peer withdraw \(code.id)` takes it back.")
         Output.note("  grants them: \(scope)")
         Output.note("  gets from them: \(scope), or what of these they grant")
         Output.note("  our words: \(peering.ourWords)")
@@ -66,7 +69,7 @@ extension PeerCommand {
     @Flag(help: "Print JSON.") var json = false
 
     func run() async throws {
-      try await PeerCommand.withPeering(configuration) { peering in
+      try await PeerCommand.withPeering(configuration, noting: AuditNote("peer accept")) { peering in
         let offer = try await peering.offer(invitation, scopes: scope?.values)
         show(offer)
         let accepted = try await peering.accept(offer)

@@ -33,7 +33,7 @@ extension PeerCommand {
           [head]
             + rows.map {
               [
-                $0.name, $0.state, $0.reachability, $0.hold ? "on" : "off", $0.contacts,
+                $0.name, $0.fullState, $0.reachability, $0.hold ? "on" : "off", $0.contacts,
                 "\($0.contested?.lists ?? 0)/\($0.contested?.has ?? 0)", $0.url, $0.leafExpires ?? "-",
                 $0.authorityExpires, $0.theirWords,
               ]
@@ -68,7 +68,7 @@ extension PeerCommand {
         let next = row.theirNextWords.map { [["their next words", $0]] } ?? []
         Output.table(
           [
-            ["name", row.name], ["url", row.url], ["state", row.state], ["reachable", row.reachability],
+            ["name", row.name], ["url", row.url], ["state", row.fullState], ["reachable", row.reachability],
             ["grants them", row.scopes.joined(separator: ",")], ["hold", row.hold ? "on" : "off"],
             ["contacts", row.contacts], ["implicit", row.implicit ? "on" : "off"], ["our words", row.ourWords],
             ["their words", row.theirWords],

@@ -6,6 +6,9 @@ struct PeerRow: Encodable {
   let name: String
   let url: String
   let state: String
+  /// The reason and the end of a suspension, where they were given.
+  let suspensionReason: String?
+  let suspendedUntil: String?
   /// What it may ask of us.
   let scopes: [String]
   /// What we may ask of it, by its word just now; nil where it was not asked.
@@ -47,6 +50,8 @@ struct PeerRow: Encodable {
     name = peer.name.text
     url = peer.url
     state = peer.state.rawValue
+    suspensionReason = peer.suspension?.reason
+    suspendedUntil = peer.suspension?.until?.iso8601
     scopes = peer.scopes.map(\.rawValue)
     self.gets = gets?.map(\.rawValue)
     ourWords = peer.ourWords.description
@@ -63,6 +68,13 @@ struct PeerRow: Encodable {
     switch peer.condition {
     case .reachable: (fault, faultSince) = (nil, nil)
     case .unreachable(let reason, let since): (fault, faultSince) = (reason.rawValue, since.iso8601)
+    }
+  }
+
+  /// `active`, or `suspended until 2026-12-01T00:00:00Z: maintenance`.
+  var fullState: String {
+    [suspendedUntil.map { "until \($0)" }, suspensionReason.map { ": \($0)" }].compactMap(\.self).reduce(state) {
+      $1.hasPrefix(":") ? $0 + $1 : "\($0) \($1)"
     }
   }
 

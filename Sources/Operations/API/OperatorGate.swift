@@ -1,0 +1,50 @@
+import HTTPTypes
+import Hummingbird
+import RelayCore
+
+/// Lets holders of tokens into the operator API, and turns what fails behind it into JSON.
+struct OperatorGate: RouterMiddleware {
+  typealias Context = OperatorContext
+
+  let tokens: @Sendable () -> OperatorTokens
+
+  func handle(
+    _ request: Request, context: OperatorContext, next: (Request, OperatorContext) async throws -> Response
+  ) async throws -> Response {
+    do {
+      var context = context
+      context.actor = .token(try holder(of: request))
+      return try await next(request, context)
+    } catch {
+      return APIProblem(error).response
+    }
+  }
+
+  private func holder(of request: Request) throws(APIProblem) -> String {
+    let tokens = tokens()
+    guard !tokens.isEmpty else {
+      throw APIProblem(
+        .forbidden, "api-off", "The operator API is off: set operator.read-tokens and operator.change-tokens.")
+    }
+    guard let given = Self.bearer(request.headers[.authorization]), let holder = tokens.holder(of: given) else {
+      var problem = APIProblem(.unauthorized, "unauthorized", "Send `Authorization: Bearer TOKEN`.")
+      problem.headers[.wwwAuthenticate] = "Bearer"
+      throw problem
+    }
+    guard holder.mayChange || request.method == .get || request.method == .head || Self.asks(request) else {
+      throw APIProblem(
+        .forbidden, "read-only", "This token may only read: use one of operator.change-tokens.")
+    }
+    return holder.name
+  }
+
+  /// Requests that change nothing, though they have a body.
+  private static func asks(_ request: Request) -> Bool {
+    request.method == .post && request.uri.path == OperatorAPI.handlesPath
+  }
+
+  private static func bearer(_ field: String?) -> String? {
+    guard let field, let space = field.firstIndex(of: " "), field[..<space].lowercased() == "bearer" else { return nil }
+    return String(field[field.index(after: space)...].trimmingPrefix { $0 == " " })
+  }
+}
