@@ -38,6 +38,7 @@ struct SensitiveTests {
       DeviceNotification(text: NotificationText("needle"), collapseKey: "needle", packageName: "needle"),
       NotificationAddress("needle"), HandOverTag(bits: 7_777_777), CrossingMark(bits: 7_777_777),
       WebPushRegistration(endpoint: "https://needle.example", p256dh: "needle", auth: "needle"),
+      OperatorToken(name: "needle", token: Secret("needle")),
     ]
   }
 

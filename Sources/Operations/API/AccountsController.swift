@@ -14,9 +14,12 @@ struct AccountsController: Sendable {
   @Sendable func list(_ request: Request, _ context: OperatorContext) async throws -> Response {
     let parts = try parts()
     let limit = try request.whole("limit", in: 1...10_000, otherwise: 100)
-    let prefix = request.uri.queryParameters.get("prefix")
-    guard prefix.map({ $0.first == "+" && $0.dropFirst().allSatisfy(\.isWholeNumber) }) ?? true else {
-      throw APIProblem(.badRequest, "malformed", "`prefix` is digits behind a plus sign, which is %2B in a URL.")
+    var prefix: NumberPrefix?
+    if let text = request.uri.queryParameters.get("prefix") {
+      prefix = NumberPrefix(text)
+      guard prefix != nil else {
+        throw APIProblem(.badRequest, "malformed", "`prefix` is digits behind a plus sign, which is %2B in a URL.")
+      }
     }
     var last: AccountNumber?
     if let after = request.uri.queryParameters.get("after") { last = try await number(after, parts) }

@@ -11,18 +11,22 @@ package struct AccountReports: Sendable {
   /// Accounts ascending by number, at most `limit`.
   /// - Parameters:
   ///   - last: only accounts behind this number.
-  ///   - prefix: only numbers that begin with this, a plus sign and digits.
-  package func list(after last: AccountNumber?, prefix: String?, limit: Int) async throws(StoreError) -> [AccountRow] {
+  ///   - prefix: only numbers that begin with it; nil for all.
+  package func list(
+    after last: AccountNumber?, prefix: NumberPrefix?, limit: Int
+  ) async throws(StoreError) -> [AccountRow] {
     var found: [AccountRow] = []
-    var last = last
-    while found.count < limit {
-      let page = try await store.accountSummaries(after: last, limit: Self.pageMax)
-      for summary in page where prefix.map({ summary.number.e164.hasPrefix($0) }) ?? true {
-        found.append(AccountRow(summary, try await store.handle(of: summary.number)))
-        if found.count == limit { return found }
+    for range in prefix?.ranges ?? [1...Int64.max] {
+      var last = max(last.map { Int64($0.digits) } ?? 0, range.lowerBound - 1)
+      while last < range.upperBound, found.count < limit {
+        let page = try await store.accountSummaries(
+          after: AccountNumber(digits: last), limit: min(limit - found.count, Self.pageMax))
+        for summary in page where range.contains(Int64(summary.number.digits)) {
+          found.append(AccountRow(summary, try await store.handle(of: summary.number)))
+        }
+        guard let end = page.last?.number else { return found }
+        last = Int64(end.digits)
       }
-      guard page.count == Self.pageMax, let end = page.last?.number else { break }
-      last = end
     }
     return found
   }

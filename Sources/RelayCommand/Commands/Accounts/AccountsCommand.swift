@@ -33,7 +33,7 @@ struct AccountsCommand: AsyncParsableCommand {
       guard after.map({ AccountReference($0) != nil }) ?? true else {
         throw ValidationError("--after must be a handle, or a number with its leading +.")
       }
-      guard prefix.map({ $0.first == "+" && $0.dropFirst().allSatisfy(\.isWholeNumber) }) ?? true else {
+      guard prefix.map({ NumberPrefix($0) != nil }) ?? true else {
         throw ValidationError("--prefix must be digits behind a +.")
       }
     }
@@ -41,7 +41,8 @@ struct AccountsCommand: AsyncParsableCommand {
     func run() async throws {
       try await withStorage(configuration) { storage in
         let last = try await after.flatMap { AccountReference($0) }?.number(of: storage)
-        let rows = try await AccountReports(store: storage).list(after: last, prefix: prefix, limit: limit)
+        let rows = try await AccountReports(store: storage).list(
+          after: last, prefix: prefix.flatMap { NumberPrefix($0) }, limit: limit)
         if json { return try Output.json(rows) }
         if rows.isEmpty { return Output.line("No accounts.") }
         Output.table(
