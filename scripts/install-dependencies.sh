@@ -10,6 +10,7 @@ packages=(
   postgresql redis-server haproxy                               # to test, and for the cluster
   python3-venv                                                  # to test: what scripts/install-python-tools.sh installs
   iproute2 libfaketime                                          # to test: hosts with networks and dates of their own
+  prometheus                                                    # to test: the alerts of deploy/prometheus
   tmux                                                          # to test: a terminal
   openssl curl                                                  # to try things by hand
 )

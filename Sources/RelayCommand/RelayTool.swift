@@ -16,12 +16,13 @@ import Storage
       """,
     version: Version.text,
     subcommands: [
-      ServeCommand.self, CheckCommand.self, MigrateCommand.self, AccountsCommand.self, CACommand.self, PeerCommand.self,
+      InitCommand.self, ServeCommand.self, CheckCommand.self, MigrateCommand.self, AccountsCommand.self, CACommand.self,
+      PeerCommand.self,
       QueueCommand.self,
       DrainCommand.self, StorageCommand.self, DirectoryCommand.self, PushCommand.self, PushGatewayCommand.self,
       NotificationsCommand.self,
       LedgerCommand.self, AuditCommand.self, TopCommand.self, DoctorCommand.self,
-      DemoCommand.self, ConformanceCommand.self, RoutesCommand.self,
+      DashboardCommand.self, DemoCommand.self, ConformanceCommand.self, RoutesCommand.self,
     ])
 
   @Flag(help: "With --version: also the versions of packages and libraries that it is made of.") var packages = false

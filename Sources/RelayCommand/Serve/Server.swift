@@ -2,6 +2,7 @@ import AsyncHTTPClient
 import CoreMetrics
 import Directory
 import Federation
+import Foundation
 import Hummingbird
 import Logging
 import NIOPosix
@@ -81,10 +82,11 @@ struct Server {
       host: settings.operations.host, port: settings.operations.port, readiness: readiness, registry: metrics,
       drain: control, api: api, eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger,
       onRunning: { [logger] port in logger.notice("operator's tools", metadata: ["port": "\(port)"]) })
+    let notifier = SystemdNotifier(ProcessInfo.processInfo.environment, readiness: readiness, control: control)
     // Signals are the drain's: it ends when they have been followed, and the others with it.
     let group = ServiceGroup(
       configuration: .init(
-        services: [
+        services: (notifier.map { [Self.essential($0)] } ?? []) + [
           Self.essential(Listening("operator", settings.operations.host, settings.operations.port, operations))
         ],
         logger: Logger(label: "relay.lifecycle", level: .error)))

@@ -1,0 +1,112 @@
+import Federation
+import Foundation
+import Glibc
+import RelayConfiguration
+import RelayCore
+import RelayHTTP
+
+/// Writes what a plan says: all of it, or nothing.
+struct InitSite {
+  let plan: InitPlan
+  /// Whose files they become; nil for those of whoever runs the command.
+  let owner: Owner?
+
+  struct Owner {
+    let name: String
+    let user: uid_t
+    let group: gid_t
+
+    /// - Returns: nil where this host has no such user.
+    init?(_ name: String) {
+      guard let entry = getpwnam(name) else { return nil }
+      self.name = name
+      (user, group) = (entry.pointee.pw_uid, entry.pointee.pw_gid)
+    }
+  }
+
+  /// Files that were made, to be removed where something fails.
+  private final class Written {
+    var paths: [String] = []
+    func remove() { for path in paths.reversed() { try? FileManager.default.removeItem(atPath: path) } }
+  }
+
+  /// - Throws: `CommandFailure`, or `ConfigurationFaults`; nothing is left behind then.
+  func write() throws {
+    let written = Written()
+    do {
+      try makeFolder(plan.folder, written)
+      try makeFolder(plan.data, written)
+      let secrets = plan.secrets()
+      for secret in secrets { try write(secret.text + "\n", to: "\(plan.folder)/\(secret.name)", mode: 0o600, written) }
+      try write(plan.configuration(secrets), to: plan.configurationFile, mode: 0o640, written)
+      let settings = try RelayConfiguration.load(file: plan.configurationFile, environment: [:], readers: .relay)
+        .configuration
+      if plan.federationPort != nil { try makeAuthority(settings, written) }
+      let unit = SystemdUnit(
+        name: plan.name, executable: Self.executable, configuration: plan.configurationFile, data: plan.data,
+        user: owner?.name ?? Self.serviceUser, hasLowPort: plan.clientPort < 1024,
+        drainSeconds: Int(settings.drain.window.components.seconds))
+      try write(unit.text, to: plan.unitFile, mode: 0o644, written)
+      if let owner { try giveAll(to: owner) }
+    } catch {
+      written.remove()
+      throw error
+    }
+  }
+
+  static let serviceUser = "relay"
+
+  /// The way to this program, whatever the folder it is run from.
+  private static var executable: String {
+    (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? "/usr/bin/relay"
+  }
+
+  private func makeAuthority(_ settings: RelayConfiguration, _ written: Written) throws {
+    let folder = IdentityFolder(path: settings.federation.directory)
+    guard !FileManager.default.fileExists(atPath: folder.authorityFile) else { return }
+    written.paths.append(settings.federation.directory)
+    _ = try folder.createAuthority(for: settings.name, replacing: false, now: .now)
+    _ = try folder.issueLeaf(for: settings.name, at: settings.federation.endpoint("peers reach it there"), now: .now)
+  }
+
+  private func makeFolder(_ path: String, _ written: Written) throws {
+    guard !FileManager.default.fileExists(atPath: path) else { return }
+    do {
+      try FileManager.default.createDirectory(
+        atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o750])
+    } catch {
+      throw CommandFailure("The folder \(path) cannot be made: \(FaultWords.of(error)). Nothing was written.")
+    }
+    written.paths.append(path)
+  }
+
+  private func write(_ text: String, to path: String, mode: mode_t, _ written: Written) throws {
+    let descriptor = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, mode)
+    guard descriptor >= 0 else {
+      let reason = errno == EEXIST ? "it is there already" : FaultWords.ofSystem(errno)
+      throw CommandFailure(
+        "\(path) cannot be written: \(reason). Nothing was written: remove it, or give another --folder.")
+    }
+    written.paths.append(path)
+    let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+    do {
+      try file.write(contentsOf: Data(text.utf8))
+      try file.synchronize()
+    } catch {
+      throw CommandFailure("\(path) cannot be written: \(FaultWords.of(error)). Nothing was written.")
+    }
+    // Whatever the umask says.
+    fchmod(descriptor, mode)
+  }
+
+  private func giveAll(to owner: Owner) throws {
+    for root in [plan.folder, plan.data] {
+      let inside = FileManager.default.enumerator(atPath: root)?.compactMap { $0 as? String } ?? []
+      for path in [root] + inside.map({ "\(root)/\($0)" }) {
+        guard lchown(path, owner.user, owner.group) == 0 else {
+          throw CommandFailure("\(path) cannot be given to \(owner.name): \(FaultWords.ofSystem(errno)).")
+        }
+      }
+    }
+  }
+}

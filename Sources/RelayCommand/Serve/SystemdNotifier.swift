@@ -1,0 +1,78 @@
+import Glibc
+import Operations
+import ServiceLifecycle
+
+/// Tells systemd when this process is ready, that it lives, and that it stops (`Type=notify`, `WatchdogSec=`; sd_notify(3)).
+struct SystemdNotifier: Service {
+  private let socket: NotifySocket
+  private let watchdog: Duration?
+  private let readiness: Readiness
+  private let control: DrainControl
+
+  /// - Parameter environment: `NOTIFY_SOCKET` names the socket, `WATCHDOG_USEC` the time within which systemd wants a word.
+  /// - Returns: nil where systemd does not ask.
+  init?(_ environment: [String: String], readiness: Readiness, control: DrainControl) {
+    guard let path = environment["NOTIFY_SOCKET"], let socket = NotifySocket(path) else { return nil }
+    self.socket = socket
+    self.readiness = readiness
+    self.control = control
+    let isMeant = environment["WATCHDOG_PID"].map { $0 == "\(getpid())" } ?? true
+    watchdog = isMeant ? environment["WATCHDOG_USEC"].flatMap { Int64($0) }.map { .microseconds($0) } : nil
+  }
+
+  func run() async throws {
+    await cancelWhenGracefulShutdown { await tell() }
+    socket.send("STOPPING=1")
+  }
+
+  private func tell() async {
+    var (isReady, isStopping) = (false, false)
+    // Three words within the time that systemd waits.
+    let pause = min(watchdog.map { $0 / 3 } ?? .seconds(1), .seconds(1))
+    while !Task.isCancelled {
+      if !isReady, await readiness.reasons().isEmpty {
+        isReady = true
+        socket.send("READY=1\nSTATUS=ready")
+      }
+      if !isStopping, control.isDraining {
+        isStopping = true
+        socket.send("STOPPING=1\nSTATUS=draining")
+      }
+      if watchdog != nil { socket.send("WATCHDOG=1") }
+      // Only cancellation throws here, and the loop's condition sees it.
+      try? await Task.sleep(for: isReady ? pause : .milliseconds(100))
+    }
+  }
+}
+
+/// The datagram socket that systemd listens on.
+private struct NotifySocket: Sendable {
+  /// `sockaddr_un`, as far as it is used: the family in the host's order, and the path, which in the abstract namespace
+  /// begins with a zero.
+  private let address: [UInt8]
+
+  /// - Returns: nil for a path that is too long for a socket.
+  init?(_ path: String) {
+    var bytes = Array(path.utf8)
+    guard let first = bytes.first, first == UInt8(ascii: "/") || first == UInt8(ascii: "@"), bytes.count < 107 else {
+      return nil
+    }
+    if first == UInt8(ascii: "@") { bytes[0] = 0 } else { bytes.append(0) }
+    address = withUnsafeBytes(of: sa_family_t(AF_UNIX)) { Array($0) } + bytes
+  }
+
+  /// Best effort: systemd judges by what it does not hear.
+  func send(_ text: String) {
+    let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    guard descriptor >= 0 else { return }
+    defer { close(descriptor) }
+    let message = Array(text.utf8)
+    _ = address.withUnsafeBytes { address in
+      message.withUnsafeBytes { message in
+        sendto(
+          descriptor, message.baseAddress, message.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT),
+          address.baseAddress?.assumingMemoryBound(to: sockaddr.self), socklen_t(address.count))
+      }
+    }
+  }
+}
