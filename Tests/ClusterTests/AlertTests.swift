@@ -93,7 +93,7 @@ import Testing
       }
       try await eventually("bob's devices are confirmed", every: .milliseconds(200)) { try await send(1) == 200 }
       try await PrometheusServer.with(watching: [alpha, beta], changing: ["> 21600": "> 0"]) { prometheus in
-        try await Task.sleep(for: .seconds(3))
+        try await prometheus.untilJudged()
         #expect(try await prometheus.alerts().isEmpty)
         await alpha.kill9()
         try await prometheus.expect("RelayDown")
@@ -113,7 +113,7 @@ import Testing
       try await cluster.serve(1) { relays in
         let sender = try await relays[0].register()
         try await PrometheusServer.with(watching: relays) { prometheus in
-          try await Task.sleep(for: .seconds(3))
+          try await prometheus.untilJudged()
           #expect(try await prometheus.alerts().isEmpty)
           cluster.redis.stop()
           try await prometheus.expect("RelayRedisAway")
@@ -140,7 +140,7 @@ import Testing
       defer { disk.remove() }
       let relay = try await site.serve(["RELAY_STORAGE_URL": "sqlite:\(folder)/relay.sqlite"])
       try await PrometheusServer.with(watching: [relay], changing: ["[10m])) > 100": "[10m])) > 2"]) { prometheus in
-        try await Task.sleep(for: .seconds(3))
+        try await prometheus.untilJudged()
         #expect(try await prometheus.alerts().isEmpty)
         for _ in 0..<30 {
           let number = TestDevice.freshNumber()

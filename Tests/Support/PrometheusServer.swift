@@ -93,6 +93,41 @@ package final class PrometheusServer: Sendable {
       .filter { $0.state == "firing" }.map(\.labels)
   }
 
+  private struct Counts: Decodable {
+    struct Data: Decodable {
+      let result: [Sample]
+    }
+    struct Sample: Decodable {
+      let value: [Value]
+    }
+    /// A time, and a number as text.
+    enum Value: Decodable {
+      case time(Double)
+      case text(String)
+      init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        if let time = try? container.decode(Double.self) {
+          self = .time(time)
+        } else {
+          self = .text(try container.decode(String.self))
+        }
+      }
+    }
+    let data: Data
+  }
+
+  /// Waits until the relays have been asked three times, and judged by that.
+  package func untilJudged() async throws {
+    let query = url + "/api/v1/query?query=min(sum_over_time(up%5B5m%5D))"
+    try await eventually("the relays are watched", within: .seconds(60), every: .milliseconds(200)) {
+      let response = try await TestHTTP.client.execute(HTTPClientRequest(url: query), timeout: .seconds(10))
+      let body = try await response.body.collect(upTo: 1 << 20)
+      let counts = try JSONDecoder().decode(Counts.self, from: Data(body.readableBytesView))
+      guard case .text(let text)? = counts.data.result.first?.value.last else { return false }
+      return (Double(text) ?? 0) >= 3
+    }
+  }
+
   /// Waits until an alert of that name fires.
   package func expect(_ name: String, within limit: Duration = .seconds(60)) async throws {
     try await eventually("\(name) fires", within: limit, every: .milliseconds(200)) {

@@ -64,7 +64,7 @@ struct AccountsController: Sendable {
     let handle: String
   }
 
-  /// Of this process alone.
+  /// Answers for this process alone.
   @Sendable func senders(_ request: Request, _ context: OperatorContext) async throws -> Response {
     let parts = try parts()
     let limit = try request.whole("limit", in: 1...100, otherwise: 10)

@@ -1,6 +1,6 @@
 package import RelayCore
 
-/// Who may use the operator API: to look, and to change.
+/// The tokens that open the operator API: to look, and to change.
 package struct OperatorTokens: Sendable, Equatable {
   package let read: [OperatorToken]
   /// They may look as well.

@@ -13,7 +13,7 @@ package struct NumberPrefix: Sendable, Equatable {
     count = digits.count
   }
 
-  /// Where numbers that begin with it lie, ascending: one range for each length, so that no others are read.
+  /// The ranges of numbers that begin with it, ascending: one for each length, so that no others are read.
   package var ranges: [ClosedRange<Int64>] {
     guard count > 0 else { return [1...Int64.max] }
     var ranges: [ClosedRange<Int64>] = []

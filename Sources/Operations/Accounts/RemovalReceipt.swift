@@ -1,6 +1,6 @@
 package import RelayCore
 
-/// What went with an account, and what stays, for whoever demanded the deletion.
+/// A list of what went with an account and what stays, for the person or court that demanded the deletion.
 package struct RemovalReceipt: Encodable, Sendable {
   let number: String
   let handle: String

@@ -4,7 +4,7 @@ import Operations
 import RelayCore
 import RelayHTTP
 
-/// What a command changes, for the audit log.
+/// The change that a command makes, for the audit log.
 struct AuditNote {
   enum Subject {
     case relay
@@ -50,7 +50,7 @@ extension Storage {
   }
 }
 
-/// Who runs this command on this host.
+/// The user who runs this command on this host.
 enum HostUser {
   /// The user's name; behind `sudo` also whose it is: `anna as root`.
   static var name: String {
