@@ -1,7 +1,7 @@
 import RelayConfiguration
 
 extension RelayConfiguration.Operations {
-  /// Where a process with this configuration is asked, from its own host.
+  /// The URL of a process with this configuration, from its own host.
   /// - Parameter option: what names the URL where the port is any free one.
   func url(otherwise option: String) throws -> String {
     guard port != 0 else {

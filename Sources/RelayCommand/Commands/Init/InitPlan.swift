@@ -11,7 +11,7 @@ struct InitPlan {
   var name: String
   /// The public host name, for clients and peers.
   var host: String
-  /// Of the clients' listener; nil where a proxy on this host ends TLS.
+  /// The certificate chain of the clients' listener; nil where a proxy on this host ends TLS.
   var certificate: String?
   var key: String?
   var clientPort: Int

@@ -95,7 +95,7 @@ struct InitSite {
     } catch {
       throw CommandFailure("\(path) cannot be written: \(FaultWords.of(error)). Nothing was written.")
     }
-    // Whatever the umask says.
+    // The umask may have taken bits away.
     fchmod(descriptor, mode)
   }
 

@@ -4,7 +4,7 @@ struct SystemdUnit {
   let name: String
   let executable: String
   let configuration: String
-  /// Where the relay writes. Systemd makes it where it is `/var/lib/NAME`.
+  /// The folder that the relay writes to. Systemd makes it if it is `/var/lib/NAME`.
   let data: String
   let user: String
   /// Whether a port below 1024 is listened on.

@@ -1,4 +1,4 @@
-/// What a process shows under `/metrics`, read back (Prometheus' text format, version 0.0.4).
+/// The metrics of a process, read back from `/metrics` (Prometheus' text format, version 0.0.4).
 struct MetricsPage: Sendable {
   struct Sample: Sendable {
     let labels: [String: String]
@@ -97,7 +97,7 @@ struct MetricsChange {
     return (present >= former ? present - former : present) / Swift.max(seconds, 0.001)
   }
 
-  /// What was added to each bucket of a histogram; cumulative, as they are shown.
+  /// The rise of each bucket of a histogram; cumulative, as they are shown.
   func rises(of name: String, _ isMeant: ([String: String]) -> Bool) -> [(bound: Double, count: Double)] {
     let former = Dictionary(before.buckets(of: name, isMeant).map { ($0.bound, $0.count) }, uniquingKeysWith: +)
     return after.buckets(of: name, isMeant).map { bucket in

@@ -7,10 +7,10 @@ struct TopReport: Encodable {
     /// Why nothing is known of it; nil where it answers.
     let fault: String?
     let isReady: Bool
-    /// Of readiness, by the check.
+    /// The reasons why it is not ready, by the check.
     let reasons: [String: String]
     let upSeconds: Double
-    /// Of one core.
+    /// 100 is one core.
     let cpuPercent: Double
     let residentBytes: Double
     let openFiles: Double
