@@ -54,6 +54,7 @@ let package = Package(
   products: [
     .executable(name: "relay", targets: ["RelayCommand"]),
     .executable(name: "relay-bench", targets: ["RelayBenchmark"]),
+    .executable(name: "relay-campaign", targets: ["RelayCampaign"]),
     .library(name: "RelayClient", targets: ["RelayClient"]),
   ],
   dependencies: [
@@ -227,6 +228,12 @@ let package = Package(
       path: "Tests/Support", swiftSettings: strict),
     // The history of a campaign, and the rules that judge it: they know nothing of the relay.
     .target(name: "CampaignModel", path: "Tests/CampaignModel", swiftSettings: strict),
+    .executableTarget(
+      name: "RelayCampaign",
+      dependencies: [
+        "CampaignModel", "RelayClient", "RelayCore", "ChildProcesses", "TestSupport", argumentParser, unixSignals,
+      ],
+      path: "Tests/Campaign", swiftSettings: strict),
     .testTarget(name: "CampaignModelTests", dependencies: ["CampaignModel"], swiftSettings: strict),
     .testTarget(
       name: "RelayCoreTests", dependencies: ["RelayCore"], resources: [.copy("Vectors")],
@@ -314,8 +321,8 @@ let package = Package(
     .testTarget(
       name: "ClusterTests",
       dependencies: [
-        "CampaignModel", "RelayClient", "RelayCore", "ChildProcesses", "TestSupport", crypto, nioCore, nioPosix,
-        asyncHTTPClient,
+        "CampaignModel", "RelayCampaign", "RelayClient", "RelayCore", "ChildProcesses", "TestSupport", crypto, nioCore,
+        nioPosix, asyncHTTPClient,
       ],
       swiftSettings: strict),
   ]

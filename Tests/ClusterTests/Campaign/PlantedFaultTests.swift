@@ -1,7 +1,8 @@
 import CampaignModel
 import Foundation
-import TestSupport
 import Testing
+
+@testable import RelayCampaign
 
 /// The judge is judged: relays with a fault planted are caught by the rule that it breaks.
 @Suite(
@@ -49,6 +50,18 @@ struct PlantedFaultTests {
     #expect(report.broken.map(\.rule).contains(planted.rule), "\(planted.fault): \(report.text)")
   }
 
+  @Test func `a few faults one after the other break no rule`() async throws {
+    try await Campaign.expectClean(
+      Schedule(
+        seed: 1, seconds: 12,
+        [
+          .init(at: 500, lasting: 1000, Fault(.processKilled, at: "alpha", process: 1)),
+          .init(at: 2500, lasting: 1000, Fault(.redisRestarted, at: "beta")),
+          .init(at: 5000, lasting: 1500, Fault(.linkCut, at: "alpha", process: 0, link: .postgres)),
+          .init(at: 8000, lasting: 2000, Fault(.linkCut, at: "beta", link: .peer)),
+        ]))
+  }
+
   /// What the store did not take is accepted: that shows only while PostgreSQL is away.
   @Test func `a schedule is cut down to the fault that breaks a rule, and printed as a test`() async throws {
     let guilty = Schedule.Step(at: 3000, lasting: 1500, Fault(.postgresRestarted, at: "alpha"))
@@ -64,7 +77,7 @@ struct PlantedFaultTests {
     let rule = "accepted is delivered or waits"
     let first = try await Campaign.run(schedule, extent)
     #expect(first.broken.map(\.rule).contains(rule), "\(first.text)")
-    let reduced = try await CampaignTests.reduced(schedule, rule, extent, runsMax: 8)
+    let reduced = try await Campaign.reduced(schedule, rule, extent, runsMax: 8)
     #expect(reduced.schedule.steps == [guilty])
     #expect(reduced.text.contains("Fault(.postgresRestarted, at: \"alpha\")"), "\(reduced.text)")
   }

@@ -45,18 +45,6 @@ final class Operator: Sendable {
   }
 }
 
-/// libfaketime, which gives a process another date.
-enum WrongClock {
-  static func library() throws -> String {
-    let folders = ["/usr/lib/x86_64-linux-gnu/faketime", "/usr/lib/aarch64-linux-gnu/faketime", "/usr/lib/faketime"]
-    let files = folders.map { $0 + "/libfaketime.so.1" }
-    guard let file = files.first(where: FileManager.default.fileExists) else {
-      throw TestFailure("libfaketime is not installed: run scripts/install-dependencies.sh")
-    }
-    return file
-  }
-}
-
 enum Operators {
   /// Runs `body` with alpha, on two processes, beta, gamma and delta, each peered with alpha, which holds messages for
   /// all of them.

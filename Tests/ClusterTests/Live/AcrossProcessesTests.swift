@@ -15,7 +15,7 @@ import Testing
     try await Cluster.with(settings: settings) { cluster in
       try await RelayTeam.with(2, of: cluster.site) { team in
         let fleet = try await LiveFleet(count, registeredAt: try team.process(0))
-        let entrances = try team.urls.map { try LiveFleet.entrance($0) }
+        let entrances = try team.urls.map { try RelayClient.entrance($0) }
         try await fleet.connected(by: [entrances[1]], SeededGenerator(seed: 1)) {
           try await body(cluster, team, fleet, entrances)
         }

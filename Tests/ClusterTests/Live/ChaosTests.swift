@@ -48,7 +48,7 @@ import Testing
       extent.devices, registeredAt: try team.process(0), habits: LiveDevice.Habit.allCases, options: options)
     var proxies: [CuttingProxy] = []
     for ports in team.ports { proxies.append(try await CuttingProxy(to: ports.client, seed: random.next())) }
-    let entrances = try proxies.map { try LiveFleet.entrance("http://127.0.0.1:\($0.port)", patience: .seconds(10)) }
+    let entrances = try proxies.map { try RelayClient.entrance("http://127.0.0.1:\($0.port)", patience: .seconds(10)) }
     let chaos = Chaos(cluster, team, proxies)
     let (mishaps, writing) = (random.split(), random.split())
     let begun = ContinuousClock.now
@@ -63,7 +63,7 @@ import Testing
         }
         try await group.waitForAll()
       }
-      return try await fleet.settle(within: .seconds(180), at: try LiveFleet.entrance(team.urls[0]))
+      return try await fleet.settle(within: .seconds(180), at: try RelayClient.entrance(team.urls[0]))
     }
     print(
       "chaos: seed \(extent.seed), \(DeliveryAudit.text(.now - begun))\n\(audit)\n\(fleet.summary)\n\(chaos.summary)")

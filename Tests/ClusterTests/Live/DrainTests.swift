@@ -22,7 +22,7 @@ import Testing
     try await RelayOperator.with(settings: settings) { site in
       let relay = try await site.serve()
       let fleet = try await LiveFleet(count, registeredAt: relay)
-      let entrance = try LiveFleet.entrance(relay.url)
+      let entrance = try RelayClient.entrance(relay.url)
       let ended = Ledger<Int>()
       let endings = Task { await Self.endings(of: fleet, by: entrance, ended) }
       defer { endings.cancel() }
@@ -93,7 +93,7 @@ import Testing
   private static func expectRefused(_ device: LiveDevice, at relay: RelayProcess) async {
     await #expect(throws: RelayClientError.self, "a draining process takes nobody in") {
       do {
-        try await device.connect(by: try LiveFleet.entrance(relay.url))
+        try await device.connect(by: try RelayClient.entrance(relay.url))
       } catch let error as RelayClientError {
         #expect(error.status == 503 && error.retryAfter != nil, "\(error)")
         throw error

@@ -17,7 +17,7 @@ struct LiveFleet: Sendable {
     _ count: Int, registeredAt relay: RelayProcess, habits: [LiveDevice.Habit] = [.acknowledgesAtOnce],
     options: RelayClient.LiveOptions = .init()
   ) async throws {
-    let client = try Self.entrance(relay.url)
+    let client = try RelayClient.entrance(relay.url)
     let ledger = DeliveryLedger()
     self.ledger = ledger
     devices = try await withThrowingTaskGroup(of: [LiveDevice].self) { group in
@@ -34,15 +34,6 @@ struct LiveFleet: Sendable {
       }
       return try await group.reduce(into: []) { $0 += $1 }
     }
-  }
-
-  /// A way to a relay, with time-outs for a relay that may die at any moment.
-  static func entrance(_ url: String, patience: Duration = .seconds(20)) throws -> RelayClient {
-    var options = RelayClient.Options()
-    options.connectTimeout = .seconds(5)
-    options.requestTimeout = patience
-    options.connectionsMax = 64
-    return try RelayClient(url: url, options: options)
   }
 
   /// Runs `body` while all devices stay connected by one of `entrances` or another.

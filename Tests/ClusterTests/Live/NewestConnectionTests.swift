@@ -40,7 +40,7 @@ import Testing
           relays.append(
             try await cluster.site.serve(["RELAY_COORDINATION_URL": "redis://127.0.0.1:\(way.port)"]))
         }
-        let entrances = try relays.map { try LiveFleet.entrance($0.url) }
+        let entrances = try relays.map { try RelayClient.entrance($0.url) }
         let fleet = try await LiveFleet(devices, registeredAt: relays[0])
         try await body(Site(cluster: cluster, ways: ways, relays: relays, entrances: entrances, fleet: fleet))
         for relay in relays { #expect(await relay.terminate() == .code(0)) }

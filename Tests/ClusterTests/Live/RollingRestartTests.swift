@@ -21,7 +21,7 @@ import Testing
 
   private static func run(_ team: RelayTeam, _ balancer: HAProxyServer) async throws {
     let fleet = try await LiveFleet(24, registeredAt: try team.process(0))
-    let entrance = try LiveFleet.entrance(balancer.url, patience: .seconds(60))
+    let entrance = try RelayClient.entrance(balancer.url, patience: .seconds(60))
     let (failures, exits, progress) = (Ledger<String>(), Ledger<String>(), Ledger<Int>())
     var random = SeededGenerator(seed: 1)
     let writing = random.split()

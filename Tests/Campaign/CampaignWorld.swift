@@ -37,7 +37,7 @@ final class CampaignWorld: Sendable {
     self.sites = sites
     self.history = history
     entrances = try sites.map { site in
-      try ([site.url] + site.team.urls).map { try LiveFleet.entrance($0, patience: .seconds(10)) }
+      try ([site.url] + site.team.urls).map { try RelayClient.entrance($0, patience: .seconds(10)) }
     }
     pushes.whenPushed { [weak self] device in self?.pushed(device) }
   }

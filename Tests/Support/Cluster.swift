@@ -2,19 +2,18 @@
 
 import ChildProcesses
 import Foundation
-import TestSupport
 
 /// PostgreSQL, Redis and an operator over them, for one test.
-struct Cluster: Sendable {
-  let site: RelayOperator
-  let database: String
-  let postgres: PostgresServer
-  let redis: RedisServer
+package struct Cluster: Sendable {
+  package let site: RelayOperator
+  package let database: String
+  package let postgres: PostgresServer
+  package let redis: RedisServer
   /// The last step of the schema has not been run.
-  let lacksLastStep: Bool
+  package let lacksLastStep: Bool
 
   /// Limits that no test of something else runs into.
-  static let unlimited = [
+  package static let unlimited = [
     "RELAY_LIMITS_SMS_DESTINATION_SIZE": "1000", "RELAY_LIMITS_VERIFY_NUMBER_SIZE": "1000",
     "RELAY_LIMITS_PREKEYS_SIZE": "1000000", "RELAY_LIMITS_PREKEYS_TARGET_SIZE": "1000000",
     "RELAY_LIMITS_MESSAGES_SIZE": "1000000", "RELAY_LIMITS_ALLOCATE_DEVICE_SIZE": "1000",
@@ -26,7 +25,7 @@ struct Cluster: Sendable {
   ///   - ownPostgres: a server that the test may stop; else one that tests share.
   ///   - hasOwnDisks: that can be full (`TestDisk`); with `ownPostgres`.
   ///   - lacksLastStep: the schema's last step is still to be run, where this build serves without it.
-  static func with<Result: Sendable>(
+  package static func with<Result: Sendable>(
     _ name: String = "local", settings: [String: String] = unlimited, ownPostgres: Bool = false,
     hasOwnDisks: Bool = false, lacksLastStep: Bool = false, _ body: @Sendable (Cluster) async throws -> Result
   ) async throws -> Result {
@@ -49,7 +48,7 @@ struct Cluster: Sendable {
   }
 
   /// Starts `count` processes, runs `body`, and ends those that still run.
-  func serve<Result>(
+  package func serve<Result>(
     _ count: Int, isolation: isolated (any Actor)? = #isolation, _ body: ([RelayProcess]) async throws -> Result
   ) async throws -> Result {
     var relays: [RelayProcess] = []
@@ -71,7 +70,7 @@ struct Cluster: Sendable {
 extension RelayOperator {
   /// All steps of the schema, in a new store, but the last one.
   /// - Returns: whether this build serves without it.
-  func migrateButForTheLastStep() async throws -> Bool {
+  fileprivate func migrateButForTheLastStep() async throws -> Bool {
     let steps = try await relay("migrate", "plan").split(separator: "\n")
     try await relay("migrate", "run", "--to", "\(steps.count - 1)")
     return try await run(["peer", "list"]).exit == .code(0)

@@ -3,7 +3,6 @@ import Foundation
 import RelayClient
 import Synchronization
 import TestSupport
-import Testing
 
 /// A run of two operators and their devices through a schedule of faults, judged by what was seen from outside.
 enum Campaign {
@@ -31,15 +30,6 @@ enum Campaign {
     var planted: String?
     /// Kinds of faults that the schedule could not have, and why.
     var leftOut: [String] = []
-  }
-
-  /// Runs `schedule`, and expects that every rule holds.
-  static func expectClean(_ schedule: Schedule, _ extent: Extent = Extent()) async throws {
-    let report = try await run(schedule, extent)
-    print(report.text)
-    for verdict in report.broken {
-      Issue.record("seed \(schedule.seed): \(verdict.rule): \(verdict.violations.first.prefix(5))")
-    }
   }
 
   /// Runs `schedule` on operators of its own.
@@ -104,13 +94,13 @@ enum Campaign {
       let teller = Task {
         while extent.isTold {
           try await Task.sleep(for: .seconds(60))
-          print("campaign: \(world.history.now), \(world.acceptedCount) accepted, \(world.owedCount) under way")
+          tell("\(world.history.now), \(world.acceptedCount) accepted, \(world.owedCount) under way")
         }
       }
       defer { teller.cancel() }
       let end = ContinuousClock.now + .seconds(schedule.seconds)
       try await faults.run(schedule) { step in
-        if extent.isTold { print("campaign: \(world.history.now), \(step.fault) for \(step.lasting) ms") }
+        if extent.isTold { tell("\(world.history.now), \(step.fault) for \(step.lasting) ms") }
       }
       try await Task.sleep(until: end)
       // Whoever is deaf now stays so, while others still write.

@@ -1,11 +1,9 @@
-import ChildProcesses
-import Glibc
+package import ChildProcesses
 import Synchronization
-import TestSupport
 
 /// The processes of an operator, each on ports that it keeps, run as a supervisor would.
-final class RelayTeam: Sendable {
-  let ports: [RelayPorts]
+package final class RelayTeam: Sendable {
+  package let ports: [RelayPorts]
   private let site: RelayOperator
   private let overrides: @Sendable (Int) -> [String: String]
   private let running = Mutex<[Int: RelayProcess]>([:])
@@ -18,7 +16,7 @@ final class RelayTeam: Sendable {
   }
 
   /// Starts `count` processes, runs `body`, and ends those that still run: each must exit with 0.
-  static func with<Result: Sendable>(
+  package static func with<Result: Sendable>(
     _ count: Int, of site: RelayOperator, settings: [String: String] = [:],
     _ body: (RelayTeam) async throws -> Result
   ) async throws -> Result {
@@ -26,7 +24,7 @@ final class RelayTeam: Sendable {
   }
 
   /// The same on `ports`, with settings for each process.
-  static func with<Result: Sendable>(
+  package static func with<Result: Sendable>(
     _ ports: [RelayPorts], of site: RelayOperator, settings: @escaping @Sendable (Int) -> [String: String],
     _ body: (RelayTeam) async throws -> Result
   ) async throws -> Result {
@@ -48,18 +46,18 @@ final class RelayTeam: Sendable {
     }
   }
 
-  var urls: [String] { ports.map { "http://127.0.0.1:\($0.client)" } }
+  package var urls: [String] { ports.map { "http://127.0.0.1:\($0.client)" } }
   /// Those that run, or ran last.
-  var all: [RelayProcess] { running.withLock { Array($0.values) } }
+  package var all: [RelayProcess] { running.withLock { Array($0.values) } }
 
-  func process(_ index: Int) throws -> RelayProcess {
+  package func process(_ index: Int) throws -> RelayProcess {
     guard let process = running.withLock({ $0[index] }) else { throw TestFailure("no process \(index)") }
     return process
   }
 
   /// Starts a process that does not run, again and again until it serves.
   /// - Parameter binary: another build's executable.
-  func start(_ index: Int, binary: String? = nil) async throws {
+  package func start(_ index: Int, binary: String? = nil) async throws {
     let settings = ports[index].settings.merging(overrides(index)) { $1 }
     let process = try await eventually("process \(index) serves", within: .seconds(180), every: .milliseconds(300)) {
       do {
@@ -72,14 +70,14 @@ final class RelayTeam: Sendable {
   }
 
   /// SIGKILL for all of `indices`, and others in their place after `pause`: at least one moment none of them runs.
-  func kill9(_ indices: [Int], pause: Duration) async throws {
+  package func kill9(_ indices: [Int], pause: Duration) async throws {
     for index in indices { try await process(index).kill9() }
     try await Task.sleep(for: pause)
     for index in indices { try await start(index) }
   }
 
   /// SIGTERM, and another one when it has ended. - Returns: how it ended.
-  func replace(_ index: Int) async throws -> ChildProcess.Exit {
+  package func replace(_ index: Int) async throws -> ChildProcess.Exit {
     let exit = try await process(index).terminate(within: .seconds(90))
     try await start(index)
     return exit
