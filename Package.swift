@@ -14,9 +14,13 @@ let strict: [SwiftSetting] = [
 // Tests of the campaign's checker start relays with a fault planted: a debug build alone has them (docs/reliability.md).
 let plantable = strict + [.define("PLANTED_FAULTS", .when(configuration: .debug))]
 
+// For production. The linker of LLVM packs the addresses that the loader fills in, 4 MB of them (Makefile, RELEASE).
+let linking: [LinkerSetting] = [.unsafeFlags(["-use-ld=lld"], .when(platforms: [.linux], configuration: .release))]
+
 let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
 let hummingbirdCore = Target.Dependency.product(name: "HummingbirdCore", package: "hummingbird")
 let hummingbirdHTTP2 = Target.Dependency.product(name: "HummingbirdHTTP2", package: "hummingbird")
+let mustache = Target.Dependency.product(name: "Mustache", package: "swift-mustache")
 let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
 let nioHTTP1 = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
@@ -59,6 +63,7 @@ let package = Package(
   ],
   dependencies: [
     .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
+    .package(url: "https://github.com/hummingbird-project/swift-mustache", from: "2.1.1"),
     .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
     .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
@@ -181,7 +186,8 @@ let package = Package(
     .target(
       name: "Operations",
       dependencies: [
-        "RelayCore", "RelayHTTP", hummingbird, hummingbirdCore, httpTypes, nioCore, logging, metrics, coreMetrics,
+        "RelayCore", "RelayHTTP", hummingbird, hummingbirdCore, mustache, httpTypes, nioCore, logging, metrics,
+        coreMetrics, lifecycle,
       ],
       swiftSettings: strict),
     .target(
@@ -207,7 +213,7 @@ let package = Package(
         unixSignals, crypto,
         nioCore, nioPosix, nioHTTP1, nioSSL, asyncHTTPClient,
       ],
-      swiftSettings: plantable, plugins: ["ResolvedPackages"]),
+      swiftSettings: plantable, linkerSettings: linking, plugins: ["ResolvedPackages"]),
     .executableTarget(
       name: "RelayBenchmark",
       dependencies: [
@@ -215,7 +221,7 @@ let package = Package(
         "CHiredis", nioCore, nioPosix, nioHTTP1, nioHTTP2, nioHPACK, nioWebSocket, nioSSL, crypto, cryptoExtras,
         argumentParser, collections,
       ],
-      swiftSettings: strict),
+      swiftSettings: strict, linkerSettings: linking),
 
     // Tests.
     .target(
@@ -233,7 +239,7 @@ let package = Package(
       dependencies: [
         "CampaignModel", "RelayClient", "RelayCore", "ChildProcesses", "TestSupport", argumentParser, unixSignals,
       ],
-      path: "Tests/Campaign", swiftSettings: strict),
+      path: "Tests/Campaign", swiftSettings: strict, linkerSettings: linking),
     .testTarget(name: "CampaignModelTests", dependencies: ["CampaignModel"], swiftSettings: strict),
     .testTarget(
       name: "RelayCoreTests", dependencies: ["RelayCore"], resources: [.copy("Vectors")],
@@ -241,7 +247,8 @@ let package = Package(
     .testTarget(
       name: "RelayConfigurationTests",
       dependencies: [
-        "RelayConfiguration", "RelayCore", "Operations", asyncHTTPClient, coreMetrics, metrics, logging, lifecycle,
+        "RelayConfiguration", "RelayCore", "Operations", mustache, asyncHTTPClient, coreMetrics, metrics, logging,
+        lifecycle,
         nioCore,
         nioPosix, nioHTTP1, collections,
       ],

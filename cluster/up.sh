@@ -180,13 +180,20 @@ start_relays() {
 is_ready() { curl -fsS -o /dev/null --max-time 2 "http://127.0.0.1:$1/readyz"; }
 
 start_haproxy() {
-  local operator=$1 configuration=$data/$1/haproxy.cfg port
+  local operator=$1 configuration=$data/$1/haproxy.cfg port process
   local -a substitutions=()
   step="starting $operator's HAProxy"
-  for port in client federation one_client one_federation one_operator two_client two_federation two_operator; do
-    substitutions+=(-e "s/@${port}@/$(value "$operator" "$port")/g")
+  # The file that operators use, for loopback and without TLS for clients.
+  substitutions=(
+    -e "s/bind :443 .*/bind 127.0.0.1:$(value "$operator" client)/"
+    -e "s/bind :8443/bind 127.0.0.1:$(value "$operator" federation)/"
+  )
+  for process in one two; do
+    for port in 8080:client 8081:operator 8443:federation; do
+      substitutions+=(-e "/server $process/s/\\([: ]\\)${port%:*}\\b/\\1$(value "$operator" "${process}_${port#*:}")/")
+    done
   done
-  sed "${substitutions[@]}" "$cluster/haproxy.cfg.template" >"$configuration"
+  sed "${substitutions[@]}" -e 's/192\.0\.2\.[12]:/127.0.0.1:/' "$cluster/../deploy/haproxy/relay.cfg" >"$configuration"
   own "$configuration"
   failed=$operator-haproxy
   as_service haproxy -c -q -f "$configuration" >>"$data/log/$failed.log" 2>&1

@@ -8,10 +8,13 @@ packages=(
   libpq-dev libhiredis-dev libssl-dev libsqlite3-dev libxml2-dev zlib1g-dev pkg-config # to build
   binutils                                                      # to look at a release build
   postgresql redis-server haproxy                               # to test, and for the cluster
+  nginx-light pgbouncer                                         # to test: what stands around relays
   python3-venv                                                  # to test: what scripts/install-python-tools.sh installs
   iproute2 libfaketime                                          # to test: hosts with networks and dates of their own
   prometheus                                                    # to test: the alerts of deploy/prometheus
+  debhelper fakeroot lintian debootstrap umoci                  # to make and test packages and images
   tmux                                                          # to test: a terminal
+  chromium chromium-driver netpbm                               # to test: the operator console
   openssl curl                                                  # to try things by hand
 )
 

@@ -5,10 +5,11 @@ package import Logging
 package import NIOCore
 import RelayHTTP
 
-/// The listener for the operator's own tools: `/livez`, `/readyz`, `/metrics` and `/drain`, and the operator API.
+/// The listener for the operator's own tools: `/livez`, `/readyz`, `/metrics` and `/drain`, the operator API, and the
+/// console.
 ///
 /// A service: `run()` listens until it is cancelled or shut down gracefully. Bind it where only the operator can reach
-/// it: only the API asks for credentials.
+/// it: only the API and the console ask for credentials.
 package struct OperatorListener: ApplicationProtocol {
   package typealias Responder = RouterResponder<OperatorContext>
 
@@ -21,19 +22,26 @@ package struct OperatorListener: ApplicationProtocol {
   private let registry: PrometheusRegistry
   private let drain: DrainControl
   private let api: OperatorAPI
+  private let console: Console
   private let onRunning: @Sendable (Int) async -> Void
 
-  /// - Parameter onRunning: called once with the bound port when requests are accepted.
+  /// - Parameters:
+  ///   - relay: the relay's name, for people.
+  ///   - onRunning: called once with the bound port when requests are accepted.
   package init(
-    host: String, port: Int, readiness: Readiness, registry: PrometheusRegistry, drain: DrainControl, api: OperatorAPI,
+    relay: String, host: String, port: Int, readiness: Readiness, registry: PrometheusRegistry, drain: DrainControl,
+    api: OperatorAPI,
     eventLoopGroup: any EventLoopGroup, logger: Logger, onRunning: @escaping @Sendable (Int) async -> Void = { _ in }
-  ) {
+  ) throws {
     self.host = host
     self.port = port
     self.readiness = readiness
     self.registry = registry
     self.drain = drain
     self.api = api
+    console = try Console(
+      relay: relay, look: ConsoleLook(name: relay, readiness: readiness, registry: registry),
+      sessions: ConsoleSessions(tokens: api.tokens), control: drain, parts: api.parts)
     self.eventLoopGroup = eventLoopGroup
     self.logger = logger
     self.onRunning = onRunning
@@ -55,6 +63,7 @@ package struct OperatorListener: ApplicationProtocol {
     router.get("/metrics") { [registry] _, _ in plain(registry.exposition(), type: Exposition.contentType) }
     DrainRoutes(control: drain).add(to: router)
     api.addRoutes(to: router)
+    console.addRoutes(to: router)
     return router.buildResponder()
   }
 

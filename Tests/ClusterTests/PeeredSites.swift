@@ -10,11 +10,14 @@ struct PeeredSites: Sendable {
   let alphaRelay: RelayProcess
   let betaRelay: RelayProcess
 
-  /// - Parameter scope: of the peering, as `relay peer invite --scope` takes it.
+  /// - Parameters:
+  ///   - scope: of the peering, as `relay peer invite --scope` takes it.
+  ///   - alphaSettings: of the first of them, besides.
   static func with(
-    scope: String = "messages,keys,directory,attachments", _ body: @Sendable (PeeredSites) async throws -> Void
+    scope: String = "messages,keys,directory,attachments", alphaSettings: [String: String] = [:],
+    _ body: @Sendable (PeeredSites) async throws -> Void
   ) async throws {
-    try await RelayOperator.with("alpha", settings: Cluster.unlimited) { alpha in
+    try await RelayOperator.with("alpha", settings: Cluster.unlimited.merging(alphaSettings) { $1 }) { alpha in
       try await RelayOperator.with("beta", settings: Cluster.unlimited) { beta in
         let relays = [try await start(alpha), try await start(beta)]
         do {

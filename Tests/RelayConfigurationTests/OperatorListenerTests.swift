@@ -101,8 +101,8 @@ struct OperatorListenerTests {
   ) async throws {
     let (ports, announce) = AsyncStream.makeStream(of: Int.self)
     let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-    let listener = OperatorListener(
-      host: "127.0.0.1", port: 0, readiness: readiness, registry: PrometheusRegistry(), drain: drain,
+    let listener = try OperatorListener(
+      relay: "alpha", host: "127.0.0.1", port: 0, readiness: readiness, registry: PrometheusRegistry(), drain: drain,
       api: OperatorAPI { OperatorTokens(read: [], change: []) }, eventLoopGroup: MultiThreadedEventLoopGroup.singleton,
       logger: logger
     ) { announce.yield($0) }

@@ -33,7 +33,7 @@ import Testing
     ["queue", "drop"], ["storage"], ["storage", "seal-contacts"], ["storage", "restored"], ["storage", "clock"],
     ["accounts"], ["accounts", "list"], ["accounts", "show"], ["accounts", "devices"], ["accounts", "count"],
     ["accounts", "limits"], ["accounts", "export"], ["accounts", "delete"], ["accounts", "ban"], ["accounts", "unban"],
-    ["audit"], ["top"], ["init"], ["dashboard"],
+    ["audit"], ["top"], ["init"], ["dashboard"], ["backup"], ["backup", "make"], ["backup", "verify"], ["restore"],
     ["ca", "list"],
     ["ca", "revoke"], ["ca", "rollover"],
     ["ca", "rollover", "begin"],

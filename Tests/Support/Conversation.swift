@@ -1,14 +1,14 @@
 // What a test says to a relay, byte for byte, where the client library would be too polite.
 
-import AsyncHTTPClient
+package import AsyncHTTPClient
 import Foundation
 import NIOCore
 import NIOHTTP1
 import Synchronization
 
 /// One client for all tests: a port that nobody listens on is an error at once, not after many tries.
-enum TestHTTP {
-  static let client: HTTPClient = {
+package enum TestHTTP {
+  package static let client: HTTPClient = {
     var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow)
     configuration.connectionPool.retryConnectionEstablishment = false
     configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 512

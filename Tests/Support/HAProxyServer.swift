@@ -1,4 +1,4 @@
-// A real HAProxy in front of an operator's processes, with the configuration of this repository's cluster.
+// A real HAProxy in front of an operator's processes, with the file that operators are given.
 
 import ChildProcesses
 import Foundation
@@ -65,27 +65,32 @@ package final class HAProxyServer: Sendable {
     try? FileManager.default.removeItem(atPath: folder)  // A leftover in the temporary folder hurts nobody.
   }
 
-  /// The cluster's template, with as many server lines as `relays` instead of its two of each kind.
+  /// `deploy/haproxy/relay.cfg` for loopback and without TLS for clients, with as many server lines as `relays` instead of
+  /// its two of each kind.
   private static func configuration(_ relays: [RelayPorts], clients: Int, peers: Int) throws -> String {
     let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent()
-    let template = try String(contentsOf: root.appending(path: "cluster/haproxy.cfg.template"), encoding: .utf8)
+    let file = try String(contentsOf: root.appending(path: "deploy/haproxy/relay.cfg"), encoding: .utf8)
     var lines: [String] = []
-    for line in template.components(separatedBy: "\n") {
+    for line in file.components(separatedBy: "\n") {
       if line.hasPrefix("  server two") { continue }
-      guard line.hasPrefix("  server one") else {
+      if line.hasPrefix("  bind :443 ") {
+        lines.append("  bind 127.0.0.1:\(clients)")
+      } else if line == "  bind :8443" {
+        lines.append("  bind 127.0.0.1:\(peers)")
+      } else if line.hasPrefix("  server one") {
+        for (index, relay) in relays.enumerated() {
+          lines.append(
+            line.replacing("server one", with: "server number-\(index + 1)")
+              .replacing("192.0.2.1:8080", with: "127.0.0.1:\(relay.client)")
+              .replacing("192.0.2.1:8443", with: "127.0.0.1:\(relay.peers ?? relay.client)")
+              .replacing("port 8081", with: "port \(relay.operations)"))
+        }
+      } else {
         lines.append(line)
-        continue
-      }
-      for (index, relay) in relays.enumerated() {
-        lines.append(
-          line.replacing("server one", with: "server number-\(index + 1)")
-            .replacing("@one_client@", with: "\(relay.client)").replacing("@one_operator@", with: "\(relay.operations)")
-            .replacing("@one_federation@", with: "\(relay.peers ?? relay.client)"))
       }
     }
-    return lines.joined(separator: "\n").replacing("@client@", with: "\(clients)")
-      .replacing("@federation@", with: "\(peers)")
+    return lines.joined(separator: "\n")
   }
 }
 

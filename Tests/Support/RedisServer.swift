@@ -155,6 +155,13 @@ package final class RedisServer: Sendable {
     try command("SCRIPT FLUSH")
   }
 
+  /// How many channels somebody listens to; each process has one of its own.
+  package func channelCount() throws -> Int {
+    let line = try command("PUBSUB CHANNELS")
+    guard line.hasPrefix("*"), let count = Int(line.dropFirst()) else { throw TestFailure("PUBSUB CHANNELS: \(line)") }
+    return count
+  }
+
   /// Sends one inline command.
   /// - Returns: the first line of the answer, its type character included.
   @discardableResult

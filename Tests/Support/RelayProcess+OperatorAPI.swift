@@ -8,6 +8,11 @@ package struct APIAnswer: Sendable {
   package let status: Int
   package let text: String
   package let headers: [String: String]
+  package init(status: Int, text: String, headers: [String: String]) {
+    self.status = status
+    self.text = text
+    self.headers = headers
+  }
 
   package func object() throws -> [String: Any] {
     guard let value = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any] else {

@@ -94,7 +94,7 @@ import Testing
         ) { site in
           try await site.relay("migrate", "run")
           let behindLink = redis.url.replacing(":\(redis.port)", with: ":\(link.port)")
-          try await Self.leaveBehind(site, link, ["RELAY_COORDINATION_URL": behindLink], waking)
+          try await Self.leaveBehind(site, link, ["RELAY_COORDINATION_URL": behindLink], redis, waking)
         }
         try await link.close()
       }
@@ -103,7 +103,8 @@ import Testing
 
   /// The device's entry stays in Redis, and names the process that held it.
   private static func leaveBehind(
-    _ site: RelayOperator, _ link: LinkProxy, _ settings: [String: String], _ waking: WakingSite
+    _ site: RelayOperator, _ link: LinkProxy, _ settings: [String: String], _ redis: RedisServer,
+    _ waking: WakingSite
   ) async throws {
     let (first, second) = (try await site.serve(), try await site.serve(settings))
     let (sender, device) = (try await WokenDevice(at: first), try await WokenDevice(at: second))
@@ -114,6 +115,8 @@ import Testing
       try await delivery.acknowledge()
       break
     }
+    // Both hear wake-ups: one has just been heard.
+    let channels = try redis.channelCount()
     link.set(.cut)
     await live.close()
     try await eventually("nobody is connected") { try await second.metric("relay_connections{kind=\"device\"}") == 0 }
@@ -122,6 +125,8 @@ import Testing
     link.endAll()
     link.set(.whole)
     try await second.untilCoordination(isAvailable: true)
+    // It takes commands, and has to hear again too.
+    try await eventually("it hears wake-ups") { try redis.channelCount() == channels }
 
     let before = waking.pushes(toGoogle: "token").count
     #expect(try await sender.send(to: device, at: first, timestamp: 2) == 200)

@@ -6,7 +6,7 @@ package import RelayCore
 import RelayHTTP
 
 /// The JSON API of the operator's listener, behind tokens. It does what `relay accounts` and `relay audit` do by command
-/// (docs/operating.md, "The operator API").
+/// (docs/operating.md, "The operator API"). The console stands on the same parts.
 ///
 /// It is there from the start, and answers 503 until `open` gives it what it stands on.
 package struct OperatorAPI: Sendable {
@@ -16,21 +16,23 @@ package struct OperatorAPI: Sendable {
     let limiter: any RateLimiter
     let signals: any SignalBus
     let senders: any SenderRanking
+    let console: any ConsoleSources
     let clock: WallClock
     package init(
       store: any AccountReports.Store & AuditStore, remover: any AccountRemoving, limiter: any RateLimiter,
-      signals: any SignalBus, senders: any SenderRanking, clock: WallClock
+      signals: any SignalBus, senders: any SenderRanking, console: any ConsoleSources, clock: WallClock
     ) {
       self.store = store
       self.remover = remover
       self.limiter = limiter
       self.signals = signals
       self.senders = senders
+      self.console = console
       self.clock = clock
     }
   }
 
-  private let tokens: @Sendable () -> OperatorTokens
+  let tokens: @Sendable () -> OperatorTokens
   private let opened = LiveSetting<Parts?>(nil)
 
   /// - Parameter tokens: as they are now.
@@ -56,7 +58,7 @@ package struct OperatorAPI: Sendable {
     api.part("/api/v1/audit", [(.get, audit.list)])
   }
 
-  @Sendable private func parts() throws(APIProblem) -> Parts {
+  @Sendable func parts() throws(APIProblem) -> Parts {
     guard let parts = opened.value else { throw .notReady }
     return parts
   }

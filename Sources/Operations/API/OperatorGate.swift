@@ -26,7 +26,7 @@ struct OperatorGate: RouterMiddleware {
       throw APIProblem(
         .forbidden, "api-off", "The operator API is off: set operator.read-tokens and operator.change-tokens.")
     }
-    guard let given = Self.bearer(request.headers[.authorization]), let holder = tokens.holder(of: given) else {
+    guard let given = Self.bearer(request.headers[.authorization]), let holder = tokens.token(of: given) else {
       var problem = APIProblem(.unauthorized, "unauthorized", "Send `Authorization: Bearer TOKEN`.")
       problem.headers[.wwwAuthenticate] = "Bearer"
       throw problem
@@ -35,7 +35,7 @@ struct OperatorGate: RouterMiddleware {
       throw APIProblem(
         .forbidden, "read-only", "This token may only read: use one of operator.change-tokens.")
     }
-    return holder.name
+    return holder.token.name
   }
 
   /// Requests that change nothing, though they have a body.

@@ -15,14 +15,14 @@ package struct OperatorTokens: Sendable, Equatable {
 
   /// Compares with every token, in a time that tells nothing of where they differ.
   /// - Returns: nil for what is none of them.
-  func holder(of text: String) -> (name: String, mayChange: Bool)? {
+  func token(of text: String) -> (token: OperatorToken, mayChange: Bool)? {
     let given = Array(text.utf8)
-    var found: (name: String, mayChange: Bool)?
+    var found: (token: OperatorToken, mayChange: Bool)?
     for (tokens, mayChange) in [(read, false), (change, true)] {
-      for token in tokens where constantTimeEquals(Array(token.token.value.utf8), given) {
-        found = (token.name, mayChange)
-      }
+      for token in tokens where constantTimeEquals(Array(token.token.value.utf8), given) { found = (token, mayChange) }
     }
     return found
   }
+
+  func has(_ token: OperatorToken) -> Bool { read.contains(token) || change.contains(token) }
 }

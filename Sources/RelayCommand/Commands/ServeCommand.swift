@@ -19,7 +19,8 @@ struct ServeCommand: AsyncParsableCommand {
     let loaded = try configuration.load(warns: true)
     LogOutput.bootstrap(loaded.configuration.log)
     let path = configuration.config
-    try await Server(loaded, logger: Logger(label: "relay")) { () throws(ConfigurationFaults) in
+    let doctor = DoctorChild(configuration: path)
+    try await Server(loaded, doctor: doctor, logger: Logger(label: "relay")) { () throws(ConfigurationFaults) in
       try ConfigurationOption.read(path)
     }.run()
   }

@@ -22,17 +22,21 @@ struct Server {
   /// As it was read last.
   private let present: LiveSetting<LoadedConfiguration>
   private let read: @Sendable () throws(ConfigurationFaults) -> LoadedConfiguration
+  private let doctor: DoctorChild
   private let logger: Logger
   private let readiness = Readiness()
 
-  /// - Parameter read: reads the configuration again.
+  /// - Parameters:
+  ///   - doctor: `relay doctor` for the same configuration.
+  ///   - read: reads the configuration again.
   init(
-    _ loaded: LoadedConfiguration, logger: Logger,
+    _ loaded: LoadedConfiguration, doctor: DoctorChild, logger: Logger,
     read: @escaping @Sendable () throws(ConfigurationFaults) -> LoadedConfiguration
   ) {
     settings = loaded.configuration
     present = LiveSetting(loaded)
     self.read = read
+    self.doctor = doctor
     self.logger = logger
   }
 
@@ -78,8 +82,9 @@ struct Server {
     let start = Start(waitingForStore: settings.storage.startPatience, unless: control, logger: logger)
     readiness.add("start") { start.reason }
     let api = OperatorAPI { [present] in OperatorTokens(present.value.configuration.operations) }
-    let operations = OperatorListener(
-      host: settings.operations.host, port: settings.operations.port, readiness: readiness, registry: metrics,
+    let operations = try OperatorListener(
+      relay: settings.name.text, host: settings.operations.host, port: settings.operations.port, readiness: readiness,
+      registry: metrics,
       drain: control, api: api, eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger,
       onRunning: { [logger] port in logger.notice("operator's tools", metadata: ["port": "\(port)"]) })
     let notifier = SystemdNotifier(ProcessInfo.processInfo.environment, readiness: readiness, control: control)
@@ -180,7 +185,8 @@ struct Server {
       .init(
         store: storage, remover: AccountRemover(store: storage, attachments: attachments.removal),
         limiter: coordination.limiter, signals: coordination, senders: local.senders,
-        clock: .system))
+        console: ServingConsole(
+          settings, storage: storage, signals: coordination, doctor: doctor, logger: logger), clock: .system))
     control.counts { [hub = local.hub] in hub.connectionCount }
     let drainFirst = DrainFirst(
       control: control, readiness: readiness, state: drain, hub: local.hub, logger: logger)

@@ -36,6 +36,7 @@ struct InitCommand: AsyncParsableCommand {
   @Option(help: ArgumentHelp("A file with Twilio's auth token.", valueName: "file")) var twilioTokenFile: String?
   @Option(help: "Who runs the relay, where root sets it up.") var user = InitSite.serviceUser
   @Flag(name: .long, help: "Ask nothing: options and defaults say it all.") var yes = false
+  @Flag(help: "Print the unit that the Debian package has, and write nothing.") var printUnit = false
 
   func validate() throws {
     guard (certificate == nil) == (key == nil) else { throw ValidationError("--certificate and --key go together.") }
@@ -47,13 +48,14 @@ struct InitCommand: AsyncParsableCommand {
   private static var isRoot: Bool { geteuid() == 0 }
 
   func run() async throws {
+    if printUnit { return print(SystemdUnit.packaged.text, terminator: "") }
     let questions = Questions(isAsking: !yes)
     if !yes, !questions.canAsk {
       throw CommandFailure("There is no terminal to ask at: give --yes, and --name, --host and what else differs.")
     }
     let folder = Self.absolute(self.folder ?? (Self.isRoot ? "/etc/relay" : "relay"))
     let data = self.data.map(Self.absolute) ?? (Self.isRoot ? "/var/lib/relay" : "\(folder)/data")
-    guard !FileManager.default.fileExists(atPath: "\(folder)/relay.yaml") else {
+    guard InitSite.isFree("\(folder)/relay.yaml") else {
       throw CommandFailure(
         "\(folder)/relay.yaml is there already: nothing was written. Edit it, remove it, or give another --folder.")
     }
@@ -110,7 +112,8 @@ struct InitCommand: AsyncParsableCommand {
   }
 
   private func show(_ plan: InitPlan, _ owner: InitSite.Owner?) {
-    Output.line("Written to \(plan.folder): relay.yaml, relay.service, and its secrets in files beside them.")
+    let unit = InitSite.hasPackagedUnit(plan) ? "" : ", relay.service"
+    Output.line("Written to \(plan.folder): relay.yaml\(unit), and its secrets in files beside them.")
     if plan.federationPort != nil {
       Output.line("Keep a backup of \(plan.data)/federation/ca.key: peers know this relay by it.")
     }
@@ -125,7 +128,7 @@ struct InitCommand: AsyncParsableCommand {
   private func commands(_ plan: InitPlan, _ owner: InitSite.Owner?) -> [String] {
     let option = "--config \(plan.configurationFile)"
     guard Self.isRoot else { return ["relay check \(option)", "relay serve \(option)", "relay doctor \(option)"] }
-    let enable = "systemctl enable --now \(plan.unitFile)"
+    let enable = InitSite.hasPackagedUnit(plan) ? "systemctl restart relay" : "systemctl enable --now \(plan.unitFile)"
     guard owner == nil else { return ["relay check \(option)", enable, "relay doctor \(option)"] }
     return [
       "useradd --system --user-group --home-dir \(plan.data) --shell /usr/sbin/nologin \(user) && "

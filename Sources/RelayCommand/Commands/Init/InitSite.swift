@@ -27,7 +27,30 @@ struct InitSite {
   /// Files that were made, to be removed where something fails.
   private final class Written {
     var paths: [String] = []
-    func remove() { for path in paths.reversed() { try? FileManager.default.removeItem(atPath: path) } }
+    /// The package's default, while something else stands in its place.
+    var setAside: String?
+
+    func remove() {
+      for path in paths.reversed() { try? FileManager.default.removeItem(atPath: path) }
+      if let setAside { try? FileManager.default.moveItem(atPath: setAside + Self.suffix, toPath: setAside) }
+    }
+    func keep() { if let setAside { try? FileManager.default.removeItem(atPath: setAside + Self.suffix) } }
+    static let suffix = ".default"
+  }
+
+  /// Whether a configuration may be written there: nothing is there, or what the package brought, as it came.
+  static func isFree(_ path: String) -> Bool { !FileManager.default.fileExists(atPath: path) || isDefault(path) }
+
+  private static func isDefault(_ path: String) -> Bool {
+    guard let present = FileManager.default.contents(atPath: path) else { return false }
+    return present == FileManager.default.contents(atPath: "/usr/share/relay/relay.yaml")
+  }
+
+  /// Whether the package's unit runs what the plan sets up.
+  static func hasPackagedUnit(_ plan: InitPlan) -> Bool {
+    let unit = SystemdUnit.packaged
+    return plan.configurationFile == unit.configuration && plan.data == unit.data
+      && FileManager.default.fileExists(atPath: "/lib/systemd/system/relay.service")
   }
 
   /// - Throws: `CommandFailure`, or `ConfigurationFaults`; nothing is left behind then.
@@ -38,20 +61,29 @@ struct InitSite {
       try makeFolder(plan.data, written)
       let secrets = plan.secrets()
       for secret in secrets { try write(secret.text + "\n", to: "\(plan.folder)/\(secret.name)", mode: 0o600, written) }
+      if Self.isDefault(plan.configurationFile) {
+        let path = plan.configurationFile
+        try FileManager.default.moveItem(atPath: path, toPath: path + Written.suffix)
+        written.setAside = path
+      }
       try write(plan.configuration(secrets), to: plan.configurationFile, mode: 0o640, written)
       let settings = try RelayConfiguration.load(file: plan.configurationFile, environment: [:], readers: .relay)
         .configuration
       if plan.federationPort != nil { try makeAuthority(settings, written) }
-      let unit = SystemdUnit(
-        name: plan.name, executable: Self.executable, configuration: plan.configurationFile, data: plan.data,
-        user: owner?.name ?? Self.serviceUser, hasLowPort: plan.clientPort < 1024,
-        drainSeconds: Int(settings.drain.window.components.seconds))
-      try write(unit.text, to: plan.unitFile, mode: 0o644, written)
+      if !Self.hasPackagedUnit(plan) { try write(unit(settings).text, to: plan.unitFile, mode: 0o644, written) }
       if let owner { try giveAll(to: owner) }
+      written.keep()
     } catch {
       written.remove()
       throw error
     }
+  }
+
+  private func unit(_ settings: RelayConfiguration) -> SystemdUnit {
+    SystemdUnit(
+      name: plan.name, executable: Self.executable, configuration: plan.configurationFile, data: plan.data,
+      user: owner?.name ?? Self.serviceUser, hasLowPort: plan.clientPort < 1024,
+      drainSeconds: Int(settings.drain.window.components.seconds))
   }
 
   static let serviceUser = "relay"
@@ -102,7 +134,8 @@ struct InitSite {
   private func giveAll(to owner: Owner) throws {
     for root in [plan.folder, plan.data] {
       let inside = FileManager.default.enumerator(atPath: root)?.compactMap { $0 as? String } ?? []
-      for path in [root] + inside.map({ "\(root)/\($0)" }) {
+      // The package's folder of secrets stays root's.
+      for path in [root] + inside.map({ "\(root)/\($0)" }) where path != SystemdUnit.packaged.credentials {
         guard lchown(path, owner.user, owner.group) == 0 else {
           throw CommandFailure("\(path) cannot be given to \(owner.name): \(FaultWords.ofSystem(errno)).")
         }

@@ -11,12 +11,22 @@ struct SystemdUnit {
   let hasLowPort: Bool
   /// How long WebSockets are closed over when it stops.
   let drainSeconds: Int
+  /// Where it comes from, as its first line says.
+  var origin = "Written by `relay init`. Copy it to /etc/systemd/system, or enable it by its path."
+  /// A folder of secrets that systemd alone reads, and hands to the relay.
+  var credentials: String?
+
+  /// The package's, which serves ports below 1024 too (`deploy/debian/relay.service`).
+  static let packaged = SystemdUnit(
+    name: "", executable: "/usr/bin/relay", configuration: "/etc/relay/relay.yaml", data: "/var/lib/relay",
+    user: "relay", hasLowPort: true, drainSeconds: 10,
+    origin: "The package's. `systemctl edit relay` changes it for this host.", credentials: "/etc/relay/credentials")
 
   var text: String {
     """
-    # Written by `relay init`. Copy it to /etc/systemd/system, or enable it by its path.
+    # \(origin)
     [Unit]
-    Description=Relay \(name), a federated message relay
+    Description=Relay\(name.isEmpty ? "" : " \(name)"), a federated message relay\(manual)
     After=network-online.target postgresql.service redis-server.service
     Wants=network-online.target
 
@@ -35,7 +45,7 @@ struct SystemdUnit {
     LimitNOFILE=65536
     UMask=0077
 
-    \(storage)
+    \(storage)\(credentials.map { "\nLoadCredential=relay:\(quoted($0))" } ?? "")
     CapabilityBoundingSet=\(capabilities)
     AmbientCapabilities=\(capabilities)
     DevicePolicy=closed
@@ -79,6 +89,9 @@ struct SystemdUnit {
     }
     return "StateDirectory=\(data.dropFirst(prefix.count))\nStateDirectoryMode=0700"
   }
+
+  /// Only the package brings manual pages.
+  private var manual: String { credentials == nil ? "" : "\nDocumentation=man:relay(1)" }
 
   private var capabilities: String { hasLowPort ? "CAP_NET_BIND_SERVICE" : "" }
 

@@ -102,7 +102,7 @@ extension PeerCommand {
     func run() async throws {
       let suspension = PeerSuspension(reason: reason, until: try end())
       try await PeerCommand.change(configuration, name, by: "peer suspend", to: "suspended") {
-        try await PeerCommand.setState(.suspended, of: $1, $0, suspension)
+        try await PeerCommand.setState(.suspended, of: $1, $0, suspension) { PeerCommand.tell(passed: $0, $1) }
       }
     }
   }
@@ -114,7 +114,7 @@ extension PeerCommand {
 
     func run() async throws {
       try await PeerCommand.change(configuration, name, by: "peer resume", to: "active") {
-        try await PeerCommand.setState(.active, of: $1, $0)
+        try await PeerCommand.setState(.active, of: $1, $0) { PeerCommand.tell(passed: $0, $1) }
       }
     }
   }
@@ -152,23 +152,31 @@ extension PeerCommand {
     }
   }
 
+  /// - Parameter passed: is called with the peer and how many contacts pass, where some do.
   /// - Returns: false when there is no such peer.
-  private static func setState(
-    _ state: Peer.State, of name: RelayName, _ storage: any Storage, _ suspension: PeerSuspension? = nil
+  static func setState(
+    _ state: Peer.State, of name: RelayName, _ storage: any Storage, _ suspension: PeerSuspension? = nil,
+    passed: (RelayName, Int) -> Void
   ) async throws -> Bool {
     let before = try await storage.peers().first { $0.name == name }
     guard try await storage.setPeerState(state, of: name, suspension) else { return false }
-    if let before, before.state != state, before.policy.contacts != .none { try await notePasses(of: name, storage) }
+    if let before, before.state != state, before.policy.contacts != .none {
+      let count = try await storage.notePasses(of: name)
+      if count > 0 { passed(name, count) }
+    }
     return true
   }
 
   /// Says how many contacts pass, since the claims of `peer` rest, stand again, or end.
   private static func notePasses(of peer: RelayName, _ storage: any Storage) async throws {
     let passed = try await storage.notePasses(of: peer)
-    guard passed > 0 else { return }
+    if passed > 0 { tell(passed: peer, passed) }
+  }
+
+  private static func tell(passed peer: RelayName, _ count: Int) {
     Output.note(
       """
-      Contacts that others claim too, and that pass to or from \(peer): \(passed). `relay directory owner` decides whose \
+      Contacts that others claim too, and that pass to or from \(peer): \(count). `relay directory owner` decides whose \
       one is.
       """)
   }

@@ -129,8 +129,8 @@ struct TopSite {
       return Look(
         url: url,
         found: ProcessLook(
-          url: url, page: MetricsPage(String(buffer: page)), time: time, reasons: Self.reasons(reasons),
-          isReady: ready == 200, senders: await senders(at: url)), fault: nil)
+          url: url, page: MetricsPage(String(buffer: page)), time: time, wallSeconds: TopClock.secondsSince1970(),
+          isReady: ready == 200, reasons: Self.reasons(reasons), senders: await senders(at: url)), fault: nil)
     } catch {
       return Look(url: url, found: nil, fault: FaultWords.of(error))
     }

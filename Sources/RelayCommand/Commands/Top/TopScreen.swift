@@ -1,3 +1,5 @@
+import Operations
+
 /// A report as lines for a terminal, none wider than it.
 struct TopScreen {
   let width: Int
@@ -22,27 +24,29 @@ struct TopScreen {
   private func requests(_ report: TopReport) -> [String] {
     let rows = report.requests.map { edge in
       [
-        edge.edge, rate(edge.perSecond), millis(edge.p50Millis), millis(edge.p99Millis), rate(edge.refusedPerSecond),
-        rate(edge.failedPerSecond),
+        edge.edge, Figure.rate(edge.perSecond), Figure.millis(edge.p50Millis), Figure.millis(edge.p99Millis),
+        Figure.rate(edge.refusedPerSecond),
+        Figure.rate(edge.failedPerSecond),
       ]
     }
     return columns([["REQUESTS", "/S", "P50 MS", "P99 MS", "4XX /S", "5XX /S"]] + rows, first: 14, others: 9)
   }
 
   private func delivery(_ delivery: TopReport.Delivery) -> String {
-    "DELIVERY  \(rate(delivery.deliveriesPerSecond))/s delivered  "
-      + "\(rate(delivery.acknowledgementsPerSecond))/s acknowledged  \(count(delivery.connections)) connections"
-      + (delivery.receiptsDroppedPerSecond > 0 ? "  \(rate(delivery.receiptsDroppedPerSecond))/s RECEIPTS LOST" : "")
+    "DELIVERY  \(Figure.rate(delivery.deliveriesPerSecond))/s delivered  "
+      + "\(Figure.rate(delivery.acknowledgementsPerSecond))/s acknowledged  \(Figure.count(delivery.connections)) connections"
+      + (delivery.receiptsDroppedPerSecond > 0
+        ? "  \(Figure.rate(delivery.receiptsDroppedPerSecond))/s RECEIPTS LOST" : "")
   }
 
   private func stores(_ stores: TopReport.Stores) -> String {
     let writes = stores.takesWrites.map { $0 ? "takes writes" : "REFUSES WRITES" } ?? "-"
     let redis =
       stores.coordinationAnswers.map { answers in
-        "redis " + (answers ? "answers" : "AWAY, \(rate(stores.localDecisionsPerSecond))/s limits judged alone")
+        "redis " + (answers ? "answers" : "AWAY, \(Figure.rate(stores.localDecisionsPerSecond))/s limits judged alone")
       } ?? "limits in memory"
-    return "STORES    store \(writes)  \(redis)  directory \(count(stores.directoryEntries)), "
-      + "\(age(stores.directoryLagSeconds)) behind"
+    return "STORES    store \(writes)  \(redis)  directory \(Figure.count(stores.directoryEntries)), "
+      + "\(Figure.age(stores.directoryLagSeconds)) behind"
   }
 
   private func processes(_ processes: [TopReport.Process]) -> [String] {
@@ -51,9 +55,9 @@ struct TopScreen {
         + processes.map { process in
           guard process.fault == nil else { return [Self.short(process.url), "DOWN", "-", "-", "-", "-", "-"] }
           return [
-            Self.short(process.url), process.isReady ? "ready" : "NOT READY", age(process.upSeconds),
-            rate(process.cpuPercent), bytes(process.residentBytes), count(process.openFiles),
-            count(process.connections),
+            Self.short(process.url), process.isReady ? "ready" : "NOT READY", Figure.age(process.upSeconds),
+            Figure.rate(process.cpuPercent), Figure.bytes(process.residentBytes), Figure.count(process.openFiles),
+            Figure.count(process.connections),
           ]
         }, first: 23, others: 9)
     for process in processes {
@@ -68,9 +72,10 @@ struct TopScreen {
       [["PEER", "STATE", "OUT /S", "FAILED", "IN /S", "REFUSED", "WAITING", "OLDEST"]]
         + peers.map { peer in
           [
-            peer.name, peer.answers ? "answers" : "ALONE", rate(peer.sentPerSecond), rate(peer.failedPerSecond),
-            rate(peer.receivedPerSecond), rate(peer.refusedPerSecond), count(peer.waiting),
-            peer.waiting > 0 ? age(peer.oldestSeconds) : "-",
+            peer.name, peer.answers ? "answers" : "ALONE", Figure.rate(peer.sentPerSecond),
+            Figure.rate(peer.failedPerSecond),
+            Figure.rate(peer.receivedPerSecond), Figure.rate(peer.refusedPerSecond), Figure.count(peer.waiting),
+            peer.waiting > 0 ? Figure.age(peer.oldestSeconds) : "-",
           ]
         }, first: 17, others: 9)
   }
@@ -80,8 +85,9 @@ struct TopScreen {
       [["PUSH", "PROVIDER", "SENT /S", "FAILED", "WAITING", "OLDEST", "HALTED"]]
         + lanes.map { lane in
           [
-            lane.name, lane.provider, rate(lane.sentPerSecond), rate(lane.failedPerSecond), count(lane.waiting),
-            lane.oldestSeconds.map { lane.waiting > 0 ? age($0) : "-" } ?? "-", count(lane.halted),
+            lane.name, lane.provider, Figure.rate(lane.sentPerSecond), Figure.rate(lane.failedPerSecond),
+            Figure.count(lane.waiting),
+            lane.oldestSeconds.map { lane.waiting > 0 ? Figure.age($0) : "-" } ?? "-", Figure.count(lane.halted),
           ]
         }, first: 20, others: 10)
   }
@@ -90,7 +96,8 @@ struct TopScreen {
     guard let senders else { return ["SENDERS   give the relay operator.read-tokens to see which accounts send most"] }
     if senders.isEmpty { return ["SENDERS   none in the last minute"] }
     return columns(
-      [["SENDERS", "MESSAGES A MINUTE"]] + senders.map { [$0.handle, rate($0.perMinute)] }, first: 38, others: 20)
+      [["SENDERS", "MESSAGES A MINUTE"]] + senders.map { [$0.handle, Figure.rate($0.perMinute)] }, first: 38, others: 20
+    )
   }
 
   // MARK: Cells
@@ -111,33 +118,5 @@ struct TopScreen {
 
   private static func cut(_ text: String, to width: Int) -> String {
     text.count <= width ? text : String(text.prefix(max(0, width - 1))) + "…"
-  }
-
-  private func millis(_ value: Double?) -> String { value.map { $0 < 10 ? figure($0, 1) : figure($0, 0) } ?? "-" }
-  private func rate(_ value: Double) -> String { value == 0 ? "0" : value < 10 ? figure(value, 1) : count(value) }
-  private func count(_ value: Double) -> String {
-    switch value {
-    case ..<100_000: figure(value, 0)
-    case ..<10_000_000: figure(value / 1000, 0) + "k"
-    default: figure(value / 1_000_000, 0) + "M"
-    }
-  }
-  private func bytes(_ value: Double) -> String {
-    value < 10 * Double(1 << 30) ? figure(value / Double(1 << 20), 0) + "M" : figure(value / Double(1 << 30), 1) + "G"
-  }
-  private func age(_ seconds: Double) -> String {
-    switch seconds {
-    case ..<120: figure(seconds, 0) + "s"
-    case ..<7200: figure(seconds / 60, 0) + "m"
-    case ..<172_800: figure(seconds / 3600, 0) + "h"
-    default: figure(seconds / 86_400, 0) + "d"
-    }
-  }
-
-  private func figure(_ value: Double, _ places: Int) -> String {
-    guard value.isFinite else { return "-" }
-    guard places > 0 else { return String(Int(min(value.rounded(), 1e15))) }
-    let tenths = Int((value * 10).rounded())
-    return "\(tenths / 10).\(tenths % 10)"
   }
 }

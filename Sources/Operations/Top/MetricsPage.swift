@@ -1,5 +1,5 @@
 /// The metrics of a process, read back from `/metrics` (Prometheus' text format, version 0.0.4).
-struct MetricsPage: Sendable {
+package struct MetricsPage: Sendable {
   struct Sample: Sendable {
     let labels: [String: String]
     let value: Double
@@ -8,7 +8,7 @@ struct MetricsPage: Sendable {
   private var samples: [String: [Sample]] = [:]
 
   /// Lines that are no samples are passed over.
-  init(_ text: String) {
+  package init(_ text: String) {
     for line in text.split(separator: "\n") where !line.hasPrefix("#") {
       guard let (name, sample) = Self.sample(line) else { continue }
       samples[name, default: []].append(sample)

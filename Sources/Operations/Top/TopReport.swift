@@ -1,106 +1,122 @@
-import Operations
-
 /// What `relay top` shows: all processes that were asked, together.
-struct TopReport: Encodable {
-  struct Process: Encodable {
-    let url: String
+package struct TopReport: Encodable, Sendable {
+  package struct Process: Encodable, Sendable {
+    package let url: String
     /// Why nothing is known of it; nil where it answers.
-    let fault: String?
-    let isReady: Bool
+    package let fault: String?
+    package let isReady: Bool
     /// The reasons why it is not ready, by the check.
-    let reasons: [String: String]
-    let upSeconds: Double
+    package let reasons: [String: String]
+    package let upSeconds: Double
     /// 100 is one core.
-    let cpuPercent: Double
-    let residentBytes: Double
-    let openFiles: Double
+    package let cpuPercent: Double
+    package let residentBytes: Double
+    package let openFiles: Double
     /// WebSockets.
-    let connections: Double
+    package let connections: Double
   }
-  struct Edge: Encodable {
+  package struct Edge: Encodable, Sendable {
     /// The listener: `client`, `federation`, ...
-    let edge: String
-    let perSecond: Double
-    let p50Millis: Double?
-    let p99Millis: Double?
+    package let edge: String
+    package let perSecond: Double
+    package let p50Millis: Double?
+    package let p99Millis: Double?
     /// Answers of 400 to 499, and of 500 and above.
-    let refusedPerSecond: Double
-    let failedPerSecond: Double
+    package let refusedPerSecond: Double
+    package let failedPerSecond: Double
   }
-  struct Delivery: Encodable {
-    let deliveriesPerSecond: Double
-    let acknowledgementsPerSecond: Double
-    let wakeUpsPerSecond: Double
-    let connections: Double
-    let receiptsDroppedPerSecond: Double
+  package struct Delivery: Encodable, Sendable {
+    package let deliveriesPerSecond: Double
+    package let acknowledgementsPerSecond: Double
+    package let wakeUpsPerSecond: Double
+    package let connections: Double
+    package let receiptsDroppedPerSecond: Double
   }
-  struct Stores: Encodable {
+  package struct Stores: Encodable, Sendable {
     /// nil where nobody knows.
-    let takesWrites: Bool?
+    package let takesWrites: Bool?
     /// Redis; nil where nothing is shared.
-    let coordinationAnswers: Bool?
-    let localDecisionsPerSecond: Double
-    let directoryEntries: Double
-    let directoryLagSeconds: Double
+    package let coordinationAnswers: Bool?
+    package let localDecisionsPerSecond: Double
+    package let directoryEntries: Double
+    package let directoryLagSeconds: Double
   }
-  struct PeerTraffic: Encodable {
-    let name: String
+  package struct PeerTraffic: Encodable, Sendable {
+    package let name: String
     /// Whether its breaker is closed at every process.
-    let answers: Bool
+    package let answers: Bool
     /// Requests of ours to it, and those of them that failed.
-    let sentPerSecond: Double
-    let failedPerSecond: Double
+    package let sentPerSecond: Double
+    package let failedPerSecond: Double
     /// Messages and receipts of it for devices here, and requests that were refused.
-    let receivedPerSecond: Double
-    let refusedPerSecond: Double
-    let waiting: Double
-    let waitingBytes: Double
-    let oldestSeconds: Double
+    package let receivedPerSecond: Double
+    package let refusedPerSecond: Double
+    package let waiting: Double
+    package let waitingBytes: Double
+    package let oldestSeconds: Double
   }
   /// A queue of pushes.
-  struct Lane: Encodable {
+  package struct Lane: Encodable, Sendable {
     /// `wakes`, `notifications`, or the app's name.
-    let name: String
-    let provider: String
-    let sentPerSecond: Double
-    let failedPerSecond: Double
-    let waiting: Double
-    let oldestSeconds: Double?
+    package let name: String
+    package let provider: String
+    package let sentPerSecond: Double
+    package let failedPerSecond: Double
+    package let waiting: Double
+    package let oldestSeconds: Double?
     /// Destinations that are left alone.
-    let halted: Double
+    package let halted: Double
   }
-  struct Sender: Encodable {
-    let handle: String
-    let perMinute: Double
+  package struct Sender: Encodable, Sendable {
+    package let handle: String
+    package let perMinute: Double
   }
 
-  let name: String
+  package let name: String
   /// Between the two looks that rates are made of.
-  let seconds: Double
-  let processes: [Process]
-  let requests: [Edge]
-  let delivery: Delivery
-  let stores: Stores
-  let peers: [PeerTraffic]
-  let push: [Lane]
+  package let seconds: Double
+  package let processes: [Process]
+  package let requests: [Edge]
+  package let delivery: Delivery
+  package let stores: Stores
+  package let peers: [PeerTraffic]
+  package let push: [Lane]
   /// nil where no token was given to ask for them.
-  let senders: [Sender]?
+  package let senders: [Sender]?
 }
 
 /// What one process said.
-struct ProcessLook: Sendable {
+package struct ProcessLook: Sendable {
   let url: String
   let page: MetricsPage
   let time: ContinuousClock.Instant
+  /// Seconds since 1970 at that moment.
+  let wallSeconds: Double
   let reasons: [String: String]
   let isReady: Bool
   let senders: RankedSendersRow?
+
+  /// - Parameters:
+  ///   - reasons: why it is not ready, by the check.
+  ///   - senders: nil where nobody may ask for them.
+  package init(
+    url: String, page: MetricsPage, time: ContinuousClock.Instant, wallSeconds: Double, isReady: Bool,
+    reasons: [String: String], senders: RankedSendersRow?
+  ) {
+    self.url = url
+    self.page = page
+    self.time = time
+    self.wallSeconds = wallSeconds
+    self.isReady = isReady
+    self.reasons = reasons
+    self.senders = senders
+  }
 }
 
 extension TopReport {
   /// - Parameters:
   ///   - looks: of each process the former look and the present one; nil for one that did not answer, with the fault.
-  init(_ name: String, _ looks: [(url: String, before: ProcessLook?, after: ProcessLook?, fault: String?)]) {
+  package init(_ name: String, _ looks: [(url: String, before: ProcessLook?, after: ProcessLook?, fault: String?)]) {
     self.name = name
     var changes: [MetricsChange] = []
     var processes: [Process] = []
@@ -169,7 +185,7 @@ struct MetricsSums {
     for change in changes {
       for rise in change.rises(of: name, isMeant) { counts[rise.bound, default: 0] += rise.count }
     }
-    return RelayCommand.quantile(share, of: counts.sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
+    return Operations.quantile(share, of: counts.sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
   }
 }
 
@@ -181,7 +197,7 @@ extension TopReport.Process {
   }
 
   fileprivate init(_ look: ProcessLook, _ change: MetricsChange) {
-    let now = look.page.sum("process_start_time_seconds").map { TopClock.secondsSince1970() - $0 } ?? 0
+    let now = look.page.sum("process_start_time_seconds").map { look.wallSeconds - $0 } ?? 0
     self.init(
       url: look.url, fault: nil, isReady: look.isReady, reasons: look.reasons, upSeconds: max(0, now),
       cpuPercent: change.perSecond("process_cpu_seconds_total") * 100,
