@@ -48,17 +48,11 @@ log=$folder/log
 failed=0
 starved=()
 
-# The fuzzers are compiled, and the Debian package and the image are made and run, while tests wait for something: by
-# what they leave of the cores. The package needs a Debian tree of its own, which only root can make.
+# The fuzzers are compiled while tests wait for something, by what they leave of the cores.
 binaries=$("$swift" build "${options[@]}" --show-bin-path)
 nice -n 19 scripts/build-fuzzer.py .build .build-fuzz >"$folder/fuzzers" 2>&1 &
 fuzzers=$!
-package=
-if [ "$(id -u)" -eq 0 ]; then
-  nice -n 19 scripts/check-package.sh "$binaries/relay" >"$folder/package" 2>&1 &
-  package=$!
-fi
-trap 'kill $fuzzers $package 2>/dev/null || true; rm -rf "$folder"' EXIT
+trap 'kill "$fuzzers" 2>/dev/null || true; rm -rf "$folder"' EXIT
 
 # run NAME SWIFT-TEST-OPTION...: results are in $folder/tests.xml, unless it crashed or hung.
 run() {
@@ -120,15 +114,9 @@ else
   failed=1
 fi
 
-if [ -n "$package" ]; then
-  printf '\n== package\n' | tee -a "$log"
-  wait "$package" || failed=1
-  tee -a "$log" <"$folder/package"
-fi
-
 # What failed is said last, where a log that was cut off still has it.
 printf '\n== Summary\n'
-grep -aE '^== |Test run with|executions, |BROKEN|messages a second: |^ok  |^check-package: ' "$log" || true
+grep -aE '^== |Test run with|executions, |BROKEN|messages a second: ' "$log" || true
 ((${#starved[@]} == 0)) || printf 'Passed only by itself: %s\n' "${starved[@]}"
 grep -aE '✘ Test .* recorded an issue|error: ' "$log" | cut -c 1-600 | tail -n 30 || true
 ((failed == 0)) && echo 'All tests passed.' || echo 'Tests failed.'

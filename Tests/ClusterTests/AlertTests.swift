@@ -182,21 +182,21 @@ import Testing
         let body = #"{"timestamp":\#(time),"messages":[\#(message(registrationID: recipient.registrationID))]}"#
         return try await relay.send("PUT", "/v1/messages/\(recipient.number)", json: body, as: sender).status
       }
-      func look() async throws {
+      func look(as caller: TestDevice) async throws {
         let list = try row.map { "\"\(ContactTokens.token(for: try #require(PhoneNumber($0))))\"" }
         let answer = try await relay.send(
-          "PUT", "/v1/directory/tokens", json: #"{"contacts":[\#(list.joined(separator: ","))]}"#, as: bob)
+          "PUT", "/v1/directory/tokens", json: #"{"contacts":[\#(list.joined(separator: ","))]}"#, as: caller)
         #expect(answer.status == 200, "\(answer.text)")
       }
       #expect(try await send(to: bob, as: ann, 1) == 200)
       for time in 1...10 { #expect(try await send(to: ann, as: bob, time) == 200) }
       #expect(try await send(to: ann, as: bob, 11) == 413, "ann's mailbox is full")
-      // A series counts from the second time on that Prometheus sees it.
-      try await look()
+      try await look(as: bob)
       try await PrometheusServer.with(watching: [relay], changing: ["[1h])) > 20": "[1h])) > 0"]) { prometheus in
         try await prometheus.untilJudged()
         #expect(try await prometheus.alerts().isEmpty)
-        try await look()
+        // The same person's same question would be no other suspicion.
+        try await look(as: ann)
         try await prometheus.expect("RelayContactsEnumerated")
         let taken = try await relay.send("DELETE", "/v1/messages/\(ann.number)/1", as: bob)
         #expect((200...204).contains(taken.status))
@@ -275,12 +275,6 @@ import Testing
       try await PrometheusServer.with(watching: [ahead]) { prometheus in
         try await prometheus.untilJudged()
         try await prometheus.expect("RelayClockNotBelieved")
-        try await site.relay(
-          "storage", "clock", "--accept",
-          overrides: [
-            "LD_PRELOAD": try WrongClock.library(), "FAKETIME": "+40d", "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-          ])
-        try await prometheus.expectQuiet("RelayClockNotBelieved", within: .seconds(90))
       }
       #expect(await ahead.terminate() == .code(0))
     }

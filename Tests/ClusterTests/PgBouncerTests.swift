@@ -58,7 +58,7 @@ import Testing
     let port = try Loopback.freePorts(1)[0]
     try """
     [databases]
-    \(database) = host=127.0.0.1 port=\(postgres.port) dbname=\(database)
+    \(database) = host=127.0.0.1 port=\(postgres.port) dbname=\(database) user=relay
     [pgbouncer]
     listen_addr = 127.0.0.1
     listen_port = \(port)
