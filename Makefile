@@ -11,8 +11,8 @@ RELEASE := --configuration release --static-swift-stdlib --scratch-path .build-r
 RELEASE += -Xlinker -z -Xlinker relro -Xlinker -z -Xlinker now -Xlinker -z -Xlinker noexecstack
 RELEASE += -Xcc -fstack-protector-strong
 # No table of symbols for other programs, packed addresses (glibc 2.36), and of ICU's 34 MB the part that is used.
-ICU := $(CURDIR)/.build-release/icu.o
-RELEASE += -Xlinker --no-export-dynamic -Xlinker -z -Xlinker pack-relative-relocs -Xlinker $(ICU)
+ICU := .build-release/icu.flags
+RELEASE += -Xlinker --no-export-dynamic -Xlinker -z -Xlinker pack-relative-relocs $$(cat $(ICU))
 OPTIONS ?=
 SOURCES := Package.swift Plugins Sources Tests
 
@@ -44,7 +44,6 @@ test-threads: dependencies ## Run the unit and store tests under the thread sani
 	@SWIFT=$(SWIFT) scripts/test-threads.sh $(if $(FILTER),--filter '$(FILTER)')
 
 $(ICU): scripts/small-icu.py
-	@rm -f $@
 	@scripts/small-icu.py $@
 
 release: dependencies $(ICU) ## Build for production: optimised, with Swift's own libraries inside

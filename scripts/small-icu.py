@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes an object file with the part of ICU's data that a relay uses, to be linked in place of all of it.
+"""Writes an object file with the part of ICU's data that a relay uses, and the flags that link it in place of all of it.
 
 Swift's Foundation carries the data of ICU for every language, alphabet and character set: 34 MB, which a linker cannot
 leave out, for it is one symbol. A relay speaks English and UTF-8. What is kept is the root and English, calendars, time
 zones, normalisation, and the rules for characters and words: 5 MB.
 
-Where the toolchain's archive is another one than this script knows, the object is empty, and all data stays.
+Where the toolchain's archive is another one than this script knows, there are no flags, and all data stays.
 """
 
 import argparse
@@ -23,6 +23,8 @@ LANGUAGES = {"root.res", "en.res", "en_US.res", "en_US_POSIX.res", "en_001.res",
 # In the folders of currencies, languages, zones and so on.
 SHARED = {"root.res", "res_index.res", "pool.res", "en.res", "supplementalData.res", "tzdbNames.res", "ucadata.icu"}
 RULES = {"char.brk", "word.brk", "line.brk", "sent.brk", "title.brk"}
+# The symbol of what is kept.
+OURS = "relay_icu_dat"
 # Names of characters, look-alikes, names of languages.
 UNUSED = {"unames.icu", "confusables.cfu", "langInfo.res", "nfkc_scf.nrm"}
 
@@ -86,26 +88,27 @@ def packaged(folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("object", type=pathlib.Path, help="the file to write")
-    target = parser.parse_args().object
-    if target.exists():
-        return
+    parser.add_argument("flags", type=pathlib.Path, help="the file to write; the object stands beside it")
+    target = parser.parse_args().flags.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
-    assembly = ['.section .note.GNU-stack,"",@progbits']
+    flags = ""
     with tempfile.TemporaryDirectory() as folder:
         try:
             data, symbol = packaged(folder)
             small = reduced(data)
             (pathlib.Path(folder) / "small").write_bytes(small)
-            assembly += [
-                ".section .rodata", ".balign 16", f".globl {symbol}", f".type {symbol},@object", f"{symbol}:",
-                '.incbin "small"', f".size {symbol}, .-{symbol}",
+            lines = [
+                ".section .rodata", ".balign 16", f".globl {OURS}", f".type {OURS},@object", f"{OURS}:",
+                '.incbin "small"', f".size {OURS}, .-{OURS}", '.section .note.GNU-stack,"",@progbits',
             ]
+            (pathlib.Path(folder) / "icu.s").write_text("\n".join(lines) + "\n")
+            subprocess.run(["clang", "-c", "icu.s", "-o", target.with_suffix(".o")], cwd=folder, check=True)
+            # Two of one name would be one too many: ours takes the place of the archive's.
+            flags = f"-Xlinker {target.with_suffix('.o')} -Xlinker --defsym={symbol}={OURS}"
             print(f"ICU's data: {len(small) >> 20} MiB of {len(data) >> 20}")
         except (Unknown, OSError, subprocess.CalledProcessError, KeyError, struct.error) as fault:
             print(f"small-icu: all of ICU's data stays: {fault}", file=sys.stderr)
-        (pathlib.Path(folder) / "icu.s").write_text("\n".join(assembly) + "\n")
-        subprocess.run(["clang", "-c", "icu.s", "-o", target.resolve()], cwd=folder, check=True)
+    target.write_text(flags)
 
 
 if __name__ == "__main__":
