@@ -196,7 +196,7 @@ user = process["user"]
 if user["uid"] == 0: raise SystemExit("it runs as root")
 relay = subprocess.Popen(
   ["chroot", "--userspec=%d:%d" % (user["uid"], user["gid"]), root] + process["args"],
-  env={"PATH": "/usr/bin:/bin"})
+  env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
 try:
   for _ in range(600):
     if relay.poll() is not None: raise SystemExit("it ended")
