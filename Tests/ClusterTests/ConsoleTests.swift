@@ -257,11 +257,14 @@ import Testing
     try await RelayOperator.with(settings: Cluster.unlimited) { site in
       let relay = try await site.serve(Self.tokens)
       let visitor = try await Visitor(relay, token: Self.read)
-      async let events = visitor.get("/console/events?page=overview")
-      try await Task.sleep(for: .seconds(3))
+      let events = try await visitor.stream("/console/events?page=overview")
+      #expect(events.headers.first(name: "content-type") == "text/event-stream")
+      var pieces = events.body.makeAsyncIterator()
+      let first = try #require(try await pieces.next(), "a page is drawn")
+      #expect(String(buffer: first).hasPrefix("event: draw\ndata: "))
       #expect(await relay.terminate() == .code(0))
-      let seen = try await events
-      #expect(seen.text.hasPrefix("event: draw\ndata: ") && seen.headers["content-type"] == "text/event-stream")
+      // The stream ends with the process, in order.
+      while try await pieces.next() != nil {}
     }
   }
 }
@@ -297,6 +300,13 @@ private struct Visitor {
     let page = try await get("/console").text
     let found = try #require(page.firstMatch(of: /name="form" value="([^"]*)"/))
     return String(found.output.1)
+  }
+
+  /// An answer whose body is read as it comes.
+  func stream(_ path: String) async throws -> HTTPClientResponse {
+    var request = HTTPClientRequest(url: url + path)
+    if let cookie { request.headers.add(name: "Cookie", value: cookie) }
+    return try await TestHTTP.client.execute(request, timeout: .seconds(60))
   }
 
   private func ask(

@@ -244,7 +244,7 @@ enum ConsoleMenu {
       ("Push history", "/console/push"), ("Audit log", "/console/audit"),
     ]
 
-  /// Where a form leads back to: a page of the console, whatever was asked for.
+  /// The page that a form leads back to: one of the console, whatever was asked for.
   static func back(to path: String?) -> String {
     guard let path, path.wholeMatch(of: /\/console(\/[A-Za-z0-9-][A-Za-z0-9.-]{0,99}){1,2}/) != nil else {
       return "/console"

@@ -13,9 +13,9 @@ enum ConsoleLivePage: String, CaseIterable, Sendable {
     }
   }
   var path: String { self == .overview ? "/console" : "/console/\(rawValue)" }
-  /// Of the whole page.
+  /// The template of the whole page.
   var template: String { rawValue }
-  /// Of the part that is drawn anew.
+  /// The template of the part that is drawn anew.
   var liveTemplate: String { rawValue + "-live" }
 
   func values(_ console: Console, _ parts: OperatorAPI.Parts) async throws -> ConsolePages.Values {

@@ -1,7 +1,7 @@
 import Foundation
 import RelayCore
 
-/// What the templates show: values by name, made of what the features say.
+/// Turns the features' answers into the values, by name, that the templates show.
 ///
 /// A mark is the class of a value: `ok`, `warn`, `fail`, or empty.
 struct ConsolePages {
@@ -186,7 +186,7 @@ struct ConsolePages {
     return [
       "verdict": "\(count("ok")) ok, \(warned) warnings, \(failed) failed, \(count("skip")) skipped.",
       "mark": failed > 0 ? "fail" : warned > 0 ? "warn" : "ok",
-      // What is to be done stands first.
+      // Failures and warnings stand first.
       "findings": ["fail", "warn", "ok", "skip"].flatMap { outcome in
         findings.filter { $0.outcome == outcome }.map { finding in
           var values: Values = [

@@ -2,7 +2,7 @@ import HTTPTypes
 import Hummingbird
 import RelayCore
 
-/// What was recorded: attempts to wake a device, and what operators changed.
+/// The pages of records: attempts to wake a device, and changes by operators.
 struct ConsoleRecordPages: Sendable {
   let console: Console
 
@@ -21,7 +21,7 @@ struct ConsoleRecordPages: Sendable {
       } else {
         status = .notFound
         values["fault"] = "There is no such device here."
-        // What was given may be a number: it goes no further.
+        // The text may be a number: it goes no further.
         values["device"] = ""
       }
     }

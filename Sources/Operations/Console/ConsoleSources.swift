@@ -1,6 +1,6 @@
 package import RelayCore
 
-/// What the console asks of the features: `RelayCommand` joins them.
+/// Answers the console's questions about the features: `RelayCommand` joins them.
 ///
 /// Every call ends within seconds, `walk` within two minutes, and throws `StoreError` where the store does not answer.
 package protocol ConsoleSources: Sendable {
