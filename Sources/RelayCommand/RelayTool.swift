@@ -23,6 +23,7 @@ import Storage
       PushCommand.self, PushGatewayCommand.self,
       NotificationsCommand.self,
       LedgerCommand.self, AuditCommand.self, TopCommand.self, DoctorCommand.self,
+      ExplainCommand.self,
       DashboardCommand.self, DemoCommand.self, ConformanceCommand.self, RoutesCommand.self,
     ])
 

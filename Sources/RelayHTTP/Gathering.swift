@@ -1,4 +1,5 @@
 import DequeModule
+import RelayCore
 import Synchronization
 
 /// Gathers what comes while a call is under way into the next one: a call costs much the same for one item and for
@@ -50,7 +51,7 @@ package final class Gathering<Item: Sendable>: Sendable {
       defer { state.isUnderWay = state.isUnderWay || taken > 0 }
       return (taken, taken > 0 && !state.isUnderWay)
     }
-    if isFirst { Task { await callUntilEmpty() } }
+    if isFirst { RequestID.ofNobody { await self.callUntilEmpty() } }
     return taken
   }
 

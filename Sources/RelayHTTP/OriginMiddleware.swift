@@ -20,7 +20,7 @@ package struct OriginMiddleware<Context: RequestContext>: RouterMiddleware {
     var response = isPreflight ? preflight(request) : try await next(request, context)
     response.headers[.accessControlAllowOrigin] = origin
     response.headers[values: .vary] += ["Origin"]
-    if !isPreflight { response.headers[.accessControlExposeHeaders] = "Retry-After" }
+    if !isPreflight { response.headers[.accessControlExposeHeaders] = "Retry-After, X-Request-ID" }
     return response
   }
 

@@ -1,21 +1,31 @@
+import HTTPTypes
 package import Hummingbird
 import Logging
 import RelayCore
 
-/// Turns every error into an answer, once, at the edge, and counts and times every request.
+/// Gives every request its id, turns every error into an answer, once, at the edge, and counts and times every request.
 ///
 /// What is not a `Problem` of ours becomes 404 or 500 without detail; the detail goes to the log.
 package struct ProblemMiddleware<Context: RequestContext>: RouterMiddleware {
   private let metrics: RequestMetrics
+  private let takesIDs: Bool
+  private let failures = FailedRequests()
 
-  /// - Parameter edge: which listener this is, for metrics: `client` or `federation`.
-  package init(edge: String) { metrics = RequestMetrics(edge: edge) }
+  /// - Parameters:
+  ///   - edge: which listener this is, for metrics: `client` or `federation`.
+  ///   - takesIDs: whether callers are relays, whose ids of requests go on here.
+  package init(edge: String, takesIDs: Bool = false) {
+    metrics = RequestMetrics(edge: edge)
+    self.takesIDs = takesIDs
+  }
 
   package func handle(
     _ request: Request, context: Context, next: (Request, Context) async throws -> Response
   ) async throws -> Response {
     let start = ContinuousClock.now
-    let response = await answer(request, context: context, next: next)
+    let id = (takesIDs ? request.headers[.requestID].flatMap { RequestID($0) } : nil) ?? RequestID()
+    var response = await RequestID.$current.withValue(id) { await answer(request, context: context, next: next) }
+    response.headers[.requestID] = id.description
     metrics.record(
       method: request.method, path: context.endpointPath ?? "none", status: response.status.code,
       elapsed: ContinuousClock.now - start)
@@ -29,18 +39,25 @@ package struct ProblemMiddleware<Context: RequestContext>: RouterMiddleware {
     do {
       return try await next(request, context)
     } catch let problem as Problem {
-      if let reason = problem.reason {
-        // During an outage every request has one: the store says once in the log that it is away.
-        let level: Logger.Level = problem.kind == .internalError ? .error : .debug
-        context.logger.log(level: level, "request failed", metadata: ["reason": "\(reason)"])
-      }
-      return problem.response
+      return refuse(problem, request, context)
     } catch let error as HTTPError where error.status == .notFound {
       return Problem(.notFound).response
     } catch {
       // The type says enough to find the place; the text could carry request data.
-      context.logger.error("request failed", metadata: ["error": "\(type(of: error))"])
-      return Problem(.internalError).response
+      return refuse(Problem(.internalError, reason: "\(type(of: error))"), request, context)
     }
   }
+
+  private func refuse(_ problem: Problem, _ request: Request, _ context: Context) -> Response {
+    failures.note(
+      problem,
+      at: ["method": "\(RequestMetrics.label(request.method))", "route": "\(context.endpointPath ?? "none")"],
+      in: context.logger)
+    return problem.response
+  }
+}
+
+extension HTTPField.Name {
+  /// The id of a request, in its answer, and in what one relay asks of another for it.
+  package static let requestID = HTTPField.Name("X-Request-ID")!  // It is a token.
 }

@@ -40,7 +40,7 @@ final class RequestMetrics: Sendable {
   }
 
   /// A client may send any method: only known ones become a label.
-  private static func label(_ method: HTTPRequest.Method) -> String {
+  static func label(_ method: HTTPRequest.Method) -> String {
     switch method {
     case .get, .put, .post, .delete, .head, .options, .patch: method.rawValue
     default: "other"

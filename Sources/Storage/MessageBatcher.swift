@@ -41,7 +41,7 @@ package final class MessageBatcher: Sendable {
       switch queue.withLock({ $0.admit(call, within: bounds) }) {
       case .full: call.finish(.failure(.unavailable(reason: "too many messages wait to be stored")))
       case .waits: break
-      case .isFirst: Task { await writeUntilEmpty() }
+      case .isFirst: RequestID.ofNobody { await self.writeUntilEmpty() }
       }
     }
     try outcome.get()

@@ -80,6 +80,9 @@ package nonisolated struct Relay_HandOver: Sendable {
   /// Of a receipt, as of a message.
   package var mark: UInt64 = 0
 
+  /// By which both operators find it in their logs; 0 for none, and of a receipt.
+  package var request: UInt64 = 0
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package nonisolated struct Message: Sendable {
@@ -208,7 +211,7 @@ nonisolated extension Relay_Batch: SwiftProtobuf.Message, SwiftProtobuf._Message
 
 nonisolated extension Relay_HandOver: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".HandOver"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}source\0\u{3}source_device\0\u{1}destination\0\u{1}timestamp\0\u{3}is_receipt\0\u{3}covers_master_only\0\u{1}messages\0\u{1}mark\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}source\0\u{3}source_device\0\u{1}destination\0\u{1}timestamp\0\u{3}is_receipt\0\u{3}covers_master_only\0\u{1}messages\0\u{1}mark\0\u{1}request\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -224,6 +227,7 @@ nonisolated extension Relay_HandOver: SwiftProtobuf.Message, SwiftProtobuf._Mess
       case 6: try { try decoder.decodeSingularBoolField(value: &self.coversMasterOnly) }()
       case 7: try { try decoder.decodeRepeatedMessageField(value: &self.messages) }()
       case 8: try { try decoder.decodeSingularFixed64Field(value: &self.mark) }()
+      case 9: try { try decoder.decodeSingularFixed64Field(value: &self.request) }()
       default: break
       }
     }
@@ -258,6 +262,9 @@ nonisolated extension Relay_HandOver: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if self.mark != 0 {
       try visitor.visitSingularFixed64Field(value: self.mark, fieldNumber: 8)
     }
+    if self.request != 0 {
+      try visitor.visitSingularFixed64Field(value: self.request, fieldNumber: 9)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -270,6 +277,7 @@ nonisolated extension Relay_HandOver: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if lhs.coversMasterOnly != rhs.coversMasterOnly {return false}
     if lhs.messages != rhs.messages {return false}
     if lhs.mark != rhs.mark {return false}
+    if lhs.request != rhs.request {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -9,6 +9,7 @@ import Testing
     let version: Int
     let name: String
     let applied: String?
+    let usableFrom: Int
   }
 
   private func decoded<Value: Decodable>(_ text: String, as type: Value.Type) throws -> Value {
@@ -33,7 +34,7 @@ import Testing
     ["queue", "drop"], ["storage"], ["storage", "seal-contacts"], ["storage", "restored"], ["storage", "clock"],
     ["accounts"], ["accounts", "list"], ["accounts", "show"], ["accounts", "devices"], ["accounts", "count"],
     ["accounts", "limits"], ["accounts", "export"], ["accounts", "delete"], ["accounts", "ban"], ["accounts", "unban"],
-    ["audit"], ["top"], ["init"], ["dashboard"], ["backup"], ["backup", "make"], ["backup", "verify"], ["restore"],
+    ["audit"], ["top"], ["explain"], ["init"], ["dashboard"], ["backup"], ["backup", "make"], ["backup", "verify"], ["restore"],
     ["ca", "list"],
     ["ca", "revoke"], ["ca", "rollover"],
     ["ca", "rollover", "begin"],
@@ -140,13 +141,21 @@ import Testing
         let refused = try await site.run(["migrate", "run", "--to", step], overrides: overrides)
         #expect(refused.exit == .code(1) && refused.errors.contains(words), "\(refused.errors)")
       }
+      #expect(try await site.relay("migrate", "plan").contains("The store is new"))
       let first = try decoded(try await site.relay("migrate", "run", "--to", "2", "--json"), as: [Step].self)
       #expect(first.map(\.version) == [1, 2] && first.allSatisfy { $0.applied != nil })
+      let floor = try #require(planned.map(\.usableFrom).max())
+      #expect(floor > 2)
+      let impossible = try await site.relay("migrate", "plan")
+      #expect(impossible.contains("Going back is not possible behind these steps: a build must know step \(floor)"))
+      try await site.relay("migrate", "run", "--to", "\(floor)")
+      #expect(try await site.relay("migrate", "plan").contains("Going back is possible: builds that know step \(floor)"))
       let done = try decoded(try await site.relay("migrate", "run", "--json"), as: [Step].self)
-      #expect(done.map(\.version) == pending.dropFirst(2).map(\.version) && done.allSatisfy { $0.applied != nil })
+      #expect(done.map(\.version) == pending.dropFirst(floor).map(\.version) && done.allSatisfy { $0.applied != nil })
       let after = try decoded(try await site.relay("migrate", "status", "--json"), as: [Step].self)
       #expect(after.allSatisfy { $0.applied != nil })
       #expect(try decoded(try await site.relay("migrate", "plan", "--json"), as: [Step].self).isEmpty)
+      #expect(try await site.relay("migrate", "plan").contains("Going back: builds that know step \(floor) can serve"))
       #expect(try decoded(try await site.relay("migrate", "run", "--json"), as: [Step].self).isEmpty)
     }
   }

@@ -92,12 +92,12 @@ final class GatheringHandOvers: Sendable {
       defer { state.isWatched = true }
       return (action, !state.isWatched)
     }
-    if isToWatch { Task { await watch() } }
+    if isToWatch { RequestID.ofNobody { await self.watch() } }
     switch action {
     case nil: waiter.continuation.resume(returning: .failure(.cancelled))
     case .refuse: waiter.continuation.resume(returning: .failure(.busy))
     case .wait: return
-    case .send(let tickets): Task { await run(tickets, by: send) }
+    case .send(let tickets): RequestID.ofNobody { await self.run(tickets, by: send) }
     }
   }
 

@@ -23,7 +23,7 @@ extension HandOver {
   var wireBytesMax: Int {
     switch self {
     // Numbers, devices and a time; and for each message its own.
-    case .message(let submission, _): 64 + byteCount + 57 * submission.messages.count
+    case .message(let submission, _): 73 + byteCount + 57 * submission.messages.count
     case .receipt: 73
     }
   }
@@ -36,6 +36,7 @@ extension HandOver {
       wire.setAddresses(source, submission.destination)
       if let timestamp = submission.timestamp { wire.timestamp = timestamp.millis }
       wire.coversMasterOnly = submission.coverage == .masterDevice
+      wire.request = submission.request?.bits ?? 0
       wire.messages = submission.messages.map(Relay_HandOver.Message.init)
       for (index, crossing) in zip(wire.messages.indices, crossings) { wire.messages[index].mark = crossing.mark.wire }
     case .receipt(let timestamp, let source, let destination):

@@ -236,6 +236,7 @@ package final class HandOverSender: Sendable {
     var request = handOver.request
     request.deadline = deadline
     request.crossings = CrossingMarks.text(crossings)
+    if let id = handOver.requestID { request.id = id }
     let answer = try await transmit([crossings], as: request, to: peer) { [HandOverAnswer($0)] }
     await answer.noted.value
     return answer.each[0]

@@ -1,7 +1,9 @@
 import AsyncHTTPClient
+import HTTPTypes
 import NIOCore
 import NIOHTTP1
 import RelayCore
+import RelayHTTP
 import Synchronization
 import X509
 
@@ -157,6 +159,7 @@ final class PeerClient: Sendable {
     let deadline = NIODeadline.now() + TimeAmount(patience)
     var outgoing = HTTPClientRequest(url: base + request.path)
     outgoing.method = request.method
+    outgoing.headers.add(name: HTTPField.Name.requestID.rawName, value: "\(request.id)")
     if let tag = request.ifNoneMatch { outgoing.headers.add(name: "If-None-Match", value: tag) }
     if let crossings = request.crossings { outgoing.headers.add(name: CrossingMarks.header, value: crossings) }
     if let body = request.body {

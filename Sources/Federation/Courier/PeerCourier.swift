@@ -23,13 +23,13 @@ package struct PeerCourier: Courier {
     let path = "federation/key/\(account.e164)/\(devices.text)"
     var request = PeerRequest.get(version == .one ? "/v1/\(path)" : "/v2/\(path)")
     request.answerBytesMax = Self.keysBytesMax
-    let drawn = try read(try await send(request, to: relay)) { json throws(JSONError) in
+    let drawn = try read(try await send(request, to: relay), of: relay) { json throws(JSONError) in
       switch version {
       case .one: try PreKeyCodec.decodeDrawn(json)
       case .two: try PreKeyCodec.decodeDrawnV2(json)
       }
     }
-    guard !drawn.isEmpty else { throw Self.unavailable }
+    guard !drawn.isEmpty else { throw Self.unavailable(relay, "it answered without keys") }
     return drawn
   }
 
@@ -51,13 +51,13 @@ package struct PeerCourier: Courier {
       outcome = try await handOvers.send(message, to: peer, orHoldIn: outbox)
     } catch {
       // Neither handed over nor held, as far as is known.
-      throw Self.unavailable
+      throw Self.unavailable(relay, error)
     }
     switch outcome {
     case .answered(let answer):
       await outbox.answered(timed, with: answer.verdict, by: peer)
       if !answer.isSuccess { await handOvers.ledger.refused(message.handOver, by: relay) }
-      try Self.demandSuccess(answer)
+      try Self.demandSuccess(answer, of: relay)
     case .held(let problem?): throw problem
     case .held(nil): return
     }
@@ -72,13 +72,16 @@ package struct PeerCourier: Courier {
 
   package func attachmentURL(of id: AttachmentID, at relay: RelayName) async throws(Problem) -> String {
     let answer = try await send(.get("/v1/federation/attachment/\(id.text)"), to: relay)
-    return try read(answer) { json throws(JSONError) in try AttachmentLocation.decode(json) }.url
+    return try read(answer, of: relay) { json throws(JSONError) in try AttachmentLocation.decode(json) }.url
   }
 
   /// A key and its texts for each of as many devices as a bundle may address.
   private static let keysBytesMax = 512 << 10
   /// Peers that are away are probed every few seconds.
-  private static let unavailable = Problem(.peerUnavailable, retryAfter: .seconds(2))
+  /// - Parameter reason: a `PeerFailure`, or words.
+  private static func unavailable(_ relay: RelayName, _ reason: some CustomStringConvertible) -> Problem {
+    Problem(.peerUnavailable, retryAfter: .seconds(2), reason: "peer \(relay): \(reason)")
+  }
 
   private func activePeer(_ relay: RelayName) async throws(Problem) -> KnownPeer {
     guard let peer = await registry.peer(named: relay), peer.isActive else { throw Problem(.notFound) }
@@ -87,12 +90,12 @@ package struct PeerCourier: Courier {
 
   /// A peer that answers what it should not is as good as away.
   private func read<Value>(
-    _ answer: PeerAnswer, _ decode: (RawSpan) throws(JSONError) -> Value
+    _ answer: PeerAnswer, of relay: RelayName, _ decode: (RawSpan) throws(JSONError) -> Value
   ) throws(Problem) -> Value {
     do throws(JSONError) {
       return try decode(answer.body.readableBytesUInt8Span.bytes)
     } catch {
-      throw Self.unavailable
+      throw Self.unavailable(relay, "its answer could not be read")
     }
   }
 
@@ -100,12 +103,12 @@ package struct PeerCourier: Courier {
   private func send(_ request: PeerRequest, to relay: RelayName) async throws(Problem) -> PeerAnswer {
     let peer = try await activePeer(relay)
     let answer: PeerAnswer
-    do {
+    do throws(PeerFailure) {
       answer = try await transport.send(request, to: peer)
     } catch {
-      throw Self.unavailable
+      throw Self.unavailable(relay, error)
     }
-    try Self.demandSuccess(HandOverAnswer(answer))
+    try Self.demandSuccess(HandOverAnswer(answer), of: relay)
     return answer
   }
 
@@ -114,39 +117,36 @@ package struct PeerCourier: Courier {
   private func deliver(
     _ handOver: HandOver, to peer: KnownPeer, answered: (HandOverAnswer.Verdict) async -> Void = { _ in }
   ) async throws(Problem) {
-    guard let answer = await answer(to: handOver, from: peer) else { throw Self.unavailable }
+    let answer: HandOverAnswer
+    do throws(PeerFailure) {
+      answer = try await handOvers.send(handOver, to: peer, beside: peer.peer.policy.holdsMessages ? outbox : nil)
+    } catch {
+      throw Self.unavailable(peer.name, error)
+    }
     await answered(answer.verdict)
     if !answer.isSuccess { await handOvers.ledger.refused(handOver, by: peer.name) }
-    try Self.demandSuccess(answer)
+    try Self.demandSuccess(answer, of: peer.name)
   }
 
-  /// - Returns: nil when the peer gave none; why is counted and logged by the transport.
-  private func answer(to handOver: HandOver, from peer: KnownPeer) async -> HandOverAnswer? {
-    do {
-      return try await handOvers.send(handOver, to: peer, beside: peer.peer.policy.holdsMessages ? outbox : nil)
-    } catch {
-      return nil
-    }
-  }
-
-  private static func demandSuccess(_ answer: HandOverAnswer) throws(Problem) {
-    if !answer.isSuccess { throw problem(answer) }
+  private static func demandSuccess(_ answer: HandOverAnswer, of relay: RelayName) throws(Problem) {
+    if !answer.isSuccess { throw problem(answer, of: relay) }
   }
 
   /// What a peer's refusal is to our client. A 401 or 403 of theirs concerns us, not the client.
-  static func problem(_ answer: HandOverAnswer) -> Problem {
+  static func problem(_ answer: HandOverAnswer, of relay: RelayName) -> Problem {
     switch (answer.status, answer.devices) {
     case (404, _): Problem(.notFound)
     case (409, let devices?): Problem(.mismatchedDevices, devices: devices)
     case (410, let devices?): Problem(.staleDevices, devices: devices)
     case (413, _): Problem(.rateLimited, retryAfter: answer.retryAfterSeconds.map { .seconds(min(max($0, 1), 3600)) })
-    default: unavailable
+    default: unavailable(relay, "it answered \(answer.status)")
     }
   }
 }
 
 extension Submission {
   fileprivate func sent(at timestamp: Timestamp) -> Submission {
-    Submission(destination: destination, messages: messages, timestamp: timestamp, coverage: coverage)
+    Submission(
+      destination: destination, messages: messages, timestamp: timestamp, coverage: coverage, request: request)
   }
 }

@@ -1,3 +1,4 @@
+import RelayCore
 import Synchronization
 
 /// How long we wait for one peer before messages for it are held instead (docs/federation.md, "A peer that keeps us
@@ -39,7 +40,7 @@ final class PeerPatience: Sendable {
         defer { state.isWatched = true }
         return (id, !state.isWatched)
       }
-      if isToWatch { Task { await watch() } }
+      if isToWatch { RequestID.ofNobody { await self.watch() } }
       Task { [self] in
         let value = await work()
         if end(id) { continuation.resume(returning: value) }

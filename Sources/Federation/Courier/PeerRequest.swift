@@ -1,5 +1,6 @@
 import NIOCore
 import NIOHTTP1
+import RelayCore
 
 /// A request to a peer. Its path may hold numbers: it is never logged.
 struct PeerRequest: Sendable {
@@ -16,6 +17,8 @@ struct PeerRequest: Sendable {
   var isBatch = false
   /// How much of an answer is read.
   var answerBytesMax = PeerRequest.smallAnswerBytesMax
+  /// The one of the request that it is made for; another one where it is made for many.
+  var id = RequestID.current ?? RequestID()
   /// When whoever asked has waited long enough, where that is before the request's own time-out.
   var deadline: ContinuousClock.Instant?
 

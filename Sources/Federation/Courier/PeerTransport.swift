@@ -139,6 +139,9 @@ package final class PeerTransport: Service {
       return answer
     } catch {
       link.count(error)
+      logger.debug(
+        "request to a peer failed",
+        metadata: ["peer": "\(link.name)", "made": "\(request.id)", "reason": "\(error)"])
       if error.isAnswer { settle(nil, on: link) }
       if error.fault == .network { addresses.failed(way) }
       let isForgiven = isRushed && error == .timedOut || forgivesRefusal && error.fault == .certificate

@@ -1,3 +1,4 @@
+import RelayCore
 import Synchronization
 
 /// Has what peers leave without an answer noted meanwhile. One timer is there for all requests under way: nearly all are
@@ -28,7 +29,7 @@ final class UnansweredNotes: Sendable {
       defer { state.isWatching = true }
       return (state.lastTicket, !state.isWatching)
     }
-    if isFirst { Task { await watch() } }
+    if isFirst { RequestID.ofNobody { await self.watch() } }
     return ticket
   }
 

@@ -69,7 +69,7 @@ extension HandOver {
     let submission = Submission(
       destination: destination, messages: messages,
       timestamp: wire.timestamp == 0 ? nil : Timestamp(millis: wire.timestamp),
-      coverage: wire.coversMasterOnly ? .masterDevice : .activeDevices)
+      coverage: wire.coversMasterOnly ? .masterDevice : .activeDevices, request: RequestID(bits: wire.request))
     self = .message(submission, source: source)
   }
 }

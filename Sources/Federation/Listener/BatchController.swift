@@ -1,4 +1,5 @@
 import Hummingbird
+import Logging
 import NIOCore
 import RelayCore
 import RelayHTTP
@@ -8,6 +9,12 @@ struct BatchController: Sendable {
   let intake: HandOverIntake
   /// As `FederationListenerConfiguration`'s.
   let laneTimeMax: Duration
+  private let failures = FailedRequests()
+
+  init(intake: HandOverIntake, laneTimeMax: Duration) {
+    self.intake = intake
+    self.laneTimeMax = laneTimeMax
+  }
 
   func addRoutes(to group: some RouterMethods<PeerContext>) {
     group.resource("v1/federation/batch", [(.put, put)])
@@ -20,9 +27,20 @@ struct BatchController: Sendable {
       of: request, as: BatchCodec.mediaType, max: BatchCodec.bodyBytesMax, from: peer)
     let batch = try BatchCodec.decode(Array(buffer: body))
     let refusals = await accept(batch, from: peer)
+    tellOfFailures(batch, refusals, context)
     return Response(
       status: .ok, headers: [.contentType: BatchCodec.mediaType],
       body: ResponseBody(byteBuffer: ByteBuffer(bytes: try BatchCodec.encode(refusals))))
+  }
+
+  /// Of each that was not served, by the id of its client's request, where that is known.
+  private func tellOfFailures(_ batch: ReceivedBatch, _ refusals: [Problem?], _ context: PeerContext) {
+    for (handOver, refusal) in zip(batch.handOvers, refusals) {
+      guard let refusal, refusal.kind.status >= 500 else { continue }
+      RequestID.$current.withValue(handOver.success?.requestID ?? RequestID.current) {
+        failures.note(refusal, at: ["peer": "\(context.peer.name)", "route": "batch"], in: context.logger)
+      }
+    }
   }
 
   /// - Returns: nil for what was accepted, in the order of the batch.

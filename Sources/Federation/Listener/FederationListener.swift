@@ -90,7 +90,7 @@ package struct FederationListener: Service {
       intake: services.intake, sources: sources, budget: budget, ledger: services.handOvers)
 
     let router = Router(context: FederationContext.self)
-    router.add(middleware: ProblemMiddleware(edge: "federation"))
+    router.add(middleware: ProblemMiddleware(edge: "federation", takesIDs: true))
     router.add(middleware: PeerGate(registry: registry, clock: clock))
     let peers = PeerRoutes(router: router, budget: budget, refusals: refusals)
     PeeringController(redeemer: redeemer, budget: budget, attachmentMark: services.attachmentMark).addRoutes(to: router)

@@ -136,7 +136,7 @@ extension PeerAsker {
       return !state.isRunning
     }
     guard isFirst else { return }
-    Task {
+    RequestID.ofNobody { [self] in
       while let batch = next() { end(batch, await ask(batch)) }
     }
   }

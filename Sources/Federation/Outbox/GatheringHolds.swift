@@ -67,7 +67,7 @@ final class GatheringHolds: Sendable {
         return (true, !state.isUnderWay)
       }
       if !isTaken { continuation.resume(returning: messages.map { _ in Self.tooMuch }) }
-      if isFirst { Task { await storeUntilEmpty() } }
+      if isFirst { RequestID.ofNobody { await self.storeUntilEmpty() } }
     }
   }
 

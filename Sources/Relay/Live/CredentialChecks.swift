@@ -1,4 +1,5 @@
 import DequeModule
+import RelayCore
 import Synchronization
 
 /// Looks again whether those that are connected still may be: each in its turn, several at a time.
@@ -43,7 +44,7 @@ final class CredentialChecks<Session: AnyObject & Sendable>: Sendable {
       state.underWay += starting
       return (starting, refused)
     }
-    for _ in 0..<starting { Task { await checkUntilEmpty() } }
+    for _ in 0..<starting { RequestID.ofNobody { await self.checkUntilEmpty() } }
     return refused
   }
 

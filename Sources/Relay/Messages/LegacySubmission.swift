@@ -40,7 +40,8 @@ struct LegacySubmission: Sendable {
       guard let destination = AccountNumber(e164: route.destination), route.isOneWay else { throw Problem(.notFound) }
       try await limiter.chargeMessages(route.messages.count, LimitKey(sender.account, destination))
       let submission = Submission(
-        destination: destination, messages: route.messages, timestamp: nil, coverage: .masterDevice)
+        destination: destination, messages: route.messages, timestamp: nil, coverage: .masterDevice,
+        request: .current)
       try await gate.reach(destination, by: sender.account) { () async throws(Problem) in
         try await submit(submission, to: route.relay, from: sender)
       }

@@ -8,15 +8,41 @@ struct MigrateCommand: AsyncParsableCommand {
     subcommands: [Plan.self, Run.self, Status.self])
 
   struct Plan: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Show the steps that have not run.")
+    static let configuration = CommandConfiguration(
+      abstract: "Show the steps that have not run, and whether there is a way back behind them.",
+      discussion: """
+        Steps are not taken back, but most leave the store as former builds know it, too: those go on serving, and can be \
+        put back. Changes nothing.
+        """)
     @OptionGroup var configuration: ConfigurationOption
     @Flag(help: "Print JSON.") var json = false
 
     func run() async throws {
       try await withStorage(configuration, .asItIs) { storage in
-        let pending = try await storage.migrations().filter { $0.applied == nil }
-        try MigrateCommand.show(pending, json: json, empty: "Nothing to do: the schema is up to date.")
+        let all = try await storage.migrations()
+        try MigrateCommand.show(
+          all.filter { $0.applied == nil }, json: json, empty: "Nothing to do: the schema is up to date.")
+        let words = Self.words(of: SchemaReturn(all), pending: all.count { $0.applied == nil })
+        // What reads JSON finds `usableFrom` in it.
+        if json { Output.note(words) } else { Output.line(words) }
       }
+    }
+
+    private static func words(of way: SchemaReturn, pending: Int) -> String {
+      guard way.present > 0 else { return "The store is new: there is nothing to go back to." }
+      guard pending > 0 else {
+        return "Going back: builds that know step \(way.usableFrom) can serve this store."
+      }
+      guard way.isPossible else {
+        return """
+          Going back is not possible behind these steps: a build must know step \(way.usableFrom) then, and the store is at \
+          step \(way.present). Make a backup first (`relay backup`): it is the only way back.
+          """
+      }
+      return """
+        Going back is possible: builds that know step \(way.usableFrom) can serve the store behind these steps, and it is at \
+        step \(way.present) now. They may go on serving meanwhile.
+        """
     }
   }
 
@@ -73,10 +99,12 @@ struct MigrateCommand: AsyncParsableCommand {
     let version: Int
     let name: String
     let applied: String?
+    /// A build must know this step to work behind this one.
+    let usableFrom: Int
   }
 
   private static func show(_ steps: [MigrationStatus], json: Bool, empty: String) throws {
-    let rows = steps.map { Step(version: $0.version, name: $0.name, applied: $0.applied?.iso8601) }
+    let rows = steps.map { Step(version: $0.version, name: $0.name, applied: $0.applied?.iso8601, usableFrom: $0.usableFrom) }
     if json { return try Output.json(rows) }
     if rows.isEmpty { return Output.line(empty) }
     Output.table(rows.map { [String($0.version), $0.name, $0.applied ?? "pending"] })

@@ -1,6 +1,7 @@
 import Foundation
 import Logging
 import RelayConfiguration
+import RelayCore
 import Synchronization
 
 /// Sends every logger to standard error, in the configured format and from the configured level on.
@@ -51,7 +52,11 @@ private struct CommonLevel<Handler: LogHandler>: LogHandler {
 
   func log(event: LogEvent) {
     var event = event
-    event.metadata = metadata.merging(event.metadata ?? [:]) { $1 }
+    var all = metadata.merging(event.metadata ?? [:]) { $1 }
+    // Ours goes on to peers; Hummingbird's own would be a second one.
+    all["hb.request.id"] = nil
+    if let id = RequestID.current { all["request"] = "\(id)" }
+    event.metadata = all
     handler.log(event: event)
   }
 }

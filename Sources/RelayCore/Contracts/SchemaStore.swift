@@ -22,11 +22,30 @@ package struct MigrationStatus: Sendable, Equatable {
   package let version: Int
   package let name: String
   package let applied: Timestamp?
-  package init(version: Int, name: String, applied: Timestamp?) {
+  /// The newest step that the oldest build knows which can work after this one.
+  package let usableFrom: Int
+  package init(version: Int, name: String, applied: Timestamp?, usableFrom: Int) {
     self.version = version
     self.name = name
     self.applied = applied
+    self.usableFrom = usableFrom
   }
+}
+
+/// Which builds can serve a store once all of its steps have run.
+package struct SchemaReturn: Sendable, Equatable {
+  /// The newest step that has run; 0 for a new store.
+  package let present: Int
+  /// A build must know this step.
+  package let usableFrom: Int
+
+  package init(_ steps: [MigrationStatus]) {
+    present = steps.filter { $0.applied != nil }.map(\.version).max() ?? 0
+    usableFrom = steps.map(\.usableFrom).max() ?? 0
+  }
+
+  /// Whether the build can be put back that brought the store to where it is.
+  package var isPossible: Bool { present >= usableFrom }
 }
 
 package enum SchemaCompatibility: Sendable, Equatable {

@@ -31,13 +31,23 @@ package struct Submission: Sendable, Equatable {
   package let messages: [SubmittedMessage]
   /// nil when the sender gave none: the server's clock serves (reference 2.7).
   package let timestamp: Timestamp?
+  /// Of the client's request that brought it, here or at a peer; nil where that is not known any more.
+  package let request: RequestID?
   package init(
-    destination: AccountNumber, messages: [SubmittedMessage], timestamp: Timestamp?, coverage: Coverage = .activeDevices
+    destination: AccountNumber, messages: [SubmittedMessage], timestamp: Timestamp?,
+    coverage: Coverage = .activeDevices, request: RequestID? = nil
   ) {
     self.destination = destination
     self.coverage = coverage
     self.messages = messages
     self.timestamp = timestamp
+    self.request = request
+  }
+
+  /// Whether the same is to be delivered, whichever request brought it.
+  package static func == (a: Submission, b: Submission) -> Bool {
+    a.destination == b.destination && a.coverage == b.coverage && a.messages == b.messages
+      && a.timestamp == b.timestamp
   }
 
   /// The most messages that name one device, which is what a bundle costs at `.messages`: 1 when a message is sent to

@@ -8,9 +8,10 @@ import RelayCore
 enum PlainAnswer {
   /// As `ProblemMiddleware` answers it. It is the last of its connection.
   /// - Parameter method: of the request: to HEAD, only what the body would be is said.
-  static func bytes(_ problem: Problem, to method: HTTPMethod) -> ByteBuffer {
+  static func bytes(_ problem: Problem, to method: HTTPMethod, id: RequestID) -> ByteBuffer {
     let (headers, body) = problem.content
     var fields = headers.map { ($0.name.canonicalName, $0.value) }
+    fields.append((HTTPField.Name.requestID.canonicalName, id.description))
     switch problem.kind {
     case .upgradeRequired: fields += [("upgrade", "websocket"), ("sec-websocket-version", "13")]
     case .methodNotAllowed: fields.append(("allow", "GET"))

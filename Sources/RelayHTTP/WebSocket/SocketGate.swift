@@ -195,8 +195,11 @@ final class SocketGate<HTTP1: ServerChildChannel>: ChannelInboundHandler, Remova
   // MARK: Ends
 
   private func refuse(_ problem: Problem, to method: HTTPMethod = .GET) {
-    if let reason = problem.reason { logger.debug("request failed", metadata: ["reason": "\(reason)"]) }
-    refuse(PlainAnswer.bytes(problem, to: method), status: problem.kind.status)
+    let id = RequestID()
+    RequestID.$current.withValue(id) {
+      terms.failures.note(problem, at: ["method": "GET", "route": "websocket"], in: logger)
+    }
+    refuse(PlainAnswer.bytes(problem, to: method, id: id), status: problem.kind.status)
   }
 
   /// Answers, and closes when the client has: closing at once would take the answer back if more bytes had come.

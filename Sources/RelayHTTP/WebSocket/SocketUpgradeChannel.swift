@@ -12,6 +12,7 @@ package struct SocketTerms: Sendable {
   let times: SocketTimes
   let headLimits: NIOHTTPDecoderLimitConfiguration
   let metrics = RequestMetrics(edge: "client")
+  let failures = FailedRequests()
 
   /// - Parameters:
   ///   - forwarded: finds out where a request comes from.

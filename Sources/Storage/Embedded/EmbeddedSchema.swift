@@ -7,10 +7,12 @@ extension EmbeddedStorage {
   package func migrations() async throws(StoreError) -> [MigrationStatus] {
     let applied = try await read { db in try Self.applied(in: db) }
     let known = EmbeddedMigration.all.map { step in
-      MigrationStatus(version: step.version, name: step.name, applied: applied.first { $0.version == step.version }?.at)
+      let done = applied.first { $0.version == step.version }
+      return MigrationStatus(
+        version: step.version, name: step.name, applied: done?.at, usableFrom: done?.usableFrom ?? step.usableFrom)
     }
     let newer = applied.filter { $0.version > EmbeddedMigration.newest }
-      .map { MigrationStatus(version: $0.version, name: $0.name, applied: $0.at) }
+      .map { MigrationStatus(version: $0.version, name: $0.name, applied: $0.at, usableFrom: $0.usableFrom) }
     return known + newer
   }
 
@@ -32,7 +34,9 @@ extension EmbeddedStorage {
         try db.store(key, as: TokenState.keyName)
         try db.takeSealedTokensAlone()
       }
-      return pending.map { MigrationStatus(version: $0.version, name: $0.name, applied: now) }
+      return pending.map {
+        MigrationStatus(version: $0.version, name: $0.name, applied: now, usableFrom: $0.usableFrom)
+      }
     }
     knownTokens.forget()
     for step in done { progress(step) }

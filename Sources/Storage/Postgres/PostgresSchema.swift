@@ -4,10 +4,16 @@ extension PostgresStorage {
   package func migrations() async throws(StoreError) -> [MigrationStatus] {
     let applied = try await appliedMigrations()
     let known = PostgresMigration.all.map { step in
-      MigrationStatus(version: step.version, name: step.name, applied: applied.first { $0.version == step.version }?.at)
+      let done = applied.first { $0.version == step.version }
+      return MigrationStatus(
+        version: step.version, name: step.name, applied: done?.at,
+        usableFrom: done?.oldestCompatible ?? step.oldestCompatible)
     }
     let newer = applied.filter { $0.version > PostgresMigration.newest }
-    return known + newer.map { MigrationStatus(version: $0.version, name: $0.name, applied: $0.at) }
+    return known
+      + newer.map {
+        MigrationStatus(version: $0.version, name: $0.name, applied: $0.at, usableFrom: $0.oldestCompatible)
+      }
   }
 
   package func migrate(to newest: Int?, progress: @Sendable (MigrationStatus) -> Void) async throws(StoreError) {
@@ -27,7 +33,8 @@ extension PostgresStorage {
         let done = try await Self.appliedMigrations(over: read)
         for step in steps {
           let at = done.first { $0.version == step.version }?.at
-          progress(MigrationStatus(version: step.version, name: step.name, applied: at))
+          progress(
+            MigrationStatus(version: step.version, name: step.name, applied: at, usableFrom: step.oldestCompatible))
         }
       }
       if isNew { knownTokens.forget() }

@@ -65,7 +65,7 @@ final class GatheredTakes: Sendable {
         return (true, !state.isUnderWay)
       }
       if !isTaken { for place in takes.indices { caller.decided(nil, at: place) } }
-      if isFirst { Task { await judgeUntilEmpty() } }
+      if isFirst { RequestID.ofNobody { await self.judgeUntilEmpty() } }
     }
   }
 
