@@ -59,8 +59,11 @@ struct MigrateCommand: AsyncParsableCommand {
       let settings = try configuration.load().configuration
       LogOutput.bootstrap(settings.log)
       try await withStorage(settings, .asItIs) { storage in
-        if await storage.isTooNew {
-          throw CommandFailure("The schema is newer than this relay knows: run a newer relay.")
+        switch try await storage.compatibility() {
+        case .tooNew: throw CommandFailure("The schema is newer than this relay knows: run a newer relay.")
+        case .movingIn: throw CommandFailure(SchemaCompatibility.movingInRemedy)
+        case .moved: throw CommandFailure(SchemaCompatibility.movedRemedy)
+        case .usable, .tooOld: break
         }
         let all = try await storage.migrations()
         if let to, !all.contains(where: { $0.version == to }) {
@@ -104,7 +107,9 @@ struct MigrateCommand: AsyncParsableCommand {
   }
 
   private static func show(_ steps: [MigrationStatus], json: Bool, empty: String) throws {
-    let rows = steps.map { Step(version: $0.version, name: $0.name, applied: $0.applied?.iso8601, usableFrom: $0.usableFrom) }
+    let rows = steps.map {
+      Step(version: $0.version, name: $0.name, applied: $0.applied?.iso8601, usableFrom: $0.usableFrom)
+    }
     if json { return try Output.json(rows) }
     if rows.isEmpty { return Output.line(empty) }
     Output.table(rows.map { [String($0.version), $0.name, $0.applied ?? "pending"] })
@@ -114,7 +119,10 @@ struct MigrateCommand: AsyncParsableCommand {
 extension Storage {
   var isTooNew: Bool {
     get async {
-      if case .tooNew? = try? await compatibility() { true } else { false }
+      switch try? await compatibility() {
+      case .tooNew, .moved, .movingIn: true
+      case .usable, .tooOld, nil: false
+      }
     }
   }
 }

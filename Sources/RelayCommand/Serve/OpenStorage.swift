@@ -54,6 +54,14 @@ func openStorage(_ settings: RelayConfiguration, logger: Logger) throws -> any S
   }
 }
 
+extension SchemaCompatibility {
+  static let movingInRemedy =
+    "A store is being moved into this one: `relay storage move`, with the configuration of the former store, ends it."
+  static let movedRemedy =
+    "This store was moved to PostgreSQL: set storage.url to that database. While the move has not ended, `relay storage move "
+    + "--cancel` takes it back."
+}
+
 /// Keeps every other process that serves off embedded stores, until what is returned ends; nil for other stores.
 func lockEmbeddedStore(_ settings: RelayConfiguration) throws -> EmbeddedLock? {
   guard case .sqlite(let path) = settings.storage.location else { return nil }
@@ -93,5 +101,7 @@ private func bringSchema(
   case .tooNew(let version, let newest):
     throw CommandFailure(
       "The store's schema is at version \(version), this relay knows \(newest) at most: run a newer relay.")
+  case .movingIn: throw CommandFailure(SchemaCompatibility.movingInRemedy)
+  case .moved: throw CommandFailure(SchemaCompatibility.movedRemedy)
   }
 }

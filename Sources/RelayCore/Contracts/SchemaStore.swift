@@ -54,4 +54,8 @@ package enum SchemaCompatibility: Sendable, Equatable {
   case tooOld(version: Int, needed: Int)
   /// A newer relay changed the schema in a way that this one cannot follow.
   case tooNew(version: Int, newestKnown: Int)
+  /// A store is being moved into this one: it is not to be served before that has ended.
+  case movingIn
+  /// The store was moved to another, which is to be served in its place.
+  case moved
 }

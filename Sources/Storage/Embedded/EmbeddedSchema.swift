@@ -44,6 +44,7 @@ extension EmbeddedStorage {
 
   package func compatibility() async throws(StoreError) -> SchemaCompatibility {
     let applied = try await read { db in try Self.applied(in: db) }
+    if applied.contains(where: { $0.version == SchemaMark.moved.rawValue }) { return .moved }
     let version = applied.map(\.version).max() ?? 0
     let newestKnown = EmbeddedMigration.newest
     guard version >= EmbeddedMigration.needed else {

@@ -51,6 +51,25 @@ struct PartitionPlan: Sendable {
     return made
   }
 
+  /// What `days` lack, in so few partitions that there is room for more.
+  /// - Parameter existing: ascending, none overlaps another.
+  static func covering(_ days: ClosedRange<Day>, beside existing: [Range<Day>]) -> [Range<Day>] {
+    let width = max(1, (Day(days.count) + wideCount - 1) / wideCount)
+    var made: [Range<Day>] = []
+    var day = days.lowerBound
+    while day <= days.upperBound {
+      if let covering = existing.first(where: { $0.contains(day) }) {
+        day = covering.upperBound
+        continue
+      }
+      let next = existing.first { $0.lowerBound > day }?.lowerBound ?? .max
+      let range = day..<min(day + width, next, days.upperBound + 1)
+      made.append(range)
+      day = range.upperBound
+    }
+    return made
+  }
+
   /// Wide enough that the room which is left lasts until the oldest of the others goes.
   private func width(beginning day: Day, beside others: [Range<Day>]) -> Day {
     let free = Day(Self.countMax - others.count)

@@ -50,6 +50,17 @@ struct PostgresPartitions: Sendable {
     }
   }
 
+  /// Creates partitions for `days` as far as they lack, several days wide where there would be too many. To be called with
+  /// the lock held.
+  static func cover(_ days: ClosedRange<Day>, of parent: Parent, over connection: PostgresConnection)
+    async throws(StoreError)
+  {
+    guard let state = try await state(nil, over: connection) else { return }
+    for days in PartitionPlan.covering(days, beside: state.days(of: parent)) {
+      try await create(Partition(parent: parent, days: days), over: connection)
+    }
+  }
+
   // MARK: What there is
 
   enum Parent: String, CaseIterable, Sendable { case messages, acknowledged }

@@ -44,6 +44,7 @@ extension PostgresStorage {
 
   package func compatibility() async throws(StoreError) -> SchemaCompatibility {
     let applied = try await appliedMigrations()
+    if applied.contains(where: { $0.version == SchemaMark.moving.rawValue }) { return .movingIn }
     let version = applied.map(\.version).max() ?? 0
     guard version >= PostgresMigration.needed else {
       return .tooOld(version: version, needed: PostgresMigration.needed)

@@ -198,6 +198,8 @@ struct StorageChecks {
         )
       case .tooNew(let version, let newest):
         return .failed("version \(version), this relay knows \(newest) at most", remedy: "Run a newer relay.")
+      case .movingIn: return .failed("a store is being moved into it", remedy: SchemaCompatibility.movingInRemedy)
+      case .moved: return .failed("it was moved to another store", remedy: SchemaCompatibility.movedRemedy)
       }
     } catch {
       return DoctorSite.withoutStore

@@ -1,0 +1,193 @@
+import RelayCore
+
+/// The PostgreSQL database that a store is moved into. No relay serves it before the move has ended.
+struct MoveTarget: Sendable {
+  let store: PostgresStorage
+
+  /// What may be moved into a database.
+  enum State: Sendable {
+    case new
+    case inUse
+    /// A move is under way into it, from a source of this name.
+    case marked(source: String)
+  }
+
+  /// Brings the schema up to date. - Returns: what else there is.
+  func prepare() async throws(StoreError) -> State {
+    try await store.migrate { _ in }
+    if let source = try await markedSource() { return .marked(source: source) }
+    let used = try await rows(
+      """
+      SELECT (SELECT count(*) FROM accounts) + (SELECT count(*) FROM peers) + (SELECT count(*) FROM server_secrets)
+        + (SELECT count(*) FROM notification_accounts)
+      """)
+    var row = used.cursor(row: 0)
+    return try row.bigint() == 0 ? .new : .inUse
+  }
+
+  /// Marks it as one that is not to be served.
+  /// - Parameter source: a name, by which a move goes on.
+  func mark(source: String) async throws(StoreError) {
+    _ = try await store.writeBulk([
+      PostgresStep(
+        .once(
+          """
+          INSERT INTO relay_schema (version, name, applied, oldest_compatible)
+          VALUES ($1::integer, $2::text, floor(extract(epoch FROM now()) * 1000)::bigint, $1::integer)
+          """),
+        PostgresParameters {
+          $0.add(integer: Int32(SchemaMark.moving.rawValue))
+          $0.add(text: source)
+        })
+    ])
+  }
+
+  /// What is being moved into it; nil when nothing is.
+  func markedSource() async throws(StoreError) -> String? {
+    let found = try await store.readBulk(
+      .once("SELECT name FROM relay_schema WHERE version = $1::integer"),
+      PostgresParameters { $0.add(integer: Int32(SchemaMark.moving.rawValue)) })
+    guard found.rowCount > 0 else { return nil }
+    var row = found.cursor(row: 0)
+    return try row.text()
+  }
+
+  /// The types of the columns of each table.
+  func types() async throws(StoreError) -> [String: [String: String]] {
+    let found = try await rows(
+      """
+      SELECT c.relname::text, a.attname::text, format_type(a.atttypid, NULL)
+      FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
+      WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+        AND a.attnum > 0 AND NOT a.attisdropped
+      """)
+    var types: [String: [String: String]] = [:]
+    for index in found.rows {
+      var row = found.cursor(row: index)
+      let (table, column) = (try row.text(), try row.text())
+      types[table, default: [:]][column] = try row.text()
+    }
+    return types
+  }
+
+  func tablesWithTriggers() async throws(StoreError) -> Set<String> {
+    let found = try await rows(
+      "SELECT DISTINCT c.relname::text FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = tgrelid WHERE NOT tgisinternal"
+    )
+    var tables: Set<String> = []
+    for index in found.rows {
+      var row = found.cursor(row: index)
+      tables.insert(try row.text())
+    }
+    return tables
+  }
+
+  /// As `MoveSource.page`.
+  func page(_ plan: MovePlan, after key: [MovedValue]?) async throws(StoreError) -> [MovedRow] {
+    let table = plan.table
+    let columns = plan.columns.map(\.form.read).joined(separator: ", ")
+    let keys = plan.key.map(\.compared.column).joined(separator: ", ")
+    let places = plan.key.enumerated().map { $1.compared.value("$\($0 + 1)::\($1.parameterType)") }
+    let conditions = [table.condition, key.map { _ in "(\(keys)) > (\(places.joined(separator: ", ")))" }]
+      .compactMap { $0 }
+    let filter = conditions.isEmpty ? "" : "WHERE " + conditions.joined(separator: " AND ")
+    let found = try await store.readBulk(
+      .once("SELECT \(columns) FROM \(table.target) \(filter) ORDER BY \(keys) LIMIT \(table.pageRows)"),
+      PostgresParameters { parameters in
+        for value in key ?? [] { parameters.add(value) }
+      })
+    var rows: [MovedRow] = []
+    rows.reserveCapacity(found.rowCount)
+    for index in found.rows {
+      var row = found.cursor(row: index)
+      var values: [MovedValue] = []
+      for column in plan.columns { values.append(try row.value(column.kind)) }
+      rows.append(plan.row(values))
+    }
+    return rows
+  }
+
+  /// Replaces the rows of `keys` by `rows`, as one transaction, and sets off no trigger: they were set off when the rows
+  /// came into the source.
+  func replace(_ keys: [[MovedValue]], by rows: [MovedRow], _ plan: MovePlan) async throws(StoreError) {
+    var steps: [PostgresStep] = []
+    if !keys.isEmpty { steps.append(Self.removal(of: keys, plan)) }
+    if !rows.isEmpty { steps.append(Self.insertion(of: rows, plan)) }
+    guard !steps.isEmpty else { return }
+    if plan.hasTriggers {
+      let table = plan.table.target
+      steps.insert(PostgresStep(.once("ALTER TABLE \(table) DISABLE TRIGGER USER")), at: 0)
+      steps.append(PostgresStep(.once("ALTER TABLE \(table) ENABLE TRIGGER USER")))
+    }
+    _ = try await store.writeBulk(steps)
+  }
+
+  private static func removal(of keys: [[MovedValue]], _ plan: MovePlan) -> PostgresStep {
+    let arrays = plan.key.enumerated().map { "$\($0 + 1)::\($1.parameterType)[]" }.joined(separator: ", ")
+    let names = plan.key.indices.map { "k\($0)" }
+    let equal = zip(plan.key, names).map { "\($0.compared.column) = \($0.compared.value($1))" }
+    return PostgresStep(
+      .once(
+        """
+        DELETE FROM \(plan.table.target) USING unnest(\(arrays)) AS k (\(names.joined(separator: ", ")))
+        WHERE \(equal.joined(separator: " AND "))
+        """),
+      PostgresParameters { parameters in
+        for (index, column) in plan.key.enumerated() { parameters.add(keys.map { $0[index] }, column.kind) }
+      })
+  }
+
+  private static func insertion(of rows: [MovedRow], _ plan: MovePlan) -> PostgresStep {
+    var (columns, values): ([String], [String]) = ([], [])
+    for (index, column) in plan.columns.enumerated() {
+      for (name, value) in column.form.written {
+        columns.append("\"\(name)\"")
+        values.append(value.replacing(":v", with: "c\(index)"))
+      }
+    }
+    let arrays = plan.columns.enumerated().map { "$\($0 + 1)::\($1.parameterType)[]" }.joined(separator: ", ")
+    let names = plan.columns.indices.map { "c\($0)" }.joined(separator: ", ")
+    return PostgresStep(
+      .once(
+        """
+        INSERT INTO \(plan.table.target) (\(columns.joined(separator: ", "))) OVERRIDING SYSTEM VALUE
+        SELECT \(values.joined(separator: ", ")) FROM unnest(\(arrays)) AS r (\(names))
+        """),
+      PostgresParameters { parameters in
+        for (index, column) in plan.columns.enumerated() { parameters.add(rows.map { $0.values[index] }, column.kind) }
+      })
+  }
+
+  private func rows(_ sql: String) async throws(StoreError) -> PostgresResult {
+    try await store.readBulk(.once(sql))
+  }
+}
+
+extension PostgresRow {
+  fileprivate mutating func value(_ kind: MovedColumn.Kind) throws(StoreError) -> MovedValue {
+    switch kind {
+    case .integer: try optionalBigint().map { .integer($0) } ?? .null
+    case .text: optionalText().map { .text($0) } ?? .null
+    case .bytes: optionalBytes().map { .bytes($0) } ?? .null
+    }
+  }
+}
+
+extension PostgresParameters {
+  fileprivate mutating func add(_ value: MovedValue) {
+    switch value {
+    case .null: add(bigint: nil)
+    case .integer(let value): add(bigint: value)
+    case .text(let text): add(text: text)
+    case .bytes(let bytes): add(bytea: bytes)
+    }
+  }
+
+  fileprivate mutating func add(_ values: [MovedValue], _ kind: MovedColumn.Kind) {
+    switch kind {
+    case .integer: add(optionalBigints: values.map { if case .integer(let value) = $0 { value } else { nil } })
+    case .text: add(texts: values.map { if case .text(let text) = $0 { text } else { nil } })
+    case .bytes: add(byteas: values.map { if case .bytes(let bytes) = $0 { bytes } else { nil } })
+    }
+  }
+}
