@@ -114,9 +114,18 @@ else
   failed=1
 fi
 
+# The package, of the program as it is built here (docs/deploy.md).
+printf '\n== package\n' | tee -a "$log"
+if (($(id -u) == 0)); then
+  { scripts/link-static.py .build relay "$folder/relay" && scripts/check-package.sh "$folder/relay"; } 2>&1 |
+    tee -a "$log" || failed=1
+else
+  echo 'left out: a tree of its own needs root' | tee -a "$log"
+fi
+
 # What failed is said last, where a log that was cut off still has it.
 printf '\n== Summary\n'
-grep -aE '^== |Test run with|executions, |BROKEN|messages a second: ' "$log" || true
+grep -aE '^== |Test run with|executions, |BROKEN|messages a second: |passed, [0-9]+ failed|check-package: ' "$log" || true
 ((${#starved[@]} == 0)) || printf 'Passed only by itself: %s\n' "${starved[@]}"
 grep -aE '✘ Test .* recorded an issue|error: ' "$log" | cut -c 1-600 | tail -n 30 || true
 ((failed == 0)) && echo 'All tests passed.' || echo 'Tests failed.'

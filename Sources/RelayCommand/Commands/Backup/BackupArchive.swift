@@ -14,6 +14,9 @@ import Storage
 struct BackupArchive: Sendable {
   let path: String
 
+  /// - Parameter path: as the operator wrote it. `tar` runs in another folder.
+  init(path: String) { self.path = URL(fileURLWithPath: path).standardizedFileURL.path }
+
   static let (manifest, database, blobs, federation) = (
     "manifest.json", "relay.sqlite", "attachments/blobs", "federation"
   )
@@ -96,14 +99,16 @@ struct BackupArchive: Sendable {
     let errors = folder + "/tar-errors"
     let child = try await ChildProcess.start(
       ChildProcess.Launch(
-        command: ["tar"] + arguments,
+        // A colon in a name does not make it another host's.
+        command: ["tar", "--force-local"] + arguments,
         environment: ["PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C", "TAR_OPTIONS": ""],
         standardOutput: output ?? "/dev/null", standardError: errors))
     let exit = await child.ended()
     let words = (try? String(contentsOfFile: errors, encoding: .utf8)) ?? ""
     unlink(errors)
     guard exit == .code(0) || (mayMiss && exit == .code(1)) else {
-      throw CommandFailure("tar: \(words.split(separator: "\n").last.map(String.init) ?? "\(exit)")")
+      // What follows the first line says only that tar gave up.
+      throw CommandFailure(words.split(separator: "\n").first.map(String.init) ?? "tar: \(exit)")
     }
   }
 }
