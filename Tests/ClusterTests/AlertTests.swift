@@ -269,12 +269,16 @@ import Testing
       let before = try await site.serve()
       _ = try await before.register()
       #expect(await before.terminate() == .code(0))
-      let ahead = try await site.serve([
+      let clock = [
         "LD_PRELOAD": try WrongClock.library(), "FAKETIME": "+40d", "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-      ])
+      ]
+      let ahead = try await site.serve(clock)
       try await PrometheusServer.with(watching: [ahead]) { prometheus in
         try await prometheus.untilJudged()
         try await prometheus.expect("RelayClockNotBelieved")
+        // The relay hears of the operator's word within seconds.
+        try await site.relay("storage", "clock", "--accept", overrides: clock)
+        try await prometheus.expectQuiet("RelayClockNotBelieved")
       }
       #expect(await ahead.terminate() == .code(0))
     }

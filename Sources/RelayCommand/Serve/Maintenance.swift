@@ -2,9 +2,10 @@ import Logging
 import Metrics
 import RelayCore
 import ServiceLifecycle
+import Synchronization
 
 /// Keeps partitions ahead of time, drops what is past retention, and says when a clock is not believed.
-struct Maintenance: Service {
+final class Maintenance: Service {
   let store: any MessageStore & ClockStore
   let retention: Duration
   let clock: WallClock
@@ -13,6 +14,8 @@ struct Maintenance: Service {
     store: Gauge(label: "relay_clock_lead_seconds", dimensions: [("of", "store")]),
     process: Gauge(label: "relay_clock_lead_seconds", dimensions: [("of", "process")])
   )
+
+  private let doubted = Atomic(false)
 
   init(store: any MessageStore & ClockStore, retention: Duration, clock: WallClock = .system, logger: Logger) {
     self.store = store
@@ -24,15 +27,29 @@ struct Maintenance: Service {
   private static let interval = Duration.seconds(3600)
   /// After a failure: nothing is removed in this process before the first run that succeeds.
   private static let retryInterval = Duration.seconds(60)
+  /// While a clock is not believed: the operator's word, or a clock that was mended, is taken note of.
+  private static let doubtInterval = Duration.seconds(5)
 
   func run() async throws {
-    await cancelWhenGracefulShutdown {
+    await cancelWhenGracefulShutdown { [self] in
       while !Task.isCancelled {
         let isJudging = store.judge.time != nil
-        // Only cancellation throws here, and the loop's condition sees it.
-        try? await Task.sleep(for: isJudging ? Self.interval : Self.retryInterval)
+        await pause(isJudging ? Self.interval : Self.retryInterval)
         if !Task.isCancelled { await runOnce() }
       }
+    }
+  }
+
+  /// Waits for the next run, and looks at the clocks meanwhile as long as one is not believed.
+  private func pause(_ interval: Duration) async {
+    let end = ContinuousClock.now + interval
+    while !Task.isCancelled, .now < end {
+      let isDoubted = isAnyClockDoubted
+      // Only cancellation throws here, and the loop's condition sees it.
+      try? await Task.sleep(until: isDoubted ? min(end, .now + Self.doubtInterval) : end, clock: .continuous)
+      guard isDoubted, !Task.isCancelled else { continue }
+      await lookAtClocks(isNews: false)
+      if !isAnyClockDoubted { logger.notice("the clocks are believed again") }
     }
   }
 
@@ -44,18 +61,27 @@ struct Maintenance: Service {
     } catch {
       logger.warning("maintenance of the message store failed", metadata: ["error": "\(error)"])
     }
+    await lookAtClocks(isNews: true)
+  }
+
+  private var isAnyClockDoubted: Bool { doubted.load(ordering: .relaxed) }
+
+  /// - Parameter isNews: whether the log is told of clocks that are not believed.
+  private func lookAtClocks(isNews: Bool) async {
     do throws(StoreError) {
-      show(try await store.clockReading())
+      show(try await store.clockReading(), isNews: isNews)
     } catch {
       logger.debug("the store's clock was not looked at", metadata: ["error": "\(error)"])
     }
   }
 
-  private func show(_ reading: ClockReading) {
+  private func show(_ reading: ClockReading, isNews: Bool) {
     let own = clock.now()
     lead.store.record(reading.time.lead(of: reading.now).seconds)
     lead.process.record(reading.time.lead(of: own).seconds)
     let untrusted = [("the store's", reading.now), ("this process's", own)].filter { !reading.time.believes($0.1) }
+    doubted.store(!untrusted.isEmpty, ordering: .relaxed)
+    guard isNews else { return }
     for (whose, clock) in untrusted {
       logger.warning(
         "\(whose) clock is ahead and not believed: nothing is removed by it",
