@@ -269,15 +269,13 @@ import Testing
       let before = try await site.serve()
       _ = try await before.register()
       #expect(await before.terminate() == .code(0))
-      let clock = [
-        "LD_PRELOAD": try WrongClock.library(), "FAKETIME": "+40d", "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-      ]
-      let ahead = try await site.serve(clock)
+      try await site.leaveStoreAlone(forDays: 40)
+      let ahead = try await site.serve()
       try await PrometheusServer.with(watching: [ahead]) { prometheus in
         try await prometheus.untilJudged()
         try await prometheus.expect("RelayClockNotBelieved")
         // The relay hears of the operator's word within seconds.
-        try await site.relay("storage", "clock", "--accept", overrides: clock)
+        try await site.relay("storage", "clock", "--accept")
         try await prometheus.expectQuiet("RelayClockNotBelieved")
       }
       #expect(await ahead.terminate() == .code(0))

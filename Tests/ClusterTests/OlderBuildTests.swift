@@ -18,14 +18,14 @@ struct OlderBuildTests {
     guard answer.status == 200 else { throw TestFailure("\(answer.status) \(answer.text)") }
   }
 
-  /// The times of what waits, which is acknowledged.
+  /// The times of the messages that wait, which are acknowledged with the receipts among them.
   private static func take(_ relay: RelayProcess, _ device: TestDevice) async throws -> [Int] {
     let waiting = try await relay.send("GET", "/v1/messages/", as: device).list("messages")
     var times: [Int] = []
     for message in waiting {
       guard let time = message["timestamp"] as? Int, let source = message["source"] as? String else { continue }
       #expect((200...204).contains(try await relay.send("DELETE", "/v1/messages/\(source)/\(time)", as: device).status))
-      times.append(time)
+      if message["type"] as? Int != 5 { times.append(time) }
     }
     return times
   }

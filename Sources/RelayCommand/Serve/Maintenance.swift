@@ -46,7 +46,7 @@ final class Maintenance: Service {
     while !Task.isCancelled, .now < end {
       let isDoubted = isAnyClockDoubted
       // Only cancellation throws here, and the loop's condition sees it.
-      try? await Task.sleep(until: isDoubted ? min(end, .now + Self.doubtInterval) : end, clock: .continuous)
+      try? await Task.sleep(for: isDoubted ? min(end - .now, Self.doubtInterval) : end - .now)
       guard isDoubted, !Task.isCancelled else { continue }
       await lookAtClocks(isNews: false)
       if !isAnyClockDoubted { logger.notice("the clocks are believed again") }

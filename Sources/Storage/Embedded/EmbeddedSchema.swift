@@ -34,9 +34,9 @@ extension EmbeddedStorage {
         try db.store(key, as: TokenState.keyName)
         try db.takeSealedTokensAlone()
       }
-      return pending.map {
-        MigrationStatus(version: $0.version, name: $0.name, applied: now, usableFrom: $0.usableFrom)
-      }
+      // With what sealing made of them.
+      return try Self.applied(in: db).filter { done in pending.contains { $0.version == done.version } }
+        .map { MigrationStatus(version: $0.version, name: $0.name, applied: $0.at, usableFrom: $0.usableFrom) }
     }
     knownTokens.forget()
     for step in done { progress(step) }

@@ -32,9 +32,12 @@ extension PostgresStorage {
         try await connection.perform(steps.flatMap(Self.statements) + sealing)
         let done = try await Self.appliedMigrations(over: read)
         for step in steps {
-          let at = done.first { $0.version == step.version }?.at
+          // With what sealing made of it.
+          let done = done.first { $0.version == step.version }
           progress(
-            MigrationStatus(version: step.version, name: step.name, applied: at, usableFrom: step.oldestCompatible))
+            MigrationStatus(
+              version: step.version, name: step.name, applied: done?.at,
+              usableFrom: done?.oldestCompatible ?? step.oldestCompatible))
         }
       }
       if isNew { knownTokens.forget() }

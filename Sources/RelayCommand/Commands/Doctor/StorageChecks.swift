@@ -67,6 +67,8 @@ struct StorageChecks {
     case fault.contains("translate host name"), fault.contains("Name or service not known"):
       "Correct the host in storage.url, or the name service."
     case fault.contains("pg_hba.conf"): "Let the server's pg_hba.conf admit this host, user and database."
+    // A new session may have to write a file of the server's own.
+    case fault.contains("could not write"), fault.contains("No space left"): roomRemedy
     case fault.contains("does not exist"): "Create it on the server, or correct storage.url."
     case fault.contains("within"), fault.contains("timeout"):
       "Check the address in storage.url, and firewalls on the way: nothing comes back from there."
