@@ -17,7 +17,7 @@ enum HandOver: Sendable, Equatable {
     }
   }
 
-  /// Of the client's request that it comes from; nil for a receipt, for which nobody waits.
+  /// The id of the client's request that it comes from; nil for a receipt, for which nobody waits.
   var requestID: RequestID? { if case .message(let submission, _) = self { submission.request } else { nil } }
 
   /// Of what clients wrote.

@@ -33,7 +33,7 @@ struct BatchController: Sendable {
       body: ResponseBody(byteBuffer: ByteBuffer(bytes: try BatchCodec.encode(refusals))))
   }
 
-  /// Of each that was not served, by the id of its client's request, where that is known.
+  /// The log hears of each that was not served, by the id of its client's request where that is known.
   private func tellOfFailures(_ batch: ReceivedBatch, _ refusals: [Problem?], _ context: PeerContext) {
     for (handOver, refusal) in zip(batch.handOvers, refusals) {
       guard let refusal, refusal.kind.status >= 500 else { continue }

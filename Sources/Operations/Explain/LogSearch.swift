@@ -4,7 +4,7 @@ package import RelayCore
 /// Finds the lines about one request in logs of any size: it holds one piece of a file at a time, and what it found.
 package struct LogSearch {
   package struct Finding: Sendable, Equatable {
-    /// Of the file, as it was given.
+    /// The name of the file, as it was given.
     package let source: String
     package let line: LogLine
   }
@@ -12,7 +12,7 @@ package struct LogSearch {
   /// What was found, in the order of the files.
   package private(set) var findings: [Finding] = []
   package private(set) var linesRead = 0
-  /// Of the first lines, whether one was of `log.format: json`.
+  /// Whether one of the first lines was of `log.format: json`.
   package private(set) var isJSON = false
   private let id: RequestID
   private let needle: [UInt8]

@@ -36,7 +36,9 @@ extension StorageCommand {
       Output.line("The store's clock:  \(reading.now.day)")
       Output.line("Last seen time:     \(reading.time.seen.millis > 0 ? reading.time.seen.day : "none yet")")
       Output.line("Removal has come to \(reading.time.cleared.millis > 0 ? reading.time.cleared.day : "none yet")")
-      if accept { return Output.line("Accepted: relays take note of it within seconds, and remove by age in their next hourly run.") }
+      if accept {
+        return Output.line("Accepted: relays take note within seconds, and remove by age in their next hourly run.")
+      }
       if let fault = reading.fault { Output.line("\(fault.text). \(fault.remedy)") }
     }
 

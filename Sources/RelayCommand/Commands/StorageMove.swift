@@ -38,7 +38,7 @@ extension StorageCommand {
       let ended: Bool
       /// In this run.
       let changedRows: Int
-      /// Of the comparison, once it has ended.
+      /// What the comparison found, once the move has ended.
       let tables: [Table]
     }
 

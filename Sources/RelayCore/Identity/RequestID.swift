@@ -15,7 +15,7 @@ package struct RequestID: Hashable, Sendable {
   /// Another one.
   package init() { bits = UInt64.random(in: 1...UInt64.max) }
 
-  /// Of the request that the present task serves.
+  /// The id of the request that the present task serves.
   @TaskLocal package static var current: RequestID?
 
   /// Begins work that serves whoever comes, such as the next batch: what it logs is not about the request that happened to

@@ -42,7 +42,7 @@ struct MoveSource: Sendable {
     }
   }
 
-  /// Of tables whose numbers never come again, the last number that was given out.
+  /// The last number that was given out, of each table whose numbers never come again.
   func lastNumbers() async throws(StoreError) -> [String: Int64] {
     try await store.read { db in
       var numbers: [String: Int64] = [:]

@@ -4,7 +4,7 @@ struct MoveStep: Sendable, Equatable {
   private(set) var removed: [[MovedValue]] = []
   /// Rows that come.
   private(set) var added: [MovedRow] = []
-  /// Of the source, that were looked at.
+  /// How many rows of the source were looked at.
   let rows: Int
   /// Rows that were otherwise, or there on one side alone.
   private(set) var changed = 0

@@ -15,11 +15,11 @@ struct MovedColumn: Sendable {
 
   let source: String
   let form: Form
-  /// Of a key: SQL of the target that is compared, and of what it is compared with, out of the SQL of the source's value.
+  /// How a key is compared: SQL of the target's side, and of the other side out of the SQL of the source's value.
   let compared: (column: String, value: @Sendable (String) -> String)
 
   var kind: Kind { form.kind }
-  /// Of parameters that carry its values.
+  /// The type of parameters that carry its values.
   var parameterType: String {
     switch kind {
     case .integer: "bigint"
@@ -73,7 +73,7 @@ struct MovedColumn: Sendable {
 }
 
 extension MovedColumn.Form {
-  /// Of `peers`: lower-case hex, with a space between them, where PostgreSQL has an array.
+  /// Serials of `peers`: lower-case hex, with a space between them, where PostgreSQL has an array.
   static let serials = MovedColumn.Form(
     kind: .text,
     read: """

@@ -35,7 +35,7 @@ package struct StoreMove: Sendable {
     package let table: String
     /// Looked at so far.
     package let rows: Int
-    /// Of them, those that the target lacked, or had otherwise.
+    /// How many of them the target lacked, or had otherwise.
     package let changed: Int
     package let isDone: Bool
   }
