@@ -178,15 +178,16 @@ struct PostgresPartitions: Sendable {
   }
 
   /// Dropping a partition takes a lock on the whole table. While that lock waits for another session, a backup that reads
-  /// the table for instance, all traffic of messages waits behind it. So each try waits for a moment only.
+  /// the table for instance, all traffic of messages waits behind it. So each try waits for a moment only: at first for 10 ms,
+  /// which is enough where commits are fast, and longer from try to try.
   /// - Throws: `.unavailable` when other sessions had the table at every try.
   private static func drop(
     _ partition: Partition, onlyIfEmpty: Bool = false, over connection: PostgresConnection
   ) async throws(StoreError) {
-    for _ in 0..<dropTriesMax {
+    for attempt in 0..<dropTriesMax {
       do throws(PostgresError) {
         _ = try await connection.transaction([
-          PostgresStep(.once("SET LOCAL lock_timeout = '\(dropWaitMillis)ms'")),
+          PostgresStep(.once("SET LOCAL lock_timeout = '\(min(dropWaitMillisMax, 10 + 2 * attempt))ms'")),
           PostgresStep(.once(dropping(partition, onlyIfEmpty: onlyIfEmpty))),
         ])
         return
@@ -215,7 +216,7 @@ struct PostgresPartitions: Sendable {
       """
   }
 
-  private static let dropWaitMillis = 50
+  private static let dropWaitMillisMax = 50
   private static let dropTriesMax = 20
   /// Traffic waits a twentieth of the time at most.
   private static let dropPause = Duration.seconds(1)
