@@ -20,7 +20,7 @@ package final class FailedRequests: Sendable {
     guard let unwritten = budget.take() else { return }
     var metadata = Self.metadata(problem, place())
     if unwritten > 0 { metadata["unwritten"] = "\(unwritten)" }
-    // What fails is ours to mend; what cannot be served now is told of once where its cause is.
+    // A failure is ours to mend. An outage is told of once, where its cause is.
     if status == 503 {
       logger.notice("request not served", metadata: metadata)
     } else {

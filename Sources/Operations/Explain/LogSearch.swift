@@ -9,7 +9,7 @@ package struct LogSearch {
     package let line: LogLine
   }
 
-  /// What was found, in the order of the files.
+  /// The lines about the request, in the order of the files.
   package private(set) var findings: [Finding] = []
   package private(set) var linesRead = 0
   /// Whether one of the first lines was of `log.format: json`.

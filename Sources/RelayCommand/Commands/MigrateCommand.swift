@@ -23,7 +23,7 @@ struct MigrateCommand: AsyncParsableCommand {
         try MigrateCommand.show(
           all.filter { $0.applied == nil }, json: json, empty: "Nothing to do: the schema is up to date.")
         let words = Self.words(of: SchemaReturn(all), pending: all.count { $0.applied == nil })
-        // What reads JSON finds `usableFrom` in it.
+        // A program finds `usableFrom` in the JSON.
         if json { Output.note(words) } else { Output.line(words) }
       }
     }

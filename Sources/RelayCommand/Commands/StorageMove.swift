@@ -38,7 +38,7 @@ extension StorageCommand {
       let ended: Bool
       /// In this run.
       let changedRows: Int
-      /// What the comparison found, once the move has ended.
+      /// The result of the comparison, once the move has ended.
       let tables: [Table]
     }
 

@@ -31,7 +31,7 @@ package struct Submission: Sendable, Equatable {
   package let messages: [SubmittedMessage]
   /// nil when the sender gave none: the server's clock serves (reference 2.7).
   package let timestamp: Timestamp?
-  /// Of the client's request that brought it, here or at a peer; nil where that is not known any more.
+  /// The id of the client's request that brought it, here or at a peer; nil where it is not known any more.
   package let request: RequestID?
   package init(
     destination: AccountNumber, messages: [SubmittedMessage], timestamp: Timestamp?,

@@ -3,7 +3,7 @@ import RelayCore
 /// One table with all of its columns, as it is moved.
 struct MovePlan: Sendable {
   let table: MovedTable
-  /// Those of the key among them.
+  /// The columns of the key, which are among them.
   let columns: [MovedColumn]
   let key: [MovedColumn]
   /// Whether writing rows sets triggers off that are about requests of clients.

@@ -1,4 +1,4 @@
-/// What is to be replaced in the target so that it has what the source has, up to some key. No I/O.
+/// The rows to replace in the target so that it has what the source has, up to some key. No I/O.
 struct MoveStep: Sendable, Equatable {
   /// Keys of rows that go.
   private(set) var removed: [[MovedValue]] = []

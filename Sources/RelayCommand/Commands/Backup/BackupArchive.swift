@@ -107,7 +107,7 @@ struct BackupArchive: Sendable {
     let words = (try? String(contentsOfFile: errors, encoding: .utf8)) ?? ""
     unlink(errors)
     guard exit == .code(0) || (mayMiss && exit == .code(1)) else {
-      // What follows the first line says only that tar gave up.
+      // The lines behind the first say only that tar gave up.
       throw CommandFailure(words.split(separator: "\n").first.map(String.init) ?? "tar: \(exit)")
     }
   }
