@@ -94,8 +94,84 @@ import Testing
       let kept = try FileManager.default.contentsOfDirectory(atPath: site.folder).filter { $0.contains(".before-") }
       #expect(kept.contains { $0.hasPrefix("relay.sqlite.before-") } && !kept.contains { $0.contains("work") })
       #expect(
-        try FileManager.default.contentsOfDirectory(atPath: site.folder).allSatisfy { !$0.contains(".work-") })
+        try FileManager.default.contentsOfDirectory(atPath: site.folder).allSatisfy { !$0.contains("relay-work") })
     }
+  }
+
+  @Test func `a restore that is killed at any of its steps leaves the former store or the restored one, whole`()
+    async throws
+  {
+    try await RelayOperator.with(settings: RelayUnderTest.unlimited) { site in
+      let relay = try await site.serve()
+      let (ann, bob) = (try await relay.register(), try await relay.register())
+      try await relay.upload(Array(1...20), as: bob)
+      #expect(try await Self.send(relay, to: bob.number, as: ann, 1) == 200)
+      let file = site.folder + "/backup.tar"
+      try await site.relay("backup", file)
+      #expect(try await Self.send(relay, to: bob.number, as: ann, 2) == 200)
+      // What was accepted last is in the log beside the database, here and at each step.
+      await relay.kill9()
+
+      var (sent, kills) = (2, 0)
+      for call in ["rename", "link", "unlink"] {
+        for step in 1..<30 {
+          let exit = try await site.run(
+            ["restore", "--replace", file], wrapper: Self.killed(beforeCall: step, of: call), within: .seconds(120)
+          ).exit
+          let next = try await site.serve()
+          // A restored store hands no one-time key out.
+          let isRestored = try await next.send("GET", "/v1/keys", as: bob).text == #"{"count":0}"#
+          #expect(isRestored || exit != .code(0))
+          let there = try await Self.waiting(next, bob)
+          #expect(there == (isRestored ? [1] : Array(1...sent)), "\(call) \(step)")
+          // As it was, and with something new.
+          if isRestored {
+            sent = 1
+            try await next.upload(Array(1...20), as: bob)
+          }
+          sent += 1
+          #expect(try await Self.send(next, to: bob.number, as: ann, sent) == 200)
+          await next.kill9()
+          if exit == .code(0) { break }
+          kills += 1
+        }
+      }
+      #expect(kills > 6, "\(kills)")
+      let left = try FileManager.default.contentsOfDirectory(atPath: site.folder)
+      #expect(left.allSatisfy { !$0.contains("relay-work") }, "\(left)")
+    }
+  }
+
+  @Test(.enabled(if: TestDisk.isPossible, "a file system of its own takes root"))
+  func `a full disk is named, and nothing is left on it`() async throws {
+    try await RelayOperator.with(settings: RelayUnderTest.unlimited) { site in
+      let relay = try await site.serve()
+      _ = try await relay.register()
+      #expect(await relay.terminate() == .code(0))
+      let file = site.folder + "/backup.tar"
+      try await site.relay("backup", file)
+      let place = site.folder + "/full"
+      try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: false)
+      let disk = try TestDisk(at: place)
+      defer { disk.remove() }
+      try disk.fill()
+      let elsewhere = ["RELAY_STORAGE_URL": "sqlite:\(place)/relay.sqlite"]
+      for (arguments, overrides) in [(["backup", place + "/backup.tar"], [:]), (["restore", file], elsewhere)] {
+        let result = try await site.run(arguments, overrides: overrides)
+        let isNamed = result.errors.contains("No space is left") || result.errors.contains("disk is full")
+        #expect(result.exit == .code(1) && isNamed, "\(arguments[0]): \(result.errors)")
+      }
+      let left = try FileManager.default.contentsOfDirectory(atPath: place)
+      #expect(left.allSatisfy { $0.hasSuffix(".lock") }, "\(left)")
+    }
+  }
+
+  /// Runs a command that is killed before it makes a name of a file come or go for the so-manieth time.
+  private static func killed(beforeCall number: Int, of call: String) -> [String] {
+    [
+      "strace", "-f", "-qqq", "-o", "/dev/null", "-e", "trace=\(call)", "-e",
+      "inject=\(call):signal=KILL:when=\(number)",
+    ]
   }
 
   @Test func `attachments and certificates come along, on a host that has neither`() async throws {
@@ -173,7 +249,8 @@ import Testing
         }
       }
       #expect(FileManager.default.contents(atPath: site.folder + "/relay.sqlite") == store)
-      #expect(try FileManager.default.contentsOfDirectory(atPath: site.folder).allSatisfy { !$0.contains(".work-") })
+      #expect(
+        try FileManager.default.contentsOfDirectory(atPath: site.folder).allSatisfy { !$0.contains("relay-work") })
     }
   }
 

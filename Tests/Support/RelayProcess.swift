@@ -87,14 +87,16 @@ package struct RelayOperator: Sendable {
   }
 
   /// Runs `relay` with `arguments` to its end; one that takes longer than `limit` is killed.
+  /// - Parameter wrapper: a program that runs it.
   package func run(
-    _ arguments: [String], overrides: [String: String] = [:], within limit: Duration = .seconds(60)
+    _ arguments: [String], overrides: [String: String] = [:], wrapper: [String] = [],
+    within limit: Duration = .seconds(60)
   ) async throws -> CommandResult {
     let (output, errors) = (file("output"), file("errors"))
     let child = try await ChildProcess.start(
       ChildProcess.Launch(
-        command: place.wrapper + [try RelayExecutable.path()] + arguments, environment: environment(overrides),
-        folder: folder,
+        command: place.wrapper + wrapper + [try RelayExecutable.path()] + arguments,
+        environment: environment(overrides), folder: folder,
         standardOutput: output, standardError: errors))
     let exit = await child.killed(after: limit)
     return CommandResult(exit: exit, output: try Self.text(of: output), errors: try Self.text(of: errors))

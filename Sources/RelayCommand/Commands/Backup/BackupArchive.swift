@@ -108,8 +108,19 @@ struct BackupArchive: Sendable {
     unlink(errors)
     guard exit == .code(0) || (mayMiss && exit == .code(1)) else {
       // The lines behind the first say only that tar gave up.
-      throw CommandFailure(words.split(separator: "\n").first.map(String.init) ?? "tar: \(exit)")
+      let reason = words.split(separator: "\n").first.map(String.init)
+      throw CommandFailure(reason ?? (isFull(folder) ? full(folder) : "tar: \(exit)"))
     }
+  }
+
+  /// A full disk has no room for what tar says of it either.
+  private static func isFull(_ folder: String) -> Bool {
+    let facts = try? FileManager.default.attributesOfFileSystem(forPath: folder)
+    return (facts?[.systemFreeSize] as? Int).map { $0 < 1 << 20 } ?? false
+  }
+  private static func full(_ folder: String) -> String {
+    let place = URL(fileURLWithPath: folder).deletingLastPathComponent().path
+    return "No space is left in \(place). Nothing was changed: make room, or choose another disk."
   }
 }
 

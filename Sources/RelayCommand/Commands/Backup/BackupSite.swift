@@ -27,18 +27,30 @@ struct BackupSite {
     if case .folder(let folder) = settings.attachments.location { folder } else { nil }
   }
 
-  /// Runs `body` with a folder of its own beside `place`, which is removed afterwards, however it ends.
+  /// Runs `body` with a folder of its own beside `place`, which is removed afterwards, however it ends. What a command left
+  /// there that was killed goes first.
   static func withFolder<Value>(
     beside place: String, _ body: (String) async throws -> Value
   ) async throws -> Value {
-    let folder = place + ".work-\(UUID().uuidString.prefix(8))"
-    do {
-      try FileManager.default.createDirectory(
-        atPath: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
-    } catch {
-      throw CommandFailure("The folder \(folder) cannot be made: \(FaultWords.of(error)). Nothing was done.")
+    let folder = place + ".relay-work"
+    let descriptor =
+      mkdir(folder, 0o700) == 0 || errno == EEXIST ? open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1
+    guard descriptor >= 0 else {
+      throw CommandFailure("The folder \(folder) cannot be made: \(FaultWords.ofSystem(errno)). Nothing was done.")
+    }
+    defer { close(descriptor) }
+    let facts = try FileManager.default.attributesOfItem(atPath: folder)
+    let (owner, mode) = (facts[.ownerAccountID] as? Int, facts[.posixPermissions] as? Int)
+    guard owner == Int(geteuid()), let mode, mode & 0o077 == 0 else {
+      throw CommandFailure("The folder \(folder) is somebody else's. Nothing was done: remove it.")
+    }
+    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+      throw CommandFailure("Another command is at work in \(folder). Nothing was done: wait for its end.")
     }
     defer { try? FileManager.default.removeItem(atPath: folder) }  // What is left of it is no part of any store.
+    for name in try FileManager.default.contentsOfDirectory(atPath: folder) {
+      try FileManager.default.removeItem(atPath: "\(folder)/\(name)")
+    }
     return try await body(folder)
   }
 

@@ -31,7 +31,8 @@ extension BackupCommand {
       let settings = try configuration.load().configuration
       LogOutput.bootstrap(settings.log)
       let site = try BackupSite(settings)
-      let place = FileManager.default.temporaryDirectory.appending(path: "relay-verify").path
+      let name = "relay-verify-\(UUID().uuidString.prefix(8))"
+      let place = FileManager.default.temporaryDirectory.appending(path: name).path
       let result = try await BackupSite.withFolder(beside: place) { folder in
         Output.note("unpacking")
         let manifest = try await BackupArchive(path: file).unpack(into: folder)

@@ -68,19 +68,36 @@ struct RestoreCommand: AsyncParsableCommand {
     let attachments = try placeAttachments(of: content, site)
     let hasCertificates = try placeCertificates(of: content, site)
     // Last: until here the store is as it was before.
-    var kept: String?
-    if hasStore {
-      let aside = "\(site.path).before-\(Timestamp.now.millis / 1000)"
-      for suffix in ["-wal", "-shm", ""] where FileManager.default.fileExists(atPath: site.path + suffix) {
-        try Self.move(site.path + suffix, to: aside + suffix)
-      }
-      kept = aside
-    }
+    let kept = hasStore ? try await keepStore(site) : nil
     try BackupArchive.sync(database)
     try Self.move(database, to: site.path)
     try BackupArchive.sync(URL(fileURLWithPath: site.path).deletingLastPathComponent().path)
     return Result(
       counts: counts, made: manifest.made, keptAs: kept, attachments: attachments, hasCertificates: hasCertificates)
+  }
+
+  /// Gives the store that is there a second name. It has its own too until the restored one takes that from it at once: a
+  /// command that is killed leaves the one or the other, and never none.
+  /// - Returns: the second name.
+  private func keepStore(_ site: BackupSite) async throws -> String {
+    do {
+      // With all of its log in the file: the file alone is the store then.
+      try await site.withStore(at: site.path) { try await $0.settle() }
+    } catch StoreError.corrupted {
+      Output.note("the store that is there is damaged: it is kept as it is")
+    } catch let error as StoreError {
+      throw CommandFailure("Something else uses \(site.path): \(error). Nothing was changed: end it, and try again.")
+    }
+    let kept = "\(site.path).before-\(Timestamp.now.millis)"
+    for suffix in ["", "-wal"] where FileManager.default.fileExists(atPath: site.path + suffix) {
+      guard link(site.path + suffix, kept + suffix) != 0 else { continue }
+      // Not every file system has second names.
+      try FileManager.default.copyItem(atPath: site.path + suffix, toPath: kept + suffix)
+      try BackupArchive.sync(kept + suffix)
+    }
+    // What is left of a log would be taken for one of the restored store.
+    for suffix in ["-wal", "-shm"] { unlink(site.path + suffix) }
+    return kept
   }
 
   /// Blobs have their own names, and are never changed: what is there already stays. - Returns: how many were placed.
