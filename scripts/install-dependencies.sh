@@ -12,8 +12,9 @@ packages=(
   python3-venv                                                  # to test: what scripts/install-python-tools.sh installs
   iproute2 libfaketime                                          # to test: hosts with networks and dates of their own
   prometheus                                                    # to test: the alerts of deploy/prometheus
-  debhelper fakeroot lintian debootstrap umoci                  # to make and test packages and images
+  debhelper fakeroot lintian debootstrap umoci systemd-container # to make and test packages and images
   tmux                                                          # to test: a terminal
+  strace                                                        # to test: a process that is killed at each step
   chromium chromium-driver netpbm                               # to test: the operator console
   openssl curl                                                  # to try things by hand
 )

@@ -68,6 +68,37 @@ import Testing
     }
   }
 
+  @Test func `a move that is killed again and again ends with all rows`() async throws {
+    try await RelayOperator.with("alpha", settings: Cluster.unlimited) { site in
+      let postgres = try await Loopback.blocking { try PostgresServer.shared() }
+      let database = try await Loopback.blocking { try postgres.createDatabase() }
+      let file = site.folder + "/database-url"
+      try (database + "\n").write(toFile: file, atomically: true, encoding: .utf8)
+      let relay = try await site.serve()
+      let (ann, bob) = (try await relay.register(), try await relay.register())
+      try await relay.upload(Array(1...20), as: bob)
+      #expect(try await draw(of: bob, as: ann, at: relay) == 1)
+      #expect(try await draw(of: bob, as: ann, at: relay) == 2)
+      for time in Int64(1)...50 { #expect(try await send(relay, to: bob, as: ann, time) == 200) }
+      await relay.kill9()
+
+      var (kills, sent, exit) = (0, 4, ChildProcess.Exit.signal(SIGKILL))
+      while exit != .code(0), kills < 20 {
+        // Before the so-manieth call by which PostgreSQL is sent something.
+        let wrapper = [
+          "strace", "-f", "-qqq", "-o", "/dev/null", "-e", "trace=sendto", "-e",
+          "inject=sendto:signal=KILL:when=\(sent)",
+        ]
+        exit = try await site.run(["storage", "move", "--to-file", file], wrapper: wrapper, within: .seconds(120)).exit
+        if exit != .code(0) { kills += 1 }
+        sent = sent * 3 / 2
+      }
+      #expect(kills > 3 && exit == .code(0), "\(kills) kills, \(exit)")
+      try await expectNotServed(site, at: nil, says: "This store was moved to PostgreSQL")
+      try await expectAll(of: Array(1...50), for: bob, from: ann, site, database)
+    }
+  }
+
   @Test func `what cannot be moved is refused with the remedy, and a move that has not ended is taken back`()
     async throws
   {
