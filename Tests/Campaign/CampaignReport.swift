@@ -43,7 +43,8 @@ struct CampaignReport: Codable {
       )
     }
     lines += [
-      "  maintenance: other traffic stood still for \(figures.maintenance.longestMillis ?? 0) ms at most",
+      "  maintenance: other traffic stood still for \(figures.maintenance.longestMillis ?? 0) ms at most, behind it for "
+        + "\(figures.maintenance.longestBehindMillis ?? 0) ms",
       "  rolling restarts: \(figures.requestsInRollingRestart) requests, \(figures.failedInRollingRestart) failed",
       "  left out: \(leftOut.isEmpty ? "nothing" : leftOut.joined(separator: "; "))",
       "  messages a second: \(seconds > 0 ? figures.messagesAccepted / seconds : 0)",

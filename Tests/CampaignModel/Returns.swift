@@ -92,22 +92,25 @@ package struct Returns: Sendable, Codable {
 }
 
 /// The longest time in which an operator answered no submission, though one was under way, while one kind of fault was the
-/// only one.
+/// only one; and, to hold it against, behind such a fault while there was none.
 package struct Stalls: Sendable, Codable {
   package let kind: FaultKind
   package private(set) var longestMillis: Int?
+  package private(set) var longestBehindMillis: Int?
   private var site: String?
+  private var isBehind = false
   private var open: [OperationNumber: Invocation] = [:]
   private var lastAnswer = Moment.begin
 
-  private enum CodingKeys: String, CodingKey { case kind, longestMillis }
+  private enum CodingKeys: String, CodingKey { case kind, longestMillis, longestBehindMillis }
 
   package init(during kind: FaultKind) { self.kind = kind }
 
   package mutating func changed(_ active: [Int: Trouble.Active], _ now: Moment) {
     if site != nil { measure(now) }
     let only = active.count == 1 ? active.values.first : nil
-    site = only?.kind == kind ? only?.site : nil
+    isBehind = active.isEmpty && site != nil
+    if !isBehind { site = only?.kind == kind ? only?.site : nil }
     lastAnswer = now
   }
 
@@ -128,6 +131,11 @@ package struct Stalls: Sendable, Codable {
   /// From the last answer, or the begin of the oldest that waits since then.
   private mutating func measure(_ now: Moment) {
     guard let oldest = open.values.filter({ $0.place.site == site }).map(\.at).min() else { return }
-    longestMillis = max(longestMillis ?? 0, Int((now - max(oldest, lastAnswer)) / .milliseconds(1)))
+    let millis = Int((now - max(oldest, lastAnswer)) / .milliseconds(1))
+    if isBehind {
+      longestBehindMillis = max(longestBehindMillis ?? 0, millis)
+    } else {
+      longestMillis = max(longestMillis ?? 0, millis)
+    }
   }
 }

@@ -62,6 +62,7 @@ import Testing
       story.answer(behind)
     }
     #expect(figures.maintenance.longestMillis == 5000)
+    #expect(figures.maintenance.longestBehindMillis == 21_000)
     #expect(Self.figures { $0.accept(1) }.maintenance.longestMillis == nil)
   }
 

@@ -179,7 +179,8 @@ struct PostgresPartitions: Sendable {
 
   /// Dropping a partition takes a lock on the whole table. While that lock waits for another session, a backup that reads
   /// the table for instance, all traffic of messages waits behind it. So each try waits for a moment only: at first for 10 ms,
-  /// which is enough where commits are fast, and longer from try to try.
+  /// which is enough where commits are fast, and longer from try to try. Nor does the lock wait for a standby: a drop that a
+  /// crash undoes is done again.
   /// - Throws: `.unavailable` when other sessions had the table at every try.
   private static func drop(
     _ partition: Partition, onlyIfEmpty: Bool = false, over connection: PostgresConnection
@@ -188,6 +189,7 @@ struct PostgresPartitions: Sendable {
       do throws(PostgresError) {
         _ = try await connection.transaction([
           PostgresStep(.once("SET LOCAL lock_timeout = '\(min(dropWaitMillisMax, 10 + 2 * attempt))ms'")),
+          PostgresStep(.once("SET LOCAL synchronous_commit = off")),
           PostgresStep(.once(dropping(partition, onlyIfEmpty: onlyIfEmpty))),
         ])
         return
