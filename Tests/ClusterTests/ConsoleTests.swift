@@ -253,6 +253,31 @@ import Testing
     }
   }
 
+  @Test func `while the store is away every page answers, and says so`() async throws {
+    // Without a device the push history asks no store.
+    let paths = ["", "/peers", "/queues", "/audit", "/doctor"]
+    try await Cluster.with("alpha", settings: Self.tokens, ownPostgres: true) { alpha in
+      try await alpha.serve(1) { relays in
+        let visitor = try await Visitor(relays[0], token: Self.read)
+        try await Loopback.blocking { try alpha.postgres.stop() }
+        try await eventually("the relay has seen it", within: .seconds(30)) { await relays[0].readyz()?.status == 503 }
+        for path in paths {
+          let page = try await visitor.get("/console" + path)
+          #expect([200, 503].contains(page.status) && page.text.contains("<nav"), "\(path): \(page.status)")
+          let words = ["does not answer", "not connected to PostgreSQL", "PostgreSQL is down"]
+          #expect(words.contains { page.text.contains($0) }, "\(path): \(page.text.suffix(1500))")
+        }
+        try await Loopback.blocking { try alpha.postgres.start() }
+        for path in paths.dropLast() {
+          try await eventually("\(path) is drawn again", within: .seconds(30)) {
+            let page = try await visitor.get("/console" + path)
+            return page.status == 200 && !page.text.contains("does not answer")
+          }
+        }
+      }
+    }
+  }
+
   @Test func `a relay stops while somebody watches`() async throws {
     try await RelayOperator.with(settings: Cluster.unlimited) { site in
       let relay = try await site.serve(Self.tokens)
