@@ -13,6 +13,8 @@ RELEASE += -Xcc -fstack-protector-strong
 # No table of symbols for other programs, packed addresses (glibc 2.36), and of ICU's 34 MB the part that is used.
 ICU := .build-release/icu.flags
 RELEASE += -Xlinker --no-export-dynamic -Xlinker -z -Xlinker pack-relative-relocs $$(cat $(ICU))
+# No function that nothing calls, and no tables for exceptions, which nothing here throws (scripts/no-unwinding.ld).
+RELEASE += -Xswiftc -Xfrontend -Xswiftc -function-sections -Xcc -ffunction-sections -Xlinker scripts/no-unwinding.ld
 OPTIONS ?=
 SOURCES := Package.swift Plugins Sources Tests
 

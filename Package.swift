@@ -14,6 +14,9 @@ let strict: [SwiftSetting] = [
 // Tests of the campaign's checker start relays with a fault planted: a debug build alone has them (docs/reliability.md).
 let plantable = strict + [.define("PLANTED_FAULTS", .when(configuration: .debug))]
 
+// Commands, and the suite of `relay conformance`, run once in a while: small is better than fast.
+let seldom = SwiftSetting.unsafeFlags(["-Osize"], .when(configuration: .release))
+
 // For production. The linker of LLVM packs the addresses that the loader fills in, 4 MB of them (Makefile, RELEASE).
 let linking: [LinkerSetting] = [.unsafeFlags(["-use-ld=lld"], .when(platforms: [.linux], configuration: .release))]
 
@@ -43,7 +46,9 @@ let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics
 let coreMetrics = Target.Dependency.product(name: "CoreMetrics", package: "swift-metrics")
 let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let unixSignals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
-let collections = Target.Dependency.product(name: "Collections", package: "swift-collections")
+let deque = Target.Dependency.product(name: "DequeModule", package: "swift-collections")
+let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collections")
+let ordered = Target.Dependency.product(name: "OrderedCollections", package: "swift-collections")
 let configuration = Target.Dependency.product(name: "Configuration", package: "swift-configuration")
 let yams = Target.Dependency.product(name: "Yams", package: "Yams")
 let atomics = Target.Dependency.product(name: "Atomics", package: "swift-atomics")
@@ -101,12 +106,12 @@ let package = Package(
     .plugin(name: "ResolvedPackages", capability: .buildTool()),
 
     // The pure core, and what the HTTP edges share.
-    .target(name: "RelayCore", dependencies: [collections], swiftSettings: strict),
+    .target(name: "RelayCore", dependencies: [ordered], swiftSettings: strict),
     .target(
       name: "RelayHTTP",
       dependencies: [
         "RelayCore", hummingbird, hummingbirdCore, hummingbirdHTTP2, httpTypes, nioCore, nioPosix, nioHTTP1, nioTLS,
-        nioSSL, nioHTTP2, nioWebSocket, nioHTTPTypes, nioHTTPTypesHTTP1, logging, metrics, lifecycle, collections,
+        nioSSL, nioHTTP2, nioWebSocket, nioHTTPTypes, nioHTTPTypesHTTP1, logging, metrics, lifecycle, deque,
       ],
       swiftSettings: strict),
 
@@ -120,7 +125,7 @@ let package = Package(
       name: "Relay",
       dependencies: [
         "RelayCore", "RelayHTTP", "WireMessages", protobuf, hummingbird, httpTypes, nioCore, nioHTTP1, crypto,
-        cryptoExtras, logging, metrics, lifecycle, collections, asyncHTTPClient,
+        cryptoExtras, logging, metrics, lifecycle, deque, asyncHTTPClient,
       ],
       swiftSettings: strict),
     .target(
@@ -133,8 +138,8 @@ let package = Package(
     .target(
       name: "Federation",
       dependencies: [
-        "RelayCore", "RelayHTTP", "WireMessages", protobuf, collections, hummingbird, hummingbirdCore, hummingbirdHTTP2,
-        httpTypes, nioCore, nioPosix, nioTLS,
+        "RelayCore", "RelayHTTP", "WireMessages", protobuf, deque, ordered, hummingbird, hummingbirdCore,
+        hummingbirdHTTP2, httpTypes, nioCore, nioPosix, nioTLS,
         nioSSL, nioHTTP2, nioHTTP1, asyncHTTPClient, crypto, x509, asn1, logging, metrics, lifecycle,
       ],
       swiftSettings: strict),
@@ -149,7 +154,7 @@ let package = Package(
       name: "Storage",
       dependencies: [
         "RelayCore", "CLibPQ", "CHiredis", "COpenSSL", grdb, crypto, cryptoExtras, logging, metrics, lifecycle,
-        collections,
+        deque, heap,
       ],
       swiftSettings: strict),
     .target(
@@ -157,14 +162,14 @@ let package = Package(
       dependencies: [
         "RelayCore", "RelayHTTP", asyncHTTPClient, jwtKit, nioCore, nioPosix, nioHTTP1, nioHTTP2, nioSSL, nioTLS,
         crypto, cryptoExtras, x509, asn1,
-        logging, metrics, lifecycle, collections,
+        logging, metrics, lifecycle, deque,
       ],
       swiftSettings: strict),
     .target(
       name: "PushGateway",
       dependencies: [
         "RelayCore", "RelayHTTP", "Push", hummingbird, hummingbirdCore, httpTypes, nioCore, crypto, logging, metrics,
-        lifecycle, collections,
+        lifecycle, heap, ordered,
       ],
       swiftSettings: strict),
     .target(
@@ -182,7 +187,7 @@ let package = Package(
     // What `relay` is made of.
     .target(name: "ChildProcesses", dependencies: [nioCore, nioPosix], swiftSettings: strict),
     .target(
-      name: "RelayConfiguration", dependencies: ["RelayCore", configuration, yams, collections], swiftSettings: strict),
+      name: "RelayConfiguration", dependencies: ["RelayCore", configuration, yams, ordered], swiftSettings: strict),
     .target(
       name: "Operations",
       dependencies: [
@@ -203,7 +208,7 @@ let package = Package(
       dependencies: [
         "RelayCore", "RelayClient", "WireMessages", protobuf, asyncHTTPClient, nioCore, nioHTTP1, nioSSL, crypto,
       ],
-      swiftSettings: strict),
+      swiftSettings: strict + [seldom]),
     .executableTarget(
       name: "RelayCommand",
       dependencies: [
@@ -213,13 +218,13 @@ let package = Package(
         unixSignals, crypto,
         nioCore, nioPosix, nioHTTP1, nioSSL, asyncHTTPClient,
       ],
-      swiftSettings: plantable, linkerSettings: linking, plugins: ["ResolvedPackages"]),
+      swiftSettings: plantable + [seldom], linkerSettings: linking, plugins: ["ResolvedPackages"]),
     .executableTarget(
       name: "RelayBenchmark",
       dependencies: [
         "RelayCore", "RelayClient", "WireMessages", protobuf, "ChildProcesses", "Directory", "CTableProbe", "CLibPQ",
         "CHiredis", nioCore, nioPosix, nioHTTP1, nioHTTP2, nioHPACK, nioWebSocket, nioSSL, crypto, cryptoExtras,
-        argumentParser, collections,
+        argumentParser, deque,
       ],
       swiftSettings: strict, linkerSettings: linking),
 
@@ -250,7 +255,7 @@ let package = Package(
         "RelayConfiguration", "RelayCore", "Operations", mustache, asyncHTTPClient, coreMetrics, metrics, logging,
         lifecycle,
         nioCore,
-        nioPosix, nioHTTP1, collections,
+        nioPosix, nioHTTP1, ordered,
       ],
       exclude: ["Bad"], swiftSettings: strict),
     .testTarget(
@@ -298,7 +303,7 @@ let package = Package(
       dependencies: [
         "PushGateway", "Push", "RelayCore", "RelayHTTP", "Storage", "ChildProcesses", "TestSupport", crypto,
         hummingbird,
-        nioCore, nioHTTP1, asyncHTTPClient, logging, lifecycle, collections,
+        nioCore, nioHTTP1, asyncHTTPClient, logging, lifecycle, ordered,
       ],
       resources: [.copy("Vectors")], swiftSettings: strict),
     .testTarget(

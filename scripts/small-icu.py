@@ -3,7 +3,7 @@
 
 Swift's Foundation carries the data of ICU for every language, alphabet and character set: 34 MB, which a linker cannot
 leave out, for it is one symbol. A relay speaks English and UTF-8. What is kept is the root and English, calendars, time
-zones, normalisation, and the rules for characters and words: 5 MB.
+zones, normalisation, and the rules for characters and words: 3.5 MB.
 
 Where the toolchain's archive is another one than this script knows, there are no flags, and all data stays.
 """
@@ -25,8 +25,9 @@ SHARED = {"root.res", "res_index.res", "pool.res", "en.res", "supplementalData.r
 RULES = {"char.brk", "word.brk", "line.brk", "sent.brk", "title.brk"}
 # The symbol of what is kept.
 OURS = "relay_icu_dat"
-# Names of characters, look-alikes, names of languages.
+# Names of characters, look-alikes, names of languages; how one alphabet is written in another.
 UNUSED = {"unames.icu", "confusables.cfu", "langInfo.res", "nfkc_scf.nrm"}
+UNUSED_FOLDERS = {"translit"}
 
 
 class Unknown(Exception):
@@ -36,9 +37,9 @@ class Unknown(Exception):
 def is_kept(item):
     """Whether `icudtVERSION/ITEM` is."""
     name = item.partition("/")[2]
-    if "/" in name:
-        name = name.partition("/")[2]
-        return name in SHARED or name in RULES
+    folder, _, inside = name.rpartition("/")
+    if folder:
+        return folder not in UNUSED_FOLDERS and (inside in SHARED or inside in RULES)
     if name.endswith(".cnv"):
         return False
     if re.fullmatch(r"[a-z]{2,3}(_[A-Za-z]+)*\.res|root\.res", name):
