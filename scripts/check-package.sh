@@ -2,7 +2,8 @@
 # Installs the package of a built `relay` in a Debian tree of its own, starts it as its unit does, upgrades it, sets it
 # up with `relay init`, and purges it. Leaves nothing behind: tree and processes are in namespaces of this script.
 #
-# Then it makes the OCI image of the same package, takes it apart, and runs what it would run.
+# Then it makes the OCI image of the same package, takes it apart, and runs what it would run. In the end it boots two
+# hosts and installs a relay there as docs/install.md says (scripts/check-install.py).
 #
 # Usage: scripts/check-package.sh RELAY        as root
 # CHECK_LINTIAN= leaves lintian out.
@@ -24,7 +25,7 @@ ok() {
 if [ -z "${RELAY_CHECK_WORK:-}" ]; then
   [ $# -eq 1 ] && [ -x "$1" ] || die "say which executable: \`make release\` builds one"
   [ "$(id -u)" -eq 0 ] || die "a tree of its own needs root"
-  for tool in debootstrap lintian umoci unshare python3; do
+  for tool in debootstrap lintian umoci unshare python3 systemd-nspawn openssl; do
     command -v "$tool" >/dev/null || die "$tool is missing: run scripts/install-dependencies.sh"
   done
   RELAY_CHECK_WORK=$(mktemp -d)
@@ -65,19 +66,29 @@ debootstrap --variant=minbase "$suite" "$tree" >"$work/debootstrap" 2>&1 || {
 }
 cp -a "$tree" "$work/fresh"
 # Devices of the host: not every host lets a tree have its own.
-for device in null zero random urandom; do
-  [ -c "$tree/dev/$device" ] && : 2>/dev/null >"$tree/dev/$device" || {
-    rm -f "$tree/dev/$device"
-    : >"$tree/dev/$device"
-    mount --bind "/dev/$device" "$tree/dev/$device"
-  }
-done
-mount -t proc proc "$tree/proc"
-printf '#!/bin/sh\nexit 101\n' >"$tree/usr/sbin/policy-rc.d"
-chmod 755 "$tree/usr/sbin/policy-rc.d"
-for file in /etc/apt/sources.list /etc/apt/sources.list.d/debian.sources /etc/resolv.conf; do
-  [ ! -e "$file" ] || cp "$file" "$tree$file"
-done
+devices=(null zero random urandom)
+open_tree() {
+  for device in "${devices[@]}"; do
+    [ -c "$tree/dev/$device" ] && : 2>/dev/null >"$tree/dev/$device" || {
+      rm -f "$tree/dev/$device"
+      : >"$tree/dev/$device"
+      mount --bind "/dev/$device" "$tree/dev/$device"
+    }
+  done
+  mount -t proc proc "$tree/proc"
+  printf '#!/bin/sh\nexit 101\n' >"$tree/usr/sbin/policy-rc.d"
+  chmod 755 "$tree/usr/sbin/policy-rc.d"
+  for file in /etc/apt/sources.list /etc/apt/sources.list.d/debian.sources /etc/resolv.conf; do
+    [ ! -e "$file" ] || cp "$file" "$tree$file"
+  done
+}
+close_tree() {
+  umount "$tree/proc"
+  for device in "${devices[@]}"; do
+    ! mountpoint --quiet "$tree/dev/$device" || umount "$tree/dev/$device"
+  done
+  rm "$tree/usr/sbin/policy-rc.d"
+}
 inside() {
   env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 chroot "$tree" "$@"
 }
@@ -88,6 +99,7 @@ apt() {
     die "apt-get $1 failed: see above"
   }
 }
+open_tree
 apt update
 
 # --- Installed.
@@ -217,4 +229,21 @@ unshare --net --mount python3 -c "$image" "$work/bundle" 2>"$work/serve" || {
   die "the image does not run: see above"
 }
 ok "image: $(($(du -sb "$work/image" | cut -f 1) >> 20)) MiB, runs its command as its user, ready, ended with 0"
+
+# --- The page on installing, on hosts that systemd boots. They find what they install in apt's cache: nothing is on
+# their network but the client.
+close_tree
+tree=$work/fresh
+open_tree
+cp "$first" "$tree/tmp/relay.deb"
+apt update
+apt install -y --no-install-recommends systemd systemd-sysv
+# What the page installs, and what apt recommends besides.
+read -ra listed <<<"$(sed -n 's/^apt install -y \([^.].*\)$/\1/p' "$root/docs/install.md")"
+apt install -y --download-only /tmp/relay.deb
+apt install -y --download-only "${listed[@]}"
+rm "$tree/tmp/relay.deb"
+close_tree
+unshare --net "$root/scripts/check-install.py" "$tree" "$first" "$executable"
+passed=$((passed + 2))
 printf '%s passed, 0 failed\n' "$passed"

@@ -11,6 +11,8 @@ private struct Block {
     /// Here, but for lines that build and start what the test has running.
     case runRest
     case runBy(suite: String)
+    /// By a script of ours that reads the document.
+    case runByScript(path: String)
     case notRun(reason: String)
   }
 
@@ -53,6 +55,9 @@ private struct Block {
     if line == "<!-- run -->" { return .run }
     if line == "<!-- run but for its first lines -->" { return .runRest }
     if let found = line.wholeMatch(of: /<!-- run by (\w+) -->/) { return .runBy(suite: String(found.1)) }
+    if let found = line.wholeMatch(of: /<!-- run by (scripts\/[a-z.-]+) -->/) {
+      return .runByScript(path: String(found.1))
+    }
     if let found = line.wholeMatch(of: /<!-- not run: (.+) -->/) { return .notRun(reason: String(found.1)) }
     return nil
   }
@@ -74,6 +79,10 @@ private struct Block {
       switch block.mark {
       case nil: Issue.record("\(block.place) has no mark in front of it")
       case .runBy(let suite): #expect(tests.contains(suite), "\(block.place): there is no \(suite)")
+      case .runByScript(let path):
+        let script = try String(contentsOf: Self.root.appending(path: path), encoding: .utf8)
+        let page = URL(filePath: block.file).lastPathComponent
+        #expect(script.contains(page), "\(block.place): \(path) does not read it")
       case .notRun(let reason): #expect(reason.count > 10, "\(block.place)")
       case .run, .runRest: continue
       }
@@ -112,7 +121,7 @@ private struct Block {
       case .run: try await type(block.script, words, block, at: sites)
       // Behind what builds and starts a relay.
       case .runRest: try await type(block.lines.drop { !$0.isEmpty }.joined(separator: "\n"), words, block, at: sites)
-      case .runBy, .notRun, nil: continue
+      case .runBy, .runByScript, .notRun, nil: continue
       }
     }
   }

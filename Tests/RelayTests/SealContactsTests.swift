@@ -71,6 +71,19 @@ import Testing
     }
   }
 
+  @Test func `a store that held nobody before the key was set is sealed by its next start`() async throws {
+    try await RelayOperator.with { site in
+      #expect(await (try site.serve()).terminate() == .code(0))
+      let relay = try await site.serve(Self.key(1))
+      #expect(!relay.log().contains("seal-contacts"), "\(relay.log())")
+      let (one, other) = (try await relay.register(), try await relay.register())
+      let isFound = try await Self.found(one, by: relay, as: other)
+      #expect(isFound)
+      #expect(await relay.terminate() == .code(0))
+      #expect(try await Self.contacts(site, Self.key(1)) == "ok")
+    }
+  }
+
   @Test func `a sealed store is not served without the key of its tokens`() async throws {
     try await RelayOperator.with { site in
       // Sealed from the beginning, and never served: the sample of other secrets is not there yet.

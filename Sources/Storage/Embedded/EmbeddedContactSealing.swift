@@ -79,7 +79,7 @@ extension Database {
     for trigger in triggers { try execute(sql: trigger.sql) }
   }
 
-  private func tokenCount(in table: String) throws -> Int {
+  func tokenCount(in table: String) throws -> Int {
     try Int(Fields.valid(row("SELECT count(token) FROM \(table)")).integer(0))
   }
 

@@ -107,6 +107,8 @@ package final class EmbeddedStorage: Storage {
 
   private static func open(_ path: String) throws -> DatabasePool {
     var configuration = Configuration()
+    // More than the default asks for a priority that the kernel gives root alone, and says so at each start.
+    configuration.qos = .default
     configuration.label = "relay"
     // Commands of other processes write beside `relay serve`: wait for them.
     configuration.busyMode = .timeout(busySeconds)

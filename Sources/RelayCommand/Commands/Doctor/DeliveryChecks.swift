@@ -37,7 +37,8 @@ struct DeliveryChecks {
     request.method = method
     do {
       let status = Int(try await HTTPClient.shared.execute(request, timeout: timeout).status.code)
-      guard status < 500 else { return .failed("\(text), which answers \(status)", remedy: remedy) }
+      // 501 is the answer of a server that knows no HEAD.
+      guard status < 500 || status == 501 else { return .failed("\(text), which answers \(status)", remedy: remedy) }
       return .ok("\(text), which answers")
     } catch {
       return .failed("\(text), which does not answer: \(FaultWords.of(error))", remedy: remedy)

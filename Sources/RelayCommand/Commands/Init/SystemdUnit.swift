@@ -16,7 +16,7 @@ struct SystemdUnit {
   /// A folder of secrets that systemd alone reads, and hands to the relay.
   var credentials: String?
 
-  /// The package's, which serves ports below 1024 too (`deploy/debian/relay.service`).
+  /// The package's, which serves ports below 1024 too (`relay init --print-unit`).
   static let packaged = SystemdUnit(
     name: "", executable: "/usr/bin/relay", configuration: "/etc/relay/relay.yaml", data: "/var/lib/relay",
     user: "relay", hasLowPort: true, drainSeconds: 10,
@@ -74,6 +74,7 @@ struct SystemdUnit {
     SystemCallErrorNumber=EPERM
     SystemCallFilter=@system-service
     SystemCallFilter=~@privileged @resources
+    SystemCallFilter=setpriority
 
     [Install]
     WantedBy=multi-user.target
