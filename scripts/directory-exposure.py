@@ -14,7 +14,7 @@ import re
 import sys
 
 # Of the contacts that the budget's sketch has not seen, it takes this share at most for some that it has
-# (Sources/RelayCore/Contracts/ContactBudget.swift): whoever asks learns so much more.
+# (Sources/RelayCore/Directory/ContactBudget.swift): whoever asks learns so much more.
 SKETCH_ERROR = 0.01
 
 DAY = 86_400

@@ -72,3 +72,9 @@ package struct DrawnPreKey: Sendable, Equatable {
     self.signedPreKey = signedPreKey
   }
 }
+
+// As plain text or bytes, and as little to be shown as those.
+extension PreKey: Sensitive { package static let kind: StaticString = "prekey" }
+extension SignedPreKey: Sensitive { package static let kind: StaticString = "signed prekey" }
+extension PreKeyUpload: Sensitive { package static let kind: StaticString = "prekey upload" }
+extension DrawnPreKey: Sensitive { package static let kind: StaticString = "drawn prekey" }

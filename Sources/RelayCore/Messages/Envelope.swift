@@ -70,3 +70,6 @@ package struct QueuedEnvelope: Sendable, Equatable {
     self.envelope = envelope
   }
 }
+
+// As plain text or bytes, and as little to be shown as those.
+extension Envelope: Sensitive { package static let kind: StaticString = "envelope" }

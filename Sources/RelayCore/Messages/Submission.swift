@@ -104,3 +104,6 @@ package struct Acceptance: Sendable, Equatable {
   package let needsSync: Bool
   package init(needsSync: Bool) { self.needsSync = needsSync }
 }
+
+// As plain text or bytes, and as little to be shown as those.
+extension SubmittedMessage: Sensitive { package static let kind: StaticString = "message" }

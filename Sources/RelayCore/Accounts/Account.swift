@@ -156,3 +156,7 @@ package struct DeviceLink: Sendable {
     self.devicesMax = devicesMax
   }
 }
+
+// As plain text or bytes, and as little to be shown as those.
+extension Account: Sensitive { package static let kind: StaticString = "account" }
+extension Device: Sensitive { package static let kind: StaticString = "device record" }

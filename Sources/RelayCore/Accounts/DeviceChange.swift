@@ -98,3 +98,6 @@ package struct DeviceChange: Sendable, Equatable {
     return change
   }
 }
+
+// As plain text or bytes, and as little to be shown as those.
+extension DeviceChange: Sensitive { package static let kind: StaticString = "device change" }

@@ -80,3 +80,6 @@ package struct AccountAttributes: Sendable, Equatable {
   private static let agentCharactersMax = 200
   private static let agentBytesMax = 800
 }
+
+// As plain text or bytes, and as little to be shown as those.
+extension AccountAttributes: Sensitive { package static let kind: StaticString = "attributes" }

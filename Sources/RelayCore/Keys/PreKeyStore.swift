@@ -1,0 +1,31 @@
+/// Prekeys, by device.
+package protocol PreKeyStore: Sendable {
+  /// Stores `upload`: the one-time keys in the place of all the device had, the others where it brings them, and its
+  /// identity key into the account.
+  ///
+  /// Device 1 may change the identity key; a linked device must bring the account's, or the first (reference Part 6,
+  /// 10). A change removes the signed prekeys of all the account's devices, which the former key signed, except the one
+  /// that the upload brings.
+  func replacePreKeys(of device: DeviceAddress, with upload: PreKeyUpload) async throws(StoreError)
+    -> PreKeyUploadOutcome
+
+  /// Stores `key` while `identityKey`, which signed it, is still the account's.
+  /// - Returns: false, with nothing stored, when the device does not exist or the account has another identity key.
+  func setSignedPreKey(_ key: SignedPreKey, of device: DeviceAddress, identityKey: String) async throws(StoreError)
+    -> Bool
+  func signedPreKey(of device: DeviceAddress) async throws(StoreError) -> SignedPreKey?
+
+  /// One-time keys left, the last resort not counted.
+  func preKeyCount(of device: DeviceAddress) async throws(StoreError) -> Int
+
+  /// Takes one prekey of each of `devices` that has any: the one-time key with the smallest id, which nobody is
+  /// ever given again, or, when there is none, the last-resort key, which stays. The signed prekey comes with it.
+  /// - Parameters:
+  ///   - oneTime: the devices, of `devices`, whose one-time keys may be taken; the last resort serves for the others.
+  ///   - epoch: what the store's epoch has reached, as the caller knows. A store with a lower one is an older state of
+  ///     itself: the last resort serves for all.
+  /// - Returns: one per device at most, ascending by device, with a prekey or a signed one; registration ids and
+  ///   identity key of this moment.
+  func drawPreKeys(of account: AccountNumber, devices: [DeviceID], oneTime: [DeviceID], epoch: Int64)
+    async throws(StoreError) -> [DrawnPreKey]
+}

@@ -1,0 +1,64 @@
+/// The mailboxes.
+package protocol MessageStore: Sendable {
+  /// Appends `envelopes` to their mailboxes, all or none.
+  ///
+  /// Durable on return. Safe to repeat: an envelope whose fingerprint its mailbox took in, or had acknowledged, today
+  /// or yesterday (UTC) is not stored again. Appends of one caller that wait for each other keep their order.
+  func append(_ envelopes: [Envelope]) async throws(StoreError)
+
+  /// The oldest envelopes of `mailbox` by order of acceptance, at most `limit` (1 or more), all with a sequence
+  /// above `after`.
+  func pending(in mailbox: DeviceAddress, after: Int64, limit: Int) async throws(StoreError) -> [QueuedEnvelope]
+
+  /// The oldest envelopes of several mailboxes that are not held already, in one round trip: of each at most its limit, by
+  /// order of acceptance. What was accepted before a read began is seen by it: a reader that leaves out what it holds, and
+  /// keeps no position, misses nothing (docs/delivery.md, "Order").
+  /// - Parameter reads: of different mailboxes.
+  /// - Returns: one list for each read, in the order of `reads`; possibly empty.
+  func waiting(_ reads: [MailboxRead]) async throws(StoreError) -> [[QueuedEnvelope]]
+
+  /// Removes what is at `places` from the mailboxes, all in one transaction, and remembers it as `acknowledge` does.
+  /// - Returns: what was there, and is not any more, because of this call.
+  func remove(_ places: [MailboxPlace]) async throws(StoreError) -> Set<MailboxPlace>
+
+  /// - Returns: those of `places` that hold an envelope. Reads only.
+  func queued(among places: [MailboxPlace]) async throws(StoreError) -> Set<MailboxPlace>
+
+  /// Removes the oldest envelope with that source and timestamp from `mailbox`.
+  /// - Returns: what was removed, or nil when nothing matched.
+  func acknowledge(source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress) async throws(StoreError)
+    -> QueuedEnvelope?
+
+  /// Whether `mailbox` has taken in what `source` sent at `timestamp`: it is queued, or was acknowledged today or
+  /// yesterday (UTC). Notices (`MessageType.isNotice`) do not count.
+  func hasReceived(from source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress)
+    async throws(StoreError) -> Bool
+
+  /// How many envelopes are queued, each number counted to `max` at most.
+  /// - Parameter peer: nil where those of peers need not be counted.
+  func usage(of mailbox: DeviceAddress, by source: AccountNumber, from peer: RelayName?, countingTo max: Int)
+    async throws(StoreError) -> MailboxUsage
+
+  /// Makes room for the days to come and drops envelopes that arrived more than `retention` ago, whole days at a time: two
+  /// days at most in one run, or one stretch of days where they are kept in longer ones. Cheap when there is nothing to do;
+  /// safe to run on every process at once.
+  ///
+  /// First it moves the last seen time on and teaches `ClockStore.judge`: a clock that is not believed removes nothing.
+  /// - Returns: how many days, or stretches of days, were dropped.
+  func maintain(retention: Duration) async throws(StoreError) -> Int
+}
+
+package struct MailboxUsage: Sendable, Equatable {
+  package let total: Int
+  /// Of the total, those that one account sent.
+  package let bySource: Int
+  /// Those that bear the name of a peer, and of them those of one; 0 where they were not counted.
+  package let byPeers: Int
+  package let byPeer: Int
+  package init(total: Int, bySource: Int, byPeers: Int = 0, byPeer: Int = 0) {
+    self.total = total
+    self.bySource = bySource
+    self.byPeers = byPeers
+    self.byPeer = byPeer
+  }
+}

@@ -1,0 +1,8 @@
+/// Turns that processes take at what one of them should do at a time.
+package protocol LeaseStore: Sendable {
+  /// Takes or renews the lease `name` for `holder` (a random number of the process), by the store's clock.
+  /// - Returns: false when another holder has it.
+  func acquireLease(_ name: String, holder: Int64, for duration: Duration) async throws(StoreError) -> Bool
+  /// Gives it up early; does nothing when another holder has it.
+  func releaseLease(_ name: String, holder: Int64) async throws(StoreError)
+}

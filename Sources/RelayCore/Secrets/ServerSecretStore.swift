@@ -1,0 +1,58 @@
+/// Secrets that the relay draws for itself and all its processes share, and the sealing of those that it keeps for
+/// others.
+package protocol ServerSecretStore: Sendable {
+  /// - Returns: the secret under `name`, or nil.
+  func serverSecret(_ name: String) async throws(StoreError) -> [UInt8]?
+  /// - Returns: the secret under `name`; `candidate`, stored now, when there was none.
+  func serverSecret(_ name: String, orStore candidate: [UInt8]) async throws(StoreError) -> [UInt8]
+  /// Puts `replacement` in the place of the secret under `name`.
+  /// - Returns: false, with nothing stored, unless that was `former`.
+  func replaceServerSecret(_ name: String, _ former: [UInt8], with replacement: [UInt8]) async throws(StoreError)
+    -> Bool
+
+  /// A key that the relay draws for itself: it lies sealed where there is an encryption key. One that lies as it is, is
+  /// sealed by this call then.
+  /// - Returns: the key under `name`; what `draw` makes, stored now, when there was none.
+  /// - Throws: `.corrupted` when it does not open under the encryption key, nor under the former one.
+  func serverKey(_ name: ServerKeyName, orStore draw: @Sendable () -> SecretBytes) async throws(StoreError)
+    -> SecretBytes
+
+  /// Seals anew, under the current encryption key, what is sealed under the former one: the signaling keys among the
+  /// `limit` devices (1 or more) that follow `last` in a stable order, or are the first. What does not open stays as it
+  /// is. With the first devices go the key of contact tokens and the keys of `ServerKeyName`, which are not counted.
+  func resealSecrets(after last: DeviceAddress?, limit: Int) async throws(StoreError) -> ResealedSecrets
+}
+
+/// The keys that `ServerSecretStore.serverKey` keeps, by the names of their rows.
+package enum ServerKeyName: String, Sendable, CaseIterable {
+  /// Of oblivious look-ups (docs/directory.md, "Oblivious look-up").
+  case oblivious = "directory-oblivious"
+  /// Of the tags of what was handed over to peers (`HandOverTag`).
+  case handOvers = "federation-hand-overs"
+  /// Of the URLs that attachments in a folder are fetched by.
+  case attachmentURLs = "attachment-urls"
+  /// The key of pending codes and banned numbers: the store keeps a keyed hash of each.
+  case pendingCodes = "pending-codes"
+  /// The key of the handles by which operators name accounts (`AccountHandle`).
+  case accountHandles = "account-handles"
+
+  /// How long such a key is.
+  package var byteCount: Int {
+    switch self {
+    case .oblivious: 48
+    case .handOvers, .attachmentURLs, .pendingCodes, .accountHandles: 32
+    }
+  }
+}
+
+/// What one step through the devices came to.
+package struct ResealedSecrets: Sendable, Equatable {
+  /// How many signaling keys were sealed anew.
+  package let count: Int
+  /// The last device that was looked at; nil past the end.
+  package let last: DeviceAddress?
+  package init(count: Int, last: DeviceAddress?) {
+    self.count = count
+    self.last = last
+  }
+}
