@@ -130,7 +130,7 @@ extension PeeringService {
     _ code: InvitationCode, through client: PeerClient
   ) async throws(FederationError) -> RedemptionAnswer {
     let request = RedemptionRequest(secret: code.secret, name: name, endpoint: endpoint)
-    let answer = try await ask(.put(Self.path, request.json), at: code.endpoint, through: client)
+    let answer = try await ask(.put(PeeringStatus.path, request.json), at: code.endpoint, through: client)
     let body = answer.body.readableBytesUInt8Span.bytes
     // What cannot be decoded is reported by its status: the bytes come from a stranger still.
     guard let inviter = try? RedemptionAnswer.decode(body), inviter.name == code.name else {
@@ -173,7 +173,7 @@ extension PeeringService {
   }
 
   private func confirm(_ code: InvitationCode, through client: PeerClient) async throws(FederationError) {
-    let answer = try await ask(.get(Self.path), at: code.endpoint, through: client)
+    let answer = try await ask(.get(PeeringStatus.path), at: code.endpoint, through: client)
     // As above.
     guard let status = try? PeeringStatus.decode(answer.body.readableBytesUInt8Span.bytes) else {
       throw unexpected(answer, from: code.endpoint)

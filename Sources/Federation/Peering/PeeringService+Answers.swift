@@ -3,8 +3,6 @@ import RelayCore
 
 // What the inviting relay answers, explained.
 extension PeeringService {
-  static let path = "/v1/federation/peering"
-
   /// - Returns: an answer with status 200.
   func ask(
     _ request: PeerRequest, at endpoint: PeerEndpoint, through client: PeerClient
@@ -34,7 +32,7 @@ extension PeeringService {
   }
 
   private func refusal(_ answer: PeerAnswer, from endpoint: PeerEndpoint) -> FederationError {
-    switch Self.kind(of: answer) {
+    switch answer.problemKind {
     case .invitationRefused:
       FederationError(
         .refused, "\(endpoint) says: \(Problem.Kind.invitationRefused.text)",
@@ -66,11 +64,5 @@ extension PeeringService {
     FederationError(
       .unexpectedAnswer, "\(endpoint) answered \(answer.status) with something else than a peering.",
       remedy: "Check that the invitation's URL leads to a relay's federation listener, and try again.")
-  }
-
-  /// Refusals are text that begins with their code.
-  static func kind(of answer: PeerAnswer) -> Problem.Kind? {
-    let text = String(decoding: answer.body.readableBytesView.prefix(64), as: UTF8.self)
-    return Problem.Kind(rawValue: String(text.prefix { $0 != ":" }))
   }
 }

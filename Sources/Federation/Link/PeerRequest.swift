@@ -9,7 +9,7 @@ struct PeerRequest: Sendable {
   /// nil for none.
   var body: [UInt8]?
   var contentType = "application/json"
-  /// As `CrossingMarks` writes them.
+  /// The value of the header `crossingsHeader` (docs/federation.md, "The loss ledger").
   var crossings: String?
   /// The entity tag of what we have seen.
   var ifNoneMatch: String?
@@ -22,6 +22,7 @@ struct PeerRequest: Sendable {
   /// When whoever asked has waited long enough, where that is before the request's own time-out.
   var deadline: ContinuousClock.Instant?
 
+  static let crossingsHeader = "Relay-Crossings"
   /// Device lists, counts and refusals.
   static let smallAnswerBytesMax = 64 << 10
 
@@ -36,4 +37,13 @@ struct PeerAnswer: Sendable {
   let entityTag: String?
   let retryAfterSeconds: Int?
   let body: ByteBuffer
+
+  /// The code of a refusal, which is text that begins with it; nil for what is none that we know.
+  var problemKind: Problem.Kind? {
+    let text = String(decoding: body.readableBytesView.prefix(64), as: UTF8.self)
+    return Problem.Kind(rawValue: String(text.prefix { $0 != ":" }))
+  }
+
+  /// Whether the peer says that we are no active peer of it.
+  var isPeerRefusal: Bool { status == 403 && problemKind == .peerRefused }
 }

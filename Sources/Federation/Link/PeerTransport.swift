@@ -99,7 +99,7 @@ package final class PeerTransport: Service {
   private func askCapabilities(of peer: KnownPeer, on link: PeerLink) async {
     let told: Set<PeerCapability>?
     do throws(PeerFailure) {
-      let status = PeeringStatus.read(try await send(.get(PeeringService.path), to: peer))
+      let status = PeeringStatus.read(try await send(.get(PeeringStatus.path), to: peer))
       told = status?.capabilities ?? []
       await marks.told(status?.attachmentMark, by: peer.name)
     } catch {
@@ -235,9 +235,4 @@ extension KnownPeer {
     endpoint == other.endpoint && authorities == other.authorities
       && peer.trust.revokedSerials == other.peer.trust.revokedSerials
   }
-}
-
-extension PeerAnswer {
-  /// Whether the peer says that we are no active peer of it.
-  var isPeerRefusal: Bool { status == 403 && PeeringService.kind(of: self) == .peerRefused }
 }

@@ -161,7 +161,7 @@ final class PeerClient: Sendable {
     outgoing.method = request.method
     outgoing.headers.add(name: HTTPField.Name.requestID.rawName, value: "\(request.id)")
     if let tag = request.ifNoneMatch { outgoing.headers.add(name: "If-None-Match", value: tag) }
-    if let crossings = request.crossings { outgoing.headers.add(name: CrossingMarks.header, value: crossings) }
+    if let crossings = request.crossings { outgoing.headers.add(name: PeerRequest.crossingsHeader, value: crossings) }
     if let body = request.body {
       outgoing.headers.add(name: "Content-Type", value: request.contentType)
       outgoing.body = .bytes(ByteBuffer(bytes: body))

@@ -19,7 +19,7 @@ package struct PeerInquiry: Sendable {
   /// - Throws: `.unreachable`, `.refused`, `.unexpectedAnswer`: also when the peer is a relay of before.
   package func budgets(of peer: KnownPeer) async throws(FederationError) -> [RemainingBudget] {
     let answer = try await ask(.get(ProbeWalk.budgetPath), peer)
-    switch (PeeringService.kind(of: answer), answer.status) {
+    switch (answer.problemKind, answer.status) {
     case (.peerRefused?, _):
       throw FederationError(
         .refused, "\(peer.name) does not have this relay as an active peer.", remedy: "Ask its operator to resume it.")

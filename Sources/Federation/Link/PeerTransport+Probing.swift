@@ -105,7 +105,7 @@ extension PeerTransport {
   private static let newsInterval = Duration.milliseconds(100)
 
   private func probeOnce(_ peer: KnownPeer, on link: PeerLink) async {
-    var request = PeerRequest.get(PeeringService.path)
+    var request = PeerRequest.get(PeeringStatus.path)
     request.deadline = .now + limits.probeTimeout
     do throws(PeerFailure) {
       let answer = try await perform(request, to: peer, on: link)

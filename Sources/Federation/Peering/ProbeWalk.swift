@@ -171,7 +171,7 @@ extension ProbeWalk {
     } catch {
       throw .failed("\(error)", remedy: Self.remedy(error))
     }
-    let answer = try await ask(.get(PeeringService.path), client)
+    let answer = try await ask(.get(PeeringStatus.path), client)
     peering = answer
     // What cannot be decoded is judged by its status.
     status = try? PeeringStatus.decode(answer.body.readableBytesUInt8Span.bytes)
@@ -223,7 +223,7 @@ extension ProbeWalk {
   /// Asks once more, over the connection that is there: the shorter the way, the better the comparison.
   private func compareClocks(_ client: PeerClient) async throws(ProbeFinding) -> ProbeFinding {
     let start = clock.now()
-    let answer = try await ask(.get(PeeringService.path), client)
+    let answer = try await ask(.get(PeeringStatus.path), client)
     let end = clock.now()
     // As above; a relay of before tells no time.
     guard let theirs = (try? PeeringStatus.decode(answer.body.readableBytesUInt8Span.bytes))?.time else {

@@ -57,7 +57,7 @@ package struct RolloverSurvey: Sendable {
         limits: limits
       ) { peer.fault(of: $0) }
       defer { client.retire() }
-      let answer = try await client.send(.get(PeeringService.path))
+      let answer = try await client.send(.get(PeeringStatus.path))
       guard answer.status == 200 else { return .silent(reason: "it answered \(answer.status)") }
       let status = try PeeringStatus.decode(answer.body.readableBytesUInt8Span.bytes)
       guard let authorities = status.authorities else { return .cannotTell }

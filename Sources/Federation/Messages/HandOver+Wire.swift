@@ -101,7 +101,7 @@ extension HandOverAnswer {
   init(_ answer: PeerAnswer) {
     status = answer.status
     retryAfterSeconds = answer.retryAfterSeconds
-    isSourceRefused = status == 403 && PeeringService.kind(of: answer) == .sourceRefused
+    isSourceRefused = status == 403 && answer.problemKind == .sourceRefused
     guard status == 409 || status == 410 else { return }
     do throws(JSONError) {
       devices = try Problem.Devices.decode(answer.body.readableBytesUInt8Span.bytes, isStale: status == 410)

@@ -17,7 +17,7 @@ extension ProbeWalk {
     for scope in Peer.Scope.allCases {
       if scope == .lookup, status.capabilities?.contains(.lookup) != true { continue }
       let answer = try await ask(Self.question(scope), client)
-      if PeeringService.kind(of: answer) == .scopeRefused {
+      if answer.problemKind == .scopeRefused {
         refused.append(scope.rawValue)
       } else {
         covered.append(scope.rawValue)
@@ -167,7 +167,7 @@ extension ProbeWalk {
   }
 
   private func demandScope(_ scope: Peer.Scope, _ answer: PeerAnswer) throws(ProbeFinding) {
-    guard PeeringService.kind(of: answer) == .scopeRefused else { return }
+    guard answer.problemKind == .scopeRefused else { return }
     throw .skipped(
       "the peering does not let us ask for \(scope.rawValue)",
       remedy: "If it should, ask its operator to run `relay peer set \(credentials.name) --scope ...`.")
@@ -205,7 +205,7 @@ extension ProbeWalk {
 
   func refusal(_ answer: PeerAnswer) -> ProbeFinding {
     let wait = answer.retryAfterSeconds.map { " for \($0) s" } ?? ""
-    return switch (PeeringService.kind(of: answer), answer.status) {
+    return switch (answer.problemKind, answer.status) {
     case (.peerRefused?, _):
       .failed("the peer does not have this relay as an active peer", remedy: "Ask its operator to resume it.")
     case (.sourceRefused?, _):

@@ -3,8 +3,6 @@ import RelayCore
 
 /// The marks of the messages of one request, in their order, or of its receipt (docs/federation.md, "The loss ledger").
 enum CrossingMarks {
-  static let header = "Relay-Crossings"
-
   /// - Returns: nil for none.
   static func text(_ crossings: [Crossing]) -> String? {
     guard !crossings.isEmpty else { return nil }
@@ -38,7 +36,7 @@ enum CrossingMarks {
 extension HTTPFields {
   /// The marks of `handOver`, as the header of a single request names them.
   func marks(of handOver: HandOver) -> [CrossingMark] {
-    guard let name = HTTPField.Name(CrossingMarks.header) else { return [] }
+    guard let name = HTTPField.Name(PeerRequest.crossingsHeader) else { return [] }
     return CrossingMarks.read(self[name], count: handOver.crossingCount)
   }
 }
