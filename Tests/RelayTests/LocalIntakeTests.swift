@@ -23,7 +23,7 @@ import Testing
       store: store, accounts: AccountCache(store: FewAccounts(numbers: numbers), bus: SilentBus()),
       quota: MailboxQuota(
         store: store, bounds: MailboxBounds(mailboxMax: 5000, senderMax: mailboxSenderMax, peerPercent: 50)),
-      hub: nil, clock: JudgedClock(unjudged: WallClock { Timestamp(millis: 1000) }))
+      watch: nil, clock: JudgedClock(unjudged: WallClock { Timestamp(millis: 1000) }))
   }
 
   private func submission(_ body: [UInt8] = [1, 2, 3], at time: Int64 = 7) -> Submission {

@@ -8,7 +8,7 @@ import Synchronization
 /// What is stored by this process wakes sessions of this process without a round trip. All others are woken through
 /// `Presence`, together with those that gather meanwhile. A wake-up may be lost: every session reads its mailbox by itself
 /// after `pollInterval` (docs/delivery.md).
-package final class Hub: Sendable {
+package final class Hub: MailboxWatch {
   private struct State {
     var table: SessionTable
     var isDraining = false
@@ -110,9 +110,8 @@ package final class Hub: Sendable {
 
   // MARK: Waking
 
-  /// Something was stored for `devices`, durably. Returns at once.
-  func wake(_ devices: some Sequence<DeviceAddress>) {
-    let (here, others) = split(devices, storedHere: true)
+  package func stored(_ envelopes: [Envelope]) {
+    let (here, others) = split(envelopes.lazy.map(\.destination), storedHere: true)
     metrics.wokenHere(here.count)
     for session in here { session.woken() }
     wakeElsewhere(others)

@@ -7,19 +7,18 @@ package struct LocalIntake: Intake {
   private let store: any MessageStore
   private let accounts: AccountCache
   private let quota: MailboxQuota
-  private let hub: Hub?
+  private let watch: (any MailboxWatch)?
   private let clock: JudgedClock
   private let receiptsDropped = Counter(label: "relay_receipts_dropped_total", dimensions: [("reason", "mailbox-full")])
 
-  /// - Parameter hub: wakes those that something was stored for; nil where nobody does, in a command: then they find it when
-  ///   they look by themselves.
+  /// - Parameter watch: nil where nobody is connected, in a command: devices find a message when they look by themselves.
   package init(
-    store: any MessageStore, accounts: AccountCache, quota: MailboxQuota, hub: Hub?, clock: JudgedClock
+    store: any MessageStore, accounts: AccountCache, quota: MailboxQuota, watch: (any MailboxWatch)?, clock: JudgedClock
   ) {
     self.store = store
     self.accounts = accounts
     self.quota = quota
-    self.hub = hub
+    self.watch = watch
     self.clock = clock
   }
 
@@ -133,7 +132,7 @@ package struct LocalIntake: Intake {
   }
 
   /// The device has removed it by itself.
-  func removed(_ queued: QueuedEnvelope, from mailbox: DeviceAddress) { hub?.removed(queued.sequence, from: mailbox) }
+  func removed(_ queued: QueuedEnvelope, from mailbox: DeviceAddress) { watch?.removed(queued.sequence, from: mailbox) }
 
   /// Behind the commit whoever is connected is woken; nobody waits for that.
   private func append(_ envelopes: [Envelope]) async throws(Problem) {
@@ -142,7 +141,7 @@ package struct LocalIntake: Intake {
     } catch {
       throw Problem(error)
     }
-    hub?.wake(envelopes.lazy.map(\.destination))
+    watch?.stored(envelopes)
   }
 }
 

@@ -143,7 +143,7 @@ struct QueueCommand: AsyncParsableCommand {
         accounts: AccountCache(store: storage, bus: LocalCoordination(buckets: settings.limits, clock: .system)),
         quota: MailboxQuota(
           store: storage, bounds: settings.messages.bounds),
-        hub: nil, clock: JudgedClock(unjudged: .system))
+        watch: nil, clock: JudgedClock(unjudged: .system))
     }
   }
 

@@ -33,7 +33,7 @@ struct LocalParts {
       pollInterval: settings.messages.pollInterval, notifier: notifier, logger: logger)
     let quota = MailboxQuota(store: storage, bounds: settings.messages.bounds)
     let clock = JudgedClock(.system, by: storage.judge)
-    intake = LocalIntake(store: storage.messages, accounts: accounts, quota: quota, hub: hub, clock: clock)
+    intake = LocalIntake(store: storage.messages, accounts: accounts, quota: quota, watch: hub, clock: clock)
     restores = RestoreGuard(
       store: storage, redis: coordination.epochWitness, peers: peers, quickPeers: quickPeers, clock: .system,
       logger: logger)
