@@ -64,41 +64,6 @@ package enum PushTarget: Sensitive, Sendable, Hashable {
   case webPush(WebPushSubscription)
 }
 
-/// What a browser's push service gave the application (RFC 8030, 8291).
-package struct WebPushSubscription: Sensitive, Sendable, Hashable {
-  package static let kind: StaticString = "WebPush subscription"
-  /// A URL.
-  package let endpoint: String
-  /// An uncompressed point of P-256: 65 bytes.
-  package let publicKey: [UInt8]
-  /// 16 bytes.
-  package let authentication: [UInt8]
-
-  /// - Parameters: what stands in base64 in the texts that an application is given, as bytes.
-  /// - Returns: nil unless the endpoint is an HTTP URL with a host, and the key and the secret can be used.
-  package init?(endpoint: String, publicKey: [UInt8], authentication: [UInt8]) {
-    guard WebPushEndpoint(endpoint) != nil, authentication.count == 16, WebPushEncryption.isPoint(publicKey) else {
-      return nil
-    }
-    self.endpoint = endpoint
-    self.publicKey = publicKey
-    self.authentication = authentication
-  }
-
-  /// - Returns: nil as the others.
-  package init?(_ registration: WebPushRegistration) {
-    self.init(endpoint: registration.endpoint, p256dh: registration.p256dh, auth: registration.auth)
-  }
-
-  /// - Parameters:
-  ///   - p256dh: base64url of the public key.
-  ///   - auth: base64url of the secret.
-  package init?(endpoint: String, p256dh: String, auth: String) {
-    guard let publicKey = Base64.decode(p256dh), let authentication = Base64.decode(auth) else { return nil }
-    self.init(endpoint: endpoint, publicKey: publicKey, authentication: authentication)
-  }
-}
-
 /// The exact bytes: of APNs' JSON; of the whole body that FCM is sent (`{"message": {…, "token": …}}`, or what legacy
 /// FCM takes); of the text that WebPush encrypts, 3,993 bytes at most.
 package struct PushPayload: Sensitive, Sendable, Hashable {

@@ -27,7 +27,7 @@ public struct RelayClient: Sendable {
   public let credentials: Credentials?
   let connections: RelayConnections
   /// Where requests go that need this client's credentials; nil for connections of their own.
-  let socket: LiveSession?
+  let carrier: (any RequestCarrier)?
 
   /// - Parameter url: the relay's base address, such as `https://relay.example:8443`.
   /// - Throws: `.invalidArgument` when the URL or the trust roots cannot be read. Nothing is sent yet.
@@ -38,7 +38,7 @@ public struct RelayClient: Sendable {
     self.url = url.hasSuffix("/") ? String(url.dropLast()) : url
     self.credentials = credentials
     self.connections = try RelayConnections(url: self.url, options: options)
-    self.socket = nil
+    self.carrier = nil
   }
 
   /// The same relay and connections, as another device.
@@ -46,12 +46,17 @@ public struct RelayClient: Sendable {
     RelayClient(url: url, credentials: credentials, connections: connections)
   }
 
-  init(url: String, credentials: Credentials?, connections: RelayConnections, socket: LiveSession? = nil) {
+  init(url: String, credentials: Credentials?, connections: RelayConnections, carrier: (any RequestCarrier)? = nil) {
     self.url = url
     self.credentials = credentials
     self.connections = connections
-    self.socket = socket
+    self.carrier = carrier
   }
+}
+
+/// Carries requests in place of connections of their own. Implemented by `LiveSession`, whose folder is above this one.
+protocol RequestCarrier: Sendable {
+  func exchange(_ request: RelayRequest) async throws(RelayClientError) -> RelayAnswer
 }
 
 /// Upper bounds of what an answer may bring, so that no relay can fill a client's memory.

@@ -133,7 +133,7 @@ final class RelayConnections: Sendable {
 extension RelayClient {
   /// Sends `request` with this client's credentials. - Throws: also for every status that is not 2xx.
   func send(_ request: RelayRequest) async throws(RelayClientError) -> RelayAnswer {
-    if let socket { return try await socket.exchange(request).successful() }
+    if let carrier { return try await carrier.exchange(request).successful() }
     return try await connections.exchange(request, with: url, as: credentials).successful()
   }
 }

@@ -11,11 +11,6 @@ enum WebPushEncryption {
   /// The subscription cannot be encrypted for.
   struct UnusableSubscription: Error {}
 
-  static func isPoint(_ bytes: [UInt8]) -> Bool {
-    // Whatever is wrong with it, it is no key.
-    (try? P256.KeyAgreement.PublicKey(x963Representation: bytes)) != nil
-  }
-
   /// - Parameters:
   ///   - plain: `plaintextMax` bytes at most.
   ///   - sender: a fresh key for each message, unless a test knows better.

@@ -24,10 +24,10 @@ import Foundation
 ///     }
 ///
 /// Safe to use from many tasks. It closes when nobody holds it, its deliveries, or its client any more.
-public final class LiveSession: Sendable {
+public final class LiveSession: RequestCarrier {
   /// The same relay and device: its requests go over this connection. Attachments, and what needs no credentials, do not.
   public var client: RelayClient {
-    RelayClient(url: relay.url, credentials: relay.credentials, connections: relay.connections, socket: self)
+    RelayClient(url: relay.url, credentials: relay.credentials, connections: relay.connections, carrier: self)
   }
 
   private let relay: RelayClient
