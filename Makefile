@@ -4,8 +4,7 @@ SWIFT ?= swift
 # SwiftPM hands a package's traits to the compiler in the order of a hash table, which is another one in each run, and
 # then builds Hummingbird anew: with one order for all runs it does not.
 BUILD := SWIFT_DETERMINISTIC_HASHING=1 $(SWIFT) build
-# Without an index of symbols, which editors make for themselves.
-FLAGS := --configuration debug --disable-index-store
+FLAGS := --configuration debug
 # A folder of its own: a release build and a debug build do not wait for each other.
 RELEASE := --configuration release --static-swift-stdlib --scratch-path .build-release
 # All symbols are bound at the start and the tables read-only from then on; C guards its stack frames, as Swift does.

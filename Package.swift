@@ -245,6 +245,8 @@ let package = Package(
         "CampaignModel", "RelayClient", "RelayCore", "ChildProcesses", "TestSupport", argumentParser, unixSignals,
       ],
       path: "Tests/Campaign", swiftSettings: strict, linkerSettings: linking),
+    // How the sources are laid out.
+    .testTarget(name: "StructureTests", swiftSettings: strict),
     .testTarget(name: "CampaignModelTests", dependencies: ["CampaignModel"], swiftSettings: strict),
     .testTarget(
       name: "RelayCoreTests", dependencies: ["RelayCore"], resources: [.copy("Vectors")],
