@@ -5,13 +5,8 @@ import Testing
 @Suite struct FolderTests {
   private static let sources = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent().appending(path: "Sources")
-  /// Whose folders are still to be cut: the benchmark's figures and scenarios name each other.
-  private static let uncut: Set = ["RelayBenchmark"]
 
-  private static let targets: [String] = {
-    let names = (try? FileManager.default.contentsOfDirectory(atPath: sources.path)) ?? []
-    return names.filter { !uncut.contains($0) }.sorted()
-  }()
+  private static let targets = ((try? FileManager.default.contentsOfDirectory(atPath: sources.path)) ?? []).sorted()
 
   @Test(arguments: targets) func `no folders use each other in a circle`(target: String) throws {
     let graph = try FolderGraph(target: Self.sources.appending(path: target))

@@ -40,7 +40,8 @@ struct LookUpScenarios: Sendable {
     .run(work, port: directory.home.ports.client, readUsage: { try servers.readUsage() })
     try result.demandSuccess(of: scenario)
     note("Measuring HMGET of the same contacts ...")
-    let lookUps = LookUpFigures(scenario, result, entries: entries, hash: try await hash.run(books, settings))
+    let lookUps = LookUpFigures(
+      scenario, result, entries: entries, knownShare: AddressBook.knownShare, hash: try await hash.run(books, settings))
     return ScenarioFigures(scenario, result, peakResident: try servers.readPeakResident(), lookUps: lookUps)
   }
 }

@@ -1,3 +1,5 @@
+// Accounts that are deleted, and numbers that may have none (docs/operating.md, "Deleting and banning").
+
 /// The rows that went with an account.
 package struct AccountRemoval: Sendable, Equatable {
   package var devices = 0

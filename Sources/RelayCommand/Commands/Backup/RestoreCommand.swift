@@ -95,7 +95,7 @@ struct RestoreCommand: AsyncParsableCommand {
       try FileManager.default.copyItem(atPath: site.path + suffix, toPath: kept + suffix)
       try BackupArchive.sync(kept + suffix)
     }
-    // What is left of a log would be taken for one of the restored store.
+    // A log that is left would be taken for one of the restored store.
     for suffix in ["-wal", "-shm"] { unlink(site.path + suffix) }
     return kept
   }

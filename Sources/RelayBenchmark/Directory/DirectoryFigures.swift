@@ -1,5 +1,3 @@
-// What was found about the directory.
-
 /// The table in process, by one thread.
 struct TableFigures: Sendable, Encodable {
   let entries: Int
@@ -32,52 +30,6 @@ struct TableFigures: Sendable, Encodable {
     lookUpsPerSecond = Double(lookUps) / ownSeconds.median
     bareLookUpsPerSecond = Double(lookUps) / bareSeconds.median
     ratio = zip(bareSeconds, ownSeconds).map { $0 / $1 }.median
-  }
-}
-
-/// Contacts that were looked up over HTTP.
-struct LookUpFigures: Sendable, Encodable {
-  /// Of the directory.
-  let entries: Int
-  let tokensPerRequest: Int
-  /// Of a request's tokens, those that are known.
-  let knownShare: Double
-  let tokensPerSecond: Double
-  /// Of all server processes.
-  let cpuSecondsPerMillion: Double
-  let tokensPerCPUSecond: Double
-  let hash: HashFigures
-  /// Tokens for a CPU second of ours, to those of the hash, its client included.
-  let ratio: Double
-
-  init(_ scenario: Scenario, _ result: LoadResult, entries: Int, hash: HashFigures) {
-    self.entries = entries
-    tokensPerRequest = scenario.tokensPerRequest
-    knownShare = AddressBook.knownShare
-    let tokens = Double(result.measured * tokensPerRequest)
-    let cpuSeconds = result.usage.cpuSeconds.values.reduce(0, +)
-    tokensPerSecond = tokens / result.seconds
-    cpuSecondsPerMillion = cpuSeconds / tokens * 1e6
-    tokensPerCPUSecond = tokens / cpuSeconds
-    self.hash = hash
-    ratio = tokensPerCPUSecond / hash.tokensPerCPUSecond
-  }
-}
-
-/// `HMGET` of the same contacts.
-struct HashFigures: Sendable, Encodable {
-  let tokensPerSecond: Double
-  let serverCPUSecondsPerMillion: Double
-  let clientCPUSecondsPerMillion: Double
-  /// Of both.
-  let tokensPerCPUSecond: Double
-
-  init(tokens: Int, seconds: Double, serverSeconds: Double, clientSeconds: Double) {
-    let tokens = Double(tokens)
-    tokensPerSecond = tokens / seconds
-    serverCPUSecondsPerMillion = serverSeconds / tokens * 1e6
-    clientCPUSecondsPerMillion = clientSeconds / tokens * 1e6
-    tokensPerCPUSecond = tokens / (serverSeconds + clientSeconds)
   }
 }
 

@@ -1,5 +1,3 @@
-// What was found about devices that are connected.
-
 /// How long deliveries take, by who waits for what.
 struct DeliveryFigures: Sendable, Encodable {
   /// From a message's submission, or from when it was due, until its sender was told *accepted*.
@@ -21,23 +19,4 @@ struct DeliveryFigures: Sendable, Encodable {
     receiptsPerSecond = result.seconds > 0 ? Double(result.receiptsMeasured) / result.seconds : 0
     openedWhole = result.opened
   }
-}
-
-/// What connections cost that do nothing.
-struct IdleFigures: Sendable, Encodable {
-  let isTLS: Bool
-  let connections: Int
-  /// Of the relay: before the first connection, and with all of them open.
-  let emptyResidentMiB: Double
-  let fullResidentMiB: Double
-  /// The difference, for each connection.
-  let kibibytesEach: Double
-  /// What that is to stay below.
-  let aimKibibytesEach: Double
-  let connectsPerSecond: Double
-  /// Of the relay, for each 1,000 connections opened.
-  let cpuSecondsPerThousandConnects: Double
-  /// From the relay's death until its successor could serve, and until all devices were connected again.
-  let secondsToServe: Double
-  let secondsToAllConnected: Double
 }

@@ -1,0 +1,14 @@
+/// What an oblivious look-up of contacts costs that were not asked for before.
+struct ObliviousFigures: Sendable, Encodable {
+  let contacts: Int
+  /// CPU seconds of the relay, medians of the rounds.
+  let serverSeconds: Double
+  /// Of this program.
+  let clientSeconds: Double
+  /// Of the bodies in which they are evaluated.
+  let sentBytes: Int
+  let receivedBytes: Int
+  /// Accounts that were registered before, and the relay's CPU seconds for that: registrations and their outputs.
+  let registered: Int
+  let registeringSeconds: Double
+}
