@@ -16,7 +16,7 @@ RELEASE += -Xlinker --no-export-dynamic -Xlinker -z -Xlinker pack-relative-reloc
 # No function that nothing calls, and no tables for exceptions, which nothing here throws (scripts/no-unwinding.ld).
 RELEASE += -Xswiftc -Xfrontend -Xswiftc -function-sections -Xcc -ffunction-sections -Xlinker scripts/no-unwinding.ld
 OPTIONS ?=
-SOURCES := Package.swift Plugins Sources Tests
+SOURCES := Package.swift Plugins Sources Tools Tests
 
 .DEFAULT_GOAL := help
 .PHONY: help dependencies python-tools build run test release package image package-check bench soak campaign campaign-check fuzz-api

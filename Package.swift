@@ -100,7 +100,7 @@ let package = Package(
     // One compiler's word that Swift lacks.
     .systemLibrary(name: "CPrefetch"),
     // What the benchmark holds the table of the directory against.
-    .target(name: "CTableProbe"),
+    .target(name: "CTableProbe", path: "Tools/CTableProbe"),
 
     // Versions of packages, for `relay --version --packages`.
     .plugin(name: "ResolvedPackages", capability: .buildTool()),
@@ -208,7 +208,7 @@ let package = Package(
       dependencies: [
         "RelayCore", "RelayClient", "WireMessages", protobuf, asyncHTTPClient, nioCore, nioHTTP1, nioSSL, crypto,
       ],
-      swiftSettings: strict + [seldom]),
+      path: "Tools/Conformance", swiftSettings: strict + [seldom]),
     .executableTarget(
       name: "RelayCommand",
       dependencies: [
@@ -226,7 +226,7 @@ let package = Package(
         "CHiredis", nioCore, nioPosix, nioHTTP1, nioHTTP2, nioHPACK, nioWebSocket, nioSSL, crypto, cryptoExtras,
         argumentParser, deque,
       ],
-      swiftSettings: strict, linkerSettings: linking),
+      path: "Tools/RelayBenchmark", swiftSettings: strict, linkerSettings: linking),
 
     // Tests.
     .target(

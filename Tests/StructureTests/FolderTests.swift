@@ -3,26 +3,29 @@ import Testing
 
 /// Folders of a target use each other downwards only (docs/architecture.md, "Folders").
 @Suite struct FolderTests {
-  private static let sources = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-    .deletingLastPathComponent().appending(path: "Sources")
+  private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent()
 
-  private static let targets = ((try? FileManager.default.contentsOfDirectory(atPath: sources.path)) ?? []).sorted()
+  /// By their paths.
+  private static let targets = ["Sources", "Tools"].flatMap { folder in
+    ((try? FileManager.default.contentsOfDirectory(atPath: root.path + "/\(folder)")) ?? []).map { "\(folder)/\($0)" }
+  }.sorted()
 
   @Test(arguments: targets) func `no folders use each other in a circle`(target: String) throws {
-    let graph = try FolderGraph(target: Self.sources.appending(path: target))
+    let graph = try FolderGraph(target: Self.root.appending(path: target))
     let circle = graph.circle
     #expect(circle == [], "\(graph.reasons(of: circle))")
   }
 
   @Test func `there are targets with folders`() throws {
     #expect(Self.targets.count > 15)
-    #expect(try FolderGraph(target: Self.sources.appending(path: "Federation")).folders.count > 8)
+    #expect(try FolderGraph(target: Self.root.appending(path: "Sources/Federation")).folders.count > 8)
   }
 
   /// What they share lies below them.
   @Test func `the rooms of federation's features do not use each other`() throws {
     let features: Set = ["Messages", "Contacts", "Peering", "Epochs", "Authority"]
-    let graph = try FolderGraph(target: Self.sources.appending(path: "Federation"))
+    let graph = try FolderGraph(target: Self.root.appending(path: "Sources/Federation"))
     #expect(graph.folders.isSuperset(of: features))
     for feature in features {
       let others = Set((graph.uses[feature] ?? [:]).keys).intersection(features)

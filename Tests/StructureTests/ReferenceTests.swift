@@ -33,7 +33,7 @@ import Testing
 
   private static func citations() throws -> [Citation] {
     var found: [Citation] = []
-    for folder in ["Sources", "Tests", "docs"] {
+    for folder in ["Sources", "Tools", "Tests", "docs"] {
       for path in try FileManager.default.subpathsOfDirectory(atPath: root.appending(path: folder).path)
       where path.hasSuffix(".swift") || path.hasSuffix(".md") {
         let file = "\(folder)/\(path)"
