@@ -19,7 +19,7 @@ import Testing
       // Of the first generation, before there were devices: ours always names one.
       guard let device = fields["sourceDevice"] as? Int64 else { continue }
       let text = try #require(vector["signaling_key_b64"] as? String)
-      let key = try #require(SignalingKey(Secret(text)))
+      let key = try #require(DeviceSignalingKey(Secret(text)))
       let iv = try AES._CBC.IV(ivBytes: bytes(try #require(vector["iv_hex"] as? String)))
       let sealed = try key.sealer.seal(try envelope(fields, from: device), iv: iv)
       #expect(Array(sealed) == bytes(try #require(vector["envelope_hex"] as? String)))
@@ -29,7 +29,7 @@ import Testing
   }
 
   @Test func `two seals of one envelope share no bytes of their vectors`() throws {
-    let key = try #require(SignalingKey(Secret(Base64.encode([UInt8](repeating: 7, count: 52), padded: true))))
+    let key = try #require(DeviceSignalingKey(Secret(Base64.encode([UInt8](repeating: 7, count: 52), padded: true))))
     let fields: [String: Any] = ["type": 1, "source": "+14155550101", "timestamp": Int64(1)]
     let envelope = try envelope(fields, from: 1)
     let vectors = try (0..<100).map { _ in Array(try key.sealer.seal(envelope).dropFirst().prefix(16)) }
@@ -41,11 +41,11 @@ import Testing
     let texts = [
       Base64.encode(bytes, padded: true), Base64.encode(bytes, padded: false), Base64.encodeURLSafe(bytes),
     ]
-    let keys = texts.map { SignalingKey(Secret($0)) }
+    let keys = texts.map { DeviceSignalingKey(Secret($0)) }
     if count < 52 {
       #expect(keys.allSatisfy { $0 == nil })
     } else {
-      #expect(keys.allSatisfy { $0 != nil && $0 == SignalingKey(Secret(Base64.encode(0..<52, padded: true))) })
+      #expect(keys.allSatisfy { $0 != nil && $0 == DeviceSignalingKey(Secret(Base64.encode(0..<52, padded: true))) })
     }
   }
 

@@ -13,7 +13,7 @@ final class DeviceSession: SocketSession, LiveSession, @unchecked Sendable {
   private struct State {
     var window: DeliveryWindow
     /// nil when the device's cannot be used: then nothing is delivered here.
-    var key: SignalingKey?
+    var key: DeviceSignalingKey?
     /// Reads in a row that came to nothing.
     var readFailures = 0
   }
@@ -38,7 +38,8 @@ final class DeviceSession: SocketSession, LiveSession, @unchecked Sendable {
   private var isClosing = false
 
   init(
-    _ socket: any Socket, of caller: SocketCaller, key: SignalingKey?, dialect: any SocketDialect, parts: SessionParts
+    _ socket: any Socket, of caller: SocketCaller, key: DeviceSignalingKey?, dialect: any SocketDialect,
+    parts: SessionParts
   ) {
     var random = SystemRandomNumberGenerator()
     id = random.next()
@@ -287,11 +288,11 @@ final class DeviceSession: SocketSession, LiveSession, @unchecked Sendable {
       end(.policy)
       return nil
     }
-    adopt(SignalingKey(current.signalingKey))
+    adopt(DeviceSignalingKey(current.signalingKey))
     return current
   }
 
-  private func adopt(_ key: SignalingKey?) {
+  private func adopt(_ key: DeviceSignalingKey?) {
     let action = state.withLock { state -> DeliveryWindow.Action in
       guard key != state.key else { return .rest }
       state.key = key

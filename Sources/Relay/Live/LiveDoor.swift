@@ -82,7 +82,7 @@ package struct LiveDoor: SocketDoor {
   private func admit(
     _ caller: SocketCaller, _ device: Device, speaking dialect: any SocketDialect
   ) -> SocketAdmission {
-    let key = SignalingKey(device.signalingKey)
+    let key = DeviceSignalingKey(device.signalingKey)
     return .admitted(limits: limits) { [parts] socket in
       DeviceSession(socket, of: caller, key: key, dialect: dialect, parts: parts)
     }

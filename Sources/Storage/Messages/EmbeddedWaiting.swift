@@ -1,4 +1,4 @@
-// What live connections ask of the mailboxes, and remove from them.
+// What live connections ask of the mailboxes.
 
 import Foundation
 import GRDB
@@ -28,16 +28,6 @@ extension EmbeddedStorage {
     return found
   }
 
-  package func remove(_ places: [MailboxPlace]) async throws(StoreError) -> Set<MailboxPlace> {
-    guard !places.isEmpty else { return [] }
-    let today = arrivalDay
-    return try await write { db in
-      var removed: Set<MailboxPlace> = []
-      for place in places where try Self.remove(place, today: today, in: db) { removed.insert(place) }
-      return removed
-    }
-  }
-
   package func queued(among places: [MailboxPlace]) async throws(StoreError) -> Set<MailboxPlace> {
     guard !places.isEmpty else { return [] }
     return try await read { db in
@@ -50,35 +40,5 @@ extension EmbeddedStorage {
       }
       return queued
     }
-  }
-
-  /// - Returns: false when nothing is there.
-  private static func remove(_ place: MailboxPlace, today: Int64, in db: Database) throws -> Bool {
-    let found = try db.row(
-      "SELECT type, source, timestamp, fingerprint FROM messages WHERE sequence = ? AND account = ? AND device = ?",
-      [place.sequence, place.mailbox.account.key, place.mailbox.device.value])
-    guard let found else { return false }
-    try remove(
-      place, type: Fields.valid(MessageType(rawValue: Int16(truncatingIfNeeded: found.integer(0)))),
-      source: found.number(1), sent: found.time(2), Fields.valid(Fingerprint(bytes: found.bytes(3))), today: today,
-      in: db)
-    return true
-  }
-
-  /// Removes what is at `place`, and remembers it: for a retry of the same envelope, and, unless it is a notice, who sent it
-  /// for `hasReceived`.
-  static func remove(
-    _ place: MailboxPlace, type: MessageType, source: AccountNumber, sent: Timestamp, _ fingerprint: Fingerprint,
-    today: Int64, in db: Database
-  ) throws {
-    try db.run("DELETE FROM messages WHERE sequence = ?", [place.sequence])
-    try db.run(
-      """
-      INSERT OR REPLACE INTO acknowledged (account, device, fingerprint, day, source, sent) VALUES (?, ?, ?, ?, ?, ?)
-      """,
-      [
-        place.mailbox.account.key, place.mailbox.device.value, Data(fingerprint.bytes), today,
-        type.isNotice ? nil : source.key, type.isNotice ? nil : sent.millis,
-      ])
   }
 }
