@@ -88,6 +88,18 @@ private let changingKey = SecretSealer(
       try await open(firstKey) { store in
         let sealing = try await store.storage.contactSealing()
         #expect(sealing == .plain)
+        // Nobody else can be at work on an embedded store; once only, and not where there is a token.
+        let isSealed = try await store.storage.sealIfEmpty()
+        #expect(isSealed == (backend == .embedded))
+        let (now, again) = (try await store.storage.contactSealing(), try await store.storage.sealIfEmpty())
+        #expect(now == (isSealed ? .sealed : .plain) && !again)
+      }
+    }
+    try await backend.withKeys { open in
+      try await open(.none) { store in try await store.register(Sample.registration(3)) }
+      try await open(firstKey) { store in
+        let (isSealed, now) = (try await store.storage.sealIfEmpty(), try await store.storage.contactSealing())
+        #expect(!isSealed && now == .plain)
       }
     }
   }

@@ -56,7 +56,8 @@ struct EncryptionKeys: Service {
     switch try await store.contactSealing() {
     case .sealed: return
     case .plain:
-      guard sealer.isSealing else { return }
+      // The Debian package serves before its operator has set a key.
+      guard sealer.isSealing, try await !store.sealIfEmpty() else { return }
       logger.warning(
         "contact tokens are stored as they were before storage.encryption-key: relay storage seal-contacts seals them")
     case .underWay: throw CommandFailure(ContactSealing.underWayRemedy)

@@ -4,6 +4,11 @@ package protocol ContactSealingStore: Sendable {
   /// As it is just now. Needs a usable schema.
   func contactSealing() async throws(StoreError) -> ContactSealing
 
+  /// Seals a store that holds no token yet, unless other processes may be at work on it. Embedded stores do so for whoever
+  /// keeps other processes off.
+  /// - Returns: whether it was sealed by this call.
+  func sealIfEmpty() async throws(StoreError) -> Bool
+
   /// Seals the tokens of a store that holds them as they are. Does nothing where they are sealed already; goes on where it
   /// was broken off, however it was: what is done is done, and until it has ended no relay works on the store.
   ///

@@ -17,6 +17,20 @@ extension EmbeddedStorage {
     if let refusal { throw refusal }
   }
 
+  package func sealIfEmpty() async throws(StoreError) -> Bool {
+    guard let key = try TokenState.newKey(sealer) else { return false }
+    let isDone = try await write { db in
+      guard try TokenState(in: db) == TokenState(),
+        try Database.tokenTables.allSatisfy({ try db.tokenCount(in: $0) == 0 })
+      else { return false }
+      try db.store(key, as: TokenState.keyName)
+      try db.takeSealedTokensAlone()
+      return true
+    }
+    if isDone { knownTokens.forget() }
+    return isDone
+  }
+
   /// - Returns: why nothing was done.
   private func sealAll(
     _ progress: @Sendable (ContactSealingProgress) -> Void

@@ -20,6 +20,9 @@ extension PostgresStorage {
     if let refusal { throw refusal }
   }
 
+  /// Other processes may be at work on it: `sealContacts` sees to that.
+  package func sealIfEmpty() async throws(StoreError) -> Bool { false }
+
   /// - Returns: why nothing was done.
   private func seal(
     over connection: PostgresConnection, _ progress: @Sendable (ContactSealingProgress) -> Void

@@ -16,23 +16,21 @@ extension EmbeddedStorage {
     return known + newer
   }
 
-  /// As one transaction. A file that holds no contact token is sealed in it, where there is an encryption key: a new one,
-  /// and one that was served before somebody set the key up, such as the Debian package's.
+  /// As one transaction. A new file is sealed in it, where there is an encryption key: nothing ever lies in it as it is, and
+  /// no former build is at work on it.
   package func migrate(to newest: Int?, progress: @Sendable (MigrationStatus) -> Void) async throws(StoreError) {
     let version = newest ?? EmbeddedMigration.newest
-    let key = version == EmbeddedMigration.newest ? try TokenState.newKey(sealer) : nil
     // Where there is nothing to do, nobody waits for the lock.
-    let isNeeded = try await read { db in
-      try !Self.pending(to: version, in: db).isEmpty || key != nil && Self.isPlainAndEmpty(db)
-    }
-    guard isNeeded else { return }
+    guard try await read({ db in try !Self.pending(to: version, in: db).isEmpty }) else { return }
+    let key = version == EmbeddedMigration.newest ? try TokenState.newKey(sealer) : nil
     let now = clock.now()
     let done = try await writeAtStart { db in
       try db.execute(sql: Self.historyTable)
+      let isNew = try Self.applied(in: db).isEmpty
       // Another process may have been faster.
       let pending = try Self.pending(to: version, in: db)
       for step in pending { try db.run(step, at: now) }
-      if let key, try Self.isPlainAndEmpty(db) {
+      if isNew, let key {
         try db.store(key, as: TokenState.keyName)
         try db.takeSealedTokensAlone()
       }
@@ -56,11 +54,6 @@ extension EmbeddedStorage {
       return .tooNew(version: version, newestKnown: newestKnown)
     }
     return .usable(version: version)
-  }
-
-  /// Whether there is no token that lies as it is, and none that lies sealed either.
-  private static func isPlainAndEmpty(_ db: Database) throws -> Bool {
-    try TokenState(in: db) == TokenState() && Database.tokenTables.allSatisfy { try db.tokenCount(in: $0) == 0 }
   }
 
   private struct Applied {
