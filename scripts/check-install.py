@@ -82,6 +82,8 @@ def check(block, host, codes, package, relay, certificates):
     host.wait_for("systemctl --quiet is-active relay")
     client.look("the host was booted anew")
     host.run("relay accounts count --config /etc/relay/relay.yaml | grep -qw 1")
+    # The unit refuses system calls that the relay does not need: whoever misses one says so here.
+    host.run("! journalctl --unit relay --grep 'errno=1$|not permitted'")
     way = "package" if ".deb" in block else "program"
     print(f"ok  {PAGE.name}, by the {way}: from a booted host to a registered number in {took:.0f} s; killed, booted anew, served")
 

@@ -1,4 +1,4 @@
-/// The unit by which systemd runs a relay: hardened (`systemd-analyze security` finds 1.6 at most), told when the relay is
+/// The unit by which systemd runs a relay: hardened (`systemd-analyze security` finds 1.7 at most), told when the relay is
 /// ready and that it lives.
 struct SystemdUnit {
   let name: String
