@@ -1,10 +1,9 @@
 package import RelayCore
 
-/// Those who are connected, told what happens to their mailboxes, behind the commit. Implemented by the hub: a folder of
-/// its own above this one.
+/// Tells connections of changes in their mailboxes, behind the commit. The hub implements it, in a folder above this one.
 package protocol MailboxWatch: Sendable {
   /// `envelopes` were stored. Returns at once.
   func stored(_ envelopes: [Envelope])
-  /// The device itself has removed what stood at `sequence` of its mailbox, over HTTP: its connection holds it no longer.
+  /// The device itself removed the message at `sequence` over HTTP: its connection no longer holds it.
   func removed(_ sequence: Int64, from mailbox: DeviceAddress)
 }
