@@ -105,6 +105,10 @@ package final class PostgresStorage: Storage {
     do throws(PostgresError) { return try await reads.read(statement, parameters) } catch { throw error.storeError }
   }
 
+  func read(_ name: StaticString, _ query: PostgresQuery) async throws(StoreError) -> PostgresResult {
+    do throws(PostgresError) { return try await reads.read(name, query) } catch { throw error.storeError }
+  }
+
   /// Reads what may take long, apart from other reads.
   func readBulk(_ statement: PostgresStatement, _ parameters: PostgresParameters = .none) async throws(StoreError)
     -> PostgresResult
@@ -112,11 +116,19 @@ package final class PostgresStorage: Storage {
     do throws(PostgresError) { return try await bulk.read(statement, parameters) } catch { throw error.storeError }
   }
 
+  func readBulk(_ name: StaticString, _ query: PostgresQuery) async throws(StoreError) -> PostgresResult {
+    do throws(PostgresError) { return try await bulk.read(name, query) } catch { throw error.storeError }
+  }
+
   /// Reads what the directory in memory follows, apart from all that may wait for a lock.
   func readFeed(_ statement: PostgresStatement, _ parameters: PostgresParameters = .none) async throws(StoreError)
     -> PostgresResult
   {
     do throws(PostgresError) { return try await feed.read(statement, parameters) } catch { throw error.storeError }
+  }
+
+  func readFeed(_ name: StaticString, _ query: PostgresQuery) async throws(StoreError) -> PostgresResult {
+    do throws(PostgresError) { return try await feed.read(name, query) } catch { throw error.storeError }
   }
 
   /// Runs steps that may take long as one transaction, apart from other writes.
@@ -143,6 +155,10 @@ package final class PostgresStorage: Storage {
     do throws(PostgresError) { return try await writes.write(statement, parameters) } catch { throw error.storeError }
   }
 
+  func write(_ name: StaticString, _ query: PostgresQuery) async throws(StoreError) -> PostgresResult {
+    do throws(PostgresError) { return try await writes.write(name, query) } catch { throw error.storeError }
+  }
+
   /// Runs one statement that waits for no lock, in one transaction with others of its kind.
   func sharedWrite(_ statement: PostgresStatement, _ parameters: PostgresParameters) async throws(StoreError)
     -> PostgresResult
@@ -152,6 +168,10 @@ package final class PostgresStorage: Storage {
     } catch {
       throw error.storeError
     }
+  }
+
+  func sharedWrite(_ name: StaticString, _ query: PostgresQuery) async throws(StoreError) -> PostgresResult {
+    do throws(PostgresError) { return try await writes.sharedWrite(name, query) } catch { throw error.storeError }
   }
 
   /// Runs steps that wait for no lock as part of one transaction with others of their kind.
