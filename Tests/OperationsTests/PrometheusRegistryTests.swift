@@ -4,7 +4,7 @@ import Testing
 
 @testable import Operations
 
-struct MetricsTests {
+struct PrometheusRegistryTests {
   @Test("counters, gauges and their labels are written in text format 0.0.4")
   func exposition() {
     let registry = PrometheusRegistry(
