@@ -107,11 +107,14 @@ let package = Package(
 
     // The pure core, and what the HTTP edges share.
     .target(name: "RelayCore", dependencies: [ordered], swiftSettings: strict),
+    // The table of all metrics.
+    .target(name: "RelayMetrics", dependencies: [coreMetrics], swiftSettings: strict),
     .target(
       name: "RelayHTTP",
       dependencies: [
         "RelayCore", hummingbird, hummingbirdCore, hummingbirdHTTP2, httpTypes, nioCore, nioPosix, nioHTTP1, nioTLS,
-        nioSSL, nioHTTP2, nioWebSocket, nioHTTPTypes, nioHTTPTypesHTTP1, logging, metrics, lifecycle, deque,
+        nioSSL, nioHTTP2, nioWebSocket, nioHTTPTypes, nioHTTPTypesHTTP1, logging, "RelayMetrics", metrics, lifecycle,
+        deque,
       ],
       swiftSettings: strict),
 
@@ -125,14 +128,14 @@ let package = Package(
       name: "Relay",
       dependencies: [
         "RelayCore", "RelayHTTP", "WireMessages", protobuf, hummingbird, httpTypes, nioCore, nioHTTP1, crypto,
-        cryptoExtras, logging, metrics, lifecycle, deque, asyncHTTPClient,
+        cryptoExtras, logging, "RelayMetrics", metrics, lifecycle, deque, asyncHTTPClient,
       ],
       swiftSettings: strict),
     .target(
       name: "Attachments",
       dependencies: [
         "RelayCore", "RelayHTTP", hummingbird, hummingbirdCore, httpTypes, nioCore, nioPosix, nioHTTP1, crypto, logging,
-        metrics, lifecycle, asyncHTTPClient,
+        "RelayMetrics", metrics, lifecycle, asyncHTTPClient,
       ],
       swiftSettings: strict),
     .target(
@@ -140,20 +143,21 @@ let package = Package(
       dependencies: [
         "RelayCore", "RelayHTTP", "WireMessages", protobuf, deque, ordered, hummingbird, hummingbirdCore,
         hummingbirdHTTP2, httpTypes, nioCore, nioPosix, nioTLS,
-        nioSSL, nioHTTP2, nioHTTP1, asyncHTTPClient, crypto, x509, asn1, logging, metrics, lifecycle,
+        nioSSL, nioHTTP2, nioHTTP1, asyncHTTPClient, crypto, x509, asn1, logging, "RelayMetrics", metrics, lifecycle,
       ],
       swiftSettings: strict),
     .target(
       name: "Directory",
       dependencies: [
         "RelayCore", "RelayHTTP", "CPrefetch", atomics, hummingbird, httpTypes, nioCore, nioPosix, crypto, cryptoExtras,
-        logging, metrics, lifecycle,
+        logging, "RelayMetrics", metrics, lifecycle,
       ],
       swiftSettings: strict),
     .target(
       name: "Storage",
       dependencies: [
-        "RelayCore", "CLibPQ", "CHiredis", "COpenSSL", grdb, crypto, cryptoExtras, logging, metrics, lifecycle,
+        "RelayCore", "CLibPQ", "CHiredis", "COpenSSL", grdb, crypto, cryptoExtras, logging, "RelayMetrics", metrics,
+        lifecycle,
         deque, heap,
       ],
       swiftSettings: strict),
@@ -162,25 +166,26 @@ let package = Package(
       dependencies: [
         "RelayCore", "RelayHTTP", asyncHTTPClient, jwtKit, nioCore, nioPosix, nioHTTP1, nioHTTP2, nioSSL, nioTLS,
         crypto, cryptoExtras, x509, asn1,
-        logging, metrics, lifecycle, deque,
+        logging, "RelayMetrics", metrics, lifecycle, deque,
       ],
       swiftSettings: strict),
     .target(
       name: "PushGateway",
       dependencies: [
-        "RelayCore", "RelayHTTP", "Push", hummingbird, hummingbirdCore, httpTypes, nioCore, crypto, logging, metrics,
+        "RelayCore", "RelayHTTP", "Push", hummingbird, hummingbirdCore, httpTypes, nioCore, crypto, logging,
+        "RelayMetrics", metrics,
         lifecycle, heap, ordered,
       ],
       swiftSettings: strict),
     .target(
-      name: "Waking", dependencies: ["RelayCore", "RelayHTTP", "Push", logging, metrics, lifecycle],
+      name: "Waking", dependencies: ["RelayCore", "RelayHTTP", "Push", "RelayMetrics", logging, metrics, lifecycle],
       swiftSettings: strict),
 
     .target(
       name: "DeviceNotifications",
       dependencies: [
         "RelayCore", "RelayHTTP", "Push", "CXML2", hummingbird, hummingbirdCore, hummingbirdHTTP2, httpTypes, nioCore,
-        nioHTTP1, nioSSL, asyncHTTPClient, logging, metrics, lifecycle,
+        nioHTTP1, nioSSL, asyncHTTPClient, logging, "RelayMetrics", metrics, lifecycle,
       ],
       swiftSettings: strict),
 
@@ -191,7 +196,8 @@ let package = Package(
     .target(
       name: "Operations",
       dependencies: [
-        "RelayCore", "RelayHTTP", hummingbird, hummingbirdCore, mustache, httpTypes, nioCore, logging, metrics,
+        "RelayCore", "RelayHTTP", hummingbird, hummingbirdCore, mustache, httpTypes, nioCore, logging, "RelayMetrics",
+        metrics,
         coreMetrics, lifecycle,
       ],
       swiftSettings: strict),
@@ -214,7 +220,8 @@ let package = Package(
       dependencies: [
         "RelayCore", "RelayHTTP", "Relay", "Attachments", "Federation", "Directory", "Push", "PushGateway", "Waking",
         "DeviceNotifications", "Storage", "Conformance", "RelayConfiguration", "Operations",
-        "RelayClient", "ChildProcesses", argumentParser, hummingbird, logging, metrics, coreMetrics, lifecycle,
+        "RelayClient", "ChildProcesses", argumentParser, hummingbird, logging, "RelayMetrics", metrics, coreMetrics,
+        lifecycle,
         unixSignals, crypto,
         nioCore, nioPosix, nioHTTP1, nioSSL, asyncHTTPClient,
       ],
@@ -257,8 +264,8 @@ let package = Package(
     .testTarget(
       name: "OperationsTests",
       dependencies: [
-        "Operations", "RelayCore", mustache, asyncHTTPClient, coreMetrics, metrics, logging, lifecycle, nioCore,
-        nioPosix, nioHTTP1,
+        "Operations", "RelayMetrics", "RelayCore", "Relay", "Federation", "Push", mustache, asyncHTTPClient,
+        coreMetrics, metrics, logging, lifecycle, nioCore, nioPosix, nioHTTP1,
       ],
       swiftSettings: strict),
     .testTarget(
@@ -336,8 +343,8 @@ let package = Package(
     .testTarget(
       name: "ClusterTests",
       dependencies: [
-        "CampaignModel", "RelayCampaign", "RelayClient", "RelayCore", "ChildProcesses", "TestSupport", crypto, nioCore,
-        nioPosix, asyncHTTPClient,
+        "CampaignModel", "RelayCampaign", "RelayClient", "RelayCore", "RelayMetrics", "ChildProcesses", "TestSupport",
+        crypto, nioCore, nioPosix, asyncHTTPClient,
       ],
       swiftSettings: strict),
   ]

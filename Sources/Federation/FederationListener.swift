@@ -69,7 +69,7 @@ package struct FederationListener: Service {
     self.registry = registry
     self.logger = logger
     self.onListening = onListening
-    let refusals = PeerCounters("relay_peer_refusals_total", by: "reason")
+    let refusals = PeerCounters.ofRefusals()
     verifier = HandshakeVerifier(
       registry: registry, store: services.peers, seen: identity.seenLeaves, clock: clock)
     keeper = ConnectionKeeper(

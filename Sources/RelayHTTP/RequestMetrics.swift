@@ -1,5 +1,6 @@
 import HTTPTypes
 import Metrics
+import RelayMetrics
 import Synchronization
 
 /// Counts and times requests by method, route and status; handles are made once and kept.
@@ -33,10 +34,10 @@ final class RequestMetrics: Sendable {
   }
 
   private func make(_ key: Key) -> Handles {
-    let route = [("edge", edge), ("method", key.method), ("path", key.path)]
+    let (edge, method, path) = (EdgeLabel.edge(edge), MethodLabel.method(key.method), PathLabel.path(key.path))
     return Handles(
-      requests: Counter(label: "http_requests_total", dimensions: route + [("status", String(key.status))]),
-      duration: Timer(label: "http_request_duration_seconds", dimensions: route))
+      requests: RelayMetric.requests.answered.counter(edge, method, path, .status(key.status)),
+      duration: RelayMetric.requests.duration.timer(edge, method, path))
   }
 
   /// A client may send any method: only known ones become a label.

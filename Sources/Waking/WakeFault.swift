@@ -1,4 +1,5 @@
 package import RelayCore
+import RelayMetrics
 
 /// Why a device was not woken, in one word, with what to do about it (docs/waking.md, "Why a device was not woken").
 package enum WakeFault: String, Sendable, CaseIterable {
@@ -113,7 +114,9 @@ package enum WakeFault: String, Sendable, CaseIterable {
     case .silent: "It is tried again. See the provider's status page, and what stands between."
     case .halted: "`relay push history` shows what it answered before; it is tried again by itself."
     case .expired: "push.expires-hours says how long a wake-up is worth sending."
-    case .busy: "It is tried again in a moment. `relay_wakes_waiting` shows how much waits; is the provider in trouble?"
+    case .busy:
+      "It is tried again in a moment. `\(RelayMetric.wakes.waiting.name)` shows how much waits; "
+        + "is the provider in trouble?"
     case .connected: "Nothing to do; close the app and try again, or add --force to push all the same."
     }
   }

@@ -1,11 +1,12 @@
 import Metrics
 package import RelayCore
+import RelayMetrics
 
 /// What the operator sees of wake-ups: never whose.
 package final class WakeMetrics: Sendable {
-  private let askedFor = Counter(label: "relay_wakes_asked_total", dimensions: [("by", "message")])
-  private let swept = Counter(label: "relay_wakes_asked_total", dimensions: [("by", "sweep")])
-  private let forgotten = Counter(label: "relay_wakes_lost_total")
+  private let askedFor = RelayMetric.wakes.asked.counter(.message)
+  private let swept = RelayMetric.wakes.asked.counter(.sweep)
+  private let forgotten = RelayMetric.wakes.lost.counter()
 
   /// - Parameter providers: those that are configured: theirs are shown from the start.
   package init(providers: [WakeProvider]) {
@@ -23,23 +24,19 @@ package final class WakeMetrics: Sendable {
   func lost(_ count: Int) { forgotten.increment(by: count) }
 
   func sent(_ provider: WakeProvider, _ kind: WakeAttempt.Kind) {
-    Counter(
-      label: "relay_wakes_sent_total", dimensions: [("provider", provider.word), ("kind", kind.rawValue)]
-    ).increment()
+    RelayMetric.wakes.sent.counter(.provider(provider.word), .kind(kind.rawValue)).increment()
   }
   func ended(_ attempt: WakeAttempt, of provider: WakeProvider) { Self.ended(provider, attempt.outcome).increment() }
 
   func show(_ queue: [WakeQueueUsage], of providers: [WakeProvider]) {
     for provider in providers {
       let usage = queue.first { $0.provider == provider }
-      Gauge(label: "relay_wakes_waiting", dimensions: [("provider", provider.word)]).record(usage?.count ?? 0)
-      Gauge(label: "relay_wakes_oldest_seconds", dimensions: [("provider", provider.word)])
-        .record((usage?.oldest ?? .zero) / .seconds(1))
+      RelayMetric.wakes.waiting.gauge(.provider(provider.word)).record(usage?.count ?? 0)
+      RelayMetric.wakes.oldest.gauge(.provider(provider.word)).record((usage?.oldest ?? .zero) / .seconds(1))
     }
   }
 
   private static func ended(_ provider: WakeProvider, _ outcome: WakeAttempt.Outcome) -> Counter {
-    Counter(
-      label: "relay_wakes_total", dimensions: [("provider", provider.word), ("outcome", outcome.rawValue)])
+    RelayMetric.wakes.attempts.counter(.provider(provider.word), .outcome(outcome.rawValue))
   }
 }

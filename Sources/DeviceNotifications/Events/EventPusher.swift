@@ -3,6 +3,7 @@ package import Logging
 import NIOCore
 import NIOHTTP1
 package import RelayCore
+import RelayMetrics
 import ServiceLifecycle
 import Synchronization
 
@@ -142,16 +143,16 @@ package final class EventPusher: Service {
     for event in try await store.events(of: turn.account, after: turn.pushed, limit: Self.eventsPerTurn) {
       guard mayBegin else { return false }
       if await isTaken(EventRequest(event, of: turn.account, to: turn.target), client) {
-        NotificationCounters.eventPushed("taken")
+        NotificationCounters.eventPushed(.taken)
       } else {
         attempts += 1
-        NotificationCounters.eventPushed("failed")
+        NotificationCounters.eventPushed(.failed)
         if let pause = EventSchedule.pause(after: attempts) {
           let next = clock.now().adding(pause)
           try await store.putOffEvents(of: turn.account, after: pushed, attempts: attempts, until: next)
           return false
         }
-        NotificationCounters.eventPushed("given-up")
+        NotificationCounters.eventPushed(.givenUp)
         logger.warning(
           "an event is given up: the account's server does not take it", metadata: ["user": "\(turn.account)"])
       }

@@ -1,6 +1,7 @@
 import Crypto
 import Metrics
 import RelayCore
+import RelayMetrics
 
 /// Tells look-ups that look like an enumeration of numbers from those of address books. What it finds is counted; whether
 /// it is refused is `LookUpGate`'s to say.
@@ -9,8 +10,8 @@ import RelayCore
 /// and the address book of a small firm with numbers in a row may be.
 struct EnumerationDetector: Sendable {
   private let accounts: any AccountStore
-  private let hitPoor = EnumerationDetector.counter("hit-poor")
-  private let sequential = EnumerationDetector.counter("sequential")
+  private let hitPoor = RelayMetric.enumeration.suspicious.counter(.hitPoor)
+  private let sequential = RelayMetric.enumeration.suspicious.counter(.sequential)
 
   init(accounts: any AccountStore) { self.accounts = accounts }
 
@@ -38,10 +39,6 @@ struct EnumerationDetector: Sendable {
       // Look-ups are answered without the store, and so is this one: nothing is known against it.
       return false
     }
-  }
-
-  private static func counter(_ kind: String) -> Counter {
-    Counter(label: "relay_directory_suspicious_total", dimensions: [("kind", kind)])
   }
 }
 

@@ -1,14 +1,15 @@
 import Metrics
+import RelayMetrics
 import Synchronization
 
 /// What the operator sees of the directory in memory (docs/directory.md, "Metrics").
 final class DirectoryMetrics: Sendable {
-  private let entries = Gauge(label: "relay_directory_entries")
-  private let bytes = Gauge(label: "relay_directory_bytes")
-  private let lag = Gauge(label: "relay_directory_lag_seconds")
-  private let changes = Counter(label: "relay_directory_changes_total")
-  private let checks = Counter(label: "relay_directory_checks_total")
-  private let drifted = Counter(label: "relay_directory_drift_total")
+  private let entries = RelayMetric.directory.entries.gauge()
+  private let bytes = RelayMetric.directory.bytes.gauge()
+  private let lag = RelayMetric.directory.lag.gauge()
+  private let changes = RelayMetric.directory.changes.counter()
+  private let checks = RelayMetric.directory.checks.counter()
+  private let drifted = RelayMetric.directory.drift.counter()
   /// When the last reading began that reached the feed's end; nil before the first.
   private let current = Mutex<ContinuousClock.Instant?>(nil)
 

@@ -1,12 +1,13 @@
 import Metrics
+import RelayMetrics
 
 /// What the operator sees of oblivious look-ups (docs/directory.md, "Metrics").
 final class ObliviousMetrics: Sendable {
-  private let answers = Counter(label: "relay_oblivious_answers_total")
-  private let outputs = Counter(label: "relay_oblivious_evaluated_total")
-  private let pending = Gauge(label: "relay_oblivious_pending")
-  private let ranges = Gauge(label: "relay_oblivious_ranges_pending")
-  private let lag = Gauge(label: "relay_oblivious_lag_seconds")
+  private let answers = RelayMetric.oblivious.answers.counter()
+  private let outputs = RelayMetric.oblivious.evaluated.counter()
+  private let pending = RelayMetric.oblivious.pending.gauge()
+  private let ranges = RelayMetric.oblivious.rangesPending.gauge()
+  private let lag = RelayMetric.oblivious.lag.gauge()
 
   init() {
     // They are shown from the start, so that a rise from nothing is seen.

@@ -2,13 +2,12 @@ package import Logging
 import Metrics
 package import RelayCore
 import RelayHTTP
+import RelayMetrics
 import ServiceLifecycle
 import Synchronization
 
 /// Warns before certificates end, in metrics and in the log (docs/federation.md, "Before certificates end").
 package final class CertificateWatch: Service {
-  static let label = "relay_certificate_expires_seconds"
-
   private struct GaugeKey: Hashable {
     let holder: RelayName?
     let kind: WatchedCertificate.Kind
@@ -63,8 +62,7 @@ package final class CertificateWatch: Service {
     for (key, certificates) in groups {
       let gauge =
         gauges[key]
-        ?? Gauge(
-          label: Self.label, dimensions: [("holder", key.holder?.text ?? "own"), ("kind", key.kind.word)])
+        ?? RelayMetric.certificates.expires.gauge(.holder(key.holder?.text), .kind(key.kind.word))
       gauges[key] = gauge
       let end = certificates.map(\.validUntil).min() ?? now
       gauge.record((end.millis - now.millis) / 1000)

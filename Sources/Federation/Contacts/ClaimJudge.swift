@@ -1,5 +1,6 @@
 import Logging
 import RelayCore
+import RelayMetrics
 import Synchronization
 
 /// What peers said of one token that they were asked for.
@@ -23,8 +24,8 @@ final class ClaimJudge: Sendable {
   private let logger: Logger
   private let verdicts = Mutex(ClaimVerdicts())
   private let isFailing = Mutex(false)
-  private let contested = PeerCounters("relay_peer_claims_contested_total")
-  private let refused = PeerCounters("relay_peer_claims_refused_total")
+  private let contested = PeerCounters(RelayMetric.contacts.claimsContested)
+  private let refused = PeerCounters(RelayMetric.contacts.claimsRefused)
 
   /// - Parameter claimsMax: how many claims of one peer are remembered.
   init(store: any ContactClaimStore, claimsMax: Int, logger: Logger) {

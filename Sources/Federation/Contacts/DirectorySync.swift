@@ -2,6 +2,7 @@ package import Logging
 import Metrics
 package import RelayCore
 import RelayHTTP
+import RelayMetrics
 import ServiceLifecycle
 import Synchronization
 
@@ -19,7 +20,7 @@ package final class DirectorySync: Service {
   private let contactsMax: Int
   private let logger: Logger
   private let states = Mutex<[RelayName: FollowedPeer]>([:])
-  private let refusedClaims = PeerCounters("relay_peer_claims_refused_total")
+  private let refusedClaims = PeerCounters(RelayMetric.contacts.claimsRefused)
 
   /// - Parameters:
   ///   - contactsMax: contacts that one peer may claim; what it lists beyond is not taken up.
@@ -193,7 +194,7 @@ private struct FollowedPeer: Sendable {
   /// Shows how many contacts the peer has here.
   mutating func count(of peer: RelayName) {
     guard let kept = progress.allowance.kept else { return }
-    let gauge = gauge ?? Gauge(label: "relay_peer_contacts", dimensions: [("peer", peer.text)])
+    let gauge = gauge ?? RelayMetric.contacts.kept.gauge(.peer(peer.text))
     gauge.record(kept)
     self.gauge = gauge
   }

@@ -1,6 +1,7 @@
 import Crypto
 import Metrics
 package import RelayCore
+import RelayMetrics
 
 /// Says which peer a request is for that names no relay (docs/federation.md, "Clients that name no relay").
 ///
@@ -12,9 +13,9 @@ package struct ImplicitRoutes: HomeFinder {
   private let asked: PeerDirectory
   private let ownMark: AttachmentMark
   private let isLocalAccount: @Sendable (AccountNumber) async throws(Problem) -> Bool
-  private let routed = ImplicitRoutes.counter("routed")
-  private let contested = ImplicitRoutes.counter("contested")
-  private let withheld = ImplicitRoutes.counter("off")
+  private let routed = RelayMetric.contacts.implicitRoutes.counter(.routed)
+  private let contested = RelayMetric.contacts.implicitRoutes.counter(.contested)
+  private let withheld = RelayMetric.contacts.implicitRoutes.counter(.off)
 
   /// - Parameters:
   ///   - ownMark: of this relay's own attachments: it is never a peer's.
@@ -64,10 +65,6 @@ package struct ImplicitRoutes: HomeFinder {
     }
     routed.increment()
     return name
-  }
-
-  private static func counter(_ outcome: String) -> Counter {
-    Counter(label: "relay_implicit_routes_total", dimensions: [("outcome", outcome)])
   }
 }
 

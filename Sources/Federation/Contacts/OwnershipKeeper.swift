@@ -1,6 +1,7 @@
 package import Logging
 import Metrics
 package import RelayCore
+import RelayMetrics
 import ServiceLifecycle
 
 /// Ends the claims of peers whose time is over, and says when a contact has passed to another peer (docs/federation.md, "Whose
@@ -14,7 +15,7 @@ package final class OwnershipKeeper: Service {
   private let interval: Duration
   private let lease: WorkLease
   private let logger: Logger
-  private let passes = Counter(label: "relay_contact_passes_total")
+  private let passes = RelayMetric.contacts.passes.counter()
 
   /// - Parameters:
   ///   - days: how long a tombstone stands.

@@ -2,6 +2,7 @@ import Logging
 import Metrics
 import NIOCore
 import RelayCore
+import RelayMetrics
 import Synchronization
 
 /// Asks one peer which tokens are its accounts', one request at a time, and remembers what it said for a while.
@@ -56,7 +57,7 @@ final class PeerAsker: Sendable {
     self.transport = transport
     self.clock = clock
     self.logger = logger
-    passedOver = Counter(label: "relay_peer_lookups_passed_over_total", dimensions: [("peer", name.text)])
+    passedOver = RelayMetric.contacts.lookupsPassedOver.counter(.peer(name.text))
   }
 
   /// - Parameter timeout: after it, what is known by then has to do. It is not waited at all while a request is under way

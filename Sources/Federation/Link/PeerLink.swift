@@ -1,5 +1,6 @@
 import Metrics
 import RelayCore
+import RelayMetrics
 import Synchronization
 import X509
 
@@ -45,9 +46,8 @@ final class PeerLink: Sendable {
 
   init(_ name: RelayName) {
     self.name = name
-    available = Gauge(label: "relay_peer_available", dimensions: [("peer", name.text)])
-    answered = Counter(
-      label: "relay_peer_requests_total", dimensions: [("peer", name.text), ("outcome", "answered")])
+    available = RelayMetric.peers.available.gauge(.peer(name.text))
+    answered = RelayMetric.peers.requests.counter(.peer(name.text), .outcome("answered"))
     available.record(1)
   }
 
@@ -70,9 +70,7 @@ final class PeerLink: Sendable {
 
   func count(_ failure: PeerFailure?) {
     guard let failure else { return answered.increment() }
-    Counter(
-      label: "relay_peer_requests_total", dimensions: [("peer", name.text), ("outcome", failure.word)]
-    ).increment()
+    RelayMetric.peers.requests.counter(.peer(name.text), .outcome(failure.word)).increment()
   }
 
   func show(isAvailable: Bool) { available.record(isAvailable ? 1 : 0) }

@@ -2,6 +2,7 @@ import Crypto
 import Metrics
 package import RelayCore
 import RelayHTTP
+import RelayMetrics
 import Synchronization
 
 /// Remembers which messages were handed over to which peer, and says whether a receipt is for one of them
@@ -26,11 +27,11 @@ package final class HandOverLedger: Sendable {
   /// The notes of requests that are under way.
   let unanswered = UnansweredNotes()
   private let recent: Mutex<RecentTags>
-  private let unnoted = Counter(label: "relay_hand_overs_unnoted_total")
-  private let forged = PeerCounters("relay_peer_receipts_refused_total")
+  private let unnoted = RelayMetric.crossings.unnoted.counter()
+  private let forged = PeerCounters(RelayMetric.crossings.receiptsRefused)
   /// Entries that the loss ledger still has to count.
   let recording: Gathering<LedgerRecord>
-  static let unrecorded = Counter(label: "relay_ledger_unrecorded_total")
+  static let unrecorded = RelayMetric.crossings.unrecorded.counter()
 
   /// - Parameter key: 32 bytes, the same for all processes of the operator.
   package init(

@@ -1,12 +1,13 @@
 import Metrics
 import RelayCore
+import RelayMetrics
 import Synchronization
 
 /// What the operator sees of the outboxes: never whose messages.
 final class OutboxMetrics: Sendable {
-  private let held = Counter(label: "relay_outbox_held_total")
-  private let delivered = Counter(label: "relay_outbox_delivered_total")
-  private let untold = Counter(label: "relay_outbox_untold_total")
+  private let held = RelayMetric.outbox.held.counter()
+  private let delivered = RelayMetric.outbox.delivered.counter()
+  private let untold = RelayMetric.outbox.untold.counter()
   /// Peers with gauges above 0.
   private let shown = Mutex<Set<RelayName>>([])
 
@@ -16,8 +17,7 @@ final class OutboxMetrics: Sendable {
   func sendersUntold(_ count: Int) { untold.increment(by: count) }
 
   func messagesGivenUp(_ count: Int, because reason: UndeliverableReason) {
-    Counter(label: "relay_outbox_undeliverable_total", dimensions: [("reason", reason.rawValue)])
-      .increment(by: count)
+    RelayMetric.outbox.undeliverable.counter(.reason(reason.rawValue)).increment(by: count)
   }
 
   /// Peers that are not in `usage` any more show 0.
@@ -35,9 +35,9 @@ final class OutboxMetrics: Sendable {
   }
 
   private func record(_ relay: RelayName, messages: Int, bytes: Int64, oldestSeconds: Double) {
-    let peer = [("peer", relay.text)]
-    Gauge(label: "relay_outbox_messages", dimensions: peer).record(messages)
-    Gauge(label: "relay_outbox_bytes", dimensions: peer).record(bytes)
-    Gauge(label: "relay_outbox_oldest_seconds", dimensions: peer).record(oldestSeconds)
+    let peer = PeerLabel.peer(relay.text)
+    RelayMetric.outbox.messages.gauge(peer).record(messages)
+    RelayMetric.outbox.bytes.gauge(peer).record(bytes)
+    RelayMetric.outbox.oldest.gauge(peer).record(oldestSeconds)
   }
 }

@@ -1,4 +1,5 @@
 import RelayCore
+import RelayMetrics
 import Synchronization
 
 /// Says for whom a peer may speak (docs/federation.md, "Trust: for whom a peer may speak").
@@ -10,8 +11,8 @@ final class SourceCheck: Sendable {
   private let directory: any DirectoryStore
   private let isLocalAccount: @Sendable (AccountNumber) async throws(Problem) -> Bool
   private let verdicts = Mutex(VerdictCache())
-  private let refused = PeerCounters("relay_peer_sources_refused_total")
-  private let contested = PeerCounters("relay_peer_sources_contested_total")
+  private let refused = PeerCounters(RelayMetric.crossings.sourcesRefused)
+  private let contested = PeerCounters(RelayMetric.crossings.sourcesContested)
 
   init(
     directory: any DirectoryStore,

@@ -3,6 +3,7 @@ import Metrics
 import NIOCore
 import RelayCore
 import RelayHTTP
+import RelayMetrics
 import Synchronization
 
 /// Stands before the handshake: says which connections may begin one, and ends those that have no place any more.
@@ -19,9 +20,9 @@ final class HandshakeDoor: Sendable {
   private let logger: Logger
   private let refusalLog = RefusalLog()
   private let refused: [HandshakePlaces.Refusal: Counter]
-  private let proved = Counter(label: "relay_federation_handshakes_total", dimensions: [("outcome", "peer")])
-  private let stranger = Counter(label: "relay_federation_handshakes_total", dimensions: [("outcome", "stranger")])
-  private let unfinished = Counter(label: "relay_federation_handshakes_total", dimensions: [("outcome", "unfinished")])
+  private let proved = RelayMetric.peerEdge.handshakes.counter(.peer)
+  private let stranger = RelayMetric.peerEdge.handshakes.counter(.stranger)
+  private let unfinished = RelayMetric.peerEdge.handshakes.counter(.unfinished)
 
   /// - Parameter balancers: what passes connections of others on, without saying whose.
   init(_ bounds: HandshakeBounds, sources: PeerSources, balancers: [AddressRange], logger: Logger) {
@@ -30,9 +31,8 @@ final class HandshakeDoor: Sendable {
     self.logger = logger
     state = Mutex(State(places: HandshakePlaces(bounds)))
     refused = Dictionary(
-      uniqueKeysWithValues: HandshakePlaces.Refusal.allCases.map { reason in
-        let dimensions = [("reason", reason.rawValue)]
-        return (reason, Counter(label: "relay_federation_connections_refused_total", dimensions: dimensions))
+      uniqueKeysWithValues: HandshakePlaces.Refusal.allCases.map {
+        ($0, RelayMetric.peerEdge.connectionsRefused.counter(.reason($0.rawValue)))
       })
   }
 

@@ -1,4 +1,5 @@
 import RelayCore
+import RelayMetrics
 import Synchronization
 
 /// How much of one of its budgets a peer's request takes.
@@ -18,7 +19,7 @@ struct BudgetCharge: Sendable {
 final class PeerBudget: Sendable {
   let limiter: any RateLimiter
   let refusals: PeerCounters
-  private let charges = PeerCounters("relay_peer_charges_total", by: "budget")
+  private let charges = PeerCounters(RelayMetric.peerEdge.charges)
   private let shortages = Mutex(BudgetShortages())
 
   init(limiter: any RateLimiter, refusals: PeerCounters) {

@@ -1,5 +1,6 @@
 import Metrics
 import RelayCore
+import RelayMetrics
 import Synchronization
 
 /// One metric's counters, by peer and perhaps one more word; handles are made once and kept.
@@ -9,16 +10,19 @@ final class PeerCounters: Sendable {
     let word: String?
   }
 
-  private let label: String
-  private let dimension: String?
+  private let make: @Sendable (Key) -> Counter
   /// Bounded by the names that this operator gave to peers, and by the words that stand in the code.
   private let handles = Mutex<[Key: Counter]>([:])
 
-  /// - Parameter dimension: what the word is called; nil when there is none.
-  init(_ label: String, by dimension: String? = nil) {
-    self.label = label
-    self.dimension = dimension
+  init(_ metric: CounterMetric<PeerLabel>) { make = { metric.counter(.peer($0.peer.text)) } }
+
+  /// - Parameter metric: its second label is the word.
+  init<Word: TextLabel>(_ metric: CounterMetric<PeerLabel, Word>) {
+    make = { metric.counter(.peer($0.peer.text), Word(value: $0.word ?? "")) }
   }
+
+  /// Counts refused requests of peers, by reason.
+  static func ofRefusals() -> PeerCounters { PeerCounters(RelayMetric.peerEdge.refusals) }
 
   func add(_ amount: Int = 1, of peer: RelayName, _ word: String? = nil) {
     let key = Key(peer: peer, word: word)
@@ -28,11 +32,5 @@ final class PeerCounters: Sendable {
       return found
     }
     counter.increment(by: amount)
-  }
-
-  private func make(_ key: Key) -> Counter {
-    var dimensions = [("peer", key.peer.text)]
-    if let dimension, let word = key.word { dimensions.append((dimension, word)) }
-    return Counter(label: label, dimensions: dimensions)
   }
 }

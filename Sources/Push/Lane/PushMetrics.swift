@@ -1,11 +1,12 @@
 import Metrics
 import RelayCore
+import RelayMetrics
 import Synchronization
 
 /// What the operator sees of one lane: never whom it pushes to, never what.
 final class PushMetrics: Sendable {
-  private let name: PushLaneName
-  private let labels: [(String, String)]
+  private let provider: PushProviderLabel
+  private let app: AppLabel
   private let seconds: Metrics.Timer
   private let held: Gauge
   private let halted: Gauge
@@ -14,11 +15,10 @@ final class PushMetrics: Sendable {
   private static let wordsMax = 64
 
   init(_ name: PushLaneName) {
-    self.name = name
-    labels = [("provider", name.provider.rawValue), ("app", name.app)]
-    seconds = Metrics.Timer(label: "relay_push_seconds", dimensions: labels)
-    held = Gauge(label: "relay_push_held", dimensions: labels)
-    halted = Gauge(label: "relay_push_halted", dimensions: labels)
+    (provider, app) = (.provider(name.provider.rawValue), .app(name.app))
+    seconds = RelayMetric.push.duration.timer(provider, app)
+    held = RelayMetric.push.held.gauge(provider, app)
+    halted = RelayMetric.push.halted.gauge(provider, app)
     held.record(0)
     halted.record(0)
   }
@@ -26,22 +26,19 @@ final class PushMetrics: Sendable {
   /// One attempt, with what it took.
   func tried(_ outcome: PushOutcome, took: Duration) {
     seconds.recordNanoseconds(Int64(took / .nanoseconds(1)))
-    Counter(
-      label: "relay_push_attempts_total",
-      dimensions: labels + [("outcome", outcome.word), ("reason", shown(outcome.reason))]
-    ).increment()
+    RelayMetric.push.attempts.counter(provider, app, .outcome(outcome.word), .reason(shown(outcome.reason))).increment()
   }
 
   /// One message, all its attempts together.
   func ended(_ outcome: PushOutcome) {
-    Counter(label: "relay_push_total", dimensions: labels + [("outcome", outcome.word)]).increment()
+    RelayMetric.push.ended.counter(provider, app, .outcome(outcome.word)).increment()
   }
 
   func show(held count: Int) { held.record(count) }
   /// Destinations whose breaker is open.
   func show(halted count: Int) { halted.record(count) }
   func show(expires: Timestamp) {
-    Gauge(label: "relay_push_credentials_expire_seconds", dimensions: labels).record(expires.millis / 1000)
+    RelayMetric.push.credentialsExpire.gauge(provider, app).record(expires.millis / 1000)
   }
 
   /// The word, or `other` when there have been too many different ones: each is a series.

@@ -3,6 +3,7 @@
 package import Logging
 package import Push
 package import RelayCore
+import RelayMetrics
 
 extension PushApp {
   /// What sends for the entry.
@@ -57,14 +58,14 @@ extension GatewayApp {
     _ app: PushApp, provider: any PushProvider, clock: WallClock, logger: Logger, time: PushTime = .system,
     attemptTimeout: Duration = PushLaneLimits().attemptTimeout
   ) {
-    let (kind, word, retries): (PushLaneName.Provider, String, PushRetries) =
+    let (kind, shown, retries): (PushLaneName.Provider, RelayMetric.GatewayLane, PushRetries) =
       switch app.service {
-      case .apns: (.apns, "apns", .apns)
-      case .fcm: (.fcm, "gcm", .fcm)
-      case .fcmLegacy: (.fcmLegacy, "gcm", .fcm)
-      case .webPush: (.webPush, "webpush", .webPush)
+      case .apns: (.apns, RelayMetric.apnsLane, .apns)
+      case .fcm: (.fcm, RelayMetric.fcmLane, .fcm)
+      case .fcmLegacy: (.fcmLegacy, RelayMetric.fcmLane, .fcm)
+      case .webPush: (.webPush, RelayMetric.webPushLane, .webPush)
       }
-    let metrics = GatewayLaneMetrics(pushkin: app.name, provider: word)
+    let metrics = GatewayLaneMetrics(pushkin: app.name, of: shown)
     var limits = app.limits
     limits.attemptTimeout = attemptTimeout
     let lane = PushLane(

@@ -1,5 +1,6 @@
 import Metrics
 import Push
+import RelayMetrics
 
 /// What the reference shows of requests to the providers, under its names (10).
 final class GatewayLaneMetrics: Sendable {
@@ -9,16 +10,12 @@ final class GatewayLaneMetrics: Sendable {
   private let active: Meter
   private let pending: Meter
 
-  /// - Parameter provider: `apns`, `gcm` or `webpush`.
-  init(pushkin: String, provider: String) {
-    answers = StatusMetrics { status in
-      Counter(
-        label: "sygnal_\(provider)_status_codes", dimensions: [("pushkin", pushkin), ("code", String(status))])
-    }
-    requests = Timer(label: "sygnal_\(provider)_request_time")
-    queued = Timer(label: "sygnal_\(provider)_queue_time")
-    active = Meter(label: "sygnal_active_\(provider)_requests")
-    pending = Meter(label: "sygnal_pending_\(provider)_requests")
+  init(pushkin: String, of provider: RelayMetric.GatewayLane) {
+    answers = StatusMetrics { provider.answers.counter(.pushkin(pushkin), .code($0)) }
+    requests = provider.duration.timer()
+    queued = provider.queued.timer()
+    active = provider.active.meter()
+    pending = provider.pending.meter()
   }
 
   func observe(_ event: PushLaneEvent) {

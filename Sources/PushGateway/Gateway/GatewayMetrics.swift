@@ -1,20 +1,16 @@
 import Metrics
 import Push
 import RelayCore
+import RelayMetrics
 import Synchronization
 
 /// What the operator sees of the gateway: the reference's names (10), and what it lacks. Never a push key.
 struct GatewayMetrics: Sendable {
-  private static let resource = [("resource", "V1NotifyHandler")]
-  private let received = Counter(label: "sygnal_notifications_received")
-  private let devices = Counter(label: "sygnal_notifications_devices_received")
-  private let open = Meter(label: "sygnal_requests_in_flight", dimensions: resource)
-  private let answers = StatusMetrics { status in
-    Counter(label: "sygnal_pushgateway_status_codes", dimensions: [("code", String(status))])
-  }
-  private let times = StatusMetrics { status in
-    Timer(label: "sygnal_notify_time", dimensions: [("code", String(status))])
-  }
+  private let received = RelayMetric.gateway.received.counter()
+  private let devices = RelayMetric.gateway.devices.counter()
+  private let open = RelayMetric.gateway.inFlight.meter(.notify)
+  private let answers = StatusMetrics { RelayMetric.gateway.answers.counter(.code($0)) }
+  private let times = StatusMetrics { RelayMetric.gateway.duration.timer(.code($0)) }
 
   init() { open.set(0) }
 
@@ -36,13 +32,13 @@ struct GatewayMetrics: Sendable {
   }
 
   /// - Parameter app: the entry's name; `none` where there is none.
-  static func rejected(app: String, _ reason: PushReason) { count("rejected", app, reason) }
-  static func dropped(app: String, _ reason: PushReason) { count("dropped", app, reason) }
-  static func failed(app: String, _ reason: PushReason) { count("failed", app, reason) }
+  static func rejected(app: String, _ reason: PushReason) { count(RelayMetric.gateway.rejected, app, reason) }
+  static func dropped(app: String, _ reason: PushReason) { count(RelayMetric.gateway.dropped, app, reason) }
+  static func failed(app: String, _ reason: PushReason) { count(RelayMetric.gateway.failed, app, reason) }
 
   /// Reasons are words of the providers' tables, or ours.
-  private static func count(_ what: String, _ app: String, _ reason: PushReason) {
-    Counter(label: "relay_push_gateway_\(what)_total", dimensions: [("app", app), ("reason", reason.word)]).increment()
+  private static func count(_ metric: CounterMetric<AppLabel, PushReasonLabel>, _ app: String, _ reason: PushReason) {
+    metric.counter(.app(app), .reason(reason.word)).increment()
   }
 }
 
@@ -55,14 +51,13 @@ struct GatewayAppMetrics: Sendable {
 
   init(_ app: PushApp) {
     name = app.name
-    let pushkin = [("pushkin", app.name)]
-    devices = Counter(label: "sygnal_per_pushkin_type", dimensions: pushkin)
-    overloads = Counter(label: "sygnal_inflight_request_limit_drop", dimensions: pushkin)
-    repeats = Counter(label: "relay_push_gateway_repeats_total", dimensions: [("app", app.name)])
+    devices = RelayMetric.gateway.appDevices.counter(.pushkin(app.name))
+    overloads = RelayMetric.gateway.overloads.counter(.pushkin(app.name))
+    repeats = RelayMetric.gateway.repeats.counter(.app(app.name))
   }
 
   func show(expires: Timestamp) {
-    Gauge(label: "sygnal_client_cert_expiry", dimensions: [("pushkin", name)]).record(expires.millis / 1000)
+    RelayMetric.gateway.certificateExpires.gauge(.pushkin(name)).record(expires.millis / 1000)
   }
 
   func received() { devices.increment() }

@@ -1,5 +1,6 @@
 package import Logging
 import Metrics
+import RelayMetrics
 import Synchronization
 
 /// What the operator is told of wrong codes and pins: never whose.
@@ -14,7 +15,7 @@ package final class WrongCodes: Sendable {
   }
 
   private let counters: [Subject: Counter]
-  private let pauses = Counter(label: "relay_numbers_paused_total")
+  private let pauses = RelayMetric.codes.numbersPaused.counter()
   private let logger: Logger
   private let now: @Sendable () -> ContinuousClock.Instant
   private let state = Mutex(State())
@@ -24,7 +25,7 @@ package final class WrongCodes: Sendable {
     self.now = now
     counters = Dictionary(
       uniqueKeysWithValues: Subject.allCases.map {
-        ($0, Counter(label: "relay_wrong_codes_total", dimensions: [("of", $0.rawValue)]))
+        ($0, RelayMetric.codes.wrong.counter(.of($0.rawValue)))
       })
     // Shown from the beginning, also where nobody is ever wrong.
     for counter in counters.values { counter.increment(by: 0) }

@@ -1,5 +1,6 @@
 import Metrics
 package import RelayCore
+import RelayMetrics
 
 /// Hands out prekeys of this relay's accounts, to clients and peers alike (reference 1.6, 1.7).
 ///
@@ -12,8 +13,8 @@ package struct LocalPreKeys: PreKeyDispenser {
   private let limiter: any RateLimiter
   private let restores: RestoreGuard
   private let clock: WallClock
-  private let limited = Counter(label: "relay_prekeys_limited_total")
-  private let heldBack = Counter(label: "relay_prekeys_held_back_total")
+  private let limited = RelayMetric.keys.limited.counter()
+  private let heldBack = RelayMetric.keys.heldBack.counter()
 
   package init(
     store: any PreKeyStore, accounts: AccountCache, limiter: any RateLimiter, restores: RestoreGuard, clock: WallClock

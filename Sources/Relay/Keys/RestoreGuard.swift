@@ -1,6 +1,7 @@
 package import Logging
 import Metrics
 package import RelayCore
+import RelayMetrics
 import ServiceLifecycle
 import Synchronization
 
@@ -47,9 +48,9 @@ package final class RestoreGuard: Service {
   private let began: Timestamp
   private let logger: Logger
   private let state: Mutex<State>
-  private let restores = Counter(label: "relay_store_restores_total")
+  private let restores = RelayMetric.keys.storeRestores.counter()
   /// How many witnesses took the last epoch.
-  private let witnessed = Gauge(label: "relay_store_witnesses")
+  private let witnessed = RelayMetric.keys.storeWitnesses.gauge()
 
   /// Without any witness only a restore under the running process is noticed.
   /// - Parameters:

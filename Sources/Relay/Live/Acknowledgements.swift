@@ -99,7 +99,7 @@ package final class Acknowledgements: Service {
         }
       }
       metrics.removed(removed.count)
-      metrics.receiptsUnknown(unknown)
+      receipts.dropUnknown(unknown)
       receipts.queue(receipted)
     }
 

@@ -1,22 +1,24 @@
 import Metrics
 import RelayCore
+import RelayMetrics
 
 /// What the operator sees of live delivery: never whose.
 final class LiveMetrics: Sendable {
-  private let deliveries = Counter(label: "relay_deliveries_total")
-  private let acknowledgements = Counter(label: "relay_acknowledgements_total")
-  private let refusals = Counter(label: "relay_delivery_refusals_total")
-  private let keyless = Counter(label: "relay_connections_without_key_total")
+  private let deliveries = RelayMetric.live.deliveries.counter()
+  private let acknowledgements = RelayMetric.live.acknowledgements.counter()
+  private let refusals = RelayMetric.live.refusals.counter()
+  private let full = RelayMetric.live.full.counter()
+  private let keyless = RelayMetric.live.keyless.counter()
 
-  private let devices = Gauge(label: "relay_connections", dimensions: [("kind", "device")])
-  private let provisionings = Gauge(label: "relay_connections", dimensions: [("kind", "provisioning")])
+  private let devices = RelayMetric.live.connections.gauge(.device)
+  private let provisionings = RelayMetric.live.connections.gauge(.provisioning)
 
-  private let local = LiveMetrics.wakeUps("local")
-  private let remote = LiveMetrics.wakeUps("remote")
-  private let absent = LiveMetrics.wakeUps("absent")
-  private let unknown = LiveMetrics.wakeUps("unknown")
-  private let dropped = LiveMetrics.wakeUps("dropped")
-  private let stray = LiveMetrics.wakeUps("stray")
+  private let local = RelayMetric.live.wakeUps.counter(.local)
+  private let remote = RelayMetric.live.wakeUps.counter(.remote)
+  private let absent = RelayMetric.live.wakeUps.counter(.absent)
+  private let unknown = RelayMetric.live.wakeUps.counter(.unknown)
+  private let dropped = RelayMetric.live.wakeUps.counter(.dropped)
+  private let stray = RelayMetric.live.wakeUps.counter(.stray)
 
   init() {
     // Shown from the beginning, also where nobody ever connects.
@@ -32,6 +34,8 @@ final class LiveMetrics: Sendable {
   func refused() { refusals.increment() }
   /// A device connected whose signaling key cannot be used: nothing is delivered to it.
   func keylessOpened() { keyless.increment() }
+  /// A client has left so much unacknowledged that nothing more is sent on its connection.
+  func heldTooMany() { full.increment() }
 
   func show(devices count: Int) { devices.record(count) }
   func show(provisionings count: Int) { provisionings.record(count) }
@@ -50,12 +54,6 @@ final class LiveMetrics: Sendable {
 
   /// - Parameter reason: nil when the client, or the transport, ended it.
   func ended(_ reason: EndReason?) {
-    Counter(
-      label: "relay_connections_closed_total", dimensions: [("reason", reason?.rawValue ?? "client")]
-    ).increment()
-  }
-
-  private static func wakeUps(_ how: String) -> Counter {
-    Counter(label: "relay_wakeups_total", dimensions: [("how", how)])
+    RelayMetric.live.closed.counter(.reason(reason?.rawValue ?? "client")).increment()
   }
 }

@@ -1,7 +1,7 @@
 import RelayHTTP
 
 /// Why this side ends a connection.
-enum EndReason: String, Sendable {
+enum EndReason: String, Sendable, CaseIterable {
   case displaced
   /// The credentials do not hold any more.
   case policy

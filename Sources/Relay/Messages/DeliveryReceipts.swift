@@ -1,6 +1,7 @@
 package import Logging
 import RelayCore
 import RelayHTTP
+import RelayMetrics
 
 /// What the sender of an acknowledged message is told: that it has arrived (reference 1.9).
 struct DeliveryReceipt: Sendable, Equatable {
@@ -64,8 +65,12 @@ package final class DeliveryReceipts: Sendable {
       if let relay = receipt.relay { forwarder.send(receipt, to: relay) } else { ours.append(receipt) }
     }
     let taken = gathered.add(contentsOf: ours)
-    if taken < ours.count { forwarder.dropped(ours.count - taken) }
+    if taken < ours.count { forwarder.dropped.count(ours.count - taken, .queueFull) }
   }
+
+  /// So many acknowledged messages were gone after a try whose outcome is not known: their senders are told at most once,
+  /// and so not now.
+  func dropUnknown(_ count: Int) { forwarder.dropped.count(count, .unknown) }
 
   func settle(until deadline: ContinuousClock.Instant) async { await gathered.settle(until: deadline) }
 
@@ -78,7 +83,7 @@ package final class DeliveryReceipts: Sendable {
       return []
     } catch {
       guard error.kind != .unavailable else { return receipts }
-      forwarder.lost(receipts.count)
+      forwarder.dropped.count(receipts.count, .store)
       logger.error(
         "delivery receipts lost", metadata: ["count": "\(receipts.count)", "reason": "\(error.kind.rawValue)"])
       return []

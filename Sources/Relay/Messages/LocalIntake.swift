@@ -1,6 +1,6 @@
-import Metrics
 package import RelayCore
 package import RelayHTTP
+import RelayMetrics
 
 /// The one place for the policy of messages for accounts of this relay (reference 1.8, checks 4 to 7).
 package struct LocalIntake: Intake {
@@ -9,7 +9,7 @@ package struct LocalIntake: Intake {
   private let quota: MailboxQuota
   private let watch: (any MailboxWatch)?
   private let clock: JudgedClock
-  private let receiptsDropped = Counter(label: "relay_receipts_dropped_total", dimensions: [("reason", "mailbox-full")])
+  private let dropped = DroppedReceipts()
 
   /// - Parameter watch: nil where nobody is connected, in a command: devices find a message when they look by themselves.
   package init(
@@ -86,7 +86,7 @@ package struct LocalIntake: Intake {
   }
 
   private func queueReceipts(_ receipts: [Envelope]) async throws(Problem) {
-    receiptsDropped.increment(by: receipts.count - (try await queue(receipts)))
+    dropped.count(receipts.count - (try await queue(receipts)), .mailboxFull)
   }
 
   private static func receipts(

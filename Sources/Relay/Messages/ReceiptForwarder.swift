@@ -1,6 +1,6 @@
 package import Logging
-import Metrics
 package import RelayCore
+import RelayMetrics
 import ServiceLifecycle
 import Synchronization
 
@@ -18,10 +18,7 @@ package final class ReceiptForwarder: Service {
   private let logger: Logger
   private let queued: AsyncStream<Forward>
   private let queue: AsyncStream<Forward>.Continuation
-  private let overflowed = ReceiptForwarder.dropped(because: "queue-full")
-  private let unstorable = ReceiptForwarder.dropped(because: "store")
-  private let refused = ReceiptForwarder.dropped(because: "peer")
-  private let unsent = ReceiptForwarder.dropped(because: "stopped")
+  let dropped = DroppedReceipts()
   /// Queued, and not yet given to the courier.
   private let waiting = Atomic<Int>(0)
 
@@ -36,18 +33,12 @@ package final class ReceiptForwarder: Service {
     waiting.add(1, ordering: .relaxed)
     switch queue.yield(Forward(receipt: receipt, relay: relay)) {
     case .enqueued: return
-    case .dropped: dropped(1)
+    case .dropped: dropped.count(1, .queueFull)
     // Behind the end.
-    default: unsent.increment()
+    default: dropped.count(1, .stopped)
     }
     waiting.subtract(1, ordering: .relaxed)
   }
-
-  /// So many receipts found no room in a queue: this one, or that of receipts for accounts of ours.
-  func dropped(_ count: Int) { overflowed.increment(by: count) }
-
-  /// The store refuses so many receipts for accounts of ours, and always would.
-  func lost(_ count: Int) { unstorable.increment(by: count) }
 
   /// Until the process stops and the queue is empty, or `farewell` has passed.
   package func run() async throws {
@@ -63,7 +54,7 @@ package final class ReceiptForwarder: Service {
       group.cancelAll()
     }
     let left = waiting.exchange(0, ordering: .relaxed)
-    if left > 0 { unsent.increment(by: left) }
+    if left > 0 { dropped.count(left, .stopped) }
   }
 
   private func forwardAll() async {
@@ -83,14 +74,10 @@ package final class ReceiptForwarder: Service {
       try await courier.sendReceipt(
         for: receipt.timestamp, from: receipt.source, to: receipt.destination, at: forward.relay)
     } catch {
-      refused.increment()
+      dropped.count(1, .peer)
       logger.debug(
         "a peer took no receipt", metadata: ["peer": "\(forward.relay)", "reason": "\(error.kind.rawValue)"])
     }
-  }
-
-  private static func dropped(because reason: String) -> Counter {
-    Counter(label: "relay_receipts_dropped_total", dimensions: [("reason", reason)])
   }
 
   /// What the acknowledgements of a few busy seconds bring, while a peer is slow.

@@ -1,6 +1,7 @@
 import Logging
 import Metrics
 import RelayCore
+import RelayMetrics
 import ServiceLifecycle
 import Synchronization
 
@@ -11,8 +12,8 @@ final class Maintenance: Service {
   let clock: WallClock
   let logger: Logger
   private let lead = (
-    store: Gauge(label: "relay_clock_lead_seconds", dimensions: [("of", "store")]),
-    process: Gauge(label: "relay_clock_lead_seconds", dimensions: [("of", "process")])
+    store: RelayMetric.store.clockLead.gauge(.store),
+    process: RelayMetric.store.clockLead.gauge(.process)
   )
 
   private let doubted = Atomic(false)

@@ -1,6 +1,7 @@
 import Logging
 import Metrics
 import RelayCore
+import RelayMetrics
 import ServiceLifecycle
 
 /// Reports in the log and in `relay_storage_writable` when the store takes no writes, and detects when it does again.
@@ -9,7 +10,7 @@ import ServiceLifecycle
 struct WriteWatch: Service {
   private let store: any Storage
   private let logger: Logger
-  private let writable = Gauge(label: "relay_storage_writable")
+  private let writable = RelayMetric.store.writable.gauge()
 
   init(store: any Storage, logger: Logger) {
     self.store = store

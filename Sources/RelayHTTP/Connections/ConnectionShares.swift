@@ -2,6 +2,7 @@ import DequeModule
 import Metrics
 import NIOCore
 package import RelayCore
+import RelayMetrics
 import Synchronization
 
 /// Keeps one client address from filling a listener: each has a share of its places at most.
@@ -63,10 +64,10 @@ package final class ConnectionShares: Sendable {
   package init(share: Int, proxies: [AddressRange]) {
     self.share = share
     self.proxies = proxies
-    waiting = Self.gauge("waiting")
-    serving = Self.gauge("serving")
-    refused = Self.counter("share")
-    displaced = Self.counter("displaced")
+    waiting = RelayMetric.clientConnections.open.gauge(.waiting)
+    serving = RelayMetric.clientConnections.open.gauge(.serving)
+    refused = RelayMetric.clientConnections.refused.counter(.share)
+    displaced = RelayMetric.clientConnections.refused.counter(.displaced)
     for gauge in [waiting, serving] { gauge.record(0) }
   }
 
@@ -134,14 +135,6 @@ package final class ConnectionShares: Sendable {
       if state.customers[customer]?.count == 0 { state.customers[customer] = nil }
     }
     show()
-  }
-
-  private static func gauge(_ state: String) -> Gauge {
-    Gauge(label: "relay_client_connections", dimensions: [("state", state)])
-  }
-
-  private static func counter(_ reason: String) -> Counter {
-    Counter(label: "relay_client_connections_refused_total", dimensions: [("reason", reason)])
   }
 
   private func show() {

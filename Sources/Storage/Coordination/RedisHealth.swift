@@ -1,5 +1,6 @@
 import Logging
 import Metrics
+import RelayMetrics
 import Synchronization
 
 /// Whether Redis serves the limits and carries the signals: said in the log once a change, and in metrics.
@@ -39,8 +40,8 @@ final class RedisHealth: Sendable {
   private let limits = Mutex(Service())
   private let signals = Mutex(Service())
   private let logger: Logger
-  private let available = Gauge(label: "relay_coordination_available")
-  private let localDecisions = Counter(label: "relay_coordination_local_decisions_total")
+  private let available = RelayMetric.coordination.available.gauge()
+  private let localDecisions = RelayMetric.coordination.localDecisions.counter()
 
   init(logger: Logger) {
     self.logger = logger
