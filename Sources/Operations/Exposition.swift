@@ -1,3 +1,5 @@
+import RelayMetrics
+
 /// Prometheus' text format, version 0.0.4.
 enum Exposition {
   static let contentType = "text/plain; version=0.0.4; charset=utf-8"
@@ -26,6 +28,10 @@ enum Exposition {
   static func labels(_ text: String, adding name: String, _ value: String) -> String {
     let own = "\(name)=\"\(value)\""
     return text.isEmpty ? "{\(own)}" : "\(text.dropLast()),\(own)}"
+  }
+
+  static func header(_ metric: any Metric) -> String {
+    header(metric.name, type: type(of: metric).type.rawValue, help: metric.help)
   }
 
   static func header(_ name: String, type: String, help: String) -> String {

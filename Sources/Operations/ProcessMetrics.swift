@@ -1,3 +1,5 @@
+import RelayMetrics
+
 #if canImport(Glibc)
   import Glibc
 #elseif canImport(Musl)
@@ -12,20 +14,21 @@
 enum ProcessMetrics {
   static func exposition() -> String {
     var text = ""
-    func add(_ name: String, _ type: String, _ help: String, _ value: Double?) {
+    func add(_ metric: any Metric, _ value: Double?) {
       guard let value else { return }
-      text += Exposition.header(name, type: type, help: help) + "\(name) \(Exposition.number(value))\n"
+      text += Exposition.header(metric) + "\(metric.name) \(Exposition.number(value))\n"
     }
+    let process = RelayMetric.process
     let stat = statFields()
     let ticks = Double(sysconf(Int32(_SC_CLK_TCK)))
     let cpu = stat.map { (Double($0.userTicks) + Double($0.systemTicks)) / ticks }
-    add("process_cpu_seconds_total", "counter", "CPU time spent, user and system, in seconds.", cpu)
+    add(process.cpu, cpu)
     let resident = stat.map { Double($0.residentPages) * Double(sysconf(Int32(_SC_PAGESIZE))) }
-    add("process_resident_memory_bytes", "gauge", "Memory that is resident, in bytes.", resident)
-    add("process_open_fds", "gauge", "File descriptors that are open.", openFiles().map(Double.init))
-    add("process_max_fds", "gauge", "File descriptors that may be open.", openFilesMax())
+    add(process.memory, resident)
+    add(process.files, openFiles().map(Double.init))
+    add(process.filesMax, openFilesMax())
     let started = stat.flatMap { stat in bootTime().map { $0 + Double(stat.startTicks) / ticks } }
-    add("process_start_time_seconds", "gauge", "When the process started, in seconds since 1970.", started)
+    add(process.started, started)
     return text
   }
 

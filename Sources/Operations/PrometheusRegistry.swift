@@ -1,11 +1,12 @@
 package import CoreMetrics
+import RelayMetrics
 import Synchronization
 
-/// Keeps the process's metrics for Prometheus to read.
+/// Keeps the process's metrics for Prometheus to read, under the names and HELP texts of the table (`RelayMetric`).
 ///
-/// Counters are named `relay_NAME_total`, timers `relay_NAME_seconds`, everything else `relay_NAME`; those of `sygnal_`
-/// keep the names that they have there. Dimensions are labels. Asking for a series takes a lock, recording into it does
-/// not: keep the `Counter` or `Timer` where a request passes often.
+/// A metric of a library is in no table: a counter is named `relay_NAME_total` then, a timer `relay_NAME_seconds`, and
+/// everything else `relay_NAME`. Dimensions are labels. Asking for a series takes a lock, recording into it does not: keep
+/// the `Counter` or `Timer` where a request passes often.
 package final class PrometheusRegistry: MetricsFactory {
   private enum Kind: String, Sendable { case counter, gauge, histogram }
 
@@ -31,7 +32,9 @@ package final class PrometheusRegistry: MetricsFactory {
 
   /// - Parameter seriesMax: series beyond it record nowhere and are counted in
   ///   `relay_metrics_series_refused_total`: a label with too many values must not eat the memory.
-  package convenience init(seriesMax: Int = 10_000) { self.init(seriesMax: seriesMax, helps: MetricHelp.texts) }
+  package convenience init(seriesMax: Int = 10_000) {
+    self.init(seriesMax: seriesMax, helps: RelayMetric.byName.mapValues(\.help))
+  }
 
   /// - Parameter helps: the HELP texts, by the names that metrics are shown under.
   init(seriesMax: Int, helps: [String: String]) {
@@ -49,9 +52,9 @@ package final class PrometheusRegistry: MetricsFactory {
         instrument.write(name: name, labels: labels, to: &text)
       }
     }
-    let name = "relay_metrics_series_refused_total"
-    text += Exposition.header(name, type: "counter", help: "Requests for a series beyond the bound on series.")
-    refused.write(name: name, labels: "", to: &text)
+    let refusals = RelayMetric.registry.refused
+    text += Exposition.header(refusals)
+    refused.write(name: refusals.name, labels: "", to: &text)
     return text + ProcessMetrics.exposition()
   }
 

@@ -1,5 +1,4 @@
 import CoreMetrics
-import Foundation
 import Testing
 
 @testable import Operations
@@ -36,32 +35,6 @@ struct PrometheusRegistryTests {
         "relay_queue_length 3.5",
       ]))
     #expect(lines.last == "", "the page ends with a newline")
-  }
-
-  @Test("every metric that the sources make has a HELP text, and every text a metric")
-  func helps() throws {
-    let sources = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-      .deletingLastPathComponent().appending(path: "Sources")
-    let files = try #require(FileManager.default.enumerator(at: sources, includingPropertiesForKeys: nil))
-    var made: Set<String> = []
-    for case let file as URL in files
-    where file.pathExtension == "swift" && file.lastPathComponent != "MetricHelp.swift" {
-      let text = try String(contentsOf: file, encoding: .utf8)
-      // `label: "NAME"`, `PeerCounters("NAME"`, and `static let label = "NAME"`.
-      for match in text.matches(of: /(?:label: |PeerCounters\(|let label = )"([a-z]+_[a-z_]+)"/) {
-        made.insert(String(match.1))
-      }
-    }
-    let names = Set(MetricHelp.texts.keys)
-    for label in made.sorted() {
-      let name = Exposition.metricName(label)
-      let shown = ["", "_total", "_seconds"].map { name + $0 }
-      if shown.allSatisfy({ !names.contains($0) }) { Issue.record("\(label) has no text in MetricHelp.swift") }
-    }
-    let suffixed = Set(made.flatMap { label in ["", "_total", "_seconds"].map { Exposition.metricName(label) + $0 } })
-    // Of each provider, by a name that is put together.
-    let lanes = names.filter { $0.wholeMatch(of: /sygnal_.*(apns|gcm|webpush).*/) != nil }
-    for name in names.subtracting(suffixed).subtracting(lanes).sorted() { Issue.record("nothing makes \(name)") }
   }
 
   @Test("metrics of the program that we stand in for keep their names and buckets")

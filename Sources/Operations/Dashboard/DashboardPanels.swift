@@ -1,3 +1,5 @@
+import RelayMetrics
+
 /// One panel of the dashboard: what it shows, in Prometheus' language.
 struct DashboardPanel {
   enum Unit: String {
@@ -22,18 +24,22 @@ enum DashboardPanels {
     ("Processes", processes), ("Abuse", abuse),
   ]
 
-  private static func rate(_ metric: String, by labels: String) -> String {
-    "sum by (\(labels)) (rate(\(metric){\(Self.chosen)}[$__rate_interval]))"
+  /// - Parameter matchers: of labels, each behind a comma.
+  private static func rate(_ metric: any Metric, by labels: String, matchers: String = "") -> String {
+    "sum by (\(labels)) (rate(\(metric.name){\(Self.chosen)\(matchers)}[$__rate_interval]))"
   }
 
-  private static func rate(_ metric: String) -> String { "sum(rate(\(metric){\(Self.chosen)}[$__rate_interval]))" }
+  private static func rate(_ metric: any Metric) -> String {
+    "sum(rate(\(metric.name){\(Self.chosen)}[$__rate_interval]))"
+  }
 
-  private static func latest(_ function: String, _ metric: String, by labels: String) -> String {
-    "\(function) by (\(labels)) (\(metric){\(Self.chosen)})"
+  private static func latest(_ function: String, _ metric: any Metric, by labels: String) -> String {
+    "\(function) by (\(labels)) (\(metric.name){\(Self.chosen)})"
   }
 
   private static func quantile(_ share: String) -> String {
-    "histogram_quantile(\(share), sum by (edge, le) (rate(relay_http_request_duration_seconds_bucket{\(chosen)}[$__rate_interval])))"
+    let buckets = "\(RelayMetric.requests.duration.name)_bucket{\(chosen)}[$__rate_interval]"
+    return "histogram_quantile(\(share), sum by (edge, le) (rate(\(buckets))))"
   }
 
   /// The processes that the dashboard's variable names.
@@ -42,12 +48,12 @@ enum DashboardPanels {
   private static let requests = [
     DashboardPanel(
       title: "Answers a second", unit: .perSecond,
-      series: [(rate("relay_http_requests_total", by: "edge"), "{{edge}}")]),
+      series: [(rate(RelayMetric.requests.answered, by: "edge"), "{{edge}}")]),
     DashboardPanel(
       title: "Refusals and failures a second", unit: .perSecond,
       series: [
         (
-          "sum by (edge, status) (rate(relay_http_requests_total{\(chosen),status=~\"[45]..\"}[$__rate_interval]))",
+          rate(RelayMetric.requests.answered, by: "edge, status", matchers: #",status=~"[45]..""#),
           "{{edge}} {{status}}"
         )
       ]),
@@ -60,94 +66,99 @@ enum DashboardPanels {
     DashboardPanel(
       title: "Deliveries a second", unit: .perSecond,
       series: [
-        (rate("relay_deliveries_total"), "delivered"), (rate("relay_acknowledgements_total"), "acknowledged"),
+        (rate(RelayMetric.live.deliveries), "delivered"), (rate(RelayMetric.live.acknowledgements), "acknowledged"),
       ]),
     DashboardPanel(
-      title: "WebSockets", unit: .plain, series: [(latest("sum", "relay_connections", by: "kind"), "{{kind}}")]),
+      title: "WebSockets", unit: .plain, series: [(latest("sum", RelayMetric.live.connections, by: "kind"), "{{kind}}")]
+    ),
     DashboardPanel(
-      title: "Wake-ups a second", unit: .perSecond, series: [(rate("relay_wakeups_total", by: "how"), "{{how}}")]),
+      title: "Wake-ups a second", unit: .perSecond, series: [(rate(RelayMetric.live.wakeUps, by: "how"), "{{how}}")]),
     DashboardPanel(
       title: "Receipts lost a second", unit: .perSecond,
-      series: [(rate("relay_receipts_dropped_total", by: "reason"), "{{reason}}")]),
+      series: [(rate(RelayMetric.receipts.dropped, by: "reason"), "{{reason}}")]),
   ]
 
   private static let stores = [
     DashboardPanel(
       title: "The store takes writes", unit: .yesNo,
-      series: [(latest("min", "relay_storage_writable", by: "instance"), "{{instance}}")]),
+      series: [(latest("min", RelayMetric.store.writable, by: "instance"), "{{instance}}")]),
     DashboardPanel(
       title: "Redis answers", unit: .yesNo,
-      series: [(latest("min", "relay_coordination_available", by: "instance"), "{{instance}}")]),
+      series: [(latest("min", RelayMetric.coordination.available, by: "instance"), "{{instance}}")]),
     DashboardPanel(
       title: "Contacts in memory are behind by", unit: .seconds,
-      series: [(latest("max", "relay_directory_lag_seconds", by: "instance"), "{{instance}}")]),
+      series: [(latest("max", RelayMetric.directory.lag, by: "instance"), "{{instance}}")]),
     DashboardPanel(
       title: "One-time prekeys held back a second", unit: .perSecond,
-      series: [(rate("relay_prekeys_held_back_total"), "held back")]),
+      series: [(rate(RelayMetric.keys.heldBack), "held back")]),
   ]
 
   private static let peers = [
     DashboardPanel(
-      title: "The peer answers", unit: .yesNo, series: [(latest("min", "relay_peer_available", by: "peer"), "{{peer}}")]
+      title: "The peer answers", unit: .yesNo,
+      series: [(latest("min", RelayMetric.peers.available, by: "peer"), "{{peer}}")]
     ),
     DashboardPanel(
       title: "Requests to peers a second", unit: .perSecond,
-      series: [(rate("relay_peer_requests_total", by: "peer, outcome"), "{{peer}} {{outcome}}")]),
+      series: [(rate(RelayMetric.peers.requests, by: "peer, outcome"), "{{peer}} {{outcome}}")]),
     DashboardPanel(
       title: "Use of our budgets by peers a second", unit: .perSecond,
-      series: [(rate("relay_peer_charges_total", by: "peer, budget"), "{{peer}} {{budget}}")]),
+      series: [(rate(RelayMetric.peerEdge.charges, by: "peer, budget"), "{{peer}} {{budget}}")]),
     DashboardPanel(
       title: "Messages that wait for peers", unit: .plain,
-      series: [(latest("max", "relay_outbox_messages", by: "peer"), "{{peer}}")]),
+      series: [(latest("max", RelayMetric.outbox.messages, by: "peer"), "{{peer}}")]),
     DashboardPanel(
       title: "The oldest has waited for", unit: .seconds,
-      series: [(latest("max", "relay_outbox_oldest_seconds", by: "peer"), "{{peer}}")]),
+      series: [(latest("max", RelayMetric.outbox.oldest, by: "peer"), "{{peer}}")]),
     DashboardPanel(
       title: "Certificates end in", unit: .seconds,
-      series: [(latest("min", "relay_certificate_expires_seconds", by: "holder, kind"), "{{holder}} {{kind}}")]),
+      series: [(latest("min", RelayMetric.certificates.expires, by: "holder, kind"), "{{holder}} {{kind}}")]),
   ]
 
   private static let push = [
     DashboardPanel(
       title: "Devices that wait to be woken", unit: .plain,
-      series: [(latest("max", "relay_wakes_waiting", by: "provider"), "{{provider}}")]),
+      series: [(latest("max", RelayMetric.wakes.waiting, by: "provider"), "{{provider}}")]),
     DashboardPanel(
       title: "Attempts to wake a second", unit: .perSecond,
-      series: [(rate("relay_wakes_total", by: "provider, outcome"), "{{provider}} {{outcome}}")]),
+      series: [(rate(RelayMetric.wakes.attempts, by: "provider, outcome"), "{{provider}} {{outcome}}")]),
     DashboardPanel(
       title: "Attempts to push a second", unit: .perSecond,
       series: [
-        (rate("relay_push_attempts_total", by: "app, provider, outcome"), "{{app}} {{provider}} {{outcome}}")
+        (rate(RelayMetric.push.attempts, by: "app, provider, outcome"), "{{app}} {{provider}} {{outcome}}")
       ]),
     DashboardPanel(
       title: "Destinations left alone", unit: .plain,
-      series: [(latest("max", "relay_push_halted", by: "app, provider"), "{{app}} {{provider}}")]),
+      series: [(latest("max", RelayMetric.push.halted, by: "app, provider"), "{{app}} {{provider}}")]),
   ]
 
   private static let processes = [
     DashboardPanel(
-      title: "CPU, cores", unit: .plain, series: [(rate("process_cpu_seconds_total", by: "instance"), "{{instance}}")]),
+      title: "CPU, cores", unit: .plain, series: [(rate(RelayMetric.process.cpu, by: "instance"), "{{instance}}")]),
     DashboardPanel(
       title: "Memory", unit: .bytes,
-      series: [(latest("sum", "process_resident_memory_bytes", by: "instance"), "{{instance}}")]),
+      series: [(latest("sum", RelayMetric.process.memory, by: "instance"), "{{instance}}")]),
     DashboardPanel(
       title: "Open files, of those allowed", unit: .share,
       series: [
-        ("process_open_fds{\(chosen)} / process_max_fds{\(chosen)}", "{{instance}}")
+        (
+          "\(RelayMetric.process.files.name){\(chosen)} / \(RelayMetric.process.filesMax.name){\(chosen)}",
+          "{{instance}}"
+        )
       ]),
     DashboardPanel(
       title: "Connections at the clients' port", unit: .plain,
-      series: [(latest("sum", "relay_client_connections", by: "state"), "{{state}}")]),
+      series: [(latest("sum", RelayMetric.clientConnections.open, by: "state"), "{{state}}")]),
   ]
 
   private static let abuse = [
     DashboardPanel(
-      title: "Wrong codes a second", unit: .perSecond, series: [(rate("relay_wrong_codes_total", by: "of"), "{{of}}")]),
+      title: "Wrong codes a second", unit: .perSecond, series: [(rate(RelayMetric.codes.wrong, by: "of"), "{{of}}")]),
     DashboardPanel(
       title: "Look-ups like an enumeration a second", unit: .perSecond,
-      series: [(rate("relay_directory_suspicious_total", by: "kind"), "{{kind}}")]),
+      series: [(rate(RelayMetric.enumeration.suspicious, by: "kind"), "{{kind}}")]),
     DashboardPanel(
       title: "Connections refused a second", unit: .perSecond,
-      series: [(rate("relay_client_connections_refused_total", by: "reason"), "{{reason}}")]),
+      series: [(rate(RelayMetric.clientConnections.refused, by: "reason"), "{{reason}}")]),
   ]
 }

@@ -1,3 +1,5 @@
+import RelayMetrics
+
 /// The metrics of a process, read back from `/metrics` (Prometheus' text format, version 0.0.4).
 package struct MetricsPage: Sendable {
   struct Sample: Sendable {
@@ -18,24 +20,24 @@ package struct MetricsPage: Sendable {
   func samples(of name: String) -> [Sample] { samples[name] ?? [] }
 
   /// nil where there is no such sample.
-  func sum(_ name: String, _ isMeant: ([String: String]) -> Bool = { _ in true }) -> Double? {
-    let values = samples(of: name).filter { isMeant($0.labels) }.map(\.value)
+  func sum(_ metric: any Metric, _ isMeant: ([String: String]) -> Bool = { _ in true }) -> Double? {
+    let values = samples(of: metric.name).filter { isMeant($0.labels) }.map(\.value)
     return values.isEmpty ? nil : values.reduce(0, +)
   }
 
-  func max(_ name: String, _ isMeant: ([String: String]) -> Bool = { _ in true }) -> Double? {
-    samples(of: name).filter { isMeant($0.labels) }.map(\.value).max()
+  func max(_ metric: any Metric, _ isMeant: ([String: String]) -> Bool = { _ in true }) -> Double? {
+    samples(of: metric.name).filter { isMeant($0.labels) }.map(\.value).max()
   }
 
   /// The values of `label`, ascending.
-  func words(of label: String, in name: String) -> [String] {
-    Set(samples(of: name).compactMap { $0.labels[label] }).sorted()
+  func words(of label: String, in metric: any Metric) -> [String] {
+    Set(samples(of: metric.name).compactMap { $0.labels[label] }).sorted()
   }
 
   /// Counts of a histogram below each bound, ascending by bound, all series together.
-  func buckets(of name: String, _ isMeant: ([String: String]) -> Bool) -> [(bound: Double, count: Double)] {
+  func buckets(of metric: any Metric, _ isMeant: ([String: String]) -> Bool) -> [(bound: Double, count: Double)] {
     var counts: [Double: Double] = [:]
-    for sample in samples(of: name + "_bucket") where isMeant(sample.labels) {
+    for sample in samples(of: metric.name + "_bucket") where isMeant(sample.labels) {
       guard let text = sample.labels["le"], let bound = text == "+Inf" ? .infinity : Double(text) else { continue }
       counts[bound, default: 0] += sample.value
     }
@@ -92,15 +94,15 @@ struct MetricsChange {
   let seconds: Double
 
   /// How much a counter rose in a second. A process that started anew counts from 0.
-  func perSecond(_ name: String, _ isMeant: ([String: String]) -> Bool = { _ in true }) -> Double {
-    let (former, present) = (before.sum(name, isMeant) ?? 0, after.sum(name, isMeant) ?? 0)
+  func perSecond(_ metric: any Metric, _ isMeant: ([String: String]) -> Bool = { _ in true }) -> Double {
+    let (former, present) = (before.sum(metric, isMeant) ?? 0, after.sum(metric, isMeant) ?? 0)
     return (present >= former ? present - former : present) / Swift.max(seconds, 0.001)
   }
 
   /// The rise of each bucket of a histogram; cumulative, as they are shown.
-  func rises(of name: String, _ isMeant: ([String: String]) -> Bool) -> [(bound: Double, count: Double)] {
-    let former = Dictionary(before.buckets(of: name, isMeant).map { ($0.bound, $0.count) }, uniquingKeysWith: +)
-    return after.buckets(of: name, isMeant).map { bucket in
+  func rises(of metric: any Metric, _ isMeant: ([String: String]) -> Bool) -> [(bound: Double, count: Double)] {
+    let former = Dictionary(before.buckets(of: metric, isMeant).map { ($0.bound, $0.count) }, uniquingKeysWith: +)
+    return after.buckets(of: metric, isMeant).map { bucket in
       let rise = bucket.count - (former[bucket.bound] ?? 0)
       return (bucket.bound, rise >= 0 ? rise : bucket.count)
     }

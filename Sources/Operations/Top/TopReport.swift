@@ -1,3 +1,5 @@
+import RelayMetrics
+
 /// What `relay top` shows: all processes that were asked, together.
 package struct TopReport: Encodable, Sendable {
   package struct Process: Encodable, Sendable {
@@ -134,10 +136,10 @@ extension TopReport {
     self.processes = processes
     seconds = changes.map(\.seconds).max() ?? 0
     let sums = MetricsSums(changes)
-    requests = sums.words(of: "edge", in: "relay_http_requests_total").map { Edge($0, sums) }
+    requests = sums.words(of: "edge", in: RelayMetric.requests.answered).map { Edge($0, sums) }
     delivery = Delivery(sums)
     stores = Stores(sums)
-    peers = sums.words(of: "peer", in: "relay_peer_available").map { PeerTraffic($0, sums) }
+    peers = sums.words(of: "peer", in: RelayMetric.peers.available).map { PeerTraffic($0, sums) }
     push = Lane.all(sums)
     senders = Self.ranked(looks.compactMap { $0.after?.senders })
   }
@@ -162,28 +164,28 @@ struct MetricsSums {
 
   init(_ changes: [MetricsChange]) { self.changes = changes }
 
-  func perSecond(_ name: String, _ isMeant: ([String: String]) -> Bool = { _ in true }) -> Double {
-    changes.map { $0.perSecond(name, isMeant) }.reduce(0, +)
+  func perSecond(_ metric: any Metric, _ isMeant: ([String: String]) -> Bool = { _ in true }) -> Double {
+    changes.map { $0.perSecond(metric, isMeant) }.reduce(0, +)
   }
-  func sum(_ name: String, _ isMeant: ([String: String]) -> Bool = { _ in true }) -> Double {
-    changes.compactMap { $0.after.sum(name, isMeant) }.reduce(0, +)
+  func sum(_ metric: any Metric, _ isMeant: ([String: String]) -> Bool = { _ in true }) -> Double {
+    changes.compactMap { $0.after.sum(metric, isMeant) }.reduce(0, +)
   }
   /// Of what every process shows of the same thing: a queue in the store, say.
-  func max(_ name: String, _ isMeant: ([String: String]) -> Bool = { _ in true }) -> Double? {
-    changes.compactMap { $0.after.max(name, isMeant) }.max()
+  func max(_ metric: any Metric, _ isMeant: ([String: String]) -> Bool = { _ in true }) -> Double? {
+    changes.compactMap { $0.after.max(metric, isMeant) }.max()
   }
-  func min(_ name: String, _ isMeant: ([String: String]) -> Bool = { _ in true }) -> Double? {
+  func min(_ metric: any Metric, _ isMeant: ([String: String]) -> Bool = { _ in true }) -> Double? {
     changes.compactMap { change in
-      change.after.samples(of: name).filter { isMeant($0.labels) }.map(\.value).min()
+      change.after.samples(of: metric.name).filter { isMeant($0.labels) }.map(\.value).min()
     }.min()
   }
-  func words(of label: String, in name: String) -> [String] {
-    Set(changes.flatMap { $0.after.words(of: label, in: name) }).sorted()
+  func words(of label: String, in metric: any Metric) -> [String] {
+    Set(changes.flatMap { $0.after.words(of: label, in: metric) }).sorted()
   }
-  func quantile(_ share: Double, _ name: String, _ isMeant: ([String: String]) -> Bool) -> Double? {
+  func quantile(_ share: Double, _ metric: any Metric, _ isMeant: ([String: String]) -> Bool) -> Double? {
     var counts: [Double: Double] = [:]
     for change in changes {
-      for rise in change.rises(of: name, isMeant) { counts[rise.bound, default: 0] += rise.count }
+      for rise in change.rises(of: metric, isMeant) { counts[rise.bound, default: 0] += rise.count }
     }
     return Operations.quantile(share, of: counts.sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
   }
@@ -197,46 +199,47 @@ extension TopReport.Process {
   }
 
   fileprivate init(_ look: ProcessLook, _ change: MetricsChange) {
-    let now = look.page.sum("process_start_time_seconds").map { look.wallSeconds - $0 } ?? 0
+    let now = look.page.sum(RelayMetric.process.started).map { look.wallSeconds - $0 } ?? 0
     self.init(
       url: look.url, fault: nil, isReady: look.isReady, reasons: look.reasons, upSeconds: max(0, now),
-      cpuPercent: change.perSecond("process_cpu_seconds_total") * 100,
-      residentBytes: look.page.sum("process_resident_memory_bytes") ?? 0,
-      openFiles: look.page.sum("process_open_fds") ?? 0, connections: look.page.sum("relay_connections") ?? 0)
+      cpuPercent: change.perSecond(RelayMetric.process.cpu) * 100,
+      residentBytes: look.page.sum(RelayMetric.process.memory) ?? 0,
+      openFiles: look.page.sum(RelayMetric.process.files) ?? 0,
+      connections: look.page.sum(RelayMetric.live.connections) ?? 0)
   }
 }
 
 extension TopReport.Edge {
   fileprivate init(_ edge: String, _ sums: MetricsSums) {
-    let name = "relay_http_requests_total"
+    let answered = RelayMetric.requests.answered
     let isMeant: ([String: String]) -> Bool = { $0["edge"] == edge }
     self.init(
-      edge: edge, perSecond: sums.perSecond(name, isMeant),
-      p50Millis: sums.quantile(0.5, "relay_http_request_duration_seconds", isMeant).map { $0 * 1000 },
-      p99Millis: sums.quantile(0.99, "relay_http_request_duration_seconds", isMeant).map { $0 * 1000 },
-      refusedPerSecond: sums.perSecond(name) { isMeant($0) && $0["status"]?.first == "4" },
-      failedPerSecond: sums.perSecond(name) { isMeant($0) && $0["status"]?.first == "5" })
+      edge: edge, perSecond: sums.perSecond(answered, isMeant),
+      p50Millis: sums.quantile(0.5, RelayMetric.requests.duration, isMeant).map { $0 * 1000 },
+      p99Millis: sums.quantile(0.99, RelayMetric.requests.duration, isMeant).map { $0 * 1000 },
+      refusedPerSecond: sums.perSecond(answered) { isMeant($0) && $0["status"]?.first == "4" },
+      failedPerSecond: sums.perSecond(answered) { isMeant($0) && $0["status"]?.first == "5" })
   }
 }
 
 extension TopReport.Delivery {
   fileprivate init(_ sums: MetricsSums) {
     self.init(
-      deliveriesPerSecond: sums.perSecond("relay_deliveries_total"),
-      acknowledgementsPerSecond: sums.perSecond("relay_acknowledgements_total"),
-      wakeUpsPerSecond: sums.perSecond("relay_wakeups_total"), connections: sums.sum("relay_connections"),
-      receiptsDroppedPerSecond: sums.perSecond("relay_receipts_dropped_total"))
+      deliveriesPerSecond: sums.perSecond(RelayMetric.live.deliveries),
+      acknowledgementsPerSecond: sums.perSecond(RelayMetric.live.acknowledgements),
+      wakeUpsPerSecond: sums.perSecond(RelayMetric.live.wakeUps), connections: sums.sum(RelayMetric.live.connections),
+      receiptsDroppedPerSecond: sums.perSecond(RelayMetric.receipts.dropped))
   }
 }
 
 extension TopReport.Stores {
   fileprivate init(_ sums: MetricsSums) {
     self.init(
-      takesWrites: sums.min("relay_storage_writable").map { $0 > 0 },
-      coordinationAnswers: sums.min("relay_coordination_available").map { $0 > 0 },
-      localDecisionsPerSecond: sums.perSecond("relay_coordination_local_decisions_total"),
-      directoryEntries: sums.max("relay_directory_entries") ?? 0,
-      directoryLagSeconds: sums.max("relay_directory_lag_seconds") ?? 0)
+      takesWrites: sums.min(RelayMetric.store.writable).map { $0 > 0 },
+      coordinationAnswers: sums.min(RelayMetric.coordination.available).map { $0 > 0 },
+      localDecisionsPerSecond: sums.perSecond(RelayMetric.coordination.localDecisions),
+      directoryEntries: sums.max(RelayMetric.directory.entries) ?? 0,
+      directoryLagSeconds: sums.max(RelayMetric.directory.lag) ?? 0)
   }
 }
 
@@ -244,17 +247,17 @@ extension TopReport.PeerTraffic {
   fileprivate init(_ peer: String, _ sums: MetricsSums) {
     let isMeant: ([String: String]) -> Bool = { $0["peer"] == peer }
     self.init(
-      name: peer, answers: (sums.min("relay_peer_available", isMeant) ?? 0) > 0,
-      sentPerSecond: sums.perSecond("relay_peer_requests_total", isMeant),
-      failedPerSecond: sums.perSecond("relay_peer_requests_total") { isMeant($0) && $0["outcome"] != "answered" },
-      receivedPerSecond: sums.perSecond("relay_peer_charges_total") {
+      name: peer, answers: (sums.min(RelayMetric.peers.available, isMeant) ?? 0) > 0,
+      sentPerSecond: sums.perSecond(RelayMetric.peers.requests, isMeant),
+      failedPerSecond: sums.perSecond(RelayMetric.peers.requests) { isMeant($0) && $0["outcome"] != "answered" },
+      receivedPerSecond: sums.perSecond(RelayMetric.peerEdge.charges) {
         isMeant($0) && $0["budget"] == "peer-recipients"
       },
-      refusedPerSecond: sums.perSecond("relay_peer_refusals_total", isMeant),
+      refusedPerSecond: sums.perSecond(RelayMetric.peerEdge.refusals, isMeant),
       // Each process reads the whole queue from the store.
-      waiting: sums.max("relay_outbox_messages", isMeant) ?? 0,
-      waitingBytes: sums.max("relay_outbox_bytes", isMeant) ?? 0,
-      oldestSeconds: sums.max("relay_outbox_oldest_seconds", isMeant) ?? 0)
+      waiting: sums.max(RelayMetric.outbox.messages, isMeant) ?? 0,
+      waitingBytes: sums.max(RelayMetric.outbox.bytes, isMeant) ?? 0,
+      oldestSeconds: sums.max(RelayMetric.outbox.oldest, isMeant) ?? 0)
   }
 }
 
@@ -262,42 +265,42 @@ extension TopReport.Lane {
   fileprivate static func all(_ sums: MetricsSums) -> [Self] { wakes(sums) + notifications(sums) + apps(sums) }
 
   private static func wakes(_ sums: MetricsSums) -> [Self] {
-    sums.words(of: "provider", in: "relay_wakes_waiting").map { provider in
+    sums.words(of: "provider", in: RelayMetric.wakes.waiting).map { provider in
       let isMeant: ([String: String]) -> Bool = { $0["provider"] == provider }
       return Self(
-        name: "wakes", provider: provider, sentPerSecond: sums.perSecond("relay_wakes_sent_total", isMeant),
-        failedPerSecond: sums.perSecond("relay_wakes_total") {
+        name: "wakes", provider: provider, sentPerSecond: sums.perSecond(RelayMetric.wakes.sent, isMeant),
+        failedPerSecond: sums.perSecond(RelayMetric.wakes.attempts) {
           isMeant($0) && $0["outcome"]?.hasPrefix("fail") == true
         },
-        waiting: sums.max("relay_wakes_waiting", isMeant) ?? 0,
-        oldestSeconds: sums.max("relay_wakes_oldest_seconds", isMeant), halted: 0)
+        waiting: sums.max(RelayMetric.wakes.waiting, isMeant) ?? 0,
+        oldestSeconds: sums.max(RelayMetric.wakes.oldest, isMeant), halted: 0)
     }
   }
 
   private static func notifications(_ sums: MetricsSums) -> [Self] {
-    sums.words(of: "service", in: "relay_notification_pushes_waiting").map { service in
+    sums.words(of: "service", in: RelayMetric.notifications.waiting).map { service in
       let isMeant: ([String: String]) -> Bool = { $0["service"] == service }
-      let name = "relay_notification_pushes_total"
+      let pushes = RelayMetric.notifications.pushes
       return Self(
         name: "notifications", provider: service,
-        sentPerSecond: sums.perSecond(name) { isMeant($0) && $0["outcome"] == "delivered" },
-        failedPerSecond: sums.perSecond(name) { isMeant($0) && $0["outcome"] != "delivered" },
-        waiting: sums.max("relay_notification_pushes_waiting", isMeant) ?? 0,
-        oldestSeconds: sums.max("relay_notification_pushes_oldest_seconds", isMeant), halted: 0)
+        sentPerSecond: sums.perSecond(pushes) { isMeant($0) && $0["outcome"] == "delivered" },
+        failedPerSecond: sums.perSecond(pushes) { isMeant($0) && $0["outcome"] != "delivered" },
+        waiting: sums.max(RelayMetric.notifications.waiting, isMeant) ?? 0,
+        oldestSeconds: sums.max(RelayMetric.notifications.oldest, isMeant), halted: 0)
     }
   }
 
   private static func apps(_ sums: MetricsSums) -> [Self] {
-    sums.words(of: "provider", in: "relay_push_held").flatMap { provider in
-      sums.words(of: "app", in: "relay_push_held").compactMap { app -> Self? in
+    sums.words(of: "provider", in: RelayMetric.push.held).flatMap { provider in
+      sums.words(of: "app", in: RelayMetric.push.held).compactMap { app -> Self? in
         let isMeant: ([String: String]) -> Bool = { $0["provider"] == provider && $0["app"] == app }
-        guard sums.max("relay_push_held", isMeant) != nil else { return nil }
+        guard sums.max(RelayMetric.push.held, isMeant) != nil else { return nil }
         return Self(
           name: app, provider: provider,
-          sentPerSecond: sums.perSecond("relay_push_total") { isMeant($0) && $0["outcome"] == "delivered" },
-          failedPerSecond: sums.perSecond("relay_push_total") { isMeant($0) && $0["outcome"] != "delivered" },
-          waiting: sums.sum("relay_push_held", isMeant), oldestSeconds: nil,
-          halted: sums.sum("relay_push_halted", isMeant))
+          sentPerSecond: sums.perSecond(RelayMetric.push.ended) { isMeant($0) && $0["outcome"] == "delivered" },
+          failedPerSecond: sums.perSecond(RelayMetric.push.ended) { isMeant($0) && $0["outcome"] != "delivered" },
+          waiting: sums.sum(RelayMetric.push.held, isMeant), oldestSeconds: nil,
+          halted: sums.sum(RelayMetric.push.halted, isMeant))
       }
     }
   }
