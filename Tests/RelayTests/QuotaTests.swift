@@ -26,8 +26,8 @@ private let smallMailboxes = RelayUnderTest.unlimited.merging([
     try await relay.mailbox(of: recipient).map(Shown.init).compactMap(\.timestamp)
   }
 
-  private func expectFull(_ answer: Answer) {
-    #expect(answer.status == 413 && answer.text.hasPrefix("mailbox-full: "), "\(answer.status) \(answer.text)")
+  private func expectFull(_ answer: Answer, _ code: String = "mailbox-full") {
+    #expect(answer.status == 413 && answer.text.hasPrefix("\(code): "), "\(answer.status) \(answer.text)")
     #expect(answer.headers["retry-after"] == "60")
   }
 
@@ -40,7 +40,7 @@ private let smallMailboxes = RelayUnderTest.unlimited.merging([
     let (first, second) = (try await relay.register(), try await relay.register())
     for time: Int64 in 1...6 { #expect(try await send(time, as: first).status == 200) }
     // An old time of the sender's buys no place.
-    for time: Int64 in [-5, 7] { expectFull(try await send(time, as: first)) }
+    for time: Int64 in [-5, 7] { expectFull(try await send(time, as: first), "sender-share-full") }
     for time: Int64 in 7...10 { #expect(try await send(time, as: second).status == 200) }
     expectFull(try await send(11, as: second))
     #expect(try await times() == Array(1...10))

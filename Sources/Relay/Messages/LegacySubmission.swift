@@ -16,7 +16,7 @@ struct LegacySubmission: Sendable {
   /// - Returns: the numbers all of whose messages are durable, and the others, none of whose messages are; each number
   ///   once, in the order of the request.
   /// - Throws: when nothing at all was accepted: `.unavailable` or the like if a store or a peer failed, else
-  ///   `.rateLimited` or `.mailboxFull` if it is only that.
+  ///   the refusal by a limit (413) if it is only that.
   func submit(_ bundle: LegacyBundle, from sender: DeviceAddress) async throws(Problem)
     -> (success: [String], failure: [String])
   {

@@ -126,7 +126,7 @@ package struct LocalIntake: Intake {
       try await quota.reserve(CollectionOfOne(notice))
       return true
     } catch {
-      guard error.kind == .mailboxFull || error.kind == .peerShareFull else { throw error }
+      guard [.mailboxFull, .senderShareFull, .peerShareFull].contains(error.kind) else { throw error }
       return false
     }
   }

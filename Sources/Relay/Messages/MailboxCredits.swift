@@ -49,7 +49,8 @@ struct MailboxCredits {
       guard case .taken = share else { return share }
     }
     let room = with(lane) { mailbox, sender -> Room in
-      if mailbox.isRefused(at: now) || sender.isRefused(at: now) { return .full(.mailboxFull) }
+      if mailbox.isRefused(at: now) { return .full(.mailboxFull) }
+      if sender.isRefused(at: now) { return .full(.senderShareFull) }
       guard mailbox.left > 0, sender.left > 0 else { return .unknown }
       mailbox.take()
       sender.take()
@@ -80,7 +81,8 @@ struct MailboxCredits {
         limit: bounds.mailboxMax, counted: usage.total, endedBefore: before.mailbox, at: now)
       let senderHasRoom = sender.renew(
         limit: bounds.senderMax, counted: usage.bySource, endedBefore: before.sender, at: now)
-      guard mailboxHasRoom, senderHasRoom else { return .full(.mailboxFull) }
+      guard mailboxHasRoom else { return .full(.mailboxFull) }
+      guard senderHasRoom else { return .full(.senderShareFull) }
       guard shareHasRoom else { return .full(.peerShareFull) }
       mailbox.take()
       sender.take()

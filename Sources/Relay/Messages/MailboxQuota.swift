@@ -29,7 +29,7 @@ package final class MailboxQuota: Sendable {
   }
 
   /// Takes room for each of `envelopes`, or for none. `release` follows when they are stored or are not going to be.
-  /// - Throws: `.mailboxFull`, `.peerShareFull`, `.unavailable`.
+  /// - Throws: `.mailboxFull`, `.senderShareFull`, `.peerShareFull`, `.unavailable`.
   func reserve(_ envelopes: some Collection<Envelope>) async throws(Problem) {
     var reserved = 0
     do throws(Problem) {

@@ -47,6 +47,7 @@ package struct Problem: Error, Sendable {
     case enumerationRefused = "enumeration-refused"
     case budgetExceeded = "budget-exceeded"
     case mailboxFull = "mailbox-full"
+    case senderShareFull = "sender-share-full"
     case peerShareFull = "peer-share-full"
     case quotaExceeded = "quota-exceeded"
     case malformedBody = "malformed-body"
@@ -79,7 +80,7 @@ package struct Problem: Error, Sendable {
       case .staleDevices: 410
       case .tooManyDevices: 411
       case .bodyTooLarge, .tooManyTokens, .tooManyElements, .rateLimited, .contactBudgetExceeded, .enumerationRefused,
-        .budgetExceeded, .mailboxFull, .peerShareFull, .quotaExceeded:
+        .budgetExceeded, .mailboxFull, .senderShareFull, .peerShareFull, .quotaExceeded:
         413
       case .malformedBody, .unsupportedMediaType, .unknownTransport, .signatureRefused: 415
       case .numberElsewhere: 417
@@ -142,6 +143,7 @@ package struct Problem: Error, Sendable {
         "These contacts look like numbers in a row, or at random: ask for those of an address book."
       case .budgetExceeded: "Your relay has used up its budget here: try again after the time in Retry-After."
       case .mailboxFull: "The recipient's mailbox holds as many messages as it may: try again later."
+      case .senderShareFull: "The recipient's mailbox holds as many messages of yours as it may: try again later."
       case .peerShareFull:
         "The recipient's mailbox holds as many messages of your relay, or of all other relays, as it may: try again later."
       case .quotaExceeded: "The account's attachments take all the room it may have: wait until some expire."

@@ -4,8 +4,8 @@ package protocol Intake: Sendable {
   ///
   /// On return every message is durable. Safe to repeat with the same timestamp.
   /// - Parameter marks: of each message, from a peer; or none at all. What is stored is counted as accepted with it.
-  /// - Throws: `.notFound`, `.mismatchedDevices`, `.staleDevices`, `.mailboxFull`, `.unavailable`; nothing was stored
-  ///   then.
+  /// - Throws: `.notFound`, `.mismatchedDevices`, `.staleDevices`, `.mailboxFull`, `.senderShareFull`, `.peerShareFull`,
+  ///   `.unavailable`; nothing was stored then.
   func accept(_ submission: Submission, marks: [CrossingMark], from origin: Origin) async throws(Problem) -> Acceptance
 
   /// Queues a receipt on every device of `destination` that can be reached: `origin` has received what `destination`
