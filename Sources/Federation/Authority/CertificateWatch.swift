@@ -77,7 +77,7 @@ package final class CertificateWatch: Service {
     let days = (certificate.validUntil.millis - now.millis) / Timestamp.millisPerDay
     var metadata: Logger.Metadata = [
       "holder": "\(certificate.holder?.text ?? "own")", "kind": "\(certificate.kind.word)",
-      "until": "\(certificate.validUntil.text)", "remedy": "\(certificate.remedy)",
+      "until": "\(certificate.validUntil.iso8601)", "remedy": "\(certificate.remedy)",
     ]
     if stage == .over {
       let whom = if case .listener = certificate.kind { "clients refuse it" } else { "federation with it fails" }

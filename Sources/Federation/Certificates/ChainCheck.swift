@@ -45,8 +45,8 @@ enum ChainFault: Error, Equatable, CustomStringConvertible {
     case .unknownAuthority(let subject):
       "unknown CA: no peer is known by the CA that signed it (issuer \(Self.printable(subject)))"
     case .suspended(let name): "the peer \(name) is suspended"
-    case .notYetValid(let since): "not yet valid: the certificate begins \(since.text)"
-    case .expired(let end): "expired: the certificate ended \(end.text)"
+    case .notYetValid(let since): "not yet valid: the certificate begins \(since.iso8601)"
+    case .expired(let end): "expired: the certificate ended \(end.iso8601)"
     case .wrongUsage(let needed): "wrong usage: the certificate is not for \(needed)"
     case .wrongHost(let host): "wrong host: the certificate is not for \(host)"
     case .wrongName(let found, let expected):

@@ -65,6 +65,4 @@ extension Certificate {
 extension Timestamp {
   init(_ date: Date) { self.init(millis: Int64((date.timeIntervalSince1970 * 1000).rounded())) }
   var date: Date { Date(timeIntervalSince1970: Double(millis) / 1000) }
-  /// For people: UTC, to the second.
-  var text: String { date.formatted(.iso8601) }
 }

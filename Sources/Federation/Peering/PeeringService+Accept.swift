@@ -43,7 +43,7 @@ extension PeeringService {
   private func check(_ code: InvitationCode) async throws(FederationError) -> Peer? {
     guard clock.now() < code.expires else {
       throw FederationError(
-        .expiredInvitation, "The invitation expired \(code.expires.text).",
+        .expiredInvitation, "The invitation expired \(code.expires.iso8601).",
         remedy: "Ask the other operator for a new one; if it was made just now, compare your clocks.")
     }
     guard code.fingerprint != credentials.fingerprint else {

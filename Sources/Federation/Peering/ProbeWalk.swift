@@ -217,7 +217,7 @@ extension ProbeWalk {
 
   private static func days(from now: Timestamp, to end: Timestamp) -> String {
     let millis = end.millis - now.millis
-    return millis < 0 ? "ended \(end.text)" : "\(millis / Timestamp.millisPerDay) days"
+    return millis < 0 ? "ended \(end.iso8601)" : "\(millis / Timestamp.millisPerDay) days"
   }
 
   /// Asks once more, over the connection that is there: the shorter the way, the better the comparison.

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Foundation
 import RelayConfiguration
 import RelayCore
 import Storage
@@ -33,9 +32,9 @@ extension StorageCommand {
 
     private func show(_ result: Result, _ reading: ClockReading) throws {
       if json { return try Output.json(result) }
-      Output.line("The store's clock:  \(reading.now.day)")
-      Output.line("Last seen time:     \(reading.time.seen.millis > 0 ? reading.time.seen.day : "none yet")")
-      Output.line("Removal has come to \(reading.time.cleared.millis > 0 ? reading.time.cleared.day : "none yet")")
+      Output.line("The store's clock:  \(reading.now.iso8601)")
+      Output.line("Last seen time:     \(reading.time.seen.millis > 0 ? reading.time.seen.iso8601 : "none yet")")
+      Output.line("Removal has come to \(reading.time.cleared.millis > 0 ? reading.time.cleared.iso8601 : "none yet")")
       if accept {
         return Output.line("Accepted: relays take note within seconds, and remove by age in their next hourly run.")
       }
@@ -71,13 +70,13 @@ extension SeenTime {
     let (lead, lag) = (lead(of: clock), lag(of: clock))
     if lead > .zero {
       return (
-        "\(whose) is \(Self.days(lead)) ahead of the last time that the relays saw, \(seen.day): it is not believed, and "
-          + "nothing is removed by its age", ClockWords.remedy
+        "\(whose) is \(Self.days(lead)) ahead of the last time that the relays saw, \(seen.iso8601): it is not "
+          + "believed, and nothing is removed by its age", ClockWords.remedy
       )
     }
     guard lag > .zero else { return nil }
     return (
-      "\(whose) is \(Self.days(lag)) behind the last time that the relays saw, \(seen.day)",
+      "\(whose) is \(Self.days(lag)) behind the last time that the relays saw, \(seen.iso8601)",
       "Mend the clock if it is wrong. If it is right, and was wrong before, run `relay storage clock --accept`: else a "
         + "clock that is ahead again will be believed."
     )
@@ -87,8 +86,4 @@ extension SeenTime {
     let days = duration / .seconds(86_400)
     return "\((days * 10).rounded() / 10) days"
   }
-}
-
-extension Timestamp {
-  fileprivate var day: String { Date(timeIntervalSince1970: Double(millis) / 1000).formatted(.iso8601) }
 }

@@ -1,4 +1,3 @@
-import Foundation
 import RelayConfiguration
 import RelayCore
 
@@ -25,7 +24,7 @@ struct RestoreChecks {
   private static func setAside(_ note: RestoreNotes.Note?, at now: Timestamp) -> Finding {
     guard let note else { return .ok("the store was never put back to an older state") }
     let text =
-      "one-time prekeys were set aside on \(day(note.noted)), by the word of \(note.word)\(distance(note))"
+      "one-time prekeys were set aside on \(note.noted.iso8601), by the word of \(note.word)\(distance(note))"
     guard now.millis - note.noted.millis < newsMillis else { return .ok(text) }
     return .warned(
       text,
@@ -34,7 +33,8 @@ struct RestoreChecks {
 
   private static func heldBack(_ note: RestoreNotes.Note) -> Finding {
     Finding.warned(
-      "one-time prekeys are held back since \(day(note.noted)): nobody answers who remembers how far the store had come",
+      "one-time prekeys are held back since \(note.noted.iso8601): nobody answers who remembers how far the store "
+        + "had come",
       remedy:
         "Bring Redis or a peer back, or suspend peers that are gone for good. If the store was put back, or nobody can "
         + "tell, run `relay storage restored`: clients refill by themselves."
@@ -43,7 +43,7 @@ struct RestoreChecks {
 
   private static func claimed(_ note: RestoreNotes.Note) -> Finding {
     Finding.warned(
-      "\(note.word) alone said on \(day(note.noted)) that the store was put back to an older state"
+      "\(note.word) alone said on \(note.noted.iso8601) that the store was put back to an older state"
         + "\(distance(note)): not believed",
       remedy:
         "If it was put back, run `relay storage restored`. If not, the peer errs or lies: ask its operator, or run "
@@ -53,10 +53,6 @@ struct RestoreChecks {
 
   private static func distance(_ note: RestoreNotes.Note) -> String {
     note.behind > .zero ? ", \(note.behind.components.seconds) s behind" : ""
-  }
-
-  private static func day(_ time: Timestamp) -> String {
-    Date(timeIntervalSince1970: Double(time.millis) / 1000).formatted(.iso8601)
   }
 
   /// How long it is news.
