@@ -1,3 +1,4 @@
+import RelayCore
 import RelayMetrics
 
 /// What `relay top` shows: all processes that were asked, together.
@@ -264,13 +265,17 @@ extension TopReport.PeerTraffic {
 extension TopReport.Lane {
   fileprivate static func all(_ sums: MetricsSums) -> [Self] { wakes(sums) + notifications(sums) + apps(sums) }
 
+  /// Outcomes of attempts that were made in vain.
+  private static let failedWakes = Set(
+    [WakeAttempt.Outcome.dead, .superseded, .refused, .putOff].map(\.rawValue))
+
   private static func wakes(_ sums: MetricsSums) -> [Self] {
     sums.words(of: "provider", in: RelayMetric.wakes.waiting).map { provider in
       let isMeant: ([String: String]) -> Bool = { $0["provider"] == provider }
       return Self(
         name: "wakes", provider: provider, sentPerSecond: sums.perSecond(RelayMetric.wakes.sent, isMeant),
         failedPerSecond: sums.perSecond(RelayMetric.wakes.attempts) {
-          isMeant($0) && $0["outcome"]?.hasPrefix("fail") == true
+          isMeant($0) && $0["outcome"].map(failedWakes.contains) == true
         },
         waiting: sums.max(RelayMetric.wakes.waiting, isMeant) ?? 0,
         oldestSeconds: sums.max(RelayMetric.wakes.oldest, isMeant), halted: 0)
