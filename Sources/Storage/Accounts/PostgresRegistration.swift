@@ -14,7 +14,7 @@ extension PostgresStorage {
       Self.tryStep(registration, token, proof: proof, ban: ban, now: now),
       Self.removeStep(registration.number),
       Self.revisionStep(registration, token, now: now),
-      // The device first: that a device 1 is written clears the lock (`PostgresMigration.clientAPI`).
+      // The device first: that a device 1 is written clears the lock (`AccountSchema`).
       try deviceStep(registration),
       Self.accountStep(registration, token, proof: proof, now: now),
       Self.spendStep(registration.number, triesMax: proof.triesMax),

@@ -1,4 +1,4 @@
-// The feed of changes to our own listing, which a trigger numbers (`EmbeddedMigration.trustedFederation`).
+// The feed of changes to our own listing, which a trigger numbers (`DirectoryTriggers`).
 
 import GRDB
 package import RelayCore
@@ -70,7 +70,7 @@ extension EmbeddedStorage {
     }
   }
 
-  /// Triggers keep them (`EmbeddedMigration.contactCounts`).
+  /// Triggers keep them (`DirectoryTriggers`).
   package func contactCounts(of peer: RelayName) async throws(StoreError) -> ContactCounts {
     try await read { db in
       let found = try db.row("SELECT contacts, unlisted FROM contact_counts WHERE peer = ?", [peer.text])

@@ -1,4 +1,4 @@
-// How many contacts of a peer are kept. Triggers count them (`PostgresMigration.contactCounts`).
+// How many contacts of a peer are kept. Triggers count them (`DirectorySchema`).
 
 package import RelayCore
 

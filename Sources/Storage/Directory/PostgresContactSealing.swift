@@ -93,7 +93,7 @@ extension PostgresStorage {
     try TokenState(in: await connection.perform([PostgresStep(TokenState.query, TokenState.names)]))
   }
 
-  /// From here on no relay starts here, nor does a former build, which would not ask.
+  /// From here on no relay starts here.
   /// - Parameter key: for a store that has none.
   private static func begin(with key: [UInt8], over connection: PostgresConnection) async throws(StoreError) {
     let rows = PostgresParameters {
@@ -104,16 +104,15 @@ extension PostgresStorage {
       INSERT INTO server_secrets (name, secret)
       SELECT r.name, r.secret FROM unnest($1::text[], $2::bytea[]) AS r (name, secret) ON CONFLICT (name) DO NOTHING
       """
-    try await connection.perform([PostgresStep(.once(insertion), rows), refuseFormerBuilds])
+    try await connection.perform([PostgresStep(.once(insertion), rows)])
   }
 
   /// Takes back what was begun, now or by a process that died of it, unless a token lies sealed.
   private static func withdraw(over connection: PostgresConnection) async throws(StoreError) {
     guard try await tokenState(over: connection).isUnderWay, try await !holdsSealed(over: connection) else { return }
-    try await connection.perform(
-      admitFormerBuilds + [
-        PostgresStep(.once("DELETE FROM server_secrets WHERE name = ANY ($1::text[])"), TokenState.names)
-      ])
+    try await connection.perform([
+      PostgresStep(.once("DELETE FROM server_secrets WHERE name = ANY ($1::text[])"), TokenState.names)
+    ])
   }
 
   private static func holdsSealed(over connection: PostgresConnection) async throws(StoreError) -> Bool {

@@ -1,4 +1,4 @@
-// The feed of changes to the whole directory, which triggers write (`PostgresMigration.directoryFeed`), and what its readers
+// The feed of changes to the whole directory, which triggers write (`DirectoryTriggers`), and what its readers
 // ask behind it. All of it goes over a connection of its own: a merge that waits for a lock keeps nobody's feed waiting.
 //
 // Changes are keyed by their transactions' numbers, which are given out when transactions begin to write and not when they

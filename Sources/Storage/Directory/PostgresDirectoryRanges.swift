@@ -1,5 +1,5 @@
 // What the directory says just now: of some tokens, of a range, of a peer. Its rule is the view `directory_entries`
-// (`PostgresMigration.directoryFeed`).
+// (`DirectoryTriggers`).
 
 package import RelayCore
 

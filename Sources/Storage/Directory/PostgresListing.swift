@@ -1,4 +1,4 @@
-// The feed of changes to our own listing. A trigger numbers them (`PostgresMigration.trustedFederation`).
+// The feed of changes to our own listing. A trigger numbers them (`DirectoryTriggers`).
 
 package import RelayCore
 

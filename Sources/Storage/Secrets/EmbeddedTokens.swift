@@ -43,7 +43,7 @@ extension Database {
       "INSERT INTO server_secrets (name, secret) VALUES (?, ?) ON CONFLICT (name) DO NOTHING", [name, Data(secret)])
   }
 
-  /// From then on a process that did not hear of it is refused, and damages nothing, and so is a former build at its start.
+  /// From then on a process that did not hear of it is refused, and damages nothing.
   /// What is in the feed, triggers have from the other tables.
   func takeSealedTokensAlone() throws {
     for (table, events) in [
@@ -58,7 +58,5 @@ extension Database {
             """)
       }
     }
-    let step = TokenState.firstStep
-    try run("UPDATE relay_migrations SET usable_from = max(usable_from, ?) WHERE version = ?", [step, step])
   }
 }

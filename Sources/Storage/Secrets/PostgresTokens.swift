@@ -41,8 +41,7 @@ extension TokenState {
 // MARK: - Sealed from the beginning
 
 extension PostgresStorage {
-  /// What seals a new store, behind all steps in the transaction that makes it: nothing ever lies in it as it is, and no
-  /// former build is at work on it.
+  /// The steps that seal a new store, behind all others in the transaction that makes it: nothing ever lies in it as it is.
   /// - Returns: nothing where there is no encryption key.
   func sealingOfNewStore() throws(StoreError) -> [PostgresStep] {
     guard let key = try TokenState.newKey(sealer) else { return [] }
@@ -51,8 +50,7 @@ extension PostgresStorage {
       $0.add(bytea: key)
     }
     return Self.tokenChecks + [
-      PostgresStep(.once("INSERT INTO server_secrets (name, secret) VALUES ($1::text, $2::bytea)"), secret),
-      Self.refuseFormerBuilds,
+      PostgresStep(.once("INSERT INTO server_secrets (name, secret) VALUES ($1::text, $2::bytea)"), secret)
     ]
   }
 
@@ -64,18 +62,6 @@ extension PostgresStorage {
         ALTER TABLE \(column.table) ADD CONSTRAINT \(column.table)_sealed
           CHECK (octet_length(token) = \(TokenSealer.sealedBytes))
         """))
-  }
-
-  static let refuseFormerBuilds = PostgresStep(
-    .once(
-      """
-      UPDATE relay_schema SET oldest_compatible = greatest(oldest_compatible, \(TokenState.firstStep))
-      WHERE version = \(TokenState.firstStep)
-      """))
-  /// As the step itself has it.
-  static let admitFormerBuilds = PostgresMigration.all.filter { $0.version == TokenState.firstStep }.map { step in
-    PostgresStep(
-      .once("UPDATE relay_schema SET oldest_compatible = \(step.oldestCompatible) WHERE version = \(step.version)"))
   }
 }
 

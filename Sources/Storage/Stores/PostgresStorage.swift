@@ -22,6 +22,7 @@ package final class PostgresStorage: Storage {
   let days: PostgresMailboxDays
   let maintenance: PostgresMaintenance
   let sealer: SecretSealer
+  let steps: [SchemaStep]
   package let judge: ClockJudge
   package let refusals: WriteRefusals
   let knownTokens = KnownTokens()
@@ -35,11 +36,13 @@ package final class PostgresStorage: Storage {
   /// - Parameters:
   ///   - url: `postgres://` or `postgresql://`, one or several hosts, as libpq reads it.
   ///   - sealer: seals signaling keys, and the key of contact tokens.
+  ///   - steps: of the schema; those of another build for tests of two builds side by side.
   ///   - present: the URL as it is now, asked for before each attempt to connect: passwords change. nil, or what libpq
   ///     cannot read, leaves `url`.
   /// - Throws: `.unavailable` when the URL cannot be read or the system gives no thread.
   package init(
-    url: String, sealer: SecretSealer = .none, logger: Logger, present: @escaping @Sendable () -> String? = { nil }
+    url: String, sealer: SecretSealer = .none, steps: [SchemaStep] = SchemaStep.postgres, logger: Logger,
+    present: @escaping @Sendable () -> String? = { nil }
   ) throws(StoreError) {
     let target = try PostgresTarget(url: url, present: present)
     let reactor = try Reactor(name: "postgres")
@@ -54,6 +57,7 @@ package final class PostgresStorage: Storage {
     let maintenance = PostgresMaintenance(target: target, reactor: reactor, logger: logger)
     let inserts = connect("messages")
     self.sealer = sealer
+    self.steps = steps
     self.reactor = reactor
     self.maintenance = maintenance
     self.inserts = inserts

@@ -48,7 +48,7 @@ struct PostgresParameters: Sendable {
     field { $0.append(contentsOf: value) }
   }
 
-  /// A client's text, see `PostgresMigration.initial`.
+  /// A client's text, see `AccountSchema`.
   mutating func add(opaque value: String?) { add(bytea: value?.utf8) }
 
   mutating func add(bigints values: some Collection<Int64>) {

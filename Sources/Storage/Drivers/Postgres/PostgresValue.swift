@@ -49,7 +49,7 @@ enum PostgresType: Int32, Sendable {
   }
 }
 
-/// A text that a client made up: `bytea`, since PostgreSQL's `text` takes no NUL (`PostgresMigration.initial`).
+/// A text that a client made up: `bytea`, since PostgreSQL's `text` takes no NUL (`AccountSchema`).
 struct PostgresOpaque: PostgresValue {
   let text: String
 

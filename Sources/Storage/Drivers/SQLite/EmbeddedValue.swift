@@ -9,7 +9,7 @@ extension SQLInterpolation {
   mutating func appendInterpolation(_ bytes: [UInt8]) { appendInterpolation(Data(bytes)) }
   mutating func appendInterpolation(_ bytes: [UInt8]?) { appendInterpolation(bytes.map { Data($0) }) }
 
-  /// A text that a client made up (`EmbeddedMigration.initial`).
+  /// A text that a client made up (`AccountSchema`).
   mutating func appendInterpolation(opaque text: String?) { appendInterpolation(text?.opaque) }
 
   mutating func appendInterpolation(_ account: AccountNumber) { appendInterpolation(account.key) }
