@@ -1,4 +1,4 @@
-// The tenth step of the embedded schema: which seconds number tokens may bear (docs/protocol.md, "Registration").
+// The tenth step of the embedded schema: which seconds number tokens may bear (docs/protocol.md, "Accounts").
 
 extension EmbeddedMigration {
   // A token holds while its second is above the floor. `number_token_drawn` is the newest that was drawn.
