@@ -108,10 +108,11 @@ cluster-down: ## Stop the cluster and remove all of it
 format: ## Lay the sources out anew
 	$(SWIFT) format --in-place --parallel --recursive $(SOURCES)
 
-lint: ## Say what `format` would change, and check the scripts where shellcheck is installed
+lint: ## Say what `format` would change, and check the documents, and the scripts where shellcheck is installed
 	$(SWIFT) format lint --strict --parallel --recursive $(SOURCES)
-	@if command -v shellcheck >/dev/null; then shellcheck -x cluster/*.sh scripts/*.sh .ci/run; \
+	@if command -v shellcheck >/dev/null; then shellcheck -x cluster/*.sh scripts/*.sh deploy/debian/relay.postrm .ci/run; \
 	  else echo "shellcheck is not installed: the scripts were not checked"; fi
+	@scripts/lint-docs.py
 
 clean: ## Remove what was built
 	rm -rf .build .build-release .build-fuzz .build-threads
