@@ -56,6 +56,7 @@ public struct RelayClient: Sendable {
 
 /// Carries requests in place of connections of their own. Implemented by `LiveSession`, whose folder is above this one.
 protocol RequestCarrier: Sendable {
+  /// Sends `request` once and waits for the whole answer, whatever its status.
   func exchange(_ request: RelayRequest) async throws(RelayClientError) -> RelayAnswer
 }
 

@@ -3,6 +3,8 @@ import NIOWebSocket
 
 /// Who hears what comes over a WebSocket. Every call comes on the socket's event loop.
 package protocol ClientSocketReceiver: AnyObject, Sendable {
+  /// Called for each whole message and each pong, in order; it must not block.
+  /// - Returns: how the socket goes on.
   func received(_ message: ClientSocket.Message) -> ClientSocketReaction
   /// Called once, last.
   func ended(_ end: ConnectionEnd)
