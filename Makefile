@@ -20,7 +20,7 @@ SOURCES := Package.swift Plugins Sources Tools Tests
 
 .DEFAULT_GOAL := help
 .PHONY: help dependencies python-tools build run test release package image package-check bench soak campaign campaign-check fuzz-api
-.PHONY: test-threads fuzz-decoders fuzzers wire-messages cluster cluster-down format lint clean
+.PHONY: test-threads fuzz-decoders fuzzers wire-messages cluster cluster-down docs format lint clean
 
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -104,6 +104,9 @@ cluster: dependencies ## Start two operators on PostgreSQL and Redis, two relay 
 
 cluster-down: ## Stop the cluster and remove all of it
 	@cluster/down.sh
+
+docs: dependencies ## Build the documentation of the client library, RelayClient, in .build/docs
+	@SWIFT=$(SWIFT) scripts/build-docs.sh
 
 format: ## Lay the sources out anew
 	$(SWIFT) format --in-place --parallel --recursive $(SOURCES)

@@ -52,6 +52,7 @@ package struct DeviceHoldings: Sendable, Equatable {
   }
 }
 
+/// Accounts and devices as operators see them: counts, pages, and names that are not numbers.
 package protocol AccountReportStore: Sendable {
   /// Reads all accounts and devices.
   func accountCounts() async throws(StoreError) -> AccountCounts
