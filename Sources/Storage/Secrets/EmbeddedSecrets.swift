@@ -41,7 +41,8 @@ extension EmbeddedStorage {
       let devices = try db.rows(
         """
         SELECT account, id, signaling_key FROM devices
-        WHERE (account, id) > (\(last?.account.key ?? 0), \(last?.device.value ?? 0)) ORDER BY account, id LIMIT \(limit)
+        WHERE (account, id) > (\(last?.account.key ?? 0), \(last?.device.value ?? 0))
+        ORDER BY account, id LIMIT \(limit)
         """
       ).map { try (address: DeviceAddress($0.number(0), $0.device(1)), key: $0.bytes(2)) }
       var count = 0

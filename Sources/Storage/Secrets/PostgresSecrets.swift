@@ -91,8 +91,10 @@ extension PostgresStorage {
         "reseal",
         """
         UPDATE devices AS d SET signaling_key = r.key
-        FROM unnest(\(accounts), \(each: resealed.lazy.map(\.secret.device.device)),
-          \(each: resealed.lazy.map(\.secret.key)), \(each: resealed.lazy.map(\.key))) AS r (account, device, former, key)
+        FROM unnest(
+          \(accounts), \(each: resealed.lazy.map(\.secret.device.device)),
+          \(each: resealed.lazy.map(\.secret.key)), \(each: resealed.lazy.map(\.key))
+        ) AS r (account, device, former, key)
         WHERE d.account = r.account AND d.device = r.device AND d.signaling_key = r.former
         """),
     ])
