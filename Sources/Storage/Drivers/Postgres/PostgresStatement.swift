@@ -34,6 +34,12 @@ struct PostgresStep: Sendable {
     statement = .query(name, query.text)
     parameters = query.parameters
   }
+
+  /// A statement that runs too seldom for a connection to keep it prepared.
+  init(once query: PostgresQuery) {
+    statement = .once(query.text.sql)
+    parameters = query.parameters
+  }
 }
 
 extension [PostgresStep] {
