@@ -74,9 +74,8 @@ package final class PostgresStorage: Storage {
 
   /// Asks on the connections that messages depend on; a long list of the directory's is no reason to be sent nobody.
   package func ping() async throws(StoreError) {
-    let statement = PostgresStatement.prepared("ping", "SELECT 1")
     do throws(PostgresError) {
-      for connection in [reads, writes, inserts] { _ = try await connection.read(statement) }
+      for connection in [reads, writes, inserts] { _ = try await connection.read("ping", "SELECT 1") }
     } catch {
       throw error.storeError
     }
@@ -86,7 +85,7 @@ package final class PostgresStorage: Storage {
   /// may fit into an old block.
   package func tryWriting() async throws(StoreError) {
     _ = try await writeBulk([
-      PostgresStep(.prepared("room_place", "SELECT set_config('temp_tablespaces', '', true)")),
+      PostgresStep("room_place", "SELECT set_config('temp_tablespaces', '', true)"),
       PostgresStep(.once("CREATE TEMPORARY TABLE relay_room (filler text) ON COMMIT DROP")),
       PostgresStep(.once("INSERT INTO relay_room SELECT repeat('x', 1000) FROM generate_series(1, 32)")),
     ])
