@@ -48,7 +48,7 @@ extension PostgresStorage {
   }
 }
 
-/// What a removal is allowed by: the operator asks (NULL), or the installation that is still there.
+/// A removal is allowed to the operator, whose salt and hash are NULL, and to the installation that is still there.
 private struct RemovalRight {
   let account: PostgresParameter
   let salt: PostgresParameter
@@ -56,7 +56,7 @@ private struct RemovalRight {
 }
 
 extension PostgresQuery.Interpolation {
-  /// A condition.
+  /// The condition that the removal is allowed.
   fileprivate mutating func appendInterpolation(_ right: RemovalRight) {
     appendLiteral("(")
     appendInterpolation(right.hash)

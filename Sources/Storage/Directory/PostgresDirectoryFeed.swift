@@ -97,8 +97,8 @@ extension PostgresStorage {
     return (changes, DirectoryPlace(generation: pruned.generation, revision: (first ?? pruned.revision) + 1))
   }
 
-  /// Some at a time, the oldest first. What was forgotten last is remembered in the same transaction: a reader that
-  /// needs it is told. Of rows that are not this server's (`directoryChanges`) nothing needs to be remembered.
+  /// Some at a time, the oldest first. The last change that was forgotten is remembered in the same transaction: a
+  /// reader that needs it is told. Nothing is remembered of rows that are not this server's (`directoryChanges`).
   package func pruneDirectoryChanges(olderThan days: Int) async throws(StoreError) {
     let chunkRows: Int64 = 10_000
     let rows = PostgresParameter(chunkRows)
