@@ -158,7 +158,7 @@ extension Store {
   /// Moves the store's clock. PostgreSQL's own stands: all that the store has noted moves the other way.
   fileprivate func jump(days: Int) async throws {
     guard let postgres = storage as? PostgresStorage else { return clock.advance(.seconds(days * 86_400)) }
-    _ = try await postgres.write(
+    _ = try await postgres.write([
       PostgresStep(
         .once(
           """
@@ -178,7 +178,8 @@ extension Store {
             UPDATE devices SET last_seen = last_seen - \(days) * 86400000::bigint;
             UPDATE store_clock SET seen = seen - \(days) * 86400000::bigint, cleared = cleared - \(days) * 86400000::bigint;
           END $$
-          """)))
+          """))
+    ])
     postgres.days.forget()
     postgres.judge.learn(try await postgres.clockReading().time)
   }
