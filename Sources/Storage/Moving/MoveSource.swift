@@ -68,13 +68,13 @@ struct MoveSource: Sendable {
 
   func isMarkedMoved() async throws(StoreError) -> Bool {
     try await store.read { db in
-      try db.row("SELECT 1 FROM relay_migrations WHERE version = ?", [SchemaMark.moved.rawValue]) != nil
+      try db.row("SELECT 1 FROM relay_schema WHERE version = ?", [SchemaMark.moved.rawValue]) != nil
     }
   }
 
   func unmark() async throws(StoreError) {
     try await store.write { db in
-      try db.run("DELETE FROM relay_migrations WHERE version = ?", [SchemaMark.moved.rawValue])
+      try db.run("DELETE FROM relay_schema WHERE version = ?", [SchemaMark.moved.rawValue])
     }
   }
 
@@ -84,7 +84,7 @@ struct MoveSource: Sendable {
     try await store.write { db in
       try db.run(
         """
-        INSERT INTO relay_migrations (version, name, applied, usable_from) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING
+        INSERT INTO relay_schema (version, name, applied, usable_from) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING
         """, [mark.rawValue, mark.name, now.millis, mark.rawValue])
     }
   }

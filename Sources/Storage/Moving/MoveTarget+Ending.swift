@@ -48,7 +48,7 @@ extension MoveTarget {
         PostgresStep(
           .once("SELECT setval('\(sequence)', $1::bigint)"), PostgresParameters { $0.add(bigint: last) }))
     }
-    if isSealed { steps += PostgresStorage.tokenChecks + [PostgresStorage.refuseFormerBuilds] }
+    if isSealed { steps += PostgresStorage.tokenChecks }
     steps.append(
       PostgresStep(
         .once("DELETE FROM relay_schema WHERE version = $1::integer"),

@@ -32,7 +32,7 @@ struct MoveTarget: Sendable {
       PostgresStep(
         .once(
           """
-          INSERT INTO relay_schema (version, name, applied, oldest_compatible)
+          INSERT INTO relay_schema (version, name, applied, usable_from)
           VALUES ($1::integer, $2::text, floor(extract(epoch FROM now()) * 1000)::bigint, $1::integer)
           """),
         PostgresParameters {

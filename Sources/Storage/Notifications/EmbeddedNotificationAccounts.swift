@@ -25,13 +25,13 @@ extension EmbeddedStorage {
     -> NotificationAccount?
   {
     try await read { db in
-      try db.row(Self.accountQuery + " WHERE name = ?", [name.text]).map { try Self.account($0, now: now) }
+      try db.row("\(Self.accountQuery) WHERE name = \(name.text)").map { try Self.account($0, now: now) }
     }
   }
 
   package func notificationAccounts(now: Timestamp) async throws(StoreError) -> [NotificationAccount] {
     try await read { db in
-      try db.rows(Self.accountQuery + " ORDER BY name").map { try Self.account($0, now: now) }
+      try db.rows("\(Self.accountQuery) ORDER BY name").map { try Self.account($0, now: now) }
     }
   }
 
@@ -138,7 +138,7 @@ extension EmbeddedStorage {
     try await write { db in try db.run("UPDATE notification_numbers SET last = max(last, ?)", [number]) }
   }
 
-  private static let accountQuery = """
+  private static let accountQuery: SQL = """
     SELECT name, password_salt, password_hash, permitted, credits, quota, quota_period, quota_mark, quota_used,
       event_url, event_method, created
     FROM notification_accounts

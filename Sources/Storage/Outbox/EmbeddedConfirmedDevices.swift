@@ -39,7 +39,7 @@ extension EmbeddedStorage {
     }
   }
 
-  /// See `EmbeddedMigration.trustedFederation`.
+  /// As `OutboxSchema` says.
   private static func text(_ devices: [ConfirmedDevice]) -> String {
     devices.sorted { $0.id < $1.id }.map { "\($0.id.value):\($0.registrationID)" }.joined(separator: " ")
   }

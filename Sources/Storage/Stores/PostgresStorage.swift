@@ -22,6 +22,7 @@ package final class PostgresStorage: Storage {
   let days: PostgresMailboxDays
   let maintenance: PostgresMaintenance
   let sealer: SecretSealer
+  let steps: [SchemaStep]
   package let judge: ClockJudge
   package let refusals: WriteRefusals
   let knownTokens = KnownTokens()
@@ -35,11 +36,13 @@ package final class PostgresStorage: Storage {
   /// - Parameters:
   ///   - url: `postgres://` or `postgresql://`, one or several hosts, as libpq reads it.
   ///   - sealer: seals signaling keys, and the key of contact tokens.
+  ///   - steps: of the schema; those of another build for tests of two builds side by side.
   ///   - present: the URL as it is now, asked for before each attempt to connect: passwords change. nil, or what libpq
   ///     cannot read, leaves `url`.
   /// - Throws: `.unavailable` when the URL cannot be read or the system gives no thread.
   package init(
-    url: String, sealer: SecretSealer = .none, logger: Logger, present: @escaping @Sendable () -> String? = { nil }
+    url: String, sealer: SecretSealer = .none, steps: [SchemaStep] = SchemaStep.postgres, logger: Logger,
+    present: @escaping @Sendable () -> String? = { nil }
   ) throws(StoreError) {
     let target = try PostgresTarget(url: url, present: present)
     let reactor = try Reactor(name: "postgres")
@@ -54,6 +57,7 @@ package final class PostgresStorage: Storage {
     let maintenance = PostgresMaintenance(target: target, reactor: reactor, logger: logger)
     let inserts = connect("messages")
     self.sealer = sealer
+    self.steps = steps
     self.reactor = reactor
     self.maintenance = maintenance
     self.inserts = inserts
@@ -105,6 +109,10 @@ package final class PostgresStorage: Storage {
     do throws(PostgresError) { return try await reads.read(statement, parameters) } catch { throw error.storeError }
   }
 
+  func read(_ name: StaticString, _ query: PostgresQuery) async throws(StoreError) -> PostgresResult {
+    do throws(PostgresError) { return try await reads.read(name, query) } catch { throw error.storeError }
+  }
+
   /// Reads what may take long, apart from other reads.
   func readBulk(_ statement: PostgresStatement, _ parameters: PostgresParameters = .none) async throws(StoreError)
     -> PostgresResult
@@ -112,11 +120,19 @@ package final class PostgresStorage: Storage {
     do throws(PostgresError) { return try await bulk.read(statement, parameters) } catch { throw error.storeError }
   }
 
+  func readBulk(_ name: StaticString, _ query: PostgresQuery) async throws(StoreError) -> PostgresResult {
+    do throws(PostgresError) { return try await bulk.read(name, query) } catch { throw error.storeError }
+  }
+
   /// Reads what the directory in memory follows, apart from all that may wait for a lock.
   func readFeed(_ statement: PostgresStatement, _ parameters: PostgresParameters = .none) async throws(StoreError)
     -> PostgresResult
   {
     do throws(PostgresError) { return try await feed.read(statement, parameters) } catch { throw error.storeError }
+  }
+
+  func readFeed(_ name: StaticString, _ query: PostgresQuery) async throws(StoreError) -> PostgresResult {
+    do throws(PostgresError) { return try await feed.read(name, query) } catch { throw error.storeError }
   }
 
   /// Runs steps that may take long as one transaction, apart from other writes.
@@ -143,6 +159,10 @@ package final class PostgresStorage: Storage {
     do throws(PostgresError) { return try await writes.write(statement, parameters) } catch { throw error.storeError }
   }
 
+  func write(_ name: StaticString, _ query: PostgresQuery) async throws(StoreError) -> PostgresResult {
+    do throws(PostgresError) { return try await writes.write(name, query) } catch { throw error.storeError }
+  }
+
   /// Runs one statement that waits for no lock, in one transaction with others of its kind.
   func sharedWrite(_ statement: PostgresStatement, _ parameters: PostgresParameters) async throws(StoreError)
     -> PostgresResult
@@ -152,6 +172,10 @@ package final class PostgresStorage: Storage {
     } catch {
       throw error.storeError
     }
+  }
+
+  func sharedWrite(_ name: StaticString, _ query: PostgresQuery) async throws(StoreError) -> PostgresResult {
+    do throws(PostgresError) { return try await writes.sharedWrite(name, query) } catch { throw error.storeError }
   }
 
   /// Runs steps that wait for no lock as part of one transaction with others of their kind.

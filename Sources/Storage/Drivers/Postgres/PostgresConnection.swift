@@ -101,6 +101,10 @@ extension PostgresConnection {
     try Self.only(try await reads([PostgresStep(statement, parameters)]))
   }
 
+  func read(_ name: StaticString, _ query: PostgresQuery) async throws(PostgresError) -> PostgresResult {
+    try Self.only(try await reads([PostgresStep(name, query)]))
+  }
+
   /// Reads all of `steps` from one connection, one after the other; each sees what is committed by then.
   func reads(_ steps: [PostgresStep]) async throws(PostgresError) -> [PostgresResult] {
     try await submit(steps, sharing: .reads).get()
@@ -111,6 +115,10 @@ extension PostgresConnection {
     async throws(PostgresError) -> PostgresResult
   {
     try Self.only(try await sharedWrites([PostgresStep(statement, parameters)]))
+  }
+
+  func sharedWrite(_ name: StaticString, _ query: PostgresQuery) async throws(PostgresError) -> PostgresResult {
+    try Self.only(try await sharedWrites([PostgresStep(name, query)]))
   }
 
   /// Runs `steps` likewise: all of them are done, or none.
@@ -125,6 +133,10 @@ extension PostgresConnection {
     -> PostgresResult
   {
     try Self.only(try await transaction([PostgresStep(statement, parameters)]))
+  }
+
+  func write(_ name: StaticString, _ query: PostgresQuery) async throws(PostgresError) -> PostgresResult {
+    try Self.only(try await transaction([PostgresStep(name, query)]))
   }
 
   /// Runs `steps` in order as one transaction, in one round trip; durable on return.

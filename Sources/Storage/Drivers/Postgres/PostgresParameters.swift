@@ -48,7 +48,7 @@ struct PostgresParameters: Sendable {
     field { $0.append(contentsOf: value) }
   }
 
-  /// A client's text, see `PostgresMigration.initial`.
+  /// A client's text, see `AccountSchema`.
   mutating func add(opaque value: String?) { add(bytea: value?.utf8) }
 
   mutating func add(bigints values: some Collection<Int64>) {
@@ -100,9 +100,15 @@ struct PostgresParameters: Sendable {
   }
 }
 
-extension AccountNumber {
-  /// At most 15 digits: always fits.
-  var column: Int64 { Int64(truncatingIfNeeded: digits) }
+extension PostgresParameters {
+  mutating func reserve(_ count: Int) { bytes.reserveCapacity(count) }
+
+  /// Appends one value.
+  /// - Parameter write: appends its binary form. false: NULL, and it appended nothing.
+  mutating func append(_ write: (inout [UInt8]) -> Bool) {
+    let start = bytes.count
+    fields.append(Field(start: start, length: write(&bytes) ? bytes.count - start : nil))
+  }
 }
 
 extension PostgresParameters {
@@ -156,11 +162,5 @@ extension PostgresParameters {
     guard count > 0 else { return }
     bytes.append(bigEndian: Int32(truncatingIfNeeded: count))
     bytes.append(bigEndian: Int32(1))
-  }
-}
-
-extension [UInt8] {
-  fileprivate mutating func append(bigEndian value: some FixedWidthInteger) {
-    Swift.withUnsafeBytes(of: value.bigEndian) { append(contentsOf: $0) }
   }
 }

@@ -155,23 +155,27 @@ extension PostgresPipeline {
         }
       }
       guard code == 1 else { throw Lost() }
-    case .prepared(let name, let sql):
-      let key = name.utf8Start
-      let code = key.withMemoryRebound(to: CChar.self, capacity: name.utf8CodeUnitCount + 1) { name in
-        if prepared.insert(key).inserted {
-          let code = sql.utf8Start.withMemoryRebound(to: CChar.self, capacity: sql.utf8CodeUnitCount + 1) { sql in
-            PQsendPrepare(handle, name, sql, 0, nil)
-          }
-          guard code == 1 else { return code }
-          entries.append(.prepare(key, request))
-        }
-        return step.parameters.withArguments { count, values, lengths, formats in
-          PQsendQueryPrepared(handle, name, count, values, lengths, formats, 1)
-        }
-      }
-      guard code == 1 else { throw Lost() }
+    case .prepared(let name, let sql): try send(name, step.parameters, of: request) { sql.description }
+    case .query(let name, let text): try send(name, step.parameters, of: request) { text.sql }
     }
     entries.append(.step(request))
+  }
+
+  /// Sends a prepared statement, and prepares it where this connection has not met it yet.
+  private func send(
+    _ name: StaticString, _ parameters: PostgresParameters, of request: PostgresRequest, sql: () -> String
+  ) throws(Lost) {
+    let key = name.utf8Start
+    let code = key.withMemoryRebound(to: CChar.self, capacity: name.utf8CodeUnitCount + 1) { name in
+      if prepared.insert(key).inserted {
+        guard PQsendPrepare(handle, name, sql(), 0, nil) == 1 else { return Int32(0) }
+        entries.append(.prepare(key, request))
+      }
+      return parameters.withArguments { count, values, lengths, formats in
+        PQsendQueryPrepared(handle, name, count, values, lengths, formats, 1)
+      }
+    }
+    guard code == 1 else { throw Lost() }
   }
 }
 

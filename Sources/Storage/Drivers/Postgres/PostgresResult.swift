@@ -24,6 +24,29 @@ final class PostgresResult: @unchecked Sendable {
   /// Reads the columns of `row` from left to right.
   func cursor(row: Int) -> PostgresRow { PostgresRow(result: self, row: Int32(row)) }
 
+  /// Decodes all rows.
+  func all<Value>(
+    _ decode: (inout PostgresRow) throws(StoreError) -> Value
+  ) throws(StoreError) -> [Value] {
+    var values: [Value] = []
+    values.reserveCapacity(rowCount)
+    for index in rows {
+      var row = cursor(row: index)
+      values.append(try decode(&row))
+    }
+    return values
+  }
+
+  /// Decodes the first row.
+  /// - Returns: nil where there is none.
+  func first<Value>(
+    _ decode: (inout PostgresRow) throws(StoreError) -> Value
+  ) throws(StoreError) -> Value? {
+    guard rowCount > 0 else { return nil }
+    var row = cursor(row: 0)
+    return try decode(&row)
+  }
+
   fileprivate func bytes(row: Int32, column: Int32) -> UnsafeRawBufferPointer? {
     guard column < PQnfields(handle), PQgetisnull(handle, row, column) == 0 else { return nil }
     return UnsafeRawBufferPointer(start: PQgetvalue(handle, row, column), count: Int(PQgetlength(handle, row, column)))
@@ -68,7 +91,7 @@ struct PostgresRow {
   mutating func text() throws(StoreError) -> String { try required(optionalText()) }
   mutating func optionalText() -> String? { next().map { String(decoding: $0, as: UTF8.self) } }
 
-  /// A client's text, see `PostgresMigration.initial`.
+  /// A client's text, see `AccountSchema`.
   mutating func opaque() throws(StoreError) -> String { try required(optionalOpaque()) }
   mutating func optionalOpaque() -> String? { optionalText() }
 

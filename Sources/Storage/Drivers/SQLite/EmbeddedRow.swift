@@ -5,17 +5,32 @@ import GRDB
 import RelayCore
 
 extension Database {
-  /// Runs a statement that GRDB keeps prepared.
-  func run(_ sql: String, _ arguments: StatementArguments = []) throws {
+  /// Runs a statement that GRDB keeps prepared. What is interpolated is bound, never pasted.
+  func run(_ literal: SQL) throws {
+    let (sql, arguments) = try literal.build(self)
     try cachedStatement(sql: sql).execute(arguments: arguments)
   }
 
-  func rows(_ sql: String, _ arguments: StatementArguments = []) throws -> [Fields] {
-    try Row.fetchAll(cachedStatement(sql: sql), arguments: arguments).map(Fields.init)
+  func rows(_ literal: SQL) throws -> [Fields] {
+    let (sql, arguments) = try literal.build(self)
+    return try Row.fetchAll(cachedStatement(sql: sql), arguments: arguments).map(Fields.init)
   }
 
   /// The first row, or nil.
-  func row(_ sql: String, _ arguments: StatementArguments = []) throws -> Fields? {
+  func row(_ literal: SQL) throws -> Fields? {
+    let (sql, arguments) = try literal.build(self)
+    return try Row.fetchOne(cachedStatement(sql: sql), arguments: arguments).map(Fields.init)
+  }
+
+  func run(_ sql: String, _ arguments: StatementArguments) throws {
+    try cachedStatement(sql: sql).execute(arguments: arguments)
+  }
+
+  func rows(_ sql: String, _ arguments: StatementArguments) throws -> [Fields] {
+    try Row.fetchAll(cachedStatement(sql: sql), arguments: arguments).map(Fields.init)
+  }
+
+  func row(_ sql: String, _ arguments: StatementArguments) throws -> Fields? {
     try Row.fetchOne(cachedStatement(sql: sql), arguments: arguments).map(Fields.init)
   }
 }
