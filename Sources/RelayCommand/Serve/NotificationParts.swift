@@ -16,6 +16,10 @@ struct NotificationParts {
   let services: [any Service]
 
   private static let laneApp = "device-notifications"
+  /// The days of the reference (docs/reference/device-notifications.md, A24).
+  private static let retention = Duration.seconds(30 * 86_400)
+  /// Of one user, inactive ones too: the bound of what one user can fill the store with.
+  private static let recipientsMax: Int64 = 1_000_000
 
   /// - Parameter tokens: of Apple's keys, shared with whatever else pushes by them.
   /// - Returns: nil when they are off.
@@ -38,14 +42,14 @@ struct NotificationParts {
       NotificationPusher(service, store: storage, lanes: lanes, clock: .system, logger: logger) { events.wake() }
     }
     let clock = JudgedClock(.system, by: storage.judge)
-    let keeper = NotificationKeeper(store: storage, retention: own.retention, clock: clock, logger: logger)
+    let keeper = NotificationKeeper(store: storage, retention: Self.retention, clock: clock, logger: logger)
 
     let passwords = ChosenPasswords()
     var parts = NotificationEdgeParts(store: storage, limiter: coordination, clock: clock.arriving) {
       (user, password, stored, address) async throws(Problem) in
       try await passwords.verify(password, of: user, from: address, against: stored)
     }
-    parts.recipientsMax = own.recipientsMax
+    parts.recipientsMax = Self.recipientsMax
     parts.onPush = { for pusher in pushers { pusher.wake() } }
     parts.onEvent = { events.wake() }
     let certificate = try own.tls.map {
