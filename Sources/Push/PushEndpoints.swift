@@ -4,6 +4,8 @@ package struct PushEndpoints: Sendable {
   package var apns: String?
   /// The same, perhaps with a path.
   package var fcm: String?
+  /// Takes the place of what service accounts say.
+  package var fcmOAuth: String?
   /// A PEM file with CAs to be trusted beside the system's.
   package var trust: String?
   /// Whether WebPush may reach loopback and private addresses, and without TLS.

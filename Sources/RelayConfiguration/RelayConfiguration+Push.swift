@@ -36,6 +36,7 @@ extension RelayConfiguration {
       /// Without a path.
       package let apns: WebURL?
       package let fcm: WebURL?
+      package let fcmOAuth: WebURL?
       /// A PEM file of CAs; nil for the system's alone.
       package let trust: String?
 
@@ -43,6 +44,9 @@ extension RelayConfiguration {
         apns = keys.optional(
           "push.endpoints.apns", .secureOrigin, default: "Apple's", "Where APNs is, for tests: `https://HOST[:PORT]`.")
         fcm = keys.optional("push.endpoints.fcm", .secureURL, default: "Google's", "Where FCM is, for tests.")
+        fcmOAuth = keys.optional(
+          "push.endpoints.fcm-oauth", .secureURL, default: "what the service account says",
+          "Where FCM's access tokens come from, for tests.")
         trust = keys.optional(
           "push.endpoints.trust", .path,
           "PEM file of CAs that are trusted beside the system's in all pushes; reloaded when the file changes.")

@@ -17,7 +17,7 @@ final class CampaignPushes: Sendable {
 
   private init() async throws {
     files = try PushFiles()
-    fcm = try await FakeFCM(files)
+    fcm = try await FakeFCM(files, key: try files.makeServiceAccount())
     fcm.service.answerAlways(requestsMax: Self.requestsMax) { [weak self] request in
       if let message = request.json["message"] as? [String: Any], let token = message["token"] as? String,
         let index = Int(token.dropFirst(Self.prefix.count))
@@ -46,7 +46,7 @@ final class CampaignPushes: Sendable {
   /// What relays are configured with.
   var settings: [String: String] {
     [
-      "RELAY_PUSH_ENDPOINTS_FCM": fcm.url,
+      "RELAY_PUSH_ENDPOINTS_FCM": fcm.url, "RELAY_PUSH_ENDPOINTS_FCM_OAUTH": fcm.tokenURL,
       "RELAY_PUSH_ENDPOINTS_TRUST": files.trust, "RELAY_PUSH_FCM_SERVICE_ACCOUNT_FILE": files.serviceAccount,
     ]
   }

@@ -210,10 +210,10 @@ import Testing
 
   @Test func `pushes do not get out, and a certificate of Apple's ends`() async throws {
     let files = try PushFiles()
-    let fcm = try await FakeFCM(files)
+    let fcm = try await FakeFCM(files, key: try files.makeServiceAccount())
     try files.makeCertificate()
     let settings = Cluster.unlimited.merging([
-      "RELAY_PUSH_ENDPOINTS_FCM": fcm.url,
+      "RELAY_PUSH_ENDPOINTS_FCM": fcm.url, "RELAY_PUSH_ENDPOINTS_FCM_OAUTH": fcm.tokenURL,
       "RELAY_PUSH_ENDPOINTS_TRUST": files.trust, "RELAY_PUSH_FCM_SERVICE_ACCOUNT_FILE": files.serviceAccount,
       "RELAY_PUSH_APNS_CERTIFICATE_FILE": files.certificate, "RELAY_PUSH_APNS_TOPIC": PushFiles.topic,
       "RELAY_PUSH_PAUSE_SECONDS": "0",

@@ -111,7 +111,7 @@ struct NotificationSite: Sendable {
   ) async throws {
     let files = try PushFiles()
     let apple = try await FakeAPNs(files, key: try files.makeAPNsKey())
-    let google = try await FakeFCM(files)
+    let google = try await FakeFCM(files, key: try files.makeServiceAccount())
     let lanes = try lanes(files, apple, google).filter { providers.contains($0.key) }
     let events = EventPusher(store: store, clock: clock.wall, logger: .silent, answerLimit: patience)
     let pushers = NotificationService.allCases.map { service in
@@ -171,7 +171,7 @@ struct NotificationSite: Sendable {
       clock: wall, logger: .silent)
     let fcm = try FCMProvider(
       FCMSettings(
-        serviceAccountFile: files.serviceAccount, endpoint: google.url,
+        serviceAccountFile: files.serviceAccount, endpoint: google.url, tokenEndpoint: google.tokenURL,
         trust: files.trust),
       clock: wall, logger: .silent)
     var limits = PushLaneLimits()

@@ -17,7 +17,7 @@ struct ServedNotifications: Sendable {
   ) async throws {
     try await RelayOperator.with(stores: stores) { site in
       let files = try PushFiles()
-      let google = try await FakeFCM(files)
+      let google = try await FakeFCM(files, key: try files.makeServiceAccount())
       let outcome: Result<Void, any Error>
       do {
         outcome = .success(try await body(ServedNotifications(site: site, files: files, google: google)))
@@ -35,7 +35,7 @@ struct ServedNotifications: Sendable {
     let relay = try await site.serve([
       "RELAY_DEVICE_NOTIFICATIONS_PORT": "\(port)", "RELAY_DEVICE_NOTIFICATIONS_PLAIN": "true",
       "RELAY_DEVICE_NOTIFICATIONS_FCM_SERVICE_ACCOUNT_FILE": files.serviceAccount,
-      "RELAY_PUSH_ENDPOINTS_FCM": google.url,
+      "RELAY_PUSH_ENDPOINTS_FCM": google.url, "RELAY_PUSH_ENDPOINTS_FCM_OAUTH": google.tokenURL,
       "RELAY_PUSH_ENDPOINTS_TRUST": files.trust,
     ])
     return (relay, "http://127.0.0.1:\(port)/external/notifications/")

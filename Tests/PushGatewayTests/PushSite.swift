@@ -46,7 +46,7 @@ struct PushSite: Sendable {
     apple = try await FakeAPNs(files, key: try files.makeAPNsKey())
     appleByCertificate = try await FakeAPNs(files, key: nil)
     google = try await FakeService(files, usual: Self.googleAnswer)
-    exchange = try await FakeFCM(files)
+    exchange = try await FakeFCM(files, key: try files.makeServiceAccount())
     browsers = try await FakeWebPush(files, key: try files.makeVAPIDKey())
     subscription = browsers.subscribe("/push/subscriber-1")
     try files.makeCertificate(userID: "com.example.uid.topic")
@@ -61,7 +61,7 @@ struct PushSite: Sendable {
     for app in apps {
       var endpoints = PushEndpoints()
       endpoints.apns = app.hasCertificate ? appleByCertificate.url : apple.url
-      endpoints.fcm = google.url
+      (endpoints.fcm, endpoints.fcmOAuth) = (google.url, exchange.tokenURL)
       (endpoints.trust, endpoints.allowsPrivate) = (files.trust, true)
       providers.append(try app.provider(endpoints, tokens: tokens, clock: Self.clock, logger: .silent))
     }

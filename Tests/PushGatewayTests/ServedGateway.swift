@@ -43,7 +43,7 @@ struct ServedGateway: Sendable {
     self.site = site
     self.files = files
     apple = try await FakeAPNs(files, key: try files.makeAPNsKey())
-    google = try await FakeFCM(files)
+    google = try await FakeFCM(files, key: try files.makeServiceAccount())
     browsers = try await FakeWebPush(files, key: try files.makeVAPIDKey())
     subscription = browsers.subscribe()
   }
@@ -59,6 +59,7 @@ struct ServedGateway: Sendable {
       endpoints:
         apns: \(apple.url)
         fcm: \(google.url)
+        fcm-oauth: \(google.tokenURL)
         trust: \(files.trust)
       webpush:
         allow-private: true

@@ -90,8 +90,9 @@ struct PushSite: Sendable {
   // MARK: FCM
 
   func withFCM(_ body: (FCMProvider, FakeFCM) async throws -> Void) async throws {
-    let fcm = try await FakeFCM(files)
+    let fcm = try await FakeFCM(files, key: try files.makeServiceAccount())
     fcm.tell(now: { [clock] in clock.now })
+    try files.makeServiceAccount(tokenURL: fcm.tokenURL)
     let provider = try FCMProvider(
       FCMSettings(serviceAccountFile: files.serviceAccount, endpoint: fcm.url, trust: files.trust), clock: clock.wall,
       logger: log.logger)

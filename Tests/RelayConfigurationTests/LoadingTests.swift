@@ -38,7 +38,7 @@ struct LoadingTests {
     let gateway = configuration.pushGateway
     #expect(gateway.host == "127.0.0.1" && gateway.port == nil && gateway.apps == nil)
     let endpoints = configuration.push.endpoints
-    #expect(endpoints.apns == nil && endpoints.fcm == nil && endpoints.trust == nil)
+    #expect(endpoints.apns == nil && endpoints.fcm == nil && endpoints.fcmOAuth == nil && endpoints.trust == nil)
     #expect(!configuration.push.allowsPrivateWebPush && configuration.push.webPushEndpoints == nil)
     #expect(configuration.push.waking.webPush == nil)
     #expect(!configuration.development.isEnabled)

@@ -16,7 +16,7 @@ struct WakingSite: Sendable {
   /// Runs `body` with both providers.
   static func with(_ body: (WakingSite) async throws -> Void) async throws {
     let files = try PushFiles()
-    let fcm = try await FakeFCM(files)
+    let fcm = try await FakeFCM(files, key: try files.makeServiceAccount())
     let apns = try await FakeAPNs(files, key: try files.makeAPNsKey())
     do {
       try await body(WakingSite(files: files, fcm: fcm, apns: apns))
@@ -33,7 +33,7 @@ struct WakingSite: Sendable {
   func settings(_ places: [Place] = [.google, .apple], _ more: [String: String] = [:]) -> [String: String] {
     var all = [
       "RELAY_PUSH_ENDPOINTS_APNS": apns.url, "RELAY_PUSH_ENDPOINTS_FCM": fcm.url,
-      "RELAY_PUSH_ENDPOINTS_TRUST": files.trust,
+      "RELAY_PUSH_ENDPOINTS_FCM_OAUTH": fcm.tokenURL, "RELAY_PUSH_ENDPOINTS_TRUST": files.trust,
       "RELAY_PUSH_PAUSE_SECONDS": "3600",
       "RELAY_LIMITS_SMS_DESTINATION_SIZE": "1000", "RELAY_LIMITS_VERIFY_NUMBER_SIZE": "1000",
       "RELAY_LIMITS_MESSAGES_SIZE": "1000000",

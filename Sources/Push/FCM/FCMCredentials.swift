@@ -29,7 +29,7 @@ final class FCMCredentials: Sendable {
     guard let projectID = settings.projectID ?? account.projectID, Self.isName(projectID) else {
       throw PushCredentialError(settings.serviceAccountFile, "no project_id, and none is configured")
     }
-    guard let tokenURL = account.tokenURL else {
+    guard let tokenURL = settings.tokenEndpoint ?? account.tokenURL else {
       throw PushCredentialError(settings.serviceAccountFile, "no token_uri")
     }
     var client = PushClient.Settings()

@@ -10,18 +10,21 @@ package struct FCMSettings: Sendable {
   package var projectID: String?
   /// `https://HOST[:PORT]`, no slash at the end.
   package var endpoint: String
+  /// Where access tokens come from; nil for what the file says.
+  package var tokenEndpoint: String?
   /// A PEM file with CAs to be trusted beside the system's; nil for none.
   package var trust: String?
   /// Requests at a time.
   package var connectionsMax: Int
 
   package init(
-    serviceAccountFile: String, projectID: String? = nil, endpoint: String = service, trust: String? = nil,
-    connectionsMax: Int = 20
+    serviceAccountFile: String, projectID: String? = nil, endpoint: String = service, tokenEndpoint: String? = nil,
+    trust: String? = nil, connectionsMax: Int = 20
   ) {
     self.serviceAccountFile = serviceAccountFile
     self.projectID = projectID
     self.endpoint = endpoint
+    self.tokenEndpoint = tokenEndpoint
     self.trust = trust
     self.connectionsMax = connectionsMax
   }

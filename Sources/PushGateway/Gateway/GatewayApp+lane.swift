@@ -94,7 +94,7 @@ extension FCMSettings {
   fileprivate init(_ fcm: PushApp.FCM, _ endpoints: PushEndpoints) {
     self.init(
       serviceAccountFile: fcm.serviceAccountFile, projectID: fcm.projectID,
-      endpoint: endpoints.fcm ?? FCMSettings.service, trust: endpoints.trust,
+      endpoint: endpoints.fcm ?? FCMSettings.service, tokenEndpoint: endpoints.fcmOAuth, trust: endpoints.trust,
       connectionsMax: fcm.connectionsMax)
   }
 }

@@ -28,7 +28,7 @@ extension FCMSettings {
   init(_ fcm: RelayConfiguration.FCM, _ endpoints: PushEndpoints, connectionsMax: Int = 20) {
     self.init(
       serviceAccountFile: fcm.serviceAccountFile, projectID: fcm.projectID,
-      endpoint: endpoints.fcm ?? FCMSettings.service, trust: endpoints.trust,
+      endpoint: endpoints.fcm ?? FCMSettings.service, tokenEndpoint: endpoints.fcmOAuth, trust: endpoints.trust,
       connectionsMax: connectionsMax)
   }
 }

@@ -7,6 +7,7 @@ extension PushEndpoints {
     self.init()
     apns = settings.endpoints.apns?.text
     fcm = settings.endpoints.fcm?.text
+    fcmOAuth = settings.endpoints.fcmOAuth?.text
     trust = settings.endpoints.trust
     allowsPrivate = settings.allowsPrivateWebPush
   }

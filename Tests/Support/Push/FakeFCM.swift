@@ -1,6 +1,6 @@
 // Google's service and its exchange of assertions for access tokens.
 
-import CryptoExtras
+package import CryptoExtras
 import Foundation
 package import RelayCore
 import Synchronization
@@ -31,15 +31,14 @@ package final class FakeFCM: Sendable {
   package let exchange: FakeService
   private let checks: Checks
 
-  /// Writes the service account that gets its tokens here.
-  package init(_ files: PushFiles) async throws {
-    let checks = Checks(key: try files.makeServiceAccount())
+  /// - Parameter key: verifies the service account's assertions.
+  package init(_ files: PushFiles, key: _RSA.Signing.PublicKey) async throws {
+    let checks = Checks(key: key)
     self.checks = checks
     service = try await FakeService(files, check: { checks.fault(ofMessage: $0) })
     exchange = try await FakeService(
       files, usual: { _ in checks.token() }, check: { checks.fault(ofExchange: $0) })
     service.answerAlways(.answer(200, #"{"name":"projects/\#(PushFiles.project)/messages/0:1"}"#))
-    try files.makeServiceAccount(tokenURL: tokenURL)
   }
 
   package var url: String { service.url }

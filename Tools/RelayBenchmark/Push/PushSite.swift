@@ -9,8 +9,6 @@ struct PushSite: Sendable {
   private let workshop: Workshop
   private let folder: URL
   private let relay: String
-  /// A service account, without the address that its tokens come from.
-  private var account: [String: String] = [:]
   private static let path = ["PATH": "/usr/local/bin:/usr/bin:/bin"]
 
   /// - Parameter relay: the executable.
@@ -32,10 +30,11 @@ struct PushSite: Sendable {
       "openssl genpkey",
       ["/usr/bin/env", "openssl", "genpkey", "-quiet", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"],
       environment: Self.path)
-    account = [
+    let account = [
       "type": "service_account", "project_id": "bench", "private_key_id": "key", "private_key": key,
-      "client_email": "bench@example.org",
+      "client_email": "bench@example.org", "token_uri": "https://localhost/token",
     ]
+    try JSONSerialization.data(withJSONObject: account).write(to: file("service-account.json"))
   }
 
   private func file(_ name: String) -> URL { folder.appending(path: name) }
@@ -95,11 +94,7 @@ struct PushSite: Sendable {
   /// - Parameter apns: where Apple is, if elsewhere than the others.
   func gateway(_ name: String, providers: Providers, apns: Providers? = nil) async throws -> Gateway {
     let configuration = file("\(name).yaml")
-    let tokens = ["token_uri": "https://localhost:\(providers.https)\(StandInHTTP1.tokenPath)"]
-    let accountFile = file("\(name)-service-account.json")
-    try JSONSerialization.data(withJSONObject: account.merging(tokens) { $1 }).write(to: accountFile)
-    try yaml(providers, apns: apns ?? providers, account: accountFile).write(
-      to: configuration, atomically: true, encoding: .utf8)
+    try yaml(providers, apns: apns ?? providers).write(to: configuration, atomically: true, encoding: .utf8)
     let ports = try await FreePorts.find(3)
     let home = try workshop.makeFolder(name)
     var environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("RELAY_") }
@@ -121,12 +116,13 @@ struct PushSite: Sendable {
     return Gateway(process: process, port: ports[2], operatorPort: ports[1])
   }
 
-  private func yaml(_ providers: Providers, apns: Providers, account: URL) -> String {
+  private func yaml(_ providers: Providers, apns: Providers) -> String {
     """
     push:
       endpoints:
         apns: https://localhost:\(apns.apns)
         fcm: https://localhost:\(providers.https)
+        fcm-oauth: https://localhost:\(providers.https)\(StandInHTTP1.tokenPath)
         trust: \(file("chain.pem").path)
       webpush:
         allow-private: true
@@ -142,7 +138,7 @@ struct PushSite: Sendable {
           type: gcm
           api_version: v1
           project_id: bench
-          service_account_file: \(account.path)
+          service_account_file: \(file("service-account.json").path)
           max_connections: 32
           inflight_request_limit: 20000
         \(PushProviderKind.webPush.appID):
