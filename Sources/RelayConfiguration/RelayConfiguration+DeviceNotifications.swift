@@ -7,6 +7,7 @@ extension RelayConfiguration {
     package let port: Int?
     /// nil: HTTP as it is, on loopback.
     package let tls: TLS?
+    package let retention: Duration
     /// nil: Apple's service is not used.
     package let apns: APNs?
     /// nil: Google's service is not used.
@@ -23,6 +24,11 @@ extension RelayConfiguration {
       let isPlain = keys.value(
         "device-notifications.plain", .boolean, default: "false",
         "Serves HTTP without TLS, on loopback alone: for a proxy on the same machine, or for tests.")
+      retention = .seconds(
+        86_400
+          * keys.value(
+            "device-notifications.retention-days", .whole(1...3650), default: "30",
+            "How long notifications and events can be fetched."))
       apns = APNs(&keys, below: "device-notifications.apns")
       fcm = FCM(&keys, below: "device-notifications.fcm")
       checkTransport(isPlain: isPlain, &keys)

@@ -1,4 +1,4 @@
-import RelayCore
+package import RelayCore
 
 extension RelayConfiguration {
   package struct Federation: Sendable, Equatable {
@@ -13,6 +13,9 @@ extension RelayConfiguration {
     package let directory: String
     package let directoryInterval: Duration
     package let contactsMax: Int
+    /// In days.
+    package let ownership: Int
+    package let outbox: OutboxBounds
     /// Whether a number that a peer lists can be registered here.
     package let respectsClaims: Bool
     /// Whether requests of clients that name no relay are carried to peers.
@@ -40,6 +43,22 @@ extension RelayConfiguration {
       contactsMax = keys.value(
         "federation.contacts-max", .whole(1...100_000_000), default: "5000000",
         "Contact tokens that one peer may claim here; further ones in its listing are ignored.")
+      ownership = keys.value(
+        "federation.ownership-days", .whole(1...3650), default: "30",
+        "How long a contact that a peer lists no longer stays its own, so that no other peer has it.")
+      outbox = OutboxBounds(
+        messagesMax: keys.value(
+          "federation.outbox.messages-max", .whole(1...100_000_000), default: "100000",
+          "Messages that may wait for one peer, if `relay peer set NAME --hold on` lets them."),
+        bytesMax: Int64(
+          keys.value(
+            "federation.outbox.bytes-max", .whole(1...1_000_000_000_000), default: "1073741824",
+            "Bytes that the messages for one peer may take together.")),
+        age: .seconds(
+          3600
+            * keys.value(
+              "federation.outbox.hours", .whole(1...720), default: "72",
+              "How long a message waits; then its sender is told that it cannot be delivered.")))
       respectsClaims =
         keys.value(
           "federation.number-claims", .choice(NumberClaims.self), default: "ignore",

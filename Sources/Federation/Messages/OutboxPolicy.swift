@@ -55,7 +55,7 @@ struct OutboxPolicy: Sendable {
 
 /// Why a message was given up, in one word for metrics.
 package enum UndeliverableReason: String, Sendable, CaseIterable {
-  /// It waited for as long as the outbox keeps a message (`OutboxBounds.age`).
+  /// It waited for as long as `federation.outbox.hours` allows.
   case expired
   /// The peer has no such active account.
   case notFound = "not-found"

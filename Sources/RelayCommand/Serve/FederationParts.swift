@@ -16,10 +16,6 @@ struct FederationParts {
   private let outbox: Outbox
   private let logger: Logger
 
-  /// How long a contact that a peer lists no longer stays its own: longer than an outage of the peer, or a mistake in its
-  /// listing. `relay directory owner` decides at once.
-  private static let ownershipDays = 30
-
   init(
     _ settings: RelayConfiguration, _ peers: PeerParts, _ local: LocalParts, ledger: HandOverLedger,
     storage: any Storage, logger: Logger
@@ -31,7 +27,7 @@ struct FederationParts {
     let handOvers = HandOverSender(transport: peers.transport, ledger: ledger)
     outbox = Outbox(
       store: storage, registry: peers.registry, handOvers: handOvers, intake: local.intake,
-      bounds: .standard, clock: JudgedClock(.system, by: storage.judge), logger: logger)
+      bounds: settings.federation.outbox, clock: JudgedClock(.system, by: storage.judge), logger: logger)
     courier = PeerCourier(
       registry: peers.registry, transport: peers.transport, handOvers: handOvers, outbox: outbox)
     finder = PeerDirectory(
@@ -67,7 +63,7 @@ struct FederationParts {
       registry: registry, transport: transport, directory: storage, clock: .system,
       interval: settings.federation.directoryInterval, contactsMax: settings.federation.contactsMax, logger: logger)
     let ownership = OwnershipKeeper(
-      store: storage, days: Self.ownershipDays, interval: settings.federation.directoryInterval * 5,
+      store: storage, days: settings.federation.ownership, interval: settings.federation.directoryInterval * 5,
       logger: logger)
     let trust = TrustSync(
       registry: registry, transport: transport, store: storage, signals: coordination, logger: logger)

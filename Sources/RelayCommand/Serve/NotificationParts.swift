@@ -16,8 +16,6 @@ struct NotificationParts {
   let services: [any Service]
 
   private static let laneApp = "device-notifications"
-  /// The days of the reference (docs/reference/device-notifications.md, A24).
-  private static let retention = Duration.seconds(30 * 86_400)
   /// Of one user, inactive ones too: the bound of what one user can fill the store with.
   private static let recipientsMax: Int64 = 1_000_000
 
@@ -42,7 +40,7 @@ struct NotificationParts {
       NotificationPusher(service, store: storage, lanes: lanes, clock: .system, logger: logger) { events.wake() }
     }
     let clock = JudgedClock(.system, by: storage.judge)
-    let keeper = NotificationKeeper(store: storage, retention: Self.retention, clock: clock, logger: logger)
+    let keeper = NotificationKeeper(store: storage, retention: own.retention, clock: clock, logger: logger)
 
     let passwords = ChosenPasswords()
     var parts = NotificationEdgeParts(store: storage, limiter: coordination, clock: clock.arriving) {

@@ -26,12 +26,6 @@ package struct OutboxBounds: Sendable, Equatable {
   package let bytesMax: Int64
   /// What is older is given up.
   package let age: Duration
-
-  /// Of every relay, so that a sender knows how long a message may be on its way: three days outlast a weekend. A hundred
-  /// thousand messages are some hundred megabytes of a store, for each peer that messages may wait for at all
-  /// (`relay peer set NAME --hold on`).
-  package static let standard = OutboxBounds(messagesMax: 100_000, bytesMax: 1 << 30, age: .seconds(72 * 3600))
-
   package init(messagesMax: Int, bytesMax: Int64, age: Duration) {
     self.messagesMax = messagesMax
     self.bytesMax = bytesMax

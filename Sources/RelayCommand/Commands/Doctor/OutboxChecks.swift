@@ -21,7 +21,7 @@ struct OutboxChecks {
 
   /// Warns when half of a bound is reached: of the age after which a message is given up, or of the room.
   private func judge(_ usage: OutboxUsage) -> Finding {
-    let bounds = OutboxBounds.standard
+    let bounds = site.settings.federation.outbox
     let seconds = (Timestamp.now.millis - usage.oldest.millis) / 1000
     let text = "\(usage.messages) messages, \(usage.bytes) bytes, the oldest for \(seconds / 60) minutes"
     let isOld = seconds * 2 > bounds.age.components.seconds
