@@ -20,7 +20,7 @@ SOURCES := Package.swift Plugins Sources Tools Tests
 
 .DEFAULT_GOAL := help
 .PHONY: help dependencies python-tools build run test release package image package-check bench soak campaign campaign-check fuzz-api
-.PHONY: test-threads fuzz-decoders fuzzers wire-messages cluster cluster-down format lint clean
+.PHONY: test-threads fuzz-decoders fuzzers wire-messages cluster cluster-down docs format lint clean
 
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -105,13 +105,17 @@ cluster: dependencies ## Start two operators on PostgreSQL and Redis, two relay 
 cluster-down: ## Stop the cluster and remove all of it
 	@cluster/down.sh
 
+docs: dependencies ## Build the documentation of the client library, RelayClient, in .build/docs
+	@SWIFT=$(SWIFT) scripts/build-docs.sh
+
 format: ## Lay the sources out anew
 	$(SWIFT) format --in-place --parallel --recursive $(SOURCES)
 
-lint: ## Say what `format` would change, and check the scripts where shellcheck is installed
+lint: ## Say what `format` would change, and check the documents, and the scripts where shellcheck is installed
 	$(SWIFT) format lint --strict --parallel --recursive $(SOURCES)
-	@if command -v shellcheck >/dev/null; then shellcheck -x cluster/*.sh scripts/*.sh .ci/run; \
+	@if command -v shellcheck >/dev/null; then shellcheck -x cluster/*.sh scripts/*.sh deploy/debian/relay.postrm .ci/run; \
 	  else echo "shellcheck is not installed: the scripts were not checked"; fi
+	@scripts/lint-docs.py
 
 clean: ## Remove what was built
 	rm -rf .build .build-release .build-fuzz .build-threads

@@ -261,14 +261,13 @@ let package = Package(
       ],
       exclude: ["Bad"], swiftSettings: strict),
     .testTarget(
-      name: "StorageTests", dependencies: ["Storage", "RelayCore", "TestSupport", crypto, x509, logging],
+      name: "StorageTests", dependencies: ["Storage", "RelayCore", "TestSupport", crypto, x509, grdb, logging],
       swiftSettings: strict),
     .testTarget(
       name: "FederationTests",
       dependencies: [
         "Federation", "RelayCore", "RelayHTTP", "Storage", "TestSupport", "WireMessages", protobuf, x509, asn1, crypto,
-        nioCore, nioPosix, nioHTTP1, nioSSL,
-        asyncHTTPClient, logging, lifecycle,
+        nioCore, nioPosix, nioHTTP1, nioSSL, grdb, asyncHTTPClient, logging, lifecycle,
       ],
       swiftSettings: strict),
     .testTarget(

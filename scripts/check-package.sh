@@ -23,7 +23,7 @@ ok() {
 }
 
 if [ -z "${RELAY_CHECK_WORK:-}" ]; then
-  [ $# -eq 1 ] && [ -x "$1" ] || die "say which executable: \`make release\` builds one"
+  if [ $# -ne 1 ] || [ ! -x "$1" ]; then die "say which executable: \`make release\` builds one"; fi
   [ "$(id -u)" -eq 0 ] || die "a tree of its own needs root"
   for tool in debootstrap lintian umoci unshare python3 systemd-nspawn openssl; do
     command -v "$tool" >/dev/null || die "$tool is missing: run scripts/install-dependencies.sh"
@@ -69,11 +69,11 @@ cp -a "$tree" "$work/fresh"
 devices=(null zero random urandom)
 open_tree() {
   for device in "${devices[@]}"; do
-    [ -c "$tree/dev/$device" ] && : 2>/dev/null >"$tree/dev/$device" || {
+    if [ ! -c "$tree/dev/$device" ] || ! : 2>/dev/null >"$tree/dev/$device"; then
       rm -f "$tree/dev/$device"
       : >"$tree/dev/$device"
       mount --bind "/dev/$device" "$tree/dev/$device"
-    }
+    fi
   done
   mount -t proc proc "$tree/proc"
   printf '#!/bin/sh\nexit 101\n' >"$tree/usr/sbin/policy-rc.d"
@@ -163,6 +163,7 @@ ok "started by its ExecStart as the user relay: told systemd that it is ready, s
 # --- Upgraded, with a configuration that somebody has changed.
 printf 'name: changed\n' >>"$tree/etc/relay/relay.yaml"
 apt install -y --no-install-recommends /tmp/second.deb
+# shellcheck disable=SC2016 # dpkg-query fills in the version
 [ "$(inside dpkg-query -W -f '${Version}' relay | sed 's/.*-//')" = 2 ] || die "it is not upgraded"
 grep -q '^name: changed$' "$tree/etc/relay/relay.yaml" || die "the upgrade has changed the configuration"
 serves

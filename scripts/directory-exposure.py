@@ -17,14 +17,20 @@ import sys
 # (Sources/RelayCore/Directory/ContactBudget.swift): whoever asks learns so much more.
 SKETCH_ERROR = 0.01
 
+# Days that the first budget is for (Sources/RelayConfiguration/RelayConfiguration+Directory.swift).
+FIRST_DAYS = 10
+
 DAY = 86_400
 YEAR = 365 * DAY
 
 
 class Settings:
     def __init__(self, path, changes):
-        rows = re.findall(r"^\| `([a-z0-9.-]+)` \| [^|]* \| `([0-9.]+)` \|", path.read_text(encoding="utf-8"), re.M)
-        values = {**dict(rows), **dict(changes)}
+        text = path.read_text(encoding="utf-8")
+        values = dict(re.findall(r"^\| `([a-z0-9.-]+)` \| [^|]* \| `([0-9.]+)` \|", text, re.M))
+        for name, size, refill in re.findall(r"^\| `(limits\.[a-z-]+)` \| `([0-9.]+)` \| `([0-9.]+)` \|", text, re.M):
+            values |= {f"{name}.size": size, f"{name}.per-minute": refill}
+        values |= dict(changes)
 
         def value(key):
             if key not in values:
@@ -34,7 +40,7 @@ class Settings:
         self.bucket = value("limits.contact-queries.size")
         self.refill = value("limits.contact-queries.per-minute") / 60
         self.first = value("directory.budget.first")
-        self.first_days = value("directory.budget.first-days")
+        self.first_days = FIRST_DAYS
         self.per_day = value("directory.budget.per-day")
         self.code_bucket = value("limits.code-address.size")
         self.code_refill = value("limits.code-address.per-minute") / 60

@@ -16,6 +16,7 @@ packages=(
   tmux                                                          # to test: a terminal
   strace                                                        # to test: a process that is killed at each step
   chromium chromium-driver netpbm                               # to test: the operator console
+  shellcheck                                                    # to lint the scripts
   openssl curl                                                  # to try things by hand
 )
 

@@ -6,7 +6,7 @@
 # Then 40 clients connect anew for each read, so that all plan at once: how many fail for want of locks.
 set -euo pipefail
 
-tools=$(ls -d /usr/lib/postgresql/*/bin | sort -V | tail -1)
+tools=$(printf '%s\n' /usr/lib/postgresql/*/bin | sort -V | tail -1)
 seconds=${SECONDS_EACH:-5}
 folder=$(mktemp -d -t relay-partitions-XXXXXX)
 as=()

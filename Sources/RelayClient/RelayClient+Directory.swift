@@ -1,29 +1,44 @@
 import RelayCore
 
-/// What a directory says of a token.
+/// A registered contact, as a directory answers it (reference 1.11).
 public struct Contact: Sendable, Hashable, Decodable {
-  /// As `ContactTokens.token(for:)` writes it.
+  /// The contact's token as ``ContactTokens/token(for:)`` writes it: 14 characters of base64 without padding.
   public let token: String
-  /// The name of the relay where the number lives, or nil when that is the asked relay itself.
+  /// The name of the relay where the number lives; nil for the relay that was asked.
+  ///
+  /// The name is the asked relay's own for that peer (reference 1.13.3). Pass it on as `relay` when sending and
+  /// drawing keys, and keep it no longer than this entry.
   public let relay: String?
 
+  /// Makes an entry, for stored address books and tests.
+  /// - Parameters:
+  ///   - token: 14 characters of base64 without padding.
+  ///   - relay: the name of another relay; nil for the client's own.
   public init(token: String, relay: String?) {
     self.token = token
     self.relay = relay
   }
 }
 
-/// What has become of some contacts since a place in the directory's changes.
+/// The changes of some contacts since an earlier answer (docs/protocol.md, "Changes").
 public struct ContactChanges: Sendable, Hashable, Decodable {
-  /// Those that have changed and are known, or when `isComplete` all that are known, in the order of the request. A contact
-  /// may come again that has not changed.
+  /// Registered contacts, in the order of the request: all of them when `isComplete`, otherwise those that have
+  /// changed. A contact that has not changed may be among them.
   public let contacts: [Contact]
-  /// Tokens that are not known any more; empty when `isComplete`: then whatever is not among `contacts` is not known.
+  /// Tokens that are not registered any more. It is empty when `isComplete`: then every token that is not among
+  /// `contacts` is not registered.
   public let removed: [String]
-  /// What to ask with the next time.
+  /// An opaque text for the next request, 1 to 41 characters.
   public let cursor: String
+  /// True when the answer replaces all that the client has, false when it builds on the answer before.
   public let isComplete: Bool
 
+  /// Makes an answer, for tests.
+  /// - Parameters:
+  ///   - contacts: registered contacts.
+  ///   - removed: tokens that are not registered any more.
+  ///   - cursor: the text for the next request.
+  ///   - isComplete: whether the answer replaces all that the client has.
   public init(contacts: [Contact], removed: [String], cursor: String, isComplete: Bool) {
     self.contacts = contacts
     self.removed = removed
@@ -40,20 +55,30 @@ public struct ContactChanges: Sendable, Hashable, Decodable {
 }
 
 extension RelayClient {
-  /// Asks which of `tokens` are known.
-  /// - Returns: one entry per known token, in the order of the request.
-  /// - Throws: `.refused`: 400 a token that cannot be read, 413 too many.
+  /// Asks which of `tokens` are registered (reference 1.11). The relay learns all of them.
+  /// - Parameter tokens: as ``ContactTokens/token(for:)`` writes them. A relay's operator sets how many one request
+  ///   may have, by default 20,000. Each is charged to the account's limits.
+  /// - Returns: one entry for each registered token, in the order of the request; the others are left out.
+  /// - Throws: `.refused`: 400 a token that cannot be read; 413 too many tokens, now or in all (`reason` tells which,
+  ///   and `retryAfter` is nil where waiting does not help); 503 the relay is starting.
   public func lookUp(_ tokens: [String]) async throws(RelayClientError) -> [Contact] {
     let request = try RelayRequest(
       .put, "/v1/directory/tokens", body: ["contacts": tokens], answerBytesMax: AnswerLimits.directoryBytesMax)
     return try await send(request).decoded([String: [Contact]].self)["contacts"] ?? []
   }
 
-  /// Asks which of `tokens` have changed, an addition of this project's relays.
+  /// Asks which of `tokens` have changed since an earlier answer. Only this project's relays know it
+  /// (docs/protocol.md, "Changes").
   ///
-  /// - Parameter cursor: of the answer before to the same tokens; nil for the first time. With an old one, or one of another
-  ///   relay, the answer is complete. Tokens that were not among those of the answer before belong into a request without one.
-  /// - Throws: `.refused`: 400 a token that cannot be read, 404 another kind of relay, 413 too many.
+  /// A token that was not in the request before belongs in a request without a cursor, since it may have changed long
+  /// ago.
+  /// - Parameters:
+  ///   - tokens: all contacts, in any order. They are charged as in ``lookUp(_:)``.
+  ///   - cursor: the text of the answer before to the same tokens; nil the first time. With an old one, or one of
+  ///     another relay, the answer is complete.
+  /// - Returns: the changes, with the cursor for the next request.
+  /// - Throws: `.refused`: 400 a token that cannot be read; 404 a relay that does not offer it; 413 too many tokens;
+  ///   503 the relay is starting.
   public func changes(of tokens: [String], since cursor: String? = nil) async throws(RelayClientError) -> ContactChanges
   {
     let request = try RelayRequest(
@@ -67,9 +92,11 @@ extension RelayClient {
     let cursor: String?
   }
 
-  /// Asks for one token.
-  /// - Returns: nil when it is not known.
-  /// - Throws: `.invalidArgument` for a token that is not the base64 of 10 bytes; `.refused`: 413 too many.
+  /// Asks whether one token is registered (reference 1.11).
+  /// - Parameter token: the base64 of 10 bytes, with or without padding.
+  /// - Returns: nil when the relay answers 404: the token is not registered.
+  /// - Throws: `.invalidArgument` for a token that is not the base64 of 10 bytes; nothing was sent. `.refused`: 413
+  ///   too many tokens; 503 the relay is starting.
   public func lookUp(token: String) async throws(RelayClientError) -> Contact? {
     guard let bytes = Base64.decode(token), bytes.count == ContactToken.byteCount else {
       throw .invalidArgument("a token is the base64 of 10 bytes")

@@ -1,16 +1,24 @@
 import Foundation
 import RelayCore
 
-/// One message of a bundle: for one device of the destination.
+/// One message of a bundle, for one device of the destination (reference 1.8).
 public struct OutgoingMessage: Sendable, Hashable {
+  /// The id of the destination's device.
   public let deviceID: Int
-  /// The device's registration id as drawn with its prekey; 0 is "do not compare".
+  /// The device's registration id as it was drawn with its prekey. 0 means "do not compare" (reference 3.3).
   public let registrationID: Int
-  /// What the relay passes on unread.
+  /// Bytes that the relay passes on unread, so they are to be encrypted. This project's relays take 64 KiB.
   public let body: [UInt8]
-  /// 1 a message of a session, 3 one that begins it by a prekey.
+  /// The kind of message: 1 within a session, 3 the first one, which names a prekey. A relay takes 0...4 and passes
+  /// it on (reference 2.8).
   public let type: Int
 
+  /// Makes a message. Nothing is checked: the relay does that.
+  /// - Parameters:
+  ///   - deviceID: the id of the destination's device.
+  ///   - registrationID: the device's registration id, or 0.
+  ///   - body: encrypted bytes.
+  ///   - type: 0...4.
   public init(deviceID: Int = 1, registrationID: Int = 0, body: [UInt8], type: Int = 3) {
     self.deviceID = deviceID
     self.registrationID = registrationID
@@ -19,38 +27,51 @@ public struct OutgoingMessage: Sendable, Hashable {
   }
 }
 
-/// A message in this device's mailbox.
+/// A message in this device's mailbox (reference 1.9, 2.9).
+///
+/// It can come more than once: tell repetitions by `source` and `timestamp`.
 public struct IncomingMessage: Sendable, Hashable {
+  /// 0...4 as the sender chose it, and two kinds that relays make: 5 is a receipt for the message that this device's
+  /// account sent at `timestamp` (reference 2.8); 64 says that such a message reached nobody (docs/protocol.md,
+  /// "Undeliverable messages"). Acknowledge a type that you do not know.
   public let type: Int
+  /// The device that sent it, by the word of the relays. Only the encryption inside can prove it.
   public let source: Correspondent
-  /// The relay it came from; nil when that is this client's own.
+  /// The relay that it came from, for `relay` when answering; nil for this client's own.
   public let relay: String?
-  /// The sender's time, milliseconds since 1970. With the source's number it names the message.
+  /// The sender's time in milliseconds since 1970. With the source's number it names the message. It is data alone:
+  /// messages are ordered by arrival.
   public let timestamp: Int64
-  /// Empty when there is none, as in a receipt.
+  /// The bytes that the sender's ``OutgoingMessage/body`` had; empty when there are none, as in a receipt.
   public let body: [UInt8]
-  /// What clients since mid 2015 send in place of `body`; empty when there is none.
+  /// Bytes that clients since mid 2015 send in place of `body` (reference 1.8); empty when there are none.
   public let content: [UInt8]
 }
 
-/// The oldest messages of a mailbox.
+/// The oldest messages of a mailbox (reference 1.9).
 public struct MessagePage: Sendable, Hashable {
-  /// Oldest first, at most 100; may be empty.
+  /// The messages, the one that arrived first in front: at most 100, and none for an empty mailbox.
   public let messages: [IncomingMessage]
-  /// There may be more: acknowledge these and ask again.
+  /// True when the mailbox has others. Acknowledge these and ask again.
   public let more: Bool
 }
 
 extension RelayClient {
-  /// Sends a bundle to the devices of `destination`. On return the relay where they live has stored it.
+  /// Sends a bundle to the devices of `destination` (reference 1.8). It is stored as a whole or not at all.
   ///
-  /// Repeat it with the same timestamp after `.unreachable` or `.timedOut`: it is stored once.
+  /// On return it is stored: by the relay where the devices live, or by this client's own, where its operator lets
+  /// messages wait for a relay that cannot be reached. After `.unreachable`, `.timedOut` or a 503, repeat it with the
+  /// same messages and the same timestamp: this project's relays store it once.
   /// - Parameters:
-  ///   - messages: one for each active device of the destination.
-  ///   - relay: the relay that the directory names for the number; nil for this client's own.
-  ///   - timestamp: milliseconds since 1970.
-  /// - Returns: true when the sender has other devices, which need a copy.
-  /// - Throws: `.mismatchedDevices`, `.staleDevices`; `.refused`: 404 no such number or relay, 413 too many, 503.
+  ///   - messages: one for each active device of the destination, at most 100. To the own number, one for each other
+  ///     device (reference 3.4).
+  ///   - destination: the number to send to.
+  ///   - relay: the relay that the directory names for the number, ``Contact/relay``; nil for this client's own.
+  ///   - timestamp: milliseconds since 1970; 0 has the relay take its own clock.
+  /// - Returns: true when the sender has other devices that need a copy; false also when the relay does not say.
+  /// - Throws: `.mismatchedDevices` and `.staleDevices`: nothing was stored, and the bundle can be mended.
+  ///   `.refused`: 400 to the own number through a relay; 404 no such number or relay; 413 too many messages, or a
+  ///   full mailbox; 415 a type that only relays make; 503 a relay is away.
   @discardableResult
   public func send(
     _ messages: [OutgoingMessage], to destination: PhoneNumber, at relay: String? = nil,
@@ -67,7 +88,11 @@ extension RelayClient {
     return answer.body.isEmpty ? false : try answer.decoded(WireAcceptance.self).needsSync ?? false
   }
 
-  /// Reads the oldest messages of this device's mailbox; nothing is removed.
+  /// Reads the oldest messages of this device's mailbox (reference 1.9). Nothing is removed, so the same call gives
+  /// the same messages until they are acknowledged.
+  /// - Returns: at most 100 messages. They are not encrypted under the signaling key.
+  /// - Throws: `.refused`: 401 wrong credentials. `.unexpectedAnswer` when a source or a body of any of them cannot
+  ///   be read.
   public func fetchMessages() async throws(RelayClientError) -> MessagePage {
     let answer = try await send(
       RelayRequest(.get, "/v1/messages", answerBytesMax: AnswerLimits.messagesBytesMax))
@@ -86,12 +111,19 @@ extension RelayClient {
     return MessagePage(messages: messages, more: page.more ?? false)
   }
 
-  /// Removes `message` from this device's mailbox. No error when it is gone already.
+  /// Removes a message from this device's mailbox, and has its sender told with a receipt (reference 1.9).
+  ///
+  /// Store the message first: it does not come again. A message that is gone already is no error. The request names
+  /// it by its source's number and its timestamp; if several match, the oldest is removed.
+  /// - Parameter message: a message of ``fetchMessages()``. ``Delivery/acknowledge()`` is for those of a live
+  ///   session.
+  /// - Throws: `.refused`: 401 wrong credentials.
   public func acknowledge(_ message: IncomingMessage) async throws(RelayClientError) {
     _ = try await send(RelayRequest(.delete, "/v1/messages/\(message.source.number.e164)/\(message.timestamp)"))
   }
 
-  /// The present time as the wire counts it, milliseconds since 1970.
+  /// Reads this machine's clock in the unit of the wire.
+  /// - Returns: milliseconds since 1970 (reference 2.7).
   public static func now() -> Int64 { Int64(Date().timeIntervalSince1970 * 1000) }
 
   private struct WireBundle: Encodable {

@@ -2,35 +2,46 @@ import RelayCore
 
 /// The client side of the relay protocol: one relay, as one device or as nobody yet.
 ///
-/// A value that is cheap to copy: all copies share one pool of connections, which closes when the last one is gone.
-/// Safe to use from many tasks at once. A method sends one request and never repeats it.
+/// A value is cheap to copy. All copies share one pool of connections, which closes when the last copy is gone. It is
+/// safe to use from many tasks at once.
 ///
-///     let client = try RelayClient(url: "http://127.0.0.1:8080")
-///     let code = try await client.requestCode(for: number, by: .development)
+/// Each method sends one request and does not repeat it, unless its documentation says so. All throw
+/// ``RelayClientError``. Beside the errors that a method names, each can throw `.unreachable`, `.timedOut`,
+/// `.unexpectedAnswer`, and `.refused` with the status 500 or 503 when the relay fails. If the task is cancelled, the
+/// error is `.unreachable`.
 public struct RelayClient: Sendable {
-  /// How long to wait, and whom to trust.
+  /// Time limits, the number of connections, and trust.
   public struct Options: Sendable {
+    /// The longest time until a connection stands. Then the method throws `.timedOut`.
     public var connectTimeout: Duration = .seconds(5)
-    /// From the first byte of a request to the last one of its answer.
+    /// The longest time from the start of a request to the last byte of its answer, uploads and downloads included.
+    /// Then the method throws `.timedOut`.
     public var requestTimeout: Duration = .seconds(30)
-    /// Connections kept to the relay; further requests wait for one of them.
+    /// The most connections that are kept to one host; less than 1 counts as 1. Further requests wait for one of
+    /// them, and the wait counts against `requestTimeout`. Live sessions have a connection each beside these.
     public var connectionsMax = 8
-    /// PEM text of the certificates that may vouch for an `https` relay; nil trusts the system's.
+    /// PEM text of the certificates that may vouch for an `https` relay, and for the host of its attachments; nil
+    /// trusts the system's.
     public var trustRootsPEM: String?
 
+    /// Makes options with the defaults that the properties show.
     public init() {}
   }
 
-  /// Without a trailing slash.
+  /// The relay's base address, without a trailing slash.
   public let url: String
-  /// Sent with every request that is not for anybody's eyes; nil before the device has any.
+  /// The credentials of every request that needs some; nil before the device has any.
   public let credentials: Credentials?
   let connections: RelayConnections
-  /// Where requests go that need this client's credentials; nil for connections of their own.
+  /// Carries the requests that need this client's credentials; nil for the pool of connections.
   let carrier: (any RequestCarrier)?
 
-  /// - Parameter url: the relay's base address, such as `https://relay.example:8443`.
-  /// - Throws: `.invalidArgument` when the URL or the trust roots cannot be read. Nothing is sent yet.
+  /// Makes a client with a pool of connections of its own. Nothing is sent yet.
+  /// - Parameters:
+  ///   - url: the relay's base address, such as `https://relay.example:8443`, with or without a trailing slash.
+  ///   - credentials: the device to speak for; nil to register, or to wait for a link.
+  ///   - options: time limits, the number of connections, and trust.
+  /// - Throws: `.invalidArgument` when the URL or the trust roots cannot be read.
   public init(url: String, credentials: Credentials? = nil, options: Options = Options()) throws(RelayClientError) {
     guard url.hasPrefix("http://") || url.hasPrefix("https://") else {
       throw .invalidArgument("a relay's URL begins with http:// or https://")
@@ -41,7 +52,12 @@ public struct RelayClient: Sendable {
     self.carrier = nil
   }
 
-  /// The same relay and connections, as another device.
+  /// Makes a client of the same relay that shares this one's connections, and speaks for another device.
+  ///
+  /// If this client came from a ``LiveSession``, the other one sends its requests over the pool, not over the
+  /// session.
+  /// - Parameter credentials: the device to speak for; nil for none.
+  /// - Returns: the other client. This one stays as it is.
   public func with(_ credentials: Credentials?) -> RelayClient {
     RelayClient(url: url, credentials: credentials, connections: connections)
   }
@@ -54,8 +70,10 @@ public struct RelayClient: Sendable {
   }
 }
 
-/// Carries requests in place of connections of their own. Implemented by `LiveSession`, whose folder is above this one.
+/// Carries requests in place of connections of their own. Implemented by `LiveSession`, whose folder is above this
+/// one.
 protocol RequestCarrier: Sendable {
+  /// Sends `request` once and waits for the whole answer, whatever its status.
   func exchange(_ request: RelayRequest) async throws(RelayClientError) -> RelayAnswer
 }
 

@@ -6,11 +6,14 @@ import RelayCore
 
 /// Seals a message to a drawn prekey, so that only the device that made the key can read it.
 ///
-/// This is the demo's own format and no ratchet: there is no session. A box sealed to a one-time key cannot be read
-/// any more once it was opened and the key deleted; one sealed to the last resort stays readable as long as that
-/// key lives. The sender is bound but not proved: whoever can draw a prekey can seal a box, and who it is from is the
-/// relays' word. Prekeys of version 1 carry no signature, so a dishonest relay could hand out keys of its own. Whoever
-/// writes a messenger puts a reviewed protocol, such as X3DH with the Double Ratchet, in its place.
+/// This is the demo's own format and no ratchet: there is no session. A messenger should use a reviewed protocol in
+/// its place, such as X3DH with the Double Ratchet.
+///
+/// - A box that was sealed to a one-time key cannot be read once it was opened and the key was deleted. A box that
+///   was sealed to the last resort stays readable as long as that key lives.
+/// - The sender is bound and not proved. Everyone who can draw a prekey can seal a box, and only the relays say who
+///   did.
+/// - Prekeys of version 1 carry no signature, so a dishonest relay could hand out keys of its own.
 ///
 /// Layout, version 1, numbers big-endian:
 ///
@@ -23,17 +26,22 @@ import RelayCore
 /// | 16 | tag, over the ciphertext and the 42 bytes before it |
 ///
 /// Key (32 bytes) and nonce (12 bytes) are HKDF-SHA256 of the X25519 secret of the ephemeral key and the prekey.
-/// Salt: ephemeral public key, prekey. Info: `relay sealed box 1`, prekey id (8 bytes), recipient's identity key (33),
-/// then for sender and recipient each: length of the number (1), the number with its `+`, device id (4).
-/// The ephemeral key is used once, hence so are key and nonce.
+/// Salt: ephemeral public key, prekey. Info: `relay sealed box 1`, prekey id (8 bytes), recipient's identity key
+/// (33), then for sender and recipient each: length of the number (1), the number with its `+`, device id (4). The
+/// ephemeral key is used once, hence so are key and nonce.
 public enum SealedBox {
-  /// How many bytes a box is longer than what it holds.
+  /// The number of bytes by which a box is longer than its plaintext: 58.
   public static let overheadBytes = headerBytes + tagBytes
 
+  /// Seals a plaintext to one device, with a fresh ephemeral key.
   /// - Parameters:
-  ///   - key: as drawn; the recipient's device is the one it names.
-  ///   - sender: the device that the recipient's relay will name as the source.
-  /// - Throws: `.malformedKey` when a public key is not one.
+  ///   - plaintext: any bytes, also none.
+  ///   - key: a key that was drawn for this box alone. It names the recipient's device.
+  ///   - recipient: the number that the key was drawn of.
+  ///   - sender: the device that the recipient's relay will name as the source. ``DeviceKeys/open(_:from:to:)`` fails
+  ///     with another one.
+  /// - Returns: the box, ``overheadBytes`` bytes longer than the plaintext.
+  /// - Throws: `.malformedKey` when the prekey or the identity key is not a usable public key.
   public static func seal(
     _ plaintext: some Collection<UInt8>, to key: RemotePreKey, of recipient: PhoneNumber, from sender: Correspondent
   ) throws(SealedBoxError) -> [UInt8] {
@@ -101,7 +109,7 @@ public enum SealedBox {
       -> (key: SymmetricKey, nonce: AES.GCM.Nonce)
     {
       let shared = try ours.sharedSecretFromKeyAgreement(with: theirs.publicKey())
-      // Of a point of small order everybody knows the secret: all zeros (RFC 7748, 6.1).
+      // With a point of small order everybody knows the secret: all zeros (RFC 7748, 6.1).
       let isZero = shared.withUnsafeBytes { constantTimeEquals(Array($0), [UInt8](repeating: 0, count: 32)) }
       guard !isZero else { throw SealedBoxError.malformedKey }
       let derived = shared.hkdfDerivedSymmetricKey(
@@ -126,15 +134,15 @@ public enum SealedBox {
   }
 }
 
-/// Why a box could not be sealed or opened.
+/// The reason why a box could not be sealed or opened. It names nothing of what is inside.
 public enum SealedBoxError: Error, Sendable, Equatable {
-  /// A public key that is not 0x05 and 32 bytes of a usable point.
+  /// A public key is not 0x05 and 32 bytes of a usable point.
   case malformedKey
-  /// Not a box of this version.
+  /// The bytes are not a box of this version, or are too short for one.
   case malformedBox
-  /// Sealed to a key that this device never had or has used up.
+  /// The box was sealed to a key that this device never had or has used up.
   case unknownKey
-  /// Sealed for somebody else, by somebody else, or changed on the way.
+  /// The box was sealed for another device, by another device, or changed on the way.
   case notAuthentic
 }
 

@@ -1,5 +1,7 @@
 /// One key of the configuration, as operators meet it: in the file, in the environment, and in docs/configuration.md.
-package struct ConfigurationKey: Sendable, Equatable {
+///
+/// Where a section reads a key, it says all of this; the table of keys follows from reading (`ConfigurationReader`).
+package struct ConfigurationKey: Sendable {
   package enum Secrecy: Sendable {
     /// Shown as it is.
     case open
@@ -9,34 +11,45 @@ package struct ConfigurationKey: Sendable, Equatable {
     case secret
   }
 
+  /// How a running process takes a change of the value.
+  package enum Taking: Sendable {
+    /// With SIGHUP.
+    case onReload
+    /// With its next connection, if the value stands in a file of its own, which the closure tells.
+    case onConnection(@Sendable (RelayConfiguration) -> Bool)
+    case onRestart
+  }
+
+  /// What holds when nothing is given.
+  package enum Default: Sendable, Equatable {
+    case value(String)
+    /// In words, for a key that is then without a value; nil when nothing holds.
+    case words(String?)
+
+    package var text: String? {
+      switch self {
+      case .value(let text): text
+      case .words(let text): text
+      }
+    }
+  }
+
   /// Dotted: `client.port`.
   package let name: String
   /// What a value is, for people: `port`, `whole number`.
   package let type: String
-  /// What holds when nothing is given; nil when there is nothing.
-  package let defaultText: String?
-  /// One sentence.
+  /// The bounds of a number, for people: `1 to 3650`.
+  package let bounds: String?
+  package let `default`: Default
+  /// One plain sentence, the meaning in docs/configuration.md.
   package let meaning: String
   package let secrecy: Secrecy
+  package let taking: Taking
   /// Whether its value is several, comma-separated; in the file a list as well.
   package let isList: Bool
   /// Whether it is a section whose own keys are not the configuration's: names with dots, perhaps, or secrets. In the
   /// environment it is YAML or JSON.
   package let isTree: Bool
-
-  init(
-    _ name: String, type: String, default defaultText: String?, secrecy: Secrecy = .open, isList: Bool = false,
-    isTree: Bool = false,
-    _ meaning: String
-  ) {
-    self.name = name
-    self.type = type
-    self.defaultText = defaultText
-    self.secrecy = secrecy
-    self.isList = isList
-    self.isTree = isTree
-    self.meaning = meaning
-  }
 
   /// `RELAY_CLIENT_PORT`: dots and dashes become underscores.
   package var variable: String { Self.variable(for: name) }
@@ -52,50 +65,12 @@ package struct ConfigurationKey: Sendable, Equatable {
   }
 }
 
-/// A key that always has a value.
-struct Setting<Value: Sendable>: Sendable {
-  let key: ConfigurationKey
-  let type: ValueType<Value>
-  let defaultValue: Value
-
-  /// - Precondition: `text` is a value of `type`; the tests read every default.
-  init(
-    _ name: String, _ type: ValueType<Value>, default text: String, secrecy: ConfigurationKey.Secrecy = .open,
-    _ meaning: String
-  ) {
-    key = ConfigurationKey(
-      name, type: type.name, default: text, secrecy: secrecy, isList: type.isList, meaning)
-    self.type = type
-    do throws(Malformed) {
-      defaultValue = try type.parse(text)
-    } catch {
-      preconditionFailure("default of \(name): expects \(error.expected)")
-    }
-  }
-}
-
-/// A key that may be without a value.
-struct OptionalSetting<Value: Sendable>: Sendable {
-  let key: ConfigurationKey
-  let type: ValueType<Value>
-
-  /// - Parameter note: what holds when nothing is given, in words.
-  init(
-    _ name: String, _ type: ValueType<Value>, default note: String? = nil, secrecy: ConfigurationKey.Secrecy = .open,
-    _ meaning: String
-  ) {
-    key = ConfigurationKey(
-      name, type: type.name, default: note, secrecy: secrecy, isList: type.isList, meaning)
-    self.type = type
-  }
-}
-
-/// A key whose value is a tree, which another reads than we.
-struct TreeSetting: Sendable {
-  let key: ConfigurationKey
-
-  /// - Parameter type: what stands in it.
-  init(_ name: String, type: String, _ meaning: String) {
-    key = ConfigurationKey(name, type: type, default: nil, isTree: true, meaning)
-  }
+extension ConfigurationKey {
+  /// Every key, in the order of `relay check`: the keys that an empty configuration reads. `RelayConfiguration.load` makes
+  /// sure that every other configuration reads the same.
+  package static let all: [ConfigurationKey] = {
+    var reader = ConfigurationReader(ConfigurationSources(file: nil, environment: [:]))
+    _ = RelayConfiguration(&reader, .none)
+    return reader.keys
+  }()
 }

@@ -125,19 +125,18 @@ extension ConfigurationSources {
   /// The variable that names the file, as `--config` does.
   static let fileVariable = "RELAY_CONFIG"
 
-  /// Keys and variables that nobody reads.
-  func unknownNames() -> [ConfigurationFault] {
-    let names = ConfigurationKey.all.flatMap { $0.mayComeFromFile ? [$0.name, $0.fileKeyName] : [$0.name] }
-    let known = ConfigurationKey.all.flatMap { $0.mayComeFromFile ? [$0.variable, $0.fileVariable] : [$0.variable] }
-    let unknownVariables = variables.subtracting(known).subtracting([Self.fileVariable])
-    let candidates = known + [Self.fileVariable]
-    return unknownVariables.map { name in
-      let near = Spelling.nearest(to: name.uppercased(), among: candidates)
+  /// Keys and variables that are none of `keys`.
+  func unknownNames(known keys: [ConfigurationKey]) -> [ConfigurationFault] {
+    let known =
+      keys.flatMap { $0.mayComeFromFile ? [$0.variable, $0.fileVariable] : [$0.variable] } + [Self.fileVariable]
+    return variables.subtracting(known).map { name in
+      let near = Spelling.nearest(to: name.uppercased(), among: known)
       return ConfigurationFault(place: .variable(name), text: "unknown variable" + Self.hint(near))
-    } + (file.map { unknownKeys(of: $0, names: names) } ?? [])
+    } + (file.map { unknownKeys(of: $0, keys) } ?? [])
   }
 
-  private func unknownKeys(of file: ConfigurationFile, names: [String]) -> [ConfigurationFault] {
+  private func unknownKeys(of file: ConfigurationFile, _ keys: [ConfigurationKey]) -> [ConfigurationFault] {
+    let names = keys.flatMap { $0.mayComeFromFile ? [$0.name, $0.fileKeyName] : [$0.name] }
     let known = Set(names)
     let counts = Dictionary(file.keys.map { ($0, 1) }, uniquingKeysWith: +)
     return counts.compactMap { key, count in
@@ -153,7 +152,7 @@ extension ConfigurationSources {
         return ConfigurationFault(place: place, text: "\(key): expects a section (\(examples)), not a value")
       }
       if let outer = names.first(where: { key.hasPrefix($0 + ".") }) {
-        if ConfigurationKey.all.contains(where: { $0.name == outer && $0.isTree }) {
+        if keys.contains(where: { $0.name == outer && $0.isTree }) {
           return ConfigurationFault(place: place, text: "\(outer): expects its entries as a section of their own")
         }
         return ConfigurationFault(place: place, text: "\(outer): expects one value, not a section")

@@ -4,34 +4,34 @@ import RelayCore
 
 extension RelayConfiguration {
   func crossCheck(_ reader: inout ConfigurationReader) {
-    let allowed = checkExposure(&reader)
+    checkExposure(&reader)
     checkListeners(&reader)
     checkReach(&reader)
     checkProcesses(&reader)
     // Elsewhere `checkExposure` says it, unless that is allowed.
-    let isSaid = !PublicAddress.isLoopback(client.host) && !allowed.contains(.development)
+    let isSaid = !PublicAddress.isLoopback(client.host) && !allowedInsecurities.contains(.development)
     if development.isEnabled, !isSaid {
       reader.warn(
         "development.enabled is true: anyone can register any number; never do this where people are",
-        at: Keys.developmentEnabled.key)
+        at: "development.enabled")
     }
     checkIdleSenders(&reader)
   }
 
   /// Two listeners cannot share a port.
   private func checkListeners(_ reader: inout ConfigurationReader) {
-    let listeners: [(key: ConfigurationKey, host: String, port: Int?)] = [
-      (Keys.clientPort.key, client.host, client.port),
-      (Keys.operatorPort.key, operations.host, operations.port),
-      (Keys.federationPort.key, federation.host, federation.port),
-      (Keys.pushGatewayPort.key, pushGateway.host, pushGateway.port),
-      (Keys.notificationPort.key, deviceNotifications.host, deviceNotifications.port),
+    let listeners: [(key: String, host: String, port: Int?)] = [
+      ("client.port", client.host, client.port),
+      ("operator.port", operations.host, operations.port),
+      ("federation.port", federation.host, federation.port),
+      ("push-gateway.port", pushGateway.host, pushGateway.port),
+      ("device-notifications.port", deviceNotifications.host, deviceNotifications.port),
     ]
     for (index, listener) in listeners.enumerated() {
       guard let port = listener.port, port != 0 else { continue }
       for other in listeners[..<index] where other.port == port && other.host == listener.host {
         let cause = reader.isGiven(listener.key) ? listener.key : other.key
-        reader.fault("\(listener.key.name) and \(other.key.name) are both \(port) on \(other.host)", at: cause)
+        reader.fault("\(listener.key) and \(other.key) are both \(port) on \(other.host)", at: cause)
       }
     }
   }
@@ -42,12 +42,12 @@ extension RelayConfiguration {
     let isOpen = !PublicAddress.isLoopback(federation.host)
     if PublicAddress.isLoopback(url.host), isOpen {
       reader.warn(
-        "federation.url names \(url.host): only peers on this host reach it", at: Keys.federationURL.key)
+        "federation.url names \(url.host): only peers on this host reach it", at: "federation.url")
     } else if !PublicAddress.isLoopback(url.host), !isOpen {
       reader.warn(
         "federation.host is \(federation.host), and federation.url names \(url.host): peers reach this relay only where "
           + "something on this host passes their connections on; else remove federation.host",
-        at: Keys.federationHost.key)
+        at: "federation.host")
     }
   }
 
@@ -55,7 +55,7 @@ extension RelayConfiguration {
     if case .postgres = storage.location, coordination.location == .local {
       reader.warn(
         "storage.url is PostgreSQL while coordination.url is local: right for one process only; several need Redis",
-        at: Keys.storageURL.key)
+        at: "storage.url")
     }
   }
 
@@ -67,12 +67,12 @@ extension RelayConfiguration {
       case .webhook: .webhook
       case .twilio: .twilio
       }
-    let senders: [(VerificationSender, ConfigurationKey)] = [
-      (.webhook, Keys.webhookURL.key), (.twilio, Keys.twilioAccount.key),
+    let senders: [(VerificationSender, String)] = [
+      (.webhook, "verification.webhook.url"), (.twilio, "verification.twilio.account"),
     ]
     for (sender, key) in senders where sender != chosen && reader.isGiven(key) {
       reader.warn(
-        "\(key.name) has no effect: verification.sender is \(chosen.rawValue), not \(sender.rawValue)", at: key)
+        "\(key) has no effect: verification.sender is \(chosen.rawValue), not \(sender.rawValue)", at: key)
     }
   }
 }

@@ -28,10 +28,8 @@ extension ValueType where Value == Set<Insecurity> {
 
 extension RelayConfiguration {
   /// Faults and warnings, unless the operator says that they are meant.
-  /// - Returns: those that are meant.
-  func checkExposure(_ reader: inout ConfigurationReader) -> Set<Insecurity> {
-    let allowed = reader.value(Keys.allowInsecure)
-    for exposure in exposures where !allowed.contains(exposure.insecurity) {
+  func checkExposure(_ reader: inout ConfigurationReader) {
+    for exposure in exposures where !allowedInsecurities.contains(exposure.insecurity) {
       let text = "\(exposure.text). \(exposure.remedy), or say so: allow-insecure: [\(exposure.insecurity.rawValue)]"
       if PublicAddress.isPrivate(exposure.host) {
         reader.warn(text, at: exposure.key)
@@ -39,11 +37,10 @@ extension RelayConfiguration {
         reader.fault(text, at: exposure.key)
       }
     }
-    return allowed
   }
 
   private typealias Exposure = (
-    insecurity: Insecurity, host: String, key: ConfigurationKey, text: String, remedy: String
+    insecurity: Insecurity, host: String, key: String, text: String, remedy: String
   )
 
   private var exposures: [Exposure] {
@@ -52,7 +49,7 @@ extension RelayConfiguration {
     if isOpen, client.tls == nil {
       all.append(
         (
-          .plainHTTP, client.host, Keys.clientHost.key,
+          .plainHTTP, client.host, "client.host",
           "client.host is \(client.host), and there is no client.tls: passwords and messages would cross the network in clear",
           "Give client.tls.certificate and client.tls.key, or listen on 127.0.0.1 behind a proxy that has TLS"
         ))
@@ -60,7 +57,7 @@ extension RelayConfiguration {
     if pushGateway.port != nil, !PublicAddress.isLoopback(pushGateway.host) {
       all.append(
         (
-          .plainHTTP, pushGateway.host, Keys.pushGatewayHost.key,
+          .plainHTTP, pushGateway.host, "push-gateway.host",
           "push-gateway.host is \(pushGateway.host): what homeservers send would cross the network in clear",
           "Listen on 127.0.0.1 behind a proxy that has TLS"
         ))
@@ -68,7 +65,7 @@ extension RelayConfiguration {
     if !PublicAddress.isLoopback(operations.host) {
       all.append(
         (
-          .operatorListener, operations.host, Keys.operatorHost.key,
+          .operatorListener, operations.host, "operator.host",
           "operator.host is \(operations.host): metrics are there for whoever reaches it, without a password",
           "Listen on 127.0.0.1"
         ))
@@ -76,7 +73,7 @@ extension RelayConfiguration {
     if isOpen, case .log = verification.sender, !development.isEnabled {
       all.append(
         (
-          .logSender, client.host, Keys.clientHost.key,
+          .logSender, client.host, "client.host",
           "client.host is \(client.host), and verification.sender is log: codes go to the log and to nobody's telephone",
           "Set verification.sender to webhook or twilio"
         ))
@@ -84,7 +81,7 @@ extension RelayConfiguration {
     if isOpen, development.isEnabled {
       all.append(
         (
-          .development, client.host, Keys.developmentEnabled.key,
+          .development, client.host, "development.enabled",
           "development.enabled is true, and client.host is \(client.host): whoever reaches it registers any number",
           "Set development.enabled to false"
         ))

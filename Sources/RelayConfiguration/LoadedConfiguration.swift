@@ -59,15 +59,20 @@ extension RelayConfiguration {
       }
     }
     var reader = ConfigurationReader(ConfigurationSources(file: opened, environment: environment), faults: faults)
-    let configuration = RelayConfiguration(&reader, readers)
-    configuration.crossCheck(&reader)
+    let configuration = read(&reader, readers)
     guard reader.faults.isEmpty else { throw ConfigurationFaults(reader.faults) }
-    let computed = [
-      Keys.storageMigrate.key.name: String(configuration.storage.migratesAtStart),
-      Keys.federationHost.key.name: configuration.federation.host,
-    ]
     return LoadedConfiguration(
-      configuration: configuration, warnings: reader.warnings, effective: reader.effective(computed: computed),
-      values: reader.values)
+      configuration: configuration, warnings: reader.warnings, effective: reader.effective, values: reader.values)
+  }
+
+  /// Reads every key, and checks what looks at several.
+  static func read(_ reader: inout ConfigurationReader, _ readers: TreeReaders) -> RelayConfiguration {
+    let configuration = RelayConfiguration(&reader, readers)
+    // A key that one configuration reads and another does not would be unknown where it is not read.
+    precondition(
+      reader.keys.map(\.name) == ConfigurationKey.all.map(\.name), "which keys are read depends on values")
+    configuration.crossCheck(&reader)
+    reader.noteUnknownNames()
+    return configuration
   }
 }

@@ -1,8 +1,16 @@
 package import RelayCore
 
 /// Everything an operator decides, read once at start. docs/configuration.md explains each key.
+///
+/// A section stands in a file of its own, `RelayConfiguration+NAME.swift`. Its initialiser reads each of its keys, with
+/// everything that is said of the key: name, type, bounds, default, meaning, secrecy, and whether a running process takes a
+/// change. A faulty value is noted by the reader and stands at its default, so that the pass goes on; the result is used
+/// only when there was no fault.
+///
+/// A new key is a field here, a row of docs/configuration.md, which `DocumentTests` prints, and its use.
 package struct RelayConfiguration: Sendable, Equatable {
   package let name: RelayName
+  let allowedInsecurities: Set<Insecurity>
   package let client: Client
   package let federation: Federation
   package let operations: Operations
@@ -10,238 +18,118 @@ package struct RelayConfiguration: Sendable, Equatable {
   package let coordination: Coordination
   package let attachments: Attachments
   package let messages: Messages
-  package let devices: Devices
   package let keys: PreKeys
   package let verification: Verification
-  package let development: Development
   package let directory: Directory
   package let push: Push
   package let pushGateway: PushGateway
   package let deviceNotifications: DeviceNotifications
+  package let development: Development
   package let drain: Drain
   /// Has every limiter.
   package let limits: [LimiterName: Bucket]
   package let log: Log
 
-  package struct Client: Sendable, Equatable {
-    package let host: String
-    /// 0 takes any free one.
-    package let port: Int
-    package let tls: TLS?
-    package let trustedProxies: [AddressRange]
-    package let origins: AllowedOrigins
-    package let connectionsMax: Int
-    /// Of `connectionsMax`, what one address may hold, 1 to 100.
-    package let connectionsSharePercent: Int
-    package let webSockets: WebSockets
+  init(_ keys: inout ConfigurationReader, _ readers: TreeReaders) {
+    name = keys.value(
+      "name", .relayName, default: "local",
+      "This operator's relay name, as peers know it: 1 to 63 of `a-z 0-9 - _ .`, beginning with a letter or digit.")
+    allowedInsecurities = keys.value(
+      "allow-insecure", .insecurities, default: "none",
+      "Settings that are meant although the internet can reach what is not safe there: `plain-http`, "
+        + "`operator-listener`, `log-sender`, `development`, comma-separated.")
+    client = Client(&keys)
+    federation = Federation(&keys)
+    operations = Operations(&keys)
+    storage = Storage(&keys)
+    coordination = Coordination(&keys)
+    attachments = Attachments(&keys, of: name)
+    messages = Messages(&keys)
+    self.keys = PreKeys(&keys)
+    verification = Verification(&keys)
+    directory = Directory(&keys)
+    push = Push(&keys)
+    pushGateway = PushGateway(&keys, readers)
+    deviceNotifications = DeviceNotifications(&keys)
+    development = Development(&keys)
+    drain = Drain(&keys)
+    limits = Dictionary(uniqueKeysWithValues: LimiterName.allCases.map { ($0, $0.bucket(&keys)) })
+    log = Log(&keys)
   }
 
-  package struct WebSockets: Sendable, Equatable {
-    /// Of those that are opened with `login`; `user` always means JSON (reference 1.12).
-    package let loginDialect: WebSocketDialect
-    package let idle: Duration
-  }
+  package struct Development: Sendable, Equatable {
+    package let isEnabled: Bool
 
-  package struct Directory: Sendable, Equatable {
-    /// Of one look-up.
-    package let tokensMax: Int
-    package let allowance: LookUpAllowance
-    package let refusesEnumeration: Bool
-    /// Whole days that the feed is kept.
-    package let changesDays: Int
-    /// A file.
-    package let snapshotPath: String
-    /// Whether look-ups are offered that do not tell what is looked for.
-    package let isOblivious: Bool
-  }
-
-  /// For everything of this relay that pushes.
-  package struct Push: Sendable, Equatable {
-    package let endpoints: Endpoints
-    /// Whether WebPush may reach loopback and private addresses, and without TLS.
-    package let allowsPrivateWebPush: Bool
-    /// Patterns of the hosts that this relay's own browsers may be pushed to at; nil for all.
-    package let webPushEndpoints: [String]?
-    /// For waking this relay's own devices.
-    package let waking: Waking
-
-    /// Where the providers are; nil for the provider's own address. All are `https`.
-    package struct Endpoints: Sendable, Equatable {
-      /// Without a path.
-      package let apns: WebURL?
-      package let fcm: WebURL?
-      package let fcmOAuth: WebURL?
-      /// A PEM file of CAs; nil for the system's alone.
-      package let trust: String?
+    init(_ keys: inout ConfigurationReader) {
+      isEnabled = keys.value(
+        "development.enabled", .boolean, default: "false",
+        "Adds the transport `dev`, which returns codes to whoever asks: never where people are.")
     }
-  }
-
-  package struct PushGateway: Sendable, Equatable {
-    package let host: String
-    /// nil: no gateway. 0 takes any free one.
-    package let port: Int?
-    /// App ids and patterns with their options, as the push gateway reads them; present whenever `port` is.
-    package let apps: JSONValue?
-  }
-
-  /// nil for both providers: nobody is woken.
-  package struct Waking: Sendable, Equatable {
-    package let apns: APNs?
-    package let fcm: FCM?
-    package let webPush: WebPush?
-    package let content: PushContent
-    /// How long a wake-up is worth sending.
-    package let lifetime: Duration
-    /// How long a device that was woken is left alone.
-    package let pause: Duration
   }
 
   package struct Drain: Sendable, Equatable {
     /// Over which WebSockets are closed.
     package let window: Duration
+
+    init(_ keys: inout ConfigurationReader) {
+      window = keys.value(
+        "drain.seconds", .whole(0...3600, of: .seconds(1)), default: "10",
+        "How long a process that stops takes over closing its WebSockets, so that their clients do not come back all at "
+          + "once.")
+    }
+  }
+
+  package struct Log: Sendable, Equatable {
+    package let level: LogLevel
+    package let format: LogFormat
+
+    init(_ keys: inout ConfigurationReader) {
+      level = keys.value(
+        "log.level", .choice(LogLevel.self), default: "info", taking: .onReload, "The least level that is logged.")
+      format = keys.value(
+        "log.format", .choice(LogFormat.self), default: "text", "The form of log lines, which go to standard error.")
+    }
   }
 
   /// PEM files.
   package struct TLS: Sendable, Equatable {
     package let certificate: String
     package let key: String
-  }
 
-  package struct Federation: Sendable, Equatable {
-    package let host: String
-    /// nil: no listener for peers.
-    package let port: Int?
-    /// Always `https` and without a path; present whenever `port` is.
-    package let url: WebURL?
-    /// Whether URLs of peers may lead to addresses that are not public, wherever this relay is.
-    package let allowsPrivate: Bool
-    /// A folder.
-    package let directory: String
-    /// How often each peer is asked what has changed in its listing.
-    package let directoryInterval: Duration
-    package let contactsMax: Int
-    /// How long the claim of a peer stands that lists a contact no longer.
-    package let ownershipDays: Int
-    /// Whether a number that a peer lists can be registered here.
-    package let respectsClaims: Bool
-    /// Whether requests of clients that name no relay are carried to peers.
-    package let routesImplicitly: Bool
-    package let outbox: OutboxBounds
-  }
-
-  package struct Operations: Sendable, Equatable {
-    package let host: String
-    /// 0 takes any free one.
-    package let port: Int
-    /// Tokens of the operator API: those that may look, and those that may change and look.
-    package let readTokens: [OperatorToken]
-    package let changeTokens: [OperatorToken]
-  }
-
-  package struct Storage: Sendable, Equatable {
-    package let location: StorageLocation
-    /// The file that `location` came from, where it has one of its own.
-    let urlFile: String?
-    /// Whether pending migrations run at start.
-    package let migratesAtStart: Bool
-    /// How long a process that is to serve waits for a store that does not answer yet.
-    package let startPatience: Duration
-    /// 32 bytes; nil: signaling keys are stored as they are.
-    package let encryptionKey: SecretBytes?
-    package let formerEncryptionKey: SecretBytes?
-  }
-
-  package struct Coordination: Sendable, Equatable {
-    package let location: CoordinationLocation
-    /// Likewise.
-    let urlFile: String?
-  }
-
-  package struct Attachments: Sendable, Equatable {
-    package let location: AttachmentsLocation
-    /// nil: the client listener's own URL.
-    package let publicURL: WebURL?
-    /// Present whenever the location is S3.
-    package let s3: S3Credentials?
-    package let bytesMax: Int
-    /// Whole days.
-    package let retention: Duration
-    package let accountBytesMax: Int
-    /// What the ids begin with.
-    package let mark: AttachmentMark
-  }
-
-  package struct S3Credentials: Sendable, Equatable {
-    package let accessKey: String
-    package let secretKey: Secret
-  }
-
-  package struct Devices: Sendable, Equatable {
-    package let max: Int
-  }
-
-  package struct PreKeys: Sendable, Equatable {
-    package let verifiesSignatures: Bool
-  }
-
-  package struct Messages: Sendable, Equatable {
-    /// Whole days.
-    package let retention: Duration
-    package let mailboxMax: Int
-    package let mailboxSenderMax: Int
-    /// Of a mailbox, what one peer may fill, 1 to 100.
-    package let mailboxPeerPercent: Int
-    /// How long a connected device's mailbox goes unread at most.
-    package let pollInterval: Duration
-  }
-
-  package struct Verification: Sendable, Equatable {
-    package let sender: Sender
-    package let codeLifetime: Duration
-    /// 1 or more.
-    package let triesMax: Int
-    /// nil: no number tokens.
-    package let tokenKey: SecretBytes?
-    /// Whole days.
-    package let lockLifetime: Duration
-
-    package enum Sender: Sendable, Equatable {
-      case log
-      case webhook(url: WebURL, secret: Secret)
-      case twilio(account: String, token: Secret, from: String, url: WebURL)
-
-      /// The key or token that the sender proves itself with.
-      package var secret: Secret? {
-        switch self {
-        case .log: nil
-        case .webhook(_, let secret): secret
-        case .twilio(_, let token, _, _): token
-        }
-      }
+    /// - Returns: nil where nothing is given, or half of it, which is a fault.
+    init?(_ keys: inout ConfigurationReader, below section: String) {
+      let names = (certificate: "\(section).certificate", key: "\(section).key")
+      let certificate = keys.optional(
+        names.certificate, .path, "PEM certificate chain of the listener; reloaded when the file changes.")
+      let key = keys.optional(names.key, .path, "PEM private key to it; reloaded when the file changes.")
+      keys.pair(names.certificate, names.key)
+      guard let certificate, let key else { return nil }
+      (self.certificate, self.key) = (certificate, key)
     }
-  }
-
-  package struct Development: Sendable, Equatable {
-    package let isEnabled: Bool
-  }
-
-  package struct Log: Sendable, Equatable {
-    package let level: LogLevel
-    package let format: LogFormat
   }
 }
 
 package enum LogLevel: String, Sendable, CaseIterable { case trace, debug, info, notice, warning, error, critical }
-/// Reference 1.12.
-package enum WebSocketDialect: String, Sendable, CaseIterable { case protobuf, json }
 package enum LogFormat: String, Sendable, CaseIterable { case text, json }
-/// What pushes to this relay's own devices carry.
-package enum PushContent: String, Sendable, CaseIterable {
-  /// The message that waits alone, encrypted.
-  case envelope
-  /// Nothing: the provider learns the time.
-  case wakeUp = "wake-up"
+
+extension LimiterName {
+  /// Its bucket; the default one where the configuration has no say.
+  fileprivate func bucket(_ keys: inout ConfigurationReader) -> Bucket {
+    guard let meaning else { return defaultBucket }
+    let size = keys.value(
+      "limits.\(rawValue).size", .whole(1...1_000_000_000), default: String(Int(defaultBucket.size)),
+      taking: .onReload, meaning)
+    let perMinute = keys.value(
+      "limits.\(rawValue).per-minute", .decimal(0...1_000_000_000), default: DecimalText.text(defaultBucket.perMinute),
+      taking: .onReload, "Charges that come back each minute.")
+    return Bucket(size: Double(size), perMinute: perMinute)
+  }
 }
-/// What becomes of a number that a peer lists and somebody proves here.
-enum NumberClaims: String, Sendable, CaseIterable { case ignore, refuse }
-enum VerificationSender: String, Sendable, CaseIterable { case log, webhook, twilio }
+
+extension ConfigurationReader {
+  /// Each of the two needs the other.
+  mutating func pair(_ one: String, _ other: String) {
+    if isGiven(one) { miss(other, because: "\(one) is given", of: one) }
+    if isGiven(other) { miss(one, because: "\(other) is given", of: other) }
+  }
+}

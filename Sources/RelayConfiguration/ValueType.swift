@@ -5,6 +5,8 @@ import RelayCore
 /// A type of value: its name for the documents and the reading of its text.
 struct ValueType<Value: Sendable>: Sendable {
   let name: String
+  /// The bounds of a number, for the documents: `1 to 3650`.
+  var bounds: String?
   /// Whether the file may give it as a list.
   var isList = false
   let parse: @Sendable (String) throws(Malformed) -> Value
@@ -41,13 +43,13 @@ extension ValueType where Value == Secret {
 }
 
 extension ValueType where Value == SecretBytes {
-  static let encryptionKey = ValueType(name: "secret") { text throws(Malformed) in
+  static let encryptionKey = ValueType(name: "base64 key") { text throws(Malformed) in
     guard let bytes = Base64.decode(text), bytes.count == 32 else {
       throw Malformed("the base64 of 32 bytes, as `openssl rand -base64 32` prints it")
     }
     return SecretBytes(bytes)
   }
-  static let hexKey = ValueType(name: "secret") { text throws(Malformed) in
+  static let hexKey = ValueType(name: "hex key") { text throws(Malformed) in
     let digits = text.utf8.compactMap { Character(UnicodeScalar($0)).hexDigitValue }
     guard digits.count == text.utf8.count, digits.count % 2 == 0, digits.count >= 32 else {
       throw Malformed("the hex of 16 bytes or more, as `openssl rand -hex 32` prints it")
@@ -149,10 +151,9 @@ extension ValueType where Value == Int {
     return value
   }
   static func whole(_ range: ClosedRange<Int>) -> Self {
-    ValueType(name: "whole number") { text throws(Malformed) in
-      guard let value = digits(text), range.contains(value) else {
-        throw Malformed("a whole number from \(range.lowerBound) to \(range.upperBound)")
-      }
+    let bounds = "\(range.lowerBound) to \(range.upperBound)"
+    return ValueType(name: "whole number", bounds: bounds) { text throws(Malformed) in
+      guard let value = digits(text), range.contains(value) else { throw Malformed("a whole number from \(bounds)") }
       return value
     }
   }
@@ -164,11 +165,10 @@ extension ValueType where Value == Int {
 
 extension ValueType where Value == Double {
   static func decimal(_ range: ClosedRange<Double>) -> Self {
-    ValueType(name: "decimal number") { text throws(Malformed) in
+    let bounds = DecimalText.bounds(range)
+    return ValueType(name: "decimal number", bounds: bounds) { text throws(Malformed) in
       guard let value = DecimalText.value(text), range.contains(value) else {
-        throw Malformed(
-          "a decimal number from \(DecimalText.text(range.lowerBound)) to "
-            + DecimalText.text(range.upperBound))
+        throw Malformed("a decimal number from \(bounds)")
       }
       return value
     }
@@ -177,11 +177,19 @@ extension ValueType where Value == Double {
 
 extension ValueType where Value == Duration {
   static func seconds(_ range: ClosedRange<Double>) -> Self {
-    ValueType(name: "seconds") { text throws(Malformed) in
+    let bounds = DecimalText.bounds(range)
+    return ValueType(name: "seconds", bounds: bounds) { text throws(Malformed) in
       guard let value = DecimalText.value(text), range.contains(value) else {
-        throw Malformed("seconds from \(DecimalText.text(range.lowerBound)) to \(DecimalText.text(range.upperBound))")
+        throw Malformed("seconds from \(bounds)")
       }
       return .milliseconds(Int64((value * 1000).rounded()))
+    }
+  }
+  /// Whole numbers of a unit that the key's name says.
+  static func whole(_ range: ClosedRange<Int>, of unit: Duration) -> Self {
+    let number = ValueType<Int>.whole(range)
+    return ValueType(name: number.name, bounds: number.bounds) { text throws(Malformed) in
+      unit * (try number.parse(text))
     }
   }
 }
@@ -210,11 +218,14 @@ extension ValueType where Value: CaseIterable & RawRepresentable, Value.RawValue
 }
 
 /// Decimal numbers as people write them: digits with at most one point, no exponent, no sign.
-private enum DecimalText {
+enum DecimalText {
   static func value(_ text: String) -> Double? {
     guard let first = text.utf8.first, first != UInt8(ascii: ".") else { return nil }
     guard text.utf8.allSatisfy({ ($0 >= 0x30 && $0 <= 0x39) || $0 == UInt8(ascii: ".") }) else { return nil }
     return Double(text)
+  }
+  static func bounds(_ range: ClosedRange<Double>) -> String {
+    "\(text(range.lowerBound)) to \(text(range.upperBound))"
   }
   static func text(_ value: Double) -> String { value == value.rounded() ? String(Int(value)) : String(value) }
 }

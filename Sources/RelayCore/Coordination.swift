@@ -11,5 +11,6 @@ package protocol Coordination: RateLimiter, SignalBus, Presence, ContactBudget {
   var epochWitness: (any EpochWitness)? { get }
   /// nil when there is one process.
   var pushBoard: (any PushBoard)? { get }
+  /// Settles the charges that are not written yet, then closes the connections to shared state.
   func close() async
 }

@@ -112,7 +112,7 @@ package enum WakeFault: String, Sendable, CaseIterable {
     case .untrusted: "Check the CA certificates of this machine, push.endpoints.*, and anything that intercepts TLS."
     case .silent: "It is tried again. See the provider's status page, and what stands between."
     case .halted: "`relay push history` shows what it answered before; it is tried again by itself."
-    case .expired: "push.expires-hours says how long a wake-up is worth sending."
+    case .expired: "Nothing to do: the message waits in the mailbox. A wake-up is worth sending for a day."
     case .busy: "It is tried again in a moment. `relay_wakes_waiting` shows how much waits; is the provider in trouble?"
     case .connected: "Nothing to do; close the app and try again, or add --force to push all the same."
     }

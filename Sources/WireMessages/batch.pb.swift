@@ -8,8 +8,8 @@
 // For information on using the generated types, please see the documentation:
 //   https://github.com/apple/swift-protobuf/
 
-/// Hand-overs that travel together between two relays of this kind (docs/federation.md, "Batches"). Fields are only added;
-/// a number is never used again.
+/// Hand-overs that travel together between two relays of this kind (docs/federation-wire.md, "Batches"). Fields are
+/// only added; a number is never used again.
 
 #if canImport(FoundationEssentials)
 package import FoundationEssentials

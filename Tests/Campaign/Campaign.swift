@@ -38,7 +38,7 @@ enum Campaign {
     return try await CampaignPushes.with { pushes in
       let means = CampaignSite.Means(
         pushes: pushes, planted: extent.planted, hasClocks: kinds.contains(.clockJumped),
-        hasOwnDisks: kinds.contains { $0.needsOwnDisks }, lacksLastStep: kinds.contains(.schemaStep))
+        hasOwnDisks: kinds.contains { $0.needsOwnDisks })
       return try await CampaignSite.withTwo(seed: schedule.seed, means) { sites in
         try await run(schedule, extent, at: sites, pushes)
       }
@@ -69,14 +69,10 @@ enum Campaign {
     }
     try await population.readMailboxes(random.split())
     try history.close()
-    var leftOut = extent.leftOut
-    if schedule.steps.contains(where: { $0.fault.kind == .schemaStep }), !sites.allSatisfy(\.cluster.lacksLastStep) {
-      leftOut.append("schemaStep (this build does not serve without the schema's last step)")
-    }
     let report = CampaignReport(
       schedule: schedule, devices: extent.devices, seconds: Int((ContinuousClock.now - begun) / .seconds(1)),
       machine: CampaignReport.machineName, binary: try RelayExecutable.path(), figures: figures.value,
-      verdicts: try Checker.check(historyAt: history.path), leftOut: leftOut, owed: owed)
+      verdicts: try Checker.check(historyAt: history.path), leftOut: extent.leftOut, owed: owed)
     try report.write(to: folder.path)
     return report
   }

@@ -1,6 +1,7 @@
 import CampaignModel
 import ChildProcesses
 import Foundation
+import RelayCore
 import Synchronization
 import TestSupport
 
@@ -31,8 +32,6 @@ final class CampaignSite: Sendable {
     var hasClocks = false
     /// Their disks can be full.
     var hasOwnDisks = false
-    /// The last step of the schema is still to be run.
-    var lacksLastStep = false
   }
 
   private init(
@@ -70,7 +69,7 @@ final class CampaignSite: Sendable {
     settings["RELAY_FEDERATION_URL"] = "https://127.0.0.1:\(entrances.peers.port)"
     settings["PLANTED_FAULT"] = means.planted
     return try await Cluster.with(
-      name, settings: settings, ownPostgres: true, hasOwnDisks: means.hasOwnDisks, lacksLastStep: means.lacksLastStep
+      name, settings: settings, ownPostgres: true, hasOwnDisks: means.hasOwnDisks
     ) { cluster in
       let disk = try means.hasOwnDisks ? TestDisk(at: cluster.site.folder) : nil
       defer { disk?.remove() }
@@ -147,10 +146,16 @@ final class CampaignSite: Sendable {
     return ["RELAY_STORAGE_URL": cluster.database.replacing(from, with: to)]
   }
 
-  /// Runs what is pending of the schema; again where it could not have its locks, as an operator would.
+  /// Runs a step of a later build; again where it could not have its locks, as an operator would.
   func migrate() async throws {
-    try await eventually("the schema's steps are run", within: .seconds(60), every: .seconds(1)) {
-      try await cluster.site.run(["migrate", "run"], overrides: storage).exit == .code(0)
+    guard let url = storage["RELAY_STORAGE_URL"] else { throw TestFailure("the operator has no database") }
+    try await eventually("the later build's step is run", within: .seconds(60), every: .seconds(1)) {
+      do {
+        try await LaterBuild.migrate(url)
+        return true
+      } catch is StoreError {
+        return false
+      }
     }
   }
 

@@ -9,7 +9,7 @@ import WireMessages
 
 @testable import Federation
 
-/// Batches of hand-overs between relays of this kind (docs/federation.md, "Batches").
+/// Batches of hand-overs between relays of this kind (docs/federation-wire.md, "Batches").
 @Suite struct BatchRouteTests {
   private let path = "/v1/federation/batch"
   private let source: UInt64 = 14_155_550_177

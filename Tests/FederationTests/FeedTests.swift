@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import RelayCore
 import TestSupport
 import Testing

@@ -25,8 +25,8 @@ private let readerCount = 8
 private func read(_ row: inout PostgresRow, as reader: Int) throws(StoreError) {
   guard let number = AccountNumber(digits: 15_550_000_001) else { return }
   switch reader {
-  case 0: _ = try PostgresStorage.envelope(&row, in: DeviceAddress(number, .master))
-  case 1: _ = try PostgresStorage.listedAccount(&row, .plain)
+  case 0: _ = try QueuedEnvelope(row: &row, in: DeviceAddress(number, .master))
+  case 1: _ = try ListedAccount(row: &row, .plain)
   case 2: _ = (try row.bigint(), try row.optionalBigint(), try row.integer(), try row.optionalInteger())
   case 3: _ = (try row.date(), try row.smallint(), try row.boolean(), try row.bytes())
   case 4: _ = (try row.text(), try row.opaque(), try row.timestamp(), try row.optionalTimestamp())

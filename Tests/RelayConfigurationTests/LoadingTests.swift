@@ -10,14 +10,14 @@ struct LoadingTests {
     let loaded = try RelayConfiguration.load(file: nil, environment: ["PATH": "/bin"])
     let configuration = loaded.configuration
     #expect(configuration.name == RelayName("local"))
-    #expect(
-      configuration.client
-        == .init(
-          host: "127.0.0.1", port: 8080, tls: nil, trustedProxies: [], origins: .unsaid, connectionsMax: 20_000,
-          connectionsSharePercent: 25,
-          webSockets: .init(loginDialect: .protobuf, idle: .seconds(90))))
-    #expect(configuration.drain == .init(window: .seconds(10)))
-    #expect(configuration.operations == .init(host: "127.0.0.1", port: 8081, readTokens: [], changeTokens: []))
+    let client = configuration.client
+    #expect(client.host == "127.0.0.1" && client.port == 8080 && client.tls == nil)
+    #expect(client.trustedProxies.isEmpty && client.origins == .unsaid && client.connectionsMax == 20_000)
+    #expect(client.webSockets.loginDialect == .protobuf && client.webSockets.idle == .seconds(90))
+    #expect(configuration.drain.window == .seconds(10))
+    let operations = configuration.operations
+    #expect(operations.host == "127.0.0.1" && operations.port == 8081)
+    #expect(operations.readTokens.isEmpty && operations.changeTokens.isEmpty)
     #expect(configuration.federation.host == "127.0.0.1")
     #expect(configuration.federation.port == nil && configuration.federation.url == nil)
     #expect(configuration.federation.directoryInterval == .seconds(2))
@@ -28,23 +28,21 @@ struct LoadingTests {
     #expect(configuration.storage.encryptionKey == nil && configuration.storage.formerEncryptionKey == nil)
     #expect(configuration.attachments.retention == .seconds(30 * 86_400))
     #expect(configuration.attachments.bytesMax == 100 << 20 && configuration.attachments.accountBytesMax == 1 << 30)
-    #expect(
-      configuration.messages
-        == .init(
-          retention: .seconds(30 * 86_400), mailboxMax: 5000, mailboxSenderMax: 2000, mailboxPeerPercent: 50,
-          pollInterval: .seconds(25)))
-    #expect(configuration.devices == .init(max: 3))
-    #expect(configuration.keys == .init(verifiesSignatures: true))
+    let messages = configuration.messages
+    #expect(messages.retention == .seconds(30 * 86_400) && messages.pollInterval == .seconds(25))
+    #expect(messages.mailboxMax == 5000 && messages.mailboxSenderMax == 2000)
+    #expect(configuration.keys.verifiesSignatures)
+    #expect(configuration.directory.allowance == LookUpAllowance(first: 20_000, firstDays: 10, perDay: 2000))
     #expect(configuration.verification.sender == .log)
-    #expect(configuration.verification.codeLifetime == .seconds(900))
-    #expect(
-      configuration.verification.tokenKey == nil && configuration.verification.lockLifetime == .seconds(7 * 86_400))
-    #expect(configuration.pushGateway == .init(host: "127.0.0.1", port: nil, apps: nil))
-    #expect(configuration.push.endpoints == .init(apns: nil, fcm: nil, fcmOAuth: nil, trust: nil))
+    #expect(configuration.verification.tokenKey == nil)
+    let gateway = configuration.pushGateway
+    #expect(gateway.host == "127.0.0.1" && gateway.port == nil && gateway.apps == nil)
+    let endpoints = configuration.push.endpoints
+    #expect(endpoints.apns == nil && endpoints.fcm == nil && endpoints.fcmOAuth == nil && endpoints.trust == nil)
     #expect(!configuration.push.allowsPrivateWebPush && configuration.push.webPushEndpoints == nil)
     #expect(configuration.push.waking.webPush == nil)
     #expect(!configuration.development.isEnabled)
-    #expect(configuration.log == .init(level: .info, format: .text))
+    #expect(configuration.log.level == .info && configuration.log.format == .text)
     #expect(loaded.warnings.isEmpty)
     for limiter in LimiterName.allCases { #expect(configuration.limits[limiter] == limiter.defaultBucket) }
   }
@@ -96,12 +94,50 @@ struct LoadingTests {
   @Test("every key is read from its variable and from the file", arguments: ConfigurationKey.all)
   func everyKey(_ key: ConfigurationKey) throws {
     let value = Sample.value(of: key)
-    var environment = Sample.companions(of: key)
-    environment[key.variable] = value
-    #expect(try RelayConfiguration.load(file: nil, environment: environment).setting(key.name).origin == .environment)
-    environment[key.variable] = nil
+    #expect(try origin(of: key, file: nil, environment: [key.variable: value]) == .environment)
     let file = try TemporaryFile("\(key.name): \(value)\n")
-    #expect(try RelayConfiguration.load(file: file.path, environment: environment).setting(key.name).origin == .file)
+    #expect(try origin(of: key, file: file.path, environment: [:]) == .file)
+  }
+
+  /// - Returns: where the value comes from; nil where it is refused. That other keys are needed beside it is no matter.
+  private func origin(
+    of key: ConfigurationKey, file: String?, environment: [String: String]
+  ) throws -> EffectiveSetting.Origin? {
+    let sources = ConfigurationSources(
+      file: try file.map { try ConfigurationFile(path: $0) }, environment: environment)
+    var reader = ConfigurationReader(sources)
+    _ = RelayConfiguration.read(&reader, .none)
+    guard !reader.faults.contains(where: { $0.text.contains("expects ") || $0.text.contains("unknown ") }) else {
+      return nil
+    }
+    return reader.effective.first { $0.key == key.name }?.origin
+  }
+
+  @Test("keys that need each other have no fault together")
+  func wholeSections() throws {
+    let file = try TemporaryFile(
+      """
+      client: {tls: {certificate: a.pem, key: a.key}}
+      federation: {port: 8443, url: "https://relay.example"}
+      storage: {encryption-key: \(Sample.encryptionKey), encryption-key-former: \(Sample.encryptionKey)}
+      coordination: {url: "rediss://redis.example", tls: {ca: ca.pem, certificate: b.pem, key: b.key}}
+      push:
+        apns: {key-file: k.p8, key-id: KEY, team-id: TEAM, topic: com.example.ios}
+        fcm: {service-account-file: account.json, project-id: example}
+        webpush: {key-file: vapid.pem, contact: "mailto:push@example.org"}
+      push-gateway: {port: 5000, apps: {com.example.ios: {type: apns}}}
+      device-notifications:
+        port: 5001
+        tls: {certificate: c.pem, key: c.key}
+        apns: {key-file: k.p8, key-id: KEY, team-id: TEAM, topic: com.example.ios}
+        fcm: {service-account-file: account.json, project-id: example}
+      """)
+    let configuration = try RelayConfiguration.load(file: file.path, environment: [:]).configuration
+    #expect(configuration.client.tls?.key == "a.key" && configuration.deviceNotifications.tls?.certificate == "c.pem")
+    #expect(configuration.push.waking.apns == configuration.deviceNotifications.apns)
+    #expect(configuration.push.waking.fcm == configuration.deviceNotifications.fcm)
+    #expect(configuration.push.waking.fcm?.projectID == "example")
+    #expect(configuration.push.waking.webPush?.contact == "mailto:push@example.org")
   }
 
   @Test("variables are told apart although dots and dashes both become underscores")
@@ -205,73 +241,25 @@ struct LoadingTests {
   }
 }
 
-/// A value that each key accepts.
+/// A value that each key accepts: its default, or one of its type.
 enum Sample {
   /// The base64 of the bytes 0 to 31.
   static let encryptionKey = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 
-  private static let apps = #"{"com.example.ios": {"type": "apns", "certfile": "certificate.pem"}}"#
-
   static func value(of key: ConfigurationKey) -> String {
-    switch key.name {
-    case "client.port", "operator.port": "9999"
-    case "federation.port": "8443"
-    case "push-gateway.port", "device-notifications.port": "5000"
-    case "push-gateway.apps": apps
-    case "push.endpoints.apns", "push.endpoints.fcm", "push.endpoints.fcm-oauth": "https://relay.example"
-    case "federation.url", "verification.webhook.url", "attachments.public-url": "https://relay.example"
-    case "storage.encryption-key", "storage.encryption-key-former": encryptionKey
-    case "verification.token-key": "000102030405060708090A0b0c0d0e0f"
-    case "push.webpush.contact": "mailto:push@example.org"
-    case "attachments.mark": "77"
-    case "operator.read-tokens", "operator.change-tokens": "viewer:0123456789abcdef0123456789abcdef"
-    case "federation.host": "::1"
-    default:
-      switch key.type {
-      case "URL": key.defaultText ?? ""
-      case "true or false": "true"
-      default: key.defaultText ?? "example"
-      }
+    if case .value(let text) = key.default { return text }
+    return switch key.type {
+    case "apps": #"{"com.example.ios": {"type": "apns", "certfile": "certificate.pem"}}"#
+    case "base64 key": encryptionKey
+    case "hex key": "000102030405060708090A0b0c0d0e0f"
+    case "host": "::1"
+    case "port": "8443"
+    case "tokens": "viewer:0123456789abcdef0123456789abcdef"
+    case "true or false": "true"
+    case "URL": "https://relay.example"
+    case "whole number": "77"
+    default: "example"
     }
-  }
-
-  /// What must be there for `key` to be there.
-  static func companions(of key: ConfigurationKey) -> [String: String] {
-    switch key.name {
-    case "client.tls.certificate": ["RELAY_CLIENT_TLS_KEY": "key.pem"]
-    case "client.tls.key": ["RELAY_CLIENT_TLS_CERTIFICATE": "certificate.pem"]
-    case "coordination.tls.ca": ["RELAY_COORDINATION_URL": "rediss://redis.example"]
-    case "coordination.tls.certificate":
-      ["RELAY_COORDINATION_URL": "rediss://redis.example", "RELAY_COORDINATION_TLS_KEY": "key.pem"]
-    case "coordination.tls.key":
-      ["RELAY_COORDINATION_URL": "rediss://redis.example", "RELAY_COORDINATION_TLS_CERTIFICATE": "certificate.pem"]
-    case "federation.port": ["RELAY_FEDERATION_URL": "https://relay.example"]
-    case "push-gateway.port": ["RELAY_PUSH_GATEWAY_APPS": apps]
-    case "push.apns.key-file", "push.apns.key-id", "push.apns.team-id", "push.apns.topic":
-      appleKey("RELAY_PUSH_APNS")
-    case "push.fcm.project-id": ["RELAY_PUSH_FCM_SERVICE_ACCOUNT_FILE": "account.json"]
-    case "push.webpush.key-file": ["RELAY_PUSH_WEBPUSH_CONTACT": "mailto:push@example.org"]
-    case "push.webpush.contact": ["RELAY_PUSH_WEBPUSH_KEY_FILE": "vapid.pem"]
-    case "device-notifications.port": ["RELAY_DEVICE_NOTIFICATIONS_PLAIN": "true"]
-    case "device-notifications.tls.certificate": ["RELAY_DEVICE_NOTIFICATIONS_TLS_KEY": "key.pem"]
-    case "device-notifications.tls.key": ["RELAY_DEVICE_NOTIFICATIONS_TLS_CERTIFICATE": "certificate.pem"]
-    case "device-notifications.apns.key-file", "device-notifications.apns.key-id", "device-notifications.apns.team-id",
-      "device-notifications.apns.topic":
-      appleKey("RELAY_DEVICE_NOTIFICATIONS_APNS")
-    case "device-notifications.fcm.project-id": ["RELAY_DEVICE_NOTIFICATIONS_FCM_SERVICE_ACCOUNT_FILE": "account.json"]
-    case "storage.encryption-key-former": ["RELAY_STORAGE_ENCRYPTION_KEY": encryptionKey]
-    default: [:]
-    }
-  }
-}
-
-extension Sample {
-  /// What Apple's key needs, all of it.
-  fileprivate static func appleKey(_ section: String) -> [String: String] {
-    [
-      "\(section)_KEY_FILE": "key.p8", "\(section)_KEY_ID": "KEY", "\(section)_TEAM_ID": "TEAM",
-      "\(section)_TOPIC": "com.example.ios",
-    ]
   }
 }
 

@@ -158,26 +158,28 @@ extension Store {
   /// Moves the store's clock. PostgreSQL's own stands: all that the store has noted moves the other way.
   fileprivate func jump(days: Int) async throws {
     guard let postgres = storage as? PostgresStorage else { return clock.advance(.seconds(days * 86_400)) }
-    _ = try await postgres.write(
-      .once(
-        """
-        DO $$
-        DECLARE parent text; held date;
-        BEGIN
-          FOREACH parent IN ARRAY ARRAY['messages', 'acknowledged'] LOOP
-            FOR held IN EXECUTE format('SELECT DISTINCT day - \(days) FROM %I', parent) LOOP
-              IF to_regclass(parent || to_char(held, '_YYYYMMDD')) IS NULL THEN
-                EXECUTE format('CREATE TABLE %I PARTITION OF %I FOR VALUES FROM (%L) TO (%L)',
-                  parent || to_char(held, '_YYYYMMDD'), parent, held, held + 1);
-              END IF;
+    _ = try await postgres.write([
+      PostgresStep(
+        .once(
+          """
+          DO $$
+          DECLARE parent text; held date;
+          BEGIN
+            FOREACH parent IN ARRAY ARRAY['messages', 'acknowledged'] LOOP
+              FOR held IN EXECUTE format('SELECT DISTINCT day - \(days) FROM %I', parent) LOOP
+                IF to_regclass(parent || to_char(held, '_YYYYMMDD')) IS NULL THEN
+                  EXECUTE format('CREATE TABLE %I PARTITION OF %I FOR VALUES FROM (%L) TO (%L)',
+                    parent || to_char(held, '_YYYYMMDD'), parent, held, held + 1);
+                END IF;
+              END LOOP;
+              EXECUTE format('UPDATE %I SET day = day - \(days)', parent);
             END LOOP;
-            EXECUTE format('UPDATE %I SET day = day - \(days)', parent);
-          END LOOP;
-          UPDATE crossings SET noted = noted - \(days);
-          UPDATE devices SET last_seen = last_seen - \(days) * 86400000::bigint;
-          UPDATE store_clock SET seen = seen - \(days) * 86400000::bigint, cleared = cleared - \(days) * 86400000::bigint;
-        END $$
-        """))
+            UPDATE crossings SET noted = noted - \(days);
+            UPDATE devices SET last_seen = last_seen - \(days) * 86400000::bigint;
+            UPDATE store_clock SET seen = seen - \(days) * 86400000::bigint, cleared = cleared - \(days) * 86400000::bigint;
+          END $$
+          """))
+    ])
     postgres.days.forget()
     postgres.judge.learn(try await postgres.clockReading().time)
   }

@@ -1,3 +1,4 @@
+import GRDB
 import RelayCore
 import TestSupport
 import Testing

@@ -36,9 +36,8 @@ import Testing
       await withTaskGroup { group in
         for value in Int64(0)..<64 {
           group.addTask {
-            let insert = PostgresStatement.prepared("number", "INSERT INTO numbers (value) VALUES ($1::bigint)")
             do {
-              _ = try await connection.sharedWrite(insert, PostgresParameters { $0.add(bigint: value) })
+              _ = try await connection.sharedWrite("number", "INSERT INTO numbers (value) VALUES (\(value))")
             } catch {
               failed.add(value)
             }
@@ -46,7 +45,7 @@ import Testing
         }
       }
       #expect(failed.values == [7])
-      let result = try await connection.read(.once("SELECT value FROM numbers ORDER BY value"))
+      let result = try await connection.read("stored_numbers", "SELECT value FROM numbers ORDER BY value")
       let stored = try result.rows.map { index in
         var row = result.cursor(row: index)
         return try row.bigint()
@@ -64,7 +63,7 @@ import Testing
       let results = try await connection.transaction(
         ["INSERT INTO numbers VALUES (2)", "INSERT INTO numbers VALUES (3), (4)"].map { PostgresStep(.once($0)) })
       #expect(results.map(\.affectedRows) == [1, 2])
-      #expect(try await connection.read(.once("SELECT value FROM numbers")).rowCount == 3)
+      #expect(try await connection.read("all_numbers", "SELECT value FROM numbers").rowCount == 3)
     }
   }
 
@@ -78,7 +77,7 @@ import Testing
         guard case .refused(let state, _)? = error else { throw TestFailure("\(String(describing: error))") }
         #expect(state.code == "23505")
       }
-      #expect(try await connection.read(.once("SELECT value FROM numbers")).rowCount == 0)
+      #expect(try await connection.read("all_numbers", "SELECT value FROM numbers").rowCount == 0)
       _ = try await connection.run("INSERT INTO numbers VALUES (1)")
     }
   }
@@ -96,9 +95,7 @@ import Testing
         """)
       let results = try await connection.transaction([
         PostgresStep(.once("SELECT conflict_once()")),
-        PostgresStep(
-          .once("SELECT length($1::bytea)"),
-          PostgresParameters { $0.add(bytea: [UInt8](repeating: 7, count: 32 << 20)) }),
+        PostgresStep(once: "SELECT length(\([UInt8](repeating: 7, count: 32 << 20)))"),
       ])
       var row = try #require(results.last).cursor(row: 0)
       #expect(try row.integer() == 32 << 20)
@@ -112,13 +109,13 @@ import Testing
         for _ in 0..<2 {
           group.addTask {
             do throws(PostgresError) {
-              _ = try await connection.read(.once("SELECT pg_sleep(60)"))
+              _ = try await connection.read("sleep", "SELECT pg_sleep(60)")
               Issue.record("it slept for a minute")
             } catch {}
           }
         }
       }
-      try await eventually("it is connected again") { (try? await connection.read(.once("SELECT 1"))) != nil }
+      try await eventually("it is connected again") { (try? await connection.read("one", "SELECT 1")) != nil }
     }
   }
 
@@ -142,7 +139,7 @@ import Testing
     let connection = PostgresConnection(
       target: target, settings: .init(purpose: "test"), reactor: reactor, logger: .quiet)
     let asked = ContinuousClock.now
-    await #expect(throws: PostgresError.self) { try await connection.read(.once("SELECT 1")) }
+    await #expect(throws: PostgresError.self) { try await connection.read("one", "SELECT 1") }
     // Five seconds, and what a busy machine makes of them.
     #expect(ContinuousClock.now - asked < MachineSpeed.allow(.seconds(30)))
     await connection.close()
@@ -151,9 +148,8 @@ import Testing
 
   @Test func anErrorNeverCarriesAValue() async throws {
     try await withConnection { connection in
-      let cast = PostgresStatement.prepared("cast", "SELECT $1::text::bigint")
       let error = await #expect(throws: PostgresError.self) {
-        try await connection.read(cast, PostgresParameters { $0.add(text: "secret") })
+        try await connection.read("cast", "SELECT \("secret")::bigint")
       }
       #expect(error.map { !"\($0) \($0.storeError)".contains("secret") } == true)
     }
@@ -161,25 +157,15 @@ import Testing
 
   @Test func everyKindOfValueArrivesAsItWasSent() async throws {
     try await withConnection { connection in
-      let sql: StaticString = """
-        SELECT $1::bigint, $2::integer, $3::boolean, $4::text, $5::bytea, $6::bytea, ($7::bigint[])[2],
-          ($8::bytea[])[1], ($8::bytea[])[2] IS NULL, ($9::uuid[])[1], cardinality($10::text[])
-        """
       let fingerprint = Fingerprint(high: 0x0102_0304_0506_0708, low: .max)
+      let blobs = PostgresParameter(each: [[0, 255], nil] as [[UInt8]?])
       let result = try await connection.read(
-        .prepared("values", sql),
-        PostgresParameters {
-          $0.add(bigint: .min)
-          $0.add(integer: .max)
-          $0.add(boolean: true)
-          $0.add(text: "grün\n")
-          $0.add(bytea: [UInt8]())
-          $0.add(bytea: [UInt8]?.none)
-          $0.add(bigints: [1, -2])
-          $0.add(byteas: [[0, 255], nil])
-          $0.add(uuids: [fingerprint])
-          $0.add(texts: [])
-        })
+        "values",
+        """
+        SELECT \(Int64.min), \(Int32.max), \(true), \("grün\n"), \([UInt8]()), \([UInt8]?.none),
+          (\(each: [1, -2] as [Int64]))[2], (\(blobs))[1], (\(blobs))[2] IS NULL, (\(each: [fingerprint]))[1],
+          cardinality(\(each: [String]())), \(PostgresDate(-1)), \(opaque: "a\0b"), \(Int16.min)
+        """)
       var row = result.cursor(row: 0)
       #expect(try row.bigint() == .min)
       #expect(try row.integer() == .max)
@@ -192,6 +178,9 @@ import Testing
       #expect(try row.boolean())
       #expect(try row.fingerprint() == fingerprint)
       #expect(try row.integer() == 0)
+      #expect(try row.date() == -1)
+      #expect(try row.opaque() == "a\0b")
+      #expect(try row.smallint() == .min)
       #expect(throws: StoreError.self) { try row.integer() }
     }
   }
@@ -201,11 +190,7 @@ import Testing
   ) async -> Result<Int64, PostgresError> {
     do throws(PostgresError) {
       let result = try await connection.read(
-        .prepared("quotient", "SELECT $1::bigint / $2::bigint"),
-        PostgresParameters {
-          $0.add(bigint: dividend)
-          $0.add(bigint: divisor)
-        })
+        "quotient", "SELECT \(dividend) / \(divisor)")
       var row = result.cursor(row: 0)
       return .success((try? row.bigint()) ?? -1)  // Any other value fails the test.
     } catch {

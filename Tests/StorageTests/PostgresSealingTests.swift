@@ -101,7 +101,6 @@ import Testing
       // No trigger stays switched off.
       let off = try server.sql("SELECT count(*) FROM pg_trigger WHERE tgenabled <> 'O'", in: url)
       #expect(off == "0")
-      #expect(try Self.oldestCompatible(server, in: url) == "5")
     }
   }
 
@@ -126,11 +125,6 @@ import Testing
     return found.values.first
   }
 
-  /// The build of the fourth step, the last that knows nothing of sealing, is refused at 5.
-  private static func oldestCompatible(_ server: PostgresServer, in url: String) throws -> String {
-    try server.sql("SELECT oldest_compatible FROM relay_schema WHERE version = 5", in: url)
-  }
-
   @Test("Whoever is connected keeps it from beginning", arguments: ["", "?application_name=other"])
   func connected(_ name: String) async throws {
     try await Self.withDatabase { server, url in
@@ -145,7 +139,6 @@ import Testing
         #expect(try await other.entries(for: [contact]).isEmpty)
       }
       #expect(try Self.secrets(server, in: url) == "0")
-      #expect(try Self.oldestCompatible(server, in: url) == "4")
     }
   }
 
@@ -157,7 +150,6 @@ import Testing
       try server.sql(
         """
         INSERT INTO server_secrets VALUES ('contact-token-key', '\\x\(key.joined())'), ('contact-token-sealing', '\\x01');
-        UPDATE relay_schema SET oldest_compatible = 5 WHERE version = 5;
         """, in: url)
       try await Self.open(url, Self.key) { other in
         #expect(try await other.contactSealing() == .underWay)
@@ -165,7 +157,6 @@ import Testing
         #expect(try await other.contactSealing() == .plain)
       }
       #expect(try Self.secrets(server, in: url) == "0")
-      #expect(try Self.oldestCompatible(server, in: url) == "4")
     }
   }
 
@@ -179,7 +170,6 @@ import Testing
         #expect(try await other.contactSealing() == .underWay)
       }
       #expect(try Self.secrets(server, in: url) == "2")
-      #expect(try Self.oldestCompatible(server, in: url) == "5")
     }
   }
 
@@ -216,19 +206,6 @@ import Testing
     }
   }
 
-  @Test("A store of the fourth step is not sealed by its upgrade: builds of that step may be at work on it")
-  func upgrade() async throws {
-    try await Self.withDatabase { server, url in
-      try server.sql(
-        "DROP TABLE oblivious_outputs, oblivious_progress; DELETE FROM relay_schema WHERE version = 5", in: url)
-      try await Self.open(url, Self.key) { storage in
-        try await storage.migrate { _ in }
-        #expect(try await storage.contactSealing() == .plain)
-      }
-      #expect(try Self.oldestCompatible(server, in: url) == "4")
-    }
-  }
-
   @Test func aNewStoreThatWasNotMadeToItsEndIsSealedByTheNextRun() async throws {
     try await withPostgres(migrated: false, sealer: Self.key) { storage, server, url in
       // The last step fails.
@@ -258,7 +235,6 @@ import Testing
       ] {
         #expect(throws: PostgresServer.Failure.self, "\(table)") { try server.sql("INSERT INTO \(table)", in: url) }
       }
-      #expect(try Self.oldestCompatible(server, in: url) == "5")
     }
   }
 }

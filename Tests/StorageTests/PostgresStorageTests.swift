@@ -8,25 +8,6 @@ import Testing
 @testable import Storage
 
 @Suite struct PostgresStorageTests {
-  @Test func aSchemaIsTooOldUsableOrTooNew() async throws {
-    try await withPostgres(migrated: false) { storage, server, url in
-      #expect(try await storage.compatibility() == .tooOld(version: 0, needed: PostgresMigration.needed))
-      #expect(try await storage.migrations().map(\.applied) == PostgresMigration.all.map { _ in nil })
-      try await storage.migrate { _ in }
-      #expect(try await storage.compatibility() == .usable(version: PostgresMigration.newest))
-      #expect(try await storage.migrations().allSatisfy { $0.applied != nil })
-      let (newest, adding, taking) = (
-        PostgresMigration.newest, PostgresMigration.newest + 1, PostgresMigration.newest + 2
-      )
-      try server.sql("INSERT INTO relay_schema VALUES (\(adding), 'only adds', 6, 1)", in: url)
-      #expect(try await storage.compatibility() == .usable(version: adding))
-      try server.sql("INSERT INTO relay_schema VALUES (\(taking), 'takes away', 7, \(taking))", in: url)
-      #expect(try await storage.compatibility() == .tooNew(version: taking, newestKnown: newest))
-      #expect(
-        try await storage.migrations().map(\.version) == PostgresMigration.all.map(\.version) + [adding, taking])
-    }
-  }
-
   @Test func processesThatMigrateAtOnceRunEachStepOnce() async throws {
     try await withPostgres(migrated: false) { first, _, url in
       let reports = Counter()
@@ -40,8 +21,8 @@ import Testing
         }
         try await group.waitForAll()
       }
-      #expect(reports.value == PostgresMigration.all.count)
-      #expect(try await first.compatibility() == .usable(version: PostgresMigration.newest))
+      #expect(reports.value == SchemaStep.postgres.count)
+      #expect(try await first.compatibility() == .usable(version: SchemaStep.postgres.newest))
     }
   }
 

@@ -57,7 +57,7 @@ extension PostgresStorage {
 extension PostgresConnection {
   /// Returns when it serves.
   func untilConnected() async throws {
-    try await eventually("PostgreSQL is connected") { (try? await read(.once("SELECT 1"))) != nil }
+    try await eventually("PostgreSQL is connected") { (try? await read("connected", "SELECT 1")) != nil }
   }
 }
 

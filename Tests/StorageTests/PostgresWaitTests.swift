@@ -127,7 +127,7 @@ import Testing
       // Asked over the store's own connection, since the directory does not wait for ever.
       func isThere(_ lock: String) async throws -> Bool {
         let sql = "SELECT FROM pg_locks WHERE relation = 'accounts'::regclass AND \(lock)"
-        return try await storage.reads.read(.once(sql)).rowCount == 1
+        return try await storage.reads.read(PostgresStep(.once(sql))).rowCount == 1
       }
       try await eventually("the table is locked") { try await isThere("granted") }
       // Again and again: it is refused once it has waited too long, which is not this test's matter.
@@ -188,8 +188,10 @@ import Testing
         #expect(try await store.draw(from: device.account).map(\.preKey?.keyID) == [1])
       }
       #expect(
-        try await storage.bulk.read(.once("SELECT FROM pg_settings WHERE name = 'lock_timeout' AND setting = '5000'"))
-          .rowCount == 1)
+        try await storage.bulk.read(
+          "lock_timeout", "SELECT FROM pg_settings WHERE name = 'lock_timeout' AND setting = '5000'"
+        )
+        .rowCount == 1)
       try await storage.setAsideOneTimePreKeys(epoch: 5, by: .process, behind: .zero)
       #expect(try await storage.preKeyCount(of: device) == 0)
     }

@@ -116,7 +116,7 @@ import Testing
       ("SELECT count(*) FROM messages WHERE day = date '1970-01-01' + \(Self.firstDay + 1)", 6),
       ("SELECT count(DISTINCT tableoid) FROM messages", 30),
     ] as [(String, Int64)] {
-      var row = try await target.readBulk(.once(sql)).cursor(row: 0)
+      var row = try await target.readBulk(PostgresStep(.once(sql))).cursor(row: 0)
       #expect(try row.bigint() == value, "\(sql)")
     }
     #expect(try await target.missingParts().isEmpty)

@@ -9,8 +9,6 @@ package struct Cluster: Sendable {
   package let database: String
   package let postgres: PostgresServer
   package let redis: RedisServer
-  /// The last step of the schema has not been run.
-  package let lacksLastStep: Bool
 
   /// Limits that no test of something else runs into.
   package static let unlimited = [
@@ -24,10 +22,9 @@ package struct Cluster: Sendable {
   /// - Parameters:
   ///   - ownPostgres: a server that the test may stop; else one that tests share.
   ///   - hasOwnDisks: that can be full (`TestDisk`); with `ownPostgres`.
-  ///   - lacksLastStep: the schema's last step is still to be run, where this build serves without it.
   package static func with<Result: Sendable>(
     _ name: String = "local", settings: [String: String] = unlimited, ownPostgres: Bool = false,
-    hasOwnDisks: Bool = false, lacksLastStep: Bool = false, _ body: @Sendable (Cluster) async throws -> Result
+    hasOwnDisks: Bool = false, _ body: @Sendable (Cluster) async throws -> Result
   ) async throws -> Result {
     try await MachineRoom.with {
       let postgres = try await Loopback.blocking {
@@ -38,10 +35,8 @@ package struct Cluster: Sendable {
         try await RelayOperator.with(
           name, stores: .servers(storage: database, coordination: redis.url), settings: settings
         ) { site in
-          let lacks = try await lacksLastStep ? site.migrateButForTheLastStep() : false
-          if !lacks { try await site.relay("migrate", "run") }
-          return try await body(
-            Cluster(site: site, database: database, postgres: postgres, redis: redis, lacksLastStep: lacks))
+          try await site.relay("migrate", "run")
+          return try await body(Cluster(site: site, database: database, postgres: postgres, redis: redis))
         }
       }
     }
@@ -64,15 +59,5 @@ package struct Cluster: Sendable {
       for relay in relays { await relay.kill9() }
       throw error
     }
-  }
-}
-
-extension RelayOperator {
-  /// All steps of the schema, in a new store, but the last one.
-  /// - Returns: whether this build serves without it.
-  fileprivate func migrateButForTheLastStep() async throws -> Bool {
-    let steps = try await relay("migrate", "plan").split(separator: "\n")
-    try await relay("migrate", "run", "--to", "\(steps.count - 1)")
-    return try await run(["peer", "list"]).exit == .code(0)
   }
 }

@@ -2,8 +2,8 @@ import Hummingbird
 import RelayCore
 import RelayHTTP
 
-/// Shows peers what our CA says of itself (docs/federation.md, "Authority statements"). It asks for no scope: whoever
-/// trusts us has to know.
+/// Shows peers what our CA says of itself (docs/federation-wire.md, "Authority statements"). It asks for no scope:
+/// whoever trusts us has to know.
 struct AuthorityController: Sendable {
   private let identity: FederationIdentity
 

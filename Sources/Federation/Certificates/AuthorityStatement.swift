@@ -2,7 +2,7 @@ import RelayCore
 import SwiftASN1
 import X509
 
-/// What an operator's CA says of itself to peers (docs/federation.md, "Authority statements").
+/// What an operator's CA says of itself to peers (docs/federation-wire.md, "Authority statements").
 struct AuthorityStatement: Sendable, Equatable {
   static let revokedMax = 1000
   /// The longest serial number that RFC 5280 allows (4.1.2.2).

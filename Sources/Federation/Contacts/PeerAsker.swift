@@ -186,7 +186,7 @@ extension PeerAsker {
       let known = listing.accounts.filter { !$0.isInactive && asked.contains($0.token) }
       return .answered(Dictionary(known.map { ($0.token, $0) }) { first, _ in first })
     } catch {
-      return .failed(reason: "its answer is not what docs/federation.md describes", rest: .seconds(1))
+      return .failed(reason: "its answer is not what docs/federation-wire.md describes", rest: .seconds(1))
     }
   }
 

@@ -18,7 +18,7 @@ enum SyncFailure: Error, CustomStringConvertible {
       "it answered 403: its operator does not let this relay read its listing; if it lets it ask,"
         + " `relay peer set NAME --contacts query` does, and `--contacts none` does without"
     case .refused(let status): "it answered \(status)"
-    case .malformed: "its answer is not what docs/federation.md describes"
+    case .malformed: "its answer is not what docs/federation-wire.md describes"
     case .endless: "it lists more entries than are read"
     case .store(let error): "\(error)"
     case .displaced: "another process reads it"

@@ -3,7 +3,7 @@ import RelayCore
 import RelayHTTP
 
 /// Remembers peers' epochs for them, so that a peer whose store was restored learns how far it had come
-/// (docs/federation.md, "Paths of our own").
+/// (docs/federation.md, "Epochs").
 struct EpochController: Sendable {
   let memory: EpochMemory
   let budget: PeerBudget

@@ -1,7 +1,7 @@
 import RelayCore
 
 /// `{"epoch": n}`, the body of `PUT /v1/federation/epoch` and of its answer, an addition of ours to reference 1.13.2
-/// (docs/federation.md).
+/// (docs/federation.md, "Epochs").
 struct EpochMessage: Sendable, Equatable {
   /// 0 or more; 0 is before the first.
   let epoch: Int64

@@ -9,7 +9,7 @@ struct PeerRequest: Sendable {
   /// nil for none.
   var body: [UInt8]?
   var contentType = "application/json"
-  /// The value of the header `crossingsHeader` (docs/federation.md, "The loss ledger").
+  /// The value of the header `crossingsHeader` (docs/federation-wire.md, "Tags and marks").
   var crossings: String?
   /// The entity tag of what we have seen.
   var ifNoneMatch: String?

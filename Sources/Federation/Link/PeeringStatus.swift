@@ -1,7 +1,7 @@
 import RelayCore
 
 /// The answer to `GET /v1/federation/peering`: what the asked relay has the asking one as, and what it is itself
-/// (docs/federation.md, "Capabilities"). A relay of before tells name and state only.
+/// (docs/federation-wire.md, "Capabilities"). A relay of before tells name and state only.
 struct PeeringStatus: Sendable, Equatable {
   static let path = "/v1/federation/peering"
   /// The protocol between relays, as one number: it changes when relays of before would misunderstand.

@@ -12,7 +12,7 @@ struct ReceivedBatch {
   let terms: BatchTerms
 }
 
-/// Reads a batch of hand-overs, and writes its answer (docs/federation.md, "Batches").
+/// Reads a batch of hand-overs, and writes its answer (docs/federation-wire.md, "Batches").
 enum BatchCodec {
   static let mediaType = "application/x-protobuf"
   /// The hand-overs' bytes, with room for what stands around them.

@@ -4,7 +4,7 @@ import NIOCore
 import RelayCore
 import RelayHTTP
 
-/// Messages and receipts of a peer's accounts for ours, many a request (docs/federation.md, "Batches").
+/// Messages and receipts of a peer's accounts for ours, many a request (docs/federation-wire.md, "Batches").
 struct BatchController: Sendable {
   let intake: HandOverIntake
   /// As `FederationListenerConfiguration`'s.

@@ -1,7 +1,8 @@
 import HTTPTypes
 import RelayCore
 
-/// The marks of the messages of one request, in their order, or of its receipt (docs/federation.md, "The loss ledger").
+/// The marks of the messages of one request, in their order, or of its receipt (docs/federation-wire.md, "Tags and
+/// marks").
 enum CrossingMarks {
   /// - Returns: nil for none.
   static func text(_ crossings: [Crossing]) -> String? {

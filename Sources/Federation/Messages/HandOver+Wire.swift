@@ -48,7 +48,7 @@ extension HandOver {
     return wire
   }
 
-  /// `PUT /v1/federation/batch` (docs/federation.md, "Batches").
+  /// `PUT /v1/federation/batch` (docs/federation-wire.md, "Batches").
   /// - Parameter crossings: of each of `batch`, or none at all.
   static func request(
     for batch: [HandOver], _ terms: BatchTerms = .none, crossings: [[Crossing]] = []

@@ -2,7 +2,7 @@ import RelayCore
 import Synchronization
 
 /// Hands over to peers: where a peer takes batches, what gathers while one is under way travels together in the next;
-/// elsewhere each hand-over is a request of its own (docs/federation.md, "Batches").
+/// elsewhere each hand-over is a request of its own (docs/federation-wire.md, "Batches").
 package final class HandOverSender: Sendable {
   /// What this process has of one peer.
   private struct Lane {

@@ -1,4 +1,5 @@
-// The bodies of `PUT /v1/federation/peering`, an addition of ours to reference 1.13.2 (docs/federation.md).
+// The bodies of `PUT /v1/federation/peering`, an addition of ours to reference 1.13.2 (docs/federation-wire.md,
+// "Peering requests").
 
 import RelayCore
 

@@ -1,5 +1,5 @@
-// The bodies of `PUT /v1/federation/probe`, an addition of ours to reference 1.13.2 (docs/federation.md, "Testing a
-// peering").
+// The bodies of `PUT /v1/federation/probe`, an addition of ours to reference 1.13.2 (docs/federation-wire.md,
+// "Probes").
 
 import RelayCore
 

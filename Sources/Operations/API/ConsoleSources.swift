@@ -15,6 +15,7 @@ package protocol ConsoleSources: Sendable {
   func walk(to peer: RelayName) async throws -> [ConsoleStep]?
   /// - Returns: false where there is no such peer.
   func suspend(_ peer: RelayName, because reason: String?) async throws -> Bool
+  /// Ends a suspension. - Returns: false where there is no such peer.
   func resume(_ peer: RelayName) async throws -> Bool
   /// How much waits for each peer.
   func outbox() async throws -> [OutboxUsage]

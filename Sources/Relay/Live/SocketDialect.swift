@@ -42,6 +42,7 @@ struct SocketAnswer: Sendable {
 
 /// How deliveries, acknowledgements and requests are written (reference 1.12).
 protocol SocketDialect: Sendable {
+  /// Takes a message of the client apart.
   func read(_ message: SocketMessage) -> SocketFrame
   /// An id for a delivery that follows the one under `last`.
   func deliveryID(after last: UInt64?, isTaken: (UInt64) -> Bool) -> UInt64
@@ -49,5 +50,6 @@ protocol SocketDialect: Sendable {
   func delivery(of sealed: Data, id: UInt64) throws -> SocketMessage
   /// - Returns: nil in a dialect that has no requests.
   func answer(_ answer: SocketAnswer, to id: UInt64) throws -> SocketMessage?
+  /// The answer to a ping of the dialect; nil in a dialect that has none.
   var pong: SocketMessage? { get }
 }

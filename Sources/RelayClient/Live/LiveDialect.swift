@@ -1,19 +1,21 @@
-// What is spoken over a device's WebSocket (reference 1.12.3, 1.12.4, 2.9): frames to values and back.
+// The languages of a device's WebSocket (reference 1.12.3, 1.12.4, 2.9): frames to values and back.
 
 import Foundation
 import RelayCore
 import SwiftProtobuf
 import WireMessages
 
-/// What a device's WebSocket speaks.
+/// The language of a device's WebSocket (reference 1.12).
 public enum LiveDialect: Sendable, Hashable {
-  /// Binary frames, since 2014; requests too. Asked for by `login=`.
+  /// Protobuf in binary frames, since 2014 (reference 1.12.4). It carries requests, too. The parameter `login` asks
+  /// for it.
   case protobuf
-  /// Text frames, as the first WebSockets. Asked for by `user=`.
+  /// JSON in text frames, as of the first WebSockets (reference 1.12.3): deliveries and acknowledgements alone. The
+  /// parameter `user` asks for it.
   case json
 }
 
-/// What a frame of the relay's says.
+/// The meaning of a frame of the relay's.
 package enum LiveFrame: Sendable, Equatable {
   case delivery(SealedDelivery)
   case request(id: UInt64?, verb: String, path: String, body: [UInt8])
@@ -30,11 +32,14 @@ package struct SealedDelivery: Sendable, Equatable {
   package let envelope: [UInt8]
 }
 
-/// An answer to a request over the socket.
+/// A relay's answer to ``LiveSession/request(_:_:body:contentType:)``.
 public struct LiveAnswer: Sendable, Hashable {
+  /// The HTTP status, of any kind.
   public let status: Int
-  /// Names in lower case; of repeated fields the last.
+  /// The header fields: names in lower case, and the last of several fields with one name. Empty from relays that
+  /// send none (reference 2.9).
   public let headers: [String: String]
+  /// The whole body; empty when there is none.
   public let body: [UInt8]
 }
 
@@ -127,7 +132,7 @@ extension LiveDialect {
     do {
       let frame = try JSONDecoder().decode(JSONFrame.self, from: Data(text.utf8))
       guard let id = frame.id, let message = frame.message else { return .nothing }
-      // What is no base64 is no envelope either: an error of this delivery.
+      // A text that is no base64 is no envelope either: an error of this delivery.
       return .delivery(SealedDelivery(id: id, envelope: Base64.decode(message) ?? []))
     } catch {
       return .malformed

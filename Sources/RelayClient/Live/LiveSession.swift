@@ -2,30 +2,18 @@ import Foundation
 
 /// A device's live connection to its relay: messages come as they arrive, without being asked for.
 ///
-/// What waits in the mailbox comes first, then everything new, in the order in which the relay accepted it. A message
-/// stays in the mailbox until it is acknowledged: what was not comes again on the next connection, so whoever receives
-/// tells repetitions by source and timestamp. A newer connection of the same device ends this one.
+/// Messages that wait in the mailbox come first, then the new ones, in the order in which the relay accepted them. A
+/// message stays in the mailbox until it is acknowledged, and comes again on the next connection otherwise. So tell
+/// repetitions by source and timestamp. A newer connection of the same device ends this one (reference 1.12.1).
 ///
-/// It does not connect again by itself:
-///
-///     var backoff = Backoff()
-///     while !Task.isCancelled {
-///       do {
-///         let live = try await client.connect(signalingKey: key)
-///         for try await delivery in live.deliveries {
-///           backoff.reset()
-///           try store(delivery.message)
-///           try await delivery.acknowledge()
-///         }
-///       } catch let end as ConnectionEnd where !end.isTemporary {
-///         break
-///       } catch {}
-///       try await Task.sleep(for: backoff.next())
-///     }
-///
-/// Safe to use from many tasks. It closes when nobody holds it, its deliveries, or its client any more.
+/// A session does not connect again by itself: <doc:LiveDelivery> has a loop that does. It is safe to use from many
+/// tasks. It closes when nobody holds it, its deliveries or its client any more.
 public final class LiveSession: RequestCarrier {
-  /// The same relay and device: its requests go over this connection. Attachments, and what needs no credentials, do not.
+  /// A client of the same relay and device whose requests go over this connection, eight at once; others wait.
+  ///
+  /// Transfers of blobs, and requests that need other credentials or none, go over the pool of connections. It needs
+  /// the protobuf dialect, as ``request(_:_:body:contentType:)`` does, and a relay that takes requests there
+  /// (reference 1.12.4).
   public var client: RelayClient {
     RelayClient(url: relay.url, credentials: relay.credentials, connections: relay.connections, carrier: self)
   }
@@ -46,23 +34,32 @@ public final class LiveSession: RequestCarrier {
 
   deinit { socket.beginClosing() }
 
-  /// What the relay delivers. Take it steadily: when more waits than `RelayClient.LiveOptions` allows for, nothing is
-  /// read any more, answers to requests neither.
+  /// The deliveries of this connection.
+  ///
+  /// Take them steadily. While as many wait as ``RelayClient/LiveOptions`` allows, nothing is read, and answers to
+  /// requests do not come either.
   public var deliveries: Deliveries { Deliveries(session: self) }
 
-  /// Closes the connection, and waits until that is done: at most some seconds. Deliveries end at once.
+  /// Closes the connection, and waits until that is done: five seconds at most. Deliveries that nobody has taken are
+  /// dropped, and come again on the next connection.
   public func close() async { await socket.close() }
 
-  /// Waits for the end of the connection, and says why it came.
+  /// Waits for the end of the connection.
+  /// - Returns: the reason. It stays the same, however often this is called.
   public func ended() async -> ConnectionEnd { await socket.ended() }
 
-  /// Sends a request over this connection and waits for its answer, whatever its status. Needs the protobuf dialect.
+  /// Sends a request over this connection and waits for its answer, whatever its status (reference 1.12.4).
   ///
-  /// `client` offers the same for everything that this library knows.
+  /// ``client`` has methods for everything that this library knows. Eight requests run at once; others wait, and the
+  /// wait counts against ``RelayClient/Options/requestTimeout``.
   /// - Parameters:
-  ///   - path: begins with `/`, percent-encoded.
-  ///   - contentType: of `body`; relays read JSON alone.
-  /// - Throws: `.unreachable` when the connection ends first; `.timedOut`. The request may have been done.
+  ///   - method: the method in capitals, such as `GET`.
+  ///   - path: a percent-encoded path that begins with `/`, with its query.
+  ///   - body: the bytes of the body; nil for none.
+  ///   - contentType: the type of `body`. Relays read JSON alone.
+  /// - Returns: the answer, also one that refuses.
+  /// - Throws: `.invalidArgument` in the JSON dialect; `.unreachable` when the connection ends first or the task is
+  ///   cancelled; `.timedOut`. After the last two the relay may have done what the request asks for.
   public func request(
     _ method: String, _ path: String, body: [UInt8]? = nil, contentType: String = "application/json"
   ) async throws(RelayClientError) -> LiveAnswer {
@@ -116,38 +113,65 @@ public final class LiveSession: RequestCarrier {
   }
 }
 
-/// What a relay delivers over one connection. Ends when this client closes it, or the task is cancelled; throws any other
-/// `ConnectionEnd`. Each delivery goes to one of those who iterate.
+/// The deliveries of one connection, in the order in which the relay accepted the messages.
+///
+/// The sequence ends when this client closes the connection or the task is cancelled. It throws any other
+/// ``ConnectionEnd``, after the deliveries that have come before it. If several tasks iterate, each delivery goes to
+/// one of them.
 public struct Deliveries: AsyncSequence, Sendable {
   fileprivate let session: LiveSession
 
+  /// Takes deliveries off a session. All iterators of a session share one queue.
   public struct Iterator: AsyncIteratorProtocol {
     fileprivate let session: LiveSession
 
+    /// Waits for the next delivery.
+    /// - Returns: nil when this client has closed the connection or the task is cancelled.
+    /// - Throws: any other end of the connection.
     public mutating func next() async throws(ConnectionEnd) -> Delivery? { try await session.next() }
+    /// Waits for the next delivery, as `next()` does.
+    /// - Parameter isolation: the caller's isolation, which Swift passes by itself. It makes no difference here.
+    /// - Returns: nil when this client has closed the connection or the task is cancelled.
+    /// - Throws: any other end of the connection.
     public mutating func next(isolation: isolated (any Actor)?) async throws(ConnectionEnd) -> Delivery? {
       try await session.next()
     }
   }
 
+  /// Makes an iterator that takes deliveries off the session's one queue.
+  /// - Returns: an iterator that keeps the session open while it lives.
   public func makeAsyncIterator() -> Iterator { Iterator(session: session) }
 }
 
-/// A message that came over a live connection. It stays in the mailbox until it is acknowledged.
+/// A message that came over a live connection. It stays in the mailbox until it is acknowledged (reference 1.12).
+///
+/// A delivery keeps its session open while it lives.
 public struct Delivery: Sendable {
-  /// Names it on its connection alone.
+  /// The id that the relay gave the delivery. It means something on this connection alone; use source and timestamp
+  /// of the message to tell repetitions.
   public let id: UInt64
   fileprivate let opened: Result<IncomingMessage, DeliveryError>
   fileprivate let session: LiveSession
 
-  /// What was sent. - Throws: why it cannot be opened; `acknowledge()` removes it all the same.
+  /// The message, opened with the session's signaling key (reference 2.4).
+  ///
+  /// - Throws: the reason why it cannot be opened. ``acknowledge()`` removes it all the same, ``refuse(status:)``
+  ///   keeps it.
   public var message: IncomingMessage { get throws(DeliveryError) { try opened.get() } }
 
-  /// Removes it from the mailbox; the relay tells its sender. On return that has been asked for.
+  /// Has the relay remove the message from the mailbox and tell its sender (reference 1.12.4).
+  ///
+  /// Store the message first. On return the word is on its way. If the connection ends before the relay has read it,
+  /// the message comes again.
+  /// - Throws: the end of the connection. The message stays in the mailbox then.
   public func acknowledge() async throws(ConnectionEnd) { try await session.acknowledge(id) }
 
-  /// Says that this device cannot take it now: it comes again on the device's next connection. In the JSON dialect that
-  /// is said by silence.
+  /// Tells the relay that this device cannot take the message now. It stays in the mailbox, and comes again on the
+  /// device's next connection (reference 1.12.4).
+  ///
+  /// The JSON dialect has no word for that: there nothing is sent, with the same effect.
+  /// - Parameter status: an HTTP status that is not 200...299. One of these would acknowledge the message.
+  /// - Throws: the end of the connection.
   public func refuse(status: Int = 500) async throws(ConnectionEnd) { try await session.refuse(id, status: status) }
 }
 

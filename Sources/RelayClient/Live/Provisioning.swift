@@ -5,12 +5,13 @@ import RelayCore
 import SwiftProtobuf
 import WireMessages
 
-/// Waits at an address for one message of another device. Whoever knows the address may send it: show it, with a public
-/// key to encrypt for, to that device alone.
+/// Waits at an address for one message of another device, to be linked by it (reference 1.14).
 ///
-/// It closes when nobody holds it any more.
+/// Any account that knows the address may send the message. So show the address, together with a public key to
+/// encrypt for, to the other device alone. The channel closes when nobody holds it any more. It is safe to use from
+/// many tasks.
 public final class ProvisioningChannel: Sendable {
-  /// 22 characters of the URL-safe alphabet.
+  /// The address for ``RelayClient/provision(address:body:)``: 22 characters of the URL-safe alphabet.
   public let address: String
   private let socket: ClientSocket
   private let receiver: ProvisioningReceiver
@@ -23,21 +24,28 @@ public final class ProvisioningChannel: Sendable {
 
   deinit { socket.beginClosing() }
 
-  /// Waits for the message; the relay closes the channel behind it.
-  /// - Returns: nil when this client has closed, or the task is cancelled.
-  /// - Throws: any other end of the channel.
+  /// Waits for the message. The relay closes the channel behind it.
+  /// - Returns: the bytes that the other device sent, which it has encrypted; nil when this client has closed the
+  ///   channel or the task is cancelled.
+  /// - Throws: any other end of the channel, also when the message was taken before.
   public func message() async throws(ConnectionEnd) -> [UInt8]? { try await receiver.messages.next() }
 
-  /// Closes the channel, and waits until that is done: at most some seconds.
+  /// Closes the channel, and waits until that is done: five seconds at most.
   public func close() async { await socket.close() }
 
-  /// Waits for the end of the channel, and says why it came: 1001 behind the message.
+  /// Waits for the end of the channel.
+  /// - Returns: the reason; `.closedByRelay` with 1001 behind the message.
   public func ended() async -> ConnectionEnd { await socket.ended() }
 }
 
 extension RelayClient {
-  /// Opens a channel on which another device can hand this one what it needs to link itself. Needs no credentials.
-  /// - Throws: `.refused`: 413 too many, 503; `.unreachable` when the relay tells no address; `.timedOut`.
+  /// Opens a channel on which another device can hand this one the code and keys of a link (reference 1.14).
+  ///
+  /// No credentials are needed or sent. Afterwards call ``link(to:code:attributes:name:)``.
+  /// - Parameter keepAlive: how often a ping is sent. The relay closes the channel after 60 s without a sign of life.
+  /// - Returns: a channel that has its address.
+  /// - Throws: `.refused`: 413 too many channels, 503 the relay stops. `.unreachable` when the connection ends before
+  ///   the relay has told an address; `.timedOut` when it tells none in time.
   public func awaitProvisioning(keepAlive: Duration = .seconds(15)) async throws(RelayClientError)
     -> ProvisioningChannel
   {
@@ -59,8 +67,12 @@ extension RelayClient {
     }
   }
 
-  /// Hands `body` to the device that waits at `address`. Encrypt it for that device: the relay reads it otherwise.
-  /// - Throws: `.refused`: 400 no address, 404 nobody waits there, 413 too many.
+  /// Hands a message to the device that waits at `address` (reference 1.14).
+  /// - Parameters:
+  ///   - address: 22 characters, as that device shows them.
+  ///   - body: at most 16 KiB, encrypted for that device: the relay can read it otherwise.
+  /// - Throws: `.refused`: 400 the address is ill-formed; 404 nobody waits there; 413 too many messages, or too large
+  ///   a one.
   public func provision(address: String, body: [UInt8]) async throws(RelayClientError) {
     guard let path = address.addingPercentEncoding(withAllowedCharacters: .urlPathAllowed.subtracting(["/"])) else {
       throw .invalidArgument("an address has 22 characters")

@@ -1,31 +1,42 @@
 import Foundation
 
 extension RelayClient {
-  /// How a live connection is opened and kept.
+  /// The language, signs of life and limits of a live connection.
   public struct LiveOptions: Sendable {
+    /// The language of the connection. ``LiveSession/request(_:_:body:contentType:)`` and ``LiveSession/client`` need
+    /// `.protobuf`.
     public var dialect: LiveDialect = .protobuf
-    /// Credentials go into the `Authorization` header instead of the query: proxies on the way log queries. Not every
-    /// relay reads them there. The JSON dialect has them in the query always.
+    /// True to send the credentials in the `Authorization` header, false to send them in the query
+    /// (reference 1.12.2).
+    ///
+    /// Proxies on the way may log queries; historic relays read the query alone. The JSON dialect always uses the
+    /// query.
     public var hasCredentialsInHeader = false
-    /// How often a ping is sent, so that nobody on the way forgets the connection. One that brings nothing, not even
-    /// the answer to a ping, for four times as long counts as lost.
+    /// How often a ping is sent, so that no proxy forgets the connection. If nothing comes for four times as long,
+    /// not even the answer to a ping, the connection counts as lost.
     public var keepAlive: Duration = .seconds(15)
-    /// Deliveries, and their bytes together, that may wait here to be taken; then nothing is read. More than a relay
-    /// of this project sends before it wants acknowledgements.
+    /// The number of deliveries that may wait to be taken. At the limit nothing more is read. This project's relays
+    /// send fewer before they want an answer: 100, or 1 MiB.
     public var waitingMax = 128
+    /// The bytes that these deliveries may have together. At the limit nothing more is read.
     public var waitingBytesMax = 2 << 20
-    /// A larger message ends the connection. Answers to requests are messages, too.
+    /// The largest message in bytes. A larger one ends the connection; an answer to a request is a message, too.
     public var messageBytesMax = 5 << 20
 
+    /// Makes options with the defaults that the properties show.
     public init() {}
   }
 
-  /// Connects as this client's device.
+  /// Opens a live connection as this client's device (reference 1.12).
   ///
-  /// A connection that the device has already is ended by the relay.
-  /// - Parameter signalingKey: what the device registered.
-  /// - Throws: `.refused`: 401 or 403 wrong credentials (some relays open and close at once: `ConnectionEnd` with 4001),
-  ///   413 too many, 503 the relay stops or is away; `.unreachable`, `.timedOut`.
+  /// The relay ends a connection that the device has already. <doc:LiveDelivery> says how to receive.
+  /// - Parameters:
+  ///   - signalingKey: the key that the device registered. With another one every delivery is `.notAuthentic`.
+  ///   - options: the language, signs of life and limits of the connection.
+  /// - Returns: an open session. It closes when nobody holds it, its deliveries or its client any more.
+  /// - Throws: `.invalidArgument` when the client has no credentials. `.refused`: 401 or 403 wrong credentials; 413
+  ///   too many connections; 503 the relay stops or cannot serve. Some relays take wrong credentials and close at
+  ///   once: the session ends with 4001.
   public func connect(signalingKey: SignalingKey, options: LiveOptions = LiveOptions()) async throws(RelayClientError)
     -> LiveSession
   {
@@ -66,7 +77,11 @@ extension RelayClient {
 }
 
 extension RegisteredDevice {
-  /// Connects as this device. - Throws: as `RelayClient.connect(signalingKey:options:)`.
+  /// Opens a live connection as this device, with the signaling key of its attributes.
+  /// - Parameter options: the language, signs of life and limits of the connection.
+  /// - Returns: an open session.
+  /// - Throws: as ``RelayClient/connect(signalingKey:options:)``; also `.invalidArgument` when the attributes have no
+  ///   usable signaling key.
   public func connect(options: RelayClient.LiveOptions = .init()) async throws(RelayClientError) -> LiveSession {
     try await client.connect(signalingKey: try SignalingKey(attributes.signalingKey), options: options)
   }

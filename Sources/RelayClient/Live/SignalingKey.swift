@@ -1,4 +1,4 @@
-// What a relay encrypts deliveries with, and how a device opens them (reference 2.4).
+// The encryption of deliveries, as a device opens it (reference 2.4).
 
 import Crypto
 import CryptoExtras
@@ -7,10 +7,11 @@ import RelayCore
 import SwiftProtobuf
 import WireMessages
 
-/// A device's signaling key: what the relay delivers to it is encrypted and authenticated under it.
+/// A device's signaling key: the relay encrypts and authenticates live deliveries to the device under it
+/// (reference 2.4).
 ///
-/// It hides from the network who writes to whom, not from the relay, which has it as well. Printing one shows nothing of
-/// it.
+/// It hides from the network who writes to whom. It hides nothing from the relay, which has the key as well. Printing
+/// or reflecting a value shows nothing of it.
 public struct SignalingKey: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
   static let byteCount = 52
   private static let version: UInt8 = 1
@@ -22,8 +23,10 @@ public struct SignalingKey: Sendable, CustomStringConvertible, CustomDebugString
   private let encryption: SymmetricKey
   private let authentication: SymmetricKey
 
-  /// - Parameter text: as the device registered it: 52 bytes or more in base64; what is behind the 52nd is not used.
-  /// - Throws: `.invalidArgument`.
+  /// Reads a key in the form in which the device registered it.
+  /// - Parameter text: ``DeviceAttributes/signalingKey``: base64 of 52 bytes or more. Bytes behind the 52nd are not
+  ///   used.
+  /// - Throws: `.invalidArgument` for anything else.
   public init(_ text: String) throws(RelayClientError) {
     guard let bytes = Base64.decode(text), bytes.count >= Self.byteCount else {
       throw .invalidArgument("a signaling key is the base64 of 52 bytes")
@@ -43,7 +46,8 @@ public struct SignalingKey: Sendable, CustomStringConvertible, CustomDebugString
     }
   }
 
-  /// version(1) = 0x01, iv(16), AES-256-CBC with PKCS#7 padding, the first 10 bytes of HMAC-SHA256 of all before them.
+  /// version(1) = 0x01, iv(16), AES-256-CBC with PKCS#7 padding, the first 10 bytes of HMAC-SHA256 of all before
+  /// them.
   package func decrypt(_ envelope: [UInt8]) throws(DeliveryError) -> [UInt8] {
     guard envelope.count >= Self.envelopeBytesMin, envelope[0] == Self.version else { throw .notAuthentic }
     let (authenticated, mac) = (envelope.dropLast(Self.macBytes), Array(envelope.suffix(Self.macBytes)))
@@ -53,20 +57,23 @@ public struct SignalingKey: Sendable, CustomStringConvertible, CustomDebugString
       let iv = try AES._CBC.IV(ivBytes: authenticated[1...Self.ivBytes])
       return Array(try AES._CBC.decrypt(authenticated.dropFirst(1 + Self.ivBytes), using: encryption, iv: iv))
     } catch {
-      throw .malformed  // Whoever has the key made a ciphertext that is none.
+      throw .malformed  // The holder of the key made a ciphertext that is none.
     }
   }
 
+  /// Always `<signaling key>`.
   public var description: String { "<signaling key>" }
+  /// Always `<signaling key>`.
   public var debugDescription: String { description }
+  /// A mirror without children, so that `dump` shows no secret.
   public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-/// Why a delivery could not be opened. It does not end the connection, and other deliveries come.
+/// The reason why a delivery could not be opened. The connection goes on, and other deliveries come.
 public enum DeliveryError: Error, Sendable, Hashable {
-  /// Not encrypted under this device's signaling key, or changed on the way.
+  /// The delivery was encrypted under another key than the session's, or changed on the way.
   case notAuthentic
-  /// What was encrypted is no message.
+  /// The delivery was encrypted under the session's key, and its content is not a message (reference 2.9).
   case malformed
 }
 

@@ -36,6 +36,8 @@ package struct ObliviousBatch: @unchecked Sendable {
   ///   - evaluations: of `elements`, in order.
   ///   - keyBytes: the relay's public key, 49 bytes.
   /// - Returns: each contact's output, in order.
+  /// - Throws: `.malformed` for a key or an evaluation that is none, or another number of evaluations than of
+  ///   elements; `.unproved` for a proof that does not hold.
   package func finish(_ evaluations: [[UInt8]], under keyBytes: [UInt8]) throws(Refusal) -> [ObliviousOutput] {
     guard evaluations.count == inputs.count, ObliviousCodec.canBePoint(keyBytes) else { throw .malformed }
     let key: P384._VOPRF.PublicKey

@@ -1,21 +1,25 @@
 import RelayCore
 
-/// What a client keeps of its oblivious look-ups: the outputs of its contacts under the relay's key, so that each contact is
-/// asked for once.
+/// The memory of a client's oblivious look-ups: its contacts' outputs under the relay's key, so that each contact is
+/// sent once (docs/protocol.md, "Oblivious look-up").
 ///
-/// It names the contacts in clear, as an address book does, and is nobody else's business.
+/// Store it with the address book, and as carefully: it holds the tokens of all contacts. Its Codable form is this
+/// library's own.
 public struct ObliviousContacts: Sendable, Hashable, Codable {
-  /// The relay's public key, in base64; nil before the first look-up.
+  /// The relay's public key, base64 of 49 bytes; nil before the first look-up. If the relay has another key, the
+  /// outputs are dropped.
   public private(set) var key: String?
   /// The first 8 bytes of each token's output, as a number.
   private var outputs: [String: UInt64] = [:]
 
+  /// Makes an empty memory, for the first look-up.
   public init() {}
 
-  /// How many contacts are kept.
+  /// The number of contacts whose outputs are kept.
   public var count: Int { outputs.count }
 
   /// Forgets contacts that are not in the address book any more.
+  /// - Parameter tokens: the tokens to keep, in the very spelling of the look-ups. Others are ignored.
   public mutating func keep(only tokens: some Sequence<String>) {
     let kept = Set(tokens)
     outputs = outputs.filter { kept.contains($0.key) }
@@ -33,23 +37,26 @@ public struct ObliviousContacts: Sendable, Hashable, Codable {
   }
 }
 
-/// What a look-up tells the relay of the contacts that it is for.
+/// The part of its contacts' outputs that a look-up tells the relay. More of it makes the download smaller.
 public enum ObliviousDisclosure: Sendable, Hashable {
-  /// Nothing: the outputs of all registered contacts are downloaded, 8 bytes each.
+  /// Nothing is told. The look-up downloads the outputs of all registered contacts, 8 bytes each.
   case nothing
-  /// The first hexadecimal digits of each contact's output, 1 to 8: one of 16, 256, ... parts of all numbers that its own
-  /// lies in. A request for each part.
+  /// The first hexadecimal digits of each contact's output are told, 1 to 8 of them. They name one of 16, 256, …
+  /// parts of all numbers. The look-up downloads each part that one of its contacts is in, with a request or more for
+  /// each.
   case digits(Int)
 }
 
-/// What an oblivious look-up found.
+/// The result of an oblivious look-up.
 public struct ObliviousAnswer: Sendable, Hashable {
-  /// Those that are registered, here or at a peer, and where, in the order of the request, each once: no ordinary look-up is
-  /// needed. One that is not registered may be among them with a chance of 1 in 2^64 for each registered contact.
+  /// The contacts that are registered, here or at a peer that the relay copies, with their relays: in the order of
+  /// the request, each once. A contact that is not registered is among them with a chance of 1 in 2^64 for each that
+  /// is.
   public let contacts: [Contact]
-  /// By how many digits the registered contacts fall into parts of 64 to 1,023.
+  /// The digits by which all registered contacts fall into parts of 64 to 1,023 on average: the relay's advice for
+  /// ``ObliviousDisclosure/digits(_:)``. 0 for fewer than 1,024 contacts, and when nothing was downloaded.
   public let suggestedDigits: Int
 
-  /// The tokens of `contacts`.
+  /// The tokens of ``contacts``, in their order.
   public var registered: [String] { contacts.map(\.token) }
 }

@@ -18,8 +18,8 @@ struct ObliviousPage: Decodable {
     case next
   }
 
-  /// - Throws: `.unexpectedAnswer` unless they are ascending, of the prefix, and behind those of the page before, each with
-  ///   a home.
+  /// - Throws: `.unexpectedAnswer` unless they are ascending, of the prefix, and behind those of the page before,
+  ///   each with a home.
   func outputs(
     behind last: ObliviousOutput?, in prefix: ObliviousPrefix
   ) throws(RelayClientError) -> [RegisteredOutput] {

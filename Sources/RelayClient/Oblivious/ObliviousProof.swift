@@ -4,15 +4,17 @@ import RelayCore
 
 /// Keeps proofs from the library that it cannot compute with.
 ///
-/// To verify a proof (c, s) it adds points: s·G + c·B and s·C + c·D, where B is the relay's key, C the blinded element and D
-/// the evaluated one (RFC 9497, section 2.2.2). A relay that knows the exponents can choose c and s so that a sum is the
-/// point at infinity, which has no compressed form: the library ends the process there. No proof that a relay
-/// makes as it should comes to that.
+/// To verify a proof (c, s) it adds points: s·G + c·B and s·C + c·D, where B is the relay's key, C the blinded
+/// element and D the evaluated one (RFC 9497, section 2.2.2). A relay that knows the exponents can choose c and s so
+/// that a sum is the point at infinity, which has no compressed form: the library ends the process there. No proof
+/// that a relay makes as it should comes to that.
 enum ObliviousProof {
   /// - Parameters:
   ///   - evaluation: an evaluated element, c and s: 145 bytes.
-  ///   - element: that was sent.
-  /// - Returns: false for a proof whose sums may be the point at infinity, or whose numbers are 0 or not below the order.
+  ///   - element: the blinded element that was sent, 49 bytes.
+  ///   - key: the relay's public key, 49 bytes.
+  /// - Returns: false for a proof whose sums may be the point at infinity, or whose numbers are 0 or not below the
+  ///   order.
   static func isComputable(_ evaluation: [UInt8], of element: [UInt8], under key: [UInt8]) -> Bool {
     let numbers = evaluation[ObliviousCodec.elementBytes...]
     do {

@@ -2,17 +2,23 @@ import NIOPosix
 import RelayCore
 
 extension RelayClient {
-  /// Finds out which of `tokens` are registered, and where they live, without telling the relay which they are, an addition of this project's
-  /// relays (docs/protocol.md, "Oblivious look-up").
+  /// Finds out which of `tokens` are registered, and where they live, without telling the relay which they are. Only
+  /// this project's relays know it (docs/protocol.md, "Oblivious look-up").
   ///
-  /// Contacts that `contacts` does not have yet are sent blinded, 1,000 a request, and the relay's proofs verified: some
-  /// milliseconds of computing each. A request whose answer is lost, or that the relay has no room for, is sent again some
-  /// times. What was learnt before a failure is kept.
+  /// It sends several requests. Contacts that `contacts` does not have yet are blinded and sent, 1,000 in a request,
+  /// and the relay's proofs are verified: some milliseconds of computing for each contact. Such a request is sent up
+  /// to four times when its answer is lost or the relay is busy. Then the outputs of registered contacts are
+  /// downloaded and compared here. Contacts of peers that the relay does not copy are not found.
   /// - Parameters:
-  ///   - tokens: as `ContactTokens.token(for:)` writes them.
-  ///   - contacts: of the look-ups before; kept by the caller for the next one.
-  /// - Throws: `.refused`: 404 a relay that does not offer it, 413 too many, 503 one whose outputs are not complete yet;
-  ///   `.unexpectedAnswer` for an answer without its proof, or when the relay's key changes meanwhile.
+  ///   - tokens: as ``ContactTokens/token(for:)`` writes them.
+  ///   - disclosure: the part of the contacts' outputs that the relay is told.
+  ///   - contacts: the memory of the look-ups before. Store it for the next one, also after an error: what was learnt
+  ///     is in it.
+  /// - Returns: the registered contacts, with their relays.
+  /// - Throws: `.invalidArgument` for a token that is not the base64 of 10 bytes, or a number of digits that is not
+  ///   1...8. `.refused`: 404 a relay that does not offer it; 413 too many contacts; 503 a relay that is busy, or
+  ///   whose outputs are not complete yet. `.unexpectedAnswer` for a wrong proof, or when the relay's key changes
+  ///   meanwhile.
   public func lookUpObliviously(
     _ tokens: [String], telling disclosure: ObliviousDisclosure = .nothing, contacts: inout ObliviousContacts
   ) async throws(RelayClientError) -> ObliviousAnswer {
@@ -74,8 +80,8 @@ extension RelayClient {
     let evaluations: [String]
   }
 
-  /// Sends the very same elements again after a lost answer and while the relay is busy: blinded anew, the contacts would cost
-  /// the account's budget once more.
+  /// Sends the very same elements again after a lost answer and while the relay is busy: blinded anew, the contacts
+  /// would cost the account's budget once more.
   private func evaluationsAtLast(of elements: [[UInt8]]) async throws(RelayClientError) -> Evaluations {
     var triesLeft = 4
     while true {

@@ -1,24 +1,35 @@
-/// Why a request to a relay did not do what it was for.
+/// The reason why a request to a relay failed.
+///
+/// This library puts no number, token, key or body into it. The `reason` of `.refused` is the relay's own text.
 public enum RelayClientError: Error, Sendable, Equatable {
-  /// The relay answered and refused; nothing was done.
+  /// The relay answered with a status that is not 2xx. Redirections are not followed.
   ///
-  /// `reason` is the relay's own word for it, one line of at most 200 printable characters, or empty.
+  /// This project's relays have changed nothing then, except perhaps after 500 and 503. `reason` is the printable
+  /// ASCII of the answer's first line, at most 200 characters; from these relays it is `CODE: TEXT` (docs/errors.md).
+  /// `retryAfter` is nil when the answer names no whole seconds.
   case refused(status: Int, reason: String, retryAfter: Duration?)
-  /// 409: the messages of a bundle are not for exactly the destination's devices. Nothing was sent: draw a prekey of
-  /// each missing device, drop the extra ones, send again.
+  /// 409: the messages of a bundle are not for exactly the destination's active devices (reference 3.2).
+  ///
+  /// Nothing was sent. Draw a prekey of each device of `missing`, leave out those of `extra`, and send again. Limit
+  /// the repetitions. Both hold device ids.
   case mismatchedDevices(missing: [Int], extra: [Int])
-  /// 410: these devices were installed anew. Nothing was sent: draw new prekeys of them, send again.
+  /// 410: the devices with these ids were installed anew (reference 3.3).
+  ///
+  /// Nothing was sent. Drop the sessions with them, draw new prekeys, and send again. Limit the repetitions.
   case staleDevices([Int])
-  /// No answer: no connection, a refused certificate, or a connection lost on the way. A request may have been done.
+  /// There is no answer: no connection, a certificate that was not accepted, a connection that was lost, or a task
+  /// that was cancelled. The relay may have done what the request asks for.
   case unreachable(reason: String)
-  /// No whole answer within the time of the client's options. The request may have been done.
+  /// There is no whole answer within a time limit of ``RelayClient/Options``. The relay may have done what the
+  /// request asks for.
   case timedOut
-  /// The answer is not what the protocol says, or larger than any such answer may be.
+  /// The answer is not the one that the protocol demands, or is larger than such an answer may be. `status` is the
+  /// answer's, or 200.
   case unexpectedAnswer(status: Int, reason: String)
-  /// The caller's own mistake; nothing was sent.
+  /// The caller's own mistake, in words. The request that it concerns was not sent.
   case invalidArgument(String)
 
-  /// The answer's status, or nil where there was no answer.
+  /// The HTTP status of the answer; nil when there was none.
   public var status: Int? {
     switch self {
     case .refused(let status, _, _), .unexpectedAnswer(let status, _): status
@@ -28,13 +39,14 @@ public enum RelayClientError: Error, Sendable, Equatable {
     }
   }
 
-  /// How long the relay asks to wait before the request is repeated.
+  /// The pause that the relay asks for before the request is repeated, in whole seconds; nil when it asks for none.
   public var retryAfter: Duration? {
     if case .refused(_, _, let retryAfter) = self { retryAfter } else { nil }
   }
 }
 
 extension RelayClientError: CustomStringConvertible {
+  /// An English sentence for people and logs. It has no fixed form.
   public var description: String {
     switch self {
     case .refused(let status, let reason, let wait):

@@ -1,14 +1,16 @@
 import NIOCore
 import NIOWebSocket
 
-/// Who hears what comes over a WebSocket. Every call comes on the socket's event loop.
+/// Hears everything that comes over a WebSocket. Every call comes on the socket's event loop.
 package protocol ClientSocketReceiver: AnyObject, Sendable {
+  /// Called for each whole message and each pong, in order; it must not block.
+  /// - Returns: how the socket goes on.
   func received(_ message: ClientSocket.Message) -> ClientSocketReaction
   /// Called once, last.
   func ended(_ end: ConnectionEnd)
 }
 
-/// What is to be done about a message.
+/// The receiver's answer to a message.
 package enum ClientSocketReaction: Sendable, Equatable {
   case goOn
   /// Read no more until `ClientSocket.resume()`; what was read already still comes.
@@ -53,7 +55,7 @@ final class ClientSocketHandler: ChannelDuplexHandler {
     reader = FrameReader(messageBytesMax: messageBytesMax)
   }
 
-  // MARK: What the connection's owner asks for
+  // MARK: Requests of the connection's owner
 
   /// Sends a message, flushed with all others of the event loop's turn. Fails once the connection ends.
   func send(_ message: ClientSocket.Message, promise: EventLoopPromise<Void>?) {

@@ -1,4 +1,4 @@
-// Where WebSockets begin: the connection, TLS, the upgrade, or the relay's refusal.
+// The beginning of WebSockets: the connection, TLS, the upgrade, or the relay's refusal.
 
 import Foundation
 import NIOCore
@@ -46,7 +46,11 @@ package final class ClientSocketOpener: Sendable {
   /// Made when it is first needed: reading the system's certificates takes its time.
   private let context = Mutex<NIOSSLContext?>(nil)
 
-  /// - Parameter url: the relay's, without a trailing slash.
+  /// - Parameters:
+  ///   - url: the relay's, without a trailing slash.
+  ///   - trustRootsPEM: text of the certificates that may vouch for the relay; nil trusts the system's.
+  ///   - connectTimeout: the longest time until a connection stands.
+  ///   - handshakeTimeout: the longest time from then on until the relay has answered.
   /// - Throws: `.invalidArgument` when the URL or the trust roots cannot be read.
   package init(url: String, trustRootsPEM: String?, connectTimeout: Duration, handshakeTimeout: Duration)
     throws(RelayClientError)
@@ -174,7 +178,7 @@ package final class ClientSocketOpener: Sendable {
     }
   }
 
-  /// What the certificate is compared with, and the server is told; an address is compared without a name.
+  /// The name that the certificate is compared with, and that the server is told; nil for an address.
   private var serverName: String? { isAddress ? nil : host }
   private var isAddress: Bool {
     host.contains(":") || host.utf8.allSatisfy { $0 == 0x2E || (0x30...0x39).contains($0) }
@@ -208,6 +212,7 @@ package final class ClientSocketOpener: Sendable {
 
 extension NIOSSLTrustRoots {
   /// - Parameter pem: text of certificates; nil trusts the system's.
+  /// - Throws: `.invalidArgument` for a text that is none.
   init(pem: String?) throws(RelayClientError) {
     guard let pem else {
       self = .default

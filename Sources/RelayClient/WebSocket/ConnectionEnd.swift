@@ -1,20 +1,25 @@
-/// Why a WebSocket ended. What was not acknowledged comes again on the device's next connection.
+/// The reason why a WebSocket ended. Messages that were not acknowledged come again on the device's next connection.
 public enum ConnectionEnd: Error, Sendable, Hashable {
   /// This client closed it.
   case closedHere
-  /// The relay closed it, with a code of RFC 6455, 7.4, or of the protocol (4001: wrong credentials), and a text of at
-  /// most 123 bytes. 1005 where it gave none.
+  /// The relay closed it, with a code of RFC 6455, section 7.4, or of the protocol (docs/delivery.md, "Limits and
+  /// close codes"; 4001 is for wrong credentials). `code` is 1005 when the relay gave none. `reason` has at most 123
+  /// bytes and no control characters.
   case closedByRelay(code: Int, reason: String)
-  /// The connection was lost without a word.
+  /// The connection ended without a close frame: the network failed, the relay's process died, or the relay gave no
+  /// sign of life.
   case lost(reason: String)
   /// The relay sent what the protocol forbids, and this client closed the connection.
   case broken(reason: String)
 
-  /// A newer connection of the same device stands: connecting again would end that one in its turn.
+  /// True for code 1000: a newer connection of the same device stands. Do not connect again: that would end the newer
+  /// one.
   public var isDisplaced: Bool { code == 1000 }
-  /// The process stops: connect again, after a moment drawn at random.
+  /// True for code 1012: the relay's process stops. Connect again after a short random pause; another process
+  /// answers.
   public var isRestart: Bool { code == 1012 }
-  /// Whether connecting again, after a pause, may help: not after one's own word, a displacement, or a refusal.
+  /// True when connecting again may help, after a pause. It is false after a close of this client's own, a
+  /// displacement, a refusal, and a breach of the protocol.
   public var isTemporary: Bool {
     switch self {
     case .closedHere, .broken: false
@@ -23,13 +28,14 @@ public enum ConnectionEnd: Error, Sendable, Hashable {
     }
   }
 
-  /// The code that the relay closed with; nil where it did not close.
+  /// The code of `.closedByRelay`; nil for any other end.
   public var code: Int? {
     if case .closedByRelay(let code, _) = self { code } else { nil }
   }
 }
 
 extension ConnectionEnd: CustomStringConvertible {
+  /// An English phrase for people and logs. It has no fixed form.
   public var description: String {
     switch self {
     case .closedHere: "closed by this client"
@@ -40,6 +46,6 @@ extension ConnectionEnd: CustomStringConvertible {
     }
   }
 
-  /// What a request over the socket failed with. It may have been done.
+  /// The error of a request over the socket that got no answer. The relay may have done what it asks for.
   var failure: RelayClientError { .unreachable(reason: description) }
 }

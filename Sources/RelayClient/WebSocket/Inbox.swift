@@ -1,10 +1,10 @@
 import NIOCore
 import Synchronization
 
-/// What an event loop has for tasks to take: bounded by asking the event loop to pause, not by dropping.
+/// Elements that an event loop has for tasks to take: bounded by asking the event loop to pause, not by dropping.
 ///
-/// The bound is soft: what the event loop has read already is taken in still. Safe to use from many tasks, each element
-/// goes to one of them.
+/// The bound is soft: what the event loop has read already is taken in still. Safe to use from many tasks, each
+/// element goes to one of them.
 package final class Inbox<Element: Sendable>: Sendable {
   /// Elements, and their bytes together, at which the event loop should pause.
   package struct Bounds: Sendable {
@@ -26,7 +26,8 @@ package final class Inbox<Element: Sendable>: Sendable {
     var end: ConnectionEnd?
     /// The event loop was told to pause.
     var isFull = false
-    /// A field and not a mutex's whole value: Swift wraps a function that a generic owner hands out once more each time.
+    /// A field and not a mutex's whole value: Swift wraps a function that a generic owner hands out once more each
+    /// time.
     var whenRoom: (@Sendable () -> Void)?
   }
 
@@ -57,7 +58,7 @@ package final class Inbox<Element: Sendable>: Sendable {
     return state.withLock { !$0.isFull }
   }
 
-  /// No more comes. What is there is taken still, unless the client itself has ended it.
+  /// No more comes. Elements that are there can still be taken, unless the client itself has ended it.
   package func finish(_ end: ConnectionEnd) {
     let waiters = state.withLock { state -> [Waiter] in
       guard state.end == nil else { return [] }

@@ -10,10 +10,10 @@ struct DirectoryCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "owner", abstract: "Show which peer has a contact, or decide it.",
       discussion: """
-        A contact stays with the peer that claimed it first, for federation.ownership-days after that peer lists it no \
-        longer. --peer puts another one first, at once and for good: when it has verified with its user that the number is \
-        his. A number that has an account here is this relay's, whatever is decided. Running processes follow within a \
-        minute. Give - to read the number from standard input.
+        A contact stays with the peer that claimed it first, for 30 days after that peer lists it no longer. --peer puts \
+        another one first, at once and for good: when it has verified with its user that the number is his. A number \
+        that has an account here is this relay's, whatever is decided. Running processes follow within a minute. Give - \
+        to read the number from standard input.
         """)
     @OptionGroup var configuration: ConfigurationOption
     @OptionGroup var number: NumberArgument

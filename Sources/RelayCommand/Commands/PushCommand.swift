@@ -66,7 +66,7 @@ struct PushCommand: AsyncParsableCommand {
         // This command may run where the keys of no provider are.
         let providers = try await storage.announceWakeProviders([])
         let test = WakeTest(
-          storage, WakeTerms(providers: Array(Set(providers + waking.providers)), lifetime: waking.lifetime))
+          storage, WakeTerms(providers: Array(Set(providers + waking.providers)), lifetime: WakeTerms.lifetime))
         let verdict = try await test.run(address, isForced: force) { hop in
           if case .attempted(let attempt) = hop { attempts.append(AttemptRow(attempt)) }
           if !json { Output.line(line(hop, after: .now - began)) }

@@ -26,7 +26,7 @@ struct ClientListener {
     let sockets = SocketWatch()
     let terms = door.map { Self.terms($0, settings, drain: drain, sockets: sockets) }
     let shares = ConnectionShares(
-      share: max(1, settings.connectionsMax * settings.connectionsSharePercent / 100),
+      share: max(1, settings.connectionsMax / Self.addressesMin),
       proxies: settings.trustedProxies)
     let server: HTTPServerBuilder
     var services: [any Service] = []
@@ -66,6 +66,9 @@ struct ClientListener {
   }
 
   private static let backlog = 1024
+  /// So many addresses it takes at least to use all connections up. WebSockets and trusted proxies do not count, so that a
+  /// network behind one address stays far below its share.
+  private static let addressesMin = 4
   /// A connection without a request for so long is closed; clients come back.
   private static let idleTimeout = TimeAmount.seconds(90)
   private static let handshakeTimeout = TimeAmount.seconds(10)

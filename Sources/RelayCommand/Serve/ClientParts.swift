@@ -44,9 +44,23 @@ struct LocalParts {
 }
 
 extension RelayConfiguration.Messages {
+  /// A peer may fill half of a mailbox: less delays what a whole operator sends, more leaves too little to the others
+  /// (docs/federation.md, "A peer's share of a mailbox").
   var bounds: MailboxBounds {
-    MailboxBounds(mailboxMax: mailboxMax, senderMax: mailboxSenderMax, peerPercent: mailboxPeerPercent)
+    MailboxBounds(mailboxMax: mailboxMax, senderMax: mailboxSenderMax, peerPercent: 50)
   }
+}
+
+/// Terms that users know from the clients, and that security.md counts with: no operator has a reason to differ.
+private enum AccountTerms {
+  /// A text message arrives within it, and a person types within it.
+  static let codeLifetime = Duration.seconds(15 * 60)
+  /// Wrong tries after which a code is void.
+  static let triesMax = 5
+  /// After an account was last seen, so that a number that passes to somebody else gets free (reference Part 6, 4).
+  static let lockLifetime = Duration.seconds(7 * 86_400)
+  /// What clients are told with 411; they make that many sessions for each account (the reference has 3 too).
+  static let devicesMax = 3
 }
 
 /// The client edge's part of the graph.
@@ -81,20 +95,20 @@ struct ClientParts {
       isDevelopment: settings.development.isEnabled)
     let registrar = Registrar(
       store: storage, accounts: local.accounts, limits: limits, locks: RegistrationLocks(),
-      lockLifetime: settings.verification.lockLifetime, respectsClaims: settings.federation.respectsClaims,
+      lockLifetime: AccountTerms.lockLifetime, respectsClaims: settings.federation.respectsClaims,
       clock: JudgedClock(.system, by: storage.judge), directory: directory.follower)
     let registration = RegistrationController(
       store: storage, registrar: registrar, limits: limits, sender: sender,
       tokens: settings.verification.tokenKey.map { NumberTokens(key: $0, clock: .system) },
       policy: .init(
-        codeLifetime: settings.verification.codeLifetime, triesMax: settings.verification.triesMax,
+        codeLifetime: AccountTerms.codeLifetime, triesMax: AccountTerms.triesMax,
         isDevelopment: settings.development.isEnabled),
       clock: .system)
     let devices = DevicesController(
       store: storage, accounts: local.accounts, limits: limits,
       policy: .init(
-        devicesMax: settings.devices.max, codeLifetime: settings.verification.codeLifetime,
-        triesMax: settings.verification.triesMax),
+        devicesMax: AccountTerms.devicesMax, codeLifetime: AccountTerms.codeLifetime,
+        triesMax: AccountTerms.triesMax),
       clock: .system)
 
     let edge = ClientEdge(

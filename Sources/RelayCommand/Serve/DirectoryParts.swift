@@ -16,6 +16,11 @@ struct DirectoryParts {
   let services: [any Service]
   private let settings: RelayConfiguration.Directory
 
+  /// How long the feed is kept. It outlasts every restart; a process that was away for longer reads the whole directory.
+  private static let changesDays = 10
+  /// Contact tokens of one look-up: more than an address book holds, and as many as the budget of a new account.
+  private static let tokensMax = 20_000
+
   /// The relay is not ready until the directory is loaded. When the store is away later, that is the store's to say.
   init(
     _ settings: RelayConfiguration.Directory, storage: any Storage, coordination: any Coordination,
@@ -28,7 +33,7 @@ struct DirectoryParts {
     }
     follower = DirectoryFollower(
       store: storage, signals: coordination, view: view, snapshotPath: settings.snapshotPath,
-      changesDays: settings.changesDays, logger: logger)
+      changesDays: Self.changesDays, logger: logger)
     indexer =
       settings.isOblivious
       ? ObliviousIndexer(store: storage, signals: coordination, clock: .system, logger: logger) : nil
@@ -42,7 +47,7 @@ struct DirectoryParts {
   ) -> DirectoryController {
     DirectoryController(
       view: view, accounts: storage, limiter: coordination, purse: purse, finder: finder,
-      policy: .init(tokensMax: settings.tokensMax, refusesEnumeration: settings.refusesEnumeration),
+      policy: .init(tokensMax: Self.tokensMax, refusesEnumeration: settings.refusesEnumeration),
       oblivious: indexer.map { ObliviousDirectory(indexer: $0, store: storage) })
   }
 }

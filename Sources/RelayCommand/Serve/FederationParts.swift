@@ -63,7 +63,7 @@ struct FederationParts {
       registry: registry, transport: transport, directory: storage, clock: .system,
       interval: settings.federation.directoryInterval, contactsMax: settings.federation.contactsMax, logger: logger)
     let ownership = OwnershipKeeper(
-      store: storage, days: settings.federation.ownershipDays, interval: settings.federation.directoryInterval * 5,
+      store: storage, days: settings.federation.ownership, interval: settings.federation.directoryInterval * 5,
       logger: logger)
     let trust = TrustSync(
       registry: registry, transport: transport, store: storage, signals: coordination, logger: logger)

@@ -16,6 +16,8 @@ struct NotificationParts {
   let services: [any Service]
 
   private static let laneApp = "device-notifications"
+  /// Of one user, inactive ones too: the bound of what one user can fill the store with.
+  private static let recipientsMax: Int64 = 1_000_000
 
   /// - Parameter tokens: of Apple's keys, shared with whatever else pushes by them.
   /// - Returns: nil when they are off.
@@ -45,7 +47,7 @@ struct NotificationParts {
       (user, password, stored, address) async throws(Problem) in
       try await passwords.verify(password, of: user, from: address, against: stored)
     }
-    parts.recipientsMax = own.recipientsMax
+    parts.recipientsMax = Self.recipientsMax
     parts.onPush = { for pusher in pushers { pusher.wake() } }
     parts.onEvent = { events.wake() }
     let certificate = try own.tls.map {

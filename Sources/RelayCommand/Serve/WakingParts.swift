@@ -83,11 +83,17 @@ struct WakingParts {
 
 extension WakingSettings {
   init(_ configuration: RelayConfiguration.Waking) {
-    self.init(through: ServedProviders(own: configuration.providers), lifetime: configuration.lifetime)
+    self.init(through: ServedProviders(own: configuration.providers), lifetime: WakeTerms.lifetime)
     sendsContent = configuration.content == .envelope
     pause = configuration.pause
     memory = max(memory, configuration.pause)
   }
+}
+
+extension WakeTerms {
+  /// How long a wake-up is worth sending, and how long providers keep it for a device that is off. The message waits in the
+  /// mailbox for longer: the device reads it whenever it connects.
+  static let lifetime = Duration.seconds(86_400)
 }
 
 extension RelayConfiguration.Waking {

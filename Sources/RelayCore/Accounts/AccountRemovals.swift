@@ -24,6 +24,8 @@ package protocol AccountRemoving: Sendable {
   ) async throws(Problem) -> AccountRemoval?
 }
 
+/// Deletes the rows of accounts, and keeps numbers that may have no account (docs/operating.md, "Deleting and
+/// banning").
 package protocol AccountRemovalStore: Sendable {
   /// Deletes the account of `number`, in one transaction: every row that the store keeps for it, but attachments, whose blobs
   /// go first, and what it has sent, which is its recipients'. Peers read it as inactive once more, for
@@ -39,6 +41,7 @@ package protocol AccountRemovalStore: Sendable {
   /// - Returns: false when the number was not banned.
   func unban(_ number: AccountNumber) async throws(StoreError) -> Bool
 
+  /// Whether the number may have no account.
   func isBanned(_ number: AccountNumber) async throws(StoreError) -> Bool
 
   /// How many numbers are banned: of each the store keeps a hash alone.

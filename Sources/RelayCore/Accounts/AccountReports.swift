@@ -1,4 +1,5 @@
-// The accounts as an operator sees them (docs/operating.md, "Accounts"). Reads alone, and none of it on the path of a message.
+// The accounts as an operator sees them (docs/operating.md, "relay accounts"). These only read, and none of it is on the path of
+// a message.
 
 /// How many accounts and devices there are.
 package struct AccountCounts: Sendable, Equatable {
@@ -51,6 +52,7 @@ package struct DeviceHoldings: Sendable, Equatable {
   }
 }
 
+/// Accounts and devices as operators see them: counts, pages, and names that are not numbers.
 package protocol AccountReportStore: Sendable {
   /// Reads all accounts and devices.
   func accountCounts() async throws(StoreError) -> AccountCounts

@@ -1,5 +1,4 @@
-// How contact tokens lie in a store (docs/directory.md, "At rest").
-
+/// How contact tokens lie in the store, and how they are sealed (docs/directory.md, "At rest").
 package protocol ContactSealingStore: Sendable {
   /// As it is just now. Needs a usable schema.
   func contactSealing() async throws(StoreError) -> ContactSealing

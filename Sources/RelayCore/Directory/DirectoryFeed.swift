@@ -96,6 +96,8 @@ package protocol DirectoryFeedStore: DirectoryStore {
   func contactTokens(of peer: RelayName, after token: ContactToken?, limit: Int) async throws(StoreError)
     -> [ContactToken]
 
+  /// The digest of all entries of a range. Two processes, or a process and the store, compare it instead of the
+  /// entries.
   func directoryDigest(of range: DirectoryRange) async throws(StoreError) -> DirectoryDigest
   /// All entries of a range, in no order, at most one a token.
   func directoryEntries(in range: DirectoryRange) async throws(StoreError) -> [DirectoryEntry]

@@ -1,5 +1,5 @@
-/// An answer of `GET /v1/federation/changes`, an addition of ours to reference 1.13.2 (docs/federation.md, "The
-/// directory").
+/// An answer of `GET /v1/federation/changes`, an addition of ours to reference 1.13.2 (docs/federation-wire.md, "The
+/// listing and its feed").
 package enum FeedPage: Sendable, Equatable {
   /// What has changed behind the place that was asked for, oldest first, and the place behind it. When it is partial,
   /// there may be more already.

@@ -13,6 +13,7 @@ package protocol PreKeyStore: Sendable {
   /// - Returns: false, with nothing stored, when the device does not exist or the account has another identity key.
   func setSignedPreKey(_ key: SignedPreKey, of device: DeviceAddress, identityKey: String) async throws(StoreError)
     -> Bool
+  /// - Returns: nil when the device does not exist or has none.
   func signedPreKey(of device: DeviceAddress) async throws(StoreError) -> SignedPreKey?
 
   /// One-time keys left, the last resort not counted.

@@ -13,7 +13,7 @@ package struct Bucket: Sendable, Equatable {
   package var refillMillis: Int64 { perMinute > 0 ? Int64((size / perMillisecond).rounded(.up)) : Int64.max / 4 }
 }
 
-/// The limiters, by their names in the configuration (`limits.NAME...`).
+/// The limiters, by their names in the configuration (`limits.NAME...`), where `meaning` says that they stand there.
 package enum LimiterName: String, Sendable, CaseIterable {
   case smsDestination = "sms-destination"
   case voiceDestination = "voice-destination"
@@ -97,6 +97,48 @@ package enum LimiterName: String, Sendable, CaseIterable {
     case .obliviousPages: Bucket(size: 1000, perMinute: 200)
     case .notificationLookups, .notificationRetrievals: Bucket(size: 60, perMinute: 60)
     case .notificationSubscriptions: Bucket(size: 600, perMinute: 10)
+    }
+  }
+
+  /// What is charged, for the table in docs/configuration.md; nil if the configuration does not set this limiter.
+  package var meaning: String? {
+    switch self {
+    case .smsDestination: "Codes by text message to one number."
+    case .voiceDestination: "Codes by call to one number."
+    case .verifyNumber: "Tries to confirm one number, from all addresses."
+    case .attachments: "Attachments of one account, and its requests for attachments at peers."
+    case .contactQueries: "Contact tokens that one account looks up."
+    case .preKeys:
+      "Prekeys that one account, with all its devices, draws of one device (or `*`) of one other account; a peer has ten "
+        + "times as much. Keep the refill below half of `prekeys-target`'s, so that one account leaves some to others."
+    case .messages: "Messages from one account to one other."
+    case .allocateDevice: "Device links that one account begins."
+    case .verifyDevice: "Tries to confirm a device of one account, from all addresses."
+    case .codeAddress: "Codes that one client address asks for."
+    case .codeTotal: "Codes that all clients ask for together."
+    case .verifyAddress: "Codes and number tokens that one client address tries."
+    case .wrongCodesHour: "Wrong codes of one number within about an hour, from all addresses; linking codes apart."
+    case .wrongCodesDay: "Wrong codes of one number within about a day."
+    case .wrongCodesAddress: "Wrong codes of one client address within about a day, for all numbers."
+    case .codesDay:
+      "Codes sent to one number within about a day, by text message and call; and linking codes of one account."
+    case .registrationLock: "Tries of one account's registration lock."
+    case .preKeysTarget:
+      "One-time keys that all accounts and peers together draw of one device; beyond it the key of last resort serves."
+    case .receipts: "Explicit receipts of one account."
+    case .peerRequests: "Requests of one peer; a batch of messages is one request."
+    case .peerRecipients: "Messages and receipts of one peer for devices here."
+    case .peerBytes: "Bytes that one peer sends."
+    case .peerPreKeys: "Prekeys that one peer asks for."
+    case .peerReceipts: "Receipts of one peer, from all of its accounts."
+    case .peerTokens: "Contact tokens that one peer asks for."
+    case .obliviousElements: "Contacts that one account has evaluated in oblivious look-ups."
+    case .obliviousPages: "Pages of outputs that one account reads in oblivious look-ups."
+    case .notificationLookups:
+      "Wrong names, passwords and recipient numbers of device notifications from one client address; beyond it 429."
+    // Part of an interface rather than of a relay's size: the outbox's pace is agreed on with peers (docs/federation.md),
+    // the reference of device notifications gives 60 retrievals a minute, and probes answer a person at a terminal.
+    case .peerProbes, .messagesWaited, .notificationRetrievals, .notificationSubscriptions: nil
     }
   }
 }

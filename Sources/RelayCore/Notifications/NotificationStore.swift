@@ -8,6 +8,9 @@ package protocol NotificationStore: Sendable {
 
   /// - Returns: false, with nothing stored, when there is one of that name.
   func addNotificationAccount(_ account: NotificationAccount) async throws(StoreError) -> Bool
+  /// The account of that name.
+  /// - Parameter now: decides which period of the quota `used` counts.
+  /// - Returns: nil when there is no such account.
   func notificationAccount(_ name: NotificationUser, now: Timestamp) async throws(StoreError) -> NotificationAccount?
   /// All, ascending by name.
   func notificationAccounts(now: Timestamp) async throws(StoreError) -> [NotificationAccount]
@@ -21,6 +24,8 @@ package protocol NotificationStore: Sendable {
   func removeNotificationAccount(_ name: NotificationUser, progress: @Sendable (Int) -> Void)
     async throws(StoreError) -> Bool
 
+  /// Adds an empty group. Nothing is stored when the account does not exist, or when its name or short name is a name
+  /// or a short name of another group of the account.
   func addNotificationGroup(_ group: NotificationGroup, of account: NotificationUser) async throws(StoreError)
     -> GroupAddition
   /// Ascending by name.

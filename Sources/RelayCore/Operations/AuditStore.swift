@@ -63,6 +63,7 @@ package struct AuditEntry: Sendable, Equatable {
   }
 }
 
+/// The audit log: what operators changed, when and with which result.
 package protocol AuditStore: Sendable {
   /// Notes that `deed` begins, by the store's clock.
   /// - Returns: the entry's id.

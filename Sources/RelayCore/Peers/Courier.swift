@@ -3,6 +3,8 @@
 /// Common: `.notFound` for a relay that is no active peer; failures of the peer as reference 1.13.4 recommends:
 /// 404, 409 and 410 with their devices and 413 pass, everything else is `.peerUnavailable`.
 package protocol Courier: Sendable {
+  /// Draws prekeys at the peer (reference 1.13.2).
+  /// - Returns: one for each device, never empty. In version 1 they have no signed prekey.
   func preKeys(
     of account: AccountNumber, devices: DeviceSelector, version: PreKeyVersion, at relay: RelayName
   ) async throws(Problem) -> [DrawnPreKey]

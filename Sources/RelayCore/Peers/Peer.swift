@@ -94,7 +94,7 @@ package struct PeerPolicy: Sendable, Equatable {
   }
 }
 
-/// What a peer's CA has said of itself since the peering, signed (docs/federation.md, "Authority statements").
+/// What a peer's CA has said of itself since the peering, signed (docs/federation-wire.md, "Authority statements").
 package struct PeerTrust: Sendable, Equatable {
   /// The CA that takes over, DER: it may vouch for the peer too.
   package var nextCACertificate: [UInt8]?

@@ -52,6 +52,7 @@ package protocol PeerStore: Sendable {
   /// - Returns: whether it was one: false too when there is no such peer.
   func setPeerCondition(_ condition: PeerCondition, of name: RelayName) async throws(StoreError) -> Bool
 
+  /// Stores an invitation that can be redeemed from here on. One with the same secret is replaced, used or not.
   func saveInvitation(_ invitation: Invitation) async throws(StoreError)
 
   /// True while an invitation can still be redeemed: only then may an unknown CA's certificate complete a handshake.

@@ -84,6 +84,7 @@ package protocol Presence: Sendable {
 
   /// Notes that someone waits here at `address`, for at most `Self.lifetime` unless noted again.
   func enter(_ address: ProvisioningAddress) async
+  /// Forgets that someone waits here at `address`. An entry that names another process stays.
   func leave(_ address: ProvisioningAddress) async
   /// Hands `bytes` to whoever waits at `address`, on whatever process.
   /// - Returns: false when nobody does, as far as is known.

@@ -5,6 +5,7 @@
 /// Interpolating one into a log line, an error or a metric label prints `<kind>`; whoever needs the
 /// wire text asks for it by name (`e164`, `base64`, ...).
 package protocol Sensitive: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+  /// The word that stands for every value of the type, without the angle brackets.
   static var kind: StaticString { get }
 }
 

@@ -29,7 +29,7 @@ package enum WireLimits {
   package static let limitChargesMax = 16
   /// How long after a message was handed over to a peer a receipt for it is taken: as long as messages are kept.
   package static let receiptDays = 30
-  /// Hand-overs of one batch between relays, and their bytes (docs/federation.md, "Batches").
+  /// Hand-overs of one batch between relays, and their bytes (docs/federation-wire.md, "Batches").
   package static let handOversPerBatchMax = 256
   package static let batchBytesMax = 4 << 20
 }

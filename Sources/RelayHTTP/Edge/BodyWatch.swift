@@ -37,6 +37,7 @@ struct BodyWatch {
 
 /// A handler that ends a request whose body comes too slowly.
 protocol BodyWatching: AnyObject {
+  /// The pace of the bodies that the handler reads.
   var bodies: BodyWatch { get set }
   /// nil before the handler is added and after it was removed.
   var context: ChannelHandlerContext? { get }

@@ -134,6 +134,7 @@ package protocol SocketSession: AnyObject {
 
 /// A WebSocket, to be used on its event loop alone.
 package protocol Socket: AnyObject {
+  /// The one event loop on which the socket may be used.
   var eventLoop: any EventLoop { get }
   /// Whether the buffer of what waits to be sent has room: when it has not, what can wait should.
   var isWritable: Bool { get }

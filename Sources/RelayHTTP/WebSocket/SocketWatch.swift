@@ -5,6 +5,7 @@ import Synchronization
 protocol Watched: AnyObject {
   /// Its place among all that are watched there; `LoopWatch` alone sets it.
   var watchPlace: Int { get set }
+  /// Called about once a second, on the event loop.
   func look(now: NIODeadline)
 }
 

@@ -1,4 +1,3 @@
-import Foundation
 import GRDB
 package import RelayCore
 
@@ -12,22 +11,21 @@ extension EmbeddedStorage {
       if let installation, try devices(of: number, in: db).first?.password != installation { return nil }
       if let mark {
         try db.run(
-          "INSERT INTO banned_numbers (mark, banned) VALUES (?, ?) ON CONFLICT (mark) DO NOTHING",
-          [Data(mark.bytes), now.millis])
+          "INSERT INTO banned_numbers (mark, banned) VALUES (\(mark), \(now)) ON CONFLICT (mark) DO NOTHING")
       }
       var removal = AccountRemoval()
       for purpose in [CodePurpose.registration, .linking] {
-        removal.codes += try db.removed("DELETE FROM \(purpose.table) WHERE account = ?", number)
+        removal.codes += try db.removed("DELETE FROM \(sql: purpose.table) WHERE account = \(number)")
       }
-      removal.waiting = try db.removed("DELETE FROM messages WHERE account = ?", number)
-      removal.acknowledged = try db.removed("DELETE FROM acknowledged WHERE account = ?", number)
+      removal.waiting = try db.removed("DELETE FROM messages WHERE account = \(number)")
+      removal.acknowledged = try db.removed("DELETE FROM acknowledged WHERE account = \(number)")
       // Their devices would take them along, uncounted.
-      removal.oneTimePreKeys = try db.removed("DELETE FROM prekeys WHERE account = ?", number)
-      removal.devices = try db.removed("DELETE FROM devices WHERE account = ?", number)
-      _ = try db.removed("DELETE FROM attachments WHERE account = ?", number)
+      removal.oneTimePreKeys = try db.removed("DELETE FROM prekeys WHERE account = \(number)")
+      removal.devices = try db.removed("DELETE FROM devices WHERE account = \(number)")
+      _ = try db.removed("DELETE FROM attachments WHERE account = \(number)")
       var isGone = false
       try Self.changeListing(of: number, in: db) {
-        isGone = try db.removed("DELETE FROM accounts WHERE number = ?", number) == 1
+        isGone = try db.removed("DELETE FROM accounts WHERE number = \(number)") == 1
       }
       return isGone ? removal : nil
     }
@@ -36,7 +34,7 @@ extension EmbeddedStorage {
   package func unban(_ number: AccountNumber) async throws(StoreError) -> Bool {
     let mark = try await knownCodes.value(in: self).banMark(of: number)
     return try await write { db in
-      try db.run("DELETE FROM banned_numbers WHERE mark = ?", [Data(mark.bytes)])
+      try db.run("DELETE FROM banned_numbers WHERE mark = \(mark)")
       return db.changesCount == 1
     }
   }
@@ -47,7 +45,7 @@ extension EmbeddedStorage {
   }
 
   static func isBanned(_ mark: StoredCode, in db: Database) throws -> Bool {
-    try db.row("SELECT 1 FROM banned_numbers WHERE mark = ?", [Data(mark.bytes)]) != nil
+    try db.row("SELECT 1 FROM banned_numbers WHERE mark = \(mark)") != nil
   }
 
   package func bannedCount() async throws(StoreError) -> Int {
@@ -56,7 +54,7 @@ extension EmbeddedStorage {
 
   package func attachments(of number: AccountNumber, limit: Int) async throws(StoreError) -> [AttachmentID] {
     try await read { db in
-      try db.rows("SELECT id FROM attachments WHERE account = ? LIMIT ?", [number.key, limit]).map {
+      try db.rows("SELECT id FROM attachments WHERE account = \(number) LIMIT \(limit)").map {
         try Fields.valid(AttachmentID($0.integer(0)))
       }
     }
@@ -64,12 +62,12 @@ extension EmbeddedStorage {
 
   /// Peers that are away for longer read the whole listing anew.
   func forgetUnlisted(at past: Timestamp) async throws(StoreError) {
-    let end = past.adding(.zero - Listing.unlistedLife).millis
+    let end = past.adding(.zero - Listing.unlistedLife)
     try await write { db in
-      let newest = try db.row("SELECT max(listing_revision) FROM unlisted_tokens WHERE ended < ?", [end])?
+      let newest = try db.row("SELECT max(listing_revision) FROM unlisted_tokens WHERE ended < \(end)")?
         .optionalInteger(0)
       guard let newest else { return }
-      try db.run("DELETE FROM unlisted_tokens WHERE ended < ?", [end])
+      try db.run("DELETE FROM unlisted_tokens WHERE ended < \(end)")
       try db.set(.listingPruned, to: max(newest, db.revision(.listingPruned)))
     }
   }
@@ -77,8 +75,8 @@ extension EmbeddedStorage {
 
 extension Database {
   /// - Returns: how many rows went.
-  fileprivate func removed(_ statement: String, _ number: AccountNumber) throws -> Int {
-    try run(statement, [number.key])
+  fileprivate func removed(_ statement: SQL) throws -> Int {
+    try run(statement)
     return changesCount
   }
 }

@@ -11,9 +11,7 @@ extension EmbeddedStorage {
             (SELECT count(*) FROM devices)
           FROM accounts
           """))
-      return try AccountCounts(
-        accounts: Int(row.integer(0)), active: Int(row.integer(1)), discoverable: Int(row.integer(2)),
-        devices: Int(row.integer(3)))
+      return try AccountCounts(row: row)
     }
   }
 
@@ -23,13 +21,9 @@ extension EmbeddedStorage {
         """
         SELECT a.number, a.active, a.discoverable, (SELECT count(*) FROM devices AS d WHERE d.account = a.number),
           (SELECT max(last_seen) FROM devices AS d WHERE d.account = a.number)
-        FROM accounts AS a WHERE a.number > ? ORDER BY a.number LIMIT ?
-        """, [number?.key ?? 0, limit]
-      ).map {
-        try AccountSummary(
-          number: $0.number(0), isActive: $0.flag(1), isDiscoverable: $0.flag(2), devices: Int($0.integer(3)),
-          lastSeen: $0.optionalTime(4))
-      }
+        FROM accounts AS a WHERE a.number > \(number?.key ?? 0) ORDER BY a.number LIMIT \(limit)
+        """
+      ).map(AccountSummary.init(row:))
     }
   }
 
@@ -41,13 +35,9 @@ extension EmbeddedStorage {
             SELECT coalesce(sum(coalesce(length(message), 0) + coalesce(length(content), 0)), 0)
             FROM messages AS m WHERE m.account = d.account AND m.device = d.id
           ), (SELECT count(*) FROM prekeys AS k WHERE k.account = d.account AND k.device = d.id)
-        FROM devices AS d WHERE d.account = ? ORDER BY d.id
-        """, [number.key]
-      ).map {
-        try DeviceHoldings(
-          device: $0.device(0), waiting: Int($0.integer(1)), waitingBytes: Int($0.integer(2)),
-          oneTimePreKeys: Int($0.integer(3)))
-      }
+        FROM devices AS d WHERE d.account = \(number) ORDER BY d.id
+        """
+      ).map(DeviceHoldings.init(row:))
     }
   }
 
@@ -57,5 +47,29 @@ extension EmbeddedStorage {
 
   package func number(of handle: AccountHandle) async throws(StoreError) -> AccountNumber? {
     try await knownHandles.value(in: self).number(of: handle)
+  }
+}
+
+extension AccountCounts {
+  fileprivate init(row: Fields) throws(StoreError) {
+    self.init(
+      accounts: Int(try row.integer(0)), active: Int(try row.integer(1)), discoverable: Int(try row.integer(2)),
+      devices: Int(try row.integer(3)))
+  }
+}
+
+extension AccountSummary {
+  fileprivate init(row: Fields) throws(StoreError) {
+    self.init(
+      number: try row.number(0), isActive: try row.flag(1), isDiscoverable: try row.flag(2),
+      devices: Int(try row.integer(3)), lastSeen: row.optionalTime(4))
+  }
+}
+
+extension DeviceHoldings {
+  fileprivate init(row: Fields) throws(StoreError) {
+    self.init(
+      device: try row.device(0), waiting: Int(try row.integer(1)), waitingBytes: Int(try row.integer(2)),
+      oneTimePreKeys: Int(try row.integer(3)))
   }
 }

@@ -1,4 +1,3 @@
-import Foundation
 import GRDB
 package import RelayCore
 
@@ -8,12 +7,12 @@ extension EmbeddedStorage {
       let found = try db.row(
         """
         SELECT identity_key, supports_sms, voice, registration_lock_salt, registration_lock_hash
-        FROM accounts WHERE number = ?
-        """, [number.key])
+        FROM accounts WHERE number = \(number)
+        """)
       guard let found else { return nil }
       return try Account(
         number: number, devices: devices(of: number, in: db), identityKey: found.optionalOpaque(0),
-        supportsSMS: found.flag(1), voice: found.flag(2), registrationLock: Self.lock(found, at: 3))
+        supportsSMS: found.flag(1), voice: found.flag(2), registrationLock: PasswordHash(optional: found, at: 3))
     }
   }
 
@@ -21,8 +20,7 @@ extension EmbeddedStorage {
     let sealer = try await self.tokens()
     return try await read { db in
       try Set(tokens).compactMap { token in
-        try db.row("SELECT number FROM accounts WHERE token = ? ORDER BY number LIMIT 1", [sealer.seal(token).data])?
-          .number(0)
+        try db.row("SELECT number FROM accounts WHERE token = \(sealer.seal(token)) ORDER BY number LIMIT 1")?.number(0)
       }
     }
   }
@@ -66,8 +64,9 @@ extension EmbeddedStorage {
     }
     if try isBanned(ban, in: db) { return .banned }
     let account = try db.row(
-      "SELECT registration_lock_salt, registration_lock_hash FROM accounts WHERE number = ?", [number.key])
-    guard try account.flatMap({ try lock($0, at: 0) }) != registration.satisfiedLock else { return nil }
+      "SELECT registration_lock_salt, registration_lock_hash FROM accounts WHERE number = \(number)")
+    let lock = try account.flatMap { try PasswordHash(optional: $0, at: 0) }
+    guard lock != registration.satisfiedLock else { return nil }
     if case .code(_, let triesMax) = proof { try countTry(.registration, of: number, triesMax: triesMax, in: db) }
     return .locked
   }
@@ -76,19 +75,19 @@ extension EmbeddedStorage {
   private static func isElsewhere(
     _ registration: Registration, _ token: StoredToken, in db: Database
   ) throws -> Bool {
-    guard try db.row("SELECT 1 FROM accounts WHERE number = ?", [registration.number.key]) == nil else { return false }
+    guard try db.row("SELECT 1 FROM accounts WHERE number = \(registration.number)") == nil else { return false }
     return try db.row(
       """
       SELECT 1 FROM contacts AS c JOIN peers AS p ON p.name = c.peer
-      WHERE c.token = ? AND c.unlisted IS NULL AND p.state = 'active' AND p.contacts_mode = 'copy' LIMIT 1
-      """, [token.data]) != nil
+      WHERE c.token = \(token) AND c.unlisted IS NULL AND p.state = 'active' AND p.contacts_mode = 'copy' LIMIT 1
+      """) != nil
   }
 
   /// Devices take their prekeys with them. A new installation begins with empty mailboxes that remember nothing.
   private static func removeInstallation(of number: AccountNumber, in db: Database) throws {
-    try db.run("DELETE FROM devices WHERE account = ?", [number.key])
-    try db.run("DELETE FROM messages WHERE account = ?", [number.key])
-    try db.run("DELETE FROM acknowledged WHERE account = ?", [number.key])
+    try db.run("DELETE FROM devices WHERE account = \(number)")
+    try db.run("DELETE FROM messages WHERE account = \(number)")
+    try db.run("DELETE FROM acknowledged WHERE account = \(number)")
   }
 
   private static func insert(
@@ -98,17 +97,14 @@ extension EmbeddedStorage {
       """
       INSERT INTO accounts (number, token, active, supports_sms, voice, registration_lock_salt, registration_lock_hash,
         discoverable)
-      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, coalesce(?8, 1))
+      VALUES (\(registration.number), \(token), \(isActive), \(registration.supportsSMS), \(registration.voice),
+        \(registration.newLock?.salt), \(registration.newLock?.hash), coalesce(\(registration.isDiscoverable), 1))
       ON CONFLICT (number) DO UPDATE SET token = excluded.token, active = excluded.active,
         supports_sms = excluded.supports_sms, voice = excluded.voice, identity_key = NULL,
         registration_lock_salt = excluded.registration_lock_salt,
-        registration_lock_hash = excluded.registration_lock_hash, discoverable = coalesce(?8, discoverable)
-      """,
-      [
-        registration.number.key, token.data, isActive, registration.supportsSMS, registration.voice,
-        registration.newLock.map { Data($0.salt) }, registration.newLock.map { Data($0.hash) },
-        registration.isDiscoverable,
-      ])
+        registration_lock_hash = excluded.registration_lock_hash,
+        discoverable = coalesce(\(registration.isDiscoverable), discoverable)
+      """)
   }
 
   /// Runs `change`, and raises the revision when peers have something new to read in the account's row.
@@ -120,20 +116,30 @@ extension EmbeddedStorage {
 
   private static func listing(of number: AccountNumber, in db: Database) throws -> StoredListing? {
     try db.row(
-      "SELECT token, 1, supports_sms, voice FROM accounts WHERE number = ? AND active AND discoverable", [number.key]
-    ).map { try StoredListing(token: $0.token(0), flags: [$0.flag(1), $0.flag(2), $0.flag(3)]) }
+      "SELECT token, supports_sms, voice FROM accounts WHERE number = \(number) AND active AND discoverable"
+    ).map(StoredListing.init(row:))
   }
 
   /// What peers read of an account, as it lies there: equal tokens are sealed alike.
   private struct StoredListing: Equatable {
     let token: StoredToken
-    let flags: [Bool]
-  }
+    let supportsSMS: Bool
+    let voice: Bool
 
+    init(row: Fields) throws(StoreError) {
+      token = try row.token(0)
+      supportsSMS = try row.flag(1)
+      voice = try row.flag(2)
+    }
+  }
+}
+
+extension PasswordHash {
+  /// nil where its salt is NULL.
   /// - Parameter index: of the salt; the hash is the next one.
-  private static func lock(_ row: Fields, at index: Int) throws -> PasswordHash? {
+  fileprivate init?(optional row: Fields, at index: Int) throws(StoreError) {
     guard let salt = row.optionalBytes(index) else { return nil }
-    return try PasswordHash(salt: salt, hash: row.bytes(index + 1))
+    self.init(salt: salt, hash: try row.bytes(index + 1))
   }
 }
 

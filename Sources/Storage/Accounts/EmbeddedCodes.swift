@@ -1,6 +1,5 @@
 // Pending codes: one of each purpose for a number.
 
-import Foundation
 import GRDB
 package import RelayCore
 
@@ -11,8 +10,10 @@ extension EmbeddedStorage {
     let stored = try await knownCodes.value(in: self).stored(code.code, purpose, of: number)
     try await write { db in
       try db.run(
-        "INSERT OR REPLACE INTO \(purpose.table) (account, code, expires, tries) VALUES (?, ?, ?, 0)",
-        [number.key, Data(stored.bytes), code.expires.millis])
+        """
+        INSERT OR REPLACE INTO \(sql: purpose.table) (account, code, expires, tries)
+        VALUES (\(number), \(stored), \(code.expires), 0)
+        """)
     }
   }
 
@@ -29,7 +30,7 @@ extension EmbeddedStorage {
   static func isPending(
     _ code: StoredCode, _ purpose: CodePurpose, of number: AccountNumber, triesMax: Int, now: Timestamp, in db: Database
   ) throws -> Bool {
-    let pending = try db.row("SELECT code, expires FROM \(purpose.table) WHERE account = ?", [number.key])
+    let pending = try db.row("SELECT code, expires FROM \(sql: purpose.table) WHERE account = \(number)")
     guard let pending, try pending.time(1) > now else { return false }
     if try constantTimeEquals(pending.bytes(0), code.bytes) { return true }
     try countTry(purpose, of: number, triesMax: triesMax, in: db)
@@ -40,12 +41,12 @@ extension EmbeddedStorage {
   static func countTry(
     _ purpose: CodePurpose, of number: AccountNumber, triesMax: Int, in db: Database
   ) throws {
-    try db.run("UPDATE \(purpose.table) SET tries = tries + 1 WHERE account = ?", [number.key])
-    try db.run("DELETE FROM \(purpose.table) WHERE account = ? AND tries >= ?", [number.key, triesMax])
+    try db.run("UPDATE \(sql: purpose.table) SET tries = tries + 1 WHERE account = \(number)")
+    try db.run("DELETE FROM \(sql: purpose.table) WHERE account = \(number) AND tries >= \(triesMax)")
   }
 
   static func dropCode(_ purpose: CodePurpose, of number: AccountNumber, in db: Database) throws {
-    try db.run("DELETE FROM \(purpose.table) WHERE account = ?", [number.key])
+    try db.run("DELETE FROM \(sql: purpose.table) WHERE account = \(number)")
   }
 }
 

@@ -12,15 +12,16 @@ extension EmbeddedStorage {
       guard master?.password == password else { return nil }
       try db.run(
         """
-        UPDATE accounts SET number_token_drawn = max(?, number_token_drawn, number_token_floor + 1) WHERE number = ?
-        """, [now.second, number.key])
-      return try db.row("SELECT number_token_drawn FROM accounts WHERE number = ?", [number.key])?.integer(0)
+        UPDATE accounts SET number_token_drawn = max(\(now.second), number_token_drawn, number_token_floor + 1)
+        WHERE number = \(number)
+        """)
+      return try db.row("SELECT number_token_drawn FROM accounts WHERE number = \(number)")?.integer(0)
     }
   }
 
   /// Whether a token of that second was drawn before the account was last registered, or has registered it.
   static func isVoid(_ second: Int64, of number: AccountNumber, in db: Database) throws -> Bool {
-    let account = try db.row("SELECT number_token_floor FROM accounts WHERE number = ?", [number.key])
+    let account = try db.row("SELECT number_token_floor FROM accounts WHERE number = \(number)")
     guard let account else { return false }
     return try second <= account.integer(0)
   }
@@ -29,9 +30,11 @@ extension EmbeddedStorage {
   static func endNumberTokens(
     of number: AccountNumber, proof: StoredProof, now: Timestamp, in db: Database
   ) throws {
+    let second = max(now.second, proof.second)
     try db.run(
       """
-      UPDATE accounts SET number_token_floor = max(?, number_token_drawn, number_token_floor) WHERE number = ?
-      """, [max(now.second, proof.second), number.key])
+      UPDATE accounts SET number_token_floor = max(\(second), number_token_drawn, number_token_floor)
+      WHERE number = \(number)
+      """)
   }
 }

@@ -6,7 +6,7 @@ extension EmbeddedStorage {
     _ kind: PushIDKind, of device: DeviceAddress, from former: Secret, to replacement: Secret?,
     registeredBefore moment: Timestamp?
   ) async throws(StoreError) -> Bool {
-    let column =
+    let column: SQL =
       switch kind {
       case .gcm: "gcm_id"
       case .apn: "apn_id"
@@ -17,14 +17,11 @@ extension EmbeddedStorage {
     return try await write { db in
       try db.run(
         """
-        UPDATE devices SET \(column) = ?, fetches_messages = iif(?, 0, fetches_messages)
-        WHERE \(column) = ? AND account = ? AND id = ?
-          AND (? IS NULL OR push_registered IS NULL OR push_registered < ?)
-        """,
-        [
-          replacement?.value.opaque, endsFetching, former.value.opaque, device.account.key, device.device.value,
-          moment?.millis, moment?.millis,
-        ])
+        UPDATE devices SET \(column) = \(opaque: replacement?.value),
+          fetches_messages = iif(\(endsFetching), 0, fetches_messages)
+        WHERE \(column) = \(opaque: former.value) AND account = \(device.account) AND id = \(device.device)
+          AND (\(moment) IS NULL OR push_registered IS NULL OR push_registered < \(moment))
+        """)
       guard db.changesCount == 1 else { return false }
       try Self.changeListing(of: device.account, in: db) {
         try Self.update(device.account, DeviceChange(), in: db)

@@ -6,53 +6,39 @@ extension PostgresStorage {
   package func checkVerificationCode(_ code: Secret, for number: AccountNumber, triesMax: Int, now: Timestamp)
     async throws(StoreError) -> Bool
   {
-    let code = try await knownCodes.value(in: self).stored(code, .registration, of: number)
+    let code = PostgresParameter(
+      try await knownCodes.value(in: self).stored(code, .registration, of: number))
     let results = try await write([
       PostgresStep(
-        .prepared(
-          "check_code",
-          """
-          UPDATE verification_codes AS v SET tries = v.tries + CASE WHEN v.code = $2::bytea THEN 0 ELSE 1 END
-          WHERE v.account = $1::bigint AND v.expires > $3::bigint
-          RETURNING v.code = $2::bytea AS is_right
-          """),
-        PostgresParameters {
-          $0.add(account: number)
-          $0.add(code: code)
-          $0.add(bigint: now.millis)
-        }),
+        "check_code",
+        """
+        UPDATE verification_codes AS v SET tries = v.tries + CASE WHEN v.code = \(code) THEN 0 ELSE 1 END
+        WHERE v.account = \(number) AND v.expires > \(now)
+        RETURNING v.code = \(code) AS is_right
+        """),
       Self.spendStep(number, triesMax: Int64(triesMax)),
     ])
-    guard let decision = results.first, decision.rowCount == 1 else { return false }
-    var row = decision.cursor(row: 0)
-    return try row.boolean()
+    return try results[0].first { (row) throws(StoreError) in try row.boolean() } ?? false
   }
 
   /// Behind the account's row, so that the password is that of the last registration.
   package func drawNumberToken(for number: AccountNumber, by password: PasswordHash, now: Timestamp)
     async throws(StoreError) -> Int64?
   {
+    let account = PostgresParameter(number)
     let results = try await write([
       Self.lockStep(number),
       PostgresStep(
-        .prepared(
-          "draw_number_token",
-          """
-          UPDATE accounts AS a
-          SET number_token_drawn = greatest($4::bigint, a.number_token_drawn, a.number_token_floor + 1)
-          FROM devices AS d
-          WHERE a.account = $1::bigint AND d.account = $1::bigint AND d.device = 1
-            AND d.password_salt = $2::bytea AND d.password_hash = $3::bytea
-          RETURNING a.number_token_drawn
-          """),
-        PostgresParameters {
-          $0.add(account: number)
-          $0.add(password: password)
-          $0.add(bigint: now.second)
-        }),
+        "draw_number_token",
+        """
+        UPDATE accounts AS a
+        SET number_token_drawn = greatest(\(now.second), a.number_token_drawn, a.number_token_floor + 1)
+        FROM devices AS d
+        WHERE a.account = \(account) AND d.account = \(account) AND d.device = 1
+          AND d.password_salt = \(password.salt) AND d.password_hash = \(password.hash)
+        RETURNING a.number_token_drawn
+        """),
     ])
-    guard let drawn = results.last, drawn.rowCount == 1 else { return nil }
-    var row = drawn.cursor(row: 0)
-    return try row.bigint()
+    return try results[1].first { (row) throws(StoreError) in try row.bigint() }
   }
 }

@@ -3,7 +3,9 @@ import RelayCore
 
 /// What listeners are told, among it whether they are told everything.
 protocol ConnectionEvent: Sendable, Equatable {
+  /// From here on nothing is missed.
   static var connected: Self { get }
+  /// From here on events may be missed, until `connected`.
   static var disconnected: Self { get }
 }
 extension SignalEvent: ConnectionEvent {}

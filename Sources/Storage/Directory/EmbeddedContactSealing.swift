@@ -55,7 +55,7 @@ extension EmbeddedStorage {
       }
     }
     try await writeAnew()
-    try await write { db in try db.run("DELETE FROM server_secrets WHERE name = ?", [TokenState.progressName]) }
+    try await write { db in try db.run("DELETE FROM server_secrets WHERE name = \(TokenState.progressName)") }
     return nil
   }
 
@@ -94,7 +94,7 @@ extension Database {
   }
 
   func tokenCount(in table: String) throws -> Int {
-    try Int(Fields.valid(row("SELECT count(token) FROM \(table)")).integer(0))
+    try Int(Fields.valid(row("SELECT count(token) FROM \(sql: table)")).integer(0))
   }
 
   /// From a plain token to a sealed one.

@@ -6,27 +6,18 @@ extension EmbeddedStorage {
     try await read { db in try Int(Fields.valid(db.row("SELECT count(*) FROM accounts WHERE was_listed")).integer(0)) }
   }
 
-  /// By token, as it is stored: an account that is added while a peer reads page after page moves others to higher offsets only, so
-  /// that the peer sees some twice and misses none.
+  /// By token, as it is stored: an account that is added while a peer reads page after page moves others to higher
+  /// offsets only, so that the peer sees some twice and misses none.
   package func accounts(offset: Int, limit: Int) async throws(StoreError) -> [ListedAccount] {
     let tokens = try await tokens()
     return try await read { db in
       try db.rows(
         """
         SELECT token, active AND discoverable, supports_sms, voice FROM accounts WHERE was_listed
-        ORDER BY token, number LIMIT ? OFFSET ?
-        """, [limit, offset]
-      ).map { try Self.listedAccount($0, tokens) }
+        ORDER BY token, number LIMIT \(limit) OFFSET \(offset)
+        """
+      ).map { try ListedAccount(row: $0, tokens) }
     }
-  }
-
-  /// From a row of token, whether the account is active and wants to be found, supports_sms, voice.
-  static func listedAccount(_ row: Fields, _ tokens: TokenSealer) throws -> ListedAccount {
-    // Of those that are hidden nothing more is told.
-    let isActive = try row.flag(1)
-    return try ListedAccount(
-      token: tokens.open(row.token(0)), isInactive: !isActive, supportsSMS: isActive && row.flag(2),
-      voice: isActive && row.flag(3))
   }
 
   package func accountsRevision() async throws(StoreError) -> Int64 {
@@ -36,8 +27,8 @@ extension EmbeddedStorage {
   package func beginContacts(of peer: RelayName) async throws(StoreError) -> Int64? {
     try await write { db in
       try db.run(
-        "UPDATE peers SET contacts_begun = max(contacts_begun, contacts_pass) + 1 WHERE name = ?", [peer.text])
-      return try db.row("SELECT contacts_begun FROM peers WHERE name = ?", [peer.text])?.integer(0)
+        "UPDATE peers SET contacts_begun = max(contacts_begun, contacts_pass) + 1 WHERE name = \(peer)")
+      return try db.row("SELECT contacts_begun FROM peers WHERE name = \(peer)")?.integer(0)
     }
   }
 
@@ -54,7 +45,7 @@ extension EmbeddedStorage {
 
   /// - Returns: the last finished pass of `peer`; nil when its contacts are not copied.
   static func copiedPass(of peer: RelayName, in db: Database) throws -> Int64? {
-    try db.row("SELECT contacts_pass FROM peers WHERE name = ? AND contacts_mode = 'copy'", [peer.text])?.integer(0)
+    try db.row("SELECT contacts_pass FROM peers WHERE name = \(peer) AND contacts_mode = 'copy'")?.integer(0)
   }
 
   /// Un-lists inactive accounts, adds or refreshes the others: since when they are claimed stays.
@@ -65,15 +56,15 @@ extension EmbeddedStorage {
       let token = try tokens.seal(contact.token)
       if contact.isInactive {
         try db.run(
-          "UPDATE contacts SET unlisted = ? WHERE peer = ? AND token = ? AND unlisted IS NULL",
-          [now.millis, peer.text, token.data])
+          "UPDATE contacts SET unlisted = \(now) WHERE peer = \(peer) AND token = \(token) AND unlisted IS NULL")
       } else {
         try db.run(
           """
-          INSERT INTO contacts (peer, token, supports_sms, voice, pass, since) VALUES (?, ?, ?, ?, ?, ?)
+          INSERT INTO contacts (peer, token, supports_sms, voice, pass, since)
+          VALUES (\(peer), \(token), \(contact.supportsSMS), \(contact.voice), \(pass), \(now))
           ON CONFLICT (peer, token) DO UPDATE SET supports_sms = excluded.supports_sms, voice = excluded.voice,
             pass = max(pass, excluded.pass), unlisted = NULL
-          """, [peer.text, token.data, contact.supportsSMS, contact.voice, pass, now.millis])
+          """)
       }
     }
   }
@@ -82,27 +73,36 @@ extension EmbeddedStorage {
     let now = clock.now()
     try await write { db in
       try db.run(
-        "UPDATE contacts SET unlisted = ? WHERE peer = ? AND pass < ? AND unlisted IS NULL",
-        [now.millis, peer.text, pass])
+        "UPDATE contacts SET unlisted = \(now) WHERE peer = \(peer) AND pass < \(pass) AND unlisted IS NULL")
       try db.run(
         """
-        UPDATE peers SET contacts_pass = ?, contacts_mark = ?
-        WHERE name = ? AND contacts_pass <= ? AND contacts_mode = 'copy'
-        """, [pass, mark?.opaque, peer.text, pass])
+        UPDATE peers SET contacts_pass = \(pass), contacts_mark = \(opaque: mark)
+        WHERE name = \(peer) AND contacts_pass <= \(pass) AND contacts_mode = 'copy'
+        """)
     }
   }
 
   package func dropContacts(of peer: RelayName, keepingClaims: Bool) async throws(StoreError) {
     try await write { db in
-      try db.run("DELETE FROM contacts WHERE peer = ? AND (unlisted IS NULL OR NOT ?)", [peer.text, keepingClaims])
+      try db.run("DELETE FROM contacts WHERE peer = \(peer) AND (unlisted IS NULL OR NOT \(keepingClaims))")
     }
   }
 
   package func contactsPass(of peer: RelayName) async throws(StoreError) -> (pass: Int64, mark: String?) {
     try await read { db in
-      let found = try db.row("SELECT contacts_pass, contacts_mark FROM peers WHERE name = ?", [peer.text])
+      let found = try db.row("SELECT contacts_pass, contacts_mark FROM peers WHERE name = \(peer)")
       guard let found else { return (0, nil) }
       return try (found.integer(0), found.optionalOpaque(1))
     }
+  }
+}
+
+extension ListedAccount {
+  /// From token, whether the account is active and wants to be found, supports_sms, voice.
+  init(row: Fields, _ tokens: TokenSealer) throws(StoreError) {
+    // Of those that are hidden nothing more is told.
+    let isActive = try row.flag(1)
+    let (supportsSMS, voice) = isActive ? (try row.flag(2), try row.flag(3)) : (false, false)
+    self.init(token: try tokens.open(row.token(0)), isInactive: !isActive, supportsSMS: supportsSMS, voice: voice)
   }
 }

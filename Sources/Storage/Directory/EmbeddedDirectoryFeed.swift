@@ -1,7 +1,6 @@
 // The feed of changes to the whole directory, which triggers write, and what the directory says just now: its rule is the
-// view `directory_entries` (`EmbeddedMigration.directoryFeed`).
+// view `directory_entries` (`DirectorySchema`).
 
-import Foundation
 import GRDB
 package import RelayCore
 
@@ -21,9 +20,11 @@ extension EmbeddedStorage {
         return nil
       }
       let changes = try db.rows(
-        "SELECT id, token, peer FROM directory_changes WHERE id >= ? ORDER BY id LIMIT ?",
-        [Int64(clamping: place.revision), limit]
-      ).map { try Self.directoryChange($0, tokens) }
+        """
+        SELECT id, token, peer FROM directory_changes WHERE id >= \(Int64(clamping: place.revision))
+        ORDER BY id LIMIT \(limit)
+        """
+      ).map { try DirectoryChange(row: $0, tokens) }
       let isPartial = changes.count == limit
       let last = isPartial ? changes.last?.revision : nil
       let next = DirectoryPlace(generation: end.generation, revision: last.map { $0 + 1 } ?? end.revision)
@@ -37,9 +38,11 @@ extension EmbeddedStorage {
     let tokens = try await tokens()
     return try await read { db in
       let changes = try db.rows(
-        "SELECT id, token, peer FROM (SELECT id, token, peer FROM directory_changes ORDER BY id DESC LIMIT ?) ORDER BY id",
-        [limit]
-      ).map { try Self.directoryChange($0, tokens) }
+        """
+        SELECT id, token, peer FROM (SELECT id, token, peer FROM directory_changes ORDER BY id DESC LIMIT \(limit))
+        ORDER BY id
+        """
+      ).map { try DirectoryChange(row: $0, tokens) }
       var since = try UInt64(clamping: db.revision(.directoryPruned)) + 1
       if changes.count == limit, let first = changes.first { since = first.revision }
       return (changes, DirectoryPlace(generation: try db.revision(.listingGeneration), revision: since))
@@ -52,11 +55,11 @@ extension EmbeddedStorage {
         // By the clock that wrote them.
         let last = try db.row(
           """
-          SELECT max(id) FROM (SELECT id, at FROM directory_changes ORDER BY id LIMIT ?)
-          WHERE at < 1000 * (CAST(strftime('%s', 'now') AS INTEGER) - 86400 * ?)
-          """, [Self.prunedRowsMax, days])
+          SELECT max(id) FROM (SELECT id, at FROM directory_changes ORDER BY id LIMIT \(Self.prunedRowsMax))
+          WHERE at < 1000 * (CAST(strftime('%s', 'now') AS INTEGER) - 86400 * \(days))
+          """)
         guard let last = last?.optionalInteger(0) else { return 0 }
-        try db.run("DELETE FROM directory_changes WHERE id <= ?", [last])
+        try db.run("DELETE FROM directory_changes WHERE id <= \(last)")
         let count = db.changesCount
         try db.set(.directoryPruned, to: last)
         return count
@@ -72,12 +75,17 @@ extension EmbeddedStorage {
     let last = try db.row("SELECT seq FROM sqlite_sequence WHERE name = 'directory_changes'")?.integer(0) ?? 0
     return try DirectoryPlace(generation: db.revision(.listingGeneration), revision: UInt64(clamping: last) + 1)
   }
+}
 
+extension DirectoryChange {
   /// From id, token, peer.
-  private static func directoryChange(_ row: Fields, _ tokens: TokenSealer) throws -> DirectoryChange {
-    let revision = try UInt64(clamping: row.integer(0))
-    if let peer = try row.optionalRelay(2) { return DirectoryChange(.peer(peer), revision: revision) }
-    return try DirectoryChange(.token(tokens.open(row.token(1))), revision: revision)
+  fileprivate init(row: Fields, _ tokens: TokenSealer) throws(StoreError) {
+    let revision = UInt64(clamping: try row.integer(0))
+    if let peer = try row.optionalRelay(2) {
+      self.init(.peer(peer), revision: revision)
+    } else {
+      self.init(.token(try tokens.open(row.token(1))), revision: revision)
+    }
   }
 }
 
@@ -94,7 +102,7 @@ extension EmbeddedStorage {
       let rows = try Row.fetchCursor(
         db.cachedStatement(sql: "SELECT token, peer, supports_sms, voice FROM directory_entries"))
       while let row = try rows.next() {
-        batch.append(try Self.directoryEntry(Fields(row: row), tokens))
+        batch.append(try DirectoryEntry(row: Fields(row: row), tokens))
         guard batch.count >= Self.batchSize else { continue }
         take(batch)
         batch = []
@@ -114,9 +122,10 @@ extension EmbeddedStorage {
     return try await read { db in
       try wanted.compactMap { token in
         try db.row(
-          "SELECT token, peer, supports_sms, voice FROM directory_entries WHERE token = ? LIMIT 1",
-          [sealer.seal(token).data]
-        ).map { try Self.directoryEntry($0, sealer) }
+          """
+          SELECT token, peer, supports_sms, voice FROM directory_entries WHERE token = \(sealer.seal(token)) LIMIT 1
+          """
+        ).map { try DirectoryEntry(row: $0, sealer) }
       }
     }
   }
@@ -126,21 +135,17 @@ extension EmbeddedStorage {
     let tokens = try await tokens()
     return try await read { db in
       let found = try db.rows(
-        "SELECT token, peer, supports_sms, voice FROM directory_entries WHERE token >= ? AND token < ?",
-        [Data(range.lowerBound), Data(range.upperBound)]
-      ).map { try Self.directoryEntry($0, tokens) }
+        """
+        SELECT token, peer, supports_sms, voice FROM directory_entries
+        WHERE token >= \(range.lowerBound) AND token < \(range.upperBound)
+        """
+      ).map { try DirectoryEntry(row: $0, tokens) }
       return Array(Dictionary(found.map { ($0.token, $0) }) { first, _ in first }.values)
     }
   }
 
   package func directoryDigest(of range: DirectoryRange) async throws(StoreError) -> DirectoryDigest {
     DirectoryDigest(of: try await directoryEntries(in: range))
-  }
-
-  /// From token, peer, supports_sms, voice.
-  private static func directoryEntry(_ row: Fields, _ tokens: TokenSealer) throws -> DirectoryEntry {
-    try DirectoryEntry(
-      token: tokens.open(row.token(0)), relay: row.optionalRelay(1), supportsSMS: row.flag(2), voice: row.flag(3))
   }
 
   package func contactTokens(of peer: RelayName, after token: ContactToken?, limit: Int) async throws(StoreError)
@@ -150,9 +155,17 @@ extension EmbeddedStorage {
     let after = try token.map { token throws(StoreError) in try tokens.seal(token) } ?? .beforeAll
     return try await read { db in
       try db.rows(
-        "SELECT token FROM contacts WHERE peer = ? AND token > ? ORDER BY token LIMIT ?",
-        [peer.text, after.data, limit]
+        "SELECT token FROM contacts WHERE peer = \(peer) AND token > \(after) ORDER BY token LIMIT \(limit)"
       ).map { try tokens.open($0.token(0)) }
     }
+  }
+}
+
+extension DirectoryEntry {
+  /// From token, peer, supports_sms, voice.
+  fileprivate init(row: Fields, _ tokens: TokenSealer) throws(StoreError) {
+    self.init(
+      token: try tokens.open(row.token(0)), relay: try row.optionalRelay(1), supportsSMS: try row.flag(2),
+      voice: try row.flag(3))
   }
 }

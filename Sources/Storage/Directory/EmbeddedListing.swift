@@ -1,4 +1,4 @@
-// The feed of changes to our own listing, which a trigger numbers (`EmbeddedMigration.trustedFederation`).
+// The feed of changes to our own listing, which a trigger numbers (`DirectoryTriggers`).
 
 import GRDB
 package import RelayCore
@@ -20,18 +20,18 @@ extension EmbeddedStorage {
         """
         SELECT * FROM (
           SELECT token, active AND discoverable, supports_sms, voice, listing_revision FROM accounts
-          WHERE listing_revision > 0 AND listing_revision > ?1 ORDER BY listing_revision LIMIT ?2
+          WHERE listing_revision > 0 AND listing_revision > \(cursor.revision) ORDER BY listing_revision LIMIT \(limit)
         )
         UNION ALL
         SELECT * FROM (
           SELECT token, 0, 0, 0, listing_revision FROM unlisted_tokens
-          WHERE listing_revision > ?1 ORDER BY listing_revision LIMIT ?2
+          WHERE listing_revision > \(cursor.revision) ORDER BY listing_revision LIMIT \(limit)
         )
-        ORDER BY listing_revision LIMIT ?2
-        """, [cursor.revision, limit])
+        ORDER BY listing_revision LIMIT \(limit)
+        """)
       let last = try rows.last?.integer(4) ?? cursor.revision
       return try ListingChanges(
-        accounts: rows.map { try Self.listedAccount($0, tokens) },
+        accounts: rows.map { try ListedAccount(row: $0, tokens) },
         cursor: ListingCursor(generation: end.generation, revision: last),
         isPartial: rows.count == limit)
     }
@@ -48,9 +48,11 @@ extension EmbeddedStorage {
     return try await read { db in
       try wanted.compactMap { token in
         try db.row(
-          "SELECT token, 1, supports_sms, voice FROM accounts WHERE token = ? AND active AND discoverable LIMIT 1",
-          [sealer.seal(token).data]
-        ).map { try Self.listedAccount($0, sealer) }
+          """
+          SELECT token, 1, supports_sms, voice FROM accounts
+          WHERE token = \(sealer.seal(token)) AND active AND discoverable LIMIT 1
+          """
+        ).map { try ListedAccount(row: $0, sealer) }
       }
     }
   }
@@ -66,17 +68,15 @@ extension EmbeddedStorage {
     try await write { db in
       guard let pass = try Self.copiedPass(of: peer, in: db) else { return }
       try Self.merge(changes, tokens, of: peer, pass: pass, now: now, in: db)
-      try db.run("UPDATE peers SET contacts_mark = ? WHERE name = ?", [mark.opaque, peer.text])
+      try db.run("UPDATE peers SET contacts_mark = \(opaque: mark) WHERE name = \(peer)")
     }
   }
 
-  /// Triggers keep them (`EmbeddedMigration.contactCounts`).
+  /// Triggers keep them (`DirectoryTriggers`).
   package func contactCounts(of peer: RelayName) async throws(StoreError) -> ContactCounts {
     try await read { db in
-      let found = try db.row("SELECT contacts, unlisted FROM contact_counts WHERE peer = ?", [peer.text])
-      guard let found else { return .none }
-      let (claims, unlisted) = try (Int(found.integer(0)), Int(found.integer(1)))
-      return ContactCounts(listed: claims - unlisted, unlisted: unlisted)
+      let found = try db.row("SELECT contacts, unlisted FROM contact_counts WHERE peer = \(peer)")
+      return try found.map(ContactCounts.init(row:)) ?? .none
     }
   }
 
@@ -84,9 +84,10 @@ extension EmbeddedStorage {
     try await write { db in
       try db.run(
         """
-        UPDATE contact_counts SET (contacts, unlisted) = (SELECT count(*), count(unlisted) FROM contacts WHERE peer = ?1)
-        WHERE peer = ?1
-        """, [peer.text])
+        UPDATE contact_counts
+        SET (contacts, unlisted) = (SELECT count(*), count(unlisted) FROM contacts WHERE peer = \(peer))
+        WHERE peer = \(peer)
+        """)
     }
   }
 
@@ -96,7 +97,7 @@ extension EmbeddedStorage {
     let sealer = try await self.tokens()
     return try await read { db in
       try Set(tokens).filter { token in
-        try db.row("SELECT 1 FROM contacts WHERE peer = ? AND token = ?", [peer.text, sealer.seal(token).data]) != nil
+        try db.row("SELECT 1 FROM contacts WHERE peer = \(peer) AND token = \(sealer.seal(token))") != nil
       }
     }
   }
@@ -107,9 +108,17 @@ extension EmbeddedStorage {
       try db.rows(
         """
         SELECT c.peer FROM contacts AS c JOIN peers AS p ON p.name = c.peer
-        WHERE c.token = ? AND p.state = 'active' AND p.contacts_mode <> 'none' ORDER BY c.since, c.peer
-        """, [stored.data]
+        WHERE c.token = \(stored) AND p.state = 'active' AND p.contacts_mode <> 'none' ORDER BY c.since, c.peer
+        """
       ).map { try $0.relay(0) }
     }
+  }
+}
+
+extension ContactCounts {
+  /// Two columns: all claims, and the unlisted ones among them.
+  fileprivate init(row: Fields) throws(StoreError) {
+    let (claims, unlisted) = (Int(try row.integer(0)), Int(try row.integer(1)))
+    self.init(listed: claims - unlisted, unlisted: unlisted)
   }
 }

@@ -1,4 +1,3 @@
-import Foundation
 import GRDB
 package import RelayCore
 
@@ -7,14 +6,7 @@ extension EmbeddedStorage {
     try await read { db in
       try db.row(
         "SELECT key, generation, revision, position, ranges_done, swept, followed, step FROM oblivious_progress"
-      ).map { row in
-        try ObliviousProgress(
-          key: ObliviousKeyID(bits: UInt64(bitPattern: row.integer(0))),
-          place: DirectoryPlace(
-            generation: row.integer(1), revision: UInt64(bitPattern: row.integer(2)), position: row.integer(3)),
-          rangesDone: Int(row.integer(4)), isSwept: row.flag(5),
-          followed: Timestamp(millis: row.integer(6)), step: row.integer(7))
-      }
+      ).map(ObliviousProgress.init(row:))
     }
   }
 
@@ -25,27 +17,27 @@ extension EmbeddedStorage {
     return try await write { db in
       try db.run(
         """
-        INSERT INTO oblivious_progress (only_row, key, generation, revision, position, ranges_done, swept, followed, step)
-        VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)
+        INSERT INTO oblivious_progress
+          (only_row, key, generation, revision, position, ranges_done, swept, followed, step)
+        VALUES (1, \(key), \(progress.place.generation), \(Int64(bitPattern: progress.place.revision)),
+          \(progress.place.position), \(progress.rangesDone), \(progress.isSwept), \(progress.followed),
+          \(progress.step))
         ON CONFLICT (only_row) DO UPDATE SET key = excluded.key, generation = excluded.generation,
           revision = excluded.revision, position = excluded.position, ranges_done = excluded.ranges_done,
           swept = excluded.swept, followed = excluded.followed, step = excluded.step
-        WHERE step = ?
-        """,
-        [
-          key, progress.place.generation, Int64(bitPattern: progress.place.revision), progress.place.position,
-          progress.rangesDone, progress.isSwept, progress.followed.millis, progress.step, step,
-        ])
+        WHERE step = \(step)
+        """)
       guard db.changesCount == 1 else { return false }
       for token in change.removed {
-        try db.run("DELETE FROM oblivious_outputs WHERE token = ?", [tokens.seal(token).data])
+        try db.run("DELETE FROM oblivious_outputs WHERE token = \(tokens.seal(token))")
       }
       for added in change.added {
         try db.run(
           """
-          INSERT INTO oblivious_outputs (token, key, output) VALUES (?, ?, ?)
+          INSERT INTO oblivious_outputs (token, key, output)
+          VALUES (\(tokens.seal(added.token)), \(key), \(added.output.bytes))
           ON CONFLICT (token) DO UPDATE SET key = excluded.key, output = excluded.output
-          """, [tokens.seal(added.token).data, key, Data(added.output.bytes)])
+          """)
       }
       return true
     }
@@ -56,12 +48,10 @@ extension EmbeddedStorage {
   ) async throws(StoreError) -> [ContactToken] {
     let wanted = Set(tokens)
     guard !wanted.isEmpty else { return [] }
-    let sealer = try await self.tokens()
+    let (key, sealer) = (Int64(bitPattern: key.bits), try await self.tokens())
     return try await read { db in
       try wanted.filter { token in
-        try db.row(
-          "SELECT 1 FROM oblivious_outputs WHERE token = ? AND key = ?",
-          [sealer.seal(token).data, Int64(bitPattern: key.bits)]) == nil
+        try db.row("SELECT 1 FROM oblivious_outputs WHERE token = \(sealer.seal(token)) AND key = \(key)") == nil
       }
     }
   }
@@ -71,7 +61,7 @@ extension EmbeddedStorage {
     return try await read { db in
       let after = try token.map { try tokens.seal($0) } ?? .beforeAll
       return try db.rows(
-        "SELECT token FROM oblivious_outputs WHERE token > ? ORDER BY token LIMIT ?", [after.data, limit]
+        "SELECT token FROM oblivious_outputs WHERE token > \(after) ORDER BY token LIMIT \(limit)"
       ).map { try tokens.open($0.token(0)) }
     }
   }
@@ -81,20 +71,34 @@ extension EmbeddedStorage {
   ) async throws(StoreError) -> [ContactOutput]? {
     let (key, tokens) = (Int64(bitPattern: key.bits), try await tokens())
     return try await read { db in
-      guard
-        try db.row(
-          """
-          SELECT 1 FROM oblivious_progress WHERE key = ? AND ranges_done = ? AND followed >= ? AND generation = ?
-          """,
-          [key, DirectoryRange.all.count, followed.millis, Self.directoryEnd(in: db).generation]) != nil
-      else { return nil }
+      let ready = try db.row(
+        """
+        SELECT 1 FROM oblivious_progress
+        WHERE key = \(key) AND ranges_done = \(DirectoryRange.all.count) AND followed >= \(followed)
+          AND generation = \(Self.directoryEnd(in: db).generation)
+        """)
+      guard ready != nil else { return nil }
       let rows = try db.rows(
-        "SELECT output, token FROM oblivious_outputs WHERE key = ? AND output BETWEEN ? AND ? ORDER BY output LIMIT ?",
-        [key, Data(range.lowerBound.bytes), Data(range.upperBound.bytes), limit])
+        """
+        SELECT output, token FROM oblivious_outputs
+        WHERE key = \(key) AND output BETWEEN \(range.lowerBound.bytes) AND \(range.upperBound.bytes)
+        ORDER BY output LIMIT \(limit)
+        """)
       let opened = try tokens.open(rows.map { try $0.token(1) })
       return try zip(opened, rows).map { token, row in
         ContactOutput(token, try Fields.valid(ObliviousOutput(bytes: row.bytes(0))))
       }
     }
+  }
+}
+
+extension ObliviousProgress {
+  fileprivate init(row: Fields) throws(StoreError) {
+    let place = DirectoryPlace(
+      generation: try row.integer(1), revision: UInt64(bitPattern: try row.integer(2)), position: try row.integer(3))
+    self.init(
+      key: ObliviousKeyID(bits: UInt64(bitPattern: try row.integer(0))), place: place,
+      rangesDone: Int(try row.integer(4)), isSwept: try row.flag(5), followed: try row.time(6),
+      step: try row.integer(7))
   }
 }

@@ -1,4 +1,4 @@
-// How many contacts of a peer are kept. Triggers count them (`PostgresMigration.contactCounts`).
+// How many contacts of a peer are kept. Triggers count them (`DirectorySchema`).
 
 package import RelayCore
 
@@ -9,12 +9,11 @@ extension PostgresStorage {
 
   private func counts(of peer: RelayName) async throws(StoreError) -> (counts: ContactCounts, revision: Int64) {
     let result = try await read(
-      .prepared("contact_counts", "SELECT contacts, unlisted, revision FROM contact_counts WHERE peer = $1::text"),
-      PostgresParameters { $0.add(text: peer.text) })
-    guard result.rowCount == 1 else { return (.none, 0) }
-    var row = result.cursor(row: 0)
-    let (claims, unlisted) = (Int(try row.bigint()), Int(try row.bigint()))
-    return (ContactCounts(listed: claims - unlisted, unlisted: unlisted), try row.bigint())
+      "contact_counts", "SELECT contacts, unlisted, revision FROM contact_counts WHERE peer = \(peer)")
+    let found = try result.first { (row) throws(StoreError) in
+      (counts: try ContactCounts(row: &row), revision: try row.bigint())
+    }
+    return found ?? (.none, 0)
   }
 
   /// Some at a time, and no lock in between: what adds or removes contacts raises the revision in its own transaction, so that
@@ -25,19 +24,14 @@ extension PostgresStorage {
     while let page = try await countContacts(of: peer, behind: last) {
       (claims, unlisted, last) = (claims + page.claims, unlisted + page.unlisted, page.last)
     }
+    let counted = (claims: PostgresParameter(claims), unlisted: PostgresParameter(unlisted))
     _ = try await write(
-      .prepared(
-        "recount_contacts",
-        """
-        UPDATE contact_counts SET contacts = $3::bigint, unlisted = $4::bigint, revision = revision + 1
-        WHERE peer = $1::text AND revision = $2::bigint AND (contacts, unlisted) <> ($3::bigint, $4::bigint)
-        """),
-      PostgresParameters {
-        $0.add(text: peer.text)
-        $0.add(bigint: revision)
-        $0.add(bigint: claims)
-        $0.add(bigint: unlisted)
-      })
+      "recount_contacts",
+      """
+      UPDATE contact_counts SET contacts = \(counted.claims), unlisted = \(counted.unlisted), revision = revision + 1
+      WHERE peer = \(peer) AND revision = \(revision)
+        AND (contacts, unlisted) <> (\(counted.claims), \(counted.unlisted))
+      """)
   }
 
   /// - Parameter last: a token as it is stored, or nothing.
@@ -46,20 +40,14 @@ extension PostgresStorage {
     of peer: RelayName, behind last: [UInt8]
   ) async throws(StoreError) -> (claims: Int64, unlisted: Int64, last: [UInt8])? {
     let result = try await readBulk(
-      .prepared(
-        "count_contacts",
-        """
-        WITH page AS MATERIALIZED (
-          SELECT token, unlisted FROM peer_contacts WHERE peer = $1::text AND token > $2::bytea
-          ORDER BY token LIMIT $3::bigint
-        )
-        SELECT count(*), count(unlisted), (SELECT token FROM page ORDER BY token DESC LIMIT 1) FROM page
-        """),
-      PostgresParameters {
-        $0.add(text: peer.text)
-        $0.add(bytea: last)
-        $0.add(bigint: 100_000)
-      })
+      "count_contacts",
+      """
+      WITH page AS MATERIALIZED (
+        SELECT token, unlisted FROM peer_contacts WHERE peer = \(peer) AND token > \(last)
+        ORDER BY token LIMIT \(Self.countedMax)
+      )
+      SELECT count(*), count(unlisted), (SELECT token FROM page ORDER BY token DESC LIMIT 1) FROM page
+      """)
     guard result.rowCount == 1 else { return nil }
     var row = result.cursor(row: 0)
     let (claims, unlisted) = (try row.bigint(), try row.bigint())
@@ -67,21 +55,29 @@ extension PostgresStorage {
     return (claims, unlisted, reached)
   }
 
+  private static let countedMax: Int64 = 100_000
+
   /// First of all in a transaction that adds or removes contacts of a peer. The peer's row against its removal, or the end of
   /// its copy, which would leave contacts of nobody behind, and since whether the feed hears of them depends on it; then their
   /// count. Two that lock in different orders wait for each other.
   ///
   /// - Parameter changesPeer: locks the peer's row as firmly as a later step needs it.
   static func contactLocks(of peer: RelayName, changesPeer: Bool = false) -> [PostgresStep] {
-    let name = PostgresParameters { $0.add(text: peer.text) }
-    let peerLock: PostgresStatement =
+    let peerLock =
       changesPeer
-      ? .prepared("lock_peer", "SELECT 1 FROM peers WHERE name = $1::text FOR NO KEY UPDATE")
-      : .prepared("share_peer", "SELECT 1 FROM peers WHERE name = $1::text FOR SHARE")
+      ? PostgresStep("lock_peer", "SELECT 1 FROM peers WHERE name = \(peer) FOR NO KEY UPDATE")
+      : PostgresStep("share_peer", "SELECT 1 FROM peers WHERE name = \(peer) FOR SHARE")
     return [
-      PostgresStep(peerLock, name),
-      PostgresStep(
-        .prepared("lock_contact_count", "SELECT 1 FROM contact_counts WHERE peer = $1::text FOR NO KEY UPDATE"), name),
+      peerLock,
+      PostgresStep("lock_contact_count", "SELECT 1 FROM contact_counts WHERE peer = \(peer) FOR NO KEY UPDATE"),
     ]
+  }
+}
+
+extension ContactCounts {
+  /// Two columns: all claims, and the unlisted ones among them.
+  fileprivate init(row: inout PostgresRow) throws(StoreError) {
+    let (claims, unlisted) = (Int(try row.bigint()), Int(try row.bigint()))
+    self.init(listed: claims - unlisted, unlisted: unlisted)
   }
 }

@@ -12,66 +12,50 @@ extension PostgresStorage {
 
   /// - Parameter unlistedToo: whether tombstones go as well.
   func removeContacts(of peer: RelayName, unlistedToo: Bool = true) async throws(StoreError) {
+    let name = PostgresParameter(peer)
     try await walkContacts(of: peer) { last in
       PostgresStep(
-        .prepared(
-          "remove_contacts",
-          """
-          WITH page AS MATERIALIZED (
-            SELECT token FROM peer_contacts WHERE peer = $1::text AND token > $2::bytea ORDER BY token LIMIT $3::bigint
-          ), removed AS (
-            DELETE FROM peer_contacts AS c USING page AS s
-            WHERE c.peer = $1::text AND c.token = s.token AND ($4::boolean OR c.unlisted IS NULL)
-          )
-          SELECT token FROM page ORDER BY token DESC LIMIT 1
-          """),
-        PostgresParameters {
-          $0.add(text: peer.text)
-          $0.add(bytea: last)
-          $0.add(bigint: Self.pageRows)
-          $0.add(boolean: unlistedToo)
-        })
+        "remove_contacts",
+        """
+        WITH page AS MATERIALIZED (
+          SELECT token FROM peer_contacts WHERE peer = \(name) AND token > \(last) ORDER BY token LIMIT \(Self.pageRows)
+        ), removed AS (
+          DELETE FROM peer_contacts AS c USING page AS s
+          WHERE c.peer = \(name) AND c.token = s.token AND (\(unlistedToo) OR c.unlisted IS NULL)
+        )
+        SELECT token FROM page ORDER BY token DESC LIMIT 1
+        """)
     }
   }
 
   /// Of what lies behind `last`, what no pass from `pass` on has seen.
   static func unlistingStep(of peer: RelayName, before pass: Int64, behind last: [UInt8]) -> PostgresStep {
-    PostgresStep(
-      .prepared(
-        "unlist_unseen",
-        """
-        WITH page AS MATERIALIZED (
-          SELECT token FROM peer_contacts WHERE peer = $1::text AND token > $2::bytea ORDER BY token LIMIT $3::bigint
-        ), unlisted AS (
-          UPDATE peer_contacts AS c SET unlisted = floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint FROM page AS s
-          WHERE c.peer = $1::text AND c.token = s.token AND c.pass < $4::bigint AND c.unlisted IS NULL
-        )
-        SELECT token FROM page ORDER BY token DESC LIMIT 1
-        """),
-      PostgresParameters {
-        $0.add(text: peer.text)
-        $0.add(bytea: last)
-        $0.add(bigint: pageRows)
-        $0.add(bigint: pass)
-      })
+    let name = PostgresParameter(peer)
+    return PostgresStep(
+      "unlist_unseen",
+      """
+      WITH page AS MATERIALIZED (
+        SELECT token FROM peer_contacts WHERE peer = \(name) AND token > \(last) ORDER BY token LIMIT \(pageRows)
+      ), unlisted AS (
+        UPDATE peer_contacts AS c
+        SET unlisted = floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint FROM page AS s
+        WHERE c.peer = \(name) AND c.token = s.token AND c.pass < \(pass) AND c.unlisted IS NULL
+      )
+      SELECT token FROM page ORDER BY token DESC LIMIT 1
+      """)
   }
 
   static func unlisting(_ tokens: [StoredToken], of peer: RelayName) -> PostgresStep {
     PostgresStep(
-      .prepared(
-        "unlist_contacts",
-        """
-        UPDATE peer_contacts SET unlisted = floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint
-        WHERE peer = $1::text AND token = ANY ($2::bytea[]) AND unlisted IS NULL
-        """),
-      PostgresParameters {
-        $0.add(text: peer.text)
-        $0.add(tokens: tokens)
-      })
+      "unlist_contacts",
+      """
+      UPDATE peer_contacts SET unlisted = floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint
+      WHERE peer = \(peer) AND token = ANY (\(each: tokens)) AND unlisted IS NULL
+      """)
   }
 
-  /// Runs `step`, which answers with the last token that it looked at, for what lies behind each answer, as long as there is one.
-  /// Tokens are as they are stored.
+  /// Runs `step`, which answers with the last token that it looked at, for what lies behind each answer, as long as
+  /// there is one. Tokens are as they are stored.
   func walkContacts(of peer: RelayName, _ step: (_ last: [UInt8]) -> PostgresStep) async throws(StoreError) {
     var last: [UInt8] = []
     while true {

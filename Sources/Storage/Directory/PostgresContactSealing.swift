@@ -74,7 +74,7 @@ extension PostgresStorage {
     // The checks find out whether a plain one is left.
     try await connection.perform(
       Self.tokenChecks + [
-        PostgresStep(.once("DELETE FROM server_secrets WHERE name = '\(TokenState.progressName)'"))
+        PostgresStep(once: "DELETE FROM server_secrets WHERE name = \(TokenState.progressName)")
       ])
   }
 
@@ -90,30 +90,28 @@ extension PostgresStorage {
     """
 
   private static func tokenState(over connection: PostgresConnection) async throws(StoreError) -> TokenState {
-    try TokenState(in: await connection.perform([PostgresStep(TokenState.query, TokenState.names)]))
+    try TokenState(in: await connection.perform([TokenState.step]))
   }
 
-  /// From here on no relay starts here, nor does a former build, which would not ask.
+  /// From here on no relay starts here.
   /// - Parameter key: for a store that has none.
   private static func begin(with key: [UInt8], over connection: PostgresConnection) async throws(StoreError) {
-    let rows = PostgresParameters {
-      $0.add(texts: [TokenState.keyName, TokenState.progressName])
-      $0.add(byteas: [key, [1]])
-    }
-    let insertion = """
-      INSERT INTO server_secrets (name, secret)
-      SELECT r.name, r.secret FROM unnest($1::text[], $2::bytea[]) AS r (name, secret) ON CONFLICT (name) DO NOTHING
-      """
-    try await connection.perform([PostgresStep(.once(insertion), rows), refuseFormerBuilds])
+    let (names, secrets): ([String], [[UInt8]]) = ([TokenState.keyName, TokenState.progressName], [key, [1]])
+    let insertion = PostgresStep(
+      once: """
+        INSERT INTO server_secrets (name, secret)
+        SELECT r.name, r.secret FROM unnest(\(each: names), \(each: secrets)) AS r (name, secret)
+        ON CONFLICT (name) DO NOTHING
+        """)
+    try await connection.perform([insertion])
   }
 
   /// Takes back what was begun, now or by a process that died of it, unless a token lies sealed.
   private static func withdraw(over connection: PostgresConnection) async throws(StoreError) {
     guard try await tokenState(over: connection).isUnderWay, try await !holdsSealed(over: connection) else { return }
-    try await connection.perform(
-      admitFormerBuilds + [
-        PostgresStep(.once("DELETE FROM server_secrets WHERE name = ANY ($1::text[])"), TokenState.names)
-      ])
+    try await connection.perform([
+      PostgresStep(once: "DELETE FROM server_secrets WHERE name = ANY (\(each: TokenState.names))")
+    ])
   }
 
   private static func holdsSealed(over connection: PostgresConnection) async throws(StoreError) -> Bool {
@@ -148,13 +146,12 @@ extension PostgresStorage {
       own.append(try row.integer())
     }
     // What a session of another role is, a server may not tell; its own workers have no role.
-    let others = """
-      SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> ALL ($1::integer[])
-        AND usesysid IS NOT NULL AND coalesce(backend_type, 'client backend') = 'client backend'
-      """
-    let found = try await maintenance.perform([
-      PostgresStep(.once(others), PostgresParameters { $0.add(integers: own) })
-    ])
+    let others = PostgresStep(
+      once: """
+        SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> ALL (\(each: own))
+          AND usesysid IS NOT NULL AND coalesce(backend_type, 'client backend') = 'client backend'
+        """)
+    let found = try await maintenance.perform([others])
     var row = found.cursor(row: 0)
     return Int(try row.bigint())
   }

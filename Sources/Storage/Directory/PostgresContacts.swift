@@ -14,31 +14,22 @@ extension PostgresStorage {
     let (storedGone, storedListed) = (try tokens.seal(gone.map(\.token)), try tokens.seal(listed.map(\.token)))
     let steps = [
       PostgresStep(
-        .prepared(
-          "apply_contacts",
-          """
-          INSERT INTO peer_contacts AS known (peer, token, supports_sms, voice, pass)
-          SELECT p.name, i.token, i.supports_sms, i.voice, p.contacts_pass
-          FROM peers AS p CROSS JOIN unnest($2::bytea[], $3::boolean[], $4::boolean[]) AS i (token, supports_sms, voice)
-          WHERE p.name = $1::text AND p.contacts_mode = 'copy'
-          ON CONFLICT (peer, token) DO UPDATE SET supports_sms = excluded.supports_sms, voice = excluded.voice,
-            pass = greatest(known.pass, excluded.pass), unlisted = NULL
-          """),
-        PostgresParameters {
-          $0.add(text: peer.text)
-          $0.add(tokens: storedListed)
-          $0.add(booleans: listed.map(\.supportsSMS))
-          $0.add(booleans: listed.map(\.voice))
-        }),
+        "apply_contacts",
+        """
+        INSERT INTO peer_contacts AS known (peer, token, supports_sms, voice, pass)
+        SELECT p.name, i.token, i.supports_sms, i.voice, p.contacts_pass
+        FROM peers AS p
+        CROSS JOIN unnest(
+          \(each: storedListed), \(each: listed.lazy.map(\.supportsSMS)), \(each: listed.lazy.map(\.voice))
+        ) AS i (token, supports_sms, voice)
+        WHERE p.name = \(peer) AND p.contacts_mode = 'copy'
+        ON CONFLICT (peer, token) DO UPDATE SET supports_sms = excluded.supports_sms, voice = excluded.voice,
+          pass = greatest(known.pass, excluded.pass), unlisted = NULL
+        """),
       Self.unlisting(storedGone, of: peer),
       PostgresStep(
-        .prepared(
-          "apply_contacts_mark",
-          "UPDATE peers SET contacts_mark = $2::bytea WHERE name = $1::text AND contacts_mode = 'copy'"),
-        PostgresParameters {
-          $0.add(text: peer.text)
-          $0.add(opaque: mark)
-        }),
+        "apply_contacts_mark",
+        "UPDATE peers SET contacts_mark = \(opaque: mark) WHERE name = \(peer) AND contacts_mode = 'copy'"),
     ]
     _ = try await writeBulk(Self.contactLocks(of: peer, changesPeer: true) + steps)
   }
@@ -50,35 +41,19 @@ extension PostgresStorage {
     let sealer = try await self.tokens()
     let stored = try sealer.seal(tokens)
     let result = try await readBulk(
-      .prepared(
-        "kept_contacts", "SELECT token FROM peer_contacts WHERE peer = $1::text AND token = ANY ($2::bytea[])"),
-      PostgresParameters {
-        $0.add(text: peer.text)
-        $0.add(tokens: stored)
-      })
-    var kept: Set<ContactToken> = []
-    for index in result.rows {
-      var row = result.cursor(row: index)
-      kept.insert(try sealer.open(row.token()))
-    }
-    return kept
+      "kept_contacts", "SELECT token FROM peer_contacts WHERE peer = \(peer) AND token = ANY (\(each: stored))")
+    return Set(try Self.tokens(in: result, sealer))
   }
 
   package func claimants(of token: ContactToken) async throws(StoreError) -> [RelayName] {
     let stored = try await tokens().seal(token)
     let result = try await read(
-      .prepared(
-        "claimants",
-        """
-        SELECT c.peer FROM peer_contacts AS c JOIN peers AS p ON p.name = c.peer
-        WHERE c.token = $1::bytea AND p.state = 'active' AND p.contacts_mode <> 'none'
-        ORDER BY c.since, c.peer
-        """), PostgresParameters { $0.add(token: stored) })
-    var names: [RelayName] = []
-    for index in result.rows {
-      var row = result.cursor(row: index)
-      names.append(try row.relayName())
-    }
-    return names
+      "claimants",
+      """
+      SELECT c.peer FROM peer_contacts AS c JOIN peers AS p ON p.name = c.peer
+      WHERE c.token = \(stored) AND p.state = 'active' AND p.contacts_mode <> 'none'
+      ORDER BY c.since, c.peer
+      """)
+    return try result.all { (row) throws(StoreError) in try row.relayName() }
   }
 }

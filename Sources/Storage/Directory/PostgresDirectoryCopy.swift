@@ -62,9 +62,9 @@ enum DirectoryCopy {
     let stream = try PostgresStream(target, stop: stop)
     _ = try stream.run(settings)
     let found = try stream.run(placeQuery)
-    guard found.rowCount == 1 else { throw .corrupted(reason: "the table revisions lacks a row") }
-    var row = found.cursor(row: 0)
-    let place = DirectoryPlace(generation: try row.bigint(), revision: try row.transaction())
+    guard let place = try found.first(DirectoryPlace.init(row:)) else {
+      throw .corrupted(reason: "the table revisions lacks a row")
+    }
     for query in copies {
       var parser = DirectoryCopyParser(tokens)
       try stream.copy("COPY (\(query)) TO STDOUT (FORMAT binary)") { piece throws(StoreError) in

@@ -1,5 +1,5 @@
 // What the directory says just now: of some tokens, of a range, of a peer. Its rule is the view `directory_entries`
-// (`PostgresMigration.directoryFeed`).
+// (`DirectoryTriggers`).
 
 package import RelayCore
 
@@ -10,22 +10,22 @@ extension PostgresStorage {
     let stored = try sealer.seal(tokens)
     return try Self.entries(
       in: await readFeed(
-        .prepared(
-          "entries",
-          "SELECT token, peer, supports_sms, voice FROM directory_entries WHERE token = ANY ($1::bytea[])"),
-        PostgresParameters(reserving: 20 + (4 + sealer.storedBytes) * stored.count) { $0.add(tokens: stored) }), sealer)
+        "entries",
+        """
+        \(reserving: 20 + (4 + sealer.storedBytes) * stored.count)\
+        SELECT token, peer, supports_sms, voice FROM directory_entries WHERE token = ANY (\(each: stored))
+        """), sealer)
   }
 
   package func directoryEntries(in range: DirectoryRange) async throws(StoreError) -> [DirectoryEntry] {
     let tokens = try await tokens()
     return try Self.entries(
       in: await readFeed(
-        .prepared(
-          "directory_entries",
-          """
-          SELECT token, peer, supports_sms, voice FROM directory_entries
-          WHERE token >= $1::bytea AND token < $2::bytea
-          """), Self.bounds(of: range)), tokens)
+        "directory_entries",
+        """
+        SELECT token, peer, supports_sms, voice FROM directory_entries
+        WHERE token >= \(range.lowerBound) AND token < \(range.upperBound)
+        """), tokens)
   }
 
   /// Made here of the range's entries: what the store could sum up is sealed.
@@ -39,17 +39,11 @@ extension PostgresStorage {
     let sealer = try await tokens()
     let after = try token.map { token throws(StoreError) in try sealer.seal(token) }
     let result = try await readFeed(
-      .prepared(
-        "contact_tokens",
-        """
-        SELECT token FROM peer_contacts WHERE peer = $1::text AND token > $2::bytea
-        ORDER BY token LIMIT $3::bigint
-        """),
-      PostgresParameters {
-        $0.add(text: peer.text)
-        $0.add(token: after ?? .beforeAll)
-        $0.add(bigint: Int64(limit))
-      })
+      "contact_tokens",
+      """
+      SELECT token FROM peer_contacts WHERE peer = \(peer) AND token > \(after ?? .beforeAll)
+      ORDER BY token LIMIT \(Int64(limit))
+      """)
     return try Self.tokens(in: result, sealer)
   }
 
@@ -60,41 +54,32 @@ extension PostgresStorage {
     let opened = try Self.tokens(in: result, tokens)
     var entries: [ContactToken: DirectoryEntry] = [:]
     entries.reserveCapacity(result.rowCount)
-    for index in result.rows {
+    for (index, token) in opened.enumerated() {
       var row = result.cursor(row: index)
-      _ = try row.token()
-      entries[opened[index]] = DirectoryEntry(
-        token: opened[index], relay: try row.optionalRelayName(), supportsSMS: try row.boolean(),
-        voice: try row.boolean())
+      entries[token] = try DirectoryEntry(token, row: &row)
     }
     return Array(entries.values)
   }
 
   /// From the first column.
   static func tokens(in result: PostgresResult, _ tokens: TokenSealer) throws(StoreError) -> [ContactToken] {
-    var stored: [StoredToken] = []
-    stored.reserveCapacity(result.rowCount)
-    for index in result.rows {
-      var row = result.cursor(row: index)
-      stored.append(try row.token())
-    }
-    return try tokens.open(stored)
+    try tokens.open(result.all { (row) throws(StoreError) in try row.token() })
   }
+}
 
-  /// Two values: the first token of the range, and the first bytes that follow it, which in the last range are longer than
-  /// a token.
-  private static func bounds(of range: DirectoryRange) -> PostgresParameters {
-    PostgresParameters {
-      $0.add(bytea: range.lowerBound)
-      $0.add(bytea: range.upperBound)
-    }
+extension DirectoryEntry {
+  /// Four columns, of which the first is the stored form of `token`.
+  fileprivate init(_ token: ContactToken, row: inout PostgresRow) throws(StoreError) {
+    _ = try row.token()
+    self.init(
+      token: token, relay: try row.optionalRelayName(), supportsSMS: try row.boolean(), voice: try row.boolean())
   }
 }
 
 extension DirectoryRange {
   /// The bytes that every stored token of the range is at or above, byte by byte.
   var lowerBound: [UInt8] { [firstByte] }
-  /// Those that every stored token of the range is below.
+  /// The bytes that every stored token of the range is below. In the last range they are longer than a token.
   var upperBound: [UInt8] {
     firstByte == .max ? [UInt8](repeating: .max, count: TokenSealer.sealedBytes + 1) : [firstByte + 1]
   }

@@ -5,23 +5,21 @@ package import RelayCore
 extension PostgresStorage {
   package func advanceEpoch(atLeast floor: Int64) async throws(StoreError) -> (before: Int64, after: Int64) {
     let results = try await write([
-      PostgresStep(.prepared("epoch", "SELECT value FROM epochs FOR UPDATE")),
-      PostgresStep(
-        .prepared("advance_epoch", "UPDATE epochs SET value = greatest(value + 1, $1::bigint) RETURNING value"),
-        PostgresParameters { $0.add(bigint: floor) }),
+      PostgresStep("epoch", "SELECT value FROM epochs FOR UPDATE"),
+      PostgresStep("advance_epoch", "UPDATE epochs SET value = greatest(value + 1, \(floor)) RETURNING value"),
     ])
-    guard results.count == 2, results.allSatisfy({ $0.rowCount == 1 }) else {
-      throw .corrupted(reason: "the table epochs lacks its row")
-    }
-    var (before, after) = (results[0].cursor(row: 0), results[1].cursor(row: 0))
-    return (try before.bigint(), try after.bigint())
+    return (try Self.epoch(in: results[0]), try Self.epoch(in: results[1]))
   }
 
   package func epoch() async throws(StoreError) -> Int64 {
-    let result = try await read(.prepared("epoch_now", "SELECT value FROM epochs"))
-    guard result.rowCount == 1 else { throw .corrupted(reason: "the table epochs lacks its row") }
-    var row = result.cursor(row: 0)
-    return try row.bigint()
+    try Self.epoch(in: await read("epoch_now", "SELECT value FROM epochs"))
+  }
+
+  private static func epoch(in result: PostgresResult) throws(StoreError) -> Int64 {
+    guard let epoch = try result.first({ (row) throws(StoreError) in try row.bigint() }) else {
+      throw .corrupted(reason: "the table epochs lacks its row")
+    }
+    return epoch
   }
 
   /// Millions of keys go at once, and to the servers that stand by as well. It waits for draws under way, but not for
@@ -30,22 +28,18 @@ extension PostgresStorage {
     async throws(StoreError)
   {
     _ = try await writeBulk([
-      PostgresStep(.prepared("set_aside_patience", "SELECT set_config('lock_timeout', '200ms', true)")),
-      PostgresStep(.prepared("set_aside", "TRUNCATE one_time_prekeys")),
-      PostgresStep(
-        .prepared("set_aside_epoch", "UPDATE epochs SET value = greatest(value, $1::bigint)"),
-        PostgresParameters { $0.add(bigint: floor) }),
+      PostgresStep("set_aside_patience", "SELECT set_config('lock_timeout', '200ms', true)"),
+      PostgresStep("set_aside", "TRUNCATE one_time_prekeys"),
+      PostgresStep("set_aside_epoch", "UPDATE epochs SET value = greatest(value, \(floor))"),
       // Another number than any that was given before, also after the backup that was restored: it follows the clock, and
       // witnesses of the epoch where the clock stepped back.
       PostgresStep(
-        .prepared(
-          "set_aside_listing",
-          """
-          UPDATE revisions
-          SET value = greatest(value + 1, $1::bigint, floor(extract(epoch FROM now()) * 1000)::bigint)
-          WHERE subject = 'listing-generation'
-          """),
-        PostgresParameters { $0.add(bigint: floor) }),
+        "set_aside_listing",
+        """
+        UPDATE revisions
+        SET value = greatest(value + 1, \(floor), floor(extract(epoch FROM now()) * 1000)::bigint)
+        WHERE subject = 'listing-generation'
+        """),
       Self.noteStep(RestoreNotes.setAsideKind, word.text, behind),
       Self.forgetStep(RestoreNotes.claimKind),
     ])
@@ -54,31 +48,19 @@ extension PostgresStorage {
   /// Without a lock where nothing rises, which is the rule. Else with the directory's long lists, since it may wait for
   /// one: a merge holds the peer's row.
   package func rememberEpoch(_ epoch: Int64, of peer: RelayName) async throws(StoreError) -> Int64? {
-    let known = try await read(
-      .prepared("known_epoch", "SELECT witnessed_epoch FROM peers WHERE name = $1::text"),
-      PostgresParameters { $0.add(text: peer.text) })
-    guard known.rowCount == 1 else { return nil }
-    var found = known.cursor(row: 0)
-    let highest = try found.bigint()
+    let known = try await read("known_epoch", "SELECT witnessed_epoch FROM peers WHERE name = \(peer)")
+    guard let highest = try known.first({ (row) throws(StoreError) in try row.bigint() }) else { return nil }
     return highest < epoch ? try await raiseEpoch(to: epoch, of: peer) : highest
   }
 
   private func raiseEpoch(to epoch: Int64, of peer: RelayName) async throws(StoreError) -> Int64? {
+    let epoch = PostgresParameter(epoch)
     let results = try await writeBulk([
+      PostgresStep("witnessed_epoch", "SELECT witnessed_epoch FROM peers WHERE name = \(peer) FOR UPDATE"),
       PostgresStep(
-        .prepared("witnessed_epoch", "SELECT witnessed_epoch FROM peers WHERE name = $1::text FOR UPDATE"),
-        PostgresParameters { $0.add(text: peer.text) }),
-      PostgresStep(
-        .prepared(
-          "remember_epoch",
-          "UPDATE peers SET witnessed_epoch = $2::bigint WHERE name = $1::text AND witnessed_epoch < $2::bigint"),
-        PostgresParameters {
-          $0.add(text: peer.text)
-          $0.add(bigint: epoch)
-        }),
+        "remember_epoch",
+        "UPDATE peers SET witnessed_epoch = \(epoch) WHERE name = \(peer) AND witnessed_epoch < \(epoch)"),
     ])
-    guard let former = results.first, former.rowCount == 1 else { return nil }
-    var row = former.cursor(row: 0)
-    return try row.bigint()
+    return try results[0].first { (row) throws(StoreError) in try row.bigint() }
   }
 }

@@ -13,15 +13,9 @@ extension PostgresStorage {
   }
 
   package func restoreNotes() async throws(StoreError) -> RestoreNotes {
-    let result = try await read(
-      .prepared("restore_notes", "SELECT kind, word, behind, noted FROM store_restores"))
-    var notes: [String: RestoreNotes.Note] = [:]
-    for index in result.rows {
-      var row = result.cursor(row: index)
-      let kind = try row.text()
-      notes[kind] = RestoreNotes.Note(
-        word: try row.text(), behind: .milliseconds(try row.bigint()), noted: try row.timestamp())
-    }
+    let result = try await read("restore_notes", "SELECT kind, word, behind, noted FROM store_restores")
+    let rows = try result.all { (row) throws(StoreError) in (try row.text(), try RestoreNotes.Note(row: &row)) }
+    let notes = Dictionary(rows) { _, later in later }
     return RestoreNotes(
       setAside: notes[RestoreNotes.setAsideKind], claim: notes[RestoreNotes.claimKind],
       heldBack: notes[RestoreNotes.heldBackKind])
@@ -29,23 +23,23 @@ extension PostgresStorage {
 
   static func noteStep(_ kind: String, _ word: String, _ behind: Duration) -> PostgresStep {
     PostgresStep(
-      .prepared(
-        "note_restore",
-        """
-        INSERT INTO store_restores (kind, word, behind, noted)
-        VALUES ($1::text, $2::text, $3::bigint, floor(extract(epoch FROM now()) * 1000)::bigint)
-        ON CONFLICT (kind) DO UPDATE SET word = excluded.word, behind = excluded.behind, noted = excluded.noted
-        """),
-      PostgresParameters {
-        $0.add(text: kind)
-        $0.add(text: word)
-        $0.add(bigint: Int64(behind / .milliseconds(1)))
-      })
+      "note_restore",
+      """
+      INSERT INTO store_restores (kind, word, behind, noted)
+      VALUES (
+        \(kind), \(word), \(Int64(behind / .milliseconds(1))), floor(extract(epoch FROM now()) * 1000)::bigint)
+      ON CONFLICT (kind) DO UPDATE SET word = excluded.word, behind = excluded.behind, noted = excluded.noted
+      """)
   }
 
   static func forgetStep(_ kind: String) -> PostgresStep {
-    PostgresStep(
-      .prepared("forget_restore_note", "DELETE FROM store_restores WHERE kind = $1::text"),
-      PostgresParameters { $0.add(text: kind) })
+    PostgresStep("forget_restore_note", "DELETE FROM store_restores WHERE kind = \(kind)")
+  }
+}
+
+extension RestoreNotes.Note {
+  /// Three columns.
+  fileprivate init(row: inout PostgresRow) throws(StoreError) {
+    self.init(word: try row.text(), behind: .milliseconds(try row.bigint()), noted: try row.timestamp())
   }
 }

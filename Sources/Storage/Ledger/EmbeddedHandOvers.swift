@@ -6,8 +6,12 @@ extension EmbeddedStorage {
     let today = presentDay
     return try await read { db in
       try db.row(
-        "SELECT 1 FROM crossings WHERE kind = 0 AND hour = ? AND tag = ? AND noted >= ? LIMIT 1",
-        [hour.number, tag.bits, today - Int64(WireLimits.receiptDays)]) != nil
+        """
+        SELECT 1 FROM crossings
+        WHERE kind = 0 AND hour = \(hour.number) AND tag = \(tag.bits)
+          AND noted >= \(today - Int64(WireLimits.receiptDays)) LIMIT 1
+        """
+      ) != nil
     }
   }
 }

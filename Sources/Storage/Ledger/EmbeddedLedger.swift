@@ -14,16 +14,10 @@ extension EmbeddedStorage {
       try db.rows(
         """
         SELECT hour, kind, event, crossings, digest FROM loss_ledger
-        WHERE peer = ? AND hour BETWEEN ? AND ? ORDER BY hour, kind, event
-        """, [relay.text, hours.lowerBound.number, hours.upperBound.number]
-      ).map { row in
-        let event = try LedgerRecord.Event(rawValue: Int16(truncatingIfNeeded: row.integer(2)))
-        return try LedgerEntry(
-          hour: LedgerHour(number: Int32(truncatingIfNeeded: row.integer(0))),
-          kind: Fields.valid(Crossing.Kind(rawValue: Int16(truncatingIfNeeded: row.integer(1)))),
-          event: Fields.valid(event),
-          sum: LedgerSum(count: row.integer(3), digest: UInt64(bitPattern: row.integer(4))))
-      }
+        WHERE peer = \(relay) AND hour BETWEEN \(hours.lowerBound.number) AND \(hours.upperBound.number)
+        ORDER BY hour, kind, event
+        """
+      ).map(LedgerEntry.init(row:))
     }
   }
 
@@ -41,12 +35,12 @@ extension EmbeddedStorage {
           sums.add(.handedOver, crossing)
           sums.add(.answered, crossing)
         } else {
-          try db.run("UPDATE crossings SET settled = 1 WHERE \(isIt) AND settled = 0", key(crossing))
+          try db.run("UPDATE crossings SET settled = 1 WHERE \(isIt(crossing)) AND settled = 0")
           if db.changesCount == 1 { sums.add(.answered, crossing) }
         }
       case .refused:
         // Forgotten: handed over again, it is counted again.
-        try db.run("DELETE FROM crossings WHERE \(isIt) AND settled = 0", key(crossing))
+        try db.run("DELETE FROM crossings WHERE \(isIt(crossing)) AND settled = 0")
         if db.changesCount == 1 { sums.add(.refused, crossing) }
       case .turnedDown:
         // What a peer says of hours that are not kept makes no rows.
@@ -59,17 +53,22 @@ extension EmbeddedStorage {
     try sums.write(in: db)
   }
 
-  private static let isIt = "kind = ? AND hour = ? AND tag = ? AND mark = ?"
-  private static func key(_ crossing: Crossing) -> StatementArguments {
-    [crossing.kind.rawValue, crossing.hour.number, crossing.tag?.bits ?? 0, crossing.mark.bits]
+  private static func isIt(_ crossing: Crossing) -> SQL {
+    """
+    kind = \(crossing.kind.rawValue) AND hour = \(crossing.hour.number) AND tag = \(crossing.tag?.bits ?? 0)
+      AND mark = \(crossing.mark.bits)
+    """
   }
 
   /// - Returns: whether it was not there.
   private static func note(_ crossing: Crossing, settled: Bool, _ day: Int64, in db: Database) throws -> Bool {
     try db.run(
       """
-      INSERT INTO crossings (kind, hour, tag, mark, noted, settled) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
-      """, key(crossing) + [day, settled])
+      INSERT INTO crossings (kind, hour, tag, mark, noted, settled)
+      VALUES (\(crossing.kind.rawValue), \(crossing.hour.number), \(crossing.tag?.bits ?? 0), \(crossing.mark.bits),
+        \(day), \(settled))
+      ON CONFLICT DO NOTHING
+      """)
     return db.changesCount == 1
   }
 
@@ -82,19 +81,36 @@ extension EmbeddedStorage {
     let ahead = LedgerHour(of: future).adding(hours: LedgerLife.hoursAhead).number
     for kind in Crossing.Kind.allCases {
       let days = LedgerLife.markDays(of: kind)
-      for condition in ["hour < \(hour.adding(hours: -days * 24).number)", "hour > \(ahead)"] {
+      let conditions: [SQL] = ["hour < \(hour.adding(hours: -days * 24).number)", "hour > \(ahead)"]
+      for condition in conditions {
         try await forget(
-          "DELETE FROM crossings WHERE (kind, hour, tag, mark) IN (SELECT kind, hour, tag, mark FROM crossings"
-            + " WHERE kind = \(kind.rawValue) AND \(condition) AND noted < ? LIMIT \(Self.chunkRows))",
-          before: past.day - Int64(days))
+          """
+          DELETE FROM crossings WHERE (kind, hour, tag, mark) IN (
+            SELECT kind, hour, tag, mark FROM crossings
+            WHERE kind = \(kind.rawValue) AND \(condition) AND noted < \(past.day - Int64(days))
+            LIMIT \(Self.chunkRows))
+          """)
       }
     }
-    for (condition, bound) in [("hour < ?", hour.adding(hours: -LedgerLife.hours).number), ("hour > ?", ahead)] {
+    let conditions: [SQL] = ["hour < \(hour.adding(hours: -LedgerLife.hours).number)", "hour > \(ahead)"]
+    for condition in conditions {
       try await forget(
-        "DELETE FROM loss_ledger WHERE (peer, hour, kind, event) IN"
-          + " (SELECT peer, hour, kind, event FROM loss_ledger WHERE \(condition) LIMIT \(Self.chunkRows))",
-        before: Int64(bound))
+        """
+        DELETE FROM loss_ledger WHERE (peer, hour, kind, event) IN (
+          SELECT peer, hour, kind, event FROM loss_ledger WHERE \(condition) LIMIT \(Self.chunkRows))
+        """)
     }
+  }
+}
+
+extension LedgerEntry {
+  fileprivate init(row: Fields) throws(StoreError) {
+    let event = try LedgerRecord.Event(rawValue: Int16(truncatingIfNeeded: row.integer(2)))
+    self.init(
+      hour: LedgerHour(number: Int32(truncatingIfNeeded: try row.integer(0))),
+      kind: try Fields.valid(Crossing.Kind(rawValue: Int16(truncatingIfNeeded: row.integer(1)))),
+      event: try Fields.valid(event),
+      sum: LedgerSum(count: try row.integer(3), digest: UInt64(bitPattern: try row.integer(4))))
   }
 }
 
@@ -122,17 +138,21 @@ struct LedgerSums {
 
   func write(in db: Database) throws {
     for (key, sum) in sums {
-      let row: StatementArguments = [key.relay.text, key.hour.number, key.kind.rawValue, key.event.rawValue]
+      let (peer, hour, kind, event) = (key.relay, key.hour.number, key.kind.rawValue, key.event.rawValue)
       // SQLite's own addition would become a floating-point number where it overflows.
       let known = try db.row(
-        "SELECT crossings, digest FROM loss_ledger WHERE peer = ? AND hour = ? AND kind = ? AND event = ?", row)
+        """
+        SELECT crossings, digest FROM loss_ledger
+        WHERE peer = \(peer) AND hour = \(hour) AND kind = \(kind) AND event = \(event)
+        """)
       let former = try known.map { try LedgerSum(count: $0.integer(0), digest: UInt64(bitPattern: $0.integer(1))) }
       let new = (former ?? LedgerSum()) + sum
       try db.run(
         """
-        INSERT INTO loss_ledger (peer, hour, kind, event, crossings, digest) VALUES (?, ?, ?, ?, ?, ?)
+        INSERT INTO loss_ledger (peer, hour, kind, event, crossings, digest)
+        VALUES (\(peer), \(hour), \(kind), \(event), \(new.count), \(Int64(bitPattern: new.digest)))
         ON CONFLICT (peer, hour, kind, event) DO UPDATE SET crossings = excluded.crossings, digest = excluded.digest
-        """, row + [new.count, Int64(bitPattern: new.digest)])
+        """)
     }
   }
 }

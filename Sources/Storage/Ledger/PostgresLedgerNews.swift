@@ -25,7 +25,8 @@ extension PostgresStorage {
   /// - Returns: false, with nothing written, when something of `news` was noted before.
   func isCounted(_ news: LedgerNews) async throws(StoreError) -> Bool {
     do throws(PostgresError) {
-      return try await writes.write(Self.statement, parameters(news)).affectedRows > 0
+      let step = step(news)
+      return try await writes.write(step).affectedRows > 0
     } catch .refused(.uniqueViolation, _) {
       // Another process noted it at the same time.
       return false
@@ -34,43 +35,44 @@ extension PostgresStorage {
     }
   }
 
-  private func parameters(_ news: LedgerNews) -> PostgresParameters {
-    PostgresParameters(reserving: 256 + news.record.crossings.count * 44) {
-      $0.add(news.record)
-      $0.add(tagsOf: news.record)
-      $0.add(integer: seenDay)
-      $0.add(boolean: news.record.event == .answered)
-      $0.add(smallint: news.record.event == .answered ? Self.answeredAtOnce : LedgerRecord.Event.handedOver.rawValue)
-      news.sums.add(to: &$0)
-    }
-  }
-
   /// The value of `event` that stands for `handedOver` and `answered` in one row, which nearly all hand-overs have.
   static let answeredAtOnce: Int16 = 5
 
   /// All rows are written before the sums. Without waiting for the disk, as `record`.
-  private static let statement = PostgresStatement.prepared(
-    "ledger_news",
-    """
-    WITH fresh AS (
-      INSERT INTO crossings (kind, hour, tag, mark, noted, settled)
-      SELECT kind, hour, tag, mark, (SELECT relay_present_day($6::date)), $7::boolean
-      FROM unnest($2::integer[], $3::bigint[], $4::smallint[], $5::bigint[]) AS g (hour, mark, kind, tag)
-      WHERE (SELECT set_config('synchronous_commit', 'off', true)) = 'off'
-        AND NOT EXISTS (
-          SELECT FROM unnest($2::integer[], $3::bigint[], $4::smallint[], $5::bigint[]) AS k (hour, mark, kind, tag)
-          JOIN crossings AS c ON c.kind = k.kind AND c.hour = k.hour AND c.tag = k.tag AND c.mark = k.mark)
-      RETURNING kind
-    )
-    INSERT INTO loss_ledger AS l (peer, hour, kind, event, slot, crossings, low, high)
-    SELECT $1::text, s.hour, s.kind, $8::smallint, pg_backend_pid() % 16, s.crossings, s.low, s.high
-    FROM unnest($9::text[], $10::integer[], $11::smallint[], $12::bigint[], $13::bigint[], $14::bigint[])
-      AS s (relay, hour, kind, crossings, low, high)
-    WHERE (SELECT count(*) FROM fresh) > 0
-    ORDER BY s.hour, s.kind
-    ON CONFLICT (peer, hour, kind, event, slot) DO UPDATE
-      SET crossings = l.crossings + excluded.crossings, low = l.low + excluded.low, high = l.high + excluded.high
-    """)
+  private func step(_ news: LedgerNews) -> PostgresStep {
+    let (crossings, isAnswered) = (news.record.crossings, news.record.event == .answered)
+    let event = isAnswered ? Self.answeredAtOnce : LedgerRecord.Event.handedOver.rawValue
+    let hours = PostgresParameter(each: crossings.lazy.map(\.hour.number))
+    let marks = PostgresParameter(each: crossings.lazy.map(\.mark.bits))
+    let kinds = PostgresParameter(each: crossings.lazy.map(\.kind.rawValue))
+    let tags = PostgresParameter(each: crossings.lazy.map { $0.tag?.bits ?? 0 })
+    return PostgresStep(
+      "ledger_news",
+      """
+      \(reserving: 256 + crossings.count * 44)
+      WITH fresh AS (
+        INSERT INTO crossings (kind, hour, tag, mark, noted, settled)
+        SELECT kind, hour, tag, mark, (SELECT relay_present_day(\(seenDay.map(PostgresDate.init)))), \(isAnswered)
+        FROM unnest(\(hours), \(marks), \(kinds), \(tags)) AS g (hour, mark, kind, tag)
+        WHERE (SELECT set_config('synchronous_commit', 'off', true)) = 'off'
+          AND NOT EXISTS (
+            SELECT FROM unnest(\(hours), \(marks), \(kinds), \(tags)) AS k (hour, mark, kind, tag)
+            JOIN crossings AS c ON c.kind = k.kind AND c.hour = k.hour AND c.tag = k.tag AND c.mark = k.mark)
+        RETURNING kind
+      )
+      INSERT INTO loss_ledger AS l (peer, hour, kind, event, slot, crossings, low, high)
+      SELECT \(news.record.relay), s.hour, s.kind, \(event), pg_backend_pid() % 16, s.crossings, s.low, s.high
+      FROM unnest(
+          \(each: news.sums.all.lazy.map(\.relay)), \(each: news.sums.all.lazy.map(\.hour.number)),
+          \(each: news.sums.all.lazy.map(\.kind.rawValue)), \(each: news.sums.all.lazy.map(\.count)),
+          \(each: news.sums.all.lazy.map(\.low)), \(each: news.sums.all.lazy.map(\.high)))
+        AS s (relay, hour, kind, crossings, low, high)
+      WHERE (SELECT count(*) FROM fresh) > 0
+      ORDER BY s.hour, s.kind
+      ON CONFLICT (peer, hour, kind, event, slot) DO UPDATE
+        SET crossings = l.crossings + excluded.crossings, low = l.low + excluded.low, high = l.high + excluded.high
+      """)
+  }
 }
 
 extension Crossing {

@@ -13,10 +13,11 @@ extension EmbeddedStorage {
     try await read { db in
       try db.rows(
         """
-        SELECT sequence, type, source, source_device, relay, timestamp, message, content, fingerprint
-        FROM messages WHERE account = ? AND device = ? AND sequence > ? ORDER BY sequence LIMIT ?
-        """, [mailbox.account.key, mailbox.device.value, after, limit]
-      ).map { try Self.queued($0, in: mailbox) }
+        SELECT \(QueuedEnvelope.columns) FROM messages
+        WHERE account = \(mailbox.account) AND device = \(mailbox.device) AND sequence > \(after)
+        ORDER BY sequence LIMIT \(limit)
+        """
+      ).map { try QueuedEnvelope(row: $0, in: mailbox) }
     }
   }
 
@@ -27,12 +28,12 @@ extension EmbeddedStorage {
     return try await write { db in
       let oldest = try db.row(
         """
-        SELECT sequence, type, source, source_device, relay, timestamp, message, content, fingerprint
-        FROM messages INDEXED BY messages_by_source
-        WHERE account = ? AND device = ? AND source = ? AND timestamp = ? ORDER BY sequence LIMIT 1
-        """, [mailbox.account.key, mailbox.device.value, source.key, timestamp.millis])
+        SELECT \(QueuedEnvelope.columns) FROM messages INDEXED BY messages_by_source
+        WHERE account = \(mailbox.account) AND device = \(mailbox.device) AND source = \(source)
+          AND timestamp = \(timestamp) ORDER BY sequence LIMIT 1
+        """)
       guard let oldest else { return nil }
-      let found = try Self.queued(oldest, in: mailbox)
+      let found = try QueuedEnvelope(row: oldest, in: mailbox)
       try Self.remove(
         MailboxPlace(mailbox, sequence: found.sequence), type: found.envelope.type, source: source, sent: timestamp,
         found.envelope.fingerprint, today: today, in: db)
@@ -45,76 +46,98 @@ extension EmbeddedStorage {
   ) async throws(StoreError) -> Bool {
     let yesterday = presentDay - 1
     return try await read { db in
-      let found = try db.row(
-        Self.receivedQuery,
-        [
-          mailbox.account.key, mailbox.device.value, source.key, timestamp.millis, MessageType.receipt.rawValue,
-          yesterday,
-        ])
+      let found = try db.row(Self.receivedQuery(mailbox, source, timestamp, since: yesterday))
       return try Fields.valid(found).flag(0)
     }
   }
 
-  static let receivedQuery = """
+  static func receivedQuery(
+    _ mailbox: DeviceAddress, _ source: AccountNumber, _ timestamp: Timestamp, since day: Int64
+  ) -> SQL {
+    """
     SELECT EXISTS (
         SELECT 1 FROM messages
-        WHERE account = ?1 AND device = ?2 AND source = ?3 AND timestamp = ?4 AND type < ?5)
+        WHERE account = \(mailbox.account) AND device = \(mailbox.device) AND source = \(source)
+          AND timestamp = \(timestamp) AND type < \(MessageType.receipt.rawValue))
       OR EXISTS (
         SELECT 1 FROM acknowledged
-        WHERE account = ?1 AND device = ?2 AND source = ?3 AND sent = ?4 AND day >= ?6)
+        WHERE account = \(mailbox.account) AND device = \(mailbox.device) AND source = \(source)
+          AND sent = \(timestamp) AND day >= \(day))
     """
+  }
 
   package func usage(
     of mailbox: DeviceAddress, by source: AccountNumber, from peer: RelayName?, countingTo max: Int
   ) async throws(StoreError) -> MailboxUsage {
     try await read { db in
-      let counts = try db.row(
-        peer == nil ? Self.usageQuery : Self.peerUsageQuery,
-        [mailbox.account.key, mailbox.device.value, source.key, max] + (peer.map { [$0.text] } ?? []))
-      let row = try Fields.valid(counts)
-      let (total, bySource) = try (Int(row.integer(0)), Int(row.integer(1)))
-      guard peer != nil else { return MailboxUsage(total: total, bySource: bySource) }
+      let counts = Self.usageQuery(mailbox, by: source, countingTo: max)
+      guard let peer else {
+        let row = try Fields.valid(db.row(counts))
+        return try MailboxUsage(total: Int(row.integer(0)), bySource: Int(row.integer(1)))
+      }
+      let row = try Fields.valid(db.row(Self.peerUsageQuery(mailbox, from: peer, countingTo: max, beside: counts)))
       return try MailboxUsage(
-        total: total, bySource: bySource, byPeers: Int(row.integer(2)), byPeer: Int(row.integer(3)))
+        total: Int(row.integer(0)), bySource: Int(row.integer(1)), byPeers: Int(row.integer(2)),
+        byPeer: Int(row.integer(3)))
     }
   }
 
-  static let usageQuery = """
+  static func usageQuery(_ mailbox: DeviceAddress, by source: AccountNumber, countingTo max: Int) -> SQL {
+    """
     SELECT
-      (SELECT count(*) FROM (SELECT 1 FROM messages WHERE account = ?1 AND device = ?2 LIMIT ?4)),
-      (SELECT count(*) FROM (SELECT 1 FROM messages WHERE account = ?1 AND device = ?2 AND source = ?3 LIMIT ?4))
+      (SELECT count(*) FROM (
+        SELECT 1 FROM messages WHERE account = \(mailbox.account) AND device = \(mailbox.device) LIMIT \(max))),
+      (SELECT count(*) FROM (
+        SELECT 1 FROM messages
+        WHERE account = \(mailbox.account) AND device = \(mailbox.device) AND source = \(source) LIMIT \(max)))
     """
+  }
 
-  static let peerUsageQuery = """
-    \(usageQuery),
-      (SELECT count(*) FROM (SELECT 1 FROM messages WHERE account = ?1 AND device = ?2 AND relay IS NOT NULL LIMIT ?4)),
-      (SELECT count(*) FROM (SELECT 1 FROM messages WHERE account = ?1 AND device = ?2 AND relay = ?5 LIMIT ?4))
+  /// - Parameter counts: the columns that come first.
+  private static func peerUsageQuery(
+    _ mailbox: DeviceAddress, from peer: RelayName, countingTo max: Int, beside counts: SQL
+  ) -> SQL {
     """
+    \(counts),
+      (SELECT count(*) FROM (
+        SELECT 1 FROM messages
+        WHERE account = \(mailbox.account) AND device = \(mailbox.device) AND relay IS NOT NULL LIMIT \(max))),
+      (SELECT count(*) FROM (
+        SELECT 1 FROM messages
+        WHERE account = \(mailbox.account) AND device = \(mailbox.device) AND relay = \(peer) LIMIT \(max)))
+    """
+  }
 
   package func maintain(retention: Duration) async throws(StoreError) -> Int {
     let reading = try await advanceClock()
     let now = reading.removalTime
     try await forget(
-      "DELETE FROM acknowledged WHERE (account, device, fingerprint) IN"
-        + " (SELECT account, device, fingerprint FROM acknowledged WHERE day < ? LIMIT \(Self.chunkRows))",
-      before: now.day - 1)
+      """
+      DELETE FROM acknowledged WHERE (account, device, fingerprint) IN (
+        SELECT account, device, fingerprint FROM acknowledged WHERE day < \(now.day - 1) LIMIT \(Self.chunkRows))
+      """)
     for codes in [CodePurpose.registration.table, CodePurpose.linking.table] {
       try await forget(
-        "DELETE FROM \(codes) WHERE account IN"
-          + " (SELECT account FROM \(codes) WHERE expires < ? LIMIT \(Self.chunkRows))",
-        before: now.millis)
+        """
+        DELETE FROM \(sql: codes) WHERE account IN (
+          SELECT account FROM \(sql: codes) WHERE expires < \(now) LIMIT \(Self.chunkRows))
+        """)
     }
     try await forget(
-      "DELETE FROM invitations WHERE secret_hash IN"
-        + " (SELECT secret_hash FROM invitations WHERE expires < ? LIMIT \(Self.chunkRows))",
-      before: now.millis)
+      """
+      DELETE FROM invitations WHERE secret_hash IN (
+        SELECT secret_hash FROM invitations WHERE expires < \(now) LIMIT \(Self.chunkRows))
+      """)
     try await forget(
-      "DELETE FROM leases WHERE name IN (SELECT name FROM leases WHERE expires < ? LIMIT \(Self.chunkRows))",
-      before: now.millis)
+      """
+      DELETE FROM leases WHERE name IN (SELECT name FROM leases WHERE expires < \(now) LIMIT \(Self.chunkRows))
+      """)
+    let longAgo = now.millis - OutboxRow.confirmationMillisMax
     try await forget(
-      "DELETE FROM confirmed_devices WHERE (account, peer) IN"
-        + " (SELECT account, peer FROM confirmed_devices WHERE confirmed < ? LIMIT \(Self.chunkRows))",
-      before: now.millis - OutboxRow.confirmationMillisMax)
+      """
+      DELETE FROM confirmed_devices WHERE (account, peer) IN (
+        SELECT account, peer FROM confirmed_devices WHERE confirmed < \(longAgo) LIMIT \(Self.chunkRows))
+      """)
     try await forgetUnlisted(at: now)
     try await forgetAudit(at: now)
     try await forgetOldLedger(at: now, future: reading.time.arrivalTime(at: reading.now))
@@ -126,9 +149,10 @@ extension EmbeddedStorage {
     var dropped = 0
     while dropped < Self.daysDroppedMax, let day = try await oldestDay(), day < cutoff {
       try await forget(
-        "DELETE FROM messages WHERE sequence IN"
-          + " (SELECT sequence FROM messages WHERE arrived_day = ? LIMIT \(Self.chunkRows))",
-        before: day)
+        """
+        DELETE FROM messages WHERE sequence IN (
+          SELECT sequence FROM messages WHERE arrived_day = \(day) LIMIT \(Self.chunkRows))
+        """)
       dropped += 1
     }
     return dropped
@@ -144,10 +168,11 @@ extension EmbeddedStorage {
   }
 
   /// Repeats `delete` until it finds nothing, a transaction each, so that appends get their turn in between.
-  func forget(_ delete: String, before bound: Int64) async throws(StoreError) {
+  /// - Parameter rows: which `delete` takes at most.
+  func forget(_ delete: SQL, upTo rows: Int = chunkRows) async throws(StoreError) {
     while try await write({ db in
-      try db.run(delete, [bound])
-      return db.changesCount == Self.chunkRows
+      try db.run(delete)
+      return db.changesCount == rows
     }) {}
   }
 
@@ -189,12 +214,18 @@ extension EmbeddedStorage {
 
   /// Rows of one transaction of `maintain`: a few milliseconds of the write lock.
   static let chunkRows = 1000
+}
 
-  static func queued(_ row: Fields, in mailbox: DeviceAddress) throws -> QueuedEnvelope {
+extension QueuedEnvelope {
+  static let columns: SQL =
+    "sequence, type, source, source_device, relay, timestamp, message, content, fingerprint"
+
+  /// From `columns`.
+  init(row: Fields, in mailbox: DeviceAddress) throws(StoreError) {
     let type = try MessageType(rawValue: Int16(truncatingIfNeeded: row.integer(1)))
-    return try QueuedEnvelope(
-      sequence: row.integer(0),
-      envelope: Envelope(
+    self.init(
+      sequence: try row.integer(0),
+      envelope: try Envelope(
         destination: mailbox, type: Fields.valid(type), source: DeviceAddress(row.number(2), row.device(3)),
         relay: row.optionalRelay(4), timestamp: row.time(5), message: row.optionalBytes(6),
         content: row.optionalBytes(7), fingerprint: Fields.valid(Fingerprint(bytes: row.bytes(8)))))

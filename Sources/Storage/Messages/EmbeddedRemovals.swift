@@ -1,6 +1,5 @@
 // What live connections remove from the mailboxes.
 
-import Foundation
 import GRDB
 package import RelayCore
 
@@ -18,8 +17,10 @@ extension EmbeddedStorage {
   /// - Returns: false when nothing is there.
   private static func remove(_ place: MailboxPlace, today: Int64, in db: Database) throws -> Bool {
     let found = try db.row(
-      "SELECT type, source, timestamp, fingerprint FROM messages WHERE sequence = ? AND account = ? AND device = ?",
-      [place.sequence, place.mailbox.account.key, place.mailbox.device.value])
+      """
+      SELECT type, source, timestamp, fingerprint FROM messages
+      WHERE sequence = \(place.sequence) AND account = \(place.mailbox.account) AND device = \(place.mailbox.device)
+      """)
     guard let found else { return false }
     try remove(
       place, type: Fields.valid(MessageType(rawValue: Int16(truncatingIfNeeded: found.integer(0)))),
@@ -34,14 +35,12 @@ extension EmbeddedStorage {
     _ place: MailboxPlace, type: MessageType, source: AccountNumber, sent: Timestamp, _ fingerprint: Fingerprint,
     today: Int64, in db: Database
   ) throws {
-    try db.run("DELETE FROM messages WHERE sequence = ?", [place.sequence])
+    try db.run("DELETE FROM messages WHERE sequence = \(place.sequence)")
     try db.run(
       """
-      INSERT OR REPLACE INTO acknowledged (account, device, fingerprint, day, source, sent) VALUES (?, ?, ?, ?, ?, ?)
-      """,
-      [
-        place.mailbox.account.key, place.mailbox.device.value, Data(fingerprint.bytes), today,
-        type.isNotice ? nil : source.key, type.isNotice ? nil : sent.millis,
-      ])
+      INSERT OR REPLACE INTO acknowledged (account, device, fingerprint, day, source, sent)
+      VALUES (\(place.mailbox.account), \(place.mailbox.device), \(fingerprint.bytes), \(today),
+        \(type.isNotice ? nil : source.key), \(type.isNotice ? nil : sent.millis))
+      """)
   }
 }

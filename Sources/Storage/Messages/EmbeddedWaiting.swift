@@ -1,6 +1,5 @@
 // What live connections ask of the mailboxes.
 
-import Foundation
 import GRDB
 package import RelayCore
 
@@ -13,17 +12,16 @@ extension EmbeddedStorage {
   /// What is held is passed over without its bodies being read.
   private static func waiting(_ read: MailboxRead, in db: Database) throws -> [QueuedEnvelope] {
     let held = Set(read.held)
-    let rows = try Row.fetchCursor(
-      db.cachedStatement(
-        sql: """
-          SELECT sequence, type, source, source_device, relay, timestamp, message, content, fingerprint
-          FROM messages WHERE account = ? AND device = ? ORDER BY sequence LIMIT ?
-          """),
-      arguments: [read.mailbox.account.key, read.mailbox.device.value, held.count + read.limit])
+    let oldest: SQL = """
+      SELECT \(QueuedEnvelope.columns) FROM messages
+      WHERE account = \(read.mailbox.account) AND device = \(read.mailbox.device)
+      ORDER BY sequence LIMIT \(held.count + read.limit)
+      """
+    let rows = try Row.fetchCursor(db, SQLRequest(literal: oldest, cached: true))
     var found: [QueuedEnvelope] = []
     while found.count < read.limit, let row = try rows.next() {
       let fields = Fields(row: row)
-      if try !held.contains(fields.integer(0)) { found.append(try queued(fields, in: read.mailbox)) }
+      if try !held.contains(fields.integer(0)) { found.append(try QueuedEnvelope(row: fields, in: read.mailbox)) }
     }
     return found
   }
@@ -34,8 +32,11 @@ extension EmbeddedStorage {
       var queued: Set<MailboxPlace> = []
       for place in places {
         let found = try db.row(
-          "SELECT 1 FROM messages WHERE sequence = ? AND account = ? AND device = ?",
-          [place.sequence, place.mailbox.account.key, place.mailbox.device.value])
+          """
+          SELECT 1 FROM messages
+          WHERE sequence = \(place.sequence) AND account = \(place.mailbox.account)
+            AND device = \(place.mailbox.device)
+          """)
         if found != nil { queued.insert(place) }
       }
       return queued

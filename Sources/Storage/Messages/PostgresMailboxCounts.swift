@@ -7,28 +7,22 @@ extension PostgresStorage {
   package func hasReceived(from source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress)
     async throws(StoreError) -> Bool
   {
+    let account = PostgresParameter(mailbox.account)
+    let device = PostgresParameter(mailbox.device)
+    let source = PostgresParameter(source)
+    let timestamp = PostgresParameter(timestamp)
     let result = try await read(
-      .prepared(
-        "has_received",
-        """
-        SELECT EXISTS (
-            SELECT FROM messages
-            WHERE account = $1::bigint AND device = $2::integer AND source = $3::bigint AND sent = $4::bigint
-              AND day >= $5::date AND type < $6::smallint)
-          OR EXISTS (
-            SELECT FROM acknowledged
-            WHERE account = $1::bigint AND device = $2::integer AND source = $3::bigint AND sent = $4::bigint
-              AND day >= relay_present_day($7::date) - 1)
-        """),
-      PostgresParameters {
-        $0.add(account: mailbox.account)
-        $0.add(device: mailbox.device)
-        $0.add(account: source)
-        $0.add(bigint: timestamp.millis)
-        $0.add(date: days.first(of: mailbox).day)
-        $0.add(smallint: MessageType.receipt.rawValue)
-        $0.add(integer: seenDay)
-      })
+      "has_received",
+      """
+      SELECT EXISTS (
+          SELECT FROM messages
+          WHERE account = \(account) AND device = \(device) AND source = \(source) AND sent = \(timestamp)
+            AND day >= \(PostgresDate(days.first(of: mailbox).day)) AND type < \(MessageType.receipt.rawValue))
+        OR EXISTS (
+          SELECT FROM acknowledged
+          WHERE account = \(account) AND device = \(device) AND source = \(source) AND sent = \(timestamp)
+            AND day >= relay_present_day(\(seenDay.map(PostgresDate.init))) - 1)
+      """)
     var row = result.cursor(row: 0)
     return try row.boolean()
   }
@@ -36,74 +30,76 @@ extension PostgresStorage {
   package func usage(
     of mailbox: DeviceAddress, by source: AccountNumber, from peer: RelayName?, countingTo max: Int
   ) async throws(StoreError) -> MailboxUsage {
-    let result = try await read(
-      peer == nil ? Self.usage : Self.usageOfPeers,
-      PostgresParameters {
-        $0.add(account: mailbox.account)
-        $0.add(device: mailbox.device)
-        $0.add(account: source)
-        $0.add(date: days.first(of: mailbox).day)
-        $0.add(bigint: Int64(max))
-        if let peer { $0.add(text: peer.text) }
-      })
-    var row = result.cursor(row: 0)
-    let (total, bySource) = (Int(try row.bigint()), Int(try row.bigint()))
-    guard peer != nil else { return MailboxUsage(total: total, bySource: bySource) }
-    return MailboxUsage(
-      total: total, bySource: bySource, byPeers: Int(try row.bigint()), byPeer: Int(try row.bigint()))
+    guard let peer else { return try await usageByOwn(of: mailbox, by: source, countingTo: max) }
+    return try await usageByPeers(of: mailbox, by: source, from: peer, countingTo: max)
   }
 
-  private static let usage = PostgresStatement.prepared(
-    "mailbox_usage",
-    """
-    SELECT
-      (
-        SELECT count(*) FROM (
-          SELECT FROM messages
-          WHERE account = $1::bigint AND device = $2::integer AND day >= $4::date
-          LIMIT $5::bigint
-        ) AS queued
-      ),
-      (
-        SELECT count(*) FROM (
-          SELECT FROM messages
-          WHERE account = $1::bigint AND device = $2::integer AND day >= $4::date AND source = $3::bigint
-          LIMIT $5::bigint
-        ) AS queued
-      )
-    """)
+  private func usageByPeers(
+    of mailbox: DeviceAddress, by source: AccountNumber, from peer: RelayName, countingTo max: Int
+  ) async throws(StoreError) -> MailboxUsage {
+    let (account, device) = (PostgresParameter(mailbox.account), PostgresParameter(mailbox.device))
+    let firstDay = PostgresParameter(PostgresDate(days.first(of: mailbox).day))
+    let max = PostgresParameter(Int64(max))
+    let result = try await read(
+      "mailbox_usage_of_peers",
+      """
+      SELECT
+        (
+          SELECT count(*) FROM (
+            SELECT FROM messages
+            WHERE account = \(account) AND device = \(device) AND day >= \(firstDay) LIMIT \(max)
+          ) AS queued
+        ),
+        (
+          SELECT count(*) FROM (
+            SELECT FROM messages
+            WHERE account = \(account) AND device = \(device) AND day >= \(firstDay) AND source = \(source) LIMIT \(max)
+          ) AS queued
+        ),
+        (
+          SELECT count(*) FROM (
+            SELECT FROM messages
+            WHERE account = \(account) AND device = \(device) AND day >= \(firstDay) AND relay IS NOT NULL LIMIT \(max)
+          ) AS queued
+        ),
+        (
+          SELECT count(*) FROM (
+            SELECT FROM messages
+            WHERE account = \(account) AND device = \(device) AND day >= \(firstDay) AND relay = \(peer) LIMIT \(max)
+          ) AS queued
+        )
+      """)
+    var row = result.cursor(row: 0)
+    return MailboxUsage(
+      total: Int(try row.bigint()), bySource: Int(try row.bigint()), byPeers: Int(try row.bigint()),
+      byPeer: Int(try row.bigint()))
+  }
 
-  private static let usageOfPeers = PostgresStatement.prepared(
-    "mailbox_usage_of_peers",
-    """
-    SELECT
-      (
-        SELECT count(*) FROM (
-          SELECT FROM messages
-          WHERE account = $1::bigint AND device = $2::integer AND day >= $4::date
-          LIMIT $5::bigint
-        ) AS queued
-      ),
-      (
-        SELECT count(*) FROM (
-          SELECT FROM messages
-          WHERE account = $1::bigint AND device = $2::integer AND day >= $4::date AND source = $3::bigint
-          LIMIT $5::bigint
-        ) AS queued
-      ),
-      (
-        SELECT count(*) FROM (
-          SELECT FROM messages
-          WHERE account = $1::bigint AND device = $2::integer AND day >= $4::date AND relay IS NOT NULL
-          LIMIT $5::bigint
-        ) AS queued
-      ),
-      (
-        SELECT count(*) FROM (
-          SELECT FROM messages
-          WHERE account = $1::bigint AND device = $2::integer AND day >= $4::date AND relay = $6::text
-          LIMIT $5::bigint
-        ) AS queued
-      )
-    """)
+  /// Asks nothing about peers, for the traffic of this relay alone.
+  private func usageByOwn(
+    of mailbox: DeviceAddress, by source: AccountNumber, countingTo max: Int
+  ) async throws(StoreError) -> MailboxUsage {
+    let (account, device) = (PostgresParameter(mailbox.account), PostgresParameter(mailbox.device))
+    let firstDay = PostgresParameter(PostgresDate(days.first(of: mailbox).day))
+    let max = PostgresParameter(Int64(max))
+    let result = try await read(
+      "mailbox_usage",
+      """
+      SELECT
+        (
+          SELECT count(*) FROM (
+            SELECT FROM messages
+            WHERE account = \(account) AND device = \(device) AND day >= \(firstDay) LIMIT \(max)
+          ) AS queued
+        ),
+        (
+          SELECT count(*) FROM (
+            SELECT FROM messages
+            WHERE account = \(account) AND device = \(device) AND day >= \(firstDay) AND source = \(source) LIMIT \(max)
+          ) AS queued
+        )
+      """)
+    var row = result.cursor(row: 0)
+    return MailboxUsage(total: Int(try row.bigint()), bySource: Int(try row.bigint()))
+  }
 }

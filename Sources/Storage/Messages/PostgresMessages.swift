@@ -19,14 +19,11 @@ extension PostgresStorage {
     if mustLearn { steps.append(todayStep) }
     let results = try await read(steps)
     guard let result = results.first else { return [] }
-    var envelopes: [QueuedEnvelope] = []
-    envelopes.reserveCapacity(result.rowCount)
     var oldest: PostgresMailboxDays.Day?
-    for index in result.rows {
-      var row = result.cursor(row: index)
+    let envelopes = try result.all { (row) throws(StoreError) in
       let day = try row.date()
       oldest = oldest ?? day
-      envelopes.append(try Self.envelope(&row, in: mailbox))
+      return try QueuedEnvelope(row: &row, in: mailbox)
     }
     if mustLearn, let today = results.last {
       var row = today.cursor(row: 0)
@@ -39,81 +36,65 @@ extension PostgresStorage {
     _ mailbox: DeviceAddress, from firstDay: PostgresMailboxDays.Day, after: Int64, limit: Int
   ) -> PostgresStep {
     PostgresStep(
-      .prepared(
-        "pending",
-        """
-        SELECT day, sequence, type, source, source_device, relay, sent, message, content, fingerprint
-        FROM messages
-        WHERE account = $1::bigint AND device = $2::integer AND day >= $3::date AND sequence > $4::bigint
-        ORDER BY sequence LIMIT $5::bigint
-        """),
-      PostgresParameters {
-        $0.add(account: mailbox.account)
-        $0.add(device: mailbox.device)
-        $0.add(date: firstDay)
-        $0.add(bigint: after)
-        $0.add(bigint: Int64(limit))
-      })
+      "pending",
+      """
+      SELECT day, sequence, type, source, source_device, relay, sent, message, content, fingerprint
+      FROM messages
+      WHERE account = \(mailbox.account) AND device = \(mailbox.device) AND day >= \(PostgresDate(firstDay))
+        AND sequence > \(after)
+      ORDER BY sequence LIMIT \(Int64(limit))
+      """)
   }
 
   /// At most a day beyond the last seen one: what is learned of a mailbox while the clock is ahead must hold when it is right
   /// again, and messages arrive on the days that it has left out.
   var todayStep: PostgresStep {
     PostgresStep(
-      .prepared("today", "SELECT least((now() AT TIME ZONE 'UTC')::date, $1::date)"),
-      PostgresParameters { $0.add(integer: seenDay.map { $0 + 1 }) })
+      "today", "SELECT least((now() AT TIME ZONE 'UTC')::date, \(seenDay.map { PostgresDate($0 + 1) }))")
   }
 
   package func acknowledge(source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress)
     async throws(StoreError) -> QueuedEnvelope?
   {
     // What another acknowledgement is just removing is passed over: it is gone. Deleted as in `remove`.
+    let account = PostgresParameter(mailbox.account)
+    let device = PostgresParameter(mailbox.device)
+    let day = PostgresParameter(PostgresDate(days.first(of: mailbox).day))
+    let receipt = PostgresParameter(MessageType.receipt.rawValue)
     let result = try await sharedWrite(
-      .prepared(
-        "acknowledge",
-        """
-        WITH oldest AS MATERIALIZED (
-            SELECT day, ctid FROM messages
-            WHERE account = $1::bigint AND device = $2::integer AND source = $3::bigint AND sent = $4::bigint
-              AND day >= $5::date
-            ORDER BY sequence LIMIT 1 FOR UPDATE SKIP LOCKED
-          ),
-          removed AS (
-            DELETE FROM messages AS m USING oldest AS o
-            WHERE m.ctid = o.ctid AND m.day = o.day AND m.day >= $5::date
-            RETURNING m.sequence, m.type, m.source, m.source_device, m.relay, m.sent, m.message, m.content,
-              m.fingerprint
-          ),
-          remembered AS (
-            INSERT INTO acknowledged (account, device, fingerprint, day, source, sent)
-            SELECT $1::bigint, $2::integer, fingerprint, relay_arrival_day($7::date),
-              CASE WHEN type < $6::smallint THEN source END, CASE WHEN type < $6::smallint THEN sent END
-            FROM removed
-            ON CONFLICT DO NOTHING
-          )
-        SELECT sequence, type, source, source_device, relay, sent, message, content, fingerprint FROM removed
-        """),
-      PostgresParameters {
-        $0.add(account: mailbox.account)
-        $0.add(device: mailbox.device)
-        $0.add(account: source)
-        $0.add(bigint: timestamp.millis)
-        $0.add(date: days.first(of: mailbox).day)
-        $0.add(smallint: MessageType.receipt.rawValue)
-        $0.add(integer: seenDay)
-      })
-    guard result.rowCount > 0 else { return nil }
-    var row = result.cursor(row: 0)
-    return try Self.envelope(&row, in: mailbox)
+      "acknowledge",
+      """
+      WITH oldest AS MATERIALIZED (
+          SELECT day, ctid FROM messages
+          WHERE account = \(account) AND device = \(device) AND source = \(source) AND sent = \(timestamp)
+            AND day >= \(day)
+          ORDER BY sequence LIMIT 1 FOR UPDATE SKIP LOCKED
+        ),
+        removed AS (
+          DELETE FROM messages AS m USING oldest AS o
+          WHERE m.ctid = o.ctid AND m.day = o.day AND m.day >= \(day)
+          RETURNING m.sequence, m.type, m.source, m.source_device, m.relay, m.sent, m.message, m.content,
+            m.fingerprint
+        ),
+        remembered AS (
+          INSERT INTO acknowledged (account, device, fingerprint, day, source, sent)
+          SELECT \(account), \(device), fingerprint, relay_arrival_day(\(seenDay.map(PostgresDate.init))),
+            CASE WHEN type < \(receipt) THEN source END, CASE WHEN type < \(receipt) THEN sent END
+          FROM removed
+          ON CONFLICT DO NOTHING
+        )
+      SELECT sequence, type, source, source_device, relay, sent, message, content, fingerprint FROM removed
+      """)
+    return try result.first { (row) throws(StoreError) in try QueuedEnvelope(row: &row, in: mailbox) }
   }
+}
 
-  /// From the columns behind `day`, in the order in which every SELECT here names them.
-  static func envelope(_ row: inout PostgresRow, in mailbox: DeviceAddress) throws(StoreError)
-    -> QueuedEnvelope
-  {
+extension QueuedEnvelope {
+  /// From the columns behind `day`, in the order in which every SELECT of messages names them.
+  init(row: inout PostgresRow, in mailbox: DeviceAddress) throws(StoreError) {
     let sequence = try row.bigint()
     let type = try row.required(MessageType(rawValue: row.smallint()))
-    return QueuedEnvelope(
+    self.init(
       sequence: sequence,
       envelope: Envelope(
         destination: mailbox, type: type, source: DeviceAddress(try row.account(), try row.device()),
@@ -134,14 +115,14 @@ extension PostgresStorage {
       envelopes.contains { $0.mark != nil }
       ? countedInsertStep(envelopes, seenDay: seenDay) : insertStep(envelopes, seenDay: seenDay)
     do throws(PostgresError) {
-      _ = try await connection.write(step.statement, step.parameters)
+      _ = try await connection.write(step)
     } catch .refused(.checkViolation, _) {
       // "No partition of relation found for row": the table has no other check.
       try await maintenance.run { connection throws(StoreError) in
         try await PostgresPartitions.createMissing(seenDay: seenDay, over: connection)
       }
       do throws(PostgresError) {
-        _ = try await connection.write(step.statement, step.parameters)
+        _ = try await connection.write(step)
       } catch {
         throw error.storeError
       }
@@ -159,56 +140,40 @@ extension PostgresStorage {
   /// Nothing arrives on a day before the last seen one, and what was taken in is looked for from that day on as well: the
   /// clock may have stepped back, or ahead.
   private static func insertStep(_ envelopes: [Envelope], seenDay: PostgresMailboxDays.Day?) -> PostgresStep {
-    PostgresStep(
-      .prepared(
-        "append",
-        """
-        INSERT INTO messages (account, device, sequence, day, type, source, source_device, relay, sent, message,
-          content, fingerprint)
-        SELECT account, device, sequence, day, type, source, source_device, relay, sent, message, content, fingerprint
-        FROM (
-          SELECT nextval('message_sequence') AS sequence, accepted.* FROM (
-            SELECT i.account, i.device, c.today AS day, i.type, i.source, i.source_device, i.relay, i.sent, i.message,
-              i.content, i.fingerprint
-            FROM unnest($1::bigint[], $2::integer[], $3::smallint[], $4::bigint[], $5::integer[], $6::text[],
-                $7::bigint[], $8::bytea[], $9::bytea[], $10::uuid[]) WITH ORDINALITY
-              AS i (account, device, type, source, source_device, relay, sent, message, content, fingerprint, place)
-            CROSS JOIN (SELECT relay_arrival_day($11::date) AS today) AS c
-            WHERE NOT EXISTS (
-                SELECT FROM acknowledged AS a
-                WHERE a.account = i.account AND a.device = i.device AND a.fingerprint = i.fingerprint
-                  AND a.day >= relay_present_day($11::date) - 1)
-              AND NOT EXISTS (
-                SELECT FROM messages AS m
-                WHERE m.account = i.account AND m.device = i.device AND m.fingerprint = i.fingerprint
-                  AND m.day >= relay_present_day($11::date) - 1)
-            ORDER BY i.place
-          ) AS accepted
-        ) AS numbered
-        ORDER BY account, device, fingerprint
-        ON CONFLICT (account, device, fingerprint, day) DO NOTHING
-        """),
-      PostgresParameters(
-        reserving: envelopes.reduce(400) { $0 + 140 + ($1.message?.count ?? 0) + ($1.content?.count ?? 0) }
-      ) {
-        $0.add(envelopes)
-        $0.add(integer: seenDay)
-      })
-  }
-}
-
-extension PostgresParameters {
-  /// `$1` to `$10` of the statements that append.
-  mutating func add(_ envelopes: [Envelope]) {
-    add(bigints: envelopes.lazy.map(\.destination.account.column))
-    add(integers: envelopes.lazy.map(\.destination.device.value))
-    add(smallints: envelopes.lazy.map(\.type.rawValue))
-    add(bigints: envelopes.lazy.map(\.source.account.column))
-    add(integers: envelopes.lazy.map(\.source.device.value))
-    add(texts: envelopes.lazy.map { $0.relay?.text })
-    add(bigints: envelopes.lazy.map(\.timestamp.millis))
-    add(byteas: envelopes.lazy.map(\.message))
-    add(byteas: envelopes.lazy.map(\.content))
-    add(uuids: envelopes.lazy.map(\.fingerprint))
+    let seenDay = PostgresParameter(seenDay.map(PostgresDate.init))
+    return PostgresStep(
+      "append",
+      """
+      \(reserving: envelopes.reduce(400) { $0 + 140 + ($1.message?.count ?? 0) + ($1.content?.count ?? 0) })
+      INSERT INTO messages (account, device, sequence, day, type, source, source_device, relay, sent, message,
+        content, fingerprint)
+      SELECT account, device, sequence, day, type, source, source_device, relay, sent, message, content, fingerprint
+      FROM (
+        SELECT nextval('message_sequence') AS sequence, accepted.* FROM (
+          SELECT i.account, i.device, c.today AS day, i.type, i.source, i.source_device, i.relay, i.sent, i.message,
+            i.content, i.fingerprint
+          FROM unnest(
+              \(each: envelopes.lazy.map(\.destination.account)), \(each: envelopes.lazy.map(\.destination.device)),
+              \(each: envelopes.lazy.map(\.type.rawValue)), \(each: envelopes.lazy.map(\.source.account)),
+              \(each: envelopes.lazy.map(\.source.device)), \(each: envelopes.lazy.map(\.relay)),
+              \(each: envelopes.lazy.map(\.timestamp)), \(each: envelopes.lazy.map(\.message)),
+              \(each: envelopes.lazy.map(\.content)), \(each: envelopes.lazy.map(\.fingerprint))
+            ) WITH ORDINALITY
+            AS i (account, device, type, source, source_device, relay, sent, message, content, fingerprint, place)
+          CROSS JOIN (SELECT relay_arrival_day(\(seenDay)) AS today) AS c
+          WHERE NOT EXISTS (
+              SELECT FROM acknowledged AS a
+              WHERE a.account = i.account AND a.device = i.device AND a.fingerprint = i.fingerprint
+                AND a.day >= relay_present_day(\(seenDay)) - 1)
+            AND NOT EXISTS (
+              SELECT FROM messages AS m
+              WHERE m.account = i.account AND m.device = i.device AND m.fingerprint = i.fingerprint
+                AND m.day >= relay_present_day(\(seenDay)) - 1)
+          ORDER BY i.place
+        ) AS accepted
+      ) AS numbered
+      ORDER BY account, device, fingerprint
+      ON CONFLICT (account, device, fingerprint, day) DO NOTHING
+      """)
   }
 }

@@ -18,8 +18,9 @@ struct PostgresPartitions: Sendable {
   /// - Returns: whether a table is missing or can go. Needs no lock.
   func hasWork(over connection: PostgresConnection) async throws(StoreError) -> Bool {
     let found: PostgresResult
+    let question = Self.question(seenDay)
     do throws(PostgresError) {
-      found = try await connection.read(Self.question, Self.parameters(seenDay))
+      found = try await connection.read(question)
     } catch {
       throw error.storeError
     }
@@ -97,14 +98,11 @@ struct PostgresPartitions: Sendable {
     func days(of parent: Parent) -> [Range<Day>] { partitions.filter { $0.parent == parent }.map(\.days) }
   }
 
-  private static func parameters(_ seenDay: Day?) -> PostgresParameters {
-    PostgresParameters { $0.add(integer: seenDay) }
-  }
-
   private static func state(_ seenDay: Day?, over connection: PostgresConnection) async throws(StoreError) -> State? {
     let found: PostgresResult
+    let question = question(seenDay)
     do throws(PostgresError) {
-      found = try await connection.write(question, parameters(seenDay))
+      found = try await connection.write(question)
     } catch {
       throw error.storeError
     }
@@ -113,18 +111,20 @@ struct PostgresPartitions: Sendable {
 
   /// Columns: the day of arrival, table, the first day of a partition, the day behind its last; the oldest first. The bounds
   /// are read back as they are printed, by one session.
-  private static let question = PostgresStatement.once(
-    """
-    SELECT relay_arrival_day($1::date), parent.name, bounds.days[1]::date, bounds.days[2]::date
-    FROM (VALUES ('messages'), ('acknowledged')) AS parent (name)
-    LEFT JOIN pg_inherits ON inhparent = to_regclass(parent.name)
-    LEFT JOIN pg_class AS c ON c.oid = inhrelid
-    LEFT JOIN LATERAL (
-      SELECT regexp_match(pg_get_expr(c.relpartbound, c.oid), 'FROM \\(''([^'']+)''\\) TO \\(''([^'']+)''\\)')
-    ) AS bounds (days) ON true
-    WHERE to_regclass(parent.name) IS NOT NULL
-    ORDER BY parent.name, 3
-    """)
+  private static func question(_ seenDay: Day?) -> PostgresStep {
+    PostgresStep(
+      once: """
+        SELECT relay_arrival_day(\(seenDay.map(PostgresDate.init))), parent.name, bounds.days[1]::date, bounds.days[2]::date
+        FROM (VALUES ('messages'), ('acknowledged')) AS parent (name)
+        LEFT JOIN pg_inherits ON inhparent = to_regclass(parent.name)
+        LEFT JOIN pg_class AS c ON c.oid = inhrelid
+        LEFT JOIN LATERAL (
+          SELECT regexp_match(pg_get_expr(c.relpartbound, c.oid), 'FROM \\(''([^'']+)''\\) TO \\(''([^'']+)''\\)')
+        ) AS bounds (days) ON true
+        WHERE to_regclass(parent.name) IS NOT NULL
+        ORDER BY parent.name, 3
+        """)
+  }
 
   // MARK: What is to be done
 

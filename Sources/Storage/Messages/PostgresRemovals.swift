@@ -34,36 +34,27 @@ extension PostgresStorage {
     -> PostgresStep
   {
     PostgresStep(
-      .prepared(
-        "queued",
-        """
-        SELECT p.account, p.device, p.sequence
-        FROM unnest($1::bigint[], $2::integer[], $3::bigint[]) AS p (account, device, sequence)
-        CROSS JOIN LATERAL (
-          SELECT FROM messages
-          WHERE account = p.account AND device = p.device AND sequence >= p.sequence AND sequence <= p.sequence
-            AND day >= $4::date
-          ORDER BY sequence LIMIT 1
-        ) AS m
-        """),
-      PostgresParameters(reserving: 200 + 36 * places.count) {
-        $0.add(bigints: places.lazy.map(\.mailbox.account.column))
-        $0.add(integers: places.lazy.map(\.mailbox.device.value))
-        $0.add(bigints: places.lazy.map(\.sequence))
-        $0.add(date: firstDay)
-      })
+      "queued",
+      """
+      \(reserving: 200 + 36 * places.count)
+      SELECT p.account, p.device, p.sequence
+      FROM unnest(
+          \(each: places.lazy.map(\.mailbox.account)), \(each: places.lazy.map(\.mailbox.device)),
+          \(each: places.lazy.map(\.sequence)))
+        AS p (account, device, sequence)
+      CROSS JOIN LATERAL (
+        SELECT FROM messages
+        WHERE account = p.account AND device = p.device AND sequence >= p.sequence AND sequence <= p.sequence
+          AND day >= \(PostgresDate(firstDay))
+        ORDER BY sequence LIMIT 1
+      ) AS m
+      """)
   }
 
   /// Rows of account, device and sequence.
   private static func places(_ results: [PostgresResult]) throws(StoreError) -> Set<MailboxPlace> {
     var places: Set<MailboxPlace> = []
-    for result in results {
-      for index in result.rows {
-        var row = result.cursor(row: index)
-        let mailbox = DeviceAddress(try row.account(), try row.device())
-        places.insert(MailboxPlace(mailbox, sequence: try row.bigint()))
-      }
-    }
+    for result in results { places.formUnion(try result.all(MailboxPlace.init(row:))) }
     return places
   }
 
@@ -79,44 +70,47 @@ extension PostgresStorage {
   private func removeStep(_ places: ArraySlice<MailboxPlace>, from firstDay: PostgresMailboxDays.Day)
     -> PostgresStep
   {
-    PostgresStep(
-      .prepared(
-        "remove",
-        """
-        WITH found AS MATERIALIZED (
-            SELECT m.day, m.ctid
-            FROM unnest($1::bigint[], $2::integer[], $3::bigint[]) AS p (account, device, sequence)
-            CROSS JOIN LATERAL (
-              SELECT day, ctid FROM messages
-              WHERE account = p.account AND device = p.device AND sequence >= p.sequence AND sequence <= p.sequence
-                AND day >= $4::date
-              ORDER BY sequence LIMIT 1 FOR UPDATE SKIP LOCKED
-            ) AS m
-            LIMIT $5::bigint
-          ),
-          removed AS (
-            DELETE FROM messages AS m USING found AS f
-            WHERE m.ctid = f.ctid AND m.day = f.day AND m.day >= $4::date
-            RETURNING m.account, m.device, m.sequence, m.type, m.source, m.sent, m.fingerprint
-          ),
-          remembered AS (
-            INSERT INTO acknowledged (account, device, fingerprint, day, source, sent)
-            SELECT account, device, fingerprint, relay_arrival_day($7::date),
-              CASE WHEN type < $6::smallint THEN source END, CASE WHEN type < $6::smallint THEN sent END
-            FROM removed
-            ORDER BY account, device, fingerprint
-            ON CONFLICT DO NOTHING
-          )
-        SELECT account, device, sequence FROM removed
-        """),
-      PostgresParameters(reserving: 200 + 36 * places.count) {
-        $0.add(bigints: places.lazy.map(\.mailbox.account.column))
-        $0.add(integers: places.lazy.map(\.mailbox.device.value))
-        $0.add(bigints: places.lazy.map(\.sequence))
-        $0.add(date: firstDay)
-        $0.add(bigint: Int64(places.count))
-        $0.add(smallint: MessageType.receipt.rawValue)
-        $0.add(integer: seenDay)
-      })
+    let firstDay = PostgresParameter(PostgresDate(firstDay))
+    let receipt = PostgresParameter(MessageType.receipt.rawValue)
+    return PostgresStep(
+      "remove",
+      """
+      \(reserving: 200 + 36 * places.count)
+      WITH found AS MATERIALIZED (
+          SELECT m.day, m.ctid
+          FROM unnest(
+              \(each: places.lazy.map(\.mailbox.account)), \(each: places.lazy.map(\.mailbox.device)),
+              \(each: places.lazy.map(\.sequence)))
+            AS p (account, device, sequence)
+          CROSS JOIN LATERAL (
+            SELECT day, ctid FROM messages
+            WHERE account = p.account AND device = p.device AND sequence >= p.sequence AND sequence <= p.sequence
+              AND day >= \(firstDay)
+            ORDER BY sequence LIMIT 1 FOR UPDATE SKIP LOCKED
+          ) AS m
+          LIMIT \(Int64(places.count))
+        ),
+        removed AS (
+          DELETE FROM messages AS m USING found AS f
+          WHERE m.ctid = f.ctid AND m.day = f.day AND m.day >= \(firstDay)
+          RETURNING m.account, m.device, m.sequence, m.type, m.source, m.sent, m.fingerprint
+        ),
+        remembered AS (
+          INSERT INTO acknowledged (account, device, fingerprint, day, source, sent)
+          SELECT account, device, fingerprint, relay_arrival_day(\(seenDay.map(PostgresDate.init))),
+            CASE WHEN type < \(receipt) THEN source END, CASE WHEN type < \(receipt) THEN sent END
+          FROM removed
+          ORDER BY account, device, fingerprint
+          ON CONFLICT DO NOTHING
+        )
+      SELECT account, device, sequence FROM removed
+      """)
+  }
+}
+
+extension MailboxPlace {
+  fileprivate init(row: inout PostgresRow) throws(StoreError) {
+    let mailbox = DeviceAddress(try row.account(), try row.device())
+    self.init(mailbox, sequence: try row.bigint())
   }
 }

@@ -33,13 +33,13 @@ extension PostgresStorage {
   /// Codes and invitations nobody used. A day late, since their times are those of a relay's clock and not of this one.
   /// And leases that nobody takes any more.
   private func forgetExpired(at past: Timestamp) async throws(StoreError) {
-    let longAgo = PostgresParameters { $0.add(bigint: past.millis - Timestamp.millisPerDay) }
+    let longAgo = PostgresParameter(past.millis - Timestamp.millisPerDay)
     _ = try await write([
-      PostgresStep(.prepared("forget_codes", "DELETE FROM verification_codes WHERE expires < $1::bigint"), longAgo),
-      PostgresStep(.prepared("forget_linking_codes", "DELETE FROM linking_codes WHERE expires < $1::bigint"), longAgo),
-      PostgresStep(.prepared("forget_invitations", "DELETE FROM invitations WHERE expires < $1::bigint"), longAgo),
+      PostgresStep("forget_codes", "DELETE FROM verification_codes WHERE expires < \(longAgo)"),
+      PostgresStep("forget_linking_codes", "DELETE FROM linking_codes WHERE expires < \(longAgo)"),
+      PostgresStep("forget_invitations", "DELETE FROM invitations WHERE expires < \(longAgo)"),
       PostgresStep(
-        .prepared("forget_leases", "DELETE FROM leases WHERE expires < to_timestamp($1::bigint / 1000.0)"), longAgo),
+        "forget_leases", "DELETE FROM leases WHERE expires < to_timestamp(\(longAgo) / 1000.0)"),
     ])
   }
 }

@@ -56,51 +56,42 @@ extension PostgresStorage {
   private static func waitingStep(_ reads: [MailboxRead], from firstDay: PostgresMailboxDays.Day) -> PostgresStep {
     let ends = reads.reduce(into: []) { $0.append(($0.last ?? 0) + Int32($1.held.count)) }
     return PostgresStep(
-      .prepared(
-        "waiting",
-        """
-        WITH r AS MATERIALIZED (
-            SELECT account, device, count, place, ($6::bigint[])[ended - held + 1 : ended] AS held
-            FROM unnest($1::bigint[], $2::integer[], $3::bigint[], $4::integer[], $5::integer[])
-              WITH ORDINALITY AS r (account, device, count, held, ended, place)
-          )
-        SELECT r.place, m.day, m.sequence, m.type, m.source, m.source_device, m.relay, m.sent, m.message, m.content,
-          m.fingerprint
-        FROM r
-        CROSS JOIN LATERAL (
-          SELECT day, sequence, type, source, source_device, relay, sent, message, content, fingerprint
-          FROM messages
-          WHERE account = r.account AND device = r.device AND day >= $7::date
-            AND r.held[width_bucket(sequence, r.held)] IS DISTINCT FROM sequence
-          ORDER BY sequence LIMIT r.count
-        ) AS m
-        """),
-      PostgresParameters(reserving: 200 + reads.reduce(0) { $0 + 48 + 12 * $1.held.count }) {
-        $0.add(bigints: reads.lazy.map(\.mailbox.account.column))
-        $0.add(integers: reads.lazy.map(\.mailbox.device.value))
-        $0.add(bigints: reads.lazy.map { Int64($0.limit) })
-        $0.add(integers: reads.lazy.map { Int32($0.held.count) })
-        $0.add(integers: ends)
-        $0.add(bigints: reads.flatMap { $0.held.sorted() })
-        $0.add(date: firstDay)
-      })
+      "waiting",
+      """
+      \(reserving: 200 + reads.reduce(0) { $0 + 48 + 12 * $1.held.count })
+      WITH r AS MATERIALIZED (
+          SELECT account, device, count, place,
+            (\(each: reads.flatMap { $0.held.sorted() }))[ended - held + 1 : ended] AS held
+          FROM unnest(
+              \(each: reads.lazy.map(\.mailbox.account)), \(each: reads.lazy.map(\.mailbox.device)),
+              \(each: reads.lazy.map { Int64($0.limit) }), \(each: reads.lazy.map { Int32($0.held.count) }),
+              \(each: ends))
+            WITH ORDINALITY AS r (account, device, count, held, ended, place)
+        )
+      SELECT r.place, m.day, m.sequence, m.type, m.source, m.source_device, m.relay, m.sent, m.message, m.content,
+        m.fingerprint
+      FROM r
+      CROSS JOIN LATERAL (
+        SELECT day, sequence, type, source, source_device, relay, sent, message, content, fingerprint
+        FROM messages
+        WHERE account = r.account AND device = r.device AND day >= \(PostgresDate(firstDay))
+          AND r.held[width_bucket(sequence, r.held)] IS DISTINCT FROM sequence
+        ORDER BY sequence LIMIT r.count
+      ) AS m
+      """)
   }
 
   private static func oldestDaysStep(_ mailboxes: [DeviceAddress]) -> PostgresStep {
     PostgresStep(
-      .prepared(
-        "oldest_days",
-        """
-        SELECT r.place, m.day
-        FROM unnest($1::bigint[], $2::integer[]) WITH ORDINALITY AS r (account, device, place)
-        CROSS JOIN LATERAL (
-          SELECT day FROM messages WHERE account = r.account AND device = r.device ORDER BY sequence LIMIT 1
-        ) AS m
-        """),
-      PostgresParameters {
-        $0.add(bigints: mailboxes.lazy.map(\.account.column))
-        $0.add(integers: mailboxes.lazy.map(\.device.value))
-      })
+      "oldest_days",
+      """
+      SELECT r.place, m.day
+      FROM unnest(\(each: mailboxes.lazy.map(\.account)), \(each: mailboxes.lazy.map(\.device)))
+        WITH ORDINALITY AS r (account, device, place)
+      CROSS JOIN LATERAL (
+        SELECT day FROM messages WHERE account = r.account AND device = r.device ORDER BY sequence LIMIT 1
+      ) AS m
+      """)
   }
 }
 
@@ -120,7 +111,7 @@ private struct Found {
       var row = result.cursor(row: index)
       let read = try Self.read(at: &row, of: batch)
       note(try row.date(), of: read)
-      lists[read].append(try PostgresStorage.envelope(&row, in: reads[read].mailbox))
+      lists[read].append(try QueuedEnvelope(row: &row, in: reads[read].mailbox))
     }
     // The rows come in order, though nothing in the statement's words promises it: then this costs next to nothing.
     for read in batch { lists[read].sort { $0.sequence < $1.sequence } }

@@ -36,7 +36,7 @@ struct MoveSource: Sendable {
   /// The days that rows of `table` are of, and how far each counter has come.
   func days(of table: String, in column: String) async throws(StoreError) -> ClosedRange<Int64>? {
     try await store.read { db in
-      let row = try db.row("SELECT min(\(column)), max(\(column)) FROM \(table)")
+      let row = try db.row("SELECT min(\(sql: column)), max(\(sql: column)) FROM \(sql: table)")
       guard let row, let first = row.optionalInteger(0), let last = row.optionalInteger(1) else { return nil }
       return first...max(first, last)
     }
@@ -68,13 +68,13 @@ struct MoveSource: Sendable {
 
   func isMarkedMoved() async throws(StoreError) -> Bool {
     try await store.read { db in
-      try db.row("SELECT 1 FROM relay_migrations WHERE version = ?", [SchemaMark.moved.rawValue]) != nil
+      try db.row("SELECT 1 FROM relay_schema WHERE version = \(SchemaMark.moved.rawValue)") != nil
     }
   }
 
   func unmark() async throws(StoreError) {
     try await store.write { db in
-      try db.run("DELETE FROM relay_migrations WHERE version = ?", [SchemaMark.moved.rawValue])
+      try db.run("DELETE FROM relay_schema WHERE version = \(SchemaMark.moved.rawValue)")
     }
   }
 
@@ -84,8 +84,10 @@ struct MoveSource: Sendable {
     try await store.write { db in
       try db.run(
         """
-        INSERT INTO relay_migrations (version, name, applied, usable_from) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING
-        """, [mark.rawValue, mark.name, now.millis, mark.rawValue])
+        INSERT INTO relay_schema (version, name, applied, usable_from)
+        VALUES (\(mark.rawValue), \(mark.name), \(now), \(mark.rawValue))
+        ON CONFLICT DO NOTHING
+        """)
     }
   }
 }

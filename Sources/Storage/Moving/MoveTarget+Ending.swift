@@ -20,39 +20,32 @@ extension MoveTarget {
   ///   - generation: of the source's listing. Peers read the listing anew, and relays the directory.
   func end(lastNumbers: [String: Int64], isSealed: Bool, generation: Int64) async throws(StoreError) {
     var steps = [
-      PostgresStep(.once("DELETE FROM contact_counts")),
+      PostgresStep(once: "DELETE FROM contact_counts"),
       PostgresStep(
-        .once(
-          """
+        once: """
           INSERT INTO contact_counts (peer, contacts, unlisted)
           SELECT p.name, count(c.peer), count(c.unlisted) FROM peers AS p LEFT JOIN peer_contacts AS c ON c.peer = p.name
           GROUP BY p.name
-          """)),
-      PostgresStep(.once("DELETE FROM attachment_charges")),
+          """),
+      PostgresStep(once: "DELETE FROM attachment_charges"),
       PostgresStep(
-        .once(
-          """
+        once: """
           INSERT INTO attachment_charges (account, total)
           SELECT account, sum(charge)::bigint FROM attachments GROUP BY account
-          """)),
+          """),
       PostgresStep(
-        .once(
-          """
-          UPDATE revisions SET value = greatest($1::bigint + 1, floor(extract(epoch FROM now()) * 1000)::bigint)
+        once: """
+          UPDATE revisions SET value = greatest(\(generation) + 1, floor(extract(epoch FROM now()) * 1000)::bigint)
           WHERE subject = 'listing-generation'
-          """), PostgresParameters { $0.add(bigint: generation) }),
+          """),
     ]
     for (table, sequence) in Self.sequences {
       guard let last = lastNumbers[table], last > 0 else { continue }
-      steps.append(
-        PostgresStep(
-          .once("SELECT setval('\(sequence)', $1::bigint)"), PostgresParameters { $0.add(bigint: last) }))
+      steps.append(PostgresStep(once: "SELECT setval('\(fragment: sequence)', \(last))"))
     }
-    if isSealed { steps += PostgresStorage.tokenChecks + [PostgresStorage.refuseFormerBuilds] }
-    steps.append(
-      PostgresStep(
-        .once("DELETE FROM relay_schema WHERE version = $1::integer"),
-        PostgresParameters { $0.add(integer: Int32(SchemaMark.moving.rawValue)) }))
+    if isSealed { steps += PostgresStorage.tokenChecks }
+    let mark = Int32(SchemaMark.moving.rawValue)
+    steps.append(PostgresStep(once: "DELETE FROM relay_schema WHERE version = \(mark)"))
     let ending = steps
     try await store.maintenance.run { connection throws(StoreError) in
       // Plans of empty tables would be made for full ones.
@@ -62,7 +55,7 @@ extension MoveTarget {
   }
 
   /// What gives the numbers of the embedded store's tables that never come again.
-  private static let sequences = [
+  private static let sequences: [String: StaticString] = [
     "messages": "message_sequence", "outbox": "outbox_sequence", "wake_history": "wake_history_entry_seq",
     "notification_jobs": "notification_jobs_id_seq", "attachment_marks": "attachment_marks_place_seq",
     "audit_log": "audit_log_id_seq",

@@ -28,28 +28,22 @@ struct MoveTarget: Sendable {
   /// Marks it as one that is not to be served.
   /// - Parameter source: a name, by which a move goes on.
   func mark(source: String) async throws(StoreError) {
+    let version = PostgresParameter(Int32(SchemaMark.moving.rawValue))
     _ = try await store.writeBulk([
       PostgresStep(
-        .once(
-          """
-          INSERT INTO relay_schema (version, name, applied, oldest_compatible)
-          VALUES ($1::integer, $2::text, floor(extract(epoch FROM now()) * 1000)::bigint, $1::integer)
-          """),
-        PostgresParameters {
-          $0.add(integer: Int32(SchemaMark.moving.rawValue))
-          $0.add(text: source)
-        })
+        once: """
+          INSERT INTO relay_schema (version, name, applied, usable_from)
+          VALUES (\(version), \(source), floor(extract(epoch FROM now()) * 1000)::bigint, \(version))
+          """)
     ])
   }
 
   /// What is being moved into it; nil when nothing is.
   func markedSource() async throws(StoreError) -> String? {
-    let found = try await store.readBulk(
-      .once("SELECT name FROM relay_schema WHERE version = $1::integer"),
-      PostgresParameters { $0.add(integer: Int32(SchemaMark.moving.rawValue)) })
-    guard found.rowCount > 0 else { return nil }
-    var row = found.cursor(row: 0)
-    return try row.text()
+    let mark = PostgresStep(
+      once: "SELECT name FROM relay_schema WHERE version = \(Int32(SchemaMark.moving.rawValue))")
+    let found = try await store.readBulk(mark)
+    return try found.first { (row) throws(StoreError) in try row.text() }
   }
 
   /// The types of the columns of each table.
@@ -61,12 +55,11 @@ struct MoveTarget: Sendable {
       WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
         AND a.attnum > 0 AND NOT a.attisdropped
       """)
-    var types: [String: [String: String]] = [:]
-    for index in found.rows {
-      var row = found.cursor(row: index)
-      let (table, column) = (try row.text(), try row.text())
-      types[table, default: [:]][column] = try row.text()
+    let columns = try found.all { (row) throws(StoreError) in
+      (table: try row.text(), name: try row.text(), type: try row.text())
     }
+    var types: [String: [String: String]] = [:]
+    for column in columns { types[column.table, default: [:]][column.name] = column.type }
     return types
   }
 
@@ -74,12 +67,7 @@ struct MoveTarget: Sendable {
     let found = try await rows(
       "SELECT DISTINCT c.relname::text FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = tgrelid WHERE NOT tgisinternal"
     )
-    var tables: Set<String> = []
-    for index in found.rows {
-      var row = found.cursor(row: index)
-      tables.insert(try row.text())
-    }
-    return tables
+    return Set(try found.all { (row) throws(StoreError) in try row.text() })
   }
 
   /// As `MoveSource.page`.
@@ -91,20 +79,17 @@ struct MoveTarget: Sendable {
     let conditions = [table.condition, key.map { _ in "(\(keys)) > (\(places.joined(separator: ", ")))" }]
       .compactMap { $0 }
     let filter = conditions.isEmpty ? "" : "WHERE " + conditions.joined(separator: " AND ")
+    let values = PostgresParameters { parameters in
+      for value in key ?? [] { parameters.add(value) }
+    }
     let found = try await store.readBulk(
-      .once("SELECT \(columns) FROM \(table.target) \(filter) ORDER BY \(keys) LIMIT \(table.pageRows)"),
-      PostgresParameters { parameters in
-        for value in key ?? [] { parameters.add(value) }
-      })
-    var rows: [MovedRow] = []
-    rows.reserveCapacity(found.rowCount)
-    for index in found.rows {
-      var row = found.cursor(row: index)
+      PostgresStep(
+        .once("SELECT \(columns) FROM \(table.target) \(filter) ORDER BY \(keys) LIMIT \(table.pageRows)"), values))
+    return try found.all { (row) throws(StoreError) in
       var values: [MovedValue] = []
       for column in plan.columns { values.append(try row.value(column.kind)) }
-      rows.append(plan.row(values))
+      return plan.row(values)
     }
-    return rows
   }
 
   /// Replaces the rows of `keys` by `rows`, as one transaction, and sets off no trigger: they were set off when the rows
@@ -159,7 +144,7 @@ struct MoveTarget: Sendable {
   }
 
   private func rows(_ sql: String) async throws(StoreError) -> PostgresResult {
-    try await store.readBulk(.once(sql))
+    try await store.readBulk(PostgresStep(.once(sql)))
   }
 }
 
@@ -175,19 +160,31 @@ extension PostgresRow {
 
 extension PostgresParameters {
   fileprivate mutating func add(_ value: MovedValue) {
-    switch value {
-    case .null: add(bigint: nil)
-    case .integer(let value): add(bigint: value)
-    case .text(let text): add(text: text)
-    case .bytes(let bytes): add(bytea: bytes)
+    append { bytes in
+      switch value {
+      case .null: false
+      case .integer(let value): value.append(to: &bytes)
+      case .text(let text): text.append(to: &bytes)
+      case .bytes(let value): value.append(to: &bytes)
+      }
     }
   }
 
+  /// An array.
   fileprivate mutating func add(_ values: [MovedValue], _ kind: MovedColumn.Kind) {
-    switch kind {
-    case .integer: add(optionalBigints: values.map { if case .integer(let value) = $0 { value } else { nil } })
-    case .text: add(texts: values.map { if case .text(let text) = $0 { text } else { nil } })
-    case .bytes: add(byteas: values.map { if case .bytes(let bytes) = $0 { bytes } else { nil } })
+    append { bytes in
+      switch kind {
+      case .integer: values.lazy.map { $0.integer }.appendArray(to: &bytes)
+      case .text: values.lazy.map { $0.text }.appendArray(to: &bytes)
+      case .bytes: values.lazy.map { $0.bytes }.appendArray(to: &bytes)
+      }
+      return true
     }
   }
+}
+
+extension MovedValue {
+  fileprivate var integer: Int64? { if case .integer(let value) = self { value } else { nil } }
+  fileprivate var text: String? { if case .text(let text) = self { text } else { nil } }
+  fileprivate var bytes: [UInt8]? { if case .bytes(let bytes) = self { bytes } else { nil } }
 }

@@ -83,7 +83,7 @@ struct MovedTable: Sendable {
 
   /// Tables of the source that stay behind: made anew from what is moved, or good for an hour.
   static let left: Set<String> = [
-    "relay_migrations", "sqlite_sequence", "leases", "contact_counts", "directory_changes", "oblivious_outputs",
+    "relay_schema", "sqlite_sequence", "leases", "contact_counts", "directory_changes", "oblivious_outputs",
     "oblivious_progress", "wake_sweeps",
   ]
   /// Tables of the target that are filled otherwise.

@@ -10,11 +10,13 @@ extension EmbeddedStorage {
     try await read { db in
       try db.row(
         """
-        SELECT provider, key, active, created, changed FROM notification_recipients WHERE number = ? AND account = ?
-        """, [number.value, account.text]
+        SELECT provider, key, active, created, changed FROM notification_recipients
+        WHERE number = \(number) AND account = \(account)
+        """
       ).map {
         try NotificationRecipient(
-          number: number, key: Self.key($0, at: 0), isActive: $0.flag(2), created: $0.time(3), changed: $0.time(4))
+          number: number, key: RecipientKey(row: $0, at: 0), isActive: $0.flag(2), created: $0.time(3),
+          changed: $0.time(4))
       }
     }
   }
@@ -24,17 +26,17 @@ extension EmbeddedStorage {
     recipientsMax: Int64, now: Timestamp
   ) async throws(StoreError) -> RecipientAddition {
     try await write { db in
-      let known = try db.row(
-        "SELECT recipients FROM notification_accounts WHERE name = ? AND permitted", [account.text])
+      let known = try db.row("SELECT recipients FROM notification_accounts WHERE name = \(account) AND permitted")
       guard let known else { return .unknownAccount }
       guard try known.integer(0) < recipientsMax else { return .accountFull }
       try db.run(
         """
         INSERT INTO notification_recipients (number, account, provider, key, active, created, changed)
-        VALUES (?1, ?2, ?3, ?4, 1, ?5, ?5) ON CONFLICT (number) DO NOTHING
-        """, [number.value, account.text, key.provider.rawValue, key.text, now.millis])
+        VALUES (\(number), \(account), \(key.provider.rawValue), \(key.text), 1, \(now), \(now))
+        ON CONFLICT (number) DO NOTHING
+        """)
       guard db.changesCount == 1 else { return .numberTaken }
-      try db.run("UPDATE notification_accounts SET recipients = recipients + 1 WHERE name = ?", [account.text])
+      try db.run("UPDATE notification_accounts SET recipients = recipients + 1 WHERE name = \(account)")
       try db.add(.subscribed, of: number, account, subject: subject, now: now)
       return .added
     }
@@ -67,8 +69,7 @@ extension EmbeddedStorage {
   ) async throws(StoreError) {
     try await write { db in
       let known = try db.row(
-        "SELECT 1 FROM notification_recipients WHERE number = ? AND account = ? AND active",
-        [number.value, account.text])
+        "SELECT 1 FROM notification_recipients WHERE number = \(number) AND account = \(account) AND active")
       guard known != nil else { return }
       if fromAll { try db.deactivate(number, now: now) }
       try db.add(fromAll ? .unsubscribedAll : .unsubscribed, of: number, account, subject: subject, now: now)
@@ -80,36 +81,46 @@ extension EmbeddedStorage {
     _ number: RecipientNumber, by key: RecipientKey, of account: NotificationUser, now: Timestamp, in db: Database
   ) throws -> Bool? {
     let former = try db.row(
-      "SELECT active, provider, key FROM notification_recipients WHERE number = ? AND account = ?",
-      [number.value, account.text])
+      "SELECT active, provider, key FROM notification_recipients WHERE number = \(number) AND account = \(account)")
     guard let former else { return nil }
-    let formerKey = try Self.key(former, at: 1)
+    let formerKey = try RecipientKey(row: former, at: 1)
     if try former.flag(0), formerKey.text != key.text || formerKey.provider.service != key.provider.service {
       try db.copyPushes(of: number, account, formerKey)
     }
     try db.run(
-      "UPDATE notification_recipients SET provider = ?, key = ?, active = 1, changed = ? WHERE number = ?",
-      [key.provider.rawValue, key.text, now.millis, number.value])
+      """
+      UPDATE notification_recipients
+      SET provider = \(key.provider.rawValue), key = \(key.text), active = 1, changed = \(now)
+      WHERE number = \(number)
+      """)
     // Pushes that wait go where the key now leads.
     try db.run(
-      "UPDATE notification_jobs SET service = ?1 WHERE recipient = ?2 AND service <> ?1",
-      [key.provider.service.rawValue, number.value])
+      """
+      UPDATE notification_jobs SET service = \(key.provider.service.rawValue)
+      WHERE recipient = \(number) AND service <> \(key.provider.service.rawValue)
+      """)
     return try former.flag(0)
   }
+}
 
-  static func key(_ row: Fields, at index: Int) throws -> RecipientKey {
-    try RecipientKey(
-      provider: Fields.valid(NotificationProvider(rawValue: row.text(index))), text: row.text(index + 1))
+extension RecipientKey {
+  /// Two columns.
+  init(row: Fields, at index: Int) throws(StoreError) {
+    self.init(
+      provider: try Fields.valid(NotificationProvider(rawValue: row.text(index))), text: try row.text(index + 1))
   }
+}
+
+extension SQLInterpolation {
+  mutating func appendInterpolation(_ number: RecipientNumber) { appendInterpolation(number.value) }
 }
 
 extension Database {
   /// No push goes to it any more.
   func deactivate(_ number: RecipientNumber, now: Timestamp) throws {
-    try run(
-      "UPDATE notification_recipients SET active = 0, changed = ? WHERE number = ?", [now.millis, number.value])
+    try run("UPDATE notification_recipients SET active = 0, changed = \(now) WHERE number = \(number)")
     try handOverPushes(of: number)
-    try run("DELETE FROM notification_jobs WHERE recipient = ?", [number.value])
+    try run("DELETE FROM notification_jobs WHERE recipient = \(number)")
   }
 
   /// What waits for a recipient that is inactive goes to another one with its key, if it is for that one too.
@@ -120,11 +131,11 @@ extension Database {
       JOIN notification_recipients AS o ON o.key = r.key AND o.active AND o.account = r.account AND o.number <> r.number
         AND (o.provider = 'apns') = (r.provider = 'apns')
       JOIN notification_addressees AS a ON a.recipient = o.number AND a.number = k.number
-      WHERE k.recipient = ? GROUP BY k.id
-      """, [number.value]
+      WHERE k.recipient = \(number) GROUP BY k.id
+      """
     ).map { try (push: $0.integer(0), recipient: $0.integer(1)) }
     for heir in heirs {
-      try run("UPDATE notification_jobs SET recipient = ? WHERE id = ?", [heir.recipient, heir.push])
+      try run("UPDATE notification_jobs SET recipient = \(heir.recipient) WHERE id = \(heir.push)")
     }
   }
 
@@ -136,15 +147,16 @@ extension Database {
       INSERT INTO notification_jobs (service, number, recipient, queued, due, claimed, expires)
       SELECT j.service, j.number, min(o.number), j.queued, j.due, j.claimed, j.expires
       FROM notification_jobs AS j
-      JOIN notification_recipients AS o ON o.key = ?2 AND o.active AND o.account = ?3 AND o.number <> ?1
-        AND (o.provider = 'apns') = ?4
+      JOIN notification_recipients AS o ON o.key = \(former.text) AND o.active AND o.account = \(account)
+        AND o.number <> \(number)
+        AND (o.provider = 'apns') = \(former.provider.service == .apns)
       JOIN notification_addressees AS a ON a.recipient = o.number AND a.number = j.number
-      WHERE j.recipient = ?1 AND NOT EXISTS (
+      WHERE j.recipient = \(number) AND NOT EXISTS (
         SELECT 1 FROM notification_jobs AS k JOIN notification_recipients AS q ON q.number = k.recipient
-        WHERE k.number = j.number AND k.recipient <> ?1 AND q.key = ?2
+        WHERE k.number = j.number AND k.recipient <> \(number) AND q.key = \(former.text)
       )
       GROUP BY j.id
-      """, [number.value, former.text, account.text, former.provider.service == .apns])
+      """)
   }
 
   /// The next message number, which is the caller's when its transaction commits.
@@ -157,14 +169,12 @@ extension Database {
     _ action: EventAction, of recipient: RecipientNumber, _ account: NotificationUser, isOurs: Bool = false,
     subject: NotificationText, now: Timestamp
   ) throws {
+    let number = try nextMessageNumber()
     try run(
       """
       INSERT INTO notification_events (number, account, created, action, recipient, ours, subject)
-      VALUES (?, ?, ?, ?, ?, ?, ?)
-      """,
-      [
-        try nextMessageNumber(), account.text, now.millis, action.rawValue, recipient.value, isOurs,
-        subject.value.opaque,
-      ])
+      VALUES (\(number), \(account), \(now), \(action.rawValue), \(recipient), \(isOurs),
+        \(opaque: subject.value))
+      """)
   }
 }

@@ -21,22 +21,28 @@ package struct PostgresBackupFacts: Sendable, Equatable {
 extension PostgresStorage {
   package func backupFacts() async throws(StoreError) -> PostgresBackupFacts {
     let found = try await read(
-      .prepared(
-        "backup-facts",
-        """
-        SELECT current_setting('server_version_num')::integer, pg_database_size(current_database())::bigint,
-          current_setting('wal_level'), current_setting('max_wal_senders')::integer,
-          current_setting('archive_mode') <> 'off', a.failed_count,
-          coalesce((extract(epoch FROM a.last_archived_time) * 1000)::bigint, 0),
-          (SELECT count(*)::integer FROM pg_stat_get_wal_senders())
-        FROM pg_stat_archiver AS a
-        """))
-    guard found.rowCount == 1 else { throw .corrupted(reason: "the server says nothing of its backups") }
-    var row = found.cursor(row: 0)
+      "backup-facts",
+      """
+      SELECT current_setting('server_version_num')::integer, pg_database_size(current_database())::bigint,
+        current_setting('wal_level'), current_setting('max_wal_senders')::integer,
+        current_setting('archive_mode') <> 'off', a.failed_count,
+        coalesce((extract(epoch FROM a.last_archived_time) * 1000)::bigint, 0),
+        (SELECT count(*)::integer FROM pg_stat_get_wal_senders())
+      FROM pg_stat_archiver AS a
+      """)
+    guard let facts = try found.first(PostgresBackupFacts.init(row:)) else {
+      throw .corrupted(reason: "the server says nothing of its backups")
+    }
+    return facts
+  }
+}
+
+extension PostgresBackupFacts {
+  fileprivate init(row: inout PostgresRow) throws(StoreError) {
     let (version, bytes, level) = (try row.integer(), try row.bigint(), try row.text())
     let (senders, archives, failures) = (try row.integer(), try row.boolean(), try row.bigint())
     let archived = try row.timestamp()
-    return PostgresBackupFacts(
+    self.init(
       major: Int(version / 10_000), bytes: bytes, walLevel: level, walSendersMax: Int(senders), archives: archives,
       archiveFailures: failures, lastArchived: archived.millis > 0 ? archived : nil, walSenders: Int(try row.integer()))
   }

@@ -10,10 +10,10 @@ extension EmbeddedStorage {
       try db.run(
         """
         INSERT INTO confirmed_devices (account, peer, devices, confirmed)
-        SELECT ?, name, ?, ? FROM peers WHERE name = ?
+        SELECT \(account), name, \(text), \(now) FROM peers WHERE name = \(relay)
         ON CONFLICT (account, peer) DO UPDATE SET devices = excluded.devices, confirmed = excluded.confirmed
         WHERE confirmed <= excluded.confirmed
-        """, [account.key, text, now.millis, relay.text])
+        """)
     }
   }
 
@@ -25,8 +25,10 @@ extension EmbeddedStorage {
       var confirmed: [AccountNumber: [ConfirmedDevice]] = [:]
       for account in accounts {
         let found = try db.row(
-          "SELECT devices FROM confirmed_devices WHERE account = ? AND peer = ? AND confirmed >= ?",
-          [account.key, relay.text, since.millis])
+          """
+          SELECT devices FROM confirmed_devices
+          WHERE account = \(account) AND peer = \(relay) AND confirmed >= \(since)
+          """)
         confirmed[account] = try found.map { try Self.confirmedDevices($0.text(0)) }
       }
       return confirmed
@@ -35,11 +37,11 @@ extension EmbeddedStorage {
 
   package func forgetConfirmedDevices(of account: AccountNumber, at relay: RelayName) async throws(StoreError) {
     try await write { db in
-      try db.run("DELETE FROM confirmed_devices WHERE account = ? AND peer = ?", [account.key, relay.text])
+      try db.run("DELETE FROM confirmed_devices WHERE account = \(account) AND peer = \(relay)")
     }
   }
 
-  /// See `EmbeddedMigration.trustedFederation`.
+  /// As `OutboxSchema` says.
   private static func text(_ devices: [ConfirmedDevice]) -> String {
     devices.sorted { $0.id < $1.id }.map { "\($0.id.value):\($0.registrationID)" }.joined(separator: " ")
   }

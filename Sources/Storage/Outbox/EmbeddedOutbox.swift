@@ -1,4 +1,3 @@
-import Foundation
 import GRDB
 package import RelayCore
 
@@ -13,16 +12,15 @@ extension EmbeddedStorage {
     let rows = messages.map(OutboxRow.init)
     let (present, day) = (clock.now(), presentDay)
     return try await write { db in
-      let peer = relay.text
-      let isActive = try db.row("SELECT 1 FROM peers WHERE name = ? AND state = 'active'", [peer]) != nil
-      let charges = try db.row("SELECT messages, bytes FROM outbox_charges WHERE peer = ?", [peer])
+      let isActive = try db.row("SELECT 1 FROM peers WHERE name = \(relay) AND state = 'active'") != nil
+      let charges = try db.row("SELECT messages, bytes FROM outbox_charges WHERE peer = \(relay)")
       var (messagesHeld, bytesHeld) = try charges.map { try ($0.integer(0), $0.integer(1)) } ?? (0, 0)
       // From the first on that has no room, none has.
       var hasRoom = isActive
       var held: [Bool] = []
       for (message, row) in zip(messages, rows) {
-        let fingerprint = Data(row.fingerprint.bytes)
-        if try db.row("SELECT 1 FROM outbox WHERE peer = ? AND fingerprint = ?", [peer, fingerprint]) != nil {
+        let fingerprint = row.fingerprint.bytes
+        if try db.row("SELECT 1 FROM outbox WHERE peer = \(relay) AND fingerprint = \(fingerprint)") != nil {
           held.append(true)
           continue
         }
@@ -35,12 +33,9 @@ extension EmbeddedStorage {
           """
           INSERT INTO outbox (peer, account, device, destination, covers_master_only, bundle, bytes, fingerprint,
             accepted, not_before)
-          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-          """,
-          [
-            peer, message.source.account.key, message.source.device.value, message.submission.destination.key,
-            row.coversMasterOnly, Data(row.bundle), bytes, fingerprint, now.millis, now.millis,
-          ])
+          VALUES (\(relay), \(message.source.account), \(message.source.device), \(message.submission.destination),
+            \(row.coversMasterOnly), \(row.bundle), \(bytes), \(fingerprint), \(now), \(now))
+          """)
       }
       let counted = zip(held, crossings).flatMap { isHeld, crossings in isHeld ? crossings : [] }
       try Self.count(LedgerRecord(.handedOver, counted, relay: relay), at: present, day: day, in: db)
@@ -55,8 +50,7 @@ extension EmbeddedStorage {
     return try await read { db in
       var held: Set<AccountNumber> = []
       for destination in Set(destinations) {
-        let found = try db.row(
-          "SELECT 1 FROM outbox WHERE peer = ? AND destination = ? LIMIT 1", [relay.text, destination.key])
+        let found = try db.row("SELECT 1 FROM outbox WHERE peer = \(relay) AND destination = \(destination) LIMIT 1")
         if found != nil { held.insert(destination) }
       }
       return held
@@ -65,40 +59,39 @@ extension EmbeddedStorage {
 
   package func held(for relay: RelayName, after: Int64, limit: Int) async throws(StoreError) -> [HeldMessage] {
     try await read { db in
-      let statement = try db.cachedStatement(sql: Self.heldQuery)
-      let rows = try Row.fetchCursor(statement, arguments: [relay.text, after, limit])
+      let page: SQL = """
+        SELECT sequence, account, device, destination, covers_master_only, bundle, accepted, attempts, not_before
+        FROM outbox WHERE peer = \(relay) AND sequence > \(after) ORDER BY sequence LIMIT \(limit)
+        """
+      let rows = try Row.fetchCursor(db, SQLRequest(literal: page, cached: true))
       var messages: [HeldMessage] = []
       var bytes: Int64 = 0
       while bytes < OutboxRow.pageBytesMax, let row = try rows.next() {
         let fields = Fields(row: row)
         let bundle = try fields.bytes(5)
         bytes += Int64(bundle.count)
-        messages.append(try Self.heldMessage(fields, bundle: bundle, for: relay))
+        messages.append(try HeldMessage(row: fields, bundle: bundle, for: relay))
       }
       return messages
     }
   }
 
-  private static let heldQuery = """
-    SELECT sequence, account, device, destination, covers_master_only, bundle, accepted, attempts, not_before
-    FROM outbox WHERE peer = ? AND sequence > ? ORDER BY sequence LIMIT ?
-    """
-
   package func putOff(_ sequences: [Int64], until notBefore: Timestamp) async throws(StoreError) {
     try await write { db in
       for sequence in sequences {
         try db.run(
-          "UPDATE outbox SET attempts = attempts + 1, not_before = ? WHERE sequence = ?", [notBefore.millis, sequence])
+          """
+          UPDATE outbox SET attempts = attempts + 1, not_before = \(notBefore) WHERE sequence = \(sequence)
+          """)
       }
     }
   }
 
   package func makeDue(for relay: RelayName, now: Timestamp) async throws(StoreError) -> Int {
     try await write { db in
-      try db.run(
-        "UPDATE outbox SET not_before = ?1 WHERE peer = ?2 AND not_before > ?1", [now.millis, relay.text])
-      try db.run("UPDATE outbox_charges SET retried = ? WHERE peer = ?", [now.millis, relay.text])
-      let charges = try db.row("SELECT messages FROM outbox_charges WHERE peer = ?", [relay.text])
+      try db.run("UPDATE outbox SET not_before = \(now) WHERE peer = \(relay) AND not_before > \(now)")
+      try db.run("UPDATE outbox_charges SET retried = \(now) WHERE peer = \(relay)")
+      let charges = try db.row("SELECT messages FROM outbox_charges WHERE peer = \(relay)")
       return try charges.map { try Int($0.integer(0)) } ?? 0
     }
   }
@@ -109,8 +102,10 @@ extension EmbeddedStorage {
     try await write { db in
       for destination in Set(destinations) {
         try db.run(
-          "UPDATE outbox SET not_before = ?1 WHERE peer = ?2 AND destination = ?3 AND not_before > ?1",
-          [now.millis, relay.text, destination.key])
+          """
+          UPDATE outbox SET not_before = \(now)
+          WHERE peer = \(relay) AND destination = \(destination) AND not_before > \(now)
+          """)
       }
     }
   }
@@ -118,7 +113,7 @@ extension EmbeddedStorage {
   package func removeHeld(_ sequences: [Int64], counting record: LedgerRecord?) async throws(StoreError) {
     let (now, day) = (clock.now(), presentDay)
     try await write { db in
-      for sequence in sequences { try db.run("DELETE FROM outbox WHERE sequence = ?", [sequence]) }
+      for sequence in sequences { try db.run("DELETE FROM outbox WHERE sequence = \(sequence)") }
       if let record { try Self.count(record, at: now, day: day, in: db) }
     }
   }
@@ -132,21 +127,28 @@ extension EmbeddedStorage {
           (SELECT not_before FROM outbox WHERE peer = c.peer ORDER BY not_before LIMIT 1), retried
         FROM outbox_charges AS c WHERE messages > 0 ORDER BY peer
         """
-      ).map {
-        try OutboxUsage(
-          relay: $0.relay(0), messages: Int($0.integer(1)), bytes: $0.integer(2), oldest: $0.time(3),
-          nextAttempt: $0.time(4), retried: $0.time(5))
-      }
+      ).map(OutboxUsage.init(row:))
     }
   }
+}
 
-  private static func heldMessage(_ row: Fields, bundle: [UInt8], for relay: RelayName) throws -> HeldMessage {
+extension OutboxUsage {
+  fileprivate init(row: Fields) throws(StoreError) {
+    self.init(
+      relay: try row.relay(0), messages: Int(try row.integer(1)), bytes: try row.integer(2),
+      oldest: try row.time(3), nextAttempt: try row.time(4), retried: try row.time(5))
+  }
+}
+
+extension HeldMessage {
+  /// - Parameter bundle: of the row.
+  fileprivate init(row: Fields, bundle: [UInt8], for relay: RelayName) throws(StoreError) {
     let (destination, accepted) = try (row.number(3), row.time(6))
     let submission = try OutboxRow.submission(
       bundle: bundle, to: destination, coversMasterOnly: row.flag(4), accepted: accepted)
     let source = try DeviceAddress(row.number(1), row.device(2))
-    return try HeldMessage(
-      sequence: row.integer(0), message: OutgoingMessage(relay: relay, source: source, submission: submission),
-      accepted: accepted, attempts: Int(row.integer(7)), notBefore: row.time(8))
+    self.init(
+      sequence: try row.integer(0), message: OutgoingMessage(relay: relay, source: source, submission: submission),
+      accepted: accepted, attempts: Int(try row.integer(7)), notBefore: try row.time(8))
   }
 }

@@ -7,23 +7,16 @@ extension PostgresStorage {
     let devices = devices.sorted { $0.id < $1.id }
     // The peer's row is locked against its removal, which would leave the word of nobody behind.
     _ = try await write(
-      .prepared(
-        "confirm_devices",
-        """
-        WITH peer AS MATERIALIZED (SELECT name FROM peers WHERE name = $2::text FOR KEY SHARE)
-        INSERT INTO confirmed_devices AS known (account, peer, devices, registration_ids, confirmed)
-        SELECT $1::bigint, name, $3::integer[], $4::bigint[], $5::bigint FROM peer
-        ON CONFLICT (account, peer) DO UPDATE SET devices = excluded.devices,
-          registration_ids = excluded.registration_ids, confirmed = excluded.confirmed
-        WHERE known.confirmed <= excluded.confirmed
-        """),
-      PostgresParameters {
-        $0.add(account: account)
-        $0.add(text: relay.text)
-        $0.add(integers: devices.map(\.id.value))
-        $0.add(bigints: devices.map(\.registrationID))
-        $0.add(bigint: now.millis)
-      })
+      "confirm_devices",
+      """
+      WITH peer AS MATERIALIZED (SELECT name FROM peers WHERE name = \(relay) FOR KEY SHARE)
+      INSERT INTO confirmed_devices AS known (account, peer, devices, registration_ids, confirmed)
+      SELECT \(account), name, \(each: devices.lazy.map(\.id)), \(each: devices.lazy.map(\.registrationID)), \(now)
+      FROM peer
+      ON CONFLICT (account, peer) DO UPDATE SET devices = excluded.devices,
+        registration_ids = excluded.registration_ids, confirmed = excluded.confirmed
+      WHERE known.confirmed <= excluded.confirmed
+      """)
   }
 
   package func confirmedDevices(of accounts: [AccountNumber], at relay: RelayName, since: Timestamp)
@@ -32,43 +25,25 @@ extension PostgresStorage {
     guard !accounts.isEmpty else { return [:] }
     // A row also for a list without devices, of NULLs.
     let result = try await read(
-      .prepared(
-        "confirmed_devices",
-        """
-        SELECT c.account, d.device, d.registration_id
-        FROM confirmed_devices AS c
-        LEFT JOIN LATERAL unnest(c.devices, c.registration_ids) AS d (device, registration_id) ON true
-        WHERE c.account = ANY ($1::bigint[]) AND c.peer = $2::text AND c.confirmed >= $3::bigint
-        ORDER BY c.account, d.device
-        """),
-      PostgresParameters {
-        $0.add(bigints: accounts.map(\.column))
-        $0.add(text: relay.text)
-        $0.add(bigint: since.millis)
-      })
-    var confirmed: [AccountNumber: [ConfirmedDevice]] = [:]
-    for index in result.rows {
-      var row = result.cursor(row: index)
-      let account = try row.account()
-      let known = confirmed[account, default: []]
-      guard !row.isNull else {
-        confirmed[account] = known
-        continue
-      }
-      confirmed[account] = known + [ConfirmedDevice(id: try row.device(), registrationID: try row.bigint())]
+      "confirmed_devices",
+      """
+      SELECT c.account, d.device, d.registration_id
+      FROM confirmed_devices AS c
+      LEFT JOIN LATERAL unnest(c.devices, c.registration_ids) AS d (device, registration_id) ON true
+      WHERE c.account = ANY (\(each: accounts)) AND c.peer = \(relay) AND c.confirmed >= \(since)
+      ORDER BY c.account, d.device
+      """)
+    let rows = try result.all { (row) throws(StoreError) in
+      (account: try row.account(), device: try ConfirmedDevice(optional: &row))
     }
+    var confirmed: [AccountNumber: [ConfirmedDevice]] = [:]
+    for row in rows { confirmed[row.account, default: []] += row.device.map { [$0] } ?? [] }
     return confirmed
   }
 
   package func forgetConfirmedDevices(of account: AccountNumber, at relay: RelayName) async throws(StoreError) {
     _ = try await write(
-      .prepared(
-        "forget_confirmed_devices",
-        "DELETE FROM confirmed_devices WHERE account = $1::bigint AND peer = $2::text"),
-      PostgresParameters {
-        $0.add(account: account)
-        $0.add(text: relay.text)
-      })
+      "forget_confirmed_devices", "DELETE FROM confirmed_devices WHERE account = \(account) AND peer = \(relay)")
   }
 
   /// Forgets lists that serve no more, some at a time: there may be one for each account that was ever written to.
@@ -78,22 +53,25 @@ extension PostgresStorage {
     while true {
       let results = try await writeBulk([
         PostgresStep(
-          .prepared(
-            "forget_old_confirmations",
-            """
-            WITH old AS MATERIALIZED (
-              SELECT account, peer FROM confirmed_devices
-              WHERE confirmed < $1::bigint
-              ORDER BY confirmed LIMIT $2::bigint FOR UPDATE SKIP LOCKED
-            )
-            DELETE FROM confirmed_devices AS c USING old AS o WHERE c.account = o.account AND c.peer = o.peer
-            """),
-          PostgresParameters {
-            $0.add(bigint: past.millis - OutboxRow.confirmationMillisMax)
-            $0.add(bigint: chunkRows)
-          })
+          "forget_old_confirmations",
+          """
+          WITH old AS MATERIALIZED (
+            SELECT account, peer FROM confirmed_devices
+            WHERE confirmed < \(past.millis - OutboxRow.confirmationMillisMax)
+            ORDER BY confirmed LIMIT \(chunkRows) FOR UPDATE SKIP LOCKED
+          )
+          DELETE FROM confirmed_devices AS c USING old AS o WHERE c.account = o.account AND c.peer = o.peer
+          """)
       ])
       guard let removed = results.first?.affectedRows, removed >= Int(chunkRows) else { return }
     }
+  }
+}
+
+extension ConfirmedDevice {
+  /// Two columns; nil when the first is NULL.
+  fileprivate init?(optional row: inout PostgresRow) throws(StoreError) {
+    guard !row.isNull else { return nil }
+    self.init(id: try row.device(), registrationID: try row.bigint())
   }
 }

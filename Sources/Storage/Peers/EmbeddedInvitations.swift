@@ -1,4 +1,3 @@
-import Foundation
 import GRDB
 package import RelayCore
 
@@ -6,14 +5,16 @@ extension EmbeddedStorage {
   package func saveInvitation(_ invitation: Invitation) async throws(StoreError) {
     try await write { db in
       try db.run(
-        "INSERT OR REPLACE INTO invitations (secret_hash, expires, scopes) VALUES (?, ?, ?)",
-        [Data(invitation.secretHash), invitation.expires.millis, invitation.scopes.column])
+        """
+        INSERT OR REPLACE INTO invitations (secret_hash, expires, scopes)
+        VALUES (\(invitation.secretHash), \(invitation.expires), \(invitation.scopes.column))
+        """)
     }
   }
 
   package func hasOpenInvitation(now: Timestamp) async throws(StoreError) -> Bool {
     try await read { db in
-      try db.row("SELECT 1 FROM invitations WHERE expires > ? AND redeemed_by IS NULL LIMIT 1", [now.millis]) != nil
+      try db.row("SELECT 1 FROM invitations WHERE expires > \(now) AND redeemed_by IS NULL LIMIT 1") != nil
     }
   }
 
@@ -21,20 +22,16 @@ extension EmbeddedStorage {
     try await read { db in
       try db.rows(
         """
-        SELECT secret_hash, expires, scopes, redeemed_by FROM invitations WHERE expires > ?
+        SELECT secret_hash, expires, scopes, redeemed_by FROM invitations WHERE expires > \(now)
         ORDER BY expires, secret_hash
-        """, [now.millis]
-      ).map {
-        try IssuedInvitation(
-          invitation: Invitation(secretHash: $0.bytes(0), expires: $0.time(1), scopes: Set(column: $0.text(2))),
-          redeemedBy: $0.optionalBytes(3))
-      }
+        """
+      ).map(IssuedInvitation.init(row:))
     }
   }
 
   package func withdrawInvitation(secretHash: [UInt8]) async throws(StoreError) -> Bool {
     try await write { db in
-      try db.run("DELETE FROM invitations WHERE secret_hash = ?", [Data(secretHash)])
+      try db.run("DELETE FROM invitations WHERE secret_hash = \(secretHash)")
       return db.changesCount == 1
     }
   }
@@ -46,8 +43,9 @@ extension EmbeddedStorage {
       let row = try db.row(
         """
         SELECT expires, scopes FROM invitations
-        WHERE secret_hash = ? AND expires > ? AND (redeemed_by IS NULL OR redeemed_by = ?)
-        """, [Data(secretHash), now.millis, Data(caFingerprint)])
+        WHERE secret_hash = \(secretHash) AND expires > \(now)
+          AND (redeemed_by IS NULL OR redeemed_by = \(caFingerprint))
+        """)
       return try row.map {
         try Invitation(secretHash: secretHash, expires: $0.time(0), scopes: Set(column: $0.text(1)))
       }
@@ -59,18 +57,26 @@ extension EmbeddedStorage {
   ) async throws(StoreError) -> Redemption {
     try await write { db in
       guard try db.revision(.peers) == revision else { return .outdated }
-      let holder = Data(caFingerprint)
       try db.run(
         """
-        UPDATE invitations SET redeemed_by = ?
-        WHERE secret_hash = ? AND expires > ? AND (redeemed_by IS NULL OR redeemed_by = ?)
-        """, [holder, Data(secretHash), now.millis, holder])
+        UPDATE invitations SET redeemed_by = \(caFingerprint)
+        WHERE secret_hash = \(secretHash) AND expires > \(now)
+          AND (redeemed_by IS NULL OR redeemed_by = \(caFingerprint))
+        """)
       guard db.changesCount == 1 else { return .refused }
       if let peer {
-        try db.run(Self.insertPeer, Self.columns(of: peer))
+        try db.run(Self.insert(peer))
         try db.raise(.peers)
       }
       return .redeemed
     }
+  }
+}
+
+extension IssuedInvitation {
+  fileprivate init(row: Fields) throws(StoreError) {
+    self.init(
+      invitation: try Invitation(secretHash: row.bytes(0), expires: row.time(1), scopes: Set(column: row.text(2))),
+      redeemedBy: row.optionalBytes(3))
   }
 }

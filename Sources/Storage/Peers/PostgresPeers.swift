@@ -5,27 +5,129 @@ package import RelayCore
 extension PostgresStorage {
   package func peers() async throws(StoreError) -> [Peer] {
     let result = try await read(
-      .prepared(
-        "peers",
-        """
-        SELECT name, url, ca_certificate, state, scopes, added, holds_messages, contacts_mode, next_ca_certificate,
-          (
-            SELECT coalesce(string_agg(encode(serial, 'hex'), ' ' ORDER BY place), '')
-            FROM unnest(revoked_serials) WITH ORDINALITY AS r (serial, place)
-          ), statement_sequence, fault, fault_since, implicit,
-          (SELECT coalesce(string_agg(mark::text, ' ' ORDER BY place), '') FROM attachment_marks WHERE peer = name),
-          suspension_reason, suspended_until
-        FROM peers ORDER BY name
-        """))
-    var peers: [Peer] = []
-    for index in result.rows {
-      var row = result.cursor(row: index)
-      peers.append(try Self.peer(&row))
-    }
-    return peers
+      "peers",
+      """
+      SELECT name, url, ca_certificate, state, scopes, added, holds_messages, contacts_mode, next_ca_certificate,
+        (
+          SELECT coalesce(string_agg(encode(serial, 'hex'), ' ' ORDER BY place), '')
+          FROM unnest(revoked_serials) WITH ORDINALITY AS r (serial, place)
+        ), statement_sequence, fault, fault_since, implicit,
+        (SELECT coalesce(string_agg(mark::text, ' ' ORDER BY place), '') FROM attachment_marks WHERE peer = name),
+        suspension_reason, suspended_until
+      FROM peers ORDER BY name
+      """)
+    return try result.all(Peer.init(row:))
   }
 
-  private static func peer(_ row: inout PostgresRow) throws(StoreError) -> Peer {
+  package func peersRevision() async throws(StoreError) -> Int64 { try await revision(of: "peers") }
+
+  package func savePeer(_ peer: Peer) async throws(StoreError) -> Bool {
+    let result = try await write(
+      "save_peer",
+      """
+      WITH saved AS (
+        INSERT INTO peers AS known (name, url, ca_certificate, state, scopes, added, holds_messages, contacts_mode,
+          next_ca_certificate, revoked_serials, statement_sequence, fault, fault_since, implicit)
+        VALUES (\(peer.name), \(peer.url), \(peer.caCertificate), \(peer.state.rawValue), \(peer.scopes.column),
+          \(peer.added), \(peer.policy.holdsMessages), \(peer.policy.contacts.rawValue),
+          \(peer.trust.nextCACertificate), \(each: peer.trust.revokedSerials), \(peer.trust.sequence),
+          \(peer.condition.fault?.rawValue), \(peer.condition.faultSince), \(peer.policy.routesImplicitly))
+        ON CONFLICT (name) DO UPDATE SET url = excluded.url, state = excluded.state, scopes = excluded.scopes,
+          added = excluded.added, suspension_reason = NULL, suspended_until = NULL
+        WHERE known.ca_certificate = excluded.ca_certificate
+        RETURNING 1
+      )
+      UPDATE revisions SET value = value + 1 WHERE subject = 'peers' AND EXISTS (SELECT FROM saved)
+      """)
+    return result.affectedRows == 1
+  }
+
+  package func setPeerState(
+    _ state: Peer.State, of name: RelayName, _ suspension: PeerSuspension?
+  ) async throws(StoreError) -> Bool {
+    var steps = [
+      PostgresStep(
+        "set_peer_state",
+        """
+        WITH changed AS (
+          UPDATE peers SET state = \(state.rawValue), suspension_reason = \(suspension?.reason),
+            suspended_until = \(suspension?.until)
+          WHERE name = \(name) RETURNING 1
+        )
+        UPDATE revisions SET value = value + 1 WHERE subject = 'peers' AND EXISTS (SELECT FROM changed)
+        """)
+    ]
+    if state == .suspended { steps.append(Self.forgetUsedInvitations) }
+    return try await write(steps).first?.affectedRows == 1
+  }
+
+  package func resumePeers(endedBy now: Timestamp) async throws(StoreError) -> [RelayName] {
+    let result = try await write(
+      "resume_peers",
+      """
+      WITH resumed AS (
+        UPDATE peers SET state = 'active', suspension_reason = NULL, suspended_until = NULL
+        WHERE state = 'suspended' AND suspended_until <= \(now) RETURNING name
+      ),
+      raised AS (
+        UPDATE revisions SET value = value + 1 WHERE subject = 'peers' AND EXISTS (SELECT FROM resumed)
+      )
+      SELECT name FROM resumed ORDER BY name
+      """)
+    return try result.all { (row) throws(StoreError) in try row.relayName() }
+  }
+
+  /// The peer is suspended first: from then on its contacts are unknown, however long it takes to remove them, and
+  /// nothing more is held for it. Stopped half way, it stands in the list as suspended and can be removed again. Each
+  /// step sees what was committed before it: a merge under way holds the peer's row, as does whoever holds a message for
+  /// it, and what they leave is found once that row is gone.
+  package func removePeer(_ name: RelayName) async throws(StoreError) -> PeerRemoval {
+    guard try await setPeerState(.suspended, of: name) else { return .unknown }
+    let peer = PostgresParameter(name)
+    // Waits for those who began to hold a message before.
+    let lock = PostgresStep(
+      "remove_peer_lock", "SELECT 1 FROM peers WHERE name = \(peer) FOR UPDATE")
+    let held = try await write([
+      lock,
+      PostgresStep("remove_peer_held", "SELECT 1 FROM outbox WHERE peer = \(peer) LIMIT 1"),
+    ])
+    guard held.last?.rowCount == 0 else { return .messagesWait }
+    try await removeContacts(of: name)
+    try await removeConfirmed(of: name)
+    let results = try await write([
+      lock,
+      // Again, since the peer may have been resumed meanwhile; what follows finds the peer gone or does nothing.
+      PostgresStep(
+        "remove_peer",
+        """
+        WITH removed AS (
+          DELETE FROM peers WHERE name = \(peer) AND NOT EXISTS (SELECT FROM outbox WHERE peer = \(peer))
+          RETURNING 1
+        )
+        UPDATE revisions SET value = value + 1 WHERE subject = 'peers' AND EXISTS (SELECT FROM removed)
+        """),
+      PostgresStep(
+        "remove_peer_contacts",
+        "DELETE FROM peer_contacts WHERE peer = \(peer) AND NOT EXISTS (SELECT FROM peers WHERE name = \(peer))"),
+      PostgresStep(
+        "remove_peer_charge",
+        "DELETE FROM outbox_charges WHERE peer = \(peer) AND NOT EXISTS (SELECT FROM peers WHERE name = \(peer))"),
+      PostgresStep(
+        "remove_peer_confirmed",
+        "DELETE FROM confirmed_devices WHERE peer = \(peer) AND NOT EXISTS (SELECT FROM peers WHERE name = \(peer))"),
+      Self.forgetUsedInvitations,
+    ])
+    guard results.first?.rowCount == 1 else { return .unknown }
+    return results[1].affectedRows == 1 ? .removed : .messagesWait
+  }
+
+  /// Whose invitation was used is known by its CA only: all used ones go, and nobody comes back by repeating one.
+  private static let forgetUsedInvitations = PostgresStep(
+    "forget_used_invitations", "DELETE FROM invitations WHERE redeemed_by IS NOT NULL")
+}
+
+extension Peer {
+  fileprivate init(row: inout PostgresRow) throws(StoreError) {
     let (name, url, certificate) = (try row.relayName(), try row.text(), try row.bytes())
     let state = try row.required(Peer.State(rawValue: row.text()))
     let (scopes, added) = (Set<Peer.Scope>(column: try row.text()), try row.timestamp())
@@ -35,152 +137,9 @@ extension PostgresStorage {
       sequence: try row.bigint())
     let condition = PeerCondition(fault: row.optionalText(), since: try row.optionalTimestamp())
     policy.routesImplicitly = try row.boolean()
-    return Peer(
+    self.init(
       name: name, url: url, caCertificate: certificate, state: state, scopes: scopes, added: added, policy: policy,
       trust: trust, condition: condition, attachmentMarks: [AttachmentMark](column: try row.text()),
       suspension: PeerSuspension(reason: row.optionalText(), until: try row.optionalTimestamp()))
-  }
-
-  package func peersRevision() async throws(StoreError) -> Int64 { try await revision(of: "peers") }
-
-  package func savePeer(_ peer: Peer) async throws(StoreError) -> Bool {
-    let result = try await write(
-      .prepared(
-        "save_peer",
-        """
-        WITH saved AS (
-          INSERT INTO peers AS known (name, url, ca_certificate, state, scopes, added, holds_messages, contacts_mode,
-            next_ca_certificate, revoked_serials, statement_sequence, fault, fault_since, implicit)
-          VALUES ($1::text, $2::text, $3::bytea, $4::text, $5::text, $6::bigint, $7::boolean, $8::text,
-            $9::bytea, $10::bytea[], $11::bigint, $12::text, $13::bigint, $14::boolean)
-          ON CONFLICT (name) DO UPDATE SET url = excluded.url, state = excluded.state, scopes = excluded.scopes,
-            added = excluded.added, suspension_reason = NULL, suspended_until = NULL
-          WHERE known.ca_certificate = excluded.ca_certificate
-          RETURNING 1
-        )
-        UPDATE revisions SET value = value + 1 WHERE subject = 'peers' AND EXISTS (SELECT FROM saved)
-        """),
-      PostgresParameters { $0.add(peer: peer) })
-    return result.affectedRows == 1
-  }
-
-  package func setPeerState(
-    _ state: Peer.State, of name: RelayName, _ suspension: PeerSuspension?
-  ) async throws(StoreError) -> Bool {
-    var steps = [
-      PostgresStep(
-        .prepared(
-          "set_peer_state",
-          """
-          WITH changed AS (
-            UPDATE peers SET state = $2::text, suspension_reason = $3::text, suspended_until = $4::bigint
-            WHERE name = $1::text RETURNING 1
-          )
-          UPDATE revisions SET value = value + 1 WHERE subject = 'peers' AND EXISTS (SELECT FROM changed)
-          """),
-        PostgresParameters {
-          $0.add(text: name.text)
-          $0.add(text: state.rawValue)
-          $0.add(text: suspension?.reason)
-          $0.add(bigint: suspension?.until?.millis)
-        })
-    ]
-    if state == .suspended { steps.append(Self.forgetUsedInvitations) }
-    return try await write(steps).first?.affectedRows == 1
-  }
-
-  package func resumePeers(endedBy now: Timestamp) async throws(StoreError) -> [RelayName] {
-    let result = try await write(
-      .prepared(
-        "resume_peers",
-        """
-        WITH resumed AS (
-          UPDATE peers SET state = 'active', suspension_reason = NULL, suspended_until = NULL
-          WHERE state = 'suspended' AND suspended_until <= $1::bigint RETURNING name
-        ),
-        raised AS (
-          UPDATE revisions SET value = value + 1 WHERE subject = 'peers' AND EXISTS (SELECT FROM resumed)
-        )
-        SELECT name FROM resumed ORDER BY name
-        """), PostgresParameters { $0.add(bigint: now.millis) })
-    var names: [RelayName] = []
-    for index in result.rows {
-      var row = result.cursor(row: index)
-      names.append(try row.relayName())
-    }
-    return names
-  }
-
-  /// The peer is suspended first: from then on its contacts are unknown, however long it takes to remove them, and
-  /// nothing more is held for it. Stopped half way, it stands in the list as suspended and can be removed again. Each
-  /// step sees what was committed before it: a merge under way holds the peer's row, as does whoever holds a message for
-  /// it, and what they leave is found once that row is gone.
-  package func removePeer(_ name: RelayName) async throws(StoreError) -> PeerRemoval {
-    guard try await setPeerState(.suspended, of: name) else { return .unknown }
-    let peer = PostgresParameters { $0.add(text: name.text) }
-    // Waits for those who began to hold a message before.
-    let lock = PostgresStep(
-      .prepared("remove_peer_lock", "SELECT 1 FROM peers WHERE name = $1::text FOR UPDATE"), peer)
-    let held = try await write([
-      lock,
-      PostgresStep(.prepared("remove_peer_held", "SELECT 1 FROM outbox WHERE peer = $1::text LIMIT 1"), peer),
-    ])
-    guard held.last?.rowCount == 0 else { return .messagesWait }
-    try await removeContacts(of: name)
-    try await removeConfirmed(of: name)
-    let results = try await write([
-      lock,
-      // Again, since the peer may have been resumed meanwhile; what follows finds the peer gone or does nothing.
-      PostgresStep(
-        .prepared(
-          "remove_peer",
-          """
-          WITH removed AS (
-            DELETE FROM peers WHERE name = $1::text AND NOT EXISTS (SELECT FROM outbox WHERE peer = $1::text)
-            RETURNING 1
-          )
-          UPDATE revisions SET value = value + 1 WHERE subject = 'peers' AND EXISTS (SELECT FROM removed)
-          """), peer),
-      PostgresStep(
-        .prepared(
-          "remove_peer_contacts",
-          "DELETE FROM peer_contacts WHERE peer = $1::text AND NOT EXISTS (SELECT FROM peers WHERE name = $1::text)"),
-        peer),
-      PostgresStep(
-        .prepared(
-          "remove_peer_charge",
-          "DELETE FROM outbox_charges WHERE peer = $1::text AND NOT EXISTS (SELECT FROM peers WHERE name = $1::text)"),
-        peer),
-      PostgresStep(
-        .prepared(
-          "remove_peer_confirmed",
-          "DELETE FROM confirmed_devices WHERE peer = $1::text AND NOT EXISTS (SELECT FROM peers WHERE name = $1::text)"
-        ), peer),
-      Self.forgetUsedInvitations,
-    ])
-    guard results.first?.rowCount == 1 else { return .unknown }
-    return results[1].affectedRows == 1 ? .removed : .messagesWait
-  }
-
-  /// Whose invitation was used is known by its CA only: all used ones go, and nobody comes back by repeating one.
-  private static let forgetUsedInvitations = PostgresStep(
-    .prepared("forget_used_invitations", "DELETE FROM invitations WHERE redeemed_by IS NOT NULL"))
-}
-
-extension PostgresParameters {
-  /// Fourteen values: the columns of `peers` in the order in which `save_peer` names them.
-  mutating func add(peer: Peer) {
-    add(text: peer.name.text)
-    add(text: peer.url)
-    add(bytea: peer.caCertificate)
-    add(text: peer.state.rawValue)
-    add(text: peer.scopes.column)
-    add(bigint: peer.added.millis)
-    add(boolean: peer.policy.holdsMessages)
-    add(text: peer.policy.contacts.rawValue)
-    add(trust: peer.trust)
-    add(text: peer.condition.fault?.rawValue)
-    add(bigint: peer.condition.faultSince?.millis)
-    add(boolean: peer.policy.routesImplicitly)
   }
 }

@@ -1,178 +1,82 @@
-// The steps of PostgreSQL's schema. A step that was ever released never changes; new ones only expand, and contract
-// once nothing that needs the old shape can still run.
+package import RelayCore
 
-/// One step of the schema, run as one transaction.
-struct PostgresMigration: Sendable {
-  let version: Int
-  let name: String
-  /// The newest step that the oldest build knows which can still work after this one.
-  let oldestCompatible: Int
-  let statements: [String]
+extension PostgresStorage {
+  package func migrations() async throws(StoreError) -> [MigrationStatus] {
+    steps.statuses(try await appliedSteps())
+  }
 
-  /// Ascending, without gaps, from 1.
-  static let all = [
-    PostgresMigration(version: 1, name: "the first schema", oldestCompatible: 1, statements: initial),
-    PostgresMigration(version: 2, name: "the whole client API", oldestCompatible: 1, statements: clientAPI),
-    PostgresMigration(version: 3, name: "federation to trust", oldestCompatible: 2, statements: trustedFederation),
-    PostgresMigration(version: 4, name: "the directory feed", oldestCompatible: 3, statements: directoryFeed),
-    PostgresMigration(
-      version: 5, name: "outputs for oblivious look-ups", oldestCompatible: 4, statements: obliviousOutputs),
-    PostgresMigration(version: 6, name: "waking devices by push", oldestCompatible: 5, statements: waking),
-    PostgresMigration(version: 7, name: "device notifications", oldestCompatible: 5, statements: deviceNotifications),
-    PostgresMigration(version: 8, name: "counts of contacts", oldestCompatible: 5, statements: contactCounts),
-    PostgresMigration(version: 9, name: "claims to contacts", oldestCompatible: 5, statements: contactClaims),
-    PostgresMigration(
-      version: 10, name: "number tokens that are good once", oldestCompatible: 5, statements: numberTokens),
-    PostgresMigration(version: 11, name: "notes of restores", oldestCompatible: 5, statements: restoreNotes),
-    PostgresMigration(version: 12, name: "the last seen time", oldestCompatible: 5, statements: seenTime),
-    PostgresMigration(version: 13, name: "the loss ledger", oldestCompatible: 5, statements: lossLedger),
-    PostgresMigration(version: 14, name: "waking browsers", oldestCompatible: 5, statements: browsers),
-    PostgresMigration(
-      version: 15, name: "clients that name no relay", oldestCompatible: 5, statements: implicitRouting),
-    PostgresMigration(version: 16, name: "deleted accounts", oldestCompatible: 5, statements: accountRemovals),
-    PostgresMigration(version: 17, name: "the audit log, suspensions", oldestCompatible: 5, statements: auditLog),
-  ]
-  /// The newest step this build knows.
-  static let newest = all.last?.version ?? 0
-  /// The oldest schema this build can work on.
-  static let needed = 17
+  package func compatibility() async throws(StoreError) -> SchemaCompatibility {
+    steps.compatibility(try await appliedSteps(), .moving, .movingIn)
+  }
 
-  // Every key of an account's row begins with its number, so that the tables can be distributed by it. Times are
-  // milliseconds since 1970; days are those of UTC. A text that a client made up is `bytea`: it may hold any Unicode
-  // text, and PostgreSQL's `text` takes no NUL.
-  private static let initial = [
-    """
-    CREATE TABLE accounts (
-      account bigint NOT NULL,
-      token bytea NOT NULL,
-      active boolean NOT NULL,
-      supports_sms boolean NOT NULL,
-      voice boolean NOT NULL,
-      identity_key bytea,
-      PRIMARY KEY (account)
+  package func migrate(to newest: Int?, progress: @Sendable (MigrationStatus) -> Void) async throws(StoreError) {
+    try await maintenance.run { connection throws(StoreError) in
+      try await connection.run(Self.historyTable)
+      let read = { (step: PostgresStep) async throws(PostgresError) in try await connection.transaction([step]) }
+      let applied = try await Self.appliedSteps(over: read)
+      let pending = steps.pending(applied, to: newest)
+      // A new store is made at once, and sealed with it: nothing ever lies in it as it is. In a store that is there already
+      // steps go one by one, since relays wait for the tables that a step locks.
+      let isNew = applied.isEmpty
+      let sealing = isNew ? try sealingOfNewStore() : []
+      for group in isNew ? [pending] : pending.map({ [$0] }) {
+        try await connection.perform(group.flatMap(Self.statements) + sealing)
+        let done = try await Self.appliedSteps(over: read)
+        for step in done where group.contains(where: { $0.version == step.version }) { progress(step.status) }
+      }
+      if isNew { knownTokens.forget() }
+      try await PostgresPartitions.createMissing(over: connection)
+    }
+  }
+
+  private static let historyTable = """
+    CREATE TABLE IF NOT EXISTS relay_schema (
+      version integer NOT NULL,
+      name text NOT NULL,
+      applied bigint NOT NULL,
+      usable_from integer NOT NULL,
+      PRIMARY KEY (version)
     )
-    """,
-    "CREATE INDEX accounts_by_token ON accounts (token, account)",
     """
-    CREATE TABLE devices (
-      account bigint NOT NULL,
-      device integer NOT NULL,
-      password_salt bytea NOT NULL,
-      password_hash bytea NOT NULL,
-      signaling_key bytea NOT NULL,
-      registration_id integer NOT NULL,
-      fetches_messages boolean NOT NULL,
-      gcm_id bytea,
-      apn_id bytea,
-      voip_apn_id bytea,
-      name bytea,
-      user_agent bytea,
-      has_signed_prekey boolean NOT NULL,
-      last_seen bigint NOT NULL,
-      created bigint NOT NULL,
-      PRIMARY KEY (account, device)
+
+  /// With the record of it.
+  private static func statements(of step: SchemaStep) -> [PostgresStep] {
+    step.statements.map { PostgresStep(.once($0)) } + [
+      PostgresStep(
+        "record_step",
+        """
+        INSERT INTO relay_schema (version, name, applied, usable_from)
+        VALUES (\(Int32(step.version)), \(step.name), floor(extract(epoch FROM now()) * 1000)::bigint,
+          \(Int32(step.usableFrom)))
+        """)
+    ]
+  }
+
+  private func appliedSteps() async throws(StoreError) -> [AppliedStep] {
+    try await Self.appliedSteps { step throws(PostgresError) in try await reads.reads([step]) }
+  }
+
+  /// Ascending by version; empty in a new database.
+  private static func appliedSteps(
+    over query: (PostgresStep) async throws(PostgresError) -> [PostgresResult]
+  ) async throws(StoreError) -> [AppliedStep] {
+    let results: [PostgresResult]
+    do throws(PostgresError) {
+      results = try await query(
+        PostgresStep(.once("SELECT version, name, applied, usable_from FROM relay_schema ORDER BY version")))
+    } catch .refused(.undefinedTable, _) {
+      return []
+    } catch {
+      throw error.storeError
+    }
+    return try results.first?.all(AppliedStep.init(row:)) ?? []
+  }
+}
+
+extension AppliedStep {
+  fileprivate init(row: inout PostgresRow) throws(StoreError) {
+    self.init(
+      version: Int(try row.integer()), name: try row.text(), at: try row.timestamp(), usableFrom: Int(try row.integer())
     )
-    """,
-    // `confirmed` is true only within the transaction of a registration.
-    """
-    CREATE TABLE verification_codes (
-      account bigint NOT NULL,
-      code bytea NOT NULL,
-      expires bigint NOT NULL,
-      tries integer NOT NULL,
-      confirmed boolean NOT NULL DEFAULT false,
-      PRIMARY KEY (account)
-    )
-    """,
-    """
-    CREATE TABLE one_time_prekeys (
-      account bigint NOT NULL,
-      device integer NOT NULL,
-      key_id bigint NOT NULL,
-      public_key bytea NOT NULL,
-      PRIMARY KEY (account, device, key_id)
-    )
-    """,
-    """
-    CREATE TABLE last_resort_prekeys (
-      account bigint NOT NULL,
-      device integer NOT NULL,
-      key_id bigint NOT NULL,
-      public_key bytea NOT NULL,
-      PRIMARY KEY (account, device)
-    )
-    """,
-    "CREATE SEQUENCE message_sequence",
-    // The unique index leads a retry to the row it repeats.
-    """
-    CREATE TABLE messages (
-      account bigint NOT NULL,
-      device integer NOT NULL,
-      sequence bigint NOT NULL,
-      day date NOT NULL,
-      type smallint NOT NULL,
-      source bigint NOT NULL,
-      source_device integer NOT NULL,
-      relay text COLLATE "C",
-      sent bigint NOT NULL,
-      message bytea,
-      content bytea,
-      fingerprint uuid NOT NULL,
-      PRIMARY KEY (account, device, sequence, day),
-      UNIQUE (account, device, fingerprint, day)
-    ) PARTITION BY RANGE (day)
-    """,
-    // Ciphertext does not shrink: no time is spent on trying.
-    "ALTER TABLE messages ALTER COLUMN message SET STORAGE EXTERNAL, ALTER COLUMN content SET STORAGE EXTERNAL",
-    """
-    CREATE TABLE acknowledged (
-      account bigint NOT NULL,
-      device integer NOT NULL,
-      fingerprint uuid NOT NULL,
-      day date NOT NULL,
-      PRIMARY KEY (account, device, fingerprint, day)
-    ) PARTITION BY RANGE (day)
-    """,
-    """
-    CREATE TABLE peers (
-      name text COLLATE "C" NOT NULL,
-      url text NOT NULL,
-      ca_certificate bytea NOT NULL,
-      state text NOT NULL,
-      scopes text NOT NULL,
-      added bigint NOT NULL,
-      contacts_pass bigint NOT NULL DEFAULT 0,
-      contacts_mark bytea,
-      PRIMARY KEY (name)
-    )
-    """,
-    """
-    CREATE TABLE peer_contacts (
-      peer text COLLATE "C" NOT NULL,
-      token bytea NOT NULL,
-      supports_sms boolean NOT NULL,
-      voice boolean NOT NULL,
-      pass bigint NOT NULL,
-      PRIMARY KEY (peer, token)
-    )
-    """,
-    "CREATE INDEX peer_contacts_by_token ON peer_contacts (token, peer)",
-    """
-    CREATE TABLE invitations (
-      secret_hash bytea NOT NULL,
-      expires bigint NOT NULL,
-      scopes text NOT NULL,
-      redeemed_by bytea,
-      PRIMARY KEY (secret_hash)
-    )
-    """,
-    """
-    CREATE TABLE revisions (
-      subject text NOT NULL,
-      value bigint NOT NULL,
-      PRIMARY KEY (subject)
-    )
-    """,
-    "INSERT INTO revisions (subject, value) VALUES ('accounts', 1), ('peers', 1)",
-  ]
+  }
 }

@@ -7,29 +7,19 @@ extension PostgresStorage {
   /// - Returns: triggers and functions of today's schema that the database lacks, and triggers that are switched off.
   package func missingParts() async throws(StoreError) -> [String] {
     let result = try await read(
-      .prepared(
-        "missing_parts",
-        """
-        SELECT 'trigger ' || name FROM unnest($1::text[]) AS name
-        WHERE NOT EXISTS (
-          SELECT FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid
-          WHERE t.tgname = name AND NOT t.tgisinternal AND t.tgenabled IN ('O', 'A')
-            AND c.relnamespace = current_schema()::regnamespace)
-        UNION ALL
-        SELECT 'function ' || name FROM unnest($2::text[]) AS name
-        WHERE NOT EXISTS (SELECT FROM pg_proc WHERE proname = name AND pronamespace = current_schema()::regnamespace)
-        ORDER BY 1
-        """),
-      PostgresParameters {
-        $0.add(texts: Self.triggers)
-        $0.add(texts: Self.functions)
-      })
-    var missing: [String] = []
-    for index in result.rows {
-      var row = result.cursor(row: index)
-      missing.append(try row.text())
-    }
-    return missing
+      "missing_parts",
+      """
+      SELECT 'trigger ' || name FROM unnest(\(each: Self.triggers)) AS name
+      WHERE NOT EXISTS (
+        SELECT FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid
+        WHERE t.tgname = name AND NOT t.tgisinternal AND t.tgenabled IN ('O', 'A')
+          AND c.relnamespace = current_schema()::regnamespace)
+      UNION ALL
+      SELECT 'function ' || name FROM unnest(\(each: Self.functions)) AS name
+      WHERE NOT EXISTS (SELECT FROM pg_proc WHERE proname = name AND pronamespace = current_schema()::regnamespace)
+      ORDER BY 1
+      """)
+    return try result.all { (row) throws(StoreError) in try row.text() }
   }
 
   /// Of today's schema: a test compares them with a new store's.

@@ -8,9 +8,6 @@ struct TokenState: Sendable, Equatable {
   /// The name of the row that is there while a store that held tokens is being sealed.
   static let progressName = "contact-token-sealing"
 
-  /// The newest step of the first build that seals: those of before it take sealed tokens for damage.
-  static let firstStep = 5
-
   /// As it is stored; nil in a store whose tokens lie as they are.
   var sealedKey: [UInt8]?
   var isUnderWay = false

@@ -1,6 +1,5 @@
-// How contact tokens lie in the file: what every statement that has to do with tokens asks first (`TokenSealer`).
+// How contact tokens lie in the file: each statement with tokens asks this first (`TokenSealer`).
 
-import Foundation
 import GRDB
 package import RelayCore
 
@@ -24,10 +23,9 @@ extension EmbeddedStorage {
 
 extension TokenState {
   init(in db: Database) throws {
-    func secret(_ name: String) throws -> [UInt8]? {
-      try db.row("SELECT secret FROM server_secrets WHERE name = ?", [name])?.bytes(0)
-    }
-    self.init(sealedKey: try secret(Self.keyName), isUnderWay: try secret(Self.progressName) != nil)
+    self.init(
+      sealedKey: try EmbeddedStorage.serverSecret(Self.keyName, in: db),
+      isUnderWay: try EmbeddedStorage.serverSecret(Self.progressName, in: db) != nil)
   }
 }
 
@@ -39,11 +37,10 @@ extension Database {
 
   /// As a server secret, unless there is one under that name.
   func store(_ secret: [UInt8], as name: String) throws {
-    try run(
-      "INSERT INTO server_secrets (name, secret) VALUES (?, ?) ON CONFLICT (name) DO NOTHING", [name, Data(secret)])
+    try run("INSERT INTO server_secrets (name, secret) VALUES (\(name), \(secret)) ON CONFLICT (name) DO NOTHING")
   }
 
-  /// From then on a process that did not hear of it is refused, and damages nothing, and so is a former build at its start.
+  /// From then on a process that did not hear of it is refused, and damages nothing.
   /// What is in the feed, triggers have from the other tables.
   func takeSealedTokensAlone() throws {
     for (table, events) in [
@@ -58,7 +55,5 @@ extension Database {
             """)
       }
     }
-    let step = TokenState.firstStep
-    try run("UPDATE relay_migrations SET usable_from = max(usable_from, ?) WHERE version = ?", [step, step])
   }
 }

@@ -2,43 +2,28 @@ package import RelayCore
 
 extension PostgresStorage {
   package func serverSecret(_ name: String) async throws(StoreError) -> [UInt8]? {
-    let found = try await read(Self.serverSecret, PostgresParameters { $0.add(text: name) })
-    guard found.rowCount == 1 else { return nil }
-    var row = found.cursor(row: 0)
-    return try row.bytes()
+    try Self.secret(in: await read([Self.secretStep(name)])[0])
   }
 
   package func serverSecret(_ name: String, orStore candidate: [UInt8]) async throws(StoreError) -> [UInt8] {
     let results = try await write([
       PostgresStep(
-        .prepared(
-          "store_server_secret",
-          "INSERT INTO server_secrets (name, secret) VALUES ($1::text, $2::bytea) ON CONFLICT (name) DO NOTHING"),
-        PostgresParameters {
-          $0.add(text: name)
-          $0.add(bytea: candidate)
-        }),
-      PostgresStep(Self.serverSecret, PostgresParameters { $0.add(text: name) }),
+        "store_server_secret",
+        "INSERT INTO server_secrets (name, secret) VALUES (\(name), \(candidate)) ON CONFLICT (name) DO NOTHING"),
+      Self.secretStep(name),
     ])
-    guard let found = results.last, found.rowCount == 1 else {
+    guard let secret = try Self.secret(in: results[1]) else {
       throw .corrupted(reason: "the table server_secrets lacks a row")
     }
-    var row = found.cursor(row: 0)
-    return try row.bytes()
+    return secret
   }
 
   package func replaceServerSecret(_ name: String, _ former: [UInt8], with replacement: [UInt8])
     async throws(StoreError) -> Bool
   {
     let result = try await write(
-      .prepared(
-        "replace_server_secret",
-        "UPDATE server_secrets SET secret = $3::bytea WHERE name = $1::text AND secret = $2::bytea"),
-      PostgresParameters {
-        $0.add(text: name)
-        $0.add(bytea: former)
-        $0.add(bytea: replacement)
-      })
+      "replace_server_secret",
+      "UPDATE server_secrets SET secret = \(replacement) WHERE name = \(name) AND secret = \(former)")
     return result.affectedRows == 1
   }
 
@@ -48,8 +33,14 @@ extension PostgresStorage {
     try await serverKey(name, sealer, orStore: draw)
   }
 
-  private static let serverSecret = PostgresStatement.prepared(
-    "server_secret", "SELECT secret FROM server_secrets WHERE name = $1::text")
+  private static func secretStep(_ name: String) -> PostgresStep {
+    PostgresStep("server_secret", "SELECT secret FROM server_secrets WHERE name = \(name)")
+  }
+
+  /// - Parameter result: of `secretStep`.
+  private static func secret(in result: PostgresResult) throws(StoreError) -> [UInt8]? {
+    try result.first { (row) throws(StoreError) in try row.bytes() }
+  }
 }
 
 // MARK: - Sealing anew
@@ -59,59 +50,53 @@ extension PostgresStorage {
   package func resealSecrets(after last: DeviceAddress?, limit: Int) async throws(StoreError) -> ResealedSecrets {
     if last == nil { try await resealServerKeys(sealer) }
     let page = try await readBulk(
-      .prepared(
-        "sealed_secrets",
-        """
-        SELECT account, device, signaling_key FROM devices WHERE (account, device) > ($1::bigint, $2::integer)
-        ORDER BY account, device LIMIT $3::bigint
-        """),
-      PostgresParameters {
-        $0.add(bigint: last?.account.column ?? 0)
-        $0.add(integer: last?.device.value ?? 0)
-        $0.add(bigint: Int64(limit))
-      })
-    var resealed: [Resealed] = []
-    var reached: DeviceAddress?
-    for index in page.rows {
-      var row = page.cursor(row: index)
-      let device = DeviceAddress(try row.account(), try row.device())
-      let former = try row.bytes()
-      reached = device
-      guard let key = sealer.resealedIfIntact(former, of: device.account) else { continue }
-      resealed.append(Resealed(device: device, former: former, key: key))
+      "sealed_secrets",
+      """
+      SELECT account, device, signaling_key FROM devices
+      WHERE (account, device) > (\(last?.account.column ?? 0), \(last?.device.value ?? 0))
+      ORDER BY account, device LIMIT \(Int64(limit))
+      """)
+    let secrets = try page.all(DeviceSecret.init(row:))
+    let resealed = secrets.compactMap { secret in
+      sealer.resealedIfIntact(secret.key, of: secret.device.account).map { Resealed(secret: secret, key: $0) }
     }
-    return ResealedSecrets(count: try await store(resealed), last: reached)
+    return ResealedSecrets(count: try await store(resealed), last: secrets.last?.device)
+  }
+
+  private struct DeviceSecret {
+    let device: DeviceAddress
+    /// As it is stored.
+    let key: [UInt8]
+
+    init(row: inout PostgresRow) throws(StoreError) {
+      device = DeviceAddress(try row.account(), try row.device())
+      key = try row.bytes()
+    }
   }
 
   private struct Resealed {
-    let device: DeviceAddress
-    let former: [UInt8]
+    let secret: DeviceSecret
     let key: [UInt8]
   }
 
   /// - Returns: how many were stored.
   private func store(_ resealed: [Resealed]) async throws(StoreError) -> Int {
     guard !resealed.isEmpty else { return 0 }
+    let accounts = PostgresParameter(each: resealed.lazy.map(\.secret.device.account))
     let results = try await writeBulk([
       // In one order, as every change of a device: first its account's row.
       PostgresStep(
-        .prepared(
-          "reseal_lock", "SELECT 1 FROM accounts WHERE account = ANY ($1::bigint[]) ORDER BY account FOR UPDATE"),
-        PostgresParameters { $0.add(bigints: resealed.map(\.device.account.column)) }),
+        "reseal_lock", "SELECT 1 FROM accounts WHERE account = ANY (\(accounts)) ORDER BY account FOR UPDATE"),
       PostgresStep(
-        .prepared(
-          "reseal",
-          """
-          UPDATE devices AS d SET signaling_key = r.key
-          FROM unnest($1::bigint[], $2::integer[], $3::bytea[], $4::bytea[]) AS r (account, device, former, key)
-          WHERE d.account = r.account AND d.device = r.device AND d.signaling_key = r.former
-          """),
-        PostgresParameters {
-          $0.add(bigints: resealed.map(\.device.account.column))
-          $0.add(integers: resealed.map(\.device.device.value))
-          $0.add(byteas: resealed.map(\.former))
-          $0.add(byteas: resealed.map(\.key))
-        }),
+        "reseal",
+        """
+        UPDATE devices AS d SET signaling_key = r.key
+        FROM unnest(
+          \(accounts), \(each: resealed.lazy.map(\.secret.device.device)),
+          \(each: resealed.lazy.map(\.secret.key)), \(each: resealed.lazy.map(\.key))
+        ) AS r (account, device, former, key)
+        WHERE d.account = r.account AND d.device = r.device AND d.signaling_key = r.former
+        """),
     ])
     return results.last?.affectedRows ?? 0
   }

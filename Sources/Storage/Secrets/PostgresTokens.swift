@@ -1,4 +1,4 @@
-// How contact tokens lie in the database: what every statement that has to do with tokens asks first (`TokenSealer`).
+// How contact tokens lie in the database: each statement with tokens asks this first (`TokenSealer`).
 
 package import RelayCore
 
@@ -16,16 +16,16 @@ extension PostgresStorage {
   package func directoryFileKey() async throws(StoreError) -> SecretBytes? { try await tokens().fileKey }
 
   private func tokenState() async throws(StoreError) -> TokenState {
-    try TokenState(in: await read(TokenState.query, TokenState.names))
+    try TokenState(in: await read([TokenState.step])[0])
   }
 }
 
 extension TokenState {
-  static let query = PostgresStatement.prepared(
-    "token_state", "SELECT name, secret FROM server_secrets WHERE name = ANY ($1::text[])")
-  static let names = PostgresParameters { $0.add(texts: [keyName, progressName]) }
+  static let step = PostgresStep(
+    "token_state", "SELECT name, secret FROM server_secrets WHERE name = ANY (\(each: names))")
+  static let names = [keyName, progressName]
 
-  /// - Parameter result: of `query`.
+  /// - Parameter result: of `step`.
   init(in result: PostgresResult) throws(StoreError) {
     self.init()
     for index in result.rows {
@@ -41,18 +41,12 @@ extension TokenState {
 // MARK: - Sealed from the beginning
 
 extension PostgresStorage {
-  /// What seals a new store, behind all steps in the transaction that makes it: nothing ever lies in it as it is, and no
-  /// former build is at work on it.
+  /// The steps that seal a new store, behind all others in the transaction that makes it: nothing ever lies in it as it is.
   /// - Returns: nothing where there is no encryption key.
   func sealingOfNewStore() throws(StoreError) -> [PostgresStep] {
     guard let key = try TokenState.newKey(sealer) else { return [] }
-    let secret = PostgresParameters {
-      $0.add(text: TokenState.keyName)
-      $0.add(bytea: key)
-    }
     return Self.tokenChecks + [
-      PostgresStep(.once("INSERT INTO server_secrets (name, secret) VALUES ($1::text, $2::bytea)"), secret),
-      Self.refuseFormerBuilds,
+      PostgresStep(once: "INSERT INTO server_secrets (name, secret) VALUES (\(TokenState.keyName), \(key))")
     ]
   }
 
@@ -64,18 +58,6 @@ extension PostgresStorage {
         ALTER TABLE \(column.table) ADD CONSTRAINT \(column.table)_sealed
           CHECK (octet_length(token) = \(TokenSealer.sealedBytes))
         """))
-  }
-
-  static let refuseFormerBuilds = PostgresStep(
-    .once(
-      """
-      UPDATE relay_schema SET oldest_compatible = greatest(oldest_compatible, \(TokenState.firstStep))
-      WHERE version = \(TokenState.firstStep)
-      """))
-  /// As the step itself has it.
-  static let admitFormerBuilds = PostgresMigration.all.filter { $0.version == TokenState.firstStep }.map { step in
-    PostgresStep(
-      .once("UPDATE relay_schema SET oldest_compatible = \(step.oldestCompatible) WHERE version = \(step.version)"))
   }
 }
 

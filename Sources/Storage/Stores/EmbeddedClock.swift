@@ -22,7 +22,7 @@ extension EmbeddedStorage {
       let former = try Self.seenTime(in: db)
       let changed = change(former, now)
       if changed != former {
-        try db.run("UPDATE store_clock SET seen = ?, cleared = ?", [changed.seen.millis, changed.cleared.millis])
+        try db.run("UPDATE store_clock SET seen = \(changed.seen), cleared = \(changed.cleared)")
       }
       return changed
     }

@@ -14,6 +14,7 @@ package final class EmbeddedStorage: Storage {
   let pool: DatabasePool
   let clock: WallClock
   let sealer: SecretSealer
+  let steps: [SchemaStep]
   package let judge = ClockJudge()
   package let refusals = WriteRefusals()
   let knownTokens = KnownTokens()
@@ -26,9 +27,12 @@ package final class EmbeddedStorage: Storage {
   /// Blocks for the time that takes: meant for the start of a process.
   /// - Parameters:
   ///   - sealer: encrypts what must not lie in clear in the file.
+  ///   - steps: of the schema; those of another build for tests of two builds on one file.
   ///   - clock: tells the day of arrival of a message.
   /// - Throws: `.unavailable` when the file cannot be opened, `.corrupted` when it is no database.
-  package init(path: String, sealer: SecretSealer = .none, clock: WallClock) throws(StoreError) {
+  package init(
+    path: String, sealer: SecretSealer = .none, steps: [SchemaStep] = SchemaStep.embedded, clock: WallClock
+  ) throws(StoreError) {
     try EmbeddedFile.prepare(path)
     let pool: DatabasePool
     do {
@@ -39,6 +43,7 @@ package final class EmbeddedStorage: Storage {
     self.pool = pool
     self.clock = clock
     self.sealer = sealer
+    self.steps = steps
     let judged = JudgedClock(clock, by: judge)
     batcher = MessageBatcher { [refusals] envelopes throws(StoreError) in
       try await Self.write(envelopes, day: judged.arrival().day, to: pool, noting: refusals)

@@ -5,12 +5,11 @@ package import RelayCore
 extension PostgresStorage {
   package func clockReading() async throws(StoreError) -> ClockReading {
     let result = try await read(
-      .prepared(
-        "clock_reading", "SELECT floor(extract(epoch FROM now()) * 1000)::bigint, seen, cleared FROM store_clock"))
-    guard result.rowCount == 1 else { throw .corrupted(reason: "the table store_clock lacks its row") }
-    var row = result.cursor(row: 0)
-    return ClockReading(
-      now: try row.timestamp(), time: SeenTime(seen: try row.timestamp(), cleared: try row.timestamp()))
+      "clock_reading", "SELECT floor(extract(epoch FROM now()) * 1000)::bigint, seen, cleared FROM store_clock")
+    guard let reading = try result.first(ClockReading.init(row:)) else {
+      throw .corrupted(reason: "the table store_clock lacks its row")
+    }
+    return reading
   }
 
   /// One run of maintenance: moves the last seen time on, and teaches the judge.
@@ -29,17 +28,11 @@ extension PostgresStorage {
       let changed = change(reading)
       if changed == reading.time { return learned(reading) }
       let result = try await write(
-        .prepared(
-          "change_clock",
-          """
-          UPDATE store_clock SET seen = $1::bigint, cleared = $2::bigint
-          WHERE seen = $3::bigint AND cleared = $4::bigint
-          """),
-        PostgresParameters {
-          for time in [changed.seen, changed.cleared, reading.time.seen, reading.time.cleared] {
-            $0.add(bigint: time.millis)
-          }
-        })
+        "change_clock",
+        """
+        UPDATE store_clock SET seen = \(changed.seen), cleared = \(changed.cleared)
+        WHERE seen = \(reading.time.seen) AND cleared = \(reading.time.cleared)
+        """)
       if result.affectedRows == 1 { return learned(ClockReading(now: reading.now, time: changed)) }
     }
     // Others have moved it, as often as this one tried.
@@ -66,4 +59,10 @@ extension ClockJudge {
   }
 
   static let daysTo2000: Int64 = 10_957
+}
+
+extension ClockReading {
+  fileprivate init(row: inout PostgresRow) throws(StoreError) {
+    self.init(now: try row.timestamp(), time: SeenTime(seen: try row.timestamp(), cleared: try row.timestamp()))
+  }
 }

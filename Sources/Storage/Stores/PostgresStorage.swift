@@ -22,6 +22,7 @@ package final class PostgresStorage: Storage {
   let days: PostgresMailboxDays
   let maintenance: PostgresMaintenance
   let sealer: SecretSealer
+  let steps: [SchemaStep]
   package let judge: ClockJudge
   package let refusals: WriteRefusals
   let knownTokens = KnownTokens()
@@ -35,11 +36,13 @@ package final class PostgresStorage: Storage {
   /// - Parameters:
   ///   - url: `postgres://` or `postgresql://`, one or several hosts, as libpq reads it.
   ///   - sealer: seals signaling keys, and the key of contact tokens.
+  ///   - steps: of the schema; those of another build for tests of two builds side by side.
   ///   - present: the URL as it is now, asked for before each attempt to connect: passwords change. nil, or what libpq
   ///     cannot read, leaves `url`.
   /// - Throws: `.unavailable` when the URL cannot be read or the system gives no thread.
   package init(
-    url: String, sealer: SecretSealer = .none, logger: Logger, present: @escaping @Sendable () -> String? = { nil }
+    url: String, sealer: SecretSealer = .none, steps: [SchemaStep] = SchemaStep.postgres, logger: Logger,
+    present: @escaping @Sendable () -> String? = { nil }
   ) throws(StoreError) {
     let target = try PostgresTarget(url: url, present: present)
     let reactor = try Reactor(name: "postgres")
@@ -54,6 +57,7 @@ package final class PostgresStorage: Storage {
     let maintenance = PostgresMaintenance(target: target, reactor: reactor, logger: logger)
     let inserts = connect("messages")
     self.sealer = sealer
+    self.steps = steps
     self.reactor = reactor
     self.maintenance = maintenance
     self.inserts = inserts
@@ -74,9 +78,8 @@ package final class PostgresStorage: Storage {
 
   /// Asks on the connections that messages depend on; a long list of the directory's is no reason to be sent nobody.
   package func ping() async throws(StoreError) {
-    let statement = PostgresStatement.prepared("ping", "SELECT 1")
     do throws(PostgresError) {
-      for connection in [reads, writes, inserts] { _ = try await connection.read(statement) }
+      for connection in [reads, writes, inserts] { _ = try await connection.read("ping", "SELECT 1") }
     } catch {
       throw error.storeError
     }
@@ -86,7 +89,7 @@ package final class PostgresStorage: Storage {
   /// may fit into an old block.
   package func tryWriting() async throws(StoreError) {
     _ = try await writeBulk([
-      PostgresStep(.prepared("room_place", "SELECT set_config('temp_tablespaces', '', true)")),
+      PostgresStep("room_place", "SELECT set_config('temp_tablespaces', '', true)"),
       PostgresStep(.once("CREATE TEMPORARY TABLE relay_room (filler text) ON COMMIT DROP")),
       PostgresStep(.once("INSERT INTO relay_room SELECT repeat('x', 1000) FROM generate_series(1, 32)")),
     ])
@@ -99,21 +102,17 @@ package final class PostgresStorage: Storage {
   }
 
   /// Reads what is committed, beside other reads.
-  func read(_ statement: PostgresStatement, _ parameters: PostgresParameters = .none) async throws(StoreError)
-    -> PostgresResult
-  {
-    do throws(PostgresError) { return try await reads.read(statement, parameters) } catch { throw error.storeError }
-  }
-
   func read(_ name: StaticString, _ query: PostgresQuery) async throws(StoreError) -> PostgresResult {
     do throws(PostgresError) { return try await reads.read(name, query) } catch { throw error.storeError }
   }
 
+  func read(_ step: PostgresStep) async throws(StoreError) -> PostgresResult {
+    do throws(PostgresError) { return try await reads.read(step) } catch { throw error.storeError }
+  }
+
   /// Reads what may take long, apart from other reads.
-  func readBulk(_ statement: PostgresStatement, _ parameters: PostgresParameters = .none) async throws(StoreError)
-    -> PostgresResult
-  {
-    do throws(PostgresError) { return try await bulk.read(statement, parameters) } catch { throw error.storeError }
+  func readBulk(_ step: PostgresStep) async throws(StoreError) -> PostgresResult {
+    do throws(PostgresError) { return try await bulk.read(step) } catch { throw error.storeError }
   }
 
   func readBulk(_ name: StaticString, _ query: PostgresQuery) async throws(StoreError) -> PostgresResult {
@@ -121,12 +120,6 @@ package final class PostgresStorage: Storage {
   }
 
   /// Reads what the directory in memory follows, apart from all that may wait for a lock.
-  func readFeed(_ statement: PostgresStatement, _ parameters: PostgresParameters = .none) async throws(StoreError)
-    -> PostgresResult
-  {
-    do throws(PostgresError) { return try await feed.read(statement, parameters) } catch { throw error.storeError }
-  }
-
   func readFeed(_ name: StaticString, _ query: PostgresQuery) async throws(StoreError) -> PostgresResult {
     do throws(PostgresError) { return try await feed.read(name, query) } catch { throw error.storeError }
   }
@@ -149,27 +142,11 @@ package final class PostgresStorage: Storage {
   }
 
   /// Runs one statement as a transaction.
-  func write(_ statement: PostgresStatement, _ parameters: PostgresParameters = .none) async throws(StoreError)
-    -> PostgresResult
-  {
-    do throws(PostgresError) { return try await writes.write(statement, parameters) } catch { throw error.storeError }
-  }
-
   func write(_ name: StaticString, _ query: PostgresQuery) async throws(StoreError) -> PostgresResult {
     do throws(PostgresError) { return try await writes.write(name, query) } catch { throw error.storeError }
   }
 
   /// Runs one statement that waits for no lock, in one transaction with others of its kind.
-  func sharedWrite(_ statement: PostgresStatement, _ parameters: PostgresParameters) async throws(StoreError)
-    -> PostgresResult
-  {
-    do throws(PostgresError) {
-      return try await writes.sharedWrite(statement, parameters)
-    } catch {
-      throw error.storeError
-    }
-  }
-
   func sharedWrite(_ name: StaticString, _ query: PostgresQuery) async throws(StoreError) -> PostgresResult {
     do throws(PostgresError) { return try await writes.sharedWrite(name, query) } catch { throw error.storeError }
   }

@@ -8,13 +8,15 @@ extension EmbeddedStorage {
       for provider in providers {
         try db.run(
           """
-          INSERT INTO wake_providers (provider, announced) VALUES (?, ?)
+          INSERT INTO wake_providers (provider, announced) VALUES (\(provider.rawValue), \(now))
           ON CONFLICT (provider) DO UPDATE SET announced = excluded.announced
-          """, [provider.rawValue, now])
+          """)
       }
       let rows = try db.rows(
-        "SELECT provider FROM wake_providers WHERE announced >= ? ORDER BY provider",
-        [now - WakeTerms.announcedFor.wakeMillis])
+        """
+        SELECT provider FROM wake_providers
+        WHERE announced >= \(now - WakeTerms.announcedFor.wakeMillis) ORDER BY provider
+        """)
       return try rows.compactMap { WakeProvider(rawValue: Int16(clamping: try $0.integer(0))) }
     }
   }
@@ -26,21 +28,20 @@ extension EmbeddedStorage {
       try db.run(
         """
         UPDATE wake_sweeps SET swept = iif(n.late, n.last, swept), ready = iif(n.late, n.last, bound), bound = n.last,
-          began = ?
+          began = \(now)
         FROM (
-          SELECT began < ? AS late,
+          SELECT began < \(now - terms.lifetime.wakeMillis) AS late,
             coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'messages'), 0) AS last
           FROM wake_sweeps
         ) AS n
-        WHERE began <= ?
-        """, [now, now - terms.lifetime.wakeMillis, now - pause.wakeMillis])
+        WHERE began <= \(now - pause.wakeMillis)
+        """)
       // Where the clock is not believed nothing is forgotten.
       let past = try Self.seenTime(in: db).removalTime(at: clock).millis
-      try db.run("DELETE FROM wakes WHERE rests AND due <= ?", [past])
+      try db.run("DELETE FROM wakes WHERE rests AND due <= \(past)")
       // What nobody claims: a provider that is not configured any more.
-      try db.run(
-        "DELETE FROM wakes WHERE NOT rests AND expires < ? AND due < ?", [past, past - Timestamp.millisPerDay])
-      try db.run("DELETE FROM wake_history WHERE claimed < ?", [past - WakeAttempt.keptFor.wakeMillis])
+      try db.run("DELETE FROM wakes WHERE NOT rests AND expires < \(past) AND due < \(past - Timestamp.millisPerDay)")
+      try db.run("DELETE FROM wake_history WHERE claimed < \(past - WakeAttempt.keptFor.wakeMillis)")
     }
   }
 
@@ -61,13 +62,13 @@ extension EmbeddedStorage {
         SELECT m.account, m.device, d.gcm_id IS NOT NULL, d.apn_id IS NOT NULL
         FROM (
           SELECT account, device, max(sequence) AS newest FROM messages
-          WHERE sequence > ? AND sequence <= ? AND arrived_day >= ? GROUP BY account, device
+          WHERE sequence > \(low) AND sequence <= \(high) AND arrived_day >= \(yesterday) GROUP BY account, device
         ) AS m JOIN devices AS d ON d.account = m.account AND d.id = m.device
         WHERE (d.gcm_id IS NOT NULL OR d.apn_id IS NOT NULL OR d.web_push IS NOT NULL)
           AND NOT EXISTS (
             SELECT 1 FROM wakes AS w WHERE w.account = m.account AND w.device = m.device
               AND (w.covers >= m.newest OR NOT w.rests AND w.claim IS NULL))
-        """, [low, high, yesterday])
+        """)
       var asked = 0
       for row in found {
         let provider: WakeProvider = try row.flag(2) ? .fcm : row.flag(3) ? .apns : .webPush
@@ -76,7 +77,7 @@ extension EmbeddedStorage {
         try Self.ask(WakeAsk(device), provider, lifetime: terms.lifetime, now: now.millis, in: db)
         asked += 1
       }
-      try db.run("UPDATE wake_sweeps SET swept = max(swept, ?)", [high])
+      try db.run("UPDATE wake_sweeps SET swept = max(swept, \(high))")
       return WakeSweepStep(asked: asked, isDone: high == ready)
     }
   }

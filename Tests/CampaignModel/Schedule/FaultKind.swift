@@ -28,7 +28,7 @@ package enum FaultKind: String, Codable, CaseIterable, Sendable {
   case redisDiskFull
   /// The same of what the operator's processes write to: logs, attachments.
   case relayDiskFull
-  /// The last step of the schema is run. Once an operator.
+  /// A later build's step of the schema is run while this build serves. Once an operator.
   case schemaStep
   /// A day past retention is there, and a process drops it while a backup reads.
   case maintenance

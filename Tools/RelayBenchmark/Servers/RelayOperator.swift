@@ -77,7 +77,7 @@ struct RelayOperator: Sendable {
     variables["RELAY_MESSAGES_MAILBOX_MAX"] = "1000000000"
     variables["RELAY_MESSAGES_MAILBOX_SENDER_MAX"] = "1000000000"
     variables["RELAY_DIRECTORY_BUDGET_FIRST"] = "1000000000"
-    for limiter in LimiterName.allCases {
+    for limiter in LimiterName.allCases where limiter.meaning != nil {
       let variable = "RELAY_LIMITS_" + limiter.rawValue.uppercased().replacing("-", with: "_")
       variables["\(variable)_SIZE"] = "100000000"
       variables["\(variable)_PER_MINUTE"] = "100000000"

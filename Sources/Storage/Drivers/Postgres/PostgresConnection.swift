@@ -95,14 +95,12 @@ final class PostgresConnection: @unchecked Sendable {  // All mutable state but 
 
 extension PostgresConnection {
   /// Reads: may run twice, sees what is committed, and shares a transaction with its neighbours.
-  func read(_ statement: PostgresStatement, _ parameters: PostgresParameters = .none) async throws(PostgresError)
-    -> PostgresResult
-  {
-    try Self.only(try await reads([PostgresStep(statement, parameters)]))
+  func read(_ name: StaticString, _ query: PostgresQuery) async throws(PostgresError) -> PostgresResult {
+    try await read(PostgresStep(name, query))
   }
 
-  func read(_ name: StaticString, _ query: PostgresQuery) async throws(PostgresError) -> PostgresResult {
-    try Self.only(try await reads([PostgresStep(name, query)]))
+  func read(_ step: PostgresStep) async throws(PostgresError) -> PostgresResult {
+    try Self.only(try await reads([step]))
   }
 
   /// Reads all of `steps` from one connection, one after the other; each sees what is committed by then.
@@ -111,14 +109,12 @@ extension PostgresConnection {
   }
 
   /// Runs one statement that waits for no lock, in one transaction with others of its kind; durable on return.
-  func sharedWrite(_ statement: PostgresStatement, _ parameters: PostgresParameters = .none)
-    async throws(PostgresError) -> PostgresResult
-  {
-    try Self.only(try await sharedWrites([PostgresStep(statement, parameters)]))
+  func sharedWrite(_ name: StaticString, _ query: PostgresQuery) async throws(PostgresError) -> PostgresResult {
+    try await sharedWrite(PostgresStep(name, query))
   }
 
-  func sharedWrite(_ name: StaticString, _ query: PostgresQuery) async throws(PostgresError) -> PostgresResult {
-    try Self.only(try await sharedWrites([PostgresStep(name, query)]))
+  func sharedWrite(_ step: PostgresStep) async throws(PostgresError) -> PostgresResult {
+    try Self.only(try await sharedWrites([step]))
   }
 
   /// Runs `steps` likewise: all of them are done, or none.
@@ -129,14 +125,12 @@ extension PostgresConnection {
   }
 
   /// Runs one statement as a transaction of its own; durable on return.
-  func write(_ statement: PostgresStatement, _ parameters: PostgresParameters = .none) async throws(PostgresError)
-    -> PostgresResult
-  {
-    try Self.only(try await transaction([PostgresStep(statement, parameters)]))
+  func write(_ name: StaticString, _ query: PostgresQuery) async throws(PostgresError) -> PostgresResult {
+    try await write(PostgresStep(name, query))
   }
 
-  func write(_ name: StaticString, _ query: PostgresQuery) async throws(PostgresError) -> PostgresResult {
-    try Self.only(try await transaction([PostgresStep(name, query)]))
+  func write(_ step: PostgresStep) async throws(PostgresError) -> PostgresResult {
+    try Self.only(try await transaction([step]))
   }
 
   /// Runs `steps` in order as one transaction, in one round trip; durable on return.

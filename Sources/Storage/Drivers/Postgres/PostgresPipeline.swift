@@ -155,8 +155,7 @@ extension PostgresPipeline {
         }
       }
       guard code == 1 else { throw Lost() }
-    case .prepared(let name, let sql): try send(name, step.parameters, of: request) { sql.description }
-    case .query(let name, let text): try send(name, step.parameters, of: request) { text.sql }
+    case .prepared(let name, let text): try send(name, step.parameters, of: request) { text.sql }
     }
     entries.append(.step(request))
   }

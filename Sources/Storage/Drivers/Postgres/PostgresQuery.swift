@@ -75,7 +75,8 @@ extension PostgresQuery {
     /// How many bytes the values of a large statement take: the buffer is made once. Adds nothing to the text.
     mutating func appendInterpolation(reserving count: Int) { parameters.reserve(count) }
 
-    mutating func appendInterpolation<Value: PostgresValue>(_ value: Value) {
+    /// nil is NULL. The parameter is optional, or the compiler warns of each optional value.
+    mutating func appendInterpolation<Value: PostgresValue>(_ value: Value?) {
       parameters.append { value.append(to: &$0) }
       mention(type: Value.postgresType.name)
     }

@@ -91,7 +91,7 @@ struct PostgresRow {
   mutating func text() throws(StoreError) -> String { try required(optionalText()) }
   mutating func optionalText() -> String? { next().map { String(decoding: $0, as: UTF8.self) } }
 
-  /// A client's text, see `PostgresMigration.initial`.
+  /// A client's text, see `AccountSchema`.
   mutating func opaque() throws(StoreError) -> String { try required(optionalOpaque()) }
   mutating func optionalOpaque() -> String? { optionalText() }
 

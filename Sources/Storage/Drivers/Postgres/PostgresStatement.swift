@@ -3,16 +3,14 @@
 /// The text of one SQL command.
 enum PostgresStatement: Sendable {
   /// Prepared by a connection when it first meets it. The name is unique in the program.
-  case prepared(_ name: StaticString, _ sql: StaticString)
-  /// Likewise; its text names the places of its values.
-  case query(_ name: StaticString, _ text: PostgresQuery.Text)
+  case prepared(_ name: StaticString, _ text: PostgresQuery.Text)
   /// Made at run time, runs once.
   case once(_ sql: String)
 
   /// For errors: never the text.
   var label: String {
     switch self {
-    case .prepared(let name, _), .query(let name, _): name.description
+    case .prepared(let name, _): name.description
     case .once: "a schema statement"
     }
   }
@@ -31,7 +29,13 @@ struct PostgresStep: Sendable {
   /// A statement that each connection prepares when it first meets it.
   /// - Parameter name: unique in the program. It stands in errors; the text and the values never do.
   init(_ name: StaticString, _ query: PostgresQuery) {
-    statement = .query(name, query.text)
+    statement = .prepared(name, query.text)
+    parameters = query.parameters
+  }
+
+  /// A statement that runs too seldom for a connection to keep it prepared.
+  init(once query: PostgresQuery) {
+    statement = .once(query.text.sql)
     parameters = query.parameters
   }
 }

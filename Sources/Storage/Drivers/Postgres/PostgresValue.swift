@@ -21,6 +21,7 @@ enum PostgresType: Int32, Sendable {
   case text = 25
   case date = 1082
   case uuid = 2950
+  case xid8 = 5069
 
   var name: StaticString {
     switch self {
@@ -32,6 +33,7 @@ enum PostgresType: Int32, Sendable {
     case .text: "text"
     case .date: "date"
     case .uuid: "uuid"
+    case .xid8: "xid8"
     }
   }
 
@@ -45,11 +47,12 @@ enum PostgresType: Int32, Sendable {
     case .text: "text[]"
     case .date: "date[]"
     case .uuid: "uuid[]"
+    case .xid8: "xid8[]"
     }
   }
 }
 
-/// A text that a client made up: `bytea`, since PostgreSQL's `text` takes no NUL (`PostgresMigration.initial`).
+/// A text that a client made up: `bytea`, since PostgreSQL's `text` takes no NUL (`AccountSchema`).
 struct PostgresOpaque: PostgresValue {
   let text: String
 
@@ -68,6 +71,19 @@ struct PostgresDate: PostgresValue {
 
   static var postgresType: PostgresType { .date }
   func append(to bytes: inout [UInt8]) -> Bool { days.append(to: &bytes) }
+}
+
+/// The number of a transaction.
+struct PostgresTransaction: PostgresValue {
+  let number: UInt64
+
+  init(_ number: UInt64) { self.number = number }
+
+  static var postgresType: PostgresType { .xid8 }
+  func append(to bytes: inout [UInt8]) -> Bool {
+    bytes.append(bigEndian: number)
+    return true
+  }
 }
 
 extension Optional: PostgresValue where Wrapped: PostgresValue {

@@ -21,18 +21,6 @@ extension Database {
     let (sql, arguments) = try literal.build(self)
     return try Row.fetchOne(cachedStatement(sql: sql), arguments: arguments).map(Fields.init)
   }
-
-  func run(_ sql: String, _ arguments: StatementArguments) throws {
-    try cachedStatement(sql: sql).execute(arguments: arguments)
-  }
-
-  func rows(_ sql: String, _ arguments: StatementArguments) throws -> [Fields] {
-    try Row.fetchAll(cachedStatement(sql: sql), arguments: arguments).map(Fields.init)
-  }
-
-  func row(_ sql: String, _ arguments: StatementArguments) throws -> Fields? {
-    try Row.fetchOne(cachedStatement(sql: sql), arguments: arguments).map(Fields.init)
-  }
 }
 
 /// The columns of one row, by their place in the statement.

@@ -1,0 +1,36 @@
+extension RelayConfiguration {
+  package struct Messages: Sendable, Equatable {
+    /// Whole days.
+    package let retention: Duration
+    package let mailboxMax: Int
+    package let mailboxSenderMax: Int
+    package let pollInterval: Duration
+
+    init(_ keys: inout ConfigurationReader) {
+      retention = keys.value(
+        "messages.retention-days", .whole(1...3650, of: .seconds(86_400)), default: "30",
+        "How long an unfetched message is kept.")
+      mailboxMax = keys.value(
+        "messages.mailbox-max", .whole(1...1_000_000_000), default: "5000",
+        "Messages that may wait for one device; further ones are refused with 413, and none that was accepted is dropped."
+      )
+      mailboxSenderMax = keys.value(
+        "messages.mailbox-sender-max", .whole(1...1_000_000_000), default: "2000",
+        "Messages of one sender among them.")
+      pollInterval = keys.value(
+        "messages.poll-seconds", .seconds(0.1...3600), default: "25",
+        "How long a connected device that nothing woke waits before its mailbox is read all the same: the bound of a delay "
+          + "when Redis, or the process that accepted a message, dies.")
+    }
+  }
+
+  package struct PreKeys: Sendable, Equatable {
+    package let verifiesSignatures: Bool
+
+    init(_ keys: inout ConfigurationReader) {
+      verifiesSignatures = keys.value(
+        "keys.verify-signatures", .boolean, default: "true",
+        "Refuses signed prekeys that the account's identity key did not sign.")
+    }
+  }
+}

@@ -1,0 +1,95 @@
+// What PostgreSQL is asked for the acts that a relay lives on: by its own log, statement by statement.
+
+import Foundation
+import RelayCore
+import TestSupport
+import Testing
+
+@testable import Storage
+
+/// A server that logs each step of the protocol, and what it has logged since the last look.
+private final class AskedStatements {
+  private let server: PostgresServer
+  private var seen = 0
+
+  init(_ server: PostgresServer) { self.server = server }
+
+  /// - Returns: names of prepared statements in order, once for each `verb` (`parse`, `execute`).
+  func since(_ verb: String) throws -> [String] {
+    let log = try server.log()
+    defer { seen = log.utf8.count }
+    return log.utf8.dropFirst(seen).split(separator: UInt8(ascii: "\n")).compactMap { line in
+      let words = String(decoding: line, as: UTF8.self).split(separator: " ")
+      guard let place = words.firstIndex(of: Substring(verb)), words.contains("duration:"), place + 1 < words.count
+      else { return nil }
+      let name = words[place + 1].prefix { $0 != ":" }
+      return name == "<unnamed>" ? nil : String(name)
+    }
+  }
+}
+
+@Suite struct PostgresStatementCountTests {
+  private static func withLoggedStore(_ body: (PostgresStorage, AskedStatements) async throws -> Void) async throws {
+    let server = try await Loopback.blocking { try PostgresServer() }
+    let url = try await Loopback.blocking { try server.createDatabase() }
+    let storage = try await PostgresStorage.connected(to: url)
+    do {
+      try await storage.migrate { _ in }
+      _ = try server.sql("ALTER SYSTEM SET log_min_duration_statement = 0", in: url)
+      _ = try server.sql("SELECT pg_reload_conf()", in: url)
+      let asked = AskedStatements(server)
+      try await eventually("the server logs statements") {
+        try await storage.ping()
+        return try !asked.since("execute").isEmpty
+      }
+      try await body(storage, asked)
+    } catch {
+      await storage.close()
+      throw error
+    }
+    await storage.close()
+  }
+
+  @Test func `each act asks one statement, which a connection prepares once`() async throws {
+    try await Self.withLoggedStore { storage, asked in
+      let store = Store(storage: storage, clock: ManualClock(Sample.noon))
+      try await store.register(Sample.registration(1))
+      let (mailbox, sender) = (try Sample.address(1), try Sample.address(2))
+      _ = try asked.since("execute")
+
+      for round in 0..<3 {
+        // Accepted.
+        let envelopes = (0..<10).map { Sample.envelope(to: mailbox, from: sender, id: 10 * round + $0) }
+        try await storage.append(envelopes)
+        #expect(try asked.since("execute") == ["append"])
+
+        // Delivered to a connection. Of a mailbox whose oldest day is not known, the day is asked once.
+        let read = MailboxRead(mailbox, held: [], limit: 100)
+        let waiting = try await storage.waiting([read])
+        #expect(waiting.map(\.count) == [10])
+        #expect(try asked.since("execute") == (round == 0 ? ["waiting", "today"] : ["waiting"]))
+
+        // Acknowledged.
+        let places = waiting[0].map { MailboxPlace(mailbox, sequence: $0.sequence) }
+        #expect(try await storage.remove(places).count == 10)
+        #expect(try asked.since("execute") == ["remove"])
+
+        // Looked up.
+        #expect(try await storage.account(mailbox.account)?.devices.count == 1)
+        #expect(try asked.since("execute") == ["account"])
+        #expect(try await storage.entries(for: [Sample.token(mailbox.account)]).count == 1)
+        #expect(try asked.since("execute") == ["entries"])
+      }
+    }
+  }
+
+  @Test func `what was prepared is not prepared again`() async throws {
+    try await Self.withLoggedStore { storage, asked in
+      let (mailbox, sender) = (try Sample.address(1), try Sample.address(2))
+      for id in 0..<5 { try await storage.append([Sample.envelope(to: mailbox, from: sender, id: id)]) }
+      #expect(try asked.since("parse").count { $0 == "append" } == 1)
+      for id in 5..<10 { try await storage.append([Sample.envelope(to: mailbox, from: sender, id: id)]) }
+      #expect(try asked.since("parse").isEmpty)
+    }
+  }
+}
