@@ -25,8 +25,8 @@ import Testing
         }
         longest = max(longest, .now - begin)
       }
-      // Five seconds are promised; a machine with other work gets more.
-      #expect(longest < .seconds(20))
+      // Five seconds are promised, and each process is asked in turn.
+      #expect(longest < MachineSpeed.allow(.seconds(20)))
       print("A registration was found at the peer within \(longest)")
     }
   }

@@ -147,14 +147,14 @@ import WireMessages
 
   @Test func aBatchGoesOnWithoutWhoeverHasWaitedLongEnough() async throws {
     var limits = PeerLimits.patient
-    limits.requestTimeout = .seconds(20)
+    limits.requestTimeout = MachineSpeed.allow(.seconds(20))
     try await withBatchingPeer(limits: limits) { beta, alpha in
       let first = Task { try await status(of: 0, beta) }
       try await eventually("the first is under way") { alpha.handOvers.count == 1 }
       let early = Task { try await status(of: 1, beta) }
       let alphaName = try name("alpha")
       try await eventually("one waits") { beta.handOvers.waitingCount(for: alphaName) == 1 }
-      try await Task.sleep(for: .seconds(8))
+      try await Task.sleep(for: MachineSpeed.allow(.seconds(8)))
       let late = Task { try await status(of: 2, beta) }
       try await eventually("two wait") { beta.handOvers.waitingCount(for: alphaName) == 2 }
       alpha.peer.answer(by: {

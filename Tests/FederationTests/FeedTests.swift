@@ -83,9 +83,9 @@ import Testing
 
   @Test func oneProcessFollowsAPeerAndAnotherTakesOver() async throws {
     try await withListing(3) { listing, beta in
-      let lease = "directory alpha"
+      let (lease, duration) = ("directory alpha", MachineSpeed.allow(.seconds(4)))
       // A process that died holds the lease until it ends.
-      #expect(try await beta.storage.acquireLease(lease, holder: 9, for: .seconds(2)))
+      #expect(try await beta.storage.acquireLease(lease, holder: 9, for: duration))
       try await beta.withSync(holders: [1, 2]) {
         try await Task.sleep(for: .milliseconds(500))
         #expect(listing.asked == RecordedListing.Asked())
@@ -96,10 +96,10 @@ import Testing
         try await listing.register(3..<4)
         try await eventually("the feed is followed") { try await beta.known(all).count == 4 }
         #expect(try await beta.storage.contactsPass(of: name("alpha")).pass == 1)
-        #expect(try await !beta.storage.acquireLease(lease, holder: 9, for: .seconds(2)))
+        #expect(try await !beta.storage.acquireLease(lease, holder: 9, for: duration))
       }
       // Who ends in order gives the lease up.
-      #expect(try await beta.storage.acquireLease(lease, holder: 9, for: .seconds(2)))
+      #expect(try await beta.storage.acquireLease(lease, holder: 9, for: duration))
     }
   }
 
@@ -243,10 +243,11 @@ import Testing
       let tokens = try RecordedListing.tokens(0..<3)
       let answers = Self.listing(tokens, isWhole: true)
       peers[0].answer { $0.path.contains("/user_tokens/") ? nil : answers($0) }
-      try await beta.withSync(holders: [1, 2]) {
+      // The lease is for three intervals.
+      let interval = MachineSpeed.allow(.milliseconds(700))
+      try await beta.withSync(holders: [1, 2], interval: interval) {
         try await eventually("a page is asked for") { Self.pagesAsked(of: peers[0]) == 1 }
-        // The lease is for a second here.
-        try await Task.sleep(for: .milliseconds(2500))
+        try await Task.sleep(for: interval * 6)
         #expect(Self.pagesAsked(of: peers[0]) == 1)
         peers[0].answer(by: answers)
         try await eventually("a pass is complete") {

@@ -116,18 +116,19 @@ func withListing(
 }
 
 extension TestRelay {
-  func sync(holder: Int64 = 1, contactsMax: Int = 1000) -> DirectorySync {
+  func sync(holder: Int64 = 1, contactsMax: Int = 1000, interval: Duration = .milliseconds(50)) -> DirectorySync {
     DirectorySync(
-      registry: registry, transport: transport, directory: storage, clock: clock, interval: .milliseconds(50),
+      registry: registry, transport: transport, directory: storage, clock: clock, interval: interval,
       contactsMax: contactsMax, holder: holder, logger: log.logger)
   }
 
   /// Runs one process's sync, or one a holder, for the time of `body`.
   func withSync(
-    holders: [Int64] = [1], contactsMax: Int = 1000, _ body: () async throws -> Void
+    holders: [Int64] = [1], contactsMax: Int = 1000, interval: Duration = .milliseconds(50),
+    _ body: () async throws -> Void
   ) async throws {
     let running = holders.map { holder in
-      let sync = sync(holder: holder, contactsMax: contactsMax)
+      let sync = sync(holder: holder, contactsMax: contactsMax, interval: interval)
       return Task { try await sync.run() }
     }
     defer { for task in running { task.cancel() } }

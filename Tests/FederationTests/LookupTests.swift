@@ -55,7 +55,7 @@ import Testing
           group.addTask { await finder.find(try RecordedListing.tokens(index..<index + 2)).count }
         }
         // They have nothing to wait for but the first: it is enough that they had time to begin.
-        try await Task.sleep(for: .milliseconds(200))
+        try await Task.sleep(for: MachineSpeed.allow(.milliseconds(200)))
         listing.hold(false)
         let found = try await group.reduce(into: 0) { $0 += $1 }
         #expect(found == 1 + 9 * 2)
@@ -68,7 +68,7 @@ import Testing
   @Test func aPeerThatIsSlowIsPassedOver() async throws {
     try await withListing(2) { listing, beta in
       try await beta.setContacts(.query, of: "alpha")
-      let timeout = Duration.seconds(2)
+      let timeout = MachineSpeed.allow(.seconds(2))
       let finder = beta.finder(timeout: timeout)
       let tokens = try RecordedListing.tokens(0..<2)
       // The capabilities are asked for first.

@@ -106,7 +106,7 @@ import Testing
   private func follow(_ contacts: inout Contacts, _ client: RelayClient, _ tokens: [String], until count: Int)
     async throws
   {
-    let deadline = ContinuousClock.now + .seconds(60)
+    let deadline = ContinuousClock.now + MachineSpeed.allow(.seconds(60))
     while contacts.known.count != count {
       guard ContinuousClock.now < deadline else { throw TestFailure("\(contacts.known.count) known, not \(count)") }
       try await Task.sleep(for: .milliseconds(100))

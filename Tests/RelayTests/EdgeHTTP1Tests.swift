@@ -113,7 +113,9 @@ import Testing
   }
 
   @Test func `a slow body that keeps the pace comes whole`() async throws {
-    try await TransportSite.with(requests: Self.brief) { site in
+    var times = Self.brief
+    times.body.grace = .milliseconds(Int64(500 * MachineSpeed.factor))
+    try await TransportSite.with(requests: times) { site in
       let socket = try await site.connect()
       try await socket.send(Self.put("/v1/echo", length: 10 * 1000))
       for _ in 0..<10 {

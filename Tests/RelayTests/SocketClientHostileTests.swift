@@ -149,7 +149,7 @@ import Testing
   @Test func `a server that does not answer is given up in time`() async throws {
     let server = try Server(.silence)
     defer { server.close() }
-    let client = try client(server, timeout: .milliseconds(200))
+    let client = try client(server, timeout: MachineSpeed.allow(.milliseconds(500)))
     let error = await #expect(throws: RelayClientError.self) { _ = try await client.connect(signalingKey: key) }
     #expect(error == .timedOut)
     let unanswering = try Server(.upgrade([]))
@@ -157,12 +157,13 @@ import Testing
     // Where a deadline comes late, the keep-alive must not come before it.
     var options = RelayClient.LiveOptions()
     options.keepAlive = .seconds(600)
-    let live = try await self.client(unanswering, timeout: .milliseconds(300))
+    let live = try await self.client(unanswering, timeout: MachineSpeed.allow(.seconds(1)))
       .connect(signalingKey: key, options: options)
     let late = await #expect(throws: RelayClientError.self) { _ = try await live.request("GET", "/v1/keys") }
     #expect(late == .timedOut)
     let mute = await #expect(throws: RelayClientError.self) {
-      _ = try await self.client(unanswering, timeout: .milliseconds(300)).awaitProvisioning(keepAlive: .seconds(600))
+      _ = try await self.client(unanswering, timeout: MachineSpeed.allow(.seconds(1))).awaitProvisioning(
+        keepAlive: .seconds(600))
     }
     #expect(mute == .timedOut)
   }

@@ -56,14 +56,15 @@ import Testing
   }
 
   @Test func `who is silent for too long is closed, and who pings is not`() async throws {
-    let limits = SocketLimits(messageBytesMax: 4096, burst: 1000, perSecond: 100, idle: .seconds(2))
+    let idle = MachineSpeed.allow(.seconds(2))
+    let limits = SocketLimits(messageBytesMax: 4096, burst: 1000, perSecond: 100, idle: idle)
     try await TransportSite.with(limits: limits) { site in
       let (silent, lively) = (try await site.open(), try await site.open())
       async let code = silent.closeCode()
       for _ in 0..<20 {
         try await lively.send(RawSocket.frame(9, []))
         #expect(try await lively.frame().opcode == 10)
-        try await Task.sleep(for: .milliseconds(250))
+        try await Task.sleep(for: idle / 8)
       }
       #expect(try await code == 1001)
       #expect(!lively.hasEnded)

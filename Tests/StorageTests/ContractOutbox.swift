@@ -1,6 +1,7 @@
 import Foundation
 import RelayCore
 import Storage
+import TestSupport
 import Testing
 
 extension Sample {
@@ -314,7 +315,7 @@ extension Backend {
         Self.write(to: Array(stores.dropFirst()), within: Sample.roomy, in: &group)
         group.addTask {
           var (seen, last): ([OutgoingMessage], Int64) = ([], 0)
-          let deadline = ContinuousClock.now + .seconds(60)
+          let deadline = ContinuousClock.now + MachineSpeed.allow(.seconds(60))
           while seen.count < Self.writers * Self.perWriter, ContinuousClock.now < deadline {
             let page = try await stores[0].storage.held(for: Sample.relay("beta"), after: last, limit: 1000)
             #expect(page.map(\.sequence) == page.map(\.sequence).sorted())
@@ -367,7 +368,7 @@ extension Backend {
 
   private static func drain(_ store: Store, bounds: OutboxBounds) async throws {
     var seen: [OutgoingMessage] = []
-    let deadline = ContinuousClock.now + .seconds(300)
+    let deadline = ContinuousClock.now + MachineSpeed.allow(.seconds(300))
     while seen.count < writers * perWriter, ContinuousClock.now < deadline {
       if let usage = try await store.storage.outboxUsage().first {
         #expect(usage.messages <= bounds.messagesMax && usage.bytes <= bounds.bytesMax)

@@ -15,7 +15,7 @@ import Testing
         group.addTask { try await batcher.append([Self.envelope(2 * id), Self.envelope(2 * id + 1)]) }
       }
       // Nothing shows that the three have been queued; the second write shows it when there is one.
-      try await Task.sleep(for: .milliseconds(100))
+      try await Task.sleep(for: MachineSpeed.allow(.milliseconds(100)))
       store.open()
       try await group.waitForAll()
     }

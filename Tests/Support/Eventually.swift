@@ -11,13 +11,14 @@ package struct WaitExpired: Error, CustomStringConvertible {
   package let description: String
 }
 
-/// Asks `condition` again and again until it is not nil.
-/// - Throws: `WaitExpired` naming `what` when it is still nil after `limit`; whatever `condition` throws, at once.
+/// Asks `condition` again and again until it is not nil. `limit` is for an idle machine, a busy one gets more.
+/// - Throws: `WaitExpired` naming `what` when it is still nil after that; whatever `condition` throws, at once.
 @discardableResult
 package func eventually<Value>(
   _ what: String, within limit: Duration = .seconds(60), every pause: Duration = .milliseconds(10),
   isolation: isolated (any Actor)? = #isolation, _ condition: () async throws -> Value?
 ) async throws -> Value {
+  let limit = MachineSpeed.allow(limit)
   let deadline = ContinuousClock.now + limit
   while true {
     if let value = try await condition() { return value }

@@ -183,7 +183,7 @@ package final class PostgresServer: Sendable {
 
   /// Returns when it answers, whether it has ended by itself, is just recovering, or was never gone.
   package func revive() throws {
-    let deadline = ContinuousClock.now + .seconds(60)
+    let deadline = ContinuousClock.now + MachineSpeed.allow(.seconds(60))
     while true {
       // Fails while it does not run.
       if (try? run("pg_ctl", "--pgdata", data, "status")) == nil { try start() }
@@ -295,7 +295,7 @@ extension PostgresServer {
     launch.deathSignal = "TERM"
     // The signal goes out when the thread that started the process ends: this one never does.
     Thread.detachNewThread { [launch] in _ = try? ChildProcess.run(launch) }  // Its failure shows below.
-    let deadline = ContinuousClock.now + .seconds(10)
+    let deadline = ContinuousClock.now + MachineSpeed.allow(.seconds(10))
     while !FileManager.default.fileExists(atPath: folder + "/janitor") {
       guard ContinuousClock.now < deadline else { throw Failure.missing("a shell and setpriv for the janitor") }
       usleep(5000)

@@ -39,7 +39,7 @@ package final class PostgresStandby: Sendable {
   package func cutOff() throws {
     try tell("ALTER SYSTEM SET primary_conninfo = \'\'")
     try tell("SELECT pg_reload_conf()")
-    let deadline = ContinuousClock.now + .seconds(30)
+    let deadline = ContinuousClock.now + MachineSpeed.allow(.seconds(30))
     while try primary.sql("SELECT count(*) FROM pg_stat_replication", in: "postgres") != "0" {
       guard ContinuousClock.now < deadline else { throw TestFailure("the standby still follows") }
       usleep(10_000)

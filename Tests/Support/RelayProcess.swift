@@ -86,7 +86,8 @@ package struct RelayOperator: Sendable {
     return all.merging(settings) { $1 }.merging(overrides) { $1 }
   }
 
-  /// Runs `relay` with `arguments` to its end; one that takes longer than `limit` is killed.
+  /// Runs `relay` with `arguments` to its end; one that takes longer than `limit` is killed. Limits of time are for an
+  /// idle machine (`MachineSpeed`).
   /// - Parameter wrapper: a program that runs it.
   package func run(
     _ arguments: [String], overrides: [String: String] = [:], wrapper: [String] = [],
@@ -98,7 +99,7 @@ package struct RelayOperator: Sendable {
         command: place.wrapper + wrapper + [try RelayExecutable.path()] + arguments,
         environment: environment(overrides), folder: folder,
         standardOutput: output, standardError: errors))
-    let exit = await child.killed(after: limit)
+    let exit = await child.killed(after: MachineSpeed.allow(limit))
     return CommandResult(exit: exit, output: try Self.text(of: output), errors: try Self.text(of: errors))
   }
 
@@ -188,12 +189,12 @@ package final class RelayProcess: Sendable {
   /// SIGTERM. - Returns: how it ended; `.signal(SIGKILL)` when it still ran after `limit`.
   @discardableResult
   package func terminate(within limit: Duration = .seconds(30)) async -> ChildProcess.Exit {
-    await child.stop(SIGTERM, grace: limit)
+    await child.stop(SIGTERM, grace: MachineSpeed.allow(limit))
   }
 
   /// Waits until it ends by itself. - Returns: `.signal(SIGKILL)` when it still ran after `limit`.
   package func exit(within limit: Duration = .seconds(30)) async -> ChildProcess.Exit {
-    await child.killed(after: limit)
+    await child.killed(after: MachineSpeed.allow(limit))
   }
 
   /// SIGKILL, as the out-of-memory killer would. On return it is gone.

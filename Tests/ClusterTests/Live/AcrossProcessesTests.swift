@@ -47,7 +47,7 @@ import Testing
     }
   }
 
-  /// Every mailbox is read every 25 seconds; a machine that is busy takes a little longer.
+  /// Every mailbox is read every 25 seconds.
   @Test func `Redis away, and nothing configured: what is sent at another process comes with the next poll`()
     async throws
   {
@@ -59,7 +59,7 @@ import Testing
       _ = try await fleet.untilDelivered(within: .seconds(120))
       let longest = fleet.ledger.audit().longestDelay
       print("Redis away: the last of \(fleet.devices.count - 1) messages came after \(DeliveryAudit.text(longest))")
-      #expect(longest < .seconds(40))
+      #expect(longest < MachineSpeed.allow(.seconds(40)))
     }
   }
 

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""Prints the groups that scripts/run-tests.sh runs, from the tags of the test suites (Tests/TestTags/Groups.swift).
+
+A line is one run of `swift test`: its name, how its tests run ("together", or "alone" one after the other), and an
+extended regular expression over "Target.Suite/test()", with tabs between. Suites that need nothing are one run. The
+other groups run target by target, in parts of about TESTS_MAX tests. Each suite that measures time is a run.
+
+Usage: scripts/test-groups.py [GROUP ...]
+"""
+import collections
+import pathlib
+import re
+import sys
+
+GROUPS = ("unit", "stores", "processes", "time")
+TESTS_MAX = 200
+TESTS = pathlib.Path(__file__).resolve().parent.parent / "Tests"
+TYPE = re.compile(
+    r"^(?:(?P<suite>@Suite)(?P<traits>\(.*?\))?\s+(?:final )?(?:struct|class|actor|enum)|extension) (?P<name>\w+)",
+    re.MULTILINE | re.DOTALL,
+)
+TAG = re.compile(r"\.tags\([^)]*?\.(" + "|".join(GROUPS) + r")\b")
+
+
+def suites():
+    """Lists the target, the name, the group and the count of tests of each suite."""
+    groups, tests = {}, collections.Counter()
+    for path in sorted(TESTS.rglob("*.swift")):
+        target = path.relative_to(TESTS).parts[0]
+        text = path.read_text(encoding="utf-8")
+        types = list(TYPE.finditer(text))
+        # Tests of a suite stand in its type, or in an extension of it, which may be in another file.
+        for part, following in zip(types, types[1:] + [None]):
+            end = following.start() if following else len(text)
+            tests[target, part["name"]] += text.count("\n  @Test", part.end(), end)
+            if part["suite"]:
+                tags = TAG.findall(part["traits"] or "")
+                if len(tags) != 1:
+                    sys.exit(f"test-groups: {path}: {part['name']} has {len(tags)} tags of groups, not one")
+                groups[target, part["name"]] = tags[0]
+    return [(target, name, group, tests[target, name]) for (target, name), group in sorted(groups.items())]
+
+
+def runs(group, members):
+    """Lists the runs of one group: the name of each, and its suites as (target, name)."""
+    if group == "unit":
+        return [(group, [(target, name) for target, name, _ in members])]
+    if group == "time":
+        return [(f"{group}, {target}.{name}", [(target, name)]) for target, name, _ in members]
+    found = []
+    for target in sorted({target for target, _, _ in members}):
+        of_target = [(name, tests) for other, name, tests in members if other == target]
+        count = max(1, round(sum(tests for _, tests in of_target) / TESTS_MAX))
+        # The largest first, each where there is least: parts of about one size.
+        parts = [[0, []] for _ in range(count)]
+        for name, tests in sorted(of_target, key=lambda suite: (-suite[1], suite[0])):
+            least = min(parts, key=lambda part: part[0])
+            least[0] += tests
+            least[1].append((target, name))
+        for number, (_, names) in enumerate(parts, 1):
+            found.append((f"{group}, {target}" + (f" {number} of {count}" if count > 1 else ""), sorted(names)))
+    return found
+
+
+def expression(members):
+    by_target = collections.defaultdict(list)
+    for target, name in members:
+        by_target[target].append(name)
+    return "|".join(rf"^{target}\.({'|'.join(names)})/" for target, names in sorted(by_target.items()))
+
+
+def main():
+    wanted = sys.argv[1:] or GROUPS
+    if unknown := set(wanted) - set(GROUPS):
+        sys.exit(f"test-groups: no group {', '.join(sorted(unknown))}")
+    everything = suites()
+    for group in wanted:
+        members = [(target, name, tests) for target, name, of, tests in everything if of == group]
+        for name, part in runs(group, members):
+            print(name, "alone" if group == "time" else "together", expression(part), sep="\t")
+
+
+if __name__ == "__main__":
+    main()
