@@ -105,6 +105,9 @@ let package = Package(
     // Versions of packages, for `relay --version --packages`.
     .plugin(name: "ResolvedPackages", capability: .buildTool()),
 
+    // Batches, loops, leases, waits: what work is run by, whatever it is.
+    .target(name: "RelayWork", dependencies: [nioPosix, deque], swiftSettings: strict),
+
     // The pure core, and what the HTTP edges share.
     .target(name: "RelayCore", dependencies: [ordered], swiftSettings: strict),
     .target(
@@ -247,6 +250,7 @@ let package = Package(
       path: "Tests/Campaign", swiftSettings: strict, linkerSettings: linking),
     // How the sources are laid out.
     .testTarget(name: "StructureTests", swiftSettings: strict),
+    .testTarget(name: "RelayWorkTests", dependencies: ["RelayWork", "TestSupport"], swiftSettings: strict),
     .testTarget(name: "CampaignModelTests", dependencies: ["CampaignModel"], swiftSettings: strict),
     .testTarget(
       name: "RelayCoreTests", dependencies: ["RelayCore"], resources: [.copy("Vectors")],

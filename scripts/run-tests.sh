@@ -23,7 +23,7 @@ fuzz_seed=1
 campaign=(--minutes 7 --seed 1 --devices 40 --lanes 4)
 # Extended regular expressions over "Target.Suite/test()".
 groups=(
-  '^(RelayCore|RelayConfiguration|Directory|Attachments|Push|PushGateway)Tests\.'
+  '^(RelayWork|RelayCore|RelayConfiguration|Directory|Attachments|Push|PushGateway)Tests\.'
   '^StorageTests\.'
   '^FederationTests\.'
   '^DeviceNotificationsTests\.'
