@@ -1,5 +1,5 @@
 /// `TwoGenerations` that turn by age too: an entry is remembered for `life` at least unless there are too many, and for
-/// twice as long at most.
+/// twice as long at most. Nothing is brought back among the young by being used.
 package struct AgedGenerations<Key: Hashable, Value, Instant: InstantProtocol> {
   private var table: TwoGenerations<Key, Value>
   private let life: Instant.Duration
@@ -15,18 +15,16 @@ package struct AgedGenerations<Key: Hashable, Value, Instant: InstantProtocol> {
     self.began = began
   }
 
+  package var young: [Key: Value] { table.young }
+  package var old: [Key: Value] { table.old }
   package var count: Int { table.count }
-  package var isYoungFull: Bool { table.isYoungFull }
-
-  /// Whether `key` stands among the young.
-  package func isYoung(_ key: Key) -> Bool { table.young[key] != nil }
 
   package mutating func value(of key: Key, at now: Instant) -> Value? {
     turnIfOld(at: now)
     return table[key]
   }
 
-  /// Puts `value` among the young, in the place of what `key` had.
+  /// Puts `value` among the young. What `key` has among the old stays.
   package mutating func insert(_ value: Value, for key: Key, at now: Instant) {
     turnIfOld(at: now)
     if table.isYoungFull, table.young[key] == nil { turn(at: now) }
@@ -35,7 +33,17 @@ package struct AgedGenerations<Key: Hashable, Value, Instant: InstantProtocol> {
 
   package mutating func removeValue(forKey key: Key) { table.removeValue(forKey: key) }
 
-  /// Turns where it is time.
+  /// Makes the young generation the old one where it is full, or has lasted for a life.
+  /// - Returns: whether it did.
+  @discardableResult
+  package mutating func turnIfDue(at now: Instant) -> Bool {
+    if turnIfOld(at: now) { return true }
+    guard table.isYoungFull else { return false }
+    turn(at: now)
+    return true
+  }
+
+  /// Makes the young generation the old one where it has lasted for a life.
   /// - Returns: whether it did.
   @discardableResult
   package mutating func turnIfOld(at now: Instant) -> Bool {
@@ -48,8 +56,8 @@ package struct AgedGenerations<Key: Hashable, Value, Instant: InstantProtocol> {
     return true
   }
 
-  /// Makes the young generation the old one; after two lives without a turn nothing is young enough to be kept.
-  package mutating func turn(at now: Instant) {
+  private mutating func turn(at now: Instant) {
+    // After two lives without a turn nothing is young enough.
     table.turn(keepsYoung: began.map { $0.duration(to: now) < life * 2 } ?? true)
     began = now
   }

@@ -1,16 +1,18 @@
 /// A table that forgets what came long ago, without a list of uses: new entries go to the young generation, and when that is
 /// full it becomes the old one, whose former entries are dropped.
 ///
-/// A key stands in one generation alone. Reading moves nothing; `update` and `insert` bring a key among the young.
+/// Reading moves nothing, `update` brings an entry back among the young. A key that stands in both generations has its
+/// young entry.
 package struct TwoGenerations<Key: Hashable, Value> {
-  @usableFromInline package var young: [Key: Value] = [:]
-  @usableFromInline package var old: [Key: Value] = [:]
+  @usableFromInline package internal(set) var young: [Key: Value] = [:]
+  @usableFromInline package internal(set) var old: [Key: Value] = [:]
   @usableFromInline let generationMax: Int
 
   /// - Parameter capacity: entries held at most, 2 or more; by default its owner alone says when the young become old.
   @inlinable
   package init(capacity: Int = .max) { generationMax = Swift.max(1, capacity / 2) }
 
+  /// A key that stands in both generations is counted twice.
   @inlinable package var count: Int { young.count + old.count }
   /// Whether the next new key makes the young generation the old one.
   @inlinable package var isYoungFull: Bool { young.count >= generationMax }
@@ -18,15 +20,10 @@ package struct TwoGenerations<Key: Hashable, Value> {
   @inlinable
   package subscript(key: Key) -> Value? { young[key] ?? old[key] }
 
-  /// Puts `value` among the young, in the place of what `key` had.
+  /// Puts `value` among the young. What `key` has among the old stays.
   @inlinable
   package mutating func insert(_ value: Value, for key: Key) {
-    if let place = young.index(forKey: key) {
-      young.values[place] = value
-      return
-    }
-    old[key] = nil
-    makeRoom()
+    if isYoungFull, young[key] == nil { turn() }
     young[key] = value
   }
 
@@ -37,7 +34,7 @@ package struct TwoGenerations<Key: Hashable, Value> {
   ) -> Result {
     if let place = young.index(forKey: key) { return body(&young.values[place]) }
     var value = old.removeValue(forKey: key) ?? initial()
-    makeRoom()
+    if isYoungFull { turn() }
     let result = body(&value)
     young[key] = value
     return result
@@ -53,26 +50,28 @@ package struct TwoGenerations<Key: Hashable, Value> {
     }
   }
 
+  /// - Returns: the entry that `key` had.
   @inlinable
   @discardableResult
   package mutating func removeValue(forKey key: Key) -> Value? {
-    young.removeValue(forKey: key) ?? old.removeValue(forKey: key)
+    let old = old.removeValue(forKey: key)
+    return young.removeValue(forKey: key) ?? old
   }
 
   @inlinable
   package mutating func removeAll() { (young, old) = ([:], [:]) }
 
-  /// Makes the young generation the old one.
-  /// - Parameter keepsYoung: false where the young ones are too old as well.
   @inlinable
-  package mutating func turn(keepsYoung: Bool = true) {
-    old = keepsYoung ? young : [:]
-    young = [:]
-  }
+  package mutating func removeOld() { old = [:] }
 
+  /// Makes the young generation the old one.
+  /// - Parameters:
+  ///   - keepsYoung: false where the young ones are too old as well.
+  ///   - reservesRoom: for as many new ones.
   @inlinable
-  mutating func makeRoom() {
-    if young.count >= generationMax { turn() }
+  package mutating func turn(keepsYoung: Bool = true, reservesRoom: Bool = false) {
+    old = keepsYoung ? young : [:]
+    young = reservesRoom ? Dictionary(minimumCapacity: old.count) : [:]
   }
 }
 

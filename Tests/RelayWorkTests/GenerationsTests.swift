@@ -14,18 +14,23 @@ import Testing
     #expect(table[980] == nil)
   }
 
-  @Test func `a key stands once, with its last value`() {
+  @Test func `a key has its last value, and none once it is removed`() {
     var table = TwoGenerations<Int, String>(capacity: 4)
     table.insert("a", for: 1)
     table.insert("b", for: 2)
     table.insert("c", for: 3)
     #expect(table.old == [1: "a", 2: "b"] && table.young == [3: "c"])
     table.insert("d", for: 1)
-    #expect(table[1] == "d" && table.count == 3)
+    #expect(table[1] == "d" && table.young.count == 2)
     table.insert("e", for: 1)
-    #expect(table[1] == "e" && table.count == 3)
+    #expect(table[1] == "e" && table.young.count == 2)
     #expect(table.removeValue(forKey: 1) == "e")
-    #expect(table[1] == nil && table.count == 2)
+    #expect(table[1] == nil)
+    #expect(table.removeValue(forKey: 2) == "b")
+    table.removeOld()
+    #expect(table.young == [3: "c"] && table.count == 1)
+    table.removeAll()
+    #expect(table.count == 0)
   }
 
   @Test func `what is used stays though much else comes, what is only looked at does not`() {
@@ -48,8 +53,8 @@ import Testing
     var table = TwoGenerations<Int, Int>()
     for key in 0..<1000 { table.insert(key, for: key) }
     #expect(table.young.count == 1000)
-    table.turn()
-    #expect(table.young.isEmpty && table[7] == 7)
+    table.turn(reservesRoom: true)
+    #expect(table.young.isEmpty && table.young.capacity >= 1000 && table[7] == 7)
     table.turn(keepsYoung: false)
     #expect(table.count == 0)
   }

@@ -1,5 +1,6 @@
 import NIOCore
 import NIOPosix
+import RelayWork
 import Synchronization
 
 /// The threads on which this process computes with the key: some of its own, so that nothing else waits for them.
@@ -28,12 +29,7 @@ final class ObliviousThreads: Sendable {
   ) async -> Value? {
     await turns.take(rank)
     defer { turns.giveBack() }
-    return await withCheckedContinuation { continuation in
-      pool.submit { state in
-        guard case .active = state else { return continuation.resume(returning: nil) }
-        continuation.resume(returning: work())
-      }
-    }
+    return await BlockingWork.run(on: pool, work)
   }
 }
 
