@@ -5,7 +5,7 @@ import Synchronization
 ///     for await _ in nudge { await look() }
 ///
 /// Any number of calls between two looks is one. A call while nobody reads is not lost: the next look comes at once. The
-/// loop ends when its task is cancelled, or behind `finish`.
+/// loop ends when its task is cancelled.
 package struct Nudge: AsyncSequence, Sendable {
   package typealias Element = Void
   package typealias Failure = Never
@@ -20,9 +20,6 @@ package struct Nudge: AsyncSequence, Sendable {
   }
 
   package func wake() { continuation.yield() }
-
-  /// No more calls are heard; one that was not heard yet still is.
-  package func finish() { continuation.finish() }
 
   /// Wakes every so often until the task is cancelled, also while the reader is at work.
   package func wake(every interval: Duration, from beginning: Periodic<ContinuousClock>.Beginning = .atOnce) async {

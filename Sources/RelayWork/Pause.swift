@@ -25,8 +25,7 @@ package enum Pause {
 
   /// Returns when the task is cancelled, and never before.
   package static func untilCancelled() async {
-    let never = Waiter<Never>()
-    _ = await never.value()
+    await Waiter<Void>().value()
   }
 
   /// Asks `condition` at once, and again after each `interval`, until it holds.

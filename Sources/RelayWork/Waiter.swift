@@ -34,12 +34,14 @@ package final class Waiter<Value: Sendable>: Sendable {
 
   /// To be called once.
   /// - Returns: nil when `deadline` or the task's cancellation came first.
+  @discardableResult
   package func value(until deadline: ContinuousClock.Instant) async -> Value? {
     await value(until: deadline, on: ContinuousClock())
   }
 
   /// To be called once.
   /// - Returns: nil when `deadline` or the task's cancellation came first.
+  @discardableResult
   package func value<C: Clock<Duration>>(until deadline: C.Instant, on clock: C) async -> Value? {
     let countdown = Countdown(until: deadline, on: clock) { self.giveUp() }
     defer { countdown.cancel() }
@@ -48,6 +50,7 @@ package final class Waiter<Value: Sendable>: Sendable {
 
   /// To be called once.
   /// - Returns: nil when the task was cancelled first.
+  @discardableResult
   package func value() async -> Value? {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in

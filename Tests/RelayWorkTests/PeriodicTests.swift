@@ -104,7 +104,7 @@ import Testing
     try await eventually("one look") { looks.withLock { $0 } == 1 }
     nudge.wake()
     try await eventually("another") { looks.withLock { $0 } == 2 }
-    nudge.finish()
+    task.cancel()
     await task.value
     #expect(looks.withLock { $0 } == 2)
   }

@@ -22,7 +22,7 @@ final class CatchUps: Sendable {
       return state.last
     }
     began()
-    _ = await waiter.value(until: .now + limit)
+    await waiter.value(until: .now + limit)
     state.withLock { $0.waiting[number] = nil }
   }
 

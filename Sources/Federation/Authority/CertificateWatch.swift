@@ -2,6 +2,7 @@ package import Logging
 import Metrics
 package import RelayCore
 import RelayHTTP
+import RelayWork
 import ServiceLifecycle
 import Synchronization
 
@@ -38,11 +39,7 @@ package final class CertificateWatch: Service {
 
   package func run() async throws {
     await cancelWhenGracefulShutdown { [self] in
-      while !Task.isCancelled {
-        look()
-        // Only cancellation throws here, and the loop's condition sees it.
-        try? await Task.sleep(for: interval)
-      }
+      for await _ in Periodic(every: interval) { look() }
     }
   }
 

@@ -1,4 +1,5 @@
 import RelayCore
+import RelayWork
 import Synchronization
 
 /// The hand-overs to one peer that takes batches: runs what `HandOverQueue` decides.
@@ -121,8 +122,7 @@ final class GatheringHandOvers: Sendable {
       }
       for waiter in late { waiter.giveUp() }
       guard let next else { return }
-      // Nobody cancels this task.
-      try? await Task.sleep(until: next, clock: .continuous)
+      await Pause.until(next)
     }
   }
 

@@ -2,6 +2,7 @@ import Crypto
 import Metrics
 import RelayCore
 import RelayHTTP
+import RelayWork
 
 // The loss ledger's side: marks, and what becomes of what they mark (docs/federation.md, "The loss ledger").
 
@@ -79,8 +80,8 @@ extension HandOverLedger {
         unrecorded.increment(by: record.crossings.count)
       }
     }
-    // More gathers meanwhile, and a store that is away is left alone. Nobody cancels this task.
-    try? await Task.sleep(for: again.isEmpty ? pause : retryPause)
+    // More gathers meanwhile, and a store that is away is left alone.
+    await Pause.for(again.isEmpty ? pause : retryPause)
     return again
   }
 

@@ -2,6 +2,7 @@ import Crypto
 import Metrics
 package import RelayCore
 import RelayHTTP
+import RelayWork
 import Synchronization
 
 /// Remembers which messages were handed over to which peer, and says whether a receipt is for one of them
@@ -100,8 +101,7 @@ package final class HandOverLedger: Sendable {
         return true
       } catch {
         guard case .unavailable = error else { return false }
-        // Nobody cancels this task.
-        try? await Task.sleep(for: pause)
+        await Pause.for(pause)
       }
     }
     return false
@@ -122,7 +122,7 @@ package final class HandOverLedger: Sendable {
       let now = clock.now()
       guard timestamp > now.adding(.zero - Self.justNow), timestamp < now.adding(Self.justNow) else { return false }
       // Whoever is cancelled has nobody to tell.
-      try? await Task.sleep(for: Self.secondLook)
+      await Pause.for(Self.secondLook)
       return try await store.wasHandedOver(tag, in: hour)
     }
     guard isKnown else {
@@ -155,36 +155,17 @@ package final class HandOverLedger: Sendable {
   private static let secondLook = Duration.milliseconds(200)
 }
 
-/// Tags of the last hour or two, bounded in number: two generations, of which the older one is forgotten when the young one
-/// is full or an hour old.
+/// Tags of the last hour or two, bounded in number.
 struct RecentTags {
-  private var young: Set<HandOverTag> = []
-  private var old: Set<HandOverTag> = []
-  private var began: ContinuousClock.Instant?
-  private let generationSize: Int
+  private var tags: AgedGenerations<HandOverTag, Void, ContinuousClock.Instant>
 
-  private static let generationLife = Duration.seconds(3600)
-
-  init(capacity: Int) { generationSize = max(1, capacity / 2) }
+  init(capacity: Int) { tags = AgedGenerations(capacity: capacity, life: .seconds(3600)) }
 
   mutating func insert(_ tags: some Sequence<HandOverTag>, at now: ContinuousClock.Instant) {
-    for tag in tags {
-      turn(at: now)
-      young.insert(tag)
-    }
+    for tag in tags { self.tags.insert((), for: tag, at: now) }
   }
 
   mutating func contains(_ tag: HandOverTag, at now: ContinuousClock.Instant) -> Bool {
-    turn(at: now)
-    return young.contains(tag) || old.contains(tag)
-  }
-
-  private mutating func turn(at now: ContinuousClock.Instant) {
-    guard let began else { return self.began = now }
-    let age = now - began
-    guard young.count >= generationSize || age >= Self.generationLife else { return }
-    old = age < Self.generationLife * 2 ? young : []
-    young = []
-    self.began = now
+    tags.value(of: tag, at: now) != nil
   }
 }

@@ -1,4 +1,5 @@
 import RelayCore
+import RelayWork
 import Synchronization
 
 /// How long we wait for one peer before messages for it are held instead (docs/federation.md, "A peer that keeps us
@@ -72,8 +73,7 @@ final class PeerPatience: Sendable {
       }
       for (_, wait) in late.sorted(by: { $0.key < $1.key }) { wait.expire() }
       guard let next else { return }
-      // Nobody cancels this task.
-      try? await Task.sleep(until: next, clock: .continuous)
+      await Pause.until(next)
     }
   }
 }

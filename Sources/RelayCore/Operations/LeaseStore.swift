@@ -10,8 +10,10 @@ package protocol LeaseStore: Sendable {
 }
 
 extension LeaseStore {
-  /// - Parameter holder: a random number of this process, or of this command.
-  package func lease(holder: Int64, lasting duration: Duration) -> Lease<StoreError> {
+  /// - Parameters:
+  ///   - holder: a random number of this process, or of this command.
+  ///   - duration: long enough to be renewed in spite of a slow store; what a process that died delays the others by.
+  package func lease(holder: Int64, lasting duration: Duration = .seconds(10)) -> Lease<StoreError> {
     Lease(lasting: duration) { name, duration throws(StoreError) in
       try await acquireLease(name, holder: holder, for: duration)
     } giveBack: { name throws(StoreError) in
