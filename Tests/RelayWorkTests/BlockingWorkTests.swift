@@ -14,5 +14,6 @@ import Testing
       return await BlockingWork.run { 7 }
     }
     #expect(await task.value == 7)
+    #expect(await BlockingThreads(2).run { 7 } == 7)
   }
 }
