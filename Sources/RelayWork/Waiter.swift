@@ -93,8 +93,8 @@ package struct Waiters<Value: Sendable>: Sendable {
 
   package var isEmpty: Bool { waiting.isEmpty }
 
-  package mutating func add() -> Waiter<Value> {
-    let waiter = Waiter<Value>()
+  @discardableResult
+  package mutating func add(_ waiter: Waiter<Value> = Waiter()) -> Waiter<Value> {
     waiting[ObjectIdentifier(waiter)] = waiter
     return waiter
   }
