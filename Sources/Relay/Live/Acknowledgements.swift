@@ -1,6 +1,7 @@
 package import Logging
 package import RelayCore
 import RelayHTTP
+import RelayWork
 import ServiceLifecycle
 
 /// Removes what clients have acknowledged from their mailboxes, and has receipts sent for it: what gathers during one call
@@ -57,8 +58,7 @@ package final class Acknowledgements: Service {
         do throws(StoreError) {
           try await removeOnce(group)
         } catch .unavailable {
-          // Nobody cancels this task.
-          try? await Task.sleep(for: Self.pause)
+          await Pause.for(Self.pause)
           group.removeAll { $0.session.hasEnded }
           for index in group.indices { group[index].failures += 1 }
           return groups.flatMap(\.self) + group

@@ -1,6 +1,7 @@
 package import Logging
 package import RelayCore
 import RelayHTTP
+import RelayWork
 import Synchronization
 
 /// The sessions of this process: who is connected here, woken when something was stored for them, wherever that happened.
@@ -238,9 +239,7 @@ package final class Hub: MailboxWatch {
   }
 
   func settle(until deadline: ContinuousClock.Instant) async {
-    while connectionCount > 0, .now < deadline {
-      do { try await Task.sleep(for: .milliseconds(5)) } catch { return }
-    }
+    await Pause.poll(every: .milliseconds(5), until: deadline) { connectionCount == 0 }
     await elsewhere.settle(until: deadline)
     await book.settle(until: deadline)
   }

@@ -2,6 +2,7 @@ package import Logging
 import NIOCore
 package import RelayCore
 import RelayHTTP
+import RelayWork
 
 /// Reads the mailboxes of sessions that were woken: those that gather during one call to the store are read by the next,
 /// in the order in which they came.
@@ -68,8 +69,8 @@ package final class MailboxReader: Sendable {
     } catch {
       failed(readings, error, logger)
       guard case .unavailable = error else { return true }
-      // Nobody cancels this task. What comes meanwhile waits.
-      try? await Task.sleep(for: pause)
+      // What comes meanwhile waits.
+      await Pause.for(pause)
       for reading in readings { reading.session.woken() }
       return false
     }

@@ -1,6 +1,7 @@
 package import Logging
 import RelayCore
 import RelayHTTP
+import RelayWork
 
 /// What the sender of an acknowledged message is told: that it has arrived (reference 1.9).
 struct DeliveryReceipt: Sendable, Equatable {
@@ -44,8 +45,8 @@ package final class DeliveryReceipts: Sendable {
     self.logger = logger
     gathered = Gathering(retryingBatchesOf: 200, waitingMax: Self.waitingMax) { receipts in
       let again = await Self.store(receipts, intake, forwarder, logger)
-      // Nobody cancels this task. Receipts that come meanwhile wait.
-      if !again.isEmpty { try? await Task.sleep(for: pause) }
+      // Receipts that come meanwhile wait.
+      if !again.isEmpty { await Pause.for(pause) }
       return again
     }
   }

@@ -1,6 +1,7 @@
 package import Logging
 import Metrics
 package import RelayCore
+import RelayWork
 import ServiceLifecycle
 import Synchronization
 
@@ -57,7 +58,7 @@ package final class ReceiptForwarder: Service {
         // Only cancellation throws here: then it is over.
         try? await gracefulShutdown()
         queue.finish()
-        try? await Task.sleep(for: Self.farewell)
+        await Pause.for(Self.farewell)
       }
       await group.next()
       group.cancelAll()
