@@ -1,4 +1,4 @@
-package import Synchronization
+public import Synchronization
 
 /// Calls that are made in batches, and whose callers wait for the outcome of their own: a batch costs much the same for one
 /// call and for hundreds.
@@ -6,10 +6,10 @@ package import Synchronization
 /// One batch at a time, and what comes meanwhile forms the next. A lone caller waits for its own call only. Calls keep the
 /// order in which they came. Batches run in tasks of their own, which inherit nothing of the caller's: one that gives up
 /// takes no others along.
-package final class BatchedCalls<Call: Sendable, Outcome: Sendable>: Sendable {
-  /// A call of a batch.
-  package struct Member: Sendable {
-    package let call: Call
+public final class BatchedCalls<Call: Sendable, Outcome: Sendable>: Sendable {
+  /// A call of a batch. A class: copies of a generic structure cost several times as much.
+  public final class Member: Sendable {
+    public let call: Call
     @usableFromInline let caller: CheckedContinuation<Outcome?, Never>
 
     @inlinable
@@ -20,7 +20,7 @@ package final class BatchedCalls<Call: Sendable, Outcome: Sendable>: Sendable {
 
     /// Tells its caller. To be called once for each member.
     @inlinable
-    package func end(with outcome: Outcome) { caller.resume(returning: outcome) }
+    public func end(with outcome: Outcome) { caller.resume(returning: outcome) }
   }
 
   @usableFromInline let queue: Mutex<BatchQueue<Member>>
@@ -30,7 +30,7 @@ package final class BatchedCalls<Call: Sendable, Outcome: Sendable>: Sendable {
   ///   - size: of a call.
   ///   - run: is given at least one member, and ends each; never called twice at once.
   @inlinable
-  package init(
+  public init(
     bounds: BatchQueue<Member>.Bounds, size: @escaping @Sendable (Call) -> BatchQueue<Member>.Size,
     run: @escaping @Sendable ([Member]) async -> Void
   ) {
@@ -39,12 +39,13 @@ package final class BatchedCalls<Call: Sendable, Outcome: Sendable>: Sendable {
   }
 
   /// Of the calls behind the batch that is under way.
-  package var waiting: BatchQueue<Member>.Size { queue.withLock { $0.waiting } }
+  public var waiting: BatchQueue<Member>.Size { queue.withLock { $0.waiting } }
 
   /// Waits also when the caller is cancelled: the call is under way.
   /// - Returns: nil, with nothing done, when too much waits already.
   @inlinable
-  package func outcome(of call: Call) async -> Outcome? {
+  @discardableResult
+  public func outcome(of call: Call) async -> Outcome? {
     await withCheckedContinuation { caller in
       let member = Member(call: call, caller: caller)
       switch queue.withLock({ $0.admit(member) }) {

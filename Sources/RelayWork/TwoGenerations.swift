@@ -3,75 +3,77 @@
 ///
 /// Reading moves nothing, `update` brings an entry back among the young. A key that stands in both generations has its
 /// young entry.
-package struct TwoGenerations<Key: Hashable, Value> {
-  @usableFromInline package internal(set) var young: [Key: Value] = [:]
-  @usableFromInline package internal(set) var old: [Key: Value] = [:]
+public struct TwoGenerations<Key: Hashable, Value> {
+  @usableFromInline var newer: [Key: Value] = [:]
+  @usableFromInline var older: [Key: Value] = [:]
   @usableFromInline let generationMax: Int
 
   /// - Parameter capacity: entries held at most, 2 or more; by default its owner alone says when the young become old.
   @inlinable
-  package init(capacity: Int = .max) { generationMax = Swift.max(1, capacity / 2) }
+  public init(capacity: Int = .max) { generationMax = Swift.max(1, capacity / 2) }
 
+  @inlinable public var young: [Key: Value] { newer }
+  @inlinable public var old: [Key: Value] { older }
   /// A key that stands in both generations is counted twice.
-  @inlinable package var count: Int { young.count + old.count }
+  @inlinable public var count: Int { newer.count + older.count }
   /// Whether the next new key makes the young generation the old one.
-  @inlinable package var isYoungFull: Bool { young.count >= generationMax }
+  @inlinable public var isYoungFull: Bool { newer.count >= generationMax }
 
   @inlinable
-  package subscript(key: Key) -> Value? { young[key] ?? old[key] }
+  public subscript(key: Key) -> Value? { newer[key] ?? older[key] }
 
   /// Puts `value` among the young. What `key` has among the old stays.
   @inlinable
-  package mutating func insert(_ value: Value, for key: Key) {
-    if isYoungFull, young[key] == nil { turn() }
-    young[key] = value
+  public mutating func insert(_ value: Value, for key: Key) {
+    if isYoungFull, newer[key] == nil { turn() }
+    newer[key] = value
   }
 
   /// Runs `body` on the entry of `key`, which is young from here on and begins as `initial` when there is none.
   @inlinable
-  package mutating func update<Result>(
+  public mutating func update<Result>(
     _ key: Key, orInsert initial: @autoclosure () -> Value, _ body: (inout Value) -> Result
   ) -> Result {
-    if let place = young.index(forKey: key) { return body(&young.values[place]) }
-    var value = old.removeValue(forKey: key) ?? initial()
+    if let place = newer.index(forKey: key) { return body(&newer.values[place]) }
+    var value = older.removeValue(forKey: key) ?? initial()
     if isYoungFull { turn() }
     let result = body(&value)
-    young[key] = value
+    newer[key] = value
     return result
   }
 
   /// Runs `body` on the entry of `key`, if there is one, where it stands.
   @inlinable
-  package mutating func updateExisting(_ key: Key, _ body: (inout Value) -> Void) {
-    if let place = young.index(forKey: key) {
-      body(&young.values[place])
-    } else if let place = old.index(forKey: key) {
-      body(&old.values[place])
+  public mutating func updateExisting(_ key: Key, _ body: (inout Value) -> Void) {
+    if let place = newer.index(forKey: key) {
+      body(&newer.values[place])
+    } else if let place = older.index(forKey: key) {
+      body(&older.values[place])
     }
   }
 
   /// - Returns: the entry that `key` had.
   @inlinable
   @discardableResult
-  package mutating func removeValue(forKey key: Key) -> Value? {
-    let old = old.removeValue(forKey: key)
-    return young.removeValue(forKey: key) ?? old
+  public mutating func removeValue(forKey key: Key) -> Value? {
+    let former = older.removeValue(forKey: key)
+    return newer.removeValue(forKey: key) ?? former
   }
 
   @inlinable
-  package mutating func removeAll() { (young, old) = ([:], [:]) }
+  public mutating func removeAll() { (newer, older) = ([:], [:]) }
 
   @inlinable
-  package mutating func removeOld() { old = [:] }
+  public mutating func removeOld() { older = [:] }
 
   /// Makes the young generation the old one.
   /// - Parameters:
   ///   - keepsYoung: false where the young ones are too old as well.
   ///   - reservesRoom: for as many new ones.
   @inlinable
-  package mutating func turn(keepsYoung: Bool = true, reservesRoom: Bool = false) {
-    old = keepsYoung ? young : [:]
-    young = reservesRoom ? Dictionary(minimumCapacity: old.count) : [:]
+  public mutating func turn(keepsYoung: Bool = true, reservesRoom: Bool = false) {
+    older = keepsYoung ? newer : [:]
+    newer = reservesRoom ? Dictionary(minimumCapacity: older.count) : [:]
   }
 }
 

@@ -17,7 +17,7 @@ package final class WakeDesk: Notifier, Service {
     let said = ContinuousClock.now
   }
 
-  private let words: Gathering<Word>
+  private let words: Batcher<Word>
   private let served: ServedProviders
   private let metrics: WakeMetrics
 
@@ -26,7 +26,9 @@ package final class WakeDesk: Notifier, Service {
   ) {
     self.metrics = metrics
     served = settings.served
-    words = Gathering(retryingBatchesOf: Self.batchMax, waitingMax: Self.waitingMax) { words in
+    words = Batcher(
+      retryingBatchesOf: Self.batchMax, waitingMax: Self.waitingMax, rest: .init(beforeRetry: Self.pause)
+    ) { words in
       let (asks, connected) = Self.sort(words, doubt: settings.doubt)
       do throws(StoreError) {
         let count = try await store.askToWake(asks, afterForgetting: connected, settings.terms)
@@ -40,7 +42,6 @@ package final class WakeDesk: Notifier, Service {
         let again = words.filter { now - $0.said < Self.patience }
         let kept = Set(again.map(\.device))
         metrics.lost(asks.count { !kept.contains($0.device) })
-        if !again.isEmpty { await Pause.for(Self.pause) }
         return again
       }
     }

@@ -16,7 +16,7 @@ package final class WakeWorker: Service {
   private let parts: WakeParts
   private let settings: WakingSettings
   private let sender: WakeSender
-  private let settlements: Gathering<WakeSettlement>
+  private let settlements: Batcher<WakeSettlement>
   /// Jobs in the hands of this process.
   private let claimed: InHand
   /// There may be something to claim: by what was asked for, and by what makes room.
@@ -37,13 +37,14 @@ package final class WakeWorker: Service {
     self.settings = settings
     self.claimed = claimed
     sender = WakeSender(parts: parts, settings: settings)
-    settlements = Gathering(retryingBatchesOf: Self.settledTogether, waitingMax: .max) { settlements in
+    settlements = Batcher(
+      retryingBatchesOf: Self.settledTogether, waitingMax: .max, rest: .init(beforeRetry: Self.pause)
+    ) { settlements in
       do throws(StoreError) {
         try await parts.store.settleWakes(settlements)
       } catch .unavailable(let reason) {
         parts.logger.warning("wake-ups could not be settled", metadata: ["error": "\(reason)"])
         // Those whose claim has ended by then are carried out again.
-        await Pause.for(Self.pause)
         return settlements
       } catch {
         parts.logger.error("wake-ups could not be settled", metadata: ["error": "\(error)"])

@@ -40,6 +40,17 @@ import Testing
     #expect(queue.waiting == .init(items: 0))
   }
 
+  @Test func `several are let in together or not at all, and may go with different batches`() {
+    var queue = Self.queue(batch: .init(items: 2, bytes: 100), waiting: .init(items: 4, bytes: 100))
+    #expect(queue.admit(contentsOf: [1, 2, 3]) == .isFirst)
+    #expect(queue.next() == [1, 2])
+    #expect(queue.admit(contentsOf: [4, 5, 6, 7]) == .full)
+    #expect(queue.admit(contentsOf: [4, 5, 6]) == .waits)
+    #expect(queue.next() == [3, 4])
+    #expect(queue.next() == [5, 6])
+    #expect(queue.admit(contentsOf: [1, 2, 3, 4, 5]) == .waits, "nothing waits: it never could be let in otherwise")
+  }
+
   @Test func `what is under way counts where it is to`() {
     var queue = Self.queue(
       batch: .init(items: 10, bytes: 1000), waiting: .init(items: 2, bytes: 100), countsUnderWay: true)

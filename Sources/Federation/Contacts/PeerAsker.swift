@@ -119,7 +119,7 @@ extension PeerAsker {
       return !state.isRunning
     }
     guard isFirst else { return }
-    RequestID.ofNobody { [self] in
+    Task.ofNobody { [self] in
       while let batch = next() { end(batch, await ask(batch)) }
     }
   }

@@ -21,7 +21,7 @@ package final class HandOverLedger: Sendable {
 
   private let store: any HandOverStore
   private let clock: WallClock
-  private let notes: Gathering<Note>
+  private let notes: Batcher<Note>
   /// The relay's key, with nothing under it yet.
   let code: HMAC<SHA256>
   /// The notes of requests that are under way.
@@ -30,7 +30,7 @@ package final class HandOverLedger: Sendable {
   private let unnoted = Counter(label: "relay_hand_overs_unnoted_total")
   private let forged = PeerCounters("relay_peer_receipts_refused_total")
   /// Entries that the loss ledger still has to count.
-  let recording: Gathering<LedgerRecord>
+  let recording: Batcher<LedgerRecord>
   static let unrecorded = Counter(label: "relay_ledger_unrecorded_total")
 
   /// - Parameter key: 32 bytes, the same for all processes of the operator.
@@ -40,14 +40,18 @@ package final class HandOverLedger: Sendable {
     self.store = store
     self.clock = clock
     let patience = PeerPatience(Self.patience)
-    notes = Gathering(batchMax: Self.notesPerCall, waitingMax: Self.notesWaitingMax) { notes in
+    notes = Batcher(batchMax: Self.notesPerCall, waitingMax: Self.notesWaitingMax) { notes in
       let records = Self.merged(notes.flatMap(\.records))
       let isNoted = await patience.wait { await Self.insist(records, on: store) } ?? false
       for note in notes { note.finish(isNoted) }
     }
     code = HMAC(key: SymmetricKey(data: key.bytes))
     recent = Mutex(RecentTags(capacity: recentMax))
-    recording = Gathering(retryingBatchesOf: Self.recordsMax, waitingMax: Self.waitingMax) { records in
+    // More gathers meanwhile, and a store that is away is left alone.
+    recording = Batcher(
+      retryingBatchesOf: Self.recordsMax, waitingMax: Self.waitingMax,
+      rest: .init(always: Self.recordingPause, beforeRetry: Self.retryPause)
+    ) { records in
       await Self.write(records, to: store)
     }
   }

@@ -41,7 +41,7 @@ final class PeerPatience: Sendable {
         defer { state.isWatched = true }
         return (id, !state.isWatched)
       }
-      if isToWatch { RequestID.ofNobody { await self.watch() } }
+      if isToWatch { Task.ofNobody { await self.watch() } }
       Task { [self] in
         let value = await work()
         if end(id) { continuation.resume(returning: value) }

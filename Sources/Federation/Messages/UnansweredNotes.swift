@@ -30,7 +30,7 @@ final class UnansweredNotes: Sendable {
       defer { state.isWatching = true }
       return (state.lastTicket, !state.isWatching)
     }
-    if isFirst { RequestID.ofNobody { await self.watch() } }
+    if isFirst { Task.ofNobody { await self.watch() } }
     return ticket
   }
 

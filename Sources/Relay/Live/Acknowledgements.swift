@@ -16,12 +16,12 @@ package final class Acknowledgements: Service {
   }
 
   private let receipts: DeliveryReceipts
-  private let removals: Gathering<Removal>
+  private let removals: Batcher<Removal>
 
   package init(store: any MessageStore, receipts: DeliveryReceipts, hub: Hub, logger: Logger) {
     self.receipts = receipts
     let remover = Remover(store: store, receipts: receipts, metrics: hub.metrics, logger: logger)
-    removals = Gathering(retryingBatchesOf: Self.removalsPerCall, waitingMax: Self.waitingMax) {
+    removals = Batcher(retryingBatchesOf: Self.removalsPerCall, waitingMax: Self.waitingMax) {
       await remover.remove($0)
     }
   }

@@ -19,7 +19,7 @@ package final class Hub: MailboxWatch {
   let metrics = LiveMetrics()
   private let state: Mutex<State>
   private let book: PresenceBook
-  private let elsewhere: Gathering<DeviceAddress>
+  private let elsewhere: Batcher<DeviceAddress>
   let presence: any Presence
   /// Who wakes devices that are connected nowhere; nil for nobody.
   private let notifier: (any Notifier)?
@@ -41,7 +41,7 @@ package final class Hub: MailboxWatch {
     pollStep = pollInterval / pollSteps
     state = Mutex(State(table: SessionTable(renewalSteps: Self.renewalSteps, pollSteps: pollSteps)))
     book = PresenceBook(presence)
-    elsewhere = Gathering(batchMax: Self.wakeUpsPerCall, waitingMax: Self.wakeUpsMax) { [metrics] devices in
+    elsewhere = Batcher(batchMax: Self.wakeUpsPerCall, waitingMax: Self.wakeUpsMax) { [metrics] devices in
       let distinct = Array(Set(devices))
       let outcome = await presence.wake(distinct)
       metrics.woken(distinct.count, outcome)

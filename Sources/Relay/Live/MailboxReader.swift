@@ -9,14 +9,14 @@ import RelayWork
 ///
 /// While the store is away sessions wait here, one entry each: their number bounds it.
 package final class MailboxReader: Sendable {
-  private let sessions: Gathering<DeviceSession>
-  private let checks: Gathering<DeviceSession>
+  private let sessions: Batcher<DeviceSession>
+  private let checks: Batcher<DeviceSession>
 
   package init(store: any MessageStore, logger: Logger) {
-    sessions = Gathering(retryingBatchesOf: Self.readsPerCall, waitingMax: .max) { sessions in
+    sessions = Batcher(retryingBatchesOf: Self.readsPerCall, waitingMax: .max) { sessions in
       await Self.read(sessions, store, logger)
     }
-    checks = Gathering(batchMax: Self.checksPerCall, waitingMax: Self.checksMax) { sessions in
+    checks = Batcher(batchMax: Self.checksPerCall, waitingMax: Self.checksMax) { sessions in
       await Self.check(sessions, store, logger)
     }
   }
