@@ -105,14 +105,18 @@ let package = Package(
     // Versions of packages, for `relay --version --packages`.
     .plugin(name: "ResolvedPackages", capability: .buildTool()),
 
+    // Batches, loops, leases, waits: what work is run by, whatever it is.
+    .target(name: "RelayWork", dependencies: [nioPosix, deque], swiftSettings: strict),
+
     // The pure core, and what the HTTP edges share.
-    .target(name: "RelayCore", dependencies: [ordered], swiftSettings: strict),
+    .target(name: "RelayCore", dependencies: ["RelayWork", ordered], swiftSettings: strict),
     // The table of all metrics.
     .target(name: "RelayMetrics", dependencies: [coreMetrics], swiftSettings: strict),
     .target(
       name: "RelayHTTP",
       dependencies: [
-        "RelayCore", hummingbird, hummingbirdCore, hummingbirdHTTP2, httpTypes, nioCore, nioPosix, nioHTTP1, nioTLS,
+        "RelayCore", "RelayWork", hummingbird, hummingbirdCore, hummingbirdHTTP2, httpTypes, nioCore, nioPosix,
+        nioHTTP1, nioTLS,
         nioSSL, nioHTTP2, nioWebSocket, nioHTTPTypes, nioHTTPTypesHTTP1, logging, "RelayMetrics", metrics, lifecycle,
         deque,
       ],
@@ -127,21 +131,23 @@ let package = Package(
     .target(
       name: "Relay",
       dependencies: [
-        "RelayCore", "RelayHTTP", "WireMessages", protobuf, hummingbird, httpTypes, nioCore, nioHTTP1, crypto,
+        "RelayCore", "RelayWork", "RelayHTTP", "WireMessages", protobuf, hummingbird, httpTypes, nioCore, nioHTTP1,
+        crypto,
         cryptoExtras, logging, "RelayMetrics", metrics, lifecycle, deque, asyncHTTPClient,
       ],
       swiftSettings: strict),
     .target(
       name: "Attachments",
       dependencies: [
-        "RelayCore", "RelayHTTP", hummingbird, hummingbirdCore, httpTypes, nioCore, nioPosix, nioHTTP1, crypto, logging,
+        "RelayCore", "RelayWork", "RelayHTTP", hummingbird, hummingbirdCore, httpTypes, nioCore, nioPosix, nioHTTP1,
+        crypto, logging,
         "RelayMetrics", metrics, lifecycle, asyncHTTPClient,
       ],
       swiftSettings: strict),
     .target(
       name: "Federation",
       dependencies: [
-        "RelayCore", "RelayHTTP", "WireMessages", protobuf, deque, ordered, hummingbird, hummingbirdCore,
+        "RelayCore", "RelayWork", "RelayHTTP", "WireMessages", protobuf, deque, ordered, hummingbird, hummingbirdCore,
         hummingbirdHTTP2, httpTypes, nioCore, nioPosix, nioTLS,
         nioSSL, nioHTTP2, nioHTTP1, asyncHTTPClient, crypto, x509, asn1, logging, "RelayMetrics", metrics, lifecycle,
       ],
@@ -149,14 +155,16 @@ let package = Package(
     .target(
       name: "Directory",
       dependencies: [
-        "RelayCore", "RelayHTTP", "CPrefetch", atomics, hummingbird, httpTypes, nioCore, nioPosix, crypto, cryptoExtras,
+        "RelayCore", "RelayWork", "RelayHTTP", "CPrefetch", atomics, hummingbird, httpTypes, nioCore, nioPosix, crypto,
+        cryptoExtras,
         logging, "RelayMetrics", metrics, lifecycle,
       ],
       swiftSettings: strict),
     .target(
       name: "Storage",
       dependencies: [
-        "RelayCore", "CLibPQ", "CHiredis", "COpenSSL", grdb, crypto, cryptoExtras, logging, "RelayMetrics", metrics,
+        "RelayCore", "RelayWork", "CLibPQ", "CHiredis", "COpenSSL", grdb, crypto, cryptoExtras, logging, "RelayMetrics",
+        metrics,
         lifecycle,
         deque, heap,
       ],
@@ -164,7 +172,8 @@ let package = Package(
     .target(
       name: "Push",
       dependencies: [
-        "RelayCore", "RelayHTTP", asyncHTTPClient, jwtKit, nioCore, nioPosix, nioHTTP1, nioHTTP2, nioSSL, nioTLS,
+        "RelayCore", "RelayWork", "RelayHTTP", asyncHTTPClient, jwtKit, nioCore, nioPosix, nioHTTP1, nioHTTP2, nioSSL,
+        nioTLS,
         crypto, cryptoExtras, x509, asn1,
         logging, "RelayMetrics", metrics, lifecycle, deque,
       ],
@@ -172,31 +181,35 @@ let package = Package(
     .target(
       name: "PushGateway",
       dependencies: [
-        "RelayCore", "RelayHTTP", "Push", hummingbird, hummingbirdCore, httpTypes, nioCore, crypto, logging,
+        "RelayCore", "RelayWork", "RelayHTTP", "Push", hummingbird, hummingbirdCore, httpTypes, nioCore, crypto,
+        logging,
         "RelayMetrics", metrics,
         lifecycle, heap, ordered,
       ],
       swiftSettings: strict),
     .target(
-      name: "Waking", dependencies: ["RelayCore", "RelayHTTP", "Push", "RelayMetrics", logging, metrics, lifecycle],
+      name: "Waking",
+      dependencies: ["RelayCore", "RelayWork", "RelayHTTP", "Push", "RelayMetrics", logging, metrics, lifecycle],
       swiftSettings: strict),
 
     .target(
       name: "DeviceNotifications",
       dependencies: [
-        "RelayCore", "RelayHTTP", "Push", "CXML2", hummingbird, hummingbirdCore, hummingbirdHTTP2, httpTypes, nioCore,
+        "RelayCore", "RelayWork", "RelayHTTP", "Push", "CXML2", hummingbird, hummingbirdCore, hummingbirdHTTP2,
+        httpTypes, nioCore,
         nioHTTP1, nioSSL, asyncHTTPClient, logging, "RelayMetrics", metrics, lifecycle,
       ],
       swiftSettings: strict),
 
     // What `relay` is made of.
-    .target(name: "ChildProcesses", dependencies: [nioCore, nioPosix], swiftSettings: strict),
+    .target(name: "ChildProcesses", dependencies: ["RelayWork", nioCore, nioPosix], swiftSettings: strict),
     .target(
       name: "RelayConfiguration", dependencies: ["RelayCore", configuration, yams, ordered], swiftSettings: strict),
     .target(
       name: "Operations",
       dependencies: [
-        "RelayCore", "RelayHTTP", hummingbird, hummingbirdCore, mustache, httpTypes, nioCore, logging, "RelayMetrics",
+        "RelayCore", "RelayWork", "RelayHTTP", hummingbird, hummingbirdCore, mustache, httpTypes, nioCore, logging,
+        "RelayMetrics",
         metrics,
         coreMetrics, lifecycle,
       ],
@@ -204,7 +217,8 @@ let package = Package(
     .target(
       name: "RelayClient",
       dependencies: [
-        "RelayCore", "WireMessages", protobuf, asyncHTTPClient, nioCore, nioPosix, nioHTTP1, nioWebSocket, nioSSL,
+        "RelayCore", "RelayWork", "WireMessages", protobuf, asyncHTTPClient, nioCore, nioPosix, nioHTTP1, nioWebSocket,
+        nioSSL,
         crypto,
         cryptoExtras,
       ],
@@ -218,7 +232,8 @@ let package = Package(
     .executableTarget(
       name: "RelayCommand",
       dependencies: [
-        "RelayCore", "RelayHTTP", "Relay", "Attachments", "Federation", "Directory", "Push", "PushGateway", "Waking",
+        "RelayCore", "RelayWork", "RelayHTTP", "Relay", "Attachments", "Federation", "Directory", "Push", "PushGateway",
+        "Waking",
         "DeviceNotifications", "Storage", "Conformance", "RelayConfiguration", "Operations",
         "RelayClient", "ChildProcesses", argumentParser, hummingbird, logging, "RelayMetrics", metrics, coreMetrics,
         lifecycle,
@@ -254,6 +269,7 @@ let package = Package(
       path: "Tests/Campaign", swiftSettings: strict, linkerSettings: linking),
     // How the sources are laid out.
     .testTarget(name: "StructureTests", swiftSettings: strict),
+    .testTarget(name: "RelayWorkTests", dependencies: ["RelayWork", "TestSupport"], swiftSettings: strict),
     .testTarget(name: "CampaignModelTests", dependencies: ["CampaignModel"], swiftSettings: strict),
     .testTarget(
       name: "RelayCoreTests", dependencies: ["RelayCore"], resources: [.copy("Vectors")],

@@ -17,8 +17,8 @@ import sys
 # Ours, and the packages that take bytes from outside apart.
 MODULES = [
     "SwiftASN1", "X509", "SwiftProtobuf", "Yams",
-    "RelayCore", "RelayHTTP", "WireMessages", "Relay", "Federation", "Directory", "Storage", "Push", "PushGateway",
-    "DeviceNotifications", "RelayConfiguration", "RelayClient",
+    "RelayWork", "RelayCore", "RelayHTTP", "WireMessages", "Relay", "Federation", "Directory", "Storage", "Push",
+    "PushGateway", "DeviceNotifications", "RelayConfiguration", "RelayClient",
 ]
 SANITIZE = ["-sanitize=fuzzer,address"]
 COMPILED = ["-O", "-whole-module-optimization", "-gline-tables-only", "-suppress-warnings", "-c", *SANITIZE]

@@ -13,7 +13,7 @@ swift=${SWIFT:-swift}
 build=.build-threads
 # One after the other: an instrumented test takes several times as long.
 groups=(
-  '^(RelayCore|RelayConfiguration|Operations|Directory|CampaignModel)Tests\.'
+  '^(RelayWork|RelayCore|RelayConfiguration|Operations|Directory|CampaignModel)Tests\.'
   '^StorageTests\.'
 )
 if [[ ${1:-} == --filter ]]; then

@@ -1,5 +1,6 @@
 package import Logging
 package import RelayCore
+import RelayWork
 import ServiceLifecycle
 import Synchronization
 
@@ -38,11 +39,7 @@ package final class AttachmentSweeper: Service {
 
   package func run() async throws {
     await cancelWhenGracefulShutdown {
-      while !Task.isCancelled {
-        // Only cancellation throws here, and the loop's condition sees it.
-        try? await Task.sleep(for: self.interval)
-        if !Task.isCancelled { await self.sweep() }
-      }
+      for await _ in Periodic(every: self.interval, from: .afterInterval) { await self.sweep() }
     }
   }
 

@@ -2,6 +2,7 @@
 
 import Foundation
 package import Glibc
+import RelayWork
 import Synchronization
 
 /// A process of ours that the kernel signals when this process dies, however it dies.
@@ -109,10 +110,7 @@ package final class ChildProcess: Sendable {
 
   /// Waits for its end, and kills it when it has not ended after `limit`.
   package func killed(after limit: Duration) async -> Exit {
-    let killer = Task {
-      try await Task.sleep(for: limit)
-      send(SIGKILL)
-    }
+    let killer = Countdown(of: limit) { self.send(SIGKILL) }
     defer { killer.cancel() }
     return await ended()
   }

@@ -1,5 +1,6 @@
 package import Logging
 package import RelayCore
+import RelayWork
 import ServiceLifecycle
 import Synchronization
 
@@ -38,7 +39,7 @@ package final class DirectoryFollower: Service, DirectoryMirror {
   private let keeper: SnapshotKeeper
   private let metrics = DirectoryMetrics()
   private let catchUps = CatchUps()
-  private let wakeUps = FeedWakeUps()
+  private let wakeUps = Nudge()
 
   /// - Parameters:
   ///   - snapshotPath: a file that is this operator's; where it cannot be written, each start reads the store.
@@ -87,7 +88,7 @@ package final class DirectoryFollower: Service, DirectoryMirror {
 
   /// Shows how old the table is, also while the store keeps a reading waiting.
   private func watch() async {
-    await wakeUps.run(by: signals, every: pace.poll) { metrics.show(view.table, now: .now) }
+    await wakeUps.wake(byFeed: signals, every: pace.poll) { metrics.show(view.table, now: .now) }
   }
 }
 
@@ -111,12 +112,11 @@ extension DirectoryFollower {
     var writing = Writing(
       checkDue: now + pace.check * Double.random(in: 0.5...1.5), pruneDue: now + pace.prune * Double.random(in: 0...1))
     var failures = FailureRow()
-    for await _ in wakeUps.stream {
+    for await _ in wakeUps {
       do throws(FollowFailure) {
         try await round(&writing)
         if failures.succeeded() { logger.notice("the directory follows the store again") }
-        // Only cancellation throws here, and the stream ends by it.
-        try? await Task.sleep(for: pace.pause)
+        await Pause.for(pace.pause)
       } catch {
         guard !Task.isCancelled else { return }
         await failed(error, &failures, &writing)
@@ -137,8 +137,7 @@ extension DirectoryFollower {
       logger.warning(
         "the directory cannot follow the store, it answers as it was last", metadata: ["reason": "\(failure)"])
     }
-    // Only cancellation throws here, and the stream ends by it.
-    try? await Task.sleep(for: pause)
+    await Pause.for(pause)
   }
 
   private func round(_ writing: inout Writing) async throws(FollowFailure) {

@@ -1,3 +1,4 @@
+import RelayWork
 import Synchronization
 
 /// Whether requests can be served just now, and if not, why.
@@ -40,14 +41,7 @@ package final class Readiness: Sendable {
 private final class ReadinessCheck: Sendable {
   private struct State {
     var isRunning = false
-    /// By caller, counted in order of arrival.
-    var waiting: [Int: Waiter] = [:]
-    var callers = 0
-  }
-
-  private struct Waiter {
-    let continuation: CheckedContinuation<String?, Never>
-    let timer: Task<Void, Never>
+    var waiting = Waiters<String?>()
   }
 
   let name: String
@@ -61,36 +55,21 @@ private final class ReadinessCheck: Sendable {
 
   /// The check's answer, or that there was none in time: then the check goes on, and later callers may have its answer.
   func outcome(within timeout: Duration) async -> String? {
-    let caller = state.withLock { state in
-      state.callers += 1
-      return state.callers
+    // In a task of its own: what asked for it is not cut short by who does.
+    let (caller, isFirst) = state.withLock { state in
+      defer { state.isRunning = true }
+      return (state.waiting.add(), !state.isRunning)
     }
-    return await withCheckedContinuation { continuation in
-      state.withLock { state in
-        // Both tasks find the caller here, for they need the lock first.
-        let timer = Task {
-          do { try await Task.sleep(for: timeout) } catch { return }
-          giveUp(caller, "no answer within \(timeout)")
-        }
-        state.waiting[caller] = Waiter(continuation: continuation, timer: timer)
-        if !state.isRunning { Task { finish(await body()) } }
-        state.isRunning = true
-      }
-    }
+    if isFirst { Task { finish(await body()) } }
+    let outcome = await caller.value(until: .now + timeout)
+    state.withLock { $0.waiting.remove(caller) }
+    return outcome ?? "no answer within \(timeout)"
   }
 
   private func finish(_ outcome: String?) {
-    let waiting = state.withLock { state in
-      defer { (state.waiting, state.isRunning) = ([:], false) }
-      return state.waiting
-    }
-    for waiter in waiting.values {
-      waiter.timer.cancel()
-      waiter.continuation.resume(returning: outcome)
-    }
-  }
-
-  private func giveUp(_ caller: Int, _ reason: String) {
-    state.withLock { $0.waiting.removeValue(forKey: caller) }?.continuation.resume(returning: reason)
+    state.withLock { state in
+      state.isRunning = false
+      return state.waiting.takeAll()
+    }.end(with: outcome)
   }
 }

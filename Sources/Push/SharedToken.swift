@@ -1,4 +1,5 @@
 import RelayCore
+import RelayWork
 import Synchronization
 
 /// A token that a provider takes for a while: made by one for all who need it, kept until it is to be renewed.
@@ -19,8 +20,7 @@ final class SharedToken: Sendable {
   private struct State {
     var token: Token?
     var isMaking = false
-    var waiters: [UInt64: CheckedContinuation<Made?, Never>] = [:]
-    var lastWaiter: UInt64 = 0
+    var waiters = Waiters<Made>()
   }
 
   private let state = Mutex(State())
@@ -56,45 +56,24 @@ final class SharedToken: Sendable {
     let waiters = state.withLock { state in
       state.isMaking = false
       if case .success(let token) = made { state.token = token }
-      defer { state.waiters = [:] }
-      return state.waiters
+      return state.waiters.takeAll()
     }
-    for waiter in waiters.values { waiter.resume(returning: made) }
+    waiters.end(with: made)
   }
 
   /// - Returns: nil when the deadline or the task's cancellation came first.
   private func wait(until deadline: ContinuousClock.Instant, now: Timestamp) async -> Made? {
-    let number = state.withLock { state in
-      state.lastWaiter += 1
-      return state.lastWaiter
+    let waiter = Waiter<Made>()
+    let ready = state.withLock { state -> Made? in
+      // It may have been made since.
+      if let token = state.token, now < token.renewal { return .success(token) }
+      guard state.isMaking else { return .failure(Failure(outcome: .temporary(.noToken))) }
+      state.waiters.add(waiter)
+      return nil
     }
-    let timer = Task {
-      // Cancelled when the wait is over.
-      do { try await Task.sleep(until: deadline) } catch { return }
-      giveUp(number)
-    }
-    defer { timer.cancel() }
-    return await withTaskCancellationHandler {
-      await withCheckedContinuation { continuation in
-        let ready = state.withLock { state -> Made?? in
-          // It may have been made since.
-          if let token = state.token, now < token.renewal { return .some(.success(token)) }
-          guard state.isMaking else { return .some(nil) }
-          state.waiters[number] = continuation
-          return nil
-        }
-        if let ready {
-          return continuation.resume(returning: ready ?? .failure(Failure(outcome: .temporary(.noToken))))
-        }
-        if Task.isCancelled || ContinuousClock.now >= deadline { giveUp(number) }
-      }
-    } onCancel: {
-      giveUp(number)
-    }
-  }
-
-  private func giveUp(_ number: UInt64) {
-    state.withLock { $0.waiters.removeValue(forKey: number) }?.resume(returning: nil)
+    if let ready { return ready }
+    defer { state.withLock { $0.waiters.remove(waiter) } }
+    return await waiter.value(until: deadline)
   }
 }
 

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import RelayWork
 import Synchronization
 
 /// Asks the system for the addresses of a host. Tests hand in their own answers.
@@ -24,7 +25,7 @@ package struct HostResolver: Sendable {
 
 /// One look-up of a host at a time, for all who ask meanwhile.
 private final class ResolverThreads: Sendable {
-  private typealias Answer = AsyncStream<[String]>.Continuation
+  private typealias Answer = Waiter<[String]>
   private struct LookUp {
     /// Who waits, and who has given up. Bounded by the requests that are open.
     var answers: [Answer]
@@ -45,15 +46,9 @@ private final class ResolverThreads: Sendable {
   }
 
   func addresses(of host: String, within limit: Duration) async -> [String]? {
-    let (answers, answer) = AsyncStream.makeStream(of: [String].self, bufferingPolicy: .bufferingOldest(1))
+    let answer = Answer()
     guard ask(host, answer) else { return nil }
-    let timer = Task {
-      // Cancelled when the answer is there.
-      do { try await Task.sleep(for: limit) } catch { return }
-      answer.finish()
-    }
-    defer { timer.cancel() }
-    if let addresses = await answers.first(where: { _ in true }) { return addresses }
+    if let addresses = await answer.value(until: .now + limit) { return addresses }
     return pending.withLock { $0[host]?.hasBegun } == false ? nil : []
   }
 
@@ -73,10 +68,7 @@ private final class ResolverThreads: Sendable {
     queue.addOperation { [self] in
       pending.withLock { $0[host]?.hasBegun = true }
       let addresses = lookUp(host)
-      for answer in pending.withLock({ $0.removeValue(forKey: host)?.answers ?? [] }) {
-        answer.yield(addresses)
-        answer.finish()
-      }
+      pending.withLock { $0.removeValue(forKey: host)?.answers ?? [] }.end(with: addresses)
     }
     return true
   }

@@ -1,6 +1,7 @@
 package import Logging
 package import RelayCore
 import RelayHTTP
+package import RelayWork
 import ServiceLifecycle
 
 /// Takes the word that devices are to be woken, or need not be, and writes it down: what comes while the store is writing,
@@ -16,21 +17,23 @@ package final class WakeDesk: Notifier, Service {
     let said = ContinuousClock.now
   }
 
-  private let words: Gathering<Word>
+  private let words: Batcher<Word>
   private let served: ServedProviders
   private let metrics: WakeMetrics
 
   package init(
-    store: any WakeStore, settings: WakingSettings, bell: WakeBell, metrics: WakeMetrics, logger: Logger
+    store: any WakeStore, settings: WakingSettings, bell: NudgeGroup, metrics: WakeMetrics, logger: Logger
   ) {
     self.metrics = metrics
     served = settings.served
-    words = Gathering(retryingBatchesOf: Self.batchMax, waitingMax: Self.waitingMax) { words in
+    words = Batcher(
+      retryingBatchesOf: Self.batchMax, waitingMax: Self.waitingMax, rest: .init(beforeRetry: Self.pause)
+    ) { words in
       let (asks, connected) = Self.sort(words, doubt: settings.doubt)
       do throws(StoreError) {
         let count = try await store.askToWake(asks, afterForgetting: connected, settings.terms)
         metrics.asked(count)
-        if count > 0 { bell.ring() }
+        if count > 0 { bell.wake() }
         return []
       } catch {
         logger.warning("devices to be woken could not be written down", metadata: ["error": "\(error)"])
@@ -39,8 +42,6 @@ package final class WakeDesk: Notifier, Service {
         let again = words.filter { now - $0.said < Self.patience }
         let kept = Set(again.map(\.device))
         metrics.lost(asks.count { !kept.contains($0.device) })
-        // Cancelled never: it would be tried again at once.
-        if !again.isEmpty { try? await Task.sleep(for: Self.pause) }
         return again
       }
     }
@@ -61,8 +62,7 @@ package final class WakeDesk: Notifier, Service {
   /// Until shutdown; then what was said is written down first.
   package func run() async throws {
     await cancelWhenGracefulShutdown {
-      // Cancelled at the end, and only then.
-      while !Task.isCancelled { try? await Task.sleep(for: .seconds(3600)) }
+      await Pause.untilCancelled()
     }
     await words.settle(until: .now + Self.farewell)
   }

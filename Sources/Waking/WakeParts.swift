@@ -1,6 +1,7 @@
 package import Logging
 package import Push
 package import RelayCore
+package import RelayWork
 
 /// What waking stands on.
 package struct WakeParts: Sendable {
@@ -11,14 +12,15 @@ package struct WakeParts: Sendable {
   package let seal: @Sendable (Envelope, Secret) -> [UInt8]?
   /// One for each provider that is configured.
   package let lanes: [WakeProvider: PushLane]
-  package let bell: WakeBell
+  /// Wakes the workers: there may be a device to be woken.
+  package let bell: NudgeGroup
   package let metrics: WakeMetrics
   package let clock: WallClock
   package let logger: Logger
 
   package init(
     store: any WakeStore & AccountStore & MessageStore, signals: any SignalBus, live: any LiveDevices,
-    seal: @escaping @Sendable (Envelope, Secret) -> [UInt8]?, lanes: [WakeProvider: PushLane], bell: WakeBell,
+    seal: @escaping @Sendable (Envelope, Secret) -> [UInt8]?, lanes: [WakeProvider: PushLane], bell: NudgeGroup,
     metrics: WakeMetrics, clock: WallClock, logger: Logger
   ) {
     self.store = store

@@ -1,5 +1,6 @@
 import Logging
 package import RelayCore
+import RelayWork
 import ServiceLifecycle
 import Synchronization
 
@@ -9,22 +10,19 @@ package struct WakeSweeper: Service {
   private let store: any WakeStore & LeaseStore
   private let parts: WakeParts
   private let settings: WakingSettings
-  private let holder = Int64.random(in: .min ... .max)
+  private let lease: Lease<StoreError>
   private let stretch = Stretch()
 
   package init(_ store: any WakeStore & LeaseStore, _ parts: WakeParts, _ settings: WakingSettings) {
     self.store = store
     self.parts = parts
     self.settings = settings
+    lease = store.lease(holder: .random(in: .min ... .max), lasting: settings.sweep * 2)
   }
 
   package func run() async throws {
     await cancelWhenGracefulShutdown {
-      while !Task.isCancelled {
-        await runOnce()
-        // Only cancellation throws here, and the loop's condition sees it.
-        try? await Task.sleep(for: settings.sweep)
-      }
+      for await _ in Periodic(every: settings.sweep) { await runOnce() }
     }
   }
 
@@ -32,7 +30,7 @@ package struct WakeSweeper: Service {
     do throws(StoreError) {
       try await settings.served.announce(to: store)
       guard !settings.served.isEmpty else { return }
-      if try await store.acquireLease(Self.lease, holder: holder, for: settings.sweep * 2) { try await sweep() }
+      if try await lease.acquire(Self.leaseName) { try await sweep() }
       parts.metrics.show(try await store.wakeQueue(), of: Array(parts.lanes.keys))
     } catch {
       parts.logger.warning("the sweep for devices to be woken failed", metadata: ["error": "\(error)"])
@@ -52,13 +50,13 @@ package struct WakeSweeper: Service {
       stretch.succeeded()
       if step.asked > 0 {
         parts.metrics.foundBySweep(step.asked)
-        parts.bell.ring()
+        parts.bell.wake()
       }
       if step.isDone || Task.isCancelled { return }
     }
   }
 
-  private static let lease = "waking-sweep"
+  private static let leaseName = "waking-sweep"
   /// After a long time without any sweep the older ones are left out.
   private static let reach: Int64 = 2_000_000
   private static let stepsMax = 200

@@ -1,4 +1,5 @@
 package import RelayCore
+import RelayWork
 
 /// A wake-up that an operator asks for, followed through the store hop by hop: the processes that serve carry it out.
 package struct WakeTest: Sendable {
@@ -80,7 +81,7 @@ package struct WakeTest: Sendable {
         return .failed(try await unclaimed(since: lastSweep))
       }
       // Cancelled with the command: then this is its end.
-      do { try await Task.sleep(for: Self.pause) } catch { break }
+      guard await Pause.for(Self.pause) else { break }
     }
     return .failed(last ?? (isClaimed ? .silent : .noProcess))
   }

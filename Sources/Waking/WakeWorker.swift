@@ -2,6 +2,7 @@ import Logging
 import Push
 package import RelayCore
 import RelayHTTP
+import RelayWork
 import ServiceLifecycle
 import Synchronization
 
@@ -15,12 +16,11 @@ package final class WakeWorker: Service {
   private let parts: WakeParts
   private let settings: WakingSettings
   private let sender: WakeSender
-  private let settlements: Gathering<WakeSettlement>
+  private let settlements: Batcher<WakeSettlement>
   /// Jobs in the hands of this process.
   private let claimed: InHand
   /// There may be something to claim: by what was asked for, and by what makes room.
-  private let rings: AsyncStream<Void>
-  private let ringer: AsyncStream<Void>.Continuation
+  private let rings: Nudge
   /// When a job was last claimed for a provider in trouble.
   private let probed = Mutex<ContinuousClock.Instant?>(nil)
 
@@ -28,23 +28,23 @@ package final class WakeWorker: Service {
   package init?(of provider: WakeProvider, _ parts: WakeParts, _ settings: WakingSettings) {
     guard let lane = parts.lanes[provider] else { return nil }
     let claimed = InHand()
-    let (rings, ringer) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-    parts.bell.add(ringer)
+    let rings = Nudge()
+    parts.bell.add(rings)
     self.rings = rings
-    self.ringer = ringer
     self.provider = provider
     self.lane = lane
     self.parts = parts
     self.settings = settings
     self.claimed = claimed
     sender = WakeSender(parts: parts, settings: settings)
-    settlements = Gathering(retryingBatchesOf: Self.settledTogether, waitingMax: .max) { settlements in
+    settlements = Batcher(
+      retryingBatchesOf: Self.settledTogether, waitingMax: .max, rest: .init(beforeRetry: Self.pause)
+    ) { settlements in
       do throws(StoreError) {
         try await parts.store.settleWakes(settlements)
       } catch .unavailable(let reason) {
         parts.logger.warning("wake-ups could not be settled", metadata: ["error": "\(reason)"])
         // Those whose claim has ended by then are carried out again.
-        try? await Task.sleep(for: Self.pause)
         return settlements
       } catch {
         parts.logger.error("wake-ups could not be settled", metadata: ["error": "\(error)"])
@@ -53,7 +53,7 @@ package final class WakeWorker: Service {
         if let attempt = settlement.attempt { parts.metrics.ended(attempt, of: provider) }
       }
       claimed.leave(settlements.map(\.job))
-      ringer.yield()
+      rings.wake()
       return []
     }
   }
@@ -65,31 +65,20 @@ package final class WakeWorker: Service {
     defer { renewing.cancel() }
     await cancelWhenGracefulShutdown { [self] in
       await withTaskGroup(of: Void.self) { group in
-        group.addTask {
-          while !Task.isCancelled {
-            self.ringer.yield()
-            // Only cancellation throws here, and the loop's condition sees it.
-            try? await Task.sleep(for: self.settings.poll)
-          }
-        }
+        group.addTask { await self.rings.wake(every: self.settings.poll) }
         var unanswered: Int64?
         for await _ in self.rings { await self.claimAll(unanswered: &unanswered) }
         group.cancelAll()
       }
     }
-    let deadline = ContinuousClock.now + settings.attempt + .seconds(5)
-    while claimed.count > 0, .now < deadline {
-      do { try await Task.sleep(for: .milliseconds(10)) } catch { return }
-    }
+    await Pause.poll(every: .milliseconds(10), until: .now + settings.attempt + .seconds(5)) { claimed.count == 0 }
   }
 
   /// Keeps what takes long from being claimed by another process.
   private func renewClaims() async {
-    while !Task.isCancelled {
-      // Only cancellation throws here, and the loop's condition sees it.
-      try? await Task.sleep(for: settings.claim / 4)
+    for await _ in Periodic(every: settings.claim / 4, from: .afterInterval) {
       let jobs = claimed.jobs(heldSince: .now - settings.claim / 4)
-      guard !jobs.isEmpty, !Task.isCancelled else { continue }
+      guard !jobs.isEmpty else { continue }
       do throws(StoreError) {
         try await parts.store.renewWakes(jobs, for: settings.claim)
       } catch {

@@ -10,48 +10,6 @@ import WireMessages
 
 /// What gathers while a batch is under way, and what becomes of it.
 @Suite struct BatchClientTests {
-  @Test func oneGoesAtOnceAndTheRestTogether() {
-    var queue = HandOverQueue(bounds: .init(waitingMax: 10, waitingBytesMax: 100))
-    #expect(queue.submitted(1, bytes: 5) == .send([1]))
-    #expect(queue.submitted(2, bytes: 5) == .wait)
-    #expect(queue.submitted(3, bytes: 5) == .wait)
-    #expect(queue.answered() == .send([2, 3]))
-    #expect(queue.submitted(4, bytes: 5) == .wait)
-    #expect(queue.answered() == .send([4]))
-    #expect(queue.answered() == .wait)
-    #expect(queue.submitted(5, bytes: 5) == .send([5]))
-  }
-
-  @Test func waitingIsBoundedByCountAndBytes() {
-    var queue = HandOverQueue(bounds: .init(waitingMax: 2, waitingBytesMax: 100))
-    #expect(queue.submitted(0, bytes: 1000) == .send([0]))
-    #expect(queue.submitted(1, bytes: 60) == .wait)
-    #expect(queue.submitted(2, bytes: 60) == .refuse)
-    #expect(queue.submitted(3, bytes: 40) == .wait)
-    #expect(queue.submitted(4, bytes: 0) == .refuse)
-    // Whoever gives up makes room.
-    #expect(queue.abandoned(3) == true)
-    #expect(queue.abandoned(3) == false)
-    #expect(queue.abandoned(0) == false)
-    #expect(queue.submitted(5, bytes: 40) == .wait)
-    #expect(queue.answered() == .send([1, 5]))
-  }
-
-  @Test func aBatchIsBoundedByCountAndBytes() {
-    var queue = HandOverQueue(
-      bounds: .init(waitingMax: 100, waitingBytesMax: 1000, perBatchMax: 2, batchBytesMax: 50))
-    #expect(queue.submitted(0, bytes: 1) == .send([0]))
-    for ticket: UInt64 in 1...3 { #expect(queue.submitted(ticket, bytes: 20) == .wait) }
-    #expect(queue.submitted(4, bytes: 40) == .wait)
-    #expect(queue.submitted(5, bytes: 60) == .wait)
-    #expect(queue.answered() == .send([1, 2]))
-    #expect(queue.answered() == .send([3]))
-    #expect(queue.answered() == .send([4]))
-    // Larger than any batch may be: it goes alone.
-    #expect(queue.answered() == .send([5]))
-    #expect(queue.answered() == .wait)
-  }
-
   @Test func whatGathersTravelsTogetherAndEachHasItsOwnAnswer() async throws {
     try await withBatchingPeer { beta, alpha in
       async let first = status(of: 0, beta)

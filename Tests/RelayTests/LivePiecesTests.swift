@@ -1,7 +1,5 @@
 import NIOCore
 import RelayHTTP
-import Synchronization
-import TestSupport
 import Testing
 
 @testable import Relay
@@ -85,90 +83,5 @@ import Testing
     }
     #expect(waiting.map(\.item) == [123])
     #expect(tries < 50)
-  }
-
-  @Test func `what is to be done again comes behind what waits`() async throws {
-    let batches = Mutex<[[Int]]>([])
-    let gathering = Gathering<Int>(retryingBatchesOf: 2, waitingMax: 10) { batch in
-      batches.withLock { $0.append(batch) }
-      return batch.filter { $0 == 1 }.map { $0 + 10 }
-    }
-    #expect(gathering.add(contentsOf: [1, 2, 3, 4]) == 4)
-    await gathering.settle(until: .now + .seconds(60))
-    #expect(batches.withLock { $0 } == [[1, 2], [3, 4], [11]])
-  }
-
-  @Test func `what comes during a call goes in the next, in order, one call at a time`() async throws {
-    let calls = Mutex<(batches: [[Int]], underWay: Int)>(([], 0))
-    let gathering = Gathering<Int>(batchMax: 10, waitingMax: 1000) { batch in
-      calls.withLock {
-        $0.underWay += 1
-        #expect($0.underWay == 1)
-      }
-      await Task.yield()
-      calls.withLock {
-        $0.batches.append(batch)
-        $0.underWay -= 1
-      }
-    }
-    for item in 0..<500 { #expect(gathering.add(item)) }
-    try await eventually("all items are taken") { calls.withLock { $0.batches.joined().count } == 500 }
-    let batches = calls.withLock { $0.batches }
-    #expect(Array(batches.joined()) == Array(0..<500))
-    #expect(batches.allSatisfy { (1...10).contains($0.count) })
-    await gathering.settle(until: .now + .seconds(60))
-    #expect(gathering.add(500))
-    try await eventually("it begins anew") { calls.withLock { $0.batches.last } == [500] }
-  }
-
-  @Test func `what does not fit is not taken`() async throws {
-    let hasBegun = Atomic(false)
-    let isOpen = Atomic(false)
-    let taken = Mutex<[Int]>([])
-    let gathering = Gathering<Int>(batchMax: 2, waitingMax: 3) { batch in
-      hasBegun.store(true, ordering: .releasing)
-      while !isOpen.load(ordering: .acquiring) { await Task.yield() }
-      taken.withLock { $0 += batch }
-    }
-    #expect(gathering.add(0))
-    try await eventually("the first call is under way") { hasBegun.load(ordering: .acquiring) }
-    #expect(gathering.add(contentsOf: [1, 2, 3]) == 3)
-    #expect(!gathering.add(4))
-    #expect(gathering.add(contentsOf: [5, 6]) == 0)
-    isOpen.store(true, ordering: .releasing)
-    await gathering.settle(until: .now + .seconds(60))
-    #expect(taken.withLock { $0 } == [0, 1, 2, 3])
-  }
-
-  @Test func `a failed batch that comes back into a full queue keeps its place, and what comes on top is not taken`()
-    async throws
-  {
-    let gate = Mutex((hasBegun: false, isOpen: false))
-    let taken = Mutex<[Int]>([])
-    let gathering = Gathering<Int>(retryingBatchesOf: 2, waitingMax: 3) { batch in
-      let isFirst = gate.withLock { gate in
-        defer { gate.hasBegun = true }
-        return !gate.hasBegun
-      }
-      guard isFirst else {
-        taken.withLock { $0 += batch }
-        return []
-      }
-      while !gate.withLock({ $0.isOpen }) { await Task.yield() }
-      return batch
-    }
-    #expect(gathering.add(0))
-    try await eventually("the first call is under way") { gate.withLock { $0.hasBegun } }
-    #expect(gathering.add(contentsOf: [1, 2, 3]) == 3)
-    gate.withLock { $0.isOpen = true }
-    // Until the queue has room again, adding takes nothing; it never ends the process.
-    var added = 0
-    try await eventually("there is room again") {
-      if gathering.add(4) { added += 1 }
-      return added == 1
-    }
-    await gathering.settle(until: .now + .seconds(60))
-    #expect(taken.withLock { Set($0) } == [0, 1, 2, 3, 4])
-    #expect(taken.withLock { $0.count } == 5)
   }
 }

@@ -1,6 +1,7 @@
 import Foundation
 package import RelayCore
 import RelayHTTP
+import RelayWork
 
 /// Blobs as files of one folder, which all processes of the operator share.
 ///
@@ -38,17 +39,17 @@ package struct FolderStore: BlobStore {
 
   package func bytes(of id: AttachmentID) async throws(BlobFailure) -> Int64? {
     let path = path(of: id)
-    return try await BlockingWork.run { () throws(BlobFailure) in try SystemFile.size(of: path) }
+    return try await BlockingWork.onBlobs { () throws(BlobFailure) in try SystemFile.size(of: path) }
   }
 
   package func remove(_ id: AttachmentID) async throws(BlobFailure) {
     let path = path(of: id)
-    try await BlockingWork.run { () throws(BlobFailure) in try SystemFile.remove(path) }
+    try await BlockingWork.onBlobs { () throws(BlobFailure) in try SystemFile.remove(path) }
   }
 
   package func removeLeftovers(before time: Timestamp) async throws(BlobFailure) {
     let incoming = incoming
-    try await BlockingWork.run { () throws(BlobFailure) in
+    try await BlockingWork.onBlobs { () throws(BlobFailure) in
       for name in try SystemFile.files(in: incoming, before: time.millis, limit: Self.leftoversMax) {
         try SystemFile.remove("\(incoming)/\(name)")
       }
@@ -59,7 +60,7 @@ package struct FolderStore: BlobStore {
     inShare share: UInt8, writtenBefore time: Timestamp, limit: Int
   ) async throws(BlobFailure) -> [AttachmentID] {
     let folder = subfolder(Int(share))
-    let names = try await BlockingWork.run { () throws(BlobFailure) in
+    let names = try await BlockingWork.onBlobs { () throws(BlobFailure) in
       try SystemFile.files(in: folder, before: time.millis, limit: limit)
     }
     // What bears another name than a blob of this subfolder does is none of ours.

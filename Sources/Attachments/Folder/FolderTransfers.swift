@@ -1,6 +1,7 @@
 import Glibc
 import NIOCore
 import RelayCore
+import RelayWork
 
 // MARK: Uploads
 
@@ -8,13 +9,13 @@ extension FolderStore {
   /// A new file for an upload; `discard` ends it, whatever became of it.
   func begin() async throws(BlobFailure) -> IncomingBlob {
     let path = freshIncomingPath
-    return try await BlockingWork.run { () throws(BlobFailure) in
+    return try await BlockingWork.onBlobs { () throws(BlobFailure) in
       IncomingBlob(descriptor: try SystemFile.open(path, O_WRONLY | O_CREAT | O_EXCL), path: path)
     }
   }
 
   func append(_ bytes: ByteBuffer, to blob: IncomingBlob) async throws(BlobFailure) {
-    try await BlockingWork.run { () throws(BlobFailure) in try SystemFile.write(bytes, to: blob.descriptor) }
+    try await BlockingWork.onBlobs { () throws(BlobFailure) in try SystemFile.write(bytes, to: blob.descriptor) }
   }
 
   /// Makes the upload the blob `id`, durable on return, also where the same bytes were there before.
@@ -23,7 +24,7 @@ extension FolderStore {
   ///   same time may have told its client that it is kept. A repeated upload finds it, or else the sweeper.
   func place(_ blob: IncomingBlob, as id: AttachmentID) async throws(BlobFailure) -> Placement {
     let (path, folder) = (path(of: id), subfolder(of: id))
-    return try await BlockingWork.run { () throws(BlobFailure) in
+    return try await BlockingWork.onBlobs { () throws(BlobFailure) in
       try SystemFile.sync(blob.descriptor)
       guard try SystemFile.link(blob.path, as: path) else {
         guard try SystemFile.isSame(blob.path, path) else { return .otherThere }
@@ -38,7 +39,7 @@ extension FolderStore {
 
   /// Forgets the upload; a blob that it has become stays.
   func discard(_ blob: IncomingBlob) async throws(BlobFailure) {
-    try await BlockingWork.run { () throws(BlobFailure) in
+    try await BlockingWork.onBlobs { () throws(BlobFailure) in
       close(blob.descriptor)
       try SystemFile.remove(blob.path)
     }
@@ -65,7 +66,7 @@ extension FolderStore {
   /// - Returns: nil when there is no such blob.
   func open(_ id: AttachmentID) async throws(BlobFailure) -> OpenBlob? {
     let path = path(of: id)
-    return try await BlockingWork.run { () throws(BlobFailure) in
+    return try await BlockingWork.onBlobs { () throws(BlobFailure) in
       guard let descriptor = try SystemFile.openIfPresent(path) else { return nil }
       return try OpenBlob(descriptor: descriptor)
     }
@@ -92,7 +93,7 @@ final class OpenBlob: Sendable {
 
   /// - Returns: up to `count` bytes from `offset` on; fewer only at the end.
   func read(at offset: Int64, count: Int) async throws(BlobFailure) -> ByteBuffer {
-    try await BlockingWork.run { () throws(BlobFailure) in
+    try await BlockingWork.onBlobs { () throws(BlobFailure) in
       try SystemFile.read(self.descriptor, at: offset, count: count)
     }
   }

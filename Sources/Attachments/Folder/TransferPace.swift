@@ -1,3 +1,4 @@
+import RelayWork
 import Synchronization
 
 /// The least speed of a transfer: one that falls below it is ended, so that nobody holds a connection and a file for
@@ -41,7 +42,7 @@ package struct TransferPace: Sendable {
     let deadline = ContinuousClock.now + limit
     var seen = 0
     while ContinuousClock.now < deadline {
-      try await Task.sleep(for: min(window, deadline - ContinuousClock.now))
+      guard await Pause.for(min(window, deadline - ContinuousClock.now)) else { throw CancellationError() }
       let passed = progress.bytes
       guard passed - seen >= bytesMin else { throw TooSlow() }
       seen = passed

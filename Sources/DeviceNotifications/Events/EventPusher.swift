@@ -4,6 +4,7 @@ import NIOCore
 import NIOHTTP1
 package import RelayCore
 import RelayMetrics
+import RelayWork
 import ServiceLifecycle
 import Synchronization
 
@@ -28,11 +29,11 @@ package final class EventPusher: Service {
   private static let (accountsMax, eventsPerTurn) = (64, 20)
 
   private let store: any NotificationStore & LeaseStore
-  private let holder = Int64.random(in: 1...Int64.max)
+  private let lease: Lease<StoreError>
   private let clock: WallClock
   private let logger: Logger
   private let answerLimit: TimeAmount
-  private let pulse = Pulse()
+  private let looks = Nudge(isDue: true)
   private let state = Mutex(State())
 
   /// - Parameter answerLimit: a server that has not answered by then does not. Below what is left of a lease.
@@ -41,20 +42,21 @@ package final class EventPusher: Service {
   ) {
     self.answerLimit = TimeAmount(answerLimit)
     self.store = store
+    lease = store.lease(holder: .random(in: 1 ... .max), lasting: Self.leaseLife)
     self.clock = clock
     self.logger = logger
   }
 
   /// There may be an event to send.
-  package func wake() { pulse.beat() }
+  package func wake() { looks.wake() }
 
   package func run() async throws {
     let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
     await withGracefulShutdownHandler {
       await withDiscardingTaskGroup { group in
-        let ticking = Task { [pulse] in await pulse.beat(every: Self.interval) }
+        let ticking = Task { [looks] in await looks.wake(every: Self.interval, from: .afterInterval) }
         defer { ticking.cancel() }
-        for await _ in pulse.beats {
+        for await _ in looks {
           if state.withLock({ $0.isStopping }) { break }
           for turn in await turns() {
             group.addTask { await self.serve(turn, client) }
@@ -63,7 +65,7 @@ package final class EventPusher: Service {
       }
     } onGracefulShutdown: { [self] in
       state.withLock { $0.isStopping = true }
-      pulse.beat()
+      looks.wake()
     }
     await giveUpLease()
     try await client.shutdown()
@@ -98,7 +100,7 @@ package final class EventPusher: Service {
   private func holdLease() async throws(StoreError) -> Bool {
     let now = ContinuousClock.now
     if let ends = state.withLock({ $0.leaseEnds }), ends - now > Self.leaseLife / 2 { return true }
-    let isOurs = try await store.acquireLease(Self.leaseName, holder: holder, for: Self.leaseLife)
+    let isOurs = try await lease.acquire(Self.leaseName)
     // From before the call: the store's clock began later.
     state.withLock { $0.leaseEnds = isOurs ? now + Self.leaseLife : nil }
     return isOurs
@@ -114,7 +116,7 @@ package final class EventPusher: Service {
   private func giveUpLease() async {
     guard state.withLock({ $0.leaseEnds }) != nil else { return }
     do throws(StoreError) {
-      try await store.releaseLease(Self.leaseName, holder: holder)
+      try await lease.release(Self.leaseName)
     } catch {
       // It runs out.
       logger.debug("the lease of events cannot be given up", metadata: ["error": "\(error)"])
@@ -134,7 +136,7 @@ package final class EventPusher: Service {
       }
     }.value
     state.withLock { _ = $0.busy.remove(turn.account) }
-    if mayHaveMore { pulse.beat() }
+    if mayHaveMore { looks.wake() }
   }
 
   /// - Returns: whether all went well.

@@ -1,6 +1,7 @@
 package import Logging
 package import Push
 package import RelayCore
+import RelayWork
 import ServiceLifecycle
 import Synchronization
 
@@ -35,7 +36,7 @@ package final class NotificationPusher: Service {
   private let attemptMax: Duration
   private let onEvent: @Sendable () -> Void
   private let settlements: PushSettlements
-  private let pulse = Pulse()
+  private let looks = Nudge(isDue: true)
   private let state = Mutex(State())
 
   /// - Parameters:
@@ -58,15 +59,15 @@ package final class NotificationPusher: Service {
   }
 
   /// There may be something to do.
-  package func wake() { pulse.beat() }
+  package func wake() { looks.wake() }
 
   /// Until shutdown; what is under way is finished.
   package func run() async throws {
     await withGracefulShutdownHandler {
       await withDiscardingTaskGroup { group in
-        let ticking = Task { [pulse] in await pulse.beat(every: Self.interval) }
+        let ticking = Task { [looks] in await looks.wake(every: Self.interval, from: .afterInterval) }
         defer { ticking.cancel() }
-        for await _ in pulse.beats {
+        for await _ in looks {
           if state.withLock({ $0.isStopping }) { break }
           // From before the claim: the store's clock began later.
           let claimEnds = ContinuousClock.now + NotificationLimits.claim
@@ -77,7 +78,7 @@ package final class NotificationPusher: Service {
       }
     } onGracefulShutdown: { [self] in
       state.withLock { $0.isStopping = true }
-      pulse.beat()
+      looks.wake()
     }
   }
 
@@ -117,7 +118,7 @@ package final class NotificationPusher: Service {
       return state.hasMore && state.underWay <= Self.underWayMax / 2
     }
     // Nor while the provider takes nothing: then it is asked at the usual looks.
-    if hasMore, !isHalted { pulse.beat() }
+    if hasMore, !isHalted { looks.wake() }
   }
 
   private func push(_ job: NotificationJob, _ claimEnds: ContinuousClock.Instant) async throws {
@@ -146,7 +147,7 @@ package final class NotificationPusher: Service {
       } else {
         // Where the app has another key by now, the push is for that one.
         await settlements.add(PushSettlement(job, .putOff(until: now, isCounted: true)))
-        pulse.beat()
+        looks.wake()
       }
     case .again(let time, let isCounted):
       metrics.putOff()

@@ -1,5 +1,6 @@
 package import Logging
 package import RelayCore
+import RelayWork
 import ServiceLifecycle
 
 /// Shows how much waits to be pushed, and forgets what is past retention.
@@ -25,11 +26,9 @@ package struct NotificationKeeper: Service {
   package func run() async throws {
     await cancelWhenGracefulShutdown {
       var round = 0
-      while !Task.isCancelled {
+      for await _ in Periodic(every: Self.interval) {
         await self.look(forgets: round % Self.roundsPerHour == 0)
         round += 1
-        // Only cancellation throws here, and the loop's condition sees it.
-        try? await Task.sleep(for: Self.interval)
       }
     }
   }

@@ -1,5 +1,6 @@
 import Logging
 import RelayCore
+import RelayWork
 
 /// Compares the table with the store in the background, range by range, and repairs what differs.
 ///

@@ -1,4 +1,5 @@
 import RelayCore
+import RelayWork
 import Synchronization
 
 /// Which address books were asked for lately, by whom, so that whoever asks for the same one again costs no round trip to
@@ -19,22 +20,7 @@ final class KnownBooks: Sendable {
     mutating func add(_ book: UInt64) { bits = (book, bits.0, bits.1, bits.2) }
   }
 
-  /// Two generations bound number and age without a list of uses: nothing moves from the old one into the young one.
-  private struct State {
-    var young: [AccountNumber: Shelf] = [:]
-    var old: [AccountNumber: Shelf] = [:]
-    var begun: ContinuousClock.Instant
-
-    mutating func turn(at now: ContinuousClock.Instant) {
-      // Of a generation that nobody has turned for two lives nothing is kept either.
-      old = now - begun < KnownBooks.generationLife * 2 ? young : [:]
-      young = [:]
-      begun = now
-    }
-  }
-
-  private let state: Mutex<State>
-  private let generationSize: Int
+  private let shelves: Mutex<AgedGenerations<AccountNumber, Shelf, ContinuousClock.Instant>>
   private let secret: (UInt64, UInt64, UInt64, UInt64)
 
   private static let generationLife = Duration.seconds(12 * 3600)
@@ -45,8 +31,7 @@ final class KnownBooks: Sendable {
   init(
     capacity: Int = 100_000, now: ContinuousClock.Instant = .now, random: () -> UInt64 = { .random(in: .min ... .max) }
   ) {
-    generationSize = max(1, capacity / 2)
-    state = Mutex(State(begun: now))
+    shelves = Mutex(AgedGenerations(capacity: capacity, life: Self.generationLife, began: now))
     secret = (random(), random(), random(), random())
   }
 
@@ -62,17 +47,20 @@ final class KnownBooks: Sendable {
 
   /// Whether `account` has asked for it lately.
   func holds(_ digest: Digest, of account: AccountNumber, at now: ContinuousClock.Instant = .now) -> Bool {
-    state.withLock { state in
-      if now - state.begun >= Self.generationLife { state.turn(at: now) }
-      return state.young[account]?.holds(digest.bits) ?? false || state.old[account]?.holds(digest.bits) ?? false
+    shelves.withLock { shelves in
+      shelves.turnIfOld(at: now)
+      return shelves.young[account]?.holds(digest.bits) ?? false || shelves.old[account]?.holds(digest.bits) ?? false
     }
   }
 
   func add(_ digest: Digest, of account: AccountNumber, at now: ContinuousClock.Instant = .now) {
-    state.withLock { state in
-      if state.young[account] == nil, state.young.count >= generationSize { state.turn(at: now) }
-      guard state.young[account]?.holds(digest.bits) != true else { return }
-      state.young[account, default: Shelf()].add(digest.bits)
+    shelves.withLock { shelves in
+      // Nothing moves from the old generation into the young one.
+      shelves.turnIfOld(at: now)
+      var shelf = shelves.young[account] ?? Shelf()
+      guard !shelf.holds(digest.bits) else { return }
+      shelf.add(digest.bits)
+      shelves.insert(shelf, for: account, at: now)
     }
   }
 

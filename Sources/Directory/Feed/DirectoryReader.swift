@@ -1,4 +1,5 @@
 import RelayCore
+import RelayWork
 
 /// What has been read of the directory so far, by the one task that writes its table.
 struct Following: Sendable {

@@ -1,4 +1,5 @@
 package import RelayCore
+import RelayWork
 import Synchronization
 
 /// When tokens changed last, for clients that ask what has changed since they asked before (`PUT /v1/directory/changes`).
@@ -11,9 +12,8 @@ package final class RecentChanges: Sendable {
   private struct State {
     /// What changed lately, each token with the revision of its last change, in two parts: when the younger one is full
     /// the older one is forgotten.
-    var young: [ContactToken: UInt64] = [:]
-    var old: [ContactToken: UInt64] = [:]
-    /// The highest revision in `old`.
+    var revisions = TwoGenerations<ContactToken, UInt64>()
+    /// The highest revision among the old ones.
     var oldMax: UInt64 = 0
     /// The highest revision of all.
     var newest: UInt64 = 0
@@ -42,7 +42,7 @@ package final class RecentChanges: Sendable {
       else { return nil }
       guard cursor.revision <= state.newest else { return [] }
       return tokens.filter { token in
-        guard let revision = state.young[token] ?? state.old[token] else { return false }
+        guard let revision = state.revisions[token] else { return false }
         // A place may lie between changes of one revision: then those before it are said again.
         return revision >= cursor.revision
       }
@@ -78,16 +78,15 @@ package final class RecentChanges: Sendable {
   func advance(to place: DirectoryPlace) { state.withLock { $0.cursor = place } }
 
   private func note(_ token: ContactToken, _ revision: UInt64, in state: inout State) {
-    state.young[token] = Swift.max(revision, state.young[token] ?? 0)
+    state.revisions.insert(Swift.max(revision, state.revisions.young[token] ?? 0), for: token)
     state.newest = Swift.max(revision, state.newest)
-    if state.young.count >= partMax { Self.forgetOldest(&state) }
+    if state.revisions.young.count >= partMax { Self.forgetOldest(&state) }
   }
 
   private static func forgetOldest(_ state: inout State) {
-    if !state.old.isEmpty { raiseFloor(behind: state.oldMax, &state) }
-    state.old = state.young
-    state.oldMax = state.young.values.max() ?? 0
-    state.young = Dictionary(minimumCapacity: state.old.count)
+    if !state.revisions.old.isEmpty { raiseFloor(behind: state.oldMax, &state) }
+    state.oldMax = state.revisions.young.values.max() ?? 0
+    state.revisions.turn(reservesRoom: true)
   }
 
   private static func raiseFloor(behind revision: UInt64, _ state: inout State) {

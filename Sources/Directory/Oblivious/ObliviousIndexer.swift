@@ -1,5 +1,6 @@
 package import Logging
 package import RelayCore
+import RelayWork
 import ServiceLifecycle
 import Synchronization
 
@@ -36,9 +37,8 @@ package final class ObliviousIndexer: Service {
   private let logger: Logger
   private let pace: Pace
   private let index: ObliviousIndex
-  /// Of this process.
-  private let holder = Int64.random(in: .min ... .max)
-  private let wakeUps = FeedWakeUps()
+  private let lease: Lease<StoreError>
+  private let wakeUps = Nudge()
   /// When the last reading began that reached the feed's end, or this process took the work over; nil where another does it.
   private let current = Mutex<ContinuousClock.Instant?>(.now)
 
@@ -56,6 +56,7 @@ package final class ObliviousIndexer: Service {
     self.clock = clock
     self.logger = logger
     self.pace = pace
+    lease = store.lease(holder: .random(in: .min ... .max), lasting: pace.lease)
     keyring = ObliviousKeyring(store: store)
     index = ObliviousIndex(store: store, metrics: metrics, threads: threads, clock: clock)
   }
@@ -68,14 +69,14 @@ package final class ObliviousIndexer: Service {
       }
     }
     // On a task of its own: this one may be cancelled. A lease that cannot be given up ends by itself.
-    await Task { [store, holder] in
-      do throws(StoreError) { try await store.releaseLease(Self.leaseName, holder: holder) } catch {}
+    await Task { [lease] in
+      do throws(StoreError) { try await lease.release(Self.leaseName) } catch {}
     }.value
   }
 
   /// Shows how far the outputs are behind, also while the store keeps a round waiting.
   private func watch() async {
-    await wakeUps.run(by: signals, every: pace.poll) { metrics.show(lag: lag) }
+    await wakeUps.wake(byFeed: signals, every: pace.poll) { metrics.show(lag: lag) }
   }
 }
 
@@ -94,7 +95,7 @@ extension ObliviousIndexer {
   private func tend() async {
     var tending = Tending()
     var failures = FailureRow()
-    for await _ in wakeUps.stream {
+    for await _ in wakeUps {
       do throws(FollowFailure) {
         let isMore = try await round(&tending)
         if failures.succeeded() { logger.notice("oblivious look-ups follow the directory again") }
@@ -102,8 +103,7 @@ extension ObliviousIndexer {
           pending: tending.indexing?.work.pending ?? 0,
           ranges: tending.indexing.map { DirectoryRange.all.count - $0.work.rangesDone } ?? 0)
         if isMore { wakeUps.wake() }
-        // Only cancellation throws here, and the stream ends by it.
-        try? await Task.sleep(for: pace.pause)
+        await Pause.for(pace.pause)
       } catch {
         guard !Task.isCancelled else { return }
         await failed(error, &failures, &tending)
@@ -120,8 +120,7 @@ extension ObliviousIndexer {
         "oblivious look-ups cannot follow the directory, they answer as they did last",
         metadata: ["reason": "\(failure)"])
     }
-    // Only cancellation throws here, and the stream ends by it.
-    try? await Task.sleep(for: pause)
+    await Pause.for(pause)
   }
 
   /// - Returns: whether there is more to do at once.
@@ -168,7 +167,7 @@ extension ObliviousIndexer {
     guard ContinuousClock.now >= tending.leaseDue else { return }
     // Should it be lost during a step, that step's writing finds another one's there, or is as good as that one's.
     let isOurs = try await FollowFailure.storing { () async throws(StoreError) in
-      try await store.acquireLease(Self.leaseName, holder: holder, for: pace.lease)
+      try await lease.acquire(Self.leaseName)
     }
     // Who had it meanwhile has gone on.
     if isOurs, !tending.holdsLease { tending.indexing = nil }

@@ -1,5 +1,6 @@
 package import Logging
 package import RelayCore
+import RelayWork
 import ServiceLifecycle
 
 /// Removes the outputs that are left of a time when oblivious look-ups were offered: nobody keeps them up to date, and accounts
@@ -13,12 +14,11 @@ package final class ObliviousRemoval: Service {
   private let logger: Logger
   /// Between two tries.
   private let pause: Duration
-  /// Of this process.
-  private let holder = Int64.random(in: .min ... .max)
+  private let lease: Lease<StoreError>
 
   /// Outputs of one transaction.
   private static let portion = 1_000
-  private static let lease = Duration.seconds(30)
+  private static let leaseLife = Duration.seconds(30)
 
   package convenience init(store: any Store, logger: Logger) {
     self.init(store: store, logger: logger, pause: .seconds(30))
@@ -28,17 +28,16 @@ package final class ObliviousRemoval: Service {
     self.store = store
     self.logger = logger
     self.pause = pause
+    lease = store.lease(holder: .random(in: .min ... .max), lasting: Self.leaseLife)
   }
 
   /// Lives as long as the process, like every service.
   package func run() async throws {
     await cancelWhenGracefulShutdown { [self] in
-      while !Task.isCancelled, await !isDone() {
-        // Only cancellation throws here, and the loop's condition sees it.
-        try? await Task.sleep(for: pause)
+      for await _ in Periodic(every: pause) {
+        if await isDone() { break }
       }
-      // Only cancellation throws here, and it is what is waited for.
-      while !Task.isCancelled { try? await Task.sleep(for: .seconds(3600)) }
+      await Pause.untilCancelled()
     }
   }
 
@@ -47,7 +46,7 @@ package final class ObliviousRemoval: Service {
       guard let progress = try await store.obliviousProgress() else { return true }
       if progress.rangesDone == 0, try await store.tokensWithOutput(after: nil, limit: 1).isEmpty { return true }
       let isDone = try await remove(progress)
-      try await store.releaseLease(ObliviousIndexer.leaseName, holder: holder)
+      try await lease.release(ObliviousIndexer.leaseName)
       return isDone
     } catch {
       logger.notice("outputs of oblivious look-ups could not be removed yet", metadata: ["reason": "\(error)"])
@@ -60,9 +59,7 @@ package final class ObliviousRemoval: Service {
   private func remove(_ progress: ObliviousProgress) async throws(StoreError) -> Bool {
     var (step, last): (Int64, ContactToken?) = (progress.step, nil)
     while !Task.isCancelled {
-      guard try await store.acquireLease(ObliviousIndexer.leaseName, holder: holder, for: Self.lease) else {
-        return false
-      }
+      guard try await lease.acquire(ObliviousIndexer.leaseName) else { return false }
       let tokens = try await store.tokensWithOutput(after: last, limit: Self.portion)
       let next = ObliviousProgress(
         key: progress.key, place: progress.place, rangesDone: 0, isSwept: false, followed: progress.followed,

@@ -1,5 +1,5 @@
 import NIOCore
-import NIOPosix
+import RelayWork
 import Synchronization
 
 /// The threads on which this process computes with the key: some of its own, so that nothing else waits for them.
@@ -8,18 +8,14 @@ import Synchronization
 final class ObliviousThreads: Sendable {
   /// How many compute at once.
   let count: Int
-  private let pool: NIOThreadPool
+  private let threads: BlockingThreads
   private let turns: RankedTurns
 
   init(_ count: Int = max(1, System.coreCount / 2)) {
     self.count = count
-    pool = NIOThreadPool(numberOfThreads: count)
+    threads = BlockingThreads(count)
     turns = RankedTurns(count)
-    pool.start()
   }
-
-  // Nobody is left who could wait for its threads to end.
-  deinit { pool.shutdownGracefully { _ in } }
 
   /// Runs `work`, which should take tenths of a second at most, to its end, also when the task is cancelled.
   /// - Returns: nil, with nothing done, when the process is ending.
@@ -28,12 +24,7 @@ final class ObliviousThreads: Sendable {
   ) async -> Value? {
     await turns.take(rank)
     defer { turns.giveBack() }
-    return await withCheckedContinuation { continuation in
-      pool.submit { state in
-        guard case .active = state else { return continuation.resume(returning: nil) }
-        continuation.resume(returning: work())
-      }
-    }
+    return await threads.run(work)
   }
 }
 

@@ -1,6 +1,7 @@
 import Crypto
 import Logging
 import RelayCore
+import RelayWork
 import Synchronization
 
 /// Writes the directory to its file now and then and at the end, and reads it at the start. Never fails its caller: what
@@ -80,10 +81,8 @@ final class SnapshotKeeper: Sendable {
 
   /// Writes the file whenever it is due.
   func run() async {
-    while !Task.isCancelled {
+    for await _ in Periodic(every: min(Self.lookMax, interval)) {
       if view.isReady, state.withLock({ $0.due <= .now }) { await save() }
-      // Only cancellation throws here, and the loop's condition sees it.
-      try? await Task.sleep(for: min(Self.lookMax, interval))
     }
   }
 
@@ -150,8 +149,7 @@ final class SnapshotKeeper: Sendable {
   private func run<Value: Sendable>(
     _ work: @escaping @Sendable () throws(SnapshotFailure) -> Value
   ) async throws(SnapshotFailure) -> Value {
-    let outcome = await BlockingWork.run { Result { () throws(SnapshotFailure) in try work() } }
-    guard let outcome else { throw .unusable("the process is ending") }
-    return try outcome.get()
+    guard let value = try await BlockingWork.run(work) else { throw .unusable("the process is ending") }
+    return value
   }
 }

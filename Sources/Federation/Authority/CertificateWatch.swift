@@ -3,6 +3,7 @@ import Metrics
 package import RelayCore
 import RelayHTTP
 import RelayMetrics
+import RelayWork
 import ServiceLifecycle
 import Synchronization
 
@@ -37,11 +38,7 @@ package final class CertificateWatch: Service {
 
   package func run() async throws {
     await cancelWhenGracefulShutdown { [self] in
-      while !Task.isCancelled {
-        look()
-        // Only cancellation throws here, and the loop's condition sees it.
-        try? await Task.sleep(for: interval)
-      }
+      for await _ in Periodic(every: interval) { look() }
     }
   }
 

@@ -2,6 +2,7 @@ package import Logging
 import NIOCore
 package import RelayCore
 import RelayHTTP
+import RelayWork
 import ServiceLifecycle
 import Synchronization
 
@@ -42,15 +43,13 @@ package final class TrustSync: Service {
   package func run() async throws {
     await cancelWhenGracefulShutdown { [self] in
       await withDiscardingTaskGroup { group in
-        while !Task.isCancelled {
+        for await _ in Periodic(every: min(interval, Self.lookInterval)) {
           for peer in due() {
             group.addTask {
               let isDone = await self.follow(peer)
               self.ended(peer, after: isDone ? self.interval : min(self.interval, Self.pause))
             }
           }
-          // Only cancellation throws here, and the loop's condition sees it.
-          try? await Task.sleep(for: min(interval, Self.lookInterval))
         }
       }
     }

@@ -1,6 +1,7 @@
 import Logging
 import RelayCore
 import RelayMetrics
+import RelayWork
 import Synchronization
 
 /// What peers said of one token that they were asked for.
@@ -151,32 +152,23 @@ struct ClaimVerdicts {
     let end: ContinuousClock.Instant
   }
 
-  private var young: [ContactToken: Entry] = [:]
-  private var old: [ContactToken: Entry] = [:]
-  private let halfMax: Int
+  private var entries: TwoGenerations<ContactToken, Entry>
   static let life = Duration.seconds(10)
 
   /// - Parameter max: 2 or more; the default takes some 20 MB.
-  init(max: Int = 200_000) { halfMax = Swift.max(1, max / 2) }
+  init(max: Int = 200_000) { entries = TwoGenerations(capacity: max) }
 
   /// - Returns: the owner, or that there is none; nil when there is no verdict on these claimants.
   func find(_ contact: AskedContact, at now: ContinuousClock.Instant) -> RelayName?? {
-    guard let entry = young[contact.token] ?? old[contact.token], now < entry.end,
+    guard let entry = entries[contact.token], now < entry.end,
       entry.claimants == contact.claimants
     else { return nil }
     return .some(entry.owner)
   }
 
-  mutating func forget(_ token: ContactToken) {
-    young[token] = nil
-    old[token] = nil
-  }
+  mutating func forget(_ token: ContactToken) { entries.removeValue(forKey: token) }
 
   mutating func remember(_ owner: RelayName?, of contact: AskedContact, at now: ContinuousClock.Instant) {
-    if young.count >= halfMax, young[contact.token] == nil {
-      old = young
-      young = [:]
-    }
-    young[contact.token] = Entry(claimants: contact.claimants, owner: owner, end: now + Self.life)
+    entries.insert(Entry(claimants: contact.claimants, owner: owner, end: now + Self.life), for: contact.token)
   }
 }

@@ -3,6 +3,7 @@ import Metrics
 package import RelayCore
 import RelayHTTP
 import RelayMetrics
+import RelayWork
 import ServiceLifecycle
 import Synchronization
 
@@ -16,7 +17,7 @@ package final class DirectorySync: Service {
   private let registry: PeerRegistry
   private let puller: DirectoryPuller
   private let interval: Duration
-  private let lease: WorkLease
+  private let lease: Lease<StoreError>
   private let contactsMax: Int
   private let logger: Logger
   private let states = Mutex<[RelayName: FollowedPeer]>([:])
@@ -35,22 +36,20 @@ package final class DirectorySync: Service {
     self.contactsMax = contactsMax
     self.logger = logger
     // Three rounds, but not less than a busy store takes, nor more than another process should wait.
-    lease = WorkLease(store: directory, holder: holder, duration: min(max(interval * 3, .seconds(1)), .seconds(10)))
+    lease = directory.lease(holder: holder, lasting: min(max(interval * 3, .seconds(1)), .seconds(10)))
     puller = DirectoryPuller(reader: ListingReader(transport: transport), directory: directory, clock: clock)
   }
 
   package func run() async throws {
     await cancelWhenGracefulShutdown { [self] in
       await withDiscardingTaskGroup { group in
-        while !Task.isCancelled {
+        for await _ in Periodic(every: interval) {
           let peers = registry.peers.filter(\.isActive)
           dropStates(except: peers)
           for peer in peers {
             guard let state = begin(peer.name) else { continue }
             group.addTask { self.end(peer.name, await self.round(peer, state)) }
           }
-          // Only cancellation throws here, and the loop's condition sees it.
-          try? await Task.sleep(for: interval)
         }
       }
     }

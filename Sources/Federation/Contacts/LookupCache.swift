@@ -1,9 +1,9 @@
 import RelayCore
+import RelayWork
 
 /// What one peer has said lately of tokens that it was asked for, be it that it does not know them.
 ///
-/// Bounded in number by two generations: what is new goes to the young one, and when that is full, the old one is dropped
-/// and the young one takes its place. So the last `entriesMax / 2` findings are there for all of their life.
+/// Bounded in number: the last `entriesMax / 2` findings are there for all of their life.
 struct LookupCache: Sendable {
   enum Finding: Sendable, Equatable {
     case known(ListedAccount)
@@ -15,33 +15,26 @@ struct LookupCache: Sendable {
     let asked: Timestamp
   }
 
-  private let generationMax: Int
   private let life: Duration
-  private var young: [ContactToken: Entry] = [:]
-  private var old: [ContactToken: Entry] = [:]
+  private var entries: TwoGenerations<ContactToken, Entry>
 
   /// - Parameter entriesMax: 2 at least.
   init(entriesMax: Int = 200_000, life: Duration = .seconds(60)) {
-    generationMax = max(1, entriesMax / 2)
+    entries = TwoGenerations(capacity: entriesMax)
     self.life = life
   }
 
-  var count: Int { young.count + old.count }
+  var count: Int { entries.count }
 
   /// - Returns: nil when the peer was not asked within the cache's life.
   func finding(for token: ContactToken, at now: Timestamp) -> Finding? {
-    guard let entry = young[token] ?? old[token] else { return nil }
+    guard let entry = entries[token] else { return nil }
     // Should the clock have been set back, nobody knows how old an entry is.
     let age = Duration.milliseconds(now.millis - entry.asked.millis)
     return age >= .zero && age < life ? entry.finding : nil
   }
 
   mutating func remember(_ finding: Finding, of token: ContactToken, at now: Timestamp) {
-    if young.count >= generationMax {
-      old = young
-      young = [:]
-    }
-    old[token] = nil
-    young[token] = Entry(finding: finding, asked: now)
+    entries.insert(Entry(finding: finding, asked: now), for: token)
   }
 }

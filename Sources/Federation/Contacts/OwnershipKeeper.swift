@@ -2,6 +2,7 @@ package import Logging
 import Metrics
 package import RelayCore
 import RelayMetrics
+import RelayWork
 import ServiceLifecycle
 
 /// Ends the claims of peers whose time is over, and says when a contact has passed to another peer (docs/federation.md, "Whose
@@ -13,7 +14,7 @@ package final class OwnershipKeeper: Service {
   private let store: any ContactClaimStore & PeerStore & LeaseStore
   private let days: Int
   private let interval: Duration
-  private let lease: WorkLease
+  private let lease: Lease<StoreError>
   private let logger: Logger
   private let passes = RelayMetric.contacts.passes.counter()
 
@@ -28,13 +29,13 @@ package final class OwnershipKeeper: Service {
     self.days = days
     self.interval = interval
     self.logger = logger
-    lease = WorkLease(store: store, holder: holder, duration: min(max(interval * 3, .seconds(1)), .seconds(30)))
+    lease = store.lease(holder: holder, lasting: min(max(interval * 3, .seconds(1)), .seconds(30)))
   }
 
   package func run() async throws {
     await cancelWhenGracefulShutdown { [self] in
       var isFailing = false
-      while !Task.isCancelled {
+      for await _ in Periodic(every: interval) {
         do throws(StoreError) {
           try await round()
           isFailing = false
@@ -44,8 +45,6 @@ package final class OwnershipKeeper: Service {
           }
           isFailing = true
         }
-        // Only cancellation throws here, and the loop's condition sees it.
-        try? await Task.sleep(for: interval)
       }
     }
   }

@@ -3,6 +3,7 @@ import Metrics
 import NIOCore
 import RelayCore
 import RelayMetrics
+import RelayWork
 import Synchronization
 
 /// Asks one peer which tokens are its accounts', one request at a time, and remembers what it said for a while.
@@ -14,17 +15,16 @@ final class PeerAsker: Sendable {
     var unanswered: Set<ContactToken> = []
   }
 
-  /// Whom `find` waits for, until a batch has ended.
-  private struct Waiter {
+  /// One that waits until a batch has ended.
+  private struct Waiting {
     let serial: Int
-    let continuation: CheckedContinuation<Void, Never>
+    let waiter: Waiter<Void>
   }
 
   private struct State {
     var cache = LookupCache()
     var queue = LookupQueue()
-    var waiters: [Int: Waiter] = [:]
-    var lastWaiter = 0
+    var waiting: [ObjectIdentifier: Waiting] = [:]
     var isRunning = false
     /// When the request under way began.
     var began: ContinuousClock.Instant?
@@ -98,32 +98,15 @@ final class PeerAsker: Sendable {
   }
 
   private func wait(until serial: Int, orUntil deadline: ContinuousClock.Instant) async {
-    let id = state.withLock { state in
-      state.lastWaiter += 1
-      return state.lastWaiter
+    let waiter = Waiter<Void>()
+    let isOver = state.withLock { state in
+      if state.queue.ended >= serial { return true }
+      state.waiting[ObjectIdentifier(waiter)] = Waiting(serial: serial, waiter: waiter)
+      return false
     }
-    let timer = Task {
-      // Cancelled when the batch has ended; then giving up changes nothing.
-      try? await Task.sleep(until: deadline, clock: .continuous)
-      giveUp(id)
-    }
-    defer { timer.cancel() }
-    await withTaskCancellationHandler {
-      await withCheckedContinuation { continuation in
-        let isOver = state.withLock { state in
-          if state.queue.ended >= serial || Task.isCancelled || deadline <= .now { return true }
-          state.waiters[id] = Waiter(serial: serial, continuation: continuation)
-          return false
-        }
-        if isOver { continuation.resume() }
-      }
-    } onCancel: {
-      giveUp(id)
-    }
-  }
-
-  private func giveUp(_ id: Int) {
-    state.withLock { $0.waiters.removeValue(forKey: id) }?.continuation.resume()
+    if isOver { return }
+    await waiter.value(until: deadline)
+    state.withLock { $0.waiting[ObjectIdentifier(waiter)] = nil }
   }
 }
 
@@ -137,7 +120,7 @@ extension PeerAsker {
       return !state.isRunning
     }
     guard isFirst else { return }
-    RequestID.ofNobody { [self] in
+    Task.ofNobody { [self] in
       while let batch = next() { end(batch, await ask(batch)) }
     }
   }
@@ -211,11 +194,11 @@ extension PeerAsker {
         state.queue.allEnded()
       case .unreachable, .withdrawn: state.queue.allEnded()
       }
-      let over = state.waiters.filter { $0.value.serial <= state.queue.ended }
-      for id in over.keys { state.waiters[id] = nil }
-      return (over.values, wasFailing)
+      let over = state.waiting.filter { $0.value.serial <= state.queue.ended }
+      for id in over.keys { state.waiting[id] = nil }
+      return (over.values.map(\.waiter), wasFailing)
     }
-    for waiter in over { waiter.continuation.resume() }
+    over.end(with: ())
     switch outcome {
     case .failed(let reason, _) where !wasFailing:
       logger.warning("peer cannot be asked for contacts", metadata: ["peer": "\(name)", "reason": "\(reason)"])

@@ -1,5 +1,6 @@
 import NIOCore
 package import RelayCore
+import RelayWork
 
 /// Asks our peers how far our store's epoch had come, and has them remember how far it is now.
 ///
@@ -39,11 +40,7 @@ package struct PeerEpochWitness: EpochWitness {
         return testimonies
       }
     }
-    let timer = Task {
-      // Cancelled when all have answered; then cancelling once more changes nothing.
-      try? await Task.sleep(for: timeout)
-      asking.cancel()
-    }
+    let timer = Countdown(of: timeout) { asking.cancel() }
     defer { timer.cancel() }
     return await withTaskCancellationHandler {
       await asking.value

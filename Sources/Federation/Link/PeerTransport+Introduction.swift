@@ -1,4 +1,5 @@
 import RelayCore
+import RelayWork
 import Synchronization
 
 /// The first requests of a new peering: the peer's processes may not have read of us yet, and one refusal would halt all
@@ -34,11 +35,7 @@ extension PeerTransport {
       if let deadline = request.deadline, deadline <= .now + pause { return nil }
       // A connection that was made as a stranger's may stay one.
       link.disconnect()?.retire()
-      do {
-        try await Task.sleep(for: pause)
-      } catch {
-        throw .cancelled
-      }
+      guard await Pause.for(pause) else { throw .cancelled }
       if let fault = link.state.withLock({ $0.breaker.fault }) { throw .halted(fault) }
     }
     return nil

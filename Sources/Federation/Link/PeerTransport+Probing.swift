@@ -1,6 +1,7 @@
 import Logging
 import NIOCore
 import RelayCore
+import RelayWork
 import ServiceLifecycle
 import Synchronization
 
@@ -96,8 +97,7 @@ extension PeerTransport {
         return state.isProbedAtOnce || state.isGone || state.breaker.fault == nil
       }
       if isNews { return }
-      // Only cancellation throws here, and the loop's condition sees it.
-      try? await Task.sleep(for: min(Self.newsInterval, due - .now))
+      await Pause.for(min(Self.newsInterval, due - .now))
     }
   }
 
@@ -141,8 +141,7 @@ extension PeerTransport {
       } catch {
         logger.debug(
           "what is known of a peer cannot be shared yet", metadata: ["peer": "\(link.name)", "error": "\(error)"])
-        // Only cancellation throws here, and ends the stream.
-        try? await Task.sleep(for: .seconds(1))
+        await Pause.for(.seconds(1))
         share(link)
       }
     }

@@ -1,4 +1,5 @@
 import RelayCore
+import RelayWork
 
 /// What peers confirmed to this process last, and what of it was written down, so that a conversation costs few writes.
 struct ConfirmationMemory {
@@ -26,13 +27,10 @@ struct ConfirmationMemory {
     }
   }
 
-  /// Two generations bound the memory without a list of uses: a full young one becomes the old one.
-  private var young: [Key: Entry] = [:]
-  private var old: [Key: Entry] = [:]
-  private let generationSize: Int
+  private var entries: TwoGenerations<Key, Entry>
 
   /// - Parameter capacity: entries held at most, of some 150 bytes; whose is forgotten costs a write more.
-  init(capacity: Int = 100_000) { generationSize = max(1, capacity / 2) }
+  init(capacity: Int = 100_000) { entries = TwoGenerations(capacity: capacity) }
 
   /// - Parameter interval: how long what was written serves before it is written again.
   /// - Returns: what is to be written, with the registration ids that are known where `devices` gives none; nil when it
@@ -41,11 +39,13 @@ struct ConfirmationMemory {
     _ devices: [ConfirmedDevice], of key: Key, at now: Timestamp, writingEvery interval: Duration
   ) -> Word? {
     // Nearly always.
-    if let place = young.index(forKey: key), young.values[place].says(devices, at: now, writtenEvery: interval) {
-      young.values[place].confirmed = max(young.values[place].confirmed, now)
-      return nil
+    var isSaid = false
+    entries.updateExisting(key) { entry in
+      isSaid = entry.says(devices, at: now, writtenEvery: interval)
+      if isSaid { entry.confirmed = max(entry.confirmed, now) }
     }
-    let former = young[key] ?? old[key]
+    if isSaid { return nil }
+    let former = entries[key]
     let merged = devices.map { device in
       guard device.registrationID == 0, let known = former?.devices.first(where: { $0.id == device.id }) else {
         return device
@@ -53,37 +53,22 @@ struct ConfirmationMemory {
       return known
     }
     if let former, former.devices == merged, now < former.written.adding(interval) {
-      change(key) { $0.confirmed = max($0.confirmed, now) }
+      entries.updateExisting(key) { $0.confirmed = max($0.confirmed, now) }
       return nil
     }
-    if young[key] == nil, young.count >= generationSize {
-      old = young
-      young = [:]
-    }
-    young[key] = Entry(devices: merged, written: now, confirmed: now)
+    entries.insert(Entry(devices: merged, written: now, confirmed: now), for: key)
     return Word(key: key, devices: merged, confirmed: now)
   }
 
   /// What `relay` confirmed later than was written of it; it counts as written from here on.
   mutating func takeUnwritten(of relay: RelayName) -> [Word] {
-    let late = old.merging(young) { $1 }.filter { $0.key.relay == relay && $0.value.confirmed > $0.value.written }
-    for key in late.keys { change(key) { $0.written = $0.confirmed } }
+    let late = entries.old.merging(entries.young) { $1 }.filter {
+      $0.key.relay == relay && $0.value.confirmed > $0.value.written
+    }
+    for key in late.keys { entries.updateExisting(key) { $0.written = $0.confirmed } }
     return late.map { Word(key: $0.key, devices: $0.value.devices, confirmed: $0.value.confirmed) }
   }
 
   /// It was not written, or the peer has said otherwise.
-  mutating func forget(_ key: Key) {
-    young[key] = nil
-    old[key] = nil
-  }
-
-  private mutating func change(_ key: Key, _ body: (inout Entry) -> Void) {
-    if var entry = young[key] {
-      body(&entry)
-      young[key] = entry
-    } else if var entry = old[key] {
-      body(&entry)
-      old[key] = entry
-    }
-  }
+  mutating func forget(_ key: Key) { entries.removeValue(forKey: key) }
 }

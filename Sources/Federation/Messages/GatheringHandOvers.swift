@@ -1,7 +1,9 @@
 import RelayCore
+import RelayWork
 import Synchronization
 
-/// The hand-overs to one peer that takes batches: runs what `HandOverQueue` decides.
+/// The hand-overs to one peer that takes batches: one alone while nothing is under way, else together once that is
+/// answered. One batch at a time, so that what a sender hands over later never overtakes.
 ///
 /// Batches travel in a task of their own, so that nobody who gives up waiting takes others along. Each hand-over fails at
 /// its own deadline; what is under way goes on without it, and has all the time that a request may take.
@@ -13,8 +15,25 @@ final class GatheringHandOvers: Sendable {
   /// - Returns: one answer for each, in order.
   typealias Send = @Sendable ([HandOver], BatchTerms) async -> HandOverAnswers
 
+  typealias Ticket = UInt64
+
+  /// What stands in the queue for a parcel.
+  struct Place: Sendable {
+    let ticket: Ticket
+    /// Of the hand-over in a batch.
+    let bytes: Int
+  }
+
+  private enum Standing {
+    case isCancelled
+    case isRefused
+    case waits
+    /// It goes at once.
+    case goes([Place])
+  }
+
   private struct Parcel {
-    let ticket: HandOverQueue.Ticket
+    let ticket: Ticket
     let handOver: HandOver
     /// nil where nothing is held.
     let place: HoldingPlace?
@@ -35,16 +54,16 @@ final class GatheringHandOvers: Sendable {
     func giveUp() { continuation.resume(returning: problem.map { .success(.held($0)) } ?? .failure(.timedOut)) }
   }
   private struct State {
-    var queue: HandOverQueue
-    var parcels: [HandOverQueue.Ticket: Parcel] = [:]
-    var waiters: [HandOverQueue.Ticket: Waiter] = [:]
-    var nextTicket: HandOverQueue.Ticket = 0
+    var queue: BatchQueue<Place>
+    var parcels: [Ticket: Parcel] = [:]
+    var waiters: [Ticket: Waiter] = [:]
+    var nextTicket: Ticket = 0
     /// Whether a task looks after the deadlines.
     var isWatched = false
 
     /// - Returns: who has waited for it.
-    mutating func abandon(_ ticket: HandOverQueue.Ticket) -> Waiter? {
-      if queue.abandoned(ticket) { parcels[ticket] = nil }
+    mutating func abandon(_ ticket: Ticket) -> Waiter? {
+      if queue.remove(where: { $0.ticket == ticket }) { parcels[ticket] = nil }
       return waiters.removeValue(forKey: ticket)
     }
   }
@@ -52,12 +71,16 @@ final class GatheringHandOvers: Sendable {
   private let state: Mutex<State>
   private let patience: PeerPatience
 
-  init(bounds: HandOverQueue.Bounds, patience: PeerPatience) {
-    state = Mutex(State(queue: HandOverQueue(bounds: bounds)))
+  /// - Parameter waiting: hand-overs that may wait behind the batch under way.
+  init(waiting: BatchQueue<Place>.Size, patience: PeerPatience) {
+    let batch = BatchQueue<Place>.Size(items: WireLimits.handOversPerBatchMax, bytes: WireLimits.batchBytesMax)
+    state = Mutex(
+      State(
+        queue: BatchQueue(bounds: .init(batch: batch, waiting: waiting)) { .init(items: 1, bytes: $0.bytes) }))
     self.patience = patience
   }
 
-  var waitingCount: Int { state.withLock { $0.queue.waitingCount } }
+  var waitingCount: Int { state.withLock { $0.queue.waiting.items } }
 
   /// - Parameters:
   ///   - place: where messages are held that the peer does not take now; nil for nowhere.
@@ -82,27 +105,27 @@ final class GatheringHandOvers: Sendable {
   }
 
   private func submit(_ parcel: Parcel, for waiter: Waiter, by send: @escaping Send) {
-    let (action, isToWatch) = state.withLock { state -> (HandOverQueue.Action?, Bool) in
+    let (standing, isToWatch) = state.withLock { state -> (Standing, Bool) in
       // Cancelled before it came here: then `abandon` has found nothing.
-      if Task.isCancelled { return (nil, false) }
-      let action = state.queue.submitted(parcel.ticket, bytes: parcel.handOver.wireBytesMax)
-      if action == .refuse { return (action, false) }
+      if Task.isCancelled { return (.isCancelled, false) }
+      let admission = state.queue.admit(Place(ticket: parcel.ticket, bytes: parcel.handOver.wireBytesMax))
+      if admission == .full { return (.isRefused, false) }
       state.parcels[parcel.ticket] = parcel
       state.waiters[parcel.ticket] = waiter
       defer { state.isWatched = true }
-      return (action, !state.isWatched)
+      return (admission == .isFirst ? .goes(state.queue.next() ?? []) : .waits, !state.isWatched)
     }
-    if isToWatch { RequestID.ofNobody { await self.watch() } }
-    switch action {
-    case nil: waiter.continuation.resume(returning: .failure(.cancelled))
-    case .refuse: waiter.continuation.resume(returning: .failure(.busy))
-    case .wait: return
-    case .send(let tickets): RequestID.ofNobody { await self.run(tickets, by: send) }
+    if isToWatch { Task.ofNobody { await self.watch() } }
+    switch standing {
+    case .isCancelled: waiter.continuation.resume(returning: .failure(.cancelled))
+    case .isRefused: waiter.continuation.resume(returning: .failure(.busy))
+    case .waits: return
+    case .goes(let places): Task.ofNobody { await self.run(places, by: send) }
     }
   }
 
   /// The caller gives up: what waits is taken back, what is under way goes on without it.
-  private func abandon(_ ticket: HandOverQueue.Ticket) {
+  private func abandon(_ ticket: Ticket) {
     let waiter = state.withLock { $0.abandon(ticket) }
     waiter?.continuation.resume(returning: .failure(.cancelled))
   }
@@ -121,23 +144,22 @@ final class GatheringHandOvers: Sendable {
       }
       for waiter in late { waiter.giveUp() }
       guard let next else { return }
-      // Nobody cancels this task.
-      try? await Task.sleep(until: next, clock: .continuous)
+      await Pause.until(next)
     }
   }
 
   /// Sends batch after batch until nothing waits.
-  private func run(_ first: [HandOverQueue.Ticket], by send: @escaping Send) async {
-    var tickets = first
+  private func run(_ first: [Place], by send: @escaping Send) async {
+    var places = first
     while true {
-      let parcels = state.withLock { state in tickets.compactMap { state.parcels.removeValue(forKey: $0) } }
+      let parcels = state.withLock { state in places.compactMap { state.parcels.removeValue(forKey: $0.ticket) } }
       if let place = parcels.lazy.compactMap(\.place).last {
         await handOver(parcels, by: send, or: place)
       } else {
         settle(parcels, await send(parcels.map(\.handOver), .none))
       }
-      guard case .send(let more) = state.withLock({ $0.queue.answered() }) else { return }
-      tickets = more
+      guard let more = state.withLock({ $0.queue.next() }) else { return }
+      places = more
     }
   }
 

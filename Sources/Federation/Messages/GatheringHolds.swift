@@ -1,6 +1,5 @@
-import DequeModule
 import RelayCore
-import Synchronization
+import RelayWork
 
 /// Gathers messages for one peer's outbox while others are being stored into the next transaction, which costs much the same
 /// for one and for hundreds.
@@ -18,85 +17,39 @@ final class GatheringHolds: Sendable {
   /// - Returns: of each message nil when it is durable, else why it is not held.
   typealias Store = @Sendable ([OutgoingMessage]) async -> [Problem?]
 
-  private struct Call {
+  private struct Hold: Sendable {
     let messages: [OutgoingMessage]
     let byteCount: Int
-    let continuation: CheckedContinuation<[Problem?], Never>
-  }
-  private struct State {
-    var calls: Deque<Call> = []
-    /// Of `calls`.
-    var messageCount = 0
-    var byteCount = 0
-    var isUnderWay = false
   }
 
-  private let bounds: Bounds
-  private let store: Store
-  private let state = Mutex(State())
+  private let calls: BatchedCalls<Hold, [Problem?]>
 
   private static let tooMuch = Problem(
     .peerUnavailable, retryAfter: .seconds(2), reason: "too many messages wait to be held")
 
   /// - Parameter store: never called twice at once.
   init(bounds: Bounds = Bounds(), store: @escaping Store) {
-    self.bounds = bounds
-    self.store = store
+    calls = BatchedCalls(
+      bounds: .init(
+        batch: .init(items: bounds.messagesMax, bytes: bounds.bytesMax),
+        waiting: .init(items: bounds.waitingMax, bytes: bounds.waitingBytesMax)),
+      size: { .init(items: $0.messages.count, bytes: $0.byteCount) },
+      run: { batch in
+        var problems = await store(batch.flatMap(\.call.messages))[...]
+        for member in batch {
+          member.end(with: Array(problems.prefix(member.call.messages.count)))
+          problems = problems.dropFirst(member.call.messages.count)
+        }
+      })
   }
 
   /// Messages behind the transaction that is under way.
-  var waitingCount: Int { state.withLock { $0.messageCount } }
+  var waitingCount: Int { calls.waiting.items }
 
   /// - Returns: as `Store`.
   func hold(_ messages: [OutgoingMessage]) async -> [Problem?] {
     guard !messages.isEmpty else { return [] }
-    return await withCheckedContinuation { continuation in
-      let byteCount = messages.reduce(0) { $0 + $1.byteCount }
-      let call = Call(messages: messages, byteCount: byteCount, continuation: continuation)
-      let (isTaken, isFirst) = state.withLock { state in
-        // Who finds nothing waiting is taken, however large.
-        guard
-          state.calls.isEmpty
-            || state.messageCount + messages.count <= bounds.waitingMax
-              && state.byteCount + byteCount <= bounds.waitingBytesMax
-        else { return (false, false) }
-        state.calls.append(call)
-        state.messageCount += messages.count
-        state.byteCount += byteCount
-        defer { state.isUnderWay = true }
-        return (true, !state.isUnderWay)
-      }
-      if !isTaken { continuation.resume(returning: messages.map { _ in Self.tooMuch }) }
-      if isFirst { RequestID.ofNobody { await self.storeUntilEmpty() } }
-    }
-  }
-
-  private func storeUntilEmpty() async {
-    while let calls = nextTransaction() {
-      var problems = await store(calls.flatMap(\.messages))[...]
-      for call in calls {
-        call.continuation.resume(returning: Array(problems.prefix(call.messages.count)))
-        problems = problems.dropFirst(call.messages.count)
-      }
-    }
-  }
-
-  /// - Returns: nil when nothing waits: the next to come is then the first again.
-  private func nextTransaction() -> [Call]? {
-    state.withLock { state in
-      var calls: [Call] = []
-      var (messages, bytes) = (0, 0)
-      while let next = state.calls.first {
-        messages += next.messages.count
-        bytes += next.byteCount
-        guard calls.isEmpty || (messages <= bounds.messagesMax && bytes <= bounds.bytesMax) else { break }
-        calls.append(next)
-        state.calls.removeFirst()
-        state.messageCount -= next.messages.count
-        state.byteCount -= next.byteCount
-      }
-      state.isUnderWay = !calls.isEmpty
-      return calls.isEmpty ? nil : calls
-    }
+    let hold = Hold(messages: messages, byteCount: messages.reduce(0) { $0 + $1.byteCount })
+    return await calls.outcome(of: hold) ?? messages.map { _ in Self.tooMuch }
   }
 }

@@ -2,6 +2,7 @@ import Crypto
 import Metrics
 import RelayCore
 import RelayHTTP
+import RelayWork
 
 // The loss ledger's side: marks, and what becomes of what they mark (docs/federation.md, "The loss ledger").
 
@@ -79,8 +80,6 @@ extension HandOverLedger {
         unrecorded.increment(by: record.crossings.count)
       }
     }
-    // More gathers meanwhile, and a store that is away is left alone. Nobody cancels this task.
-    try? await Task.sleep(for: again.isEmpty ? pause : retryPause)
     return again
   }
 
@@ -103,8 +102,8 @@ extension HandOverLedger {
   static let recordsMax = 64
   /// Records that wait while the store is away; later ones are dropped and counted.
   static let waitingMax = 4096
-  private static let pause = Duration.milliseconds(20)
-  private static let retryPause = Duration.seconds(1)
+  static let recordingPause = Duration.milliseconds(20)
+  static let retryPause = Duration.seconds(1)
 }
 
 extension HandOver {

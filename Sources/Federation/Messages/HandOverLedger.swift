@@ -3,6 +3,7 @@ import Metrics
 package import RelayCore
 import RelayHTTP
 import RelayMetrics
+import RelayWork
 import Synchronization
 
 /// Remembers which messages were handed over to which peer, and says whether a receipt is for one of them
@@ -21,7 +22,7 @@ package final class HandOverLedger: Sendable {
 
   private let store: any HandOverStore
   private let clock: WallClock
-  private let notes: Gathering<Note>
+  private let notes: Batcher<Note>
   /// The relay's key, with nothing under it yet.
   let code: HMAC<SHA256>
   /// The notes of requests that are under way.
@@ -30,7 +31,7 @@ package final class HandOverLedger: Sendable {
   private let unnoted = RelayMetric.crossings.unnoted.counter()
   private let forged = PeerCounters(RelayMetric.crossings.receiptsRefused)
   /// Entries that the loss ledger still has to count.
-  let recording: Gathering<LedgerRecord>
+  let recording: Batcher<LedgerRecord>
   static let unrecorded = RelayMetric.crossings.unrecorded.counter()
 
   /// - Parameter key: 32 bytes, the same for all processes of the operator.
@@ -40,14 +41,18 @@ package final class HandOverLedger: Sendable {
     self.store = store
     self.clock = clock
     let patience = PeerPatience(Self.patience)
-    notes = Gathering(batchMax: Self.notesPerCall, waitingMax: Self.notesWaitingMax) { notes in
+    notes = Batcher(batchMax: Self.notesPerCall, waitingMax: Self.notesWaitingMax) { notes in
       let records = Self.merged(notes.flatMap(\.records))
       let isNoted = await patience.wait { await Self.insist(records, on: store) } ?? false
       for note in notes { note.finish(isNoted) }
     }
     code = HMAC(key: SymmetricKey(data: key.bytes))
     recent = Mutex(RecentTags(capacity: recentMax))
-    recording = Gathering(retryingBatchesOf: Self.recordsMax, waitingMax: Self.waitingMax) { records in
+    // More gathers meanwhile, and a store that is away is left alone.
+    recording = Batcher(
+      retryingBatchesOf: Self.recordsMax, waitingMax: Self.waitingMax,
+      rest: .init(always: Self.recordingPause, beforeRetry: Self.retryPause)
+    ) { records in
       await Self.write(records, to: store)
     }
   }
@@ -101,8 +106,7 @@ package final class HandOverLedger: Sendable {
         return true
       } catch {
         guard case .unavailable = error else { return false }
-        // Nobody cancels this task.
-        try? await Task.sleep(for: pause)
+        await Pause.for(pause)
       }
     }
     return false
@@ -123,7 +127,7 @@ package final class HandOverLedger: Sendable {
       let now = clock.now()
       guard timestamp > now.adding(.zero - Self.justNow), timestamp < now.adding(Self.justNow) else { return false }
       // Whoever is cancelled has nobody to tell.
-      try? await Task.sleep(for: Self.secondLook)
+      await Pause.for(Self.secondLook)
       return try await store.wasHandedOver(tag, in: hour)
     }
     guard isKnown else {
@@ -156,36 +160,17 @@ package final class HandOverLedger: Sendable {
   private static let secondLook = Duration.milliseconds(200)
 }
 
-/// Tags of the last hour or two, bounded in number: two generations, of which the older one is forgotten when the young one
-/// is full or an hour old.
+/// Tags of the last hour or two, bounded in number.
 struct RecentTags {
-  private var young: Set<HandOverTag> = []
-  private var old: Set<HandOverTag> = []
-  private var began: ContinuousClock.Instant?
-  private let generationSize: Int
+  private var tags: AgedGenerations<HandOverTag, Void, ContinuousClock.Instant>
 
-  private static let generationLife = Duration.seconds(3600)
-
-  init(capacity: Int) { generationSize = max(1, capacity / 2) }
+  init(capacity: Int) { tags = AgedGenerations(capacity: capacity, life: .seconds(3600)) }
 
   mutating func insert(_ tags: some Sequence<HandOverTag>, at now: ContinuousClock.Instant) {
-    for tag in tags {
-      turn(at: now)
-      young.insert(tag)
-    }
+    for tag in tags { self.tags.insert((), for: tag, at: now) }
   }
 
   mutating func contains(_ tag: HandOverTag, at now: ContinuousClock.Instant) -> Bool {
-    turn(at: now)
-    return young.contains(tag) || old.contains(tag)
-  }
-
-  private mutating func turn(at now: ContinuousClock.Instant) {
-    guard let began else { return self.began = now }
-    let age = now - began
-    guard young.count >= generationSize || age >= Self.generationLife else { return }
-    old = age < Self.generationLife * 2 ? young : []
-    young = []
-    self.began = now
+    tags.value(of: tag, at: now) != nil
   }
 }

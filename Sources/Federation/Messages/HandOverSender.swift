@@ -1,4 +1,5 @@
 import RelayCore
+import RelayWork
 import Synchronization
 
 /// Hands over to peers: where a peer takes batches, what gathers while one is under way travels together in the next;
@@ -121,7 +122,7 @@ package final class HandOverSender: Sendable {
       let made = Lane(
         patience: patience,
         gathering: GatheringHandOvers(
-          bounds: .init(waitingMax: limits.waitingMax, waitingBytesMax: limits.waitingBytesMax), patience: patience))
+          waiting: .init(items: limits.waitingMax, bytes: limits.waitingBytesMax), patience: patience))
       lanes[relay] = made
       return made
     }

@@ -1,6 +1,7 @@
 package import Logging
 package import RelayCore
 import RelayHTTP
+import RelayWork
 import ServiceLifecycle
 import Synchronization
 
@@ -30,7 +31,7 @@ package final class Outbox: Service {
   private let store: any OutboxStore & LeaseStore
   private let registry: PeerRegistry
   private let drain: OutboxDrain
-  private let lease: WorkLease
+  private let lease: Lease<StoreError>
   private let acceptance: OutboxAcceptance
   private let clock: JudgedClock
   private let logger: Logger
@@ -67,7 +68,7 @@ package final class Outbox: Service {
       store: store, bounds: bounds, clock: clock, metrics: metrics, ledger: handOvers.ledger)
     self.clock = clock
     self.logger = logger
-    lease = WorkLease(store: store, holder: holder)
+    lease = store.lease(holder: holder)
     confirmations = Confirmations(store: store, clock: clock.wall, logger: logger)
     drain = OutboxDrain(
       store: store, handOvers: handOvers, confirmations: confirmations,
@@ -137,15 +138,13 @@ package final class Outbox: Service {
     await cancelWhenGracefulShutdown { [self] in
       await withDiscardingTaskGroup { group in
         group.addTask { await self.confirmations.run() }
-        while !Task.isCancelled {
+        for await _ in Periodic(every: Self.tick) {
           for relay in await outboxesToTend() {
             group.addTask {
               await self.tend(relay)
               self.state.withLock { _ = $0.busy.remove(relay) }
             }
           }
-          // Only cancellation throws here, and the loop's condition sees it.
-          try? await Task.sleep(for: Self.tick)
         }
       }
     }

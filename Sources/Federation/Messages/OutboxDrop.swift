@@ -1,4 +1,5 @@
 package import RelayCore
+import RelayWork
 
 /// Takes messages out of a peer's outbox at the operator's word, telling their senders first.
 package struct OutboxDrop: Sendable {
@@ -9,7 +10,7 @@ package struct OutboxDrop: Sendable {
   }
 
   private let store: any OutboxStore
-  private let lease: WorkLease
+  private let lease: Lease<StoreError>
   private let removal: OutboxRemoval
 
   private static let interrupted = Problem(
@@ -21,7 +22,7 @@ package struct OutboxDrop: Sendable {
 
   init(store: any OutboxStore & LeaseStore, intake: any Intake, ledger: HandOverLedger, holder: Int64) {
     self.store = store
-    lease = WorkLease(store: store, holder: holder)
+    lease = store.lease(holder: holder)
     removal = OutboxRemoval(store: store, intake: intake, metrics: OutboxMetrics(), ledger: ledger)
   }
 

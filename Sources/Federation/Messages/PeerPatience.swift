@@ -1,4 +1,5 @@
 import RelayCore
+import RelayWork
 import Synchronization
 
 /// How long we wait for one peer before messages for it are held instead (docs/federation.md, "A peer that keeps us
@@ -40,7 +41,7 @@ final class PeerPatience: Sendable {
         defer { state.isWatched = true }
         return (id, !state.isWatched)
       }
-      if isToWatch { RequestID.ofNobody { await self.watch() } }
+      if isToWatch { Task.ofNobody { await self.watch() } }
       Task { [self] in
         let value = await work()
         if end(id) { continuation.resume(returning: value) }
@@ -72,8 +73,7 @@ final class PeerPatience: Sendable {
       }
       for (_, wait) in late.sorted(by: { $0.key < $1.key }) { wait.expire() }
       guard let next else { return }
-      // Nobody cancels this task.
-      try? await Task.sleep(until: next, clock: .continuous)
+      await Pause.until(next)
     }
   }
 }

@@ -1,5 +1,6 @@
 import RelayCore
 import RelayMetrics
+import RelayWork
 import Synchronization
 
 /// Says for whom a peer may speak (docs/federation.md, "Trust: for whom a peer may speak").
@@ -78,27 +79,25 @@ struct VerdictCache {
     let end: ContinuousClock.Instant
   }
 
-  private var young: [Key: Entry] = [:]
-  private var old: [Key: Entry] = [:]
+  private var entries: TwoGenerations<Key, Entry>
   /// Rises when everything is forgotten: what was asked before is not remembered after.
   private(set) var generation = 0
-  private let halfMax: Int
 
   static let allowedLife = Duration.seconds(60)
   /// A number that moves from one peer to another is refused for as long as the former one lists it.
   static let refusedLife = Duration.seconds(2)
 
   /// - Parameter max: 2 or more; the default takes some 20 MB.
-  init(max: Int = 100_000) { halfMax = Swift.max(1, max / 2) }
+  init(max: Int = 100_000) { entries = TwoGenerations(capacity: max) }
 
-  var count: Int { young.count + old.count }
+  var count: Int { entries.count }
 
   /// - Returns: nil when it is not known.
   mutating func find(_ source: AccountNumber, _ peer: RelayName, at now: ContinuousClock.Instant) -> Verdict? {
     let key = Key(source: source, peer: peer)
-    if let entry = young[key] { return now < entry.end ? entry.verdict : nil }
-    guard let entry = old[key], now < entry.end else { return nil }
-    insert(entry, for: key)
+    if let entry = entries.young[key] { return now < entry.end ? entry.verdict : nil }
+    guard let entry = entries.old[key], now < entry.end else { return nil }
+    entries.insert(entry, for: key)
     return entry.verdict
   }
 
@@ -109,20 +108,11 @@ struct VerdictCache {
   ) {
     guard generation == self.generation else { return }
     let life = verdict == .allowed ? Self.allowedLife : Self.refusedLife
-    insert(Entry(verdict: verdict, end: now + life), for: Key(source: source, peer: peer))
+    entries.insert(Entry(verdict: verdict, end: now + life), for: Key(source: source, peer: peer))
   }
 
   mutating func removeAll() {
-    young.removeAll()
-    old.removeAll()
+    entries.removeAll()
     generation += 1
-  }
-
-  private mutating func insert(_ entry: Entry, for key: Key) {
-    if young.count >= halfMax, young[key] == nil {
-      old = young
-      young = [:]
-    }
-    young[key] = entry
   }
 }

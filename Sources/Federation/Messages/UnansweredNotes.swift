@@ -1,4 +1,5 @@
 import RelayCore
+import RelayWork
 import Synchronization
 
 /// Has what peers leave without an answer noted meanwhile. One timer is there for all requests under way: nearly all are
@@ -29,7 +30,7 @@ final class UnansweredNotes: Sendable {
       defer { state.isWatching = true }
       return (state.lastTicket, !state.isWatching)
     }
-    if isFirst { RequestID.ofNobody { await self.watch() } }
+    if isFirst { Task.ofNobody { await self.watch() } }
     return ticket
   }
 
@@ -40,18 +41,17 @@ final class UnansweredNotes: Sendable {
 
   /// As long as any request is under way.
   private func watch() async {
-    var isNeeded = true
-    while isNeeded {
-      // Nobody cancels this task.
-      try? await Task.sleep(for: Self.tick)
+    // Nobody cancels this task.
+    for await _ in Periodic(every: Self.tick, from: .afterInterval) {
       let now = ContinuousClock.now
-      isNeeded = state.withLock { state in
+      let isNeeded = state.withLock { state in
         for (ticket, entry) in state.entries where entry.writing == nil && entry.due <= now {
           state.entries[ticket]?.writing = Task { await entry.note() }
         }
         state.isWatching = !state.entries.isEmpty
         return state.isWatching
       }
+      guard isNeeded else { return }
     }
   }
 

@@ -1,4 +1,5 @@
 package import RelayCore
+import RelayWork
 import Synchronization
 
 /// Walks the way to a peer step by step, for `relay peer test`, for `relay doctor`, and for a peer that asks for it: each
@@ -115,9 +116,7 @@ package struct PeerProbe: Sendable {
       await walk.run(began: { walking.began($0, isProven: $1) }) { continuation.yield($0) }
       continuation.finish()
     }
-    let timer = Task {
-      // Only cancellation throws here: the walk is over.
-      guard (try? await Task.sleep(for: limit)) != nil else { return }
+    let timer = Countdown(of: limit) {
       continuation.yield(
         ProbeResult(
           step: walking.current,

@@ -1,5 +1,6 @@
 import Logging
 import RelayCore
+import RelayWork
 
 /// A walk on a peer's behalf, to the URL that the peer gave, and what of it the peer is told.
 ///
@@ -24,11 +25,8 @@ struct WalkBack: Sendable {
     }
     let reach = Self.reach(results)
     if reach.outcome == .passed { return [reach] + results }
-    do {
-      try await Task.sleep(until: end, clock: .continuous)
-    } catch {
-      // Nobody waits for the answer any more.
-    }
+    // Cut short where nobody waits for the answer any more.
+    await Pause.until(end)
     return [reach]
   }
 

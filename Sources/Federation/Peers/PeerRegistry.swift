@@ -1,5 +1,6 @@
 package import Logging
 package import RelayCore
+import RelayWork
 import ServiceLifecycle
 import Synchronization
 
@@ -70,10 +71,10 @@ package final class PeerRegistry: Service {
 
   /// Keeps the table current until shut down.
   package func run() async throws {
-    let (wakeUps, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    let wakeUps = Nudge()
     signals.listen { event in
       switch event {
-      case .signal(.peersChanged), .connected: wake.yield()
+      case .signal(.peersChanged), .connected: wakeUps.wake()
       case .signal, .disconnected: break
       }
     }
@@ -90,7 +91,7 @@ package final class PeerRegistry: Service {
 
   private func poll() async {
     var seen: Int64?
-    while !Task.isCancelled {
+    for await _ in Periodic(every: Self.pollInterval) {
       do {
         let revision = try await store.peersRevision()
         if revision != seen { await refresh() }
@@ -100,8 +101,6 @@ package final class PeerRegistry: Service {
         seen = nil
         await refresh()
       }
-      // Only cancellation throws here, and the loop's condition sees it.
-      try? await Task.sleep(for: Self.pollInterval)
     }
   }
 
@@ -159,7 +158,7 @@ private actor PeerRefresher {
   private func read(_ load: @Sendable () async -> Void) async {
     if let lastStart {
       // Not cancelled by anyone: the task is its own.
-      try? await Task.sleep(until: lastStart + interval, clock: .continuous)
+      await Pause.until(lastStart + interval)
     }
     lastStart = .now
     await load()

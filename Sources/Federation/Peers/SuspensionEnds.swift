@@ -1,5 +1,6 @@
 package import Logging
 package import RelayCore
+import RelayWork
 import ServiceLifecycle
 
 /// Makes peers active again when the end of their suspension has come (`relay peer suspend --until`).
@@ -24,11 +25,7 @@ package struct SuspensionEnds: Service {
 
   package func run() async throws {
     await cancelWhenGracefulShutdown {
-      while !Task.isCancelled {
-        await resumeDue()
-        // Only cancellation throws here, and the loop's condition sees it.
-        try? await Task.sleep(for: Self.interval)
-      }
+      for await _ in Periodic(every: Self.interval) { await resumeDue() }
     }
   }
 

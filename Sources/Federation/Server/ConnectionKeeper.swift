@@ -1,6 +1,7 @@
 import Logging
 import NIOCore
 import RelayCore
+import RelayWork
 import Synchronization
 
 /// Ends connections whose holder may not connect any more, and bounds how many each holder has.
@@ -60,20 +61,13 @@ final class ConnectionKeeper: Sendable {
 
   /// Reviews the open connections until cancelled.
   func run() async {
-    let (wakeUps, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-    registry.onChange(ofConditions: false) { _ in wake.yield() }
+    let wakeUps = Nudge()
+    registry.onChange(ofConditions: false) { _ in wakeUps.wake() }
     await withTaskGroup(of: Void.self) { group in
       group.addTask {
         for await _ in wakeUps { await self.review() }
       }
-      group.addTask {
-        while !Task.isCancelled {
-          // Only cancellation throws here, and the loop's condition sees it.
-          try? await Task.sleep(for: Self.reviewInterval)
-          wake.yield()
-        }
-        wake.finish()
-      }
+      group.addTask { await wakeUps.wake(every: Self.reviewInterval, from: .afterInterval) }
     }
   }
 

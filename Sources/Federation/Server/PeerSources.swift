@@ -1,4 +1,5 @@
 import RelayCore
+import RelayWork
 import Synchronization
 
 /// The addresses that peers come from, by this process's own experience: those that connections which proved a peer came
@@ -21,7 +22,7 @@ final class PeerSources: Sendable {
 
   private let addresses: PeerAddresses
   private let state = Mutex(State())
-  private let changes = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+  private let changes = Nudge()
 
   init(addresses: PeerAddresses) { self.addresses = addresses }
 
@@ -53,23 +54,16 @@ final class PeerSources: Sendable {
       }
       state.gather()
     }
-    changes.continuation.yield()
+    changes.wake()
   }
 
   /// Keeps the addresses of peers' URLs current until cancelled.
   func run() async {
     await withTaskGroup(of: Void.self) { group in
       group.addTask {
-        for await _ in self.changes.stream { await self.lookUp() }
+        for await _ in self.changes { await self.lookUp() }
       }
-      group.addTask {
-        while !Task.isCancelled {
-          // Only cancellation throws here, and the loop's condition sees it.
-          try? await Task.sleep(for: Self.lookUpInterval)
-          self.changes.continuation.yield()
-        }
-        self.changes.continuation.finish()
-      }
+      group.addTask { await self.changes.wake(every: Self.lookUpInterval, from: .afterInterval) }
     }
   }
 

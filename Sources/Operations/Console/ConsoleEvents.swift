@@ -2,6 +2,7 @@ import HTTPTypes
 import Hummingbird
 import NIOCore
 import RelayCore
+import RelayWork
 import ServiceLifecycle
 import Synchronization
 
@@ -43,7 +44,7 @@ struct ConsoleEvents: Sendable {
             "fault", ["fault": (error as? ConsoleFault)?.description ?? APIProblem(error).message])
         }
         try await writer.write(ByteBuffer(string: Self.event("draw", text)))
-        try await Task.sleep(for: Self.pause)
+        guard await Pause.for(Self.pause) else { throw CancellationError() }
       }
       try await writer.finish(nil)
     }

@@ -1,5 +1,6 @@
 import Foundation
 import RelayCore
+import RelayWork
 
 /// How this process is doing, for several who look: one look at the metrics serves all that ask within a second, and the
 /// doctor is asked again only when what it found is old.
@@ -23,7 +24,7 @@ actor ConsoleLook {
     if latest.map({ .now - $0.time > Self.oldLook }) ?? true {
       earlier = await look(nil)
       // Cut short only for a page that nobody waits for any more.
-      try? await Task.sleep(for: .seconds(1))
+      await Pause.for(.seconds(1))
       latest = await look(ranked)
     } else if let last = latest, .now - last.time > Self.freshLook {
       let next = await look(ranked)

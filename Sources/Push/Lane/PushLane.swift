@@ -1,5 +1,6 @@
 package import Logging
 package import RelayCore
+import RelayWork
 import ServiceLifecycle
 import Synchronization
 
@@ -50,7 +51,11 @@ package struct PushTime: Sendable {
     self.sleep = sleep
   }
 
-  package static let system = PushTime(now: { .now }, sleep: { try await Task.sleep(for: $0) })
+  package static let system = PushTime(
+    now: { .now },
+    sleep: { duration in
+      guard await Pause.for(duration) else { throw CancellationError() }
+    })
 }
 
 /// What happens to the messages of a lane, for those who count it.
@@ -68,7 +73,7 @@ package enum PushLaneEvent: Sendable {
 package final class PushLane: Service, Sendable {
   private struct State {
     var turns: PushTurns
-    var waiting: [PushTurns.Ticket: CheckedContinuation<Bool, Never>] = [:]
+    var waiting: [PushTurns.Ticket: Waiter<Void>] = [:]
     var lastTicket: PushTurns.Ticket = 0
     var breakers = PushBreakers(max: PushLane.breakersMax)
   }
@@ -141,11 +146,9 @@ package final class PushLane: Service, Sendable {
     try await cancelWhenGracefulShutdown { [self] in
       try await withThrowingDiscardingTaskGroup { group in
         group.addTask { try await self.provider.run() }
-        while !Task.isCancelled {
+        for await _ in Periodic(every: .seconds(30)) {
           if let expires = provider.credentialsExpire { metrics.show(expires: expires) }
           forgetIdleBreakers()
-          // Only cancellation throws here, and the loop's condition sees it.
-          try? await Task.sleep(for: .seconds(30))
         }
       }
     }
@@ -277,25 +280,18 @@ package final class PushLane: Service, Sendable {
     }
     // As a rule there is a worker: then nothing else is set up.
     if state.withLock({ $0.turns.isFree(for: destination) && $0.turns.enter(ticket, for: destination) }) { return true }
-    let timer = Task {
-      // Cancelled when the wait is over.
-      do { try await Task.sleep(until: deadline) } catch { return }
-      giveUp(ticket, destination)
+    let waiter = Waiter<Void>()
+    let isNow = state.withLock { state in
+      if state.turns.enter(ticket, for: destination) { return true }
+      state.waiting[ticket] = waiter
+      return false
     }
-    defer { timer.cancel() }
-    return await withTaskCancellationHandler {
-      await withCheckedContinuation { continuation in
-        let isNow = state.withLock { state in
-          if state.turns.enter(ticket, for: destination) { return true }
-          state.waiting[ticket] = continuation
-          return false
-        }
-        if isNow { return continuation.resume(returning: true) }
-        // The handler may have come before there was anything to give up.
-        if Task.isCancelled || ContinuousClock.now >= deadline { giveUp(ticket, destination) }
-      }
-    } onCancel: {
-      giveUp(ticket, destination)
+    if isNow { return true }
+    if await waiter.value(until: deadline) != nil { return true }
+    return state.withLock { state in
+      state.waiting[ticket] = nil
+      // A turn that came as this gave up is taken.
+      return !state.turns.withdraw(ticket, for: destination)
     }
   }
 
@@ -303,14 +299,6 @@ package final class PushLane: Service, Sendable {
     let next = state.withLock { state in
       state.turns.leave(destination).flatMap { state.waiting.removeValue(forKey: $0) }
     }
-    next?.resume(returning: true)
-  }
-
-  private func giveUp(_ ticket: PushTurns.Ticket, _ destination: String) {
-    let waiter = state.withLock { state -> CheckedContinuation<Bool, Never>? in
-      guard state.turns.withdraw(ticket, for: destination) else { return nil }
-      return state.waiting.removeValue(forKey: ticket)
-    }
-    waiter?.resume(returning: false)
+    next?.end(with: ())
   }
 }

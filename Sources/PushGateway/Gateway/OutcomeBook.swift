@@ -1,4 +1,5 @@
 import Push
+import RelayWork
 import Synchronization
 
 /// Sees to it that a push is under way once, and is not sent again when it is done (reference 12).
@@ -15,9 +16,8 @@ final class OutcomeBook: Sendable {
 
   private struct State {
     var memory: OutcomeMemory
-    /// Who waits, by number. Bounded by the requests that are open.
-    var underWay: [PushIdentity: [UInt64: CheckedContinuation<DeviceOutcome?, Never>]] = [:]
-    var lastWaiter: UInt64 = 0
+    /// Those that wait for each are bounded by the requests that are open.
+    var underWay: [PushIdentity: Waiters<DeviceOutcome?>] = [:]
   }
 
   private let state: Mutex<State>
@@ -37,7 +37,7 @@ final class OutcomeBook: Sendable {
       case nil: break
       }
       guard state.underWay[push] == nil else { return .underWay }
-      state.underWay[push] = [:]
+      state.underWay[push] = Waiters()
       return .ours
     }
   }
@@ -46,43 +46,24 @@ final class OutcomeBook: Sendable {
   /// - Parameter outcome: nil when it was given up: whoever waits for it may claim it.
   func settle(_ push: PushIdentity, _ outcome: DeviceOutcome?) {
     let now = now()
-    let waiters = state.withLock { state in
+    let waiters = state.withLock { state -> [Waiter<DeviceOutcome?>] in
       switch outcome {
       case .served, .dropped: state.memory.remember(.served, of: push, now: now)
       case .rejected: state.memory.remember(.rejected, of: push, now: now)
       case .failed, nil: break
       }
-      return state.underWay.removeValue(forKey: push) ?? [:]
+      var waiters = state.underWay.removeValue(forKey: push)
+      return waiters?.takeAll() ?? []
     }
-    for waiter in waiters.values { waiter.resume(returning: outcome) }
+    waiters.end(with: outcome)
   }
 
   /// Waits until a push that is under way is settled.
   /// - Returns: nil when it is not under way any more, was given up, and when the task is cancelled.
   func outcome(of push: PushIdentity) async -> DeviceOutcome? {
-    let number = state.withLock { state in
-      state.lastWaiter += 1
-      return state.lastWaiter
-    }
-    return await withTaskCancellationHandler {
-      await withCheckedContinuation { continuation in
-        let waits = state.withLock { state in
-          guard state.underWay[push] != nil else { return false }
-          state.underWay[push]?[number] = continuation
-          return true
-        }
-        if !waits { return continuation.resume(returning: nil) }
-        // The handler may have come before there was anything to give up.
-        if Task.isCancelled { giveUp(push, number) }
-      }
-    } onCancel: {
-      giveUp(push, number)
-    }
-  }
-
-  private func giveUp(_ push: PushIdentity, _ number: UInt64) {
-    let waiter = state.withLock { $0.underWay[push]?.removeValue(forKey: number) }
-    waiter?.resume(returning: nil)
+    guard let waiter = state.withLock({ $0.underWay[push]?.add() }) else { return nil }
+    defer { state.withLock { $0.underWay[push]?.remove(waiter) } }
+    return await waiter.value() ?? nil
   }
 }
 

@@ -1,6 +1,7 @@
 package import Logging
 import Push
 package import RelayCore
+import RelayWork
 
 /// Carries a notification to its devices: side by side, each with an outcome of its own (reference 9, 12, 13).
 package struct PushDispatcher: Sendable {
@@ -196,7 +197,7 @@ package struct PushDispatcher: Sendable {
         ended += zip(toPush.map { work.members[$0] }, outcomes)
       }
       guard !elsewhere.isEmpty else { return ended }
-      guard now() < deadline, await Self.pause() else {
+      guard now() < deadline, await Pause.for(Self.lookPause) else {
         for place in elsewhere {
           book.settle(identities[place], nil)
           ended.append((work.members[place], .failed(Task.isCancelled ? .cancelled : .deadline)))
@@ -205,12 +206,6 @@ package struct PushDispatcher: Sendable {
       }
       left = elsewhere
     }
-  }
-
-  /// - Returns: false when the caller has gone.
-  private static func pause() async -> Bool {
-    do { try await Task.sleep(for: lookPause) } catch { return false }
-    return true
   }
 
   /// What failed under a caller that has gone says nothing to those who wait for it too.

@@ -5,6 +5,7 @@ import NIOCore
 package import Push
 package import RelayCore
 import RelayHTTP
+import RelayWork
 import ServiceLifecycle
 
 /// Where and within which bounds the gateway serves.
@@ -95,20 +96,17 @@ package struct PushGateway: Service {
   private func giveUpOnceStopped() async {
     do {
       try await gracefulShutdown()
-      try await Task.sleep(for: settings.stopLimit)
     } catch {
       // Cancelled: nothing is open any more.
       return
     }
-    open.giveUpAll()
+    if await Pause.for(settings.stopLimit) { open.giveUpAll() }
   }
 
   /// Certificates are replaced while the gateway runs.
   private func showExpiries() async {
-    while !Task.isCancelled {
+    for await _ in Periodic(every: .seconds(60)) {
       for app in apps { app.showExpiry() }
-      // Only cancellation throws here, and the loop's condition sees it.
-      try? await Task.sleep(for: .seconds(60))
     }
   }
 }

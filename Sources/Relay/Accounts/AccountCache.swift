@@ -1,4 +1,5 @@
 package import RelayCore
+import RelayWork
 import Synchronization
 
 /// Accounts as last read, kept while signals of change arrive.
@@ -14,10 +15,8 @@ package final class AccountCache: Sendable {
     let account: Account?
     let loaded: ContinuousClock.Instant
   }
-  /// Two generations bound the memory without a list of uses: a full young one becomes the old one.
   fileprivate struct State {
-    var young: [AccountNumber: Entry] = [:]
-    var old: [AccountNumber: Entry] = [:]
+    var entries: TwoGenerations<AccountNumber, Entry>
     var isConnected = false
     /// Counts what was forgotten: a read that began before must not be kept after.
     var epoch: UInt64 = 0
@@ -25,10 +24,9 @@ package final class AccountCache: Sendable {
 
   private let store: any AccountStore
   private let bus: any SignalBus
-  private let generationSize: Int
   private let lifetime: Duration
   private let awayLifetime: Duration
-  private let state = Mutex(State())
+  private let state: Mutex<State>
 
   /// - Parameters:
   ///   - capacity: accounts held at most.
@@ -40,7 +38,7 @@ package final class AccountCache: Sendable {
   ) {
     self.store = store
     self.bus = bus
-    self.generationSize = max(1, capacity / 2)
+    state = Mutex(State(entries: TwoGenerations(capacity: capacity)))
     self.lifetime = lifetime
     self.awayLifetime = awayLifetime
     bus.listen { [weak self] event in self?.receive(event) }
@@ -57,7 +55,7 @@ package final class AccountCache: Sendable {
     let now = ContinuousClock.now
     let (cached, isConnected) = state.withLock { state in
       let oldest = now - (state.isConnected ? lifetime : awayLifetime)
-      return (state.find(number, newerThan: oldest, keep: generationSize), state.isConnected)
+      return (state.find(number, newerThan: oldest), state.isConnected)
     }
     if let cached { return (cached.account, isDated: !isConnected) }
     return (try await read(number), isDated: false)
@@ -70,7 +68,7 @@ package final class AccountCache: Sendable {
     let account = try await store.account(number)
     state.withLock { state in
       guard state.isConnected || account != nil, state.epoch == epoch else { return }
-      state.insert(Entry(account: account, loaded: now), for: number, keep: generationSize)
+      state.entries.insert(Entry(account: account, loaded: now), for: number)
     }
     return account
   }
@@ -84,8 +82,7 @@ package final class AccountCache: Sendable {
   private func forget(_ number: AccountNumber) {
     state.withLock { state in
       state.epoch &+= 1
-      state.young[number] = nil
-      state.old[number] = nil
+      state.entries.removeValue(forKey: number)
     }
   }
 
@@ -96,8 +93,7 @@ package final class AccountCache: Sendable {
     case .connected, .disconnected:
       state.withLock { state in
         state.epoch &+= 1
-        state.young.removeAll()
-        state.old.removeAll()
+        state.entries.removeAll()
         state.isConnected = event == .connected
       }
     }
@@ -105,20 +101,12 @@ package final class AccountCache: Sendable {
 }
 
 extension AccountCache.State {
-  fileprivate mutating func find(_ number: AccountNumber, newerThan limit: ContinuousClock.Instant, keep: Int)
-    -> AccountCache.Entry?
-  {
-    if let entry = young[number] { return entry.loaded > limit ? entry : nil }
-    guard let entry = old[number], entry.loaded > limit else { return nil }
-    insert(entry, for: number, keep: keep)
+  fileprivate mutating func find(
+    _ number: AccountNumber, newerThan limit: ContinuousClock.Instant
+  ) -> AccountCache.Entry? {
+    if let entry = entries.young[number] { return entry.loaded > limit ? entry : nil }
+    guard let entry = entries.old[number], entry.loaded > limit else { return nil }
+    entries.insert(entry, for: number)
     return entry
-  }
-
-  fileprivate mutating func insert(_ entry: AccountCache.Entry, for number: AccountNumber, keep: Int) {
-    if young.count >= keep {
-      old = young
-      young = [:]
-    }
-    young[number] = entry
   }
 }

@@ -1,5 +1,6 @@
 import Crypto
 package import RelayCore
+import RelayWork
 import Synchronization
 
 /// Passwords of the users of device notifications (docs/decisions/2026-11-21-password-hash.md).

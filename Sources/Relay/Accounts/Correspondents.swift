@@ -1,10 +1,11 @@
 package import RelayCore
+import RelayWork
 import Synchronization
 
 /// Which numbers have lately answered which accounts, in this process's memory alone: an account knows that they are
 /// registered.
 ///
-/// Two generations bound number and age without a list of uses. Of each pair there is a hash alone, under a secret of the
+/// Bounded in number and age. Of each pair there is a hash alone, under a secret of the
 /// process: a million of them have room. Numbers that are still to be paid stand there as they are, few for each account.
 package final class Correspondents: Sendable {
   /// What a request for a number may do.
@@ -25,20 +26,17 @@ package final class Correspondents: Sendable {
     var isSettling = false
   }
 
-  private struct Generation {
-    /// Hashes of an account and a number.
-    var pairs: Set<Int> = []
-    var debts: [AccountNumber: Debt] = [:]
-  }
-
   private struct State {
-    var young = Generation()
-    /// Its pairs alone count.
-    var old: Set<Int> = []
-    var begun: ContinuousClock.Instant
+    /// Hashes of an account and a number.
+    var pairs: AgedGenerations<Int, Void, ContinuousClock.Instant>
+    /// Since the young generation of pairs began.
+    var debts: [AccountNumber: Debt] = [:]
+
+    mutating func turn(at now: ContinuousClock.Instant) {
+      if pairs.turnIfDue(at: now) { debts = [:] }
+    }
   }
 
-  private let generationSize: Int
   private let state: Mutex<State>
 
   private static let generationLife = Duration.seconds(12 * 3600)
@@ -47,8 +45,7 @@ package final class Correspondents: Sendable {
 
   /// - Parameter capacity: pairs at most, of some 20 bytes each.
   package init(capacity: Int = 1_000_000, now: ContinuousClock.Instant = .now) {
-    generationSize = max(1, capacity / 2)
-    state = Mutex(State(begun: now))
+    state = Mutex(State(pairs: AgedGenerations(capacity: capacity, life: Self.generationLife, began: now)))
   }
 
   /// - Parameter mayOwe: whether `account` may be asked to pay for a new number later.
@@ -57,30 +54,30 @@ package final class Correspondents: Sendable {
   ) -> Admission {
     let pair = Self.pair(account, number)
     return state.withLock { state in
-      turn(&state, at: now)
-      if state.young.pairs.contains(pair) { return .free }
-      if state.old.contains(pair) {
-        state.young.pairs.insert(pair)
+      state.turn(at: now)
+      if state.pairs.young[pair] != nil { return .free }
+      if state.pairs.old[pair] != nil {
+        state.pairs.insert((), for: pair, at: now)
         return .free
       }
       guard mayOwe else { return .charged }
-      let admission = state.young.debts[account, default: Debt()].take(number)
-      if admission != .charged { state.young.pairs.insert(pair) }
+      let admission = state.debts[account, default: Debt()].take(number)
+      if admission != .charged { state.pairs.insert((), for: pair, at: now) }
       return admission
     }
   }
 
   /// What was to be paid is paid, or refused.
   package func settled(_ account: AccountNumber) {
-    state.withLock { $0.young.debts[account]?.isSettling = false }
+    state.withLock { $0.debts[account]?.isSettling = false }
   }
 
   /// `number` has answered `account`, or has written to it.
   package func add(_ number: AccountNumber, of account: AccountNumber, at now: ContinuousClock.Instant = .now) {
     let pair = Self.pair(account, number)
     state.withLock { state in
-      turn(&state, at: now)
-      state.young.pairs.insert(pair)
+      state.turn(at: now)
+      state.pairs.insert((), for: pair, at: now)
     }
   }
 
@@ -88,19 +85,9 @@ package final class Correspondents: Sendable {
   package func remove(_ number: AccountNumber, of account: AccountNumber) {
     let pair = Self.pair(account, number)
     state.withLock { state in
-      state.young.pairs.remove(pair)
-      state.old.remove(pair)
-      state.young.debts[account]?.numbers.removeAll { $0 == number }
+      state.pairs.removeValue(forKey: pair)
+      state.debts[account]?.numbers.removeAll { $0 == number }
     }
-  }
-
-  private func turn(_ state: inout State, at now: ContinuousClock.Instant) {
-    let age = now - state.begun
-    guard age >= Self.generationLife || state.young.pairs.count >= generationSize else { return }
-    // Of a generation that nobody has turned for two lives nothing is kept either.
-    state.old = age < Self.generationLife * 2 ? state.young.pairs : []
-    state.young = Generation()
-    state.begun = now
   }
 
   private static func pair(_ account: AccountNumber, _ number: AccountNumber) -> Int {

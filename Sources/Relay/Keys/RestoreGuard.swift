@@ -2,6 +2,7 @@ package import Logging
 import Metrics
 package import RelayCore
 import RelayMetrics
+import RelayWork
 import ServiceLifecycle
 import Synchronization
 
@@ -113,13 +114,11 @@ package final class RestoreGuard: Service {
   package func run() async throws {
     await cancelWhenGracefulShutdown { [self] in
       var next = ContinuousClock.now
-      while !Task.isCancelled {
+      for await _ in Periodic(every: Self.retryInterval) {
         if ContinuousClock.now >= next || !allowsOneTimeKeys || state.withLock({ $0.hasDrawn }) {
           await state.withLock { $0.look(by: self) }.value
           next = .now + Self.interval
         }
-        // Only cancellation throws here, and the loop's condition sees it.
-        try? await Task.sleep(for: Self.retryInterval)
       }
     }
     if state.withLock({ $0.isCompared && $0.hasDrawn }) { await state.withLock { $0.look(by: self) }.value }

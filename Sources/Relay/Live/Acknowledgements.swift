@@ -1,6 +1,7 @@
 package import Logging
 package import RelayCore
 import RelayHTTP
+import RelayWork
 import ServiceLifecycle
 
 /// Removes what clients have acknowledged from their mailboxes, and has receipts sent for it: what gathers during one call
@@ -15,12 +16,12 @@ package final class Acknowledgements: Service {
   }
 
   private let receipts: DeliveryReceipts
-  private let removals: Gathering<Removal>
+  private let removals: Batcher<Removal>
 
   package init(store: any MessageStore, receipts: DeliveryReceipts, hub: Hub, logger: Logger) {
     self.receipts = receipts
     let remover = Remover(store: store, receipts: receipts, metrics: hub.metrics, logger: logger)
-    removals = Gathering(retryingBatchesOf: Self.removalsPerCall, waitingMax: Self.waitingMax) {
+    removals = Batcher(retryingBatchesOf: Self.removalsPerCall, waitingMax: Self.waitingMax) {
       await remover.remove($0)
     }
   }
@@ -57,8 +58,7 @@ package final class Acknowledgements: Service {
         do throws(StoreError) {
           try await removeOnce(group)
         } catch .unavailable {
-          // Nobody cancels this task.
-          try? await Task.sleep(for: Self.pause)
+          await Pause.for(Self.pause)
           group.removeAll { $0.session.hasEnded }
           for index in group.indices { group[index].failures += 1 }
           return groups.flatMap(\.self) + group

@@ -1,5 +1,6 @@
 import DequeModule
 import RelayCore
+import RelayWork
 import Synchronization
 
 /// Looks again whether those that are connected still may be: each in its turn, several at a time.
@@ -44,7 +45,7 @@ final class CredentialChecks<Session: AnyObject & Sendable>: Sendable {
       state.underWay += starting
       return (starting, refused)
     }
-    for _ in 0..<starting { RequestID.ofNobody { await self.checkUntilEmpty() } }
+    for _ in 0..<starting { Task.ofNobody { await self.checkUntilEmpty() } }
     return refused
   }
 

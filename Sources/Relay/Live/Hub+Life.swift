@@ -1,4 +1,5 @@
 import RelayCore
+import RelayWork
 import ServiceLifecycle
 
 extension Hub: Service {
@@ -6,9 +7,9 @@ extension Hub: Service {
   package func run() async throws {
     await cancelWhenGracefulShutdown { [self] in
       await withTaskGroup(of: Void.self) { group in
-        group.addTask { await Self.every(self.steps.renewal) { self.renew() } }
-        group.addTask { await Self.every(self.steps.renewal) { await self.desk.renew() } }
-        group.addTask { await Self.every(self.steps.poll) { self.poll() } }
+        group.addTask { for await _ in Beat(every: self.steps.renewal) { self.renew() } }
+        group.addTask { for await _ in Beat(every: self.steps.renewal) { await self.desk.renew() } }
+        group.addTask { for await _ in Beat(every: self.steps.poll) { self.poll() } }
       }
     }
     for session in beginDraining() { session.end(.restart) }
@@ -24,22 +25,10 @@ extension Hub: Service {
     for (index, session) in sessions.enumerated() {
       let due = start + window * index / sessions.count
       // Cancelled: all at once.
-      if due > .now + Self.drainStep { try? await Task.sleep(until: due, clock: .continuous) }
+      if due > .now + Self.drainStep { await Pause.until(due) }
       session.end(.restart)
     }
-    let deadline = ContinuousClock.now + Self.answering
-    while connectionCount > 0, .now < deadline {
-      do { try await Task.sleep(for: .milliseconds(20)) } catch { return }
-    }
-  }
-
-  private static func every(_ interval: Duration, _ step: () async -> Void) async {
-    var next = ContinuousClock.now + interval
-    while true {
-      do { try await Task.sleep(until: next, clock: .continuous) } catch { return }
-      await step()
-      next = max(next + interval, .now)
-    }
+    await Pause.poll(every: .milliseconds(20), until: .now + Self.answering) { connectionCount == 0 }
   }
 
   /// What requests under way have to be answered, and connections to close, behind the window.

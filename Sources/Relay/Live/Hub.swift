@@ -1,6 +1,7 @@
 package import Logging
 package import RelayCore
 import RelayHTTP
+import RelayWork
 import Synchronization
 
 /// The sessions of this process: who is connected here, woken when something was stored for them, wherever that happened.
@@ -18,7 +19,7 @@ package final class Hub: MailboxWatch {
   let metrics = LiveMetrics()
   private let state: Mutex<State>
   private let book: PresenceBook
-  private let elsewhere: Gathering<DeviceAddress>
+  private let elsewhere: Batcher<DeviceAddress>
   let presence: any Presence
   /// Who wakes devices that are connected nowhere; nil for nobody.
   private let notifier: (any Notifier)?
@@ -40,7 +41,7 @@ package final class Hub: MailboxWatch {
     pollStep = pollInterval / pollSteps
     state = Mutex(State(table: SessionTable(renewalSteps: Self.renewalSteps, pollSteps: pollSteps)))
     book = PresenceBook(presence)
-    elsewhere = Gathering(batchMax: Self.wakeUpsPerCall, waitingMax: Self.wakeUpsMax) { [metrics] devices in
+    elsewhere = Batcher(batchMax: Self.wakeUpsPerCall, waitingMax: Self.wakeUpsMax) { [metrics] devices in
       let distinct = Array(Set(devices))
       let outcome = await presence.wake(distinct)
       metrics.woken(distinct.count, outcome)
@@ -238,9 +239,7 @@ package final class Hub: MailboxWatch {
   }
 
   func settle(until deadline: ContinuousClock.Instant) async {
-    while connectionCount > 0, .now < deadline {
-      do { try await Task.sleep(for: .milliseconds(5)) } catch { return }
-    }
+    await Pause.poll(every: .milliseconds(5), until: deadline) { connectionCount == 0 }
     await elsewhere.settle(until: deadline)
     await book.settle(until: deadline)
   }

@@ -2,20 +2,21 @@ package import Logging
 import NIOCore
 package import RelayCore
 import RelayHTTP
+import RelayWork
 
 /// Reads the mailboxes of sessions that were woken: those that gather during one call to the store are read by the next,
 /// in the order in which they came.
 ///
 /// While the store is away sessions wait here, one entry each: their number bounds it.
 package final class MailboxReader: Sendable {
-  private let sessions: Gathering<DeviceSession>
-  private let checks: Gathering<DeviceSession>
+  private let sessions: Batcher<DeviceSession>
+  private let checks: Batcher<DeviceSession>
 
   package init(store: any MessageStore, logger: Logger) {
-    sessions = Gathering(retryingBatchesOf: Self.readsPerCall, waitingMax: .max) { sessions in
+    sessions = Batcher(retryingBatchesOf: Self.readsPerCall, waitingMax: .max) { sessions in
       await Self.read(sessions, store, logger)
     }
-    checks = Gathering(batchMax: Self.checksPerCall, waitingMax: Self.checksMax) { sessions in
+    checks = Batcher(batchMax: Self.checksPerCall, waitingMax: Self.checksMax) { sessions in
       await Self.check(sessions, store, logger)
     }
   }
@@ -68,8 +69,8 @@ package final class MailboxReader: Sendable {
     } catch {
       failed(readings, error, logger)
       guard case .unavailable = error else { return true }
-      // Nobody cancels this task. What comes meanwhile waits.
-      try? await Task.sleep(for: pause)
+      // What comes meanwhile waits.
+      await Pause.for(pause)
       for reading in readings { reading.session.woken() }
       return false
     }

@@ -1,5 +1,6 @@
 import RelayCore
 import RelayHTTP
+import RelayWork
 import Synchronization
 
 /// Writes down for the other processes who is connected here: what gathers during one round trip goes in the next.
@@ -13,10 +14,10 @@ final class PresenceBook: Sendable {
     case stray(DeviceAddress, heardBy: Hub)
   }
 
-  private let entries: Gathering<Entry>
+  private let entries: Batcher<Entry>
 
   init(_ presence: any Presence) {
-    entries = Gathering(batchMax: 500, waitingMax: Self.waitingMax) { entries in
+    entries = Batcher(batchMax: 500, waitingMax: Self.waitingMax) { entries in
       await Self.write(entries, to: presence)
     }
   }

@@ -2,6 +2,7 @@ package import Logging
 import RelayCore
 import RelayHTTP
 import RelayMetrics
+import RelayWork
 
 /// What the sender of an acknowledged message is told: that it has arrived (reference 1.9).
 struct DeliveryReceipt: Sendable, Equatable {
@@ -34,7 +35,7 @@ package final class DeliveryReceipts: Sendable {
   private let intake: LocalIntake
   private let forwarder: ReceiptForwarder
   private let logger: Logger
-  private let gathered: Gathering<DeliveryReceipt>
+  private let gathered: Batcher<DeliveryReceipt>
 
   /// - Parameter pause: before another try, while the store is away.
   package init(
@@ -43,11 +44,10 @@ package final class DeliveryReceipts: Sendable {
     self.intake = intake
     self.forwarder = forwarder
     self.logger = logger
-    gathered = Gathering(retryingBatchesOf: 200, waitingMax: Self.waitingMax) { receipts in
-      let again = await Self.store(receipts, intake, forwarder, logger)
-      // Nobody cancels this task. Receipts that come meanwhile wait.
-      if !again.isEmpty { try? await Task.sleep(for: pause) }
-      return again
+    gathered = Batcher(
+      retryingBatchesOf: 200, waitingMax: Self.waitingMax, rest: .init(beforeRetry: pause)
+    ) { receipts in
+      await Self.store(receipts, intake, forwarder, logger)
     }
   }
 

@@ -1,4 +1,5 @@
 import RelayCore
+import RelayWork
 
 /// The room of mailboxes, of senders and of peers in them, as this process knows it (`MailboxQuota`).
 struct MailboxCredits {

@@ -1,6 +1,7 @@
 package import Logging
 package import RelayCore
 import RelayMetrics
+import RelayWork
 import ServiceLifecycle
 import Synchronization
 
@@ -48,7 +49,7 @@ package final class ReceiptForwarder: Service {
         // Only cancellation throws here: then it is over.
         try? await gracefulShutdown()
         queue.finish()
-        try? await Task.sleep(for: Self.farewell)
+        await Pause.for(Self.farewell)
       }
       await group.next()
       group.cancelAll()

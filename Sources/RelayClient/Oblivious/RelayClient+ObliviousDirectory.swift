@@ -1,5 +1,5 @@
-import NIOPosix
 import RelayCore
+import RelayWork
 
 extension RelayClient {
   /// Finds out which of `tokens` are registered, and where they live, without telling the relay which they are. Only
@@ -91,7 +91,7 @@ extension RelayClient {
         triesLeft -= 1
         guard triesLeft > 0, let pause = Self.pause(after: error) else { throw error }
         // Cancelled: the failure is what there is to say.
-        do { try await Task.sleep(for: pause) } catch _ { throw error }
+        guard await Pause.for(pause) else { throw error }
       }
     }
   }
@@ -120,22 +120,15 @@ extension RelayClient {
   private static func computing<Value: Sendable>(
     _ work: @escaping @Sendable () throws(ObliviousBatch.Refusal) -> Value
   ) async throws(RelayClientError) -> Value {
-    let result: Result<Value, ObliviousBatch.Refusal>? = await withCheckedContinuation { continuation in
-      NIOThreadPool.singleton.submit { state in
-        guard case .active = state else { return continuation.resume(returning: nil) }
-        do throws(ObliviousBatch.Refusal) {
-          continuation.resume(returning: .success(try work()))
-        } catch {
-          continuation.resume(returning: .failure(error))
-        }
+    do throws(ObliviousBatch.Refusal) {
+      if let value = try await BlockingWork.run(work) { return value }
+    } catch {
+      switch error {
+      case .malformed: throw .unexpectedAnswer(status: 200, reason: "an evaluation or the key is malformed")
+      case .unproved: throw .unexpectedAnswer(status: 200, reason: "an evaluation is not proved")
       }
     }
-    switch result {
-    case .success(let value): return value
-    case .failure(.malformed): throw .unexpectedAnswer(status: 200, reason: "an evaluation or the key is malformed")
-    case .failure(.unproved): throw .unexpectedAnswer(status: 200, reason: "an evaluation is not proved")
-    case nil: throw .unreachable(reason: "the process is ending")
-    }
+    throw .unreachable(reason: "the process is ending")
   }
 }
 

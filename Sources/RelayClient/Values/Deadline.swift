@@ -1,3 +1,5 @@
+import RelayWork
+
 /// Runs `body`, cancels it when `limit` is over, and then throws `RelayClientError.timedOut`.
 package func withDeadline<Result: Sendable>(_ limit: Duration, _ body: @escaping @Sendable () async throws -> Result)
   async throws -> Result
@@ -5,7 +7,7 @@ package func withDeadline<Result: Sendable>(_ limit: Duration, _ body: @escaping
   try await withThrowingTaskGroup(of: Result.self) { group in
     group.addTask { try await body() }
     group.addTask {
-      try await Task.sleep(for: limit)
+      guard await Pause.for(limit) else { throw CancellationError() }
       throw RelayClientError.timedOut
     }
     defer { group.cancelAll() }

@@ -7,6 +7,7 @@ import NIOHTTP1
 import NIOPosix
 import RelayConfiguration
 import RelayHTTP
+import RelayWork
 
 struct DrainCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -91,7 +92,7 @@ private struct DrainingProcess {
         shown = left
       case .unclear: break
       }
-      try await Task.sleep(for: .milliseconds(500))
+      guard await Pause.for(.milliseconds(500)) else { throw CancellationError() }
     }
     throw CommandFailure("It still runs \(limit) later. Look at its log; SIGTERM ends a draining process on the spot.")
   }

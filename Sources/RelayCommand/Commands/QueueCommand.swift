@@ -4,6 +4,7 @@ import Logging
 import Relay
 import RelayConfiguration
 import RelayCore
+import RelayWork
 import Storage
 
 struct QueueCommand: AsyncParsableCommand {
@@ -128,7 +129,7 @@ struct QueueCommand: AsyncParsableCommand {
           throw CommandFailure(
             "A process is just handing messages over to \(relay): try again, or `relay peer suspend \(relay)` first.")
         }
-        try await Task.sleep(for: .milliseconds(500))
+        guard await Pause.for(.milliseconds(500)) else { throw CancellationError() }
       }
     }
 

@@ -1,5 +1,6 @@
 import Foundation
 import RelayClient
+import RelayWork
 
 /// The conversation: a user registers at each of two peered relays, and one writes to the other across.
 struct DemoConversation {
@@ -88,7 +89,7 @@ struct DemoConversation {
         guard ContinuousClock.now < deadline else {
           throw DemoFailure("beta's user did not appear in alpha's directory within 60 s")
         }
-        try await Task.sleep(for: .milliseconds(250))
+        guard await Pause.for(.milliseconds(250)) else { throw CancellationError() }
         tries += 1
       }
     }
@@ -113,11 +114,10 @@ struct DemoConversation {
     }
     try await report.step("beta", "GET /v1/messages") {
       // An acknowledgement is not answered: it shows here.
-      let deadline = ContinuousClock.now + .seconds(10)
-      while try await !device.client.fetchMessages().messages.isEmpty {
-        guard ContinuousClock.now < deadline else { throw DemoFailure("the mailbox still holds the message") }
-        try await Task.sleep(for: .milliseconds(20))
+      let isEmpty = try await Pause.poll(every: .milliseconds(20), until: .now + .seconds(10)) {
+        try await device.client.fetchMessages().messages.isEmpty
       }
+      guard isEmpty else { throw DemoFailure("the mailbox still holds the message") }
       return ((), "the mailbox is empty")
     }
   }

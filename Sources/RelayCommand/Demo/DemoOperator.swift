@@ -5,6 +5,7 @@ import Glibc
 import NIOCore
 import NIOHTTP1
 import NIOPosix
+import RelayWork
 
 /// One operator of the demo: a relay on embedded stores in a folder of its own, driven as its administrator would,
 /// by the commands of this very executable.
@@ -81,22 +82,20 @@ actor DemoOperator {
     // It refuses connections until it listens: we ask again ourselves.
     configuration.connectionPool.retryConnectionEstablishment = false
     try await HTTPClient.withHTTPClient(configuration: configuration) { http in
-      let deadline = ContinuousClock.now + .seconds(30)
-      while true {
+      let isReady = try await Pause.poll(every: .milliseconds(20), until: .now + .seconds(30)) {
         if let exit = child.exit { throw DemoFailure("\(exit)") }
-        if await isReady(http) { return }
-        guard ContinuousClock.now < deadline else { throw DemoFailure("it was not ready within 30 s") }
-        try await Task.sleep(for: .milliseconds(20))
+        return await self.isReady(http)
       }
+      guard isReady else { throw DemoFailure("it was not ready within 30 s") }
     }
   }
 
   /// Waits for ever. - Throws: `DemoFailure` when the relay ends by itself.
   func untilItEnds() async throws {
-    while true {
+    for await _ in Periodic(every: .milliseconds(200)) {
       if let exit = server?.exit { throw DemoFailure("\(name)'s relay is gone: \(exit)", relay: name) }
-      try await Task.sleep(for: .milliseconds(200))
     }
+    throw CancellationError()
   }
 
   /// Lets the relay finish what it holds. On return its process is gone.

@@ -1,5 +1,6 @@
 import Foundation
 import RelayClient
+import RelayWork
 
 /// The conversation a second time, by clients that never name a relay, as most clients of those years: their relays find out
 /// by themselves where the other one is. There and back, with an attachment.
@@ -78,7 +79,7 @@ struct NamelessConversation {
         // Not yet.
       }
       guard ContinuousClock.now < deadline else { throw DemoFailure("there was nothing within 30 s") }
-      try await Task.sleep(for: .milliseconds(250))
+      guard await Pause.for(.milliseconds(250)) else { throw CancellationError() }
     }
   }
 

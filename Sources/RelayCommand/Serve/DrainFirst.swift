@@ -3,6 +3,7 @@ import Logging
 import Operations
 import Relay
 import RelayHTTP
+import RelayWork
 import ServiceLifecycle
 
 /// Stops before everything else, and so the others only when it has returned.
@@ -26,7 +27,7 @@ struct DrainFirst: Service {
 
     readiness.drain()
     let lead = min(Self.leadMax, window / 2)
-    try await Task.sleep(for: lead)
+    guard await Pause.for(lead) else { throw CancellationError() }
     state.begin()
     await hub.drain(over: window - lead)
     logger.notice("drained: no new connections, finishing what is under way")
@@ -52,7 +53,7 @@ struct DrainFirst: Service {
 
   /// Whatever hangs, the process does not.
   private func endAtTheLatest(after limit: Duration) async {
-    do { try await Task.sleep(for: limit) } catch { return }
+    guard await Pause.for(limit) else { return }
     logger.error(
       "not done after the grace: stopped, and what was under way is cut off",
       metadata: ["seconds": "\(limit.components.seconds)"])

@@ -1,6 +1,7 @@
 import Logging
 import RelayConfiguration
 import RelayCore
+import RelayWork
 import ServiceLifecycle
 import Storage
 
@@ -68,11 +69,7 @@ struct EncryptionKeys: Service {
   /// Again and again: processes that have not got the new key yet go on sealing under the former one.
   func run() async throws {
     await cancelWhenGracefulShutdown {
-      while !Task.isCancelled {
-        await resealAll()
-        // Only cancellation throws here, and the loop's condition sees it.
-        try? await Task.sleep(for: Self.interval)
-      }
+      for await _ in Periodic(every: Self.interval) { await resealAll() }
     }
   }
 

@@ -2,6 +2,7 @@ import Logging
 import Metrics
 import RelayCore
 import RelayMetrics
+import RelayWork
 import ServiceLifecycle
 import Synchronization
 
@@ -46,8 +47,7 @@ final class Maintenance: Service {
     let end = ContinuousClock.now + interval
     while !Task.isCancelled, .now < end {
       let isDoubted = isAnyClockDoubted
-      // Only cancellation throws here, and the loop's condition sees it.
-      try? await Task.sleep(for: isDoubted ? min(end - .now, Self.doubtInterval) : end - .now)
+      await Pause.for(isDoubted ? min(end - .now, Self.doubtInterval) : end - .now)
       guard isDoubted, !Task.isCancelled else { continue }
       await lookAtClocks(isNews: false)
       if !isAnyClockDoubted { logger.notice("the clocks are believed again") }

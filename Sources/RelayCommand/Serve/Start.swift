@@ -1,5 +1,6 @@
 import Logging
 import Operations
+import RelayWork
 import Synchronization
 
 /// The start of a process that serves: until it is over the relay is not ready, and says why.
@@ -53,7 +54,7 @@ final class Start: Sendable {
         "waiting for the store",
         metadata: ["reason": "\(fault)", "seconds": "\(Int((left / .seconds(1)).rounded(.up)))"])
     }
-    try await Task.sleep(for: min(Self.pause, left))
+    guard await Pause.for(min(Self.pause, left)) else { throw CancellationError() }
     return true
   }
 

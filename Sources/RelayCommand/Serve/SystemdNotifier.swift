@@ -1,5 +1,6 @@
 import Glibc
 import Operations
+import RelayWork
 import ServiceLifecycle
 
 /// Tells systemd when this process is ready, that it lives, and that it stops (`Type=notify`, `WatchdogSec=`; sd_notify(3)).
@@ -39,8 +40,7 @@ struct SystemdNotifier: Service {
         socket.send("STOPPING=1\nSTATUS=draining")
       }
       if watchdog != nil { socket.send("WATCHDOG=1") }
-      // Only cancellation throws here, and the loop's condition sees it.
-      try? await Task.sleep(for: isReady ? pause : .milliseconds(100))
+      await Pause.for(isReady ? pause : .milliseconds(100))
     }
   }
 }

@@ -3,6 +3,7 @@ import Push
 import Relay
 import RelayConfiguration
 import RelayCore
+import RelayWork
 import ServiceLifecycle
 import Waking
 
@@ -12,7 +13,7 @@ import Waking
 struct WakingParts {
   let desk: WakeDesk
   private let settings: WakingSettings
-  private let bell = WakeBell()
+  private let bell = NudgeGroup()
   private let metrics: WakeMetrics
   private let lanes: [WakeProvider: PushLane]
   private let webPush: WebPushProvider?

@@ -2,6 +2,7 @@ import Logging
 import Metrics
 import RelayCore
 import RelayMetrics
+import RelayWork
 import ServiceLifecycle
 
 /// Reports in the log and in `relay_storage_writable` when the store takes no writes, and detects when it does again.
@@ -36,9 +37,7 @@ struct WriteWatch: Service {
     await cancelWhenGracefulShutdown {
       var outage: Outage?
       var (tried, mayTry) = (ContinuousClock.now, true)
-      while !Task.isCancelled {
-        // Only cancellation throws here, and the loop's condition sees it.
-        try? await Task.sleep(for: Self.interval)
+      for await _ in Periodic(every: Self.interval, from: .afterInterval) {
         let isQuiet = store.refusals.reason == nil
         guard !isQuiet || mayTry && ContinuousClock.now - tried >= Self.quietInterval else { continue }
         tell(&outage)

@@ -17,12 +17,6 @@ package struct RequestID: Hashable, Sendable {
 
   /// The id of the request that the present task serves.
   @TaskLocal package static var current: RequestID?
-
-  /// Begins work that serves whoever comes, such as the next batch: what it logs is not about the request that happened to
-  /// begin it.
-  package static func ofNobody(_ work: @escaping @Sendable () async -> Void) {
-    $current.withValue(nil) { _ = Task { await work() } }
-  }
 }
 
 extension RequestID: LosslessStringConvertible {

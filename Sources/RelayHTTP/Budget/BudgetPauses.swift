@@ -1,4 +1,5 @@
 package import RelayCore
+import RelayWork
 import Synchronization
 
 /// Accounts whose budget has refused them: for a minute it is not asked for anything new, and then for one request at a time,
@@ -25,11 +26,8 @@ package final class BudgetPauses: Sendable {
 
   /// Two generations, the older one at least half a day old when it is forgotten.
   private struct State {
-    var young: [AccountNumber: Pause] = [:]
-    var old: [AccountNumber: Pause] = [:]
+    var pauses: TwoGenerations<AccountNumber, Pause>
     var begun: ContinuousClock.Instant
-
-    subscript(account: AccountNumber) -> Pause? { young[account] ?? old[account] }
   }
 
   /// In a pause, which is a minute. With the question behind it, and at a hundredth of a contact each, they yield 87 contacts
@@ -37,20 +35,18 @@ package final class BudgetPauses: Sendable {
   package static let triesMax = 5
   private static let length = Duration.seconds(60)
   private static let generationLife = Duration.seconds(12 * 3600)
-  private let generationSize: Int
   private let state: Mutex<State>
 
   /// - Parameter capacity: accounts at most; with more, those that were refused longest ago are forgotten.
   package init(capacity: Int = 100_000, now: ContinuousClock.Instant = .now) {
-    generationSize = max(1, capacity / 2)
-    state = Mutex(State(begun: now))
+    state = Mutex(State(pauses: TwoGenerations(capacity: capacity), begun: now))
   }
 
   /// Called before the budget is asked. Where the last answer was a refusal, the next pause begins with the question: of
   /// many requests at a time one alone gets through.
   package func admit(_ account: AccountNumber, at now: ContinuousClock.Instant = .now) -> Admission {
     state.withLock { state in
-      guard var pause = state[account] else { return .open }
+      guard var pause = state.pauses[account] else { return .open }
       guard pause.end > now else {
         note(Pause(end: now + Self.length), of: account, at: now, &state)
         return .open
@@ -63,39 +59,35 @@ package final class BudgetPauses: Sendable {
   }
 
   /// Whether the last answer that this process got for `account` was a refusal.
-  package func isPausing(_ account: AccountNumber) -> Bool { state.withLock { $0[account] != nil } }
+  package func isPausing(_ account: AccountNumber) -> Bool { state.withLock { $0.pauses[account] != nil } }
 
   package func refused(_ account: AccountNumber, at now: ContinuousClock.Instant = .now) {
     state.withLock { state in
-      var pause = state[account] ?? Pause(end: now)
+      var pause = state.pauses[account] ?? Pause(end: now)
       pause.end = now + Self.length
       note(pause, of: account, at: now, &state)
     }
   }
 
   package func allowed(_ account: AccountNumber) {
-    state.withLock { state in
-      state.young[account] = nil
-      state.old[account] = nil
-    }
+    state.withLock { _ = $0.pauses.removeValue(forKey: account) }
   }
 
   /// All that was asked for in a pause had been asked for before: that uses no try up.
   package func wereKnown(_ account: AccountNumber, at now: ContinuousClock.Instant = .now) {
     state.withLock { state in
-      guard var pause = state[account] else { return }
+      guard var pause = state.pauses[account] else { return }
       pause.tries = min(pause.tries + 1, Self.triesMax)
       note(pause, of: account, at: now, &state)
     }
   }
 
   private func note(_ pause: Pause, of account: AccountNumber, at now: ContinuousClock.Instant, _ state: inout State) {
-    let isFull = state.young[account] == nil && state.young.count >= generationSize
+    let isFull = state.pauses.isYoungFull && state.pauses.young[account] == nil
     if now - state.begun >= Self.generationLife || isFull {
-      state.old = state.young
-      state.young = [:]
+      state.pauses.turn()
       state.begun = now
     }
-    state.young[account] = pause
+    state.pauses.insert(pause, for: account)
   }
 }

@@ -1,5 +1,6 @@
 package import Logging
 import RelayCore
+import RelayWork
 import ServiceLifecycle
 import Synchronization
 
@@ -59,11 +60,7 @@ package final class Reloading<Value: Sendable, Failure: Error>: Service {
 
   package func run() async throws {
     await cancelWhenGracefulShutdown {
-      while !Task.isCancelled {
-        // Only cancellation throws here, and the loop's condition sees it.
-        try? await Task.sleep(for: self.interval)
-        self.reloadIfChanged()
-      }
+      for await _ in Periodic(every: self.interval, from: .afterInterval) { self.reloadIfChanged() }
     }
   }
 }

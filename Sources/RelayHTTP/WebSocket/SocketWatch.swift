@@ -1,4 +1,5 @@
 import NIOCore
+import RelayWork
 import Synchronization
 
 /// What is looked at about once a second, on its event loop.
@@ -24,11 +25,7 @@ package final class SocketWatch: Sendable {
 
   /// Returns when no WebSocket is open, or `limit` has passed, or the task is cancelled.
   package func allClosed(within limit: Duration) async {
-    let deadline = ContinuousClock.now + limit
-    while openCount > 0, .now < deadline, !Task.isCancelled {
-      // Only cancellation throws here, and the loop's condition sees it.
-      try? await Task.sleep(for: .milliseconds(20))
-    }
+    await Pause.poll(every: .milliseconds(20), until: .now + limit) { openCount == 0 }
   }
 
   func opened() { open.wrappingAdd(1, ordering: .acquiringAndReleasing) }

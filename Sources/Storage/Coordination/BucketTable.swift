@@ -1,4 +1,5 @@
 import RelayCore
+import RelayWork
 
 /// The buckets of one process, bounded in number.
 ///
@@ -10,13 +11,11 @@ import RelayCore
 struct BucketTable {
   private struct Generations {
     var shape: Bucket
-    var young: [LimitKey: LeakyBucket] = [:]
-    var old: [LimitKey: LeakyBucket] = [:]
+    var buckets = TwoGenerations<LimitKey, LeakyBucket>()
     var turned: Timestamp?
 
     mutating func turn(at now: Timestamp) {
-      old = young
-      young = [:]
+      buckets.turn()
       turned = now
     }
 
@@ -29,17 +28,15 @@ struct BucketTable {
 
     /// The bucket of `key`, which counts as used from here on.
     mutating func use(_ key: LimitKey, at now: Timestamp) -> LeakyBucket {
-      let bucket = young[key] ?? old.removeValue(forKey: key) ?? LeakyBucket(shape, at: now)
-      young[key] = bucket
-      return bucket
+      buckets.update(key, orInsert: LeakyBucket(shape, at: now)) { $0 }
     }
 
     mutating func store(_ bucket: LeakyBucket, of key: LimitKey) {
-      if young.updateValue(bucket, forKey: key) == nil { old[key] = nil }
+      buckets.update(key, orInsert: bucket) { $0 = bucket }
     }
 
     func bucket(of key: LimitKey, at now: Timestamp) -> LeakyBucket {
-      young[key] ?? old[key] ?? LeakyBucket(shape, at: now)
+      buckets[key] ?? LeakyBucket(shape, at: now)
     }
   }
 
@@ -57,7 +54,7 @@ struct BucketTable {
     generationMax = self.bucketsMax / 2
   }
 
-  var count: Int { limiters.values.reduce(0) { $0 + $1.young.count + $1.old.count } }
+  var count: Int { limiters.values.reduce(0) { $0 + $1.buckets.count } }
 
   mutating func take(_ amount: Double, from limiter: LimiterName, key: LimitKey, at now: Timestamp) -> LimitDecision {
     take([LimitCharge(amount, from: limiter, key: key)], at: now)
@@ -105,13 +102,15 @@ struct BucketTable {
   }
 
   private mutating func makeRoom(at now: Timestamp) {
-    if limiters.values.reduce(0, { $0 + $1.young.count }) >= generationMax,
-      let largest = limiters.max(by: { $0.value.young.count < $1.value.young.count })?.key
+    if limiters.values.reduce(0, { $0 + $1.buckets.young.count }) >= generationMax,
+      let largest = limiters.max(by: { $0.value.buckets.young.count < $1.value.buckets.young.count })?.key
     {
       limiters[largest]?.turn(at: now)
     }
-    if count >= bucketsMax, let largest = limiters.max(by: { $0.value.old.count < $1.value.old.count })?.key {
-      limiters[largest]?.old = [:]
+    if count >= bucketsMax,
+      let largest = limiters.max(by: { $0.value.buckets.old.count < $1.value.buckets.old.count })?.key
+    {
+      limiters[largest]?.buckets.removeOld()
     }
   }
 }

@@ -1,4 +1,5 @@
 import RelayCore
+import RelayWork
 
 /// The sketches of one process, bounded by their bytes.
 ///
@@ -13,15 +14,14 @@ struct ContactSketchTable {
   }
 
   private let bytesMax: Int
-  private var young: [AccountNumber: Entry] = [:]
-  private var old: [AccountNumber: Entry] = [:]
+  private var entries = TwoGenerations<AccountNumber, Entry>()
   private var youngBytes = 0
   private var random = SystemRandomNumberGenerator()
 
   /// - Parameter bytesMax: of all sketches together; one may exceed it.
   init(bytesMax: Int = ContactSketchTable.bytesMaxDefault) { self.bytesMax = bytesMax }
 
-  var count: Int { young.count + old.count }
+  var count: Int { entries.count }
 
   mutating func spend(
     _ tokens: [ContactToken], of account: AccountNumber, within allowance: LookUpAllowance, at now: Timestamp
@@ -34,19 +34,15 @@ struct ContactSketchTable {
   }
 
   private mutating func take(_ account: AccountNumber) -> Entry? {
-    if let entry = young.removeValue(forKey: account) {
-      youngBytes -= entry.byteCount
-      return entry
-    }
-    return old.removeValue(forKey: account)
+    youngBytes -= entries.young[account]?.byteCount ?? 0
+    return entries.removeValue(forKey: account)
   }
 
   private mutating func put(_ entry: Entry, of account: AccountNumber) {
-    young[account] = entry
+    entries.insert(entry, for: account)
     youngBytes += entry.byteCount
     guard youngBytes >= bytesMax / 2 else { return }
-    old = young
-    young = [:]
+    entries.turn()
     youngBytes = 0
   }
 

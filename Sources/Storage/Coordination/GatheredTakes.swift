@@ -1,4 +1,5 @@
 import RelayCore
+import RelayWork
 import Synchronization
 
 /// Has charges that arrive while others are at Redis go there together: a script costs Redis, and both ends of the
@@ -38,15 +39,13 @@ final class GatheredTakes: Sendable {
     let place: Int
   }
 
-  private struct State {
-    var waiting: [Waiting] = []
-    var isUnderWay = false
-  }
-
-  private let state = Mutex(State())
+  /// The charges of one script bounded, since Redis does nothing else for its some hundred microseconds; and what waits,
+  /// since more than as many requests are not served at a time.
+  private let queue = Mutex(
+    BatchQueue<Waiting>(bounds: .init(batch: .init(items: 64), waiting: .init(items: 10_000))) { _ in .init(items: 1) })
   private let judge: @Sendable ([Take]) async -> [LimitDecision]?
 
-  /// - Parameter judge: is given 1 to `takesMax` charges; never called twice at once. Returns a decision for each, or nil when
+  /// - Parameter judge: is given 1 to 64 charges; never called twice at once. Returns a decision for each, or nil when
   ///   Redis gives none.
   init(judge: @escaping @Sendable ([Take]) async -> [LimitDecision]?) { self.judge = judge }
 
@@ -56,24 +55,20 @@ final class GatheredTakes: Sendable {
   func decide(_ takes: [Take]) async -> [LimitDecision?] {
     await withCheckedContinuation { continuation in
       let caller = Caller(count: takes.count, continuation)
-      let (isTaken, isFirst) = state.withLock { state in
-        guard state.waiting.count + takes.count <= Self.waitingMax else { return (false, false) }
-        for (place, take) in takes.enumerated() {
-          state.waiting.append(Waiting(take: take, caller: caller, place: place))
-        }
-        defer { state.isUnderWay = true }
-        return (true, !state.isUnderWay)
+      let waiting = takes.enumerated().map { Waiting(take: $1, caller: caller, place: $0) }
+      switch queue.withLock({ $0.admit(contentsOf: waiting) }) {
+      case .full: for place in takes.indices { caller.decided(nil, at: place) }
+      case .waits: break
+      case .isFirst: Task.ofNobody { await self.judgeUntilEmpty() }
       }
-      if !isTaken { for place in takes.indices { caller.decided(nil, at: place) } }
-      if isFirst { RequestID.ofNobody { await self.judgeUntilEmpty() } }
     }
   }
 
   /// How many wait for the script behind the one that is under way.
-  var waitingCount: Int { state.withLock { $0.waiting.count } }
+  var waitingCount: Int { queue.withLock { $0.waiting.items } }
 
   private func judgeUntilEmpty() async {
-    while let batch = nextBatch() {
+    while let batch = queue.withLock({ $0.next() }) {
       let decisions = await judge(batch.map(\.take))
       for (index, waiting) in batch.enumerated() {
         waiting.caller.decided(
@@ -81,25 +76,4 @@ final class GatheredTakes: Sendable {
       }
     }
   }
-
-  /// - Returns: nil when nothing waits: the next to come is then the first again.
-  private func nextBatch() -> [Waiting]? {
-    state.withLock { state in
-      guard !state.waiting.isEmpty else {
-        state.isUnderWay = false
-        return nil
-      }
-      if state.waiting.count <= Self.takesMax {
-        defer { state.waiting = [] }
-        return state.waiting
-      }
-      defer { state.waiting.removeFirst(Self.takesMax) }
-      return Array(state.waiting.prefix(Self.takesMax))
-    }
-  }
-
-  /// The charges of one script. Redis does nothing else for its some hundred microseconds.
-  private static let takesMax = 64
-  /// More than as many requests are not served at a time.
-  private static let waitingMax = 10_000
 }

@@ -1,4 +1,5 @@
 import RelayCore
+import RelayWork
 import Synchronization
 
 /// Lets a process allow the beginning of a bucket by itself, and has it charged behind the answer (docs/decisions/
@@ -98,11 +99,11 @@ final class LeasedTakes: Sendable {
     }
     guard isFirst else { return }
     Task {
-      repeat {
-        // Nobody cancels this task.
-        try? await Task.sleep(for: Self.interval)
+      // Nobody cancels this task.
+      for await _ in Periodic(every: Self.interval, from: .afterInterval) {
         await payNow(by: charge)
-      } while owesMore()
+        if !owesMore() { return }
+      }
     }
   }
 

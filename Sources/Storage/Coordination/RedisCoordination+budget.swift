@@ -1,4 +1,5 @@
 package import RelayCore
+import RelayWork
 import Synchronization
 
 // What an account has asked for is one value of Redis's, read and replaced whole: a kilobyte for most, since most have some
@@ -46,8 +47,7 @@ extension RedisCoordination {
   /// - Returns: false when the caller has given up.
   private static func pause(before attempt: Int) async -> Bool {
     guard attempt > 1 else { return true }
-    do { try await Task.sleep(for: .milliseconds(Int.random(in: 1...4 * attempt))) } catch { return false }
-    return true
+    return await Pause.for(.milliseconds(Int.random(in: 1...4 * attempt)))
   }
 
   /// Each time somebody else was stored.

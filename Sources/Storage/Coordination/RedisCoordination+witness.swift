@@ -1,4 +1,5 @@
 package import RelayCore
+import RelayWork
 
 extension RedisCoordination: EpochWitness {
   package var epochWitness: (any EpochWitness)? { self }
@@ -12,10 +13,7 @@ extension RedisCoordination: EpochWitness {
   }
 
   private func awaitFirstAttempt() async {
-    let deadline = ContinuousClock.now + Self.firstAttemptMax
-    while health.isReachingForLimits, ContinuousClock.now < deadline {
-      do { try await Task.sleep(for: .milliseconds(10)) } catch { return }  // The caller gave up.
-    }
+    await Pause.poll(every: .milliseconds(10), until: .now + Self.firstAttemptMax) { !health.isReachingForLimits }
   }
 
   /// The deadline of a connection, and a little.

@@ -3,6 +3,7 @@
 // from working on the store. What is sealed is told by its length: so it goes on wherever it ended.
 
 package import RelayCore
+import RelayWork
 
 extension PostgresStorage {
   package func sealContacts(
@@ -128,8 +129,7 @@ extension PostgresStorage {
   private func lastingConnections(than maintenance: PostgresConnection) async throws(StoreError) -> Int {
     for _ in 0..<Self.looksMax {
       guard try await otherConnections(than: maintenance) > 0 else { return 0 }
-      // Only cancellation throws here, and whoever is there still is counted all the same.
-      try? await Task.sleep(for: Self.lookInterval)
+      await Pause.for(Self.lookInterval)
     }
     return try await otherConnections(than: maintenance)
   }

@@ -2,6 +2,7 @@
 // that every process means the same one; what is past is judged by the last time that the store has seen (`SeenTime`).
 
 import RelayCore
+import RelayWork
 
 /// Makes room for the days to come and drops the days past.
 struct PostgresPartitions: Sendable {
@@ -196,7 +197,8 @@ struct PostgresPartitions: Sendable {
       } catch {
         guard case .refused(.lockNotAvailable, _) = error else { throw error.storeError }
       }
-      do { try await Task.sleep(for: dropPause) } catch { break }  // The process stops.
+      // Cut short when the process stops.
+      guard await Pause.for(dropPause) else { break }
     }
     throw .unavailable(
       reason: "what is past retention was not dropped: another session, a backup perhaps, reads the messages")

@@ -2,7 +2,7 @@
 // for hundreds.
 
 package import RelayCore
-import Synchronization
+import RelayWork
 
 /// Hands appends to a store in batches: one under way, and those that arrive meanwhile form the next.
 ///
@@ -20,113 +20,56 @@ package final class MessageBatcher: Sendable {
     package init() {}
   }
 
-  private let bounds: Bounds
-  private let write: @Sendable ([Envelope]) async throws(StoreError) -> Void
-  private let queue = Mutex(Queue())
+  private typealias Calls = BatchedCalls<Append, Result<Void, StoreError>>
+
+  private struct Append: Sendable {
+    let envelopes: [Envelope]
+    let byteCount: Int
+
+    init(_ envelopes: [Envelope]) {
+      self.envelopes = envelopes
+      byteCount = envelopes.reduce(0) { $0 + ($1.message?.count ?? 0) + ($1.content?.count ?? 0) + Self.overheadBytes }
+    }
+
+    /// What an envelope weighs beside its bodies.
+    private static let overheadBytes = 128
+  }
+
+  private let calls: Calls
 
   /// - Parameter write: writes envelopes in their order, all or none, durable on return; never called twice at once.
   package init(
     bounds: Bounds = Bounds(), write: @escaping @Sendable ([Envelope]) async throws(StoreError) -> Void
   ) {
-    self.bounds = bounds
-    self.write = write
+    calls = BatchedCalls(
+      bounds: .init(
+        batch: .init(items: bounds.batchEnvelopesMax, bytes: bounds.batchBytesMax),
+        waiting: .init(items: bounds.waitingEnvelopesMax, bytes: bounds.waitingBytesMax), countsUnderWay: true),
+      size: { .init(items: $0.envelopes.count, bytes: $0.byteCount) },
+      run: { await Self.write($0, by: write) })
   }
 
   /// Writes `envelopes`, all or none; durable on return.
   /// - Throws: `.unavailable` also when too much waits already; what the store threw for this call otherwise.
   package func append(_ envelopes: [Envelope]) async throws(StoreError) {
     guard !envelopes.isEmpty else { return }
-    let outcome: Outcome = await withCheckedContinuation { continuation in
-      let call = Call(envelopes: envelopes, finish: { continuation.resume(returning: $0) })
-      switch queue.withLock({ $0.admit(call, within: bounds) }) {
-      case .full: call.finish(.failure(.unavailable(reason: "too many messages wait to be stored")))
-      case .waits: break
-      case .isFirst: RequestID.ofNobody { await self.writeUntilEmpty() }
-      }
+    guard let outcome = await calls.outcome(of: Append(envelopes)) else {
+      throw .unavailable(reason: "too many messages wait to be stored")
     }
     try outcome.get()
   }
 
-  private func writeUntilEmpty() async {
-    while let batch = queue.withLock({ $0.nextBatch(within: bounds) }) {
-      await write(batch)
-      queue.withLock { $0.finished(batch) }
-    }
-  }
-
-  private func write(_ batch: [Call]) async {
+  private static func write(
+    _ batch: [Calls.Member], by write: @Sendable ([Envelope]) async throws(StoreError) -> Void
+  ) async {
     do throws(StoreError) {
-      try await write(batch.flatMap(\.envelopes))
-      for call in batch { call.finish(.success(())) }
+      try await write(batch.flatMap(\.call.envelopes))
+      for member in batch { member.end(with: .success(())) }
     } catch .corrupted where batch.count > 1 {
       // The store refuses something in it: it fails its own call and not its neighbours'.
-      for call in batch { await write([call]) }
+      for member in batch { await self.write([member], by: write) }
     } catch {
-      for call in batch { call.finish(.failure(error)) }
+      for member in batch { member.end(with: .failure(error)) }
     }
-  }
-}
-
-private typealias Outcome = Result<Void, StoreError>
-
-private struct Call: Sendable {
-  let envelopes: [Envelope]
-  let byteCount: Int
-  let finish: @Sendable (Outcome) -> Void
-
-  init(envelopes: [Envelope], finish: @escaping @Sendable (Outcome) -> Void) {
-    self.envelopes = envelopes
-    self.finish = finish
-    byteCount = envelopes.reduce(0) { $0 + ($1.message?.count ?? 0) + ($1.content?.count ?? 0) + overheadBytes }
-  }
-}
-
-/// What an envelope weighs beside its bodies.
-private let overheadBytes = 128
-
-private struct Queue {
-  enum Admission { case full, waits, isFirst }
-
-  private var calls: [Call] = []
-  /// Of `calls` and of the batch under way.
-  private var envelopeCount = 0
-  private var byteCount = 0
-  private var isWriting = false
-
-  mutating func admit(_ call: Call, within bounds: MessageBatcher.Bounds) -> Admission {
-    // Whoever finds nothing waiting is admitted, however large: it could never be stored otherwise.
-    guard
-      envelopeCount == 0
-        || envelopeCount + call.envelopes.count <= bounds.waitingEnvelopesMax
-          && byteCount + call.byteCount <= bounds.waitingBytesMax
-    else { return .full }
-    envelopeCount += call.envelopes.count
-    byteCount += call.byteCount
-    calls.append(call)
-    defer { isWriting = true }
-    return isWriting ? .waits : .isFirst
-  }
-
-  /// - Returns: at least one call, or nil when none waits: the next to come is then the first again.
-  mutating func nextBatch(within bounds: MessageBatcher.Bounds) -> [Call]? {
-    var (envelopes, bytes) = (0, 0)
-    let size =
-      calls.firstIndex { call in
-        envelopes += call.envelopes.count
-        bytes += call.byteCount
-        return envelopes > bounds.batchEnvelopesMax || bytes > bounds.batchBytesMax
-      } ?? calls.count
-    guard !calls.isEmpty else {
-      isWriting = false
-      return nil
-    }
-    let batch = Array(calls.prefix(max(1, size)))
-    calls.removeFirst(batch.count)
-    return batch
-  }
-
-  mutating func finished(_ batch: [Call]) {
-    envelopeCount -= batch.reduce(0) { $0 + $1.envelopes.count }
-    byteCount -= batch.reduce(0) { $0 + $1.byteCount }
   }
 }

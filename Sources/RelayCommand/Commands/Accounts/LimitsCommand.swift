@@ -4,6 +4,7 @@ import Logging
 import Operations
 import RelayConfiguration
 import RelayCore
+import RelayWork
 
 struct AccountLimitsCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -63,8 +64,9 @@ struct AccountLimitsCommand: AsyncParsableCommand {
   ) async throws {
     let coordination = try openCoordination(settings, logger: Logger(label: "relay.coordination"))
     do {
-      let deadline = ContinuousClock.now + Self.patience
-      while await coordination.degradation() != nil, .now < deadline { try await Task.sleep(for: .milliseconds(20)) }
+      await Pause.poll(every: .milliseconds(20), until: .now + Self.patience) {
+        await coordination.degradation() == nil
+      }
       if let reason = await coordination.degradation() {
         throw CommandFailure("Redis does not answer: \(reason). Start it, or correct coordination.url.")
       }

@@ -6,6 +6,7 @@ import Operations
 import Relay
 import RelayConfiguration
 import RelayCore
+import RelayWork
 
 /// The store, the blobs, and the signals by which processes hear that an account is deleted.
 struct RemovalSite {
@@ -65,9 +66,10 @@ struct RemovalSite {
   /// Processes forget the account at once where they share a Redis, and within a minute otherwise.
   private func tell(of number: AccountNumber) async throws {
     let coordination = try openCoordination(settings, logger: Logger(label: "relay.coordination"))
-    let deadline = ContinuousClock.now + Self.patience
-    while await coordination.degradation() != nil, .now < deadline { try await Task.sleep(for: .milliseconds(20)) }
-    if await coordination.degradation() != nil {
+    let isThere = await Pause.poll(every: .milliseconds(20), until: .now + Self.patience) {
+      await coordination.degradation() == nil
+    }
+    if !isThere {
       Output.note("Redis does not answer: processes notice within a minute.")
     }
     await coordination.publish(.accountChanged(number))

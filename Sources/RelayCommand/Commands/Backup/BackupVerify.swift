@@ -6,6 +6,7 @@ import NIOCore
 import NIOHTTP1
 import RelayConfiguration
 import RelayCore
+import RelayWork
 import Storage
 
 extension BackupCommand {
@@ -116,8 +117,7 @@ private struct RelayAside {
     while ContinuousClock.now < end, child.exit == nil {
       let answer = try? await HTTPClient.shared.execute(HTTPClientRequest(url: url), timeout: .seconds(5))
       if answer?.status == .ok { return true }
-      // Cut short only where the command is broken off.
-      try? await Task.sleep(for: .milliseconds(100))
+      guard await Pause.for(.milliseconds(100)) else { return false }
     }
     return false
   }

@@ -1,5 +1,6 @@
 import RelayConfiguration
 import RelayCore
+import RelayWork
 import Storage
 
 /// Redis, where limits and signals are shared.
@@ -81,9 +82,7 @@ extension DoctorSite {
     guard let redis else { return nil }
     for _ in 0..<Self.redisTries {
       if let answer = await redis.diagnose() { return answer }
-      // Only cancellation throws here, and then the next try is the last.
-      try? await Task.sleep(for: .milliseconds(100))
-      if Task.isCancelled { return nil }
+      guard await Pause.for(.milliseconds(100)) else { return nil }
     }
     return nil
   }

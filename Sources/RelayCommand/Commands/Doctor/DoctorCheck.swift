@@ -1,5 +1,6 @@
 import Federation
 import RelayCore
+import RelayWork
 
 /// Something that `relay doctor` looks at: to add a check, add one to `DoctorCommand.checks`.
 struct DoctorCheck: Sendable {

@@ -1,6 +1,7 @@
 import Foundation
 import RelayConfiguration
 import RelayCore
+import RelayWork
 import Storage
 
 /// The store: whether it answers, how it keeps what it is given, and whether this build can work on it.
@@ -52,11 +53,7 @@ struct StorageChecks {
   /// Waits for the attempt that is under way: where packets are dropped it says why only when it is over.
   private func connectFault(of storage: any Storage) async -> String? {
     guard let postgres = storage as? PostgresStorage else { return nil }
-    let deadline = ContinuousClock.now + Self.attemptMax
-    while postgres.connectFault == nil, ContinuousClock.now < deadline, !Task.isCancelled {
-      // Only cancellation throws here, and the loop's condition sees it.
-      try? await Task.sleep(for: .milliseconds(50))
-    }
+    await Pause.poll(every: .milliseconds(50), until: .now + Self.attemptMax) { postgres.connectFault != nil }
     return postgres.connectFault
   }
 

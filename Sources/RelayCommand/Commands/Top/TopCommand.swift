@@ -7,6 +7,7 @@ import Operations
 import RelayConfiguration
 import RelayCore
 import RelayHTTP
+import RelayWork
 
 struct TopCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -54,7 +55,7 @@ struct TopCommand: AsyncParsableCommand {
   private func lookOnce(_ site: TopSite, _ name: String) async throws {
     let before = await site.look()
     try Self.demandAnswer(before)
-    try await Task.sleep(for: .seconds(every))
+    await Pause.for(.seconds(every))
     let report = TopReport(name, TopSite.pairs(before, await site.look()))
     if json { return try Output.json(report) }
     for line in TopScreen(width: TopTerminal.size.columns).lines(report, at: TopClock.timeOfDay()) { Output.line(line) }
@@ -63,8 +64,7 @@ struct TopCommand: AsyncParsableCommand {
   private func printLines(_ site: TopSite, _ name: String) async throws {
     var before = await site.look()
     try Self.demandAnswer(before)
-    while true {
-      try await Task.sleep(for: .seconds(every))
+    for await _ in Periodic(every: .seconds(every), from: .afterInterval) {
       let after = await site.look()
       try Output.jsonLine(TopReport(name, TopSite.pairs(before, after)))
       before = after

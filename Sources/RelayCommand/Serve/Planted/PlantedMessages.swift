@@ -1,6 +1,7 @@
 #if PLANTED_FAULTS
   import Foundation
   import RelayCore
+  import RelayWork
   import Synchronization
 
   /// A store of messages that does what it should but for one thing.
@@ -26,11 +27,7 @@
         if !receipts.isEmpty {
           try await store.append(receipts)
           // Its sender is told before anybody can have it.
-          do {
-            try await Task.sleep(for: .milliseconds(500))
-          } catch {
-            throw StoreError.unavailable(reason: "cancelled")
-          }
+          guard await Pause.for(.milliseconds(500)) else { throw StoreError.unavailable(reason: "cancelled") }
         }
       case .orderBroken:
         let late = envelopes.filter { !$0.type.isNotice && Self.isOne(of: 5, $0) }
@@ -54,7 +51,7 @@
       let store = store
       Task {
         do {
-          try await Task.sleep(for: .seconds(3))
+          guard await Pause.for(.seconds(3)) else { return }
           try await store.append(envelopes)
         } catch {}  // Lost, too: that is what it is for.
       }

@@ -1,0 +1,117 @@
+import Synchronization
+
+/// One who waits for a value that somebody else hands over.
+///
+/// The value may come before the wait, and is kept until then. Whatever comes first counts: the value, the deadline, or
+/// the cancellation of the task that waits.
+package final class Waiter<Value: Sendable>: Sendable {
+  private enum State {
+    case isExpected
+    case waits(CheckedContinuation<Value?, Never>)
+    case has(Value)
+    /// Has its value, or has given up.
+    case isGone
+  }
+
+  private let state = Mutex(State.isExpected)
+
+  package init() {}
+
+  /// Hands the value over. Does nothing when another came before, or the waiter has given up.
+  package func end(with value: Value) {
+    let waiting = state.withLock { state -> CheckedContinuation<Value?, Never>? in
+      switch state {
+      case .isExpected: state = .has(value)
+      case .waits(let continuation):
+        state = .isGone
+        return continuation
+      case .has, .isGone: break
+      }
+      return nil
+    }
+    waiting?.resume(returning: value)
+  }
+
+  /// To be called once.
+  /// - Returns: nil when `deadline` or the task's cancellation came first.
+  @discardableResult
+  package func value(until deadline: ContinuousClock.Instant) async -> Value? {
+    await value(until: deadline, on: ContinuousClock())
+  }
+
+  /// To be called once.
+  /// - Returns: nil when `deadline` or the task's cancellation came first.
+  @discardableResult
+  package func value<C: Clock<Duration>>(until deadline: C.Instant, on clock: C) async -> Value? {
+    let countdown = Countdown(until: deadline, on: clock) { self.giveUp() }
+    defer { countdown.cancel() }
+    return await value()
+  }
+
+  /// To be called once.
+  /// - Returns: nil when the task was cancelled first.
+  @discardableResult
+  package func value() async -> Value? {
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let known = state.withLock { state -> Value?? in
+          switch state {
+          case .isExpected:
+            state = .waits(continuation)
+            return nil
+          case .has(let value):
+            state = .isGone
+            return .some(value)
+          case .waits, .isGone: return .some(nil)
+          }
+        }
+        if let known { continuation.resume(returning: known) }
+      }
+    } onCancel: {
+      giveUp()
+    }
+  }
+
+  private func giveUp() {
+    let waiting = state.withLock { state -> CheckedContinuation<Value?, Never>? in
+      // A value that is there already is told all the same.
+      if case .has = state { return nil }
+      defer { state = .isGone }
+      guard case .waits(let continuation) = state else { return nil }
+      return continuation
+    }
+    waiting?.resume(returning: nil)
+  }
+}
+
+/// Those who wait for one thing: a part of the state that an owner keeps under a lock of its own. The owner takes them
+/// under the lock and hands the value over behind it.
+package struct Waiters<Value: Sendable>: Sendable {
+  private var waiting: [ObjectIdentifier: Waiter<Value>] = [:]
+
+  package init() {}
+
+  package var isEmpty: Bool { waiting.isEmpty }
+
+  @discardableResult
+  package mutating func add(_ waiter: Waiter<Value> = Waiter()) -> Waiter<Value> {
+    waiting[ObjectIdentifier(waiter)] = waiter
+    return waiter
+  }
+
+  /// One that has given up, or was told.
+  package mutating func remove(_ waiter: Waiter<Value>) { waiting[ObjectIdentifier(waiter)] = nil }
+
+  /// - Returns: all, in no order; none are left.
+  package mutating func takeAll() -> [Waiter<Value>] {
+    defer { waiting = [:] }
+    return Array(waiting.values)
+  }
+}
+
+extension Sequence {
+  /// Hands `value` to each.
+  package func end<Value>(with value: Value) where Element == Waiter<Value> {
+    for waiter in self { waiter.end(with: value) }
+  }
+}
