@@ -2,7 +2,7 @@ import Metrics
 import RelayCore
 import RelayMetrics
 
-/// What the operator sees of attachments: never whose, never which.
+/// The metrics of attachments: never whose, never which.
 struct AttachmentMetrics: Sendable {
   private let received = RelayMetric.attachments.bytes.counter(.incoming)
   private let sent = RelayMetric.attachments.bytes.counter(.outgoing)

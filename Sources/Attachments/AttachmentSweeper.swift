@@ -4,13 +4,14 @@ import RelayWork
 import ServiceLifecycle
 import Synchronization
 
-/// Ends attachments: removes what has expired, the blob first, then what is known of it.
+/// Ends attachments: removes expired ones, the blob first, then the entry.
 ///
-/// An attachment that waited for its blob until its end is looked for once more: what a bucket received by a presigned
-/// URL shows only there, and a process may have died between a blob and its entry. What is found is kept and counted,
-/// unless it is too large or the account has no room for it.
+/// An attachment that waited for its blob until its end is looked for once more. A blob that a bucket received by a
+/// presigned URL shows only there, and a process may have died between a blob and its entry. A blob that is found is
+/// kept and counted, unless it is too large or the account has no room for it.
 ///
-/// Whatever cannot be removed holds up nothing else. Every process may run it: each step may be repeated, and a process that dies leaves the next one the rest.
+/// A blob that cannot be removed holds up nothing else. Every process may run the sweep: each step may be repeated,
+/// and a process that dies leaves the rest to the next one.
 package final class AttachmentSweeper: Service {
   private let store: any AttachmentStore
   private let blobs: any BlobStore
@@ -19,7 +20,7 @@ package final class AttachmentSweeper: Service {
   private let clock: JudgedClock
   private let logger: Logger
   private let metrics = AttachmentMetrics()
-  /// What the last run failed by, so that an outage is told once.
+  /// The failure of the last run, so that an outage is told once.
   private let failing = Mutex<String?>(nil)
   /// The share that the last run looked for unknown blobs in. Begins anywhere, so that a process that is restarted often
   /// comes to each.
@@ -100,7 +101,7 @@ package final class AttachmentSweeper: Service {
   /// - Returns: whether there may be more.
   private func sweepBatch(_ stuck: inout Set<AttachmentID>, _ failure: inout Failure?) async throws(Failure) -> Bool {
     let end = clock.removal().adding(.zero - BlobTimes.sweepGrace)
-    // Those that are stuck are among the oldest: so many more are asked for.
+    // Stuck attachments are among the oldest: so many more are asked for.
     let limit = Self.batchMax + stuck.count
     let batch = try await stored { () async throws(StoreError) in
       try await store.expiredAttachments(before: end, limit: limit)
@@ -170,12 +171,12 @@ package final class AttachmentSweeper: Service {
     }
   }
 
-  /// Of one share in one run.
+  /// Unknown blobs of one share in one run.
   private static let unknownMax = 10_000
 
   // MARK: Failures
 
-  /// Of the store or of the place where blobs lie.
+  /// A failure of the store or of the place where blobs lie.
   private struct Failure: Error {
     let description: String
   }

@@ -3,7 +3,7 @@ package import Hummingbird
 package import RelayCore
 package import RelayHTTP
 
-/// Where blobs are uploaded and downloaded, for devices (reference 1.10).
+/// Tells devices where blobs are uploaded and downloaded (reference 1.10).
 package struct AttachmentsController: Sendable {
   private let store: any AttachmentStore
   private let blobs: any BlobStore

@@ -1,6 +1,6 @@
 package import RelayCore
 
-/// Where blobs lie: a folder of ours (`FolderStore`) or a bucket (`S3Store`).
+/// The place of blobs: a folder of ours (`FolderStore`) or a bucket (`S3Store`).
 package protocol BlobStore: Sendable {
   /// A URL that anyone may use for one thing with one blob for `BlobTimes.urlLife`. It grants access: never log it.
   /// - Parameter base: what URLs of this relay begin with, no slash at the end; a store elsewhere has its own.
@@ -21,7 +21,7 @@ package protocol BlobStore: Sendable {
     -> [AttachmentID]
 }
 
-/// What a URL is for.
+/// The use of a URL.
 package enum BlobUse: Sendable { case upload, download }
 
 /// A failure of the place where blobs lie. Its words hold no id and no URL.
@@ -48,7 +48,7 @@ package enum BlobTimes {
   static let unknownGrace = Duration.seconds(86_400)
 }
 
-/// What one relay takes of blobs.
+/// One relay's limits for blobs.
 package struct AttachmentPolicy: Sendable {
   /// The largest blob.
   package let bytesMax: Int64

@@ -1,4 +1,4 @@
-/// What URLs of blobs in a store of ours begin with: scheme, host, perhaps port and path; no slash at the end.
+/// The beginning of blobs' URLs in a store of ours: scheme, host, perhaps port and path; no slash at the end.
 package struct BlobURLBase: Sendable {
   private let configured: String?
   private let fallback: String

@@ -20,9 +20,9 @@ package final class ChildProcess: Sendable {
     /// Files that the outputs are appended to.
     package var standardOutput: String
     package var standardError: String
-    /// Whom it runs as; nil for the present user.
+    /// The user that it runs as; nil for the present user.
     package var user: String?
-    /// What the kernel sends when this process dies: a name as `setpriv` knows it.
+    /// The signal that the kernel sends when this process dies: a name as `setpriv` knows it.
     package var deathSignal = "KILL"
 
     package init(
@@ -80,8 +80,8 @@ package final class ChildProcess: Sendable {
 
   /// Runs one to its end on the calling thread, which it blocks.
   ///
-  /// What it leaves behind does not hold it up, unlike with Foundation's `Process`, which waits for a socket that every
-  /// descendant may have inherited.
+  /// Processes that it leaves behind do not hold it up. Foundation's `Process` differs: it waits for a socket that
+  /// every descendant may have inherited.
   package static func run(_ launch: Launch) throws -> Exit {
     let child = ChildProcess(pid: try spawn(launch))
     return child.reap()

@@ -10,7 +10,7 @@ package import RelayCore
 package import RelayHTTP
 import ServiceLifecycle
 
-/// Where the interface for device notifications is served.
+/// The address and the bounds of the interface for device notifications.
 package struct NotificationListenerSettings: Sendable {
   package var host: String
   /// 0 takes any free one; `onListening` tells which.

@@ -8,7 +8,7 @@ package import RelayHTTP
 /// Answered from memory: a request whose address book this process has seen before waits for the limiter alone.
 package struct DirectoryController: Sendable {
   package struct Policy: Sendable {
-    /// Of one request, 1 or more.
+    /// Tokens of one request, 1 or more.
     package let tokensMax: Int
     /// Whether look-ups that look like an enumeration are refused, or only counted.
     package let refusesEnumeration: Bool
@@ -99,7 +99,7 @@ package struct DirectoryController: Sendable {
     }
   }
 
-  /// What the table knows, where the caller may ask for it.
+  /// Looks `tokens` up in the table, if the caller may ask for them.
   private func hits(of tokens: [ContactToken], _ context: DeviceContext) async throws(Problem) -> ContactHits {
     // Before anything is charged.
     guard view.isReady else { throw Self.notReady }

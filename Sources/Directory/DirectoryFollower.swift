@@ -22,7 +22,7 @@ package final class DirectoryFollower: Service, DirectoryMirror {
     var prune = Duration.seconds(3600)
     /// The file is written, where something has changed.
     var save = Duration.seconds(600)
-    /// Whoever has changed something waits for so long to see it.
+    /// The longest time that a caller waits to see its own change.
     var catchUpMax = Duration.seconds(1)
   }
 
@@ -81,7 +81,7 @@ package final class DirectoryFollower: Service, DirectoryMirror {
   }
 
   package func catchUp() async {
-    // Where the directory is still being loaded, nobody sees it.
+    // While the directory is being loaded, no look-up sees it.
     guard view.isReady else { return }
     await catchUps.wait(atMost: pace.catchUpMax) { wakeUps.wake() }
   }
@@ -95,11 +95,12 @@ package final class DirectoryFollower: Service, DirectoryMirror {
 // MARK: - The task that writes the table
 
 extension DirectoryFollower {
-  /// What the writing task remembers between two rounds.
+  /// The state of the writing task between two rounds.
   private struct Writing {
     /// nil before the directory was loaded, and when it is to be read anew.
     var following: Following?
-    /// Who waited when the present reading began, when that was, and whether it shows what came late; nil between readings.
+    /// The present reading: the last caller that waited when it began, its start, and whether it shows late changes.
+    /// nil between readings.
     var reading: (number: UInt64, began: ContinuousClock.Instant, looksBack: Bool)?
     var checkDue: ContinuousClock.Instant
     var checks = 0

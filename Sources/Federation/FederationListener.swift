@@ -8,7 +8,7 @@ package import RelayCore
 import RelayHTTP
 import ServiceLifecycle
 
-/// Where and within which bounds peers are served.
+/// The address and the bounds under which peers are served.
 package struct FederationListenerConfiguration: Sendable {
   package var host: String
   /// 0 picks a free one.
@@ -16,14 +16,15 @@ package struct FederationListenerConfiguration: Sendable {
   /// Open connections that have shaken hands, and there is room for those that have not; more wait in the kernel's backlog.
   /// A peer's process needs one.
   package var connectionsMax = 1024
-  /// Of one peer; the newest above them is refused, so that no peer takes all. Some dozen processes, each of which may
-  /// open a second one while the first ends.
+  /// Connections of one peer. The newest above the limit is refused, so that no peer takes all. The number is enough
+  /// for a dozen processes, each of which may open a second connection while the first ends.
   package var connectionsPerPeerMax = 64
   /// Both sides' round trips and signatures, with slack for a busy machine.
   package var handshakeTimeout = Duration.seconds(5)
-  /// What may be in its handshake.
+  /// The bounds of unfinished handshakes.
   var handshakes = HandshakeBounds()
-  /// What passes connections of others on, without saying whose: one address there is no share.
+  /// Load balancers: they pass on connections of others, and do not say whose. So a share for one address does not
+  /// apply to them.
   package var balancers: [AddressRange] = []
   /// Peers that have nothing to say come back within a round trip.
   package var idleTimeout = Duration.seconds(120)
@@ -31,8 +32,8 @@ package struct FederationListenerConfiguration: Sendable {
   package var stalledRequestTimeout = Duration.seconds(30)
   /// How long open requests may take to finish once the relay shuts down.
   package var gracefulCloseTimeout = Duration.seconds(20)
-  /// How long what must be taken one after the other of a batch in order may take: half of the time that its sender
-  /// waits. What it has not come to is put off.
+  /// In a batch in order, the time for hand-overs that must be taken one after the other: half of the time that the
+  /// sender waits. The rest is put off.
   package var laneTimeMax = Duration.seconds(5)
 
   package init(host: String, port: Int) {

@@ -1,6 +1,6 @@
 package import RelayCore
 
-/// What the listener hands requests on to.
+/// The services to which the listener passes requests.
 package struct FederationServices: Sendable {
   let intake: any Intake
   let dispenser: any PreKeyDispenser

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Where those meet who want this process to stop (a signal, the operator's listener) and what drains it.
+/// Connects the requests to stop this process (a signal, the operator's listener) with the drain.
 package final class DrainControl: Sendable {
   /// Brings the window over which to drain, once.
   package let orders: AsyncStream<Duration>

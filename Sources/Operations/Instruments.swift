@@ -1,4 +1,4 @@
-// What a metric is while the relay runs: atomics. Recording takes no lock and allocates nothing.
+// The live form of metrics: atomics. Recording takes no lock and allocates nothing.
 
 import CoreMetrics
 import Synchronization
@@ -22,7 +22,7 @@ struct AtomicDouble: ~Copyable {
   }
 }
 
-/// Whatever can write its samples.
+/// A metric that can write its samples.
 protocol Instrument: AnyObject, Sendable {
   /// Appends the lines of one series. - Parameter labels: as `Exposition.labels` makes them.
   func write(name: String, labels: String, to text: inout String)

@@ -8,9 +8,9 @@ import RelayMetrics
   import Darwin
 #endif
 
-/// What the system knows of this process, under the names that Prometheus' own clients use.
+/// The system's figures for this process, under the names that Prometheus' own clients use.
 ///
-/// Read from `/proc` when asked; what cannot be read (elsewhere than on Linux) is left out.
+/// Read from `/proc` when asked. Figures that cannot be read (elsewhere than on Linux) are left out.
 enum ProcessMetrics {
   static func exposition() -> String {
     var text = ""

@@ -21,7 +21,7 @@ package final class PrometheusRegistry: MetricsFactory {
 
   private struct State {
     var families: [String: Family] = [:]
-    /// Where to find a series that is given up.
+    /// The places of series, to find one that is given up.
     var places: [ObjectIdentifier: (family: String, labels: String)] = [:]
   }
 

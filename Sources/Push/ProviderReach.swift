@@ -13,7 +13,7 @@ package enum ProviderReach {
   /// - Returns: nil when the server was reached, else what went wrong; within `limit`, or soon after it.
   package static func fault(at server: String, trust: String?, within limit: Duration) async -> String? {
     guard let url = URLComponents(string: server), let host = url.host, !host.isEmpty else { return "no address" }
-    // Of an address in brackets the address.
+    // The address without its brackets.
     let name = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
     do {
       let context = try context(trust)

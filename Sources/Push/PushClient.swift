@@ -30,7 +30,7 @@ struct PushAnswer: Sendable {
 final class PushClient: Sendable {
   struct Settings: Sendable {
     var speaksHTTP2 = false
-    /// Of HTTP/1.1; a request waits for one. HTTP/2 has one.
+    /// Connections of HTTP/1.1; a request waits for one. HTTP/2 has one connection.
     var connectionsMax = 20
     /// Beside the system's.
     var trust: [NIOSSLCertificate] = []
@@ -78,7 +78,7 @@ final class PushClient: Sendable {
     }
   }
 
-  /// Those to be used: never ones that take no more.
+  /// The connections to use: never ones that take no more requests.
   private func connections() -> PushConnections {
     state.withLock { state in
       if state.connections.end.hasCome { state = State(connections: PushConnections(settings)) }
@@ -218,7 +218,7 @@ enum PushFailure: Error, Equatable {
     case .connectTimeout: .unreachable
     case .tlsHandshakeTimeout: .handshake
     case .invalidURL, .emptyHost, .emptyScheme: .unreachable
-    // Nobody cancelled it: it met a connection that was about to close, and nothing was sent.
+    // No caller cancelled it: it met a connection that was about to close, and nothing was sent.
     case .cancelled: .notTaken
     default: .lost
     }

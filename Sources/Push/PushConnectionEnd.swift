@@ -10,7 +10,7 @@ final class PushConnectionEnd: Sendable {
     case fault
   }
   private struct State {
-    /// What the server said last.
+    /// The server's last word.
     var word: Word?
     var isTold = false
   }

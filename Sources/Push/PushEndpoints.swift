@@ -1,4 +1,4 @@
-/// Where providers are, other than at their own addresses.
+/// Addresses of providers that take the place of their own ones.
 package struct PushEndpoints: Sendable {
   /// `https://HOST[:PORT]`, no slash at the end; nil for the provider's own.
   package var apns: String?

@@ -52,7 +52,7 @@ package enum APNsKind: String, Sendable, CaseIterable {
   case mdm
 }
 
-/// Where a push goes. Whoever knows it can push there.
+/// The target of a push. Anyone who knows it can push there.
 package enum PushTarget: Sensitive, Sendable, Hashable {
   package static let kind: StaticString = "push target"
   /// Hexadecimal, as it stands in the request's path.
@@ -73,7 +73,7 @@ package struct PushPayload: Sensitive, Sendable, Hashable {
   package init(_ text: String) { bytes = Array(text.utf8) }
 }
 
-/// What became of a push, as the provider's own answer says.
+/// The outcome of a push, as the provider's own answer says.
 package enum PushOutcome: Sendable, Equatable {
   /// - Parameters:
   ///   - id: the provider's name of the push, where it says one.
@@ -86,13 +86,13 @@ package enum PushOutcome: Sendable, Equatable {
   case refused(PushReason)
   /// Worth another try. - Parameter retryAfter: what the provider asks for.
   case temporary(PushReason, retryAfter: Duration? = nil)
-  /// Of each of several targets in their order (legacy FCM alone). Never empty, never nested.
+  /// One outcome for each of several targets, in their order (legacy FCM alone). Never empty, never nested.
   indirect case several([PushOutcome])
 }
 
 /// Why a push was not delivered: the provider's code word, never its text, or a word of ours.
 package struct PushReason: Sendable, Hashable, CustomStringConvertible {
-  /// Whom it speaks of.
+  /// The subject of the reason.
   package enum Kind: String, Sendable, CaseIterable {
     /// The installation.
     case target
@@ -113,7 +113,7 @@ package struct PushReason: Sendable, Hashable, CustomStringConvertible {
   package let kind: Kind
   /// ASCII letters, digits, `-` and `_`; 1 to 48 of them.
   package let word: String
-  /// Of HTTP; nil where no answer came.
+  /// The status of HTTP; nil if no answer came.
   package let status: Int?
 
   package init(_ kind: Kind, _ word: StaticString) {
@@ -154,11 +154,12 @@ package struct PushReason: Sendable, Hashable, CustomStringConvertible {
 package protocol PushProvider: Sendable {
   /// One attempt, no retry of its own. Ends within `deadline`.
   func send(_ message: PushMessage, deadline: ContinuousClock.Instant) async -> PushOutcome
-  /// Whose trouble is not another's: of WebPush the service behind the endpoint. Never shown anywhere.
+  /// The destination of `target`: trouble with one says nothing of another. For WebPush it is the service behind the
+  /// endpoint. Never shown anywhere.
   func destination(of target: PushTarget) -> String
   /// When the credentials end; nil when they do not.
   var credentialsExpire: Timestamp? { get }
-  /// Where requests go, as far as the configuration says: `https://HOST[:PORT]`, perhaps with a path.
+  /// The servers of requests, as far as the configuration says: `https://HOST[:PORT]`, perhaps with a path.
   var servers: [String] { get }
   /// Watches the files of the credentials until it is cancelled or the process shuts down; closes the connections then.
   func run() async throws

@@ -9,7 +9,7 @@ extension CredentialFile {
     do {
       return try P256.Signing.PrivateKey(pemRepresentation: block)
     } catch {
-      // What the parser says could hold a part of the key.
+      // The parser's error could hold a part of the key.
       throw PushCredentialError(path, "no key of the curve P-256")
     }
   }

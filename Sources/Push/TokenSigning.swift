@@ -39,14 +39,14 @@ extension SignedClaims {
   func verify(using algorithm: some JWTAlgorithm) async throws {}
 }
 
-/// What Apple wants to know: whose key it is, and since when.
+/// The claims for Apple: whose key it is, and since when.
 struct APNsClaims: SignedClaims {
   let iss: String
   /// Seconds since 1970, as all times here.
   let iat: Int64
 }
 
-/// What Google wants to know of a service account (OAuth 2.0 for service accounts).
+/// The claims of a service account for Google (OAuth 2.0 for service accounts).
 struct FCMClaims: SignedClaims {
   let iss: String
   let scope: String
@@ -55,7 +55,7 @@ struct FCMClaims: SignedClaims {
   let exp: Int64
 }
 
-/// What a WebPush service wants to know of who sends (RFC 8292, 2).
+/// The claims about the sender for a WebPush service (RFC 8292, 2).
 struct VAPIDClaims: SignedClaims {
   let aud: String
   let sub: String

@@ -71,7 +71,7 @@ struct WebPushEndpoint: Sensitive, Sendable, Equatable {
     return (String(host), port)
   }
 
-  /// What a host's name is made of: nothing that one reader of URLs takes for another thing than the next.
+  /// The characters of a host's name: none that two readers of URLs understand differently.
   private static func isNameCharacter(_ byte: UInt8) -> Bool {
     switch byte {
     case 0x30...0x39, 0x61...0x7A, UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"): true

@@ -1,7 +1,7 @@
 import Crypto
 package import RelayCore
 
-/// What a browser's push service gave the application (RFC 8030, 8291).
+/// The subscription that a browser's push service gave the application (RFC 8030, 8291).
 package struct WebPushSubscription: Sensitive, Sendable, Hashable {
   package static let kind: StaticString = "WebPush subscription"
   /// A URL.
@@ -36,7 +36,7 @@ package struct WebPushSubscription: Sensitive, Sendable, Hashable {
   }
 
   private static func isPoint(_ bytes: [UInt8]) -> Bool {
-    // Whatever is wrong with it, it is no key.
+    // It is no key, whatever is wrong with it.
     (try? P256.KeyAgreement.PublicKey(x963Representation: bytes)) != nil
   }
 }

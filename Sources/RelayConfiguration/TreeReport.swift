@@ -7,7 +7,7 @@ package struct TreeReport: Sendable {
     package let path: [String]
     /// Completes `KEY: `; never shows a secret.
     package let text: String
-    /// What works but is likely not meant.
+    /// For settings that work but are likely not meant.
     package let isWarning: Bool
 
     package init(at path: [String], _ text: String, isWarning: Bool = false) {

@@ -25,7 +25,7 @@ struct YAMLDocument {
     return trees
   }
 
-  /// What is left.
+  /// The part that is left.
   func bytes() throws -> [UInt8] {
     guard let root else { return [] }
     return Array(try Yams.serialize(node: root, width: -1, allowUnicode: true).utf8)

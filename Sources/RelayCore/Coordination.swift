@@ -1,4 +1,4 @@
-// What the processes of one operator share besides durable storage: only what may be lost.
+// The state that the processes of one operator share besides durable storage. All of it may be lost.
 
 /// Limits, signals, presence, and their life.
 package protocol Coordination: RateLimiter, SignalBus, Presence, ContactBudget {

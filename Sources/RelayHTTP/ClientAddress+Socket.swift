@@ -4,7 +4,7 @@ package import RelayCore
 extension ClientAddress {
   /// - Returns: nil for a socket of the file system.
   package init?(_ socket: SocketAddress) {
-    // Where the address stands in the system's `sockaddr_in` and `sockaddr_in6`.
+    // The place of the address in the system's `sockaddr_in` and `sockaddr_in6`.
     let place: Range<Int>
     switch socket.protocol {
     case .inet: place = 4..<8

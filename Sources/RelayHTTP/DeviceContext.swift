@@ -3,12 +3,12 @@ package import Logging
 package import NIOCore
 package import RelayCore
 
-/// What travels with every request of the client edge.
+/// The context of every request of the client edge.
 package struct ClientContext: RequestContext {
   package var coreContext: CoreRequestContextStorage
   /// Set by the authentication middleware.
   package var caller: Caller?
-  /// Where the request comes from. Until `ForwardedMiddleware` has looked, whoever holds the connection.
+  /// The origin of the request. Until `ForwardedMiddleware` has looked, the holder of the connection.
   package var origin: RequestOrigin
   /// Whether it came over a WebSocket: then its caller and its origin are the WebSocket's.
   package let isOverSocket: Bool
@@ -22,10 +22,10 @@ package struct ClientContext: RequestContext {
     eventLoop = source.channel.eventLoop
   }
 
-  /// Of a request that came over a WebSocket.
+  /// The context of a request that came over a WebSocket.
   /// - Parameters:
-  ///   - caller: who opened the WebSocket.
-  ///   - origin: from where, trusted proxies looked through.
+  ///   - caller: the device that opened the WebSocket.
+  ///   - origin: its origin, trusted proxies looked through.
   package init(caller: Caller, origin: RequestOrigin, logger: Logger) {
     coreContext = .init(source: SocketSource(logger: logger))
     self.caller = caller

@@ -6,7 +6,7 @@ import NIOSSL
 
 /// Faults that libraries below us report, in an operator's words: theirs name calls, codes and lines of code.
 package enum FaultWords {
-  /// - Returns: a clause without a full stop, such as `nobody listens there`. Of an error of ours its own words.
+  /// - Returns: a clause without a full stop, such as `nobody listens there`; for an error of ours its own words.
   package static func of(_ error: any Error) -> String { known(error) ?? "\(error)" }
 
   /// As `of(_:)`, for requests whose texts must not be told: of an error that is not known its type alone.

@@ -22,7 +22,7 @@ package struct ForwardedMiddleware: RouterMiddleware {
     return try await next(request, context)
   }
 
-  /// Where a request comes from that `direct` brought with `headers`.
+  /// The origin of a request that `direct` brought with `headers`.
   package func origin(of direct: ClientAddress?, _ headers: HTTPFields) -> RequestOrigin {
     let origin = RequestOrigin(address: direct, isSecure: isSecure)
     guard !proxies.isEmpty else { return origin }

@@ -27,7 +27,7 @@ package struct HostResolver: Sendable {
 private final class ResolverThreads: Sendable {
   private typealias Answer = Waiter<[String]>
   private struct LookUp {
-    /// Who waits, and who has given up. Bounded by the requests that are open.
+    /// The callers that wait, and those that have given up. Bounded by the requests that are open.
     var answers: [Answer]
     var hasBegun = false
   }
@@ -64,7 +64,7 @@ private final class ResolverThreads: Sendable {
       return (true, true)
     }
     guard isFirst else { return isIn }
-    // Whoever waits may give up before the thread is done.
+    // A waiting caller may give up before the thread is done.
     queue.addOperation { [self] in
       pending.withLock { $0[host]?.hasBegun = true }
       let addresses = lookUp(host)

@@ -13,7 +13,7 @@ extension Problem {
 
   var status: HTTPResponse.Status { HTTPResponse.Status(code: kind.status) }
 
-  /// What the answer consists of, beside the status.
+  /// The content of the answer, beside the status.
   var content: (headers: HTTPFields, body: [UInt8]) {
     var headers = HTTPFields()
     if let seconds = retryAfterSeconds { headers[.retryAfter] = String(seconds) }

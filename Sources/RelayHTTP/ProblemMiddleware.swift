@@ -3,9 +3,10 @@ package import Hummingbird
 import Logging
 import RelayCore
 
-/// Gives every request its id, turns every error into an answer, once, at the edge, and counts and times every request.
+/// Gives every request its id, turns every error into an answer, once, at the edge, and counts and times every
+/// request.
 ///
-/// What is not a `Problem` of ours becomes 404 or 500 without detail; the detail goes to the log.
+/// An error that is not a `Problem` of ours becomes 404 or 500 without detail; the detail goes to the log.
 package struct ProblemMiddleware<Context: RequestContext>: RouterMiddleware {
   private let metrics: RequestMetrics
   private let takesIDs: Bool

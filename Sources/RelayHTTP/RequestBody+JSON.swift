@@ -8,10 +8,11 @@ package import RelayCore
 extension Request {
   /// Reads the whole JSON body, up to `max` bytes.
   ///
-  /// - Parameter limit: how long it may take. Whoever sends a body bit by bit keeps the listener's idle timer from ever
-  ///   firing, and here no bit is taken after this time; one that is waited for, the idle timer ends.
+  /// - Parameter limit: the longest time that it may take. A caller that sends a body bit by bit keeps the listener's
+  ///   idle timer from ever firing. Here no bit is taken after this time. If a bit is waited for, the idle timer ends
+  ///   the request.
   /// - Throws: `.unsupportedMediaType` unless the body is declared as `application/json` (parameters are ignored,
-  ///   reference 1.1), `.bodyTooLarge` before more than `max` bytes are held, `.malformedBody` when the connection or
+  ///   reference 1.1). `.bodyTooLarge` before more than `max` bytes are held. `.malformedBody` when the connection or
   ///   `limit` ends inside it.
   package func jsonBody(max: Int, within limit: Duration = .seconds(60)) async throws(Problem) -> ByteBuffer {
     try await body(as: "application/json", max: max, within: limit)

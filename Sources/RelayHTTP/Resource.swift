@@ -5,7 +5,7 @@ package import RelayCore
 /// Answers one request of one resource.
 package typealias Handler<Context> = @Sendable (Request, Context) async throws(Problem) -> Response
 
-/// Those that HTTP has. The router knows a path only together with a method: any other one is not found.
+/// The methods of HTTP. The router knows a path only together with a method: any other one is not found.
 private let methods: [HTTPRequest.Method] =
   [.get, .put, .post, .delete, .head, .patch, .options, .trace, .connect]
   + [HTTPRequest.Method("QUERY")].compactMap(\.self)

@@ -34,7 +34,7 @@ package final class BlockingThreads: Sendable {
     pool.start()
   }
 
-  // Nobody is left who could wait for its threads to end.
+  // No caller is left that could wait for the threads to end.
   deinit { pool.shutdownGracefully { _ in } }
 
   /// As `BlockingWork.run`.

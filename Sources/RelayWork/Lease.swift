@@ -21,7 +21,7 @@ package struct Lease<Failure: Error>: Sendable {
     self.giveBack = giveBack
   }
 
-  /// What ended first.
+  /// The side that ended first.
   private enum Ended<Value: Sendable>: Sendable {
     case body(Value)
     case lease

@@ -4,8 +4,8 @@ import RelayHTTP
 package import RelayWork
 import ServiceLifecycle
 
-/// Takes the word that devices are to be woken, or need not be, and writes it down: what comes while the store is writing,
-/// with the next writing. Nobody waits for it: what is lost with the process is found by the sweep.
+/// Takes the word that devices are to be woken, or need not be, and writes it down. Words that come while the store
+/// is writing go with the next writing. No caller waits for it: the sweep finds words that are lost with the process.
 package final class WakeDesk: Notifier, Service {
   private struct Word: Sendable {
     enum Kind: Sendable {
@@ -37,7 +37,7 @@ package final class WakeDesk: Notifier, Service {
         return []
       } catch {
         logger.warning("devices to be woken could not be written down", metadata: ["error": "\(error)"])
-        // Again for a while, behind what has come since. What is older is left to the sweep: the messages are stored.
+        // Tried again for a while, behind newer words. Older words are left to the sweep: the messages are stored.
         let now = ContinuousClock.now
         let again = words.filter { now - $0.said < Self.patience }
         let kept = Set(again.map(\.device))
@@ -67,12 +67,12 @@ package final class WakeDesk: Notifier, Service {
     await words.settle(until: .now + Self.farewell)
   }
 
-  /// Of each device the last word counts; that it connected also ends what was asked for before these.
+  /// The last word of each device counts. If the device connected, that also ends the requests before these.
   private static func sort(_ words: [Word], doubt: Duration) -> (asks: [WakeAsk], connected: [WakeRelease]) {
     var asks: [DeviceAddress: WakeAsk] = [:]
     var connected: [DeviceAddress: WakeRelease] = [:]
     let now = ContinuousClock.now
-    // Those that could not be written down stand behind younger ones.
+    // Words that could not be written down stand behind younger ones.
     for word in words.sorted(by: { $0.said < $1.said }) {
       let device = word.device
       switch word.kind {
@@ -88,7 +88,7 @@ package final class WakeDesk: Notifier, Service {
   }
 
   private static let batchMax = 500
-  /// What some busy seconds bring while the store is slow.
+  /// As many as some busy seconds bring while the store is slow.
   private static let waitingMax = 20_000
   /// How long it is tried to write a word down, and the pauses between.
   private static let patience = Duration.seconds(60)

@@ -50,9 +50,9 @@ package enum WakeFault: String, Sendable, CaseIterable {
       }
   }
 
-  /// Of Apple, about the app and not the device.
+  /// Words of Apple about the app and not the device.
   static let topicWords: Set<String> = ["TopicDisallowed", "DeviceTokenNotForTopic", "BadTopic", "MissingTopic"]
-  /// Of Google: our credentials are good for others.
+  /// Words of Google about one message: our credentials are good for others.
   private static let messageWords: Set<String> = ["SENDER_ID_MISMATCH", "THIRD_PARTY_AUTH_ERROR"]
   private static let words: [String: WakeFault] = {
     var words: [String: WakeFault] = [
@@ -68,7 +68,7 @@ package enum WakeFault: String, Sendable, CaseIterable {
     return words
   }()
 
-  /// What happened, for the operator.
+  /// The fault's text for the operator.
   package var text: String {
     switch self {
     case .noDevice: "there is no such device"

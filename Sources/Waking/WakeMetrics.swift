@@ -2,7 +2,7 @@ import Metrics
 package import RelayCore
 import RelayMetrics
 
-/// What the operator sees of wake-ups: never whose.
+/// The metrics of wake-ups: never whose.
 package final class WakeMetrics: Sendable {
   private let askedFor = RelayMetric.wakes.asked.counter(.message)
   private let swept = RelayMetric.wakes.asked.counter(.sweep)

@@ -3,7 +3,7 @@ package import Push
 package import RelayCore
 package import RelayWork
 
-/// What waking stands on.
+/// The parts that waking needs.
 package struct WakeParts: Sendable {
   package let store: any WakeStore & AccountStore & MessageStore
   package let signals: any SignalBus

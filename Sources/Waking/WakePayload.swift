@@ -1,7 +1,7 @@
 import Push
 import RelayCore
 
-/// What a device is sent (reference 2.5).
+/// The payload that a device is sent (reference 2.5).
 struct WakePayload: Sendable {
   let kind: WakeAttempt.Kind
   let message: PushMessage
@@ -64,7 +64,7 @@ struct WakePayload: Sendable {
     return names + (content.sealed.count + 2) / 3 * 4 <= bytesMax
   }
 
-  /// What the page's service worker gets, decrypted: the same words as FCM's data.
+  /// The payload for the page's service worker, decrypted: the same words as FCM's data.
   static func webPush(
     to subscription: WebPushSubscription, _ content: Content?, expires: Timestamp
   ) -> WakePayload {

@@ -39,13 +39,14 @@ struct WakeSender: Sendable {
     return WakeSettlement(job, .putOff(.zero, counts: false), attempt: nil)
   }
 
-  /// What stands for a connection may outlive it for a while: something that waits on is looked at again.
+  /// The entry of a connection may outlive it for a while. So if something still waits, the device is looked at
+  /// again.
   private func connected(_ job: WakeJob) async throws(StoreError) -> WakeSettlement {
     let over = over(job, .connected)
     guard job.attempt <= Self.looksMax, try await parts.store.glance(at: job.device, countingTo: 1).count > 0 else {
       return over
     }
-    // Whoever tests is told what was found.
+    // A test is told of the finding.
     return WakeSettlement(
       job, .lookAgain(after: .seconds(Int.random(in: 60...90))), attempt: job.isTest ? over.attempt : nil)
   }
@@ -121,7 +122,7 @@ struct WakeSender: Sendable {
     }
   }
 
-  /// What was sent, to which id, and how long the answer took.
+  /// The push that was sent, its target, and how long the answer took.
   private struct Sent {
     let job: WakeJob
     let provider: WakeProvider
@@ -141,7 +142,7 @@ struct WakeSender: Sendable {
   private func push(_ payload: WakePayload, by lane: PushLane, _ sent: inout Sent) async -> PushOutcome {
     let began = ContinuousClock.now
     let outcome = await lane.send(payload.message, deadline: began + settings.attempt)
-    // What the lane kept back was not sent.
+    // A push that the lane kept back was not sent.
     let isSent = outcome.reason?.kind != .local
     sent.kind = isSent ? payload.kind : nil
     sent.latency = isSent ? .now - began : nil
@@ -185,7 +186,8 @@ struct WakeSender: Sendable {
 
   private func putOff(_ reason: PushReason, _ asked: Duration?, _ sent: Sent) async throws(StoreError) -> WakeSettlement
   {
-    // What the lane kept back for a provider in trouble says nothing of this device: no attempt, and written down once.
+    // A push that the lane kept back for a provider in trouble says nothing of this device. It counts as no attempt,
+    // and is written down once.
     if reason == .halted {
       let newest = try await parts.store.wakeHistory(of: sent.job.device).first
       let isKnown = newest?.answer == reason.word && newest?.isTest == sent.job.isTest
@@ -224,7 +226,7 @@ struct WakeSender: Sendable {
     let attempt = WakeAttempt(
       asked: job.requested, claimed: job.claimed, number: job.attempt, provider: job.provider, kind: nil, answer: nil,
       status: nil, latency: nil, outcome: outcome, isTest: job.isTest)
-    // Those that need not be woken say nothing to whoever asks why one was not.
+    // An attempt that needed no push does not explain to the operator why a device was not woken.
     let isNeeded = ![.connected, .fetched, .receipts].contains(outcome)
     return WakeSettlement(job, .drop, attempt: attempt, isRecorded: isNeeded || job.isTest)
   }
@@ -250,13 +252,13 @@ extension PushOutcome {
 }
 
 extension PushReason {
-  /// Of the configured app, whatever the id.
+  /// Whether it is about the configured app, whatever the id.
   fileprivate var isOfTopic: Bool { WakeFault.topicWords.contains(word) }
 
   /// Whether it says that this id is registered no more, and not only that the provider has nothing there. A proxy's 404, or
   /// a wrong setting of ours, would else clear the ids of all devices.
   func isOfRegistration(at provider: WakeProvider) -> Bool {
-    // Of ours, for what cannot be an id at all.
+    // Our own word, for a token that cannot be an id at all.
     if word == "bad-device-token" { return true }
     return switch provider {
     // 400 where the answer names the token as what is wrong.

@@ -60,8 +60,8 @@ package struct WakeTest: Sendable {
     var reported = 0
     var last: WakeFault?
     while ContinuousClock.now - began < patience {
-      // What stands in the history beyond what stood there before, the oldest first.
-      // The job first: who settles it writes the history together with it.
+      // The new part of the history, the oldest first. The job is read first, because a settlement writes the history
+      // together with the job.
       let waiting = try await store.waitingWake(of: device)
       let history = try await store.wakeHistory(of: device)
       let tests = history.prefix { !before.contains($0) }.filter(\.isTest).reversed()
@@ -69,7 +69,7 @@ package struct WakeTest: Sendable {
         isClaimed = true
         report(.claimed)
       }
-      // Nobody has written down what became of it: whoever connects is forgotten.
+      // No result was written down: the job of a device that connects is forgotten.
       if waiting == nil, tests.isEmpty { return .failed(.connected) }
       for attempt in tests.dropFirst(reported) {
         report(.attempted(attempt))

@@ -44,7 +44,7 @@ package final class WakeWorker: Service {
         try await parts.store.settleWakes(settlements)
       } catch .unavailable(let reason) {
         parts.logger.warning("wake-ups could not be settled", metadata: ["error": "\(reason)"])
-        // Those whose claim has ended by then are carried out again.
+        // A job is carried out again if its claim has ended by then.
         return settlements
       } catch {
         parts.logger.error("wake-ups could not be settled", metadata: ["error": "\(error)"])
@@ -91,7 +91,7 @@ package final class WakeWorker: Service {
   ///   which wait for nobody until they are returned.
   private func claimAll(unanswered: inout Int64?) async {
     while !Task.isCancelled {
-      // Of push services that devices name, one in trouble says nothing of the others.
+      // Devices name their push services. Trouble with one says nothing of the others.
       let isOpen = provider == .webPush || lane.isAvailable
       let limit = isOpen ? min(settings.claimedMax - claimed.count, Self.claimedTogether) : probes()
       guard limit > 0 else { return }
@@ -141,7 +141,7 @@ package final class WakeWorker: Service {
   private static let pause = Duration.seconds(1)
 }
 
-/// What a process has claimed and not settled.
+/// The jobs that this process has claimed and not settled.
 private final class InHand: Sendable {
   private struct Key: Hashable {
     let device: DeviceAddress
@@ -164,7 +164,7 @@ private final class InHand: Sendable {
     }
   }
 
-  /// Those that were claimed before `moment`, each device once: its last claim.
+  /// The jobs that were claimed before `moment`, each device once: its last claim.
   func jobs(heldSince moment: ContinuousClock.Instant) -> [WakeJob] {
     let old = held.withLock { held in held.values.filter { $0.since <= moment } }
     return Array(

@@ -11,9 +11,9 @@ package struct WakingSettings: Sendable {
   package var pause = Duration.seconds(10)
   /// For so long the store remembers that a device was woken: longer than a message takes to be seen by the sweep.
   package var memory = Duration.seconds(300)
-  /// What a device has to follow a VoIP push before an ordinary one is sent.
+  /// The time in which a device has to follow a VoIP push before an ordinary one is sent.
   package var callPatience = Duration.seconds(30)
-  /// Where nobody knows whether a device is connected, it has so long to show that it is.
+  /// If it is unknown whether a device is connected, the device has this long to show that it is.
   package var doubt = Duration.seconds(5)
   /// A process that died with a job in its hands delays it by this. One that takes longer renews its claim meanwhile.
   package var claim = Duration.seconds(20)

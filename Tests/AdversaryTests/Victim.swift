@@ -78,7 +78,7 @@ struct Victim: Sendable {
     }
   }
 
-  /// Where peers reach it.
+  /// The URL at which peers reach it.
   var federationURL: String { "https://127.0.0.1:\(site.federationPort)" }
 
   /// Runs `body` on the operator's store, beside the running relay.

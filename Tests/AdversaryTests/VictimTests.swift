@@ -1,4 +1,4 @@
-// What the attacks stand on: a hostile peer is heard as the peer that it is, and nobody else is.
+// The base of the attacks: a hostile peer is heard as the peer that it is, and nobody else is.
 
 import TestSupport
 import Testing

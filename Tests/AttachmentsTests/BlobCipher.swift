@@ -3,8 +3,8 @@ import CryptoExtras
 import Foundation
 import TestSupport
 
-/// What clients do with an attachment before it leaves them (reference 1.10): IV, AES-256-CBC with PKCS#7 padding, and
-/// HMAC-SHA256 over both.
+/// A client's encryption of an attachment before it leaves the client (reference 1.10): IV, AES-256-CBC with PKCS#7
+/// padding, and HMAC-SHA256 over both.
 struct BlobCipher {
   private let encryption: SymmetricKey
   private let authentication: SymmetricKey

@@ -16,7 +16,7 @@ import TestSupport
 import Testing
 
 struct BlobSite: Sendable {
-  /// Where everything of this site lies.
+  /// The folder of this site's files.
   let folder: String
   let store: EmbeddedStorage
   let blobs: FolderStore
@@ -104,7 +104,7 @@ struct BlobSite: Sendable {
     get throws { try FileManager.default.contentsOfDirectory(atPath: folder + "/attachments/incoming") }
   }
 
-  /// Where a blob lies.
+  /// The file of a blob.
   func file(of id: AttachmentID) -> String {
     let byte = UInt8(id.value & 0xFF)
     return "\(folder)/attachments/blobs/\(byte < 16 ? "0" : "")\(String(byte, radix: 16))/\(id.text)"

@@ -9,7 +9,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// What devices are told of attachments (reference 1.10).
+/// The answers to devices about attachments (reference 1.10).
 @Suite struct ControllerTests {
   @Test func `a new attachment has a random id, twice, and a URL that takes its blob`() async throws {
     try await Self.with { site, _ in
@@ -121,7 +121,7 @@ import Testing
       try connection.send(
         "GET /v1/attachments HTTP/1.1\r\nHost: relay.example:8443\r\nConnection: close\r\n\r\n")
       #expect(try await connection.text().contains(#""location":"https://relay.example:8443/v1/attachments/blobs/"#))
-      // What is no host does not get into a URL.
+      // A text that is no host does not get into a URL.
       let odd = try RawConnection(to: site.port)
       try odd.send("GET /v1/attachments HTTP/1.1\r\nHost: a/b?c\r\nConnection: close\r\n\r\n")
       #expect(try await odd.text().contains(#""location":"http://fallback.example/v1/attachments/blobs/"#))

@@ -12,7 +12,7 @@ import Testing
   @Test func `a blob of 100 MiB passes without being held`() async throws {
     try await withRelay(["RELAY_ATTACHMENTS_BYTES_MAX": "104857600"]) { _, relay in
       let ann = try await relay.register()
-      // Whatever is made once is made now.
+      // Everything that is made only once is made now.
       _ = try await Self.pass(8 << 20, through: relay, as: ann)
       let ((sent, received), grown) = try await Self.grown(by: relay) {
         try await Self.pass(100 << 20, through: relay, as: ann)
@@ -75,7 +75,7 @@ import Testing
       tls.trustRoots = .certificates(try NIOSSLCertificate.fromPEMBytes(Array(try authority.pem.utf8)))
       configuration.tlsConfiguration = tls
       configuration.httpVersion = version
-      // Of their own, so that streams nobody reads keep no window from the others.
+      // Each has its own client, so that streams without a reader keep no window from the others.
       let (slow, fast) = (HTTPClient(configuration: configuration), HTTPClient(configuration: configuration))
       do {
         let answers = try await Self.grown(by: relay) {

@@ -21,7 +21,7 @@ final class RawConnection: Sendable {
     }
   }
 
-  /// What comes until the answer's head and the text behind it are there.
+  /// The bytes until the answer's head and the text behind it are there.
   func answer() async throws -> String {
     try await Loopback.blocking {
       var text = ""

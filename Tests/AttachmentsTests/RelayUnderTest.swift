@@ -36,7 +36,7 @@ extension RelayProcess {
     return (id, location)
   }
 
-  /// Where the blob of an attachment is.
+  /// The URL at which the blob of an attachment is.
   func locate(_ id: String, at peer: String? = nil, as device: TestDevice) async throws -> String {
     let answer = try await send("GET", "/v1/attachments/\(id)" + (peer.map { "?relay=\($0)" } ?? ""), as: device)
     guard answer.status == 200, let location = answer.object["location"] as? String else {

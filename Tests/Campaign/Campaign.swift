@@ -12,7 +12,7 @@ enum Campaign {
     /// Writers at once, and how long each pauses.
     var lanes = 12
     var pause = Duration.milliseconds(50)
-    /// Where its history and report are left; nil: nowhere.
+    /// The folder for its history and report; nil: none.
     var folder: String?
     /// Minutes of it are told as they pass.
     var isTold = true
@@ -99,12 +99,12 @@ enum Campaign {
         if extent.isTold { tell("\(world.history.now), \(step.fault) for \(step.lasting) ms") }
       }
       try await Task.sleep(until: end)
-      // Whoever is deaf now stays so, while others still write.
+      // A device that is deaf now stays so, while others still write.
       try await Task.sleep(for: extent.quiet)
       population.stopSending()
       try await group.waitForAll()
     }
-    // What does not come is owed: the rules say so.
+    // A message that does not come is owed: the rules say so.
     let deadline = ContinuousClock.now + extent.settling
     while world.owedCount > 0, ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(200)) }
     try await Task.sleep(for: extent.rest)
@@ -133,7 +133,7 @@ enum Campaign {
     var value: Figures { figures.withLock { $0 } }
   }
 
-  /// Where a run leaves what it has written.
+  /// The folder in which a run leaves its files.
   private struct Folder {
     let path: String
     private let isKept: Bool

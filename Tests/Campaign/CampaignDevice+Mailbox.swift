@@ -1,7 +1,7 @@
 import CampaignModel
 import RelayClient
 
-// What waits for a device, and what a relay tells its senders.
+// The messages that wait for a device, and the relay's notices to their senders.
 
 extension CampaignDevice {
   /// Writes down what waits for it when all is over. - Throws: as long as the relay does not answer.

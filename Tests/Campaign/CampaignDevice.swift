@@ -38,7 +38,7 @@ final class CampaignDevice: Sendable {
     /// By the connection that it has.
     var socket: (client: RelayClient, place: Place)?
     var lastDelivery = ContinuousClock.now
-    /// What has been refused, and how often something has.
+    /// The messages that were refused, and the number of refusals.
     var refused: Set<MessageNumber> = []
     var refusals = 0
   }
@@ -74,7 +74,7 @@ final class CampaignDevice: Sendable {
     self.world = world
     registrationID = attributes.registrationID
     key = try SignalingKey(attributes.signalingKey)
-    // Most are steady. Of an account only device 1 sleeps.
+    // Most are steady. In an account only device 1 sleeps.
     let others: [Int32: Habit] = [6: .refuses, 7: .moves, 8: credentials.device.deviceID == 1 ? .sleeps : .steady]
     habit = others[index.rawValue % 10] ?? (index.rawValue % 20 == 9 ? .reconnects : .steady)
   }
@@ -245,7 +245,7 @@ final class CampaignDevice: Sendable {
 
   private func wouldRefuse(_ message: MessageNumber) -> Bool {
     state.withLock { state in
-      // What comes again is taken.
+      // A message that comes again is taken.
       if state.refused.remove(message) != nil { return false }
       guard habit == .refuses, state.refusals < Self.refusalsMax else { return false }
       state.refusals += 1

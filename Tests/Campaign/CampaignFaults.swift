@@ -34,7 +34,7 @@ final class CampaignFaults: Sendable {
 
   private func carry(out step: Schedule.Step, _ progress: @Sendable (Schedule.Step) -> Void) async throws {
     let holds = step.fault.holds(of: CampaignSite.processes)
-    // What a fault needed longer for than was planned may still be going on.
+    // A former fault that took longer than planned may still be going on.
     try await turns.take(holds)
     let number = numbers.add(1, ordering: .relaxed).newValue
     world.history.saw(.faultBegan(number, step.fault.kind, at: step.fault.site, link: step.fault.link))
@@ -137,7 +137,7 @@ final class CampaignFaults: Sendable {
       let place = Place(site.name, index)
       let old = try site.team.process(index)
       expected.withLock { _ = $0.insert(place) }
-      // What it has counted goes with it: it is asked until it answers no more.
+      // Its counts go with it: it is asked until it answers no more.
       async let dropped = lastCountOfDroppedReceipts(by: old)
       let exit = try await site.team.replace(index)
       write(try await dropped, droppedAt: place)

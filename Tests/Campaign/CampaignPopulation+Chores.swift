@@ -2,7 +2,7 @@ import CampaignModel
 import RelayClient
 import TestSupport
 
-// What devices do besides writing: they draw keys, are linked and taken out, and pass attachments.
+// The devices' work besides writing: they draw keys, are linked and taken out, and pass attachments.
 
 extension CampaignPopulation {
   func drawKeys(_ random: SeededGenerator) async throws {
@@ -92,7 +92,7 @@ extension CampaignPopulation {
     }
   }
 
-  /// What was uploaded is there, whole.
+  /// An uploaded attachment is there, whole.
   func passAttachments(_ random: SeededGenerator) async throws {
     var random = random
     while goesOn {

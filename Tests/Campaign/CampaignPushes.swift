@@ -43,7 +43,7 @@ final class CampaignPushes: Sendable {
   /// Is told of each push that is taken, by whatever operator.
   func whenPushed(_ handler: @escaping @Sendable (DeviceIndex) -> Void) { hearer.withLock { $0.call = handler } }
 
-  /// What relays are configured with.
+  /// The relays' configuration for it.
   var settings: [String: String] {
     [
       "RELAY_PUSH_ENDPOINTS_FCM": fcm.url, "RELAY_PUSH_ENDPOINTS_FCM_OAUTH": fcm.tokenURL,
@@ -52,6 +52,6 @@ final class CampaignPushes: Sendable {
   }
 
   private static let prefix = "campaign-"
-  /// What `device` registers with its relay.
+  /// The token that `device` registers with its relay.
   static func token(of device: DeviceIndex) -> String { "\(prefix)\(device.rawValue)" }
 }

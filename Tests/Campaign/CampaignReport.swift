@@ -1,7 +1,7 @@
 import CampaignModel
 import Foundation
 
-/// What a campaign has shown.
+/// The result of a campaign.
 struct CampaignReport: Codable {
   let schedule: Schedule
   let devices: Int

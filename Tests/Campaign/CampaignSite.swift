@@ -16,14 +16,14 @@ final class CampaignSite: Sendable {
   private let storeLinks: [Link: [LinkProxy]]
   /// To the balancer: from the other operator, and from clients.
   let entrances: (peers: LinkProxy, clients: LinkProxy)
-  /// What the operator's processes write to; nil where nothing is to be full.
+  /// The disk that the operator's processes write to; nil if no disk is to be full.
   let disk: TestDisk?
   /// Days past retention that `maintain` has made.
   private let oldDays = Atomic(0)
 
   static let processes = 3
 
-  /// What the operators of a campaign are given.
+  /// The means that the operators of a campaign are given.
   struct Means: Sendable {
     let pushes: CampaignPushes
     /// A fault that their processes have from the begin.
@@ -140,7 +140,7 @@ final class CampaignSite: Sendable {
     return proxies[process]
   }
 
-  /// What commands find the primary by, wherever it is by now.
+  /// The setting by which commands find the primary, wherever it is by now.
   private var storage: [String: String] {
     let (from, to) = (":\(cluster.postgres.port)/", ":\(postgres.primary.port)/")
     return ["RELAY_STORAGE_URL": cluster.database.replacing(from, with: to)]
@@ -204,7 +204,7 @@ final class CampaignSite: Sendable {
     try text.write(toFile: "\(folder)/clock-\(process)", atomically: true, encoding: .utf8)
   }
 
-  /// What another build's executable is called, where there is one.
+  /// The path of another build's executable, if there is one.
   static func olderBuild() throws -> String {
     guard let path = ProcessInfo.processInfo.environment["RELAY_OLD_BINARY"] else {
       throw TestFailure("RELAY_OLD_BINARY names no older build")
@@ -229,7 +229,7 @@ enum WatchedLimit {
 }
 
 extension RelayProcess {
-  /// What it says itself that it has dropped of receipts.
+  /// The number of receipts that it has dropped, by its own word.
   func receiptsDropped() async throws -> Int { try await sum(of: "relay_receipts_dropped_total") }
 
   /// Over all labels of a metric.

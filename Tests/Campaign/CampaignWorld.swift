@@ -4,13 +4,14 @@ import RelayClient
 import Synchronization
 import TestSupport
 
-/// What all devices of a campaign share: the history, the ways to the operators, and who is who.
+/// The state that all devices of a campaign share: the history, the ways to the operators, and the devices by their
+/// addresses.
 final class CampaignWorld: Sendable {
   let sites: [CampaignSite]
   let history: HistoryWriter
   /// How long devices keep a connection that do not keep it to its end.
   let idleSeconds: ClosedRange<Double>
-  /// Of each operator: its balancer first, then its processes.
+  /// The clients of each operator: its balancer first, then its processes.
   private let entrances: [[RelayClient]]
   private let state = Mutex(State())
 
@@ -18,7 +19,7 @@ final class CampaignWorld: Sendable {
     var devices: [Correspondent: DeviceIndex] = [:]
     var count = 0
     var messages = 0
-    /// Who has part in each message, by the addresses of then: another device may have such an address by now.
+    /// The parties of each message, by the addresses of then: another device may have such an address by now.
     var parties: [MessageNumber: [Correspondent: DeviceIndex]] = [:]
     var keys = 0
     /// Copies that were submitted and have not come, and whether they are accepted.
@@ -26,7 +27,7 @@ final class CampaignWorld: Sendable {
     var acceptedExpected = 0
     var accepted = 0
     var slowSites: Set<String> = []
-    /// Who is told of pushes, by device.
+    /// The devices that are told of pushes.
     var sleepers: [DeviceIndex: AsyncStream<Void>.Continuation] = [:]
   }
 
@@ -54,7 +55,7 @@ final class CampaignWorld: Sendable {
 
   func index(of device: Correspondent) -> DeviceIndex? { state.withLock { $0.devices[device] } }
 
-  /// Who was `device` when `message` was written, which it wrote or got.
+  /// The device that had the address `device` when `message` was written. It wrote the message or got it.
   func index(of device: Correspondent, in message: MessageNumber) -> DeviceIndex? {
     state.withLock { $0.parties[message]?[device] ?? $0.devices[device] }
   }
@@ -117,7 +118,7 @@ final class CampaignWorld: Sendable {
     }
   }
 
-  /// Nobody gets it any more.
+  /// No device gets it any more.
   func forget(_ message: MessageNumber) {
     state.withLock { state in
       for (copy, isAccepted) in state.expected where copy.message == message {

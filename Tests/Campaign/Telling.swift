@@ -1,4 +1,5 @@
 import Foundation
 
-/// Tells the person who waits how far the campaign is. Nobody is left to tell of a closed output.
+/// Tells the waiting user of the campaign's progress. A failure is ignored: if the output is closed, there is no
+/// reader to tell.
 func tell(_ line: String) { try? FileHandle.standardOutput.write(contentsOf: Data("campaign: \(line)\n".utf8)) }

@@ -1,4 +1,4 @@
-/// What a campaign's report says besides verdicts.
+/// The figures of a campaign's report besides verdicts.
 package struct Figures: Sendable, Codable {
   package private(set) var devices = 0
   package private(set) var submissions = 0
@@ -100,8 +100,8 @@ package struct Figures: Sendable, Codable {
     if let ended = recovering, now > ended.at { recovering?.lastFailure = now }
   }
 
-  /// Connections end in a rolling restart, and that is no failure: their devices are told to come back. What was sent over
-  /// one goes over HTTP then.
+  /// Connections end in a rolling restart, and that is no failure: their devices are told to come back. Requests that
+  /// were sent over one go over HTTP then.
   private func isOnlyRollingRestart(_ invocation: Invocation) -> Bool {
     guard trouble.active.count == 1, let fault = trouble.active.values.first, fault.kind == .rollingRestart else {
       return false
@@ -123,7 +123,7 @@ package struct Figures: Sendable, Codable {
       faults[link.map { "\(kind.rawValue) to \($0.rawValue)" } ?? kind.rawValue, default: 0] += 1
       returns.began(at: site)
       maintenance.changed(trouble.active, now)
-      // Whose failure one is cannot be told any more.
+      // Another fault began: a failure may be of either.
       recovering = nil
     case .faultEnded(let number):
       if let fault = before[number] {

@@ -2,7 +2,7 @@
 ///
 /// A return that another fault of that operator overlaps, or follows before the next success, is not measured.
 package struct Returns: Sendable, Codable {
-  /// Who came back. The success that is waited for is of the operator that the fault was at.
+  /// The party that came back. The awaited success is of the operator that the fault was at.
   package enum Party: String, Sendable, CaseIterable, Codable, CodingKeyRepresentable {
     /// A submission is accepted.
     case postgres

@@ -138,7 +138,7 @@ import Testing
         try await eventually("a message is held", within: .seconds(60), every: .milliseconds(200)) {
           try await send(2) == 200
         }
-        // Whom it is for is gone when the peer is back.
+        // Its recipient is gone when the peer is back.
         try await sites.alpha.relay("accounts", "delete", bob.number)
         let back = try await sites.alpha.serve([
           "RELAY_FEDERATION_PORT": "\(sites.alpha.federationPort)", "RELAY_OPERATOR_PORT": "\(alpha.operatorPort)",
@@ -215,7 +215,7 @@ import Testing
       "RELAY_PUSH_APNS_CERTIFICATE_FILE": files.certificate, "RELAY_PUSH_APNS_TOPIC": PushFiles.topic,
       "RELAY_PUSH_PAUSE_SECONDS": "0",
     ]) { $1 }
-    // Nobody listens there any more.
+    // No provider listens there any more.
     try await fcm.close()
     try await RelayOperator.with(settings: settings) { site in
       let relay = try await site.serve()

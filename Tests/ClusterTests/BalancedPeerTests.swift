@@ -4,7 +4,7 @@ import RelayClient
 import TestSupport
 import Testing
 
-/// What an operator reads of a peer that stands behind HAProxy.
+/// An operator's view of a peer that stands behind HAProxy.
 @Suite struct BalancedPeerTests {
   @Test func `no ready process reads as network, and a suspension as refused`()
     async throws
@@ -57,7 +57,7 @@ import Testing
     func until(_ what: String, _ word: String) async throws {
       let asking = try await relay.register()
       try await eventually("\(what): peer list says \(word)", within: .seconds(60), every: .milliseconds(500)) {
-        // What it is answered is not looked at here.
+        // The answer is not looked at here.
         _ = try await relay.send("GET", "/v2/keys/\(TestDevice.freshNumber())/1?relay=beta", as: asking)
         let rows = try await site.run(["peer", "list", "--json"]).json([Row].self)
         return rows.first { $0.name == "beta" }.map { $0.fault ?? "yes" } == word

@@ -220,7 +220,7 @@ import Testing
       let huge = try await changer.post(suspend, ["form": own, "reason": String(repeating: "x", count: 5000)])
       #expect(huge.status == 413)
       #expect(try await sites.alpha.relay("peer", "list").contains("active"))
-      // What is typed is shown as text.
+      // Typed markup is shown as text.
       let marked = try await changer.post(suspend, ["form": own, "reason": "<script>alert(1)</script>"])
       #expect(marked.status == 200 && marked.text.contains("&lt;script&gt;") && !marked.text.contains("<script>alert"))
     }

@@ -20,7 +20,7 @@ import Testing
           let number = TestDevice.freshNumber()
           #expect(try await two.finds(number, as: caller) == false)
           _ = try await one.register(number)
-          // Whoever registers finds himself on his process at once.
+          // A process finds the account that just registered at it at once.
           #expect(try await one.finds(number, as: caller))
           try await eventually("found on the other process", within: Self.limit) {
             try await two.finds(number, as: caller)
@@ -64,7 +64,7 @@ import Testing
 
   @Test func `killed and started again, a process has the directory from its file, and what it missed`() async throws {
     try await Cluster.with { cluster in
-      // Of one process, which comes and goes; the other one stays.
+      // The file of one process, which comes and goes; the other one stays.
       let snapshot = cluster.site.folder + "/some/where/directory.snapshot"
       let own = ["RELAY_DIRECTORY_SNAPSHOT": snapshot]
       let early = TestDevice.freshNumber()

@@ -143,7 +143,7 @@ import Testing
       #expect(found.first?.remedy?.contains("relay ca renew") == true)
       #expect(found.last?.remedy?.contains("chmod 600") == true)
 
-      // Of those that need it a group may be.
+      // A group that needs the key may read it.
       #expect(chmod(sites.alpha.folder + "/federation/leaf.key", 0o640) == 0)
       let grouped = try await sites.alpha.run(["doctor", "--json"], overrides: ports).json([Diagnosis].self)
       #expect(grouped.of("certificates").failed.map(\.check) == ["leaf"])

@@ -5,7 +5,7 @@ import RelayClient
 import TestSupport
 import Testing
 
-/// What crosses between two operators on PostgreSQL and Redis with every interval at its default.
+/// Times of messages between two operators on PostgreSQL and Redis, with every interval at its default.
 @Suite struct FederationTimesTests {
   @Test func `a registration is found at the peer, also by a process that does not follow the feed`() async throws {
     try await PeeredClusters.with { alpha, beta in

@@ -90,7 +90,7 @@ import Testing
     let isNamed = doctor.output.contains(reason) || doctor.output.contains("could not write init file")
     #expect(isNamed && doctor.output.contains("Give the store's disk room"), "\(doctor.output)")
 
-    // What only reads is served.
+    // Requests that only read are served.
     let listed = try await relay.send("GET", "/v1/messages", as: recipient)
     #expect(listed.status == 200 && listed.text.contains(#""timestamp":1,"#), "\(listed.status)")
     #expect(try await relay.send("GET", "/v1/keys", as: recipient).status == 200)

@@ -38,7 +38,7 @@ final class LedgerSite: Sendable {
     for relay in ended.values { await relay.kill9() }
   }
 
-  /// Of the first process, which may just be ended.
+  /// The URL of the first process, which may just be ended.
   var url: String? { relays.withLock { $0[0]?.url } }
 
   func expectNothingHeld() async throws {
@@ -177,7 +177,7 @@ struct LedgerClient: Sendable {
   }
 }
 
-/// What `relay ledger --json` prints.
+/// The output of `relay ledger --json`.
 struct LedgerWord: Codable, Sendable {
   struct Figure: Codable, Sendable, Equatable {
     var count: Int64

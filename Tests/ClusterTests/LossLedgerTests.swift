@@ -58,7 +58,7 @@ import Testing
         let here = try await alpha.ledger().hours.first(where: { $0.hour == 11 })
       else { return false }
       let sent = here.sent.messages
-      // Of the two devices' messages the one for device 1 is the same that is accepted in the end.
+      // The message for device 1 is the same in both tries: the one that is accepted in the end.
       return sent.refused.count == 3 && sent.answered.count == 1 && sent.waits.count == 0
         && there.received.messages.accepted.count == 1 && there.received.messages.refused.count == 3
     }
@@ -139,7 +139,7 @@ import Testing
     }
   }
 
-  /// What is taken out of the receiver's books, or out of its file, is missed in its hour.
+  /// A crossing that is taken out of the receiver's books, or out of its file, is missed in its hour.
   private func loss(_ bob: LedgerClient, _ alpha: LedgerSite, _ beta: LedgerSite) async throws {
     switch beta.cluster {
     case let cluster?:

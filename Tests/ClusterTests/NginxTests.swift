@@ -22,7 +22,7 @@ import Testing
       try await NginxServer.with(before: ports, authority: authority) { nginx in
         try await Self.withClient(trusting: authority) { client in
           var answers: [(status: Int, retry: String?)] = []
-          // Whoever could name his own address would never run into its limit.
+          // A caller that could name its own address would never run into its limit.
           for index in 0..<5 {
             var request = HTTPClientRequest(url: nginx.url + "/v1/accounts/sms/code/+1415555010\(index)")
             request.headers.add(name: "X-Forwarded-For", value: "203.0.113.\(index)")

@@ -2,7 +2,7 @@ import ChildProcesses
 import TestSupport
 import Testing
 
-/// What dies takes nothing with it that was answered, and what comes back is used again.
+/// A server that dies takes no answered request with it, and one that comes back is used again.
 @Suite(.serialized) struct OutageTests {
   @Test func `kill -9 under 32 senders: what was answered with success is fetched exactly once, on shared stores`()
     async throws

@@ -35,7 +35,7 @@ import Testing
         try await eventually("PostgreSQL is connected to again", within: .seconds(60)) { try await isServed() }
         try await relay.untilCoordination(isAvailable: true)
 
-        // What cannot be read leaves what the relay began with.
+        // A file that cannot be read leaves the password that the relay began with.
         try FileManager.default.removeItem(atPath: storage)
         try await Loopback.blocking { try postgres.changePassword(of: "keeper", to: "one") }
         try await eventually("PostgreSQL is connected to again", within: .seconds(60)) { try await isServed() }

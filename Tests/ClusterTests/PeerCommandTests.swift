@@ -4,7 +4,7 @@ import RelayClient
 import TestSupport
 import Testing
 
-/// What an operator does with a peer by `relay peer`, while both relays serve.
+/// An operator's work with a peer by `relay peer`, while both relays serve.
 @Suite struct PeerCommandTests {
   private struct Step: Decodable {
     let step: String
@@ -24,7 +24,7 @@ import Testing
         "dns", "tcp", "tls", "certificate", "clock", "version", "authorisation", "budget", "prekeys", "message",
         "arrival",
       ]
-      // What is done with clients that name no relay is each operator's own business.
+      // Each operator alone decides about clients that name no relay.
       let ours: [String] = Array(theirs.prefix(7)) + ["implicit"] + Array(theirs.dropFirst(7))
       #expect(steps.map(\.step) == ours + ["reach"] + theirs + ["back"])
       #expect(steps.map(\.back) == Array(repeating: false, count: 12) + Array(repeating: true, count: 12) + [false])

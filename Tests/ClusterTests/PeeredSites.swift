@@ -39,7 +39,7 @@ struct PeeredSites: Sendable {
     return try await site.serve(["RELAY_FEDERATION_PORT": "\(site.federationPort)"])
   }
 
-  /// What a command must be told to find the listeners of `relay`.
+  /// The settings by which a command finds the listeners of `relay`.
   static func ports(_ site: RelayOperator, _ relay: RelayProcess) -> [String: String] {
     [
       "RELAY_CLIENT_PORT": "\(relay.clientPort)", "RELAY_OPERATOR_PORT": "\(relay.operatorPort)",

@@ -10,7 +10,7 @@ struct Storm: Sendable {
 
   private let senders: [Sender]
   private let relays: [RelayProcess]
-  /// What was answered with success: number of the sender, time of the message.
+  /// The messages that were answered with success: number of the sender, time of the message.
   private let accepted = Ledger<String>()
 
   /// Eight mailboxes, written to in turn.
@@ -25,9 +25,9 @@ struct Storm: Sendable {
     self.senders = senders
   }
 
-  /// Each sender sends `messages`, one after the other; `blow` happens when a quarter of them is accepted. What fails is
-  /// repeated with the same time, at the other process where there is one.
-  /// - Returns: what `blow` returned.
+  /// Each sender sends `messages`, one after the other; `blow` happens when a quarter of them is accepted. A failed
+  /// message is repeated with the same time, at the other process if there is one.
+  /// - Returns: the result of `blow`.
   func run<Result: Sendable>(messages count: Int, blow: @escaping @Sendable () async throws -> Result) async throws
     -> Result
   {

@@ -211,7 +211,7 @@ import Testing
     #expect(text == Array("hello".utf8))
     try await bob.client.acknowledge(received)
 
-    // What the far relay says of devices comes back as it is.
+    // The far relay's word on devices comes back as it is.
     let stale = OutgoingMessage(deviceID: 1, registrationID: key.registrationID % 16383 + 1, body: [1])
     await #expect(throws: RelayClientError.staleDevices([1])) {
       try await ann.client.send([stale], to: number, at: relay)

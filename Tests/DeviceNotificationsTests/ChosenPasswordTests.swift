@@ -48,7 +48,7 @@ import Testing
     }
     let next = try await passwords.hash(Secret("other"), of: user)
     #expect(try await !verify("chosen", next))
-    // Of another user the same password is not remembered, and the same hash is.
+    // For another user the same password is not remembered, but the same hash is.
     let beta = try #require(NotificationUser("beta"))
     #expect(try await verify("chosen", stored, beta))
   }

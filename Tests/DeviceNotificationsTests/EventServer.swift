@@ -43,7 +43,7 @@ final class EventServer: Sendable {
 
   var url: String { "http://127.0.0.1:\(port)/events" }
   var calls: [Call] { shared.calls }
-  /// Of the next calls; 200 behind them.
+  /// The statuses of the next calls; 200 behind them.
   func answer(_ statuses: Int...) { shared.answer(statuses) }
 
   static func with(

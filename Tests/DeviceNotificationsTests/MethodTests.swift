@@ -129,7 +129,7 @@ import Testing
     try await NotificationSite.with { site in
       let path = "/external/notifications/"
       func call(bytes: Int) -> String {
-        // What counts stands at the end.
+        // The parameters that count stand at the end.
         let (start, end) = ("subscribe?filler=", "&user=acme&spid=fcm&key=tok")
         return start + String(repeating: "x", count: bytes - (path + start + end).utf8.count) + end
       }

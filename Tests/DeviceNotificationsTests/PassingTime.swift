@@ -5,7 +5,7 @@ import GRDB
 import RelayCore
 import TestSupport
 
-/// What the store holds that its contract does not tell.
+/// The store's rows that its contract does not tell.
 enum StoredRows: Sendable {
   case embedded(path: String)
   case postgres(PostgresServer, url: String)
@@ -42,12 +42,12 @@ extension NotificationSite {
       SELECT 1 FROM notification_events AS e WHERE e.account = a.name AND e.number > a.events_pushed
     )
     """
-  /// Who has claimed a push for longer will not make it any more: an attempt begins while its claim holds, and ends when
-  /// no more patience is left. Then as much as a slow machine may take.
+  /// A worker that has claimed a push for longer will not make it any more: an attempt begins while its claim holds,
+  /// and ends when no more patience is left. The rest is time that a slow machine may take.
   private static let claimIsDead = NotificationLimits.claim + patience + .seconds(60)
 
-  /// Waits for `condition`, and lets time pass: to the moment at which the next push is due, and only while all that there
-  /// are wait for theirs. What is under way, or about to be, is never due a second time by this.
+  /// Waits for `condition`, and lets time pass: to the moment at which the next push is due, and only while all
+  /// existing ones wait for theirs. So a push that is under way, or about to be, is never due a second time.
   func passTime(until what: String, _ condition: () async throws -> Bool) async throws {
     var claims: [[Int64]: ContinuousClock.Instant] = [:]
     try await eventually(what, within: .seconds(1200), every: .milliseconds(100)) {

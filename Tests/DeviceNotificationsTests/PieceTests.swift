@@ -34,7 +34,7 @@ import Testing
     #expect(ProviderPayload.message(historic).target == .fcm(registrationToken: "tokB"))
   }
 
-  /// Whatever characters a text is made of.
+  /// The texts are made of any characters.
   @Test(arguments: ["a", "\"", "\u{1}", "ü", "\u{1F600}", "e\u{301}", "a\n"])
   func `a text that is too long is cut as late as possible`(_ unit: String) throws {
     for (provider, copies) in [(NotificationProvider.fcm, 2), (.apns, 1)] {
@@ -89,7 +89,7 @@ import Testing
       try verdict(.delivered(id: nil)),
       try verdict(.dead(reason(.target, "UNREGISTERED", 404))),
       try verdict(.dead(reason(.target, "INVALID_ARGUMENT", 400))),
-      // Of a project that is wrong.
+      // The answer for a wrong project.
       try verdict(.dead(reason(.target, "NOT_FOUND", 404))),
       try verdict(.refused(reason(.credentials, "PERMISSION_DENIED", 403))),
       try verdict(.temporary(server)), try verdict(.temporary(server), attempt: 3),

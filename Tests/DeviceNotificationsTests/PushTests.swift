@@ -3,7 +3,7 @@ import RelayCore
 import TestSupport
 import Testing
 
-/// What goes to the providers, and what becomes of it.
+/// The pushes to the providers, and their outcome.
 @Suite struct PushTests {
   /// The life of a push in these tests: the clock may be moved far.
   private static let longLife = "&timetolive=2419200"
@@ -93,7 +93,7 @@ import Testing
       site.google.service.answerAlways(.silence)
       for _ in 0..<5 { try await site.send(to: "\(android),\(apple)") }
       try await site.passTime(until: "Apple has all") { site.apple.requests.count == 5 }
-      // What is silent is let go, so that the pushers can stop.
+      // The silent provider is let go, so that the pushers can stop.
       try await site.google.close()
     }
   }

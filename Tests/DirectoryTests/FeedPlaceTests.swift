@@ -6,8 +6,8 @@ import Testing
 
 /// The order in which a reader sees what transactions that run side by side change.
 @Suite struct FeedPlaceTests {
-  /// Transactions begin, change things and commit in any order; pages are read between. Whatever was committed is received
-  /// once, and never is anything missing before the settled place.
+  /// Transactions begin, change things and commit in any order; pages are read between. Every committed change is
+  /// received once, and never is anything missing before the settled place.
   @Test(arguments: 1...10 as ClosedRange<UInt64>)
   func `every change is received exactly once, whatever the order of commits`(seed: UInt64) {
     var random = SeededGenerator(seed: seed)
@@ -56,7 +56,7 @@ import Testing
     }
     #expect(read <= 4 * (FeedPlace.readAgainMax + 1), "\(read)")
     #expect(place.settled == feed.place(1))
-    // What the long one does in the end is found soon.
+    // The last changes of the long one are found soon.
     feed.change(transaction: 1)
     feed.commit(1)
     let late = feed.committed(before: feed.place(2))

@@ -153,7 +153,7 @@ extension DirectoryView {
   }
 }
 
-/// What was logged, line by line.
+/// The log, line by line.
 final class CollectedLog: Sendable {
   private let collected = Mutex<[String]>([])
   var lines: [String] { collected.withLock { $0 } }

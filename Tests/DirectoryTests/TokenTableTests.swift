@@ -210,7 +210,7 @@ extension TokenEntry {
   }
 }
 
-/// What readers and the writer tell each other.
+/// The signals between readers and the writer.
 private final class Watch: Sendable {
   let isDone = Atomic(false)
   let rounds = Atomic(0)

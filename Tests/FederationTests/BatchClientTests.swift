@@ -8,7 +8,7 @@ import WireMessages
 
 @testable import Federation
 
-/// What gathers while a batch is under way, and what becomes of it.
+/// The hand-overs that gather while a batch is under way, and their outcome.
 @Suite struct BatchClientTests {
   @Test func whatGathersTravelsTogetherAndEachHasItsOwnAnswer() async throws {
     try await withBatchingPeer { beta, alpha in
@@ -65,7 +65,7 @@ import WireMessages
       #expect(beta.handOvers.waitingCount(for: alphaName) == 1)
       alpha.peer.answer(by: answering { _ in .with { $0.status = 200 } })
       #expect(try await patient == nil)
-      // What was taken back did not travel.
+      // Hand-overs that were taken back did not travel.
       #expect(alpha.handOvers.allSatisfy { !$0.path.hasSuffix("/batch") })
       #expect(alpha.handOvers.count == 2)
     }
@@ -205,7 +205,7 @@ import WireMessages
       let handOvers = try [0, 1, 0, 1, 2].map { HandOver.message(try sample($0), source: try source()) }
       let sent = await beta.handOvers.send(handOvers, to: peer, .ordered)
       #expect(sent.answers.map(\.?.status) == [413, 200, 413, 200, 200] && sent.failure == nil)
-      // What stood behind the one that was put off was not tried.
+      // The hand-over behind the one that was put off was not tried.
       #expect(alpha.handOvers.count { $0.path.hasSuffix("0") } == 1)
     }
   }

@@ -86,7 +86,7 @@ import WireMessages
       }
       batch.handOvers.append(message(from: 14_155_550_178, to: 14_155_550_100, at: 9))
       batch.handOvers.append(receipt(to: 14_155_550_100, at: 77))
-      // Who has not asked for it: each by itself.
+      // A peer that has not asked for it: each by itself.
       _ = try await put(batch, client)
       #expect(relay.intake.calls.count == 7)
       for terms in [BatchTerms.ordered, .waited] {
@@ -121,7 +121,7 @@ import WireMessages
       var batch = Relay_Batch()
       batch.handOvers = (1...4).map { message(to: 14_155_550_100, at: $0) }
       batch.handOvers.append(message(to: 14_155_550_101, at: 5))
-      // Who has not asked for it waits for all.
+      // A peer that has not asked for it waits for all.
       let unordered = try await put(batch, client)
       #expect(unordered.answers.map(\.status) == [200, 200, 200, 200, 200])
       for terms in [BatchTerms.ordered, .waited] {

@@ -44,7 +44,7 @@ import X509
     #expect(breaker.condition == away)
     #expect(breaker.sharedConditionRead(away) == .none)
     #expect(breaker.sharedConditionRead(.reachable) == .closed(isOurs: false))
-    // What was found out here outlives a word that says nothing new.
+    // The fault that this process found outlives a word that says nothing new.
     #expect(breaker.failed(.certificate, now: noon.adding(.seconds(1))) == .opened(.certificate, isOurs: true))
     #expect(breaker.sharedConditionRead(.reachable) == .none)
     #expect(breaker.fault == .certificate)
@@ -213,7 +213,7 @@ import X509
     }
   }
 
-  /// Of a small request to alpha, through everything that guards it; nil when there was an answer.
+  /// The outcome of a small request to alpha, through everything that guards it; nil when there was an answer.
   private func outcome(_ beta: TestRelay, within patience: Duration? = nil) async throws -> PeerFailure? {
     let alpha = try #require(await beta.registry.peer(named: try name("alpha")))
     do throws(PeerFailure) {

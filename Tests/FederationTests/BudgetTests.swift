@@ -10,7 +10,7 @@ import WireMessages
 
 @testable import Federation
 
-/// What a peer may do here, all of its accounts together (docs/federation.md, "Budgets").
+/// A peer's budget here, all of its accounts together (docs/federation.md, "Budgets").
 @Suite struct BudgetTests {
   private let message = "/v1/federation/messages/+14155550177/1/+14155550100"
   private let receipt = "/v1/receipt/+14155550177/1/+14155550100/1"
@@ -22,7 +22,7 @@ import WireMessages
       #expect(try await client.get("/v1/federation/attachment/7").status == 200)
       #expect(try await client.get(key).status == 200)
       #expect(try await client.send(.PUT, message, body: #"{"messages":[]}"#).status == 200)
-      // What cannot be read costs a request too.
+      // A request that cannot be read costs a request too.
       #expect(try await client.send(.PUT, message, body: "{").status == 415)
       let refusals = [
         try await client.get("/v1/federation/user_count"), try await client.get(key),
@@ -38,7 +38,7 @@ import WireMessages
         // It would take 100 minutes: nobody is sent away for longer than an hour.
         #expect(refused.headers.first(name: "Retry-After") == "3600")
       }
-      // Who has used it up still sees what it is.
+      // A peer that has used its budget up still sees it.
       #expect(try await client.get("/v1/federation/budget").status == 200)
       #expect(relay.intake.calls.count == 1)
       try await withPeer("gamma", of: relay) { gamma in
@@ -79,7 +79,7 @@ import WireMessages
     }
   }
 
-  /// Whatever becomes of them, and whether they say how long they are.
+  /// They are charged whatever becomes of them, and whether or not they say how long they are.
   @Test(arguments: [true, false])
   func unreadableBodiesAreChargedAsTheyCame(length: Bool) async throws {
     try await withPeerClient(buckets: [.peerBytes: Bucket(size: 20_000_000, perMinute: 0.0001)]) { relay, client in
@@ -127,7 +127,7 @@ import WireMessages
 
   @Test func keysAreChargedBeforeTheyAreDrawn() async throws {
     try await withPeerClient(buckets: [.peerPreKeys: Bucket(size: 4, perMinute: 0.01)]) { _, client in
-      // After two, two are left, and the account has three devices. Who is not there costs one as well.
+      // After two, two are left, and the account has three devices. An account that is not there costs one as well.
       let all = "/v2/federation/key/+14155550100/*"
       let nobody = "/v2/federation/key/+14155550199/*"
       var statuses: [Int] = []

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Federation
 
-/// What our clients are told when a request goes to a peer, over real TLS.
+/// The answers to our clients when a request goes to a peer, over real TLS.
 @Suite struct CourierTests {
   @Test func aMessageArrivesAsItWasSent() async throws {
     try await withPeers { alpha, beta in

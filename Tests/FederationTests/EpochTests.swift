@@ -5,7 +5,7 @@ import Storage
 import TestSupport
 import Testing
 
-/// What peers remember of how far a relay's store had come.
+/// Peers' memory of how far a relay's store had come.
 @Suite struct EpochTests {
   @Test func aPeerAnswersTheHighestEpochThatItWasTold() async throws {
     try await withPeers { alpha, beta in
@@ -126,6 +126,6 @@ import Testing
 }
 
 extension PeerEpochWitness {
-  /// What is answered, in no order.
+  /// The answers, in no order.
   fileprivate func epochs(after epoch: Int64) async -> [Int64?] { await witness(epoch: epoch).map(\.epoch) }
 }

@@ -55,7 +55,7 @@ import Testing
         try await eventually("the feed was read further") { listing.asked.changes > before + 3 }
         #expect(try await beta.known(all) == kept)
         #expect(beta.log.all.filter { $0.contains("lets it claim") }.count == 1)
-        // What vanishes makes no one else's claim true, but goes.
+        // A contact that vanishes makes no one else's claim true, but goes.
         let index = try #require(all.firstIndex { kept.contains($0) })
         try await listing.deactivate(index)
         try await eventually("it vanishes") { try await beta.known(all) == kept.subtracting([all[index]]) }
@@ -98,7 +98,7 @@ import Testing
         #expect(try await beta.storage.contactsPass(of: name("alpha")).pass == 1)
         #expect(try await !beta.storage.acquireLease(lease, holder: 9, for: duration))
       }
-      // Who ends in order gives the lease up.
+      // A process that ends in order gives the lease up.
       #expect(try await beta.storage.acquireLease(lease, holder: 9, for: duration))
     }
   }
@@ -138,7 +138,7 @@ import Testing
   }
 }
 
-/// What peers of other makes, and hostile ones, do to whoever follows them: nothing is asked without end.
+/// Peers of other makes, and hostile ones, against the relay that follows them: nothing is asked without end.
 @Suite struct HostileListingTests {
   private static let alpha = "alpha"
 
@@ -204,7 +204,7 @@ import Testing
   @Test func whatReadingsBringThatFailIsBoundedAndGoesWithTheNextCompleteOne() async throws {
     try await withScriptedPeers([Self.alpha]) { beta, peers in
       let alpha = try name(Self.alpha)
-      // What is known by a complete reading stays through those that fail.
+      // The contacts of a complete reading stay through failed ones.
       peers[0].answer(by: Self.listing(try RecordedListing.tokens(0..<4), isWhole: true))
       #expect(try await Self.pull(from: peers[0], at: beta)?.entries == 4)
       for attempt in 0..<6 {
@@ -214,7 +214,7 @@ import Testing
         #expect(try await beta.storage.contactCounts(of: alpha).claims <= 10)
         #expect(try await beta.known(RecordedListing.tokens(0..<4)).count == 4)
       }
-      // What it lists no longer is gone, and takes its room until its tombstones end.
+      // A contact that it lists no longer is gone, and takes its room until its tombstone ends.
       peers[0].answer(by: Self.listing(try RecordedListing.tokens(2..<5), isWhole: true))
       let report = try await Self.pull(from: peers[0], at: beta)
       #expect(report?.entries == 3 && report?.refused == 1)
@@ -357,7 +357,7 @@ extension ListingMark {
     let (admitted, refused) = allowance.admit(page, known: known)
     #expect(admitted == Array(page.prefix(4)) && refused == 1)
     #expect(allowance.kept == 4)
-    // What is not known vanishes without taking room; of a token that comes twice, one takes it.
+    // An unknown contact vanishes without taking room. If a token comes twice, one takes it.
     var other = ContactAllowance(max: 1, kept: 0)
     #expect(other.admit([page[3], page[0], page[0], page[1]], known: []).refused == 1)
     #expect(other.kept == 1)

@@ -52,7 +52,7 @@ import Testing
       try await group.waitForAll()
     }
     #expect(store.transactions.map(\.count) == [1, 2, 1])
-    // Who finds nothing waiting is taken, however large.
+    // A call that finds nothing waiting is taken, however large.
     #expect(await gathering.hold(try (0..<9).map { try Self.message($0) }).count == 9)
   }
 
@@ -87,7 +87,7 @@ private final class SlowHolds: Sendable {
   }
 }
 
-/// What a relay answers for in a peer's place, each by itself, over a real store.
+/// A relay's answers in a peer's place, each by itself, over a real store.
 @Suite struct OutboxAcceptanceTests {
   @Test func oneThatCannotBeHeldKeepsNobodyElseOut() async throws {
     try await withOutbox(isRunning: false) { site in

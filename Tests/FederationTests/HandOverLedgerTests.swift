@@ -44,7 +44,7 @@ import Testing
     let ledger = HandOverLedger(store: store, key: Self.key, clock: TestRelay.systemClock)
     let (ours, theirs) = ("+14155550111", "+14155550177")
     try await note([try message(at: 5, from: ours, to: theirs)], in: ledger)
-    // Of another process: it knows what the store knows.
+    // The second is another process's: it knows what the store knows.
     for ledger in [ledger, HandOverLedger(store: store, key: Self.key, clock: TestRelay.systemClock)] {
       #expect(try await isKnown(ledger, at: 5, from: ours, to: theirs))
       #expect(try await !isKnown(ledger, at: 6, from: ours, to: theirs))

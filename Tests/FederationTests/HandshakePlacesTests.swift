@@ -3,7 +3,7 @@ import Testing
 
 @testable import Federation
 
-/// Who may be in a handshake, and who makes room for whom.
+/// The connections that may be in a handshake, and those that make room for others.
 @Suite struct HandshakePlacesTests {
   private let now = ContinuousClock.now
   private static let bounds = HandshakeBounds(
@@ -89,7 +89,7 @@ import Testing
     // The two that came too late share one.
     let (late, early) = (levels.hasRoom(12, bucket, at: now), levels.hasRoom(3, bucket, at: now))
     #expect(!late && early)
-    // What has leaked out is forgotten.
+    // A level that has leaked out is forgotten.
     let later = levels.hasRoom(13, bucket, at: now + .seconds(3))
     #expect(later)
     #expect(levels.count < 10)

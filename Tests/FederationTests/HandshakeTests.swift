@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 import X509
 
-/// Who may connect, with a real handshake for each answer.
+/// The right to connect, with a real handshake for each answer.
 @Suite struct HandshakeTests {
   private let count = "/v1/federation/user_count"
 
@@ -93,7 +93,7 @@ import X509
       await relay.coordination.publish(.peersChanged)
       try await eventually("the registry has heard") { !relay.registry.peers.contains { $0.isActive } }
       try await expectAnswer(relay, authority.leaf(relay: "beta"))
-      // What its certificate does not prove is refused as ever.
+      // A name that its certificate does not prove is refused as ever.
       let ended = try authority.leaf(relay: "beta", until: Date(timeIntervalSinceNow: -60))
       try await expectRefusal(relay, ended, because: "expired")
       try await expectRefusal(relay, authority.leaf(relay: "gamma"), because: "wrong name")

@@ -137,7 +137,7 @@ import X509
     }
   }
 
-  /// What a renewal that is asked for `remaining` before the end is refused for; nil when it is not.
+  /// The refusal of a renewal that is asked for `remaining` before the end; nil when it is not refused.
   private func refusal(
     of folder: IdentityFolder, at relay: PeerEndpoint, ifWithin remaining: Duration
   ) throws -> FederationError.Kind? {
@@ -180,7 +180,7 @@ import X509
       let leaf = try folder.load(for: name("alpha")).leaf
       // And killed once more in the midst of writing a file.
       try formerKey.write(toFile: folder.leafKeyFile + ".1.2.new", atomically: true, encoding: .utf8)
-      // Whatever comes next finishes it first, and leaves no key lying about.
+      // The next step of any kind finishes it first, and leaves no key lying about.
       let renewed = try folder.renewLeaf(for: name("alpha"), at: relay, now: now)
       #expect(renewed.fingerprint == leaf.keyFingerprint)
       #expect(try folder.load(for: name("alpha")).leaf.publicKey == leaf.publicKey)

@@ -17,10 +17,10 @@ import Testing
       let routes = beta.routes(by: directory)
       #expect(try await routes.home(of: number) == name("gamma"))
       #expect(peers[0].requests.isEmpty)
-      // Whoever has an account here is here, whatever a peer lists.
+      // A number with an account here is here, whatever a peer lists.
       directory.set([number: .here])
       #expect(try await routes.home(of: number) == nil)
-      // Nobody has it, and nobody is asked.
+      // No relay has it, and no peer is asked.
       directory.set([:])
       #expect(try await routes.home(of: number) == nil)
       #expect(peers[0].requests.isEmpty)
@@ -100,7 +100,8 @@ import Testing
       #expect(routes.home(of: attachment)?.text == "gamma")
       #expect(try await beta.storage.peers().map(\.attachmentMarks.count) == [0, 1])
       #expect(beta.log.all.contains { $0.contains("attachments.mark") }, "\(beta.log.all)")
-      // Of ids without a peer's mark, of this relay's own mark, and of earlier releases' small ids nobody is asked.
+      // No peer is asked for ids without a peer's mark, with this relay's own mark, or for earlier releases' small
+      // ids.
       for other in [AttachmentID(KnownHomes.ownMark, random: 7), AttachmentID(AttachmentMark(1)!, random: 7)] {
         #expect(routes.home(of: other) == nil)
       }

@@ -65,7 +65,7 @@ import X509
     #expect(try await relay.storage.savePeer(peer))
   }
 
-  /// Of a small request to beta, through everything that guards it; nil when there was an answer.
+  /// The outcome of a small request to beta, through everything that guards it; nil when there was an answer.
   private func outcome(_ relay: TestRelay) async throws -> PeerFailure? {
     let beta = try #require(await relay.registry.peer(named: try name("beta")))
     do throws(PeerFailure) {

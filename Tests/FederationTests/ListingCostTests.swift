@@ -5,7 +5,7 @@ import Testing
 
 @testable import Federation
 
-/// What a peer's readings of the listing, and the walks that it asks for, may cost.
+/// The cost that a peer may cause by reading the listing, and by the walks that it asks for.
 @Suite struct ListingCostTests {
   @Test func accountsAreCountedOnceForEachStateOfTheListing() async throws {
     let listing = ListedAccounts(try tokens(3))

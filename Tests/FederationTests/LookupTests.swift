@@ -77,7 +77,7 @@ import Testing
       let began = ContinuousClock.now
       #expect(await finder.find(tokens).map(\.token) == [tokens[0]])
       #expect(.now - began >= timeout)
-      // Nobody waits behind a request that is under way for that long.
+      // No look-up waits for that long behind a request that is under way.
       try await Task.sleep(for: .milliseconds(100))
       let again = ContinuousClock.now
       #expect(await finder.find(tokens).count == 1)
@@ -226,7 +226,7 @@ import Testing
   }
 }
 
-/// What a peer may ask of us with the scope `lookup`, as a peer of any make would.
+/// A peer's requests to us with the scope `lookup`, as a peer of any make would make them.
 @Suite struct LookupRouteTests {
   private let path = "/v1/federation/tokens"
 
@@ -291,7 +291,7 @@ import Testing
   }
 }
 
-/// What gathers and what is remembered, without a peer.
+/// The gathered and the remembered look-ups, without a peer.
 @Suite struct LookupStateTests {
   @Test func whatGathersTravelsTogetherUpToABatch() throws {
     let tokens = try tokens(7).map(\.token)

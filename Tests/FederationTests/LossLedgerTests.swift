@@ -7,7 +7,8 @@ import Testing
 @Suite struct LossLedgerTests {
   private static let day = "2026-11-22"
 
-  /// What `hours` say of messages: of each what was handed over, answered, refused by the peer, and accepted from it.
+  /// A file of `hours` of messages: the marks that were handed over, answered, refused by the peer, and accepted from
+  /// it.
   private func file(
     _ relay: String, of peer: String, day: String = day, taken: Int64 = .max,
     _ hours: [Int32: [LedgerRecord.Event: [UInt64]]], kind: Crossing.Kind = .message

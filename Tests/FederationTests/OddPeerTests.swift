@@ -4,7 +4,7 @@ import RelayCore
 import TestSupport
 import Testing
 
-/// What our clients are told when a peer of another make refuses, or answers what it should not (reference 1.13.4).
+/// The answers to our clients when a peer of another make refuses, or answers wrongly (reference 1.13.4).
 @Suite struct OddPeerTests {
   @Test func everyRequestGoesToThePathOfTheReference() async throws {
     try await withScriptedPeers(["alpha"]) { beta, peers in

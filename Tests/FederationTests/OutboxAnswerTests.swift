@@ -5,7 +5,7 @@ import Testing
 
 @testable import Federation
 
-/// What the outbox makes of a peer's answers and return, and of senders that cannot be told, over real TLS.
+/// The outbox's reaction to a peer's answers and return, and to senders that cannot be told, over real TLS.
 @Suite struct OutboxAnswerTests {
   @Test func whatThePeerSaysOfHeldMessagesIsNotedToo() async throws {
     try await withOutbox(isRunning: false) { site in

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Federation
 
-/// What is decided about held messages, without any of them moving.
+/// The decisions about held messages, without any of them moving.
 @Suite struct OutboxPolicyTests {
   private let policy = OutboxPolicy(age: .seconds(3600))
 
@@ -153,7 +153,7 @@ import Testing
     for sequence: Int64 in 1...31 { pass.putOff(try held(sequence, to: UInt64(sequence))) }
     #expect(!pass.isHopeless)
     pass.settled()
-    // What waits behind one that was put off is no failure of its own.
+    // A message that waits behind one that was put off is no failure of its own.
     for sequence: Int64 in 1...31 { pass.putOff(try held(sequence, to: UInt64(sequence))) }
     #expect(!pass.isHopeless)
     for sequence: Int64 in 32...63 { pass.putOff(try held(sequence, to: UInt64(sequence))) }
@@ -161,7 +161,7 @@ import Testing
   }
 }
 
-/// What a process knows of outboxes without asking.
+/// A process's knowledge of outboxes without asking.
 @Suite struct OutboxViewTests {
   private let alpha = RelayName("alpha")!  // A literal that is a name.
   private let beta = RelayName("beta")!  // A literal that is a name.
@@ -189,7 +189,7 @@ import Testing
   }
 }
 
-/// What a peer confirms by accepting, and how submissions are judged by it.
+/// The devices that a peer confirms by accepting, and the judgement of submissions by them.
 @Suite struct ConfirmedDevicesTests {
   private let two = DeviceID(2)!  // A device's id.
   private let three = DeviceID(3)!  // A device's id.

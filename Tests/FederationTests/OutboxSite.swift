@@ -67,7 +67,7 @@ struct OutboxSite: Sendable {
     PeerCourier(registry: beta.registry, transport: beta.transport, handOvers: handOvers, outbox: outbox)
   }
 
-  /// Of another process.
+  /// The outbox of another process.
   func anotherOutbox() -> Outbox {
     Outbox(
       store: beta.storage, registry: beta.registry, handOvers: handOvers, intake: intake, bounds: bounds,

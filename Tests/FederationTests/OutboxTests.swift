@@ -119,7 +119,7 @@ import Testing
       try await site.door.close()
       for time: Int64 in 1...2 { try await site.submit(to: destination, at: time) }
       #expect(await site.refusal(to: destination, at: 3)?.kind == .peerUnavailable)
-      // What is held already is accepted again.
+      // A message that is held already is accepted again.
       #expect(await site.refusal(to: destination, at: 2) == nil)
       #expect(try await site.beta.storage.outboxUsage().map(\.messages) == [2])
     }

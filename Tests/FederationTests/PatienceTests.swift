@@ -40,14 +40,14 @@ import Testing
       // Accepted, though the peer has said nothing yet.
       try await site.submit(to: destinations[0], at: 1)
       #expect(site.handOvers.isKeptWaiting(by: try name("alpha")))
-      // What follows is not even sent.
+      // The following messages are not even sent.
       for time: Int64 in 2...9 { try await site.submit(to: destinations[Int(time) % 2], at: time) }
       try await eventually("the first has come") { site.alpha.intake.calls.count == 1 }
       #expect(try await site.held().compactMap(\.message.submission.timestamp?.millis) == Array(1...9))
       site.alpha.intake.hold(false)
       let alpha = try name("alpha")
       try await eventually("the answer has come") { !site.handOvers.isKeptWaiting(by: alpha) }
-      // What is held is not overtaken, and the first is handed over again.
+      // Held messages are not overtaken, and the first is handed over again.
       try await site.submit(to: destinations[0], at: 10)
       #expect(site.alpha.intake.calls.count == 1)
       try await site.running {
@@ -109,7 +109,7 @@ import Testing
       try await eventually("the peer keeps us waiting") {
         site.handOvers.isKeptWaiting(by: alpha) && site.alpha.intake.calls.count == 1
       }
-      // What comes behind it is not even sent.
+      // The message behind it is not even sent.
       let behind = await site.refusal(to: destination, at: 2)
       #expect(behind?.kind == .peerUnavailable)
       site.alpha.intake.hold(false)

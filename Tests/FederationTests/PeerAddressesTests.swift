@@ -6,7 +6,7 @@ import Testing
 
 @testable import Federation
 
-/// Where a peer's URL may lead, and that it is what was judged that is connected to.
+/// The addresses that a peer's URL may lead to. A connection goes to the address that was judged.
 @Suite struct PeerAddressesTests {
   private func endpoint(_ text: String) throws -> PeerEndpoint { try #require(PeerEndpoint(text)) }
 
@@ -37,7 +37,7 @@ import Testing
       resolver: HostResolver { _, _ in answer.withLock { $0 } }, life: .seconds(1000))
     let beta = try endpoint("https://beta.example")
     #expect(try await addresses.way(to: beta).host == "1.1.1.1")
-    // Whoever answers for the name changes its mind: nobody asks.
+    // The name's server changes its answer: no look-up asks it.
     answer.withLock { $0 = ["127.0.0.1"] }
     #expect(try await addresses.way(to: beta).host == "1.1.1.1")
     await #expect(throws: PeerFailure.privateAddress) { _ = try await addresses.ways(to: beta) }

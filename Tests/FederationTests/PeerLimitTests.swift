@@ -5,7 +5,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// What a peer may ask, and how often: its own limits, that it shares with no other.
+/// A peer's rights, and how often it may use them: its own limits, that it shares with no other.
 @Suite struct PeerLimitTests {
   /// By the account that received, and refused with 503 as messages are.
   @Test func aPeersReceiptsAreLimited() async throws {
@@ -87,7 +87,7 @@ import Testing
       for epoch in 1...100 { #expect(try await put(epoch) == #"{"epoch":\#(epoch - 1)}"#) }
       let seconds = (ContinuousClock.now - start) / .seconds(1)
       #expect(epochs.calls >= 1 && Double(epochs.calls) <= seconds + 1)
-      // What another process was told is seen within a second, and what was told here is kept.
+      // An epoch that another process was told is seen within a second, and one that was told here is kept.
       epochs.set(500)
       try await eventually("the store is asked again") { try await put(3) == #"{"epoch":500}"# }
       #expect(try await put(700) == #"{"epoch":500}"#)

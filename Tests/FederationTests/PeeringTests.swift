@@ -64,7 +64,7 @@ import Testing
     }
   }
 
-  /// Whom the operator suspended or removed, an old invitation does not bring back.
+  /// An old invitation does not bring back a peer that the operator suspended or removed.
   @Test func aRepeatedRedemptionReactivatesNobody() async throws {
     try await withRelay("alpha") { alpha in
       try await withRelay("beta") { beta in
@@ -210,7 +210,7 @@ import Testing
     }
   }
 
-  /// What an operator has narrowed stays so, however often the old invitation is redeemed.
+  /// Scopes that an operator has narrowed stay so, however often the old invitation is redeemed.
   @Test func aRepeatedRedemptionWidensNothing() async throws {
     try await withRelay("alpha") { alpha in
       try await withRelay("beta") { beta in
@@ -292,7 +292,7 @@ import Testing
         }
         #expect(error?.kind == .nothingGranted)
         #expect(try await beta.storage.peers().map(\.scopes) == [[.keys]])
-        // What the inviter takes back meanwhile is told.
+        // A scope that the inviter takes back meanwhile is told.
         #expect(try await alpha.storage.setPeerScopes([.messages], of: beta.name))
         #expect(try await beta.peering().accept(beta.peering().offer(word)).gets == [.messages])
       }

@@ -62,7 +62,7 @@ import X509
       let before = try snapshot(folder)
       _ = try folder.finishRollover(for: name("alpha"), at: relay, now: now)
       let after = try snapshot(folder)
-      // What `finish` does to the files, in its order.
+      // The writes of `finish` to the files, in its order.
       let writes: [(inout [String: Data]) -> Void] = [
         { $0["issued.json"] = after["issued.json"] }, { $0["leaf-next.key"] = after["leaf.key"] },
         { $0["leaf.pem"] = after["leaf.pem"] },

@@ -22,7 +22,7 @@ import Testing
       let receipted = try await client.send(.PUT, receipt)
       #expect(receipted.status == 403 && receipted.text.hasPrefix("source-refused"))
       #expect(relay.intake.calls.isEmpty && relay.intake.receipts.isEmpty)
-      // Those that nobody lists, or this peer listed first, are its own.
+      // Numbers that no peer lists, or that this peer listed first, are its own.
       #expect(try await client.send(.PUT, "/v1/receipt/+14155550178/1/+14155550100/1").status == 200)
       listing.claim(try token(of: "+14155550179"), by: [try name("beta"), try name("gamma")])
       #expect(try await client.send(.PUT, "/v1/receipt/+14155550179/1/+14155550100/1").status == 200)
@@ -107,7 +107,7 @@ import Testing
     let former = cache.generation
     cache.removeAll()
     #expect(cache.find(source, beta, at: start) == nil)
-    // What was asked before the peers changed says nothing.
+    // An answer that was asked for before the peers changed says nothing.
     cache.remember(source, beta, .allowed, from: former, at: start)
     #expect(cache.find(source, beta, at: start) == nil)
     for digits in 0..<1000 {

@@ -7,7 +7,7 @@ import X509
 
 @testable import Federation
 
-/// What a CA says of itself, and what is believed of it.
+/// A CA's statements about itself, and the rules for believing them.
 @Suite struct StatementTests {
   private let now = TestRelay.systemClock.now()
 

@@ -11,7 +11,7 @@ import X509
 
 @testable import Federation
 
-/// Whose connections end, and when (docs/federation.md, "Suspending and removing").
+/// The end of connections, and its time (docs/federation.md, "Suspending and removing").
 @Suite struct SuspensionTests {
   private let count = "/v1/federation/user_count"
 
@@ -279,7 +279,7 @@ import X509
     return connection
   }
 
-  /// What an operator is promised.
+  /// Checks the promise to operators.
   private func expectClosed(_ connection: OpenConnection, after change: () async throws -> Void) async throws {
     let start = ContinuousClock.now
     try await change()

@@ -36,7 +36,7 @@ struct TestRelay: Sendable {
     PeerEpochWitness(registry: registry, transport: transport, timeout: timeout)
   }
 
-  /// What the commands would work with, in a process of their own.
+  /// The service that the commands would work with, in a process of their own.
   func peering(at endpoint: PeerEndpoint? = nil, clock: WallClock? = nil) -> PeeringService {
     PeeringService(
       endpoint: endpoint ?? self.endpoint, credentials: identity.credentials, addresses: addresses, store: storage,
@@ -47,7 +47,7 @@ struct TestRelay: Sendable {
 }
 
 extension PeeringService {
-  /// What `relay peer accept` does.
+  /// Does the work of `relay peer accept`.
   func accept(_ text: String, scopes: Set<Peer.Scope>? = nil) async throws(FederationError) -> PeerDescription {
     try await accept(offer(text, scopes: scopes)).peer
   }

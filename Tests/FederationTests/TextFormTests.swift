@@ -5,7 +5,7 @@ import Testing
 
 @testable import Federation
 
-/// What operators copy, read out and type.
+/// The texts that operators copy, read out and type.
 @Suite struct TextFormTests {
   @Test(arguments: [
     ("https://relay.example:8443", "https://relay.example:8443"),
@@ -68,7 +68,7 @@ import Testing
     let key = try P256.Signing.PrivateKey(rawRepresentation: Array(1...32) as [UInt8])
     let expected = "vault protect bar hour imitate confirm orphan fitness choice oil"
     #expect(AuthorityWords(Array(SHA256.hash(data: key.publicKey.derRepresentation))).description == expected)
-    // Whatever else stands in the certificate.
+    // The rest of the certificate does not matter.
     for name in ["alpha", "beta"] {
       let authority = try TestAuthority(name, key: key).certificate
       #expect(AuthorityWords(authority.keyFingerprint).description == expected)
@@ -84,7 +84,7 @@ import Testing
       var fingerprint = zero
       fingerprint[bit / 8] = 0x80 >> (bit % 8)
       var expected = first
-      // What is behind the 110th bit counts for nothing.
+      // Bits behind the 110th count for nothing.
       if bit < 110 { expected[bit / 11] = WordList.words[1 << (10 - bit % 11)] }
       #expect(AuthorityWords(fingerprint).words == expected, "bit \(bit)")
     }

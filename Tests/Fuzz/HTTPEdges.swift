@@ -6,7 +6,8 @@ import RelayCore
 @testable import Relay
 @testable import RelayHTTP
 
-/// What is ours of reading a request: its first bytes, its target, its query, its credentials, and where it comes from.
+/// Our part of reading a request: its first bytes, its target, its query, its credentials, and the address it comes
+/// from.
 func fuzzHTTP(_ bytes: [UInt8]) {
   let (selector, body) = bytes.split
   switch selector % 4 {

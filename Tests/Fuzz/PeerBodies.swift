@@ -4,7 +4,7 @@ import NIOCore
 @testable import Federation
 @testable import RelayCore
 
-/// What peers answer and send in JSON, each by the decoder that the first byte names.
+/// Peers' answers and requests in JSON, each by the decoder that the first byte names.
 func fuzzPeerBodies(_ bytes: [UInt8]) {
   let (selector, body) = bytes.split
   let json = body.span.bytes

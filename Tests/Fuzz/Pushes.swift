@@ -18,7 +18,7 @@ func fuzzNotify(_ bytes: [UInt8]) {
   demand(!notification.devices.isEmpty, "a notification is for some device")
 }
 
-/// What Apple and Google answer, and the endpoints of WebPush.
+/// The answers of Apple and Google, and the endpoints of WebPush.
 func fuzzProviderAnswers(_ bytes: [UInt8]) {
   let (selector, body) = bytes.split
   let status = [200, 400, 401, 403, 404, 410, 429, 503][selector / 8 % 8]

@@ -92,7 +92,7 @@ import Testing
           Self.expect(try await gateway.notify([(Self.fcm, "k")], event: "$\(number)"), 200)
         }
         #expect(site.google.requests.count == 50)
-        // Nobody answers there from now on, and that is soon known.
+        // No provider answers there from now on, and that is soon known.
         try await site.apple.close()
         #expect(try await stuck.status == 502)
       }

@@ -5,7 +5,7 @@ import PushGateway
 import TestSupport
 import Testing
 
-/// What holds of the listener, whatever is pushed (reference 2, 11).
+/// The listener's promises, whatever is pushed (reference 2, 11).
 @Suite struct EdgeTests {
   private static func with(_ body: (GatewayClient) async throws -> Void) async throws {
     try await GatewayClient.with(PushGatewaySettings(host: "127.0.0.1", port: 0), [], .system, body)

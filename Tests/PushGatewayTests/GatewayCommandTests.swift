@@ -5,7 +5,7 @@ import RelayCore
 import TestSupport
 import Testing
 
-/// What operators are told: by `relay serve`, `relay check`, `relay doctor` and `relay push-gateway import`.
+/// The words to operators from `relay serve`, `relay check`, `relay doctor` and `relay push-gateway import`.
 @Suite struct GatewayCommandTests {
   private struct Diagnosis: Decodable {
     let group: String

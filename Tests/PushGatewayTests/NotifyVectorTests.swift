@@ -4,9 +4,10 @@ import RelayCore
 import TestSupport
 import Testing
 
-/// The recorded exchanges: what is posted, what the providers answer, what they see, and what the homeserver is told.
+/// The recorded exchanges: the post, the providers' answers, the requests that they see, and the answer to the
+/// homeserver.
 ///
-/// What a vector recommends goes before what the reference's newer dialect does, and that before the older one.
+/// A vector's recommendation goes before the reference's newer dialect, and that before the older one.
 @Suite struct NotifyVectorTests {
   @Test(arguments: ["apns", "fcm", "legacy", "web", "mix"])
   func `every recorded exchange is repeated`(group: String) async throws {
@@ -68,8 +69,8 @@ private struct RecordedExchange {
     ]
   }
 
-  /// What the provider answers; success behind it. Each of several devices has its own answer, whichever is asked
-  /// first: no order is promised where a provider takes its time.
+  /// The provider's answers; success behind them. Each of several devices has its own answer, whichever is asked
+  /// first: no order is promised if a provider takes its time.
   func script() {
     let tokens = devices.filter { $0["app_id"]?.text == "com.example.fcm" }.compactMap { $0["pushkey"]?.text }
     for (provider, answers) in vector["provider_answers"]?.object ?? [:] {
@@ -106,7 +107,7 @@ private struct RecordedExchange {
         #expect(Self.holds(Self.json(request), try? JSONValue(body)), "\(id): \(request.text)")
       }
     } else {
-      // What a vector recommends without saying which requests it takes must stand in the table.
+      // A vector that recommends without saying which requests it takes must stand in the table.
       #expect(recommended?["status"] == nil || recommended?["data"] != nil, "\(id)")
     }
     guard recommended?["status"] == nil || recommended?["data"] != nil else { return }
@@ -130,8 +131,8 @@ private struct RecordedExchange {
     }
   }
 
-  /// Of the vectors that recommend another answer than was recorded, and do not say what goes to the providers: who is
-  /// asked, and what the bodies hold.
+  /// Some vectors recommend another answer than was recorded, and do not say what goes to the providers. For these:
+  /// the services that are asked, and the content of the bodies.
   private static let recommendedRequests: [String: (services: [String], bodies: [String])] = [
     "apns-25": (
       ["apns"],
@@ -193,7 +194,7 @@ private struct RecordedExchange {
   private static func place(_ wanted: JSONObject) -> String { (wanted["path"]?.text ?? "") + token(wanted["body"]) }
 
   private static func json(_ request: FakeRequest) -> JSONValue {
-    // What is no JSON equals nothing that was recorded.
+    // A body that is no JSON equals nothing that was recorded.
     (try? JSONValue(parsing: request.body)) ?? .null
   }
 

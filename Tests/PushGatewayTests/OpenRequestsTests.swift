@@ -2,7 +2,7 @@ import Testing
 
 @testable import PushGateway
 
-/// What becomes of requests whose caller leaves, or that are still open when the gateway stops.
+/// The fate of requests whose caller leaves, or that are still open when the gateway stops.
 @Suite struct OpenRequestsTests {
   /// Stands for a connection.
   private final class Connection: Sendable {}

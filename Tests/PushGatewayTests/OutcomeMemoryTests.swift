@@ -3,7 +3,7 @@ import PushGateway
 import RelayCore
 import Testing
 
-/// What is remembered of pushes for their repeats.
+/// The memory of pushes for their repeats.
 @Suite struct OutcomeMemoryTests {
   private let start = ContinuousClock.now
 

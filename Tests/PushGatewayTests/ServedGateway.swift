@@ -109,7 +109,7 @@ struct ServedGateway: Sendable {
     }
   }
 
-  /// What the operator's listener shows.
+  /// The metrics on the operator's listener.
   static func metrics(of relay: RelayProcess) async throws -> [String] {
     let answer = try await HTTPClient.shared.execute(
       HTTPClientRequest(url: relay.operatorURL + "/metrics"), timeout: .seconds(60))

@@ -4,7 +4,7 @@ import RelayCore
 import TestSupport
 import Testing
 
-/// What has to hold of shortening beyond the recorded examples.
+/// The rules of shortening beyond the recorded examples.
 @Suite struct ShorteningTests {
   /// The reference's rule to the letter: everything is measured anew for each character.
   private static func slowly(_ payload: JSONObject, bytesMax: Int) -> [UInt8]? {

@@ -100,7 +100,7 @@ import Testing
     }
   }
 
-  /// Whatever meets the closing connection is tried again by the lane.
+  /// The lane tries a push again that meets the closing connection.
   @Test func afterAFarewellAnotherConnectionIsUsedAndNothingIsLost() async throws {
     let site = try PushSite()
     try await site.withAPNs { provider, apns in

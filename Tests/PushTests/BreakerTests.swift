@@ -68,7 +68,7 @@ import Testing
       (.several([.delivered(id: nil)]), .answered),
     ]
     for (outcome, verdict) in rows { #expect(PushBreaker.Verdict(outcome, isRushed: false) == verdict, "\(outcome)") }
-    // Whoever gave it little time learns nothing from its end.
+    // A caller that gave it little time learns nothing from its end.
     for reason in [PushReason.timedOut, .tokenTimedOut, .unresolved] {
       #expect(PushBreaker.Verdict(.temporary(reason), isRushed: true) == .nothing, "\(reason)")
       #expect(PushBreaker.Verdict(.temporary(reason), isRushed: false) == .failed, "\(reason)")

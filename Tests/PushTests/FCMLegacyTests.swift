@@ -4,7 +4,7 @@ import Testing
 
 @testable import Push
 
-/// What Google's former service answers (push gateway reference, 6).
+/// The answers of Google's former service (push gateway reference, 6).
 @Suite struct FCMLegacyTests {
   private func with(_ body: (FCMLegacyProvider, FakeService) async throws -> Void) async throws {
     let site = try PushSite()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Push
 
-/// What a lane tries again, when, and when it stops.
+/// A lane's retries: which pushes, when, and when it stops.
 @Suite struct LaneRetryTests {
   /// Far beyond all waits of the tables.
   private var late: ContinuousClock.Instant { .now + .seconds(3600) }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Push
 
-/// What becomes of pushes whose connection to Apple ends under them (push gateway reference, 4.7).
+/// The fate of pushes whose connection to Apple ends under them (push gateway reference, 4.7).
 @Suite struct LostConnectionTests {
   private static let count = 40
 
@@ -87,7 +87,7 @@ import Testing
       let site = try PushSite()
       try await site.withAPNs { provider, apns in
         let lane = lane(site, provider, retries: .none)
-        // What was not begun with, and what was under way when the connection went.
+        // The pushes that were not begun, and those that were under way when the connection went.
         let outcomes = try await underWay(lane, apns) {
           apns.service.announceEnd(last: 41, isFault: isFault)
           try await eventually("the others have ended") { lane.heldCount == 20 }

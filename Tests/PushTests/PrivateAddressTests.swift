@@ -81,7 +81,7 @@ import Testing
     addresses.withLock { $0 = ["2606:4700::1", "1.1.1.1"] }
     let second = try await services.service(for: endpoint, until: .patient)
     #expect(second.client === first.client)
-    // Nobody answers there: the next one.
+    // No service answers there: the next one.
     services.failed(second, for: endpoint)
     let third = try await services.service(for: endpoint, until: .patient)
     #expect(third.address == "2606:4700::1")

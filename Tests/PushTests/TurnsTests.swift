@@ -2,7 +2,7 @@ import Testing
 
 @testable import Push
 
-/// Whose turn it is, and what there is room for.
+/// The order of turns, and the room for pushes.
 @Suite struct TurnsTests {
   private func turns(workers: Int = 2, perDestination: Int = 2, held: Int = 4, bytes: Int = 100) -> PushTurns {
     PushTurns(

@@ -1,7 +1,7 @@
 import Foundation
 import TestSupport
 
-/// What the reference's vectors say of functions.
+/// The reference's vectors for functions.
 enum VectorFile {
   /// The items of `functions.NAME`.
   static func items(_ name: String) throws -> [[String: Any]] {

@@ -64,7 +64,7 @@ import Testing
       gate.wait()
       return ["1.1.1.1"]
     }
-    // Whoever gives up takes the look-up from nobody, and nobody needs another one.
+    // A caller that gives up ends no other caller's look-up, and none needs another one.
     for _ in 0..<100 { #expect(await resolver.addresses("slow.test", .zero) != ["1.1.1.1"]) }
     async let answer = resolver.addresses("slow.test", .seconds(60))
     try await eventually("it is looked up") { asked.withLock { $0 } == ["slow.test"] }
@@ -91,7 +91,7 @@ import Testing
   }
 }
 
-/// What a resolver answers, until a test says otherwise.
+/// A resolver's answers, until a test says otherwise.
 private final class Answers: Sendable {
   private let state: Mutex<[String]?>
   init(_ addresses: [String]?) { state = Mutex(addresses) }

@@ -4,7 +4,7 @@ import RelayClient
 import TestSupport
 import Testing
 
-/// Whom a request reaches that names no relay, and whom it does not.
+/// The account that a request without a relay's name reaches, and those that it does not reach.
 @Suite struct OwnershipTests {
   @Test func `a number that two peers claim when they are asked is nobody's, and counted`() async throws {
     try await RelayOperator.with("alpha", settings: Stage.settings) { alpha in
@@ -55,7 +55,7 @@ import Testing
     let metrics = try await alpha.ask("/metrics").text
     #expect(metrics.contains(#"relay_implicit_routes_total{outcome="contested"} 3"#), "\(metrics.count)")
     #expect(metrics.contains(#"relay_implicit_routes_total{outcome="routed"}"#))
-    // Who names the one he means reaches it.
+    // A caller that names the relay reaches the account there.
     #expect(try await ann.ask("GET", "/v2/keys/\(both.number)/1?relay=beta").status == 200)
   }
 

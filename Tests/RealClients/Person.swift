@@ -105,7 +105,7 @@ struct Person: Sendable {
   func query(_ relay: String?) -> String { client.namesRelays ? relay.map { "?relay=\($0)" } ?? "" : "" }
 }
 
-/// What one device is delivered over its WebSocket: takes everything, and says 200 OK to it.
+/// The deliveries to one device over its WebSocket: takes everything, and says 200 OK to it.
 final class Inbox: Sendable {
   let session: LiveSession
   private let taken: Taken

@@ -3,8 +3,8 @@ import RelayClient
 import TestSupport
 import Testing
 
-/// What each of the clients does in a conversation, request by request, on one operator and across two
-/// (docs/clients.md has the table).
+/// Each client's part in a conversation, request by request, on one operator and across two (docs/clients.md has the
+/// table).
 @Suite struct PlayTests {
   private typealias Copy = RealClient.Copy
 
@@ -36,7 +36,7 @@ import Testing
       #expect([200, 204].contains(try await bob.ask("PUT", path(1001)).status))
       #expect(try await bob.ask("PUT", path(999)).status == 404)
 
-      // Nobody has this number, here or there.
+      // No account has this number, here or there.
       let nobody = TestDevice.freshNumber()
       #expect(try await ann.ask("GET", client.drawPath(nobody)).status == 404)
       let lost = client.bundle([Copy(device: 1, registrationID: 1, type: 3, text: "x")], to: nobody, at: 1, relay: nil)
@@ -150,7 +150,7 @@ import Testing
   }
 }
 
-/// What a submission is answered with, over HTTP or over a socket.
+/// The answer to a submission, over HTTP or over a socket.
 private struct Reply {
   let status: Int
   let body: [UInt8]
@@ -188,7 +188,7 @@ private struct Cast {
   /// The contact list's look-up, as the clients make it.
   func expectFound(_ person: Person, by asker: Person, at relay: String?) async throws {
     let token = ContactTokens.token(for: try #require(PhoneNumber(person.number)))
-    // Where both are at one relay there is none to name.
+    // If both are at one relay there is none to name.
     let relay = person.relay === asker.relay ? nil : relay
     try await eventually("the contact is found", within: .seconds(40), every: .milliseconds(50)) {
       let found = try await asker.ask("PUT", "/v1/directory/tokens", #"{"contacts": ["\#(token)"]}"#)

@@ -44,13 +44,13 @@ enum RealClient: String, CaseIterable, Sendable, CustomTestStringConvertible {
   /// Headers that it adds to the upload of a blob.
   var uploadHeaders: [(String, String)] { self == .android2017 ? [("Connection", "close")] : [] }
 
-  /// Where it uploads its keys.
+  /// The path to which it uploads its keys.
   var keysPath: String { isJavaScript ? "/v2/keys" : "/v2/keys/" }
 
-  /// Where it draws keys of device 1.
+  /// The path at which it draws keys of device 1.
   func drawPath(_ number: String) -> String { self == .go2017 ? "/v2/keys/\(number)/1" : "/v2/keys/\(number)/*" }
 
-  /// What a library of 2015 and later puts the ciphertext in.
+  /// Whether it puts the ciphertext into `content`, as libraries of 2015 and later do.
   private var usesContent: Bool { self == .desktop2017 || self == .android2017 }
 
   struct Copy {

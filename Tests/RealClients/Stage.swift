@@ -1,4 +1,4 @@
-// Where the plays are held: one operator, or two that are peers. Real processes on embedded stores.
+// The stage of the plays: one operator, or two that are peers. Real processes on embedded stores.
 
 import ChildProcesses
 import Foundation
@@ -18,7 +18,7 @@ struct Stage: Sendable {
   let far: RelayProcess
   let alpha: RelayOperator
 
-  /// What each side calls the other; nil where there is but one.
+  /// The name by which each side calls the other; nil if there is but one.
   var farName: String? { kind == .twoOperators ? "beta" : nil }
   var nearName: String? { kind == .twoOperators ? "alpha" : nil }
 

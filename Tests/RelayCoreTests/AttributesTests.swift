@@ -108,7 +108,7 @@ import Testing
     #expect(String(decoding: linked, as: UTF8.self) == #"{"deviceId":2}"#)
   }
 
-  /// What `body` throws, if anything.
+  /// The error that `body` throws, if any.
   private func failure(_ body: () throws -> some Any) -> JSONError? {
     do {
       _ = try body()

@@ -56,7 +56,7 @@ import Testing
   }
 }
 
-/// Where the contacts of a page live.
+/// The homes of the contacts of a page.
 @Suite struct ObliviousHomesTests {
   private static func outputs(relays: Int) -> [RegisteredOutput] {
     (0...relays).map { index in

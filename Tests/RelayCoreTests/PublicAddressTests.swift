@@ -1,7 +1,7 @@
 import RelayCore
 import Testing
 
-/// Where nobody's URL may lead us.
+/// Addresses to which no user's URL may lead us.
 @Suite struct PublicAddressTests {
   @Test func onlyThePublicInternetIsPublic() {
     for text in [

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Relay
 
-/// What is remembered of accounts, with and without signals of their changes.
+/// The cache of accounts, with and without signals of their changes.
 @Suite struct AccountCacheTests {
   @Test func `while signals arrive an account is kept, and read again after a signal`() async throws {
     try await Self.with { site in

@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What commands change is noted: who, what, when, with which result.
+/// Changes by commands are noted: who, what, when, with which result.
 @Suite struct AuditCommandTests {
   private static func lines(_ text: String) throws -> [[String: Any]] {
     try text.split(separator: "\n").map { line in
@@ -23,7 +23,7 @@ import Testing
       try await site.relay("storage", "restored")
       _ = try await site.run(["peer", "suspend", "nobody"])
       try await site.relay("storage", "clock", "--accept")
-      // What only looks is not noted.
+      // A command that only looks is not noted.
       try await site.relay("accounts", "count")
       try await site.relay("storage", "clock")
 

@@ -109,7 +109,7 @@ import Testing
       let file = site.folder + "/backup.tar"
       try await site.relay("backup", file)
       #expect(try await Self.send(relay, to: bob.number, as: ann, 2) == 200)
-      // What was accepted last is in the log beside the database, here and at each step.
+      // The message that was accepted last is in the log beside the database, here and at each step.
       await relay.kill9()
 
       var (sent, kills) = (2, 0)

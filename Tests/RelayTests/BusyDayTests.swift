@@ -75,7 +75,7 @@ import Testing
     }
   }
 
-  /// What comes back to one account is less than what comes back to the device: it cannot hold the supply down for good.
+  /// Keys come back to one account more slowly than to the device: it cannot hold the supply down for good.
   @Test func `one account leaves some of what comes back to others`() {
     let (own, target) = (LimiterName.preKeys.defaultBucket, LimiterName.preKeysTarget.defaultBucket)
     #expect(2 * own.perMinute < target.perMinute, "by `*`, and by the device's number")

@@ -3,7 +3,7 @@ import RelayCore
 import TestSupport
 import Testing
 
-/// Whom a request is said to come from when proxies stand before us.
+/// The address that a request is said to come from when proxies stand before us.
 @Suite struct TrustedProxiesTests {
   private func origin(
     _ direct: String?, via fields: [String] = [], proto: [String] = [],

@@ -3,7 +3,7 @@ import RelayClient
 import TestSupport
 import Testing
 
-/// What the examined clients say to a server, request by request (reference Part 4 and 4.1).
+/// The examined clients' requests to a server, one by one (reference Part 4 and 4.1).
 @Suite(.ownRelay) struct ClientSequencesTests {
   let relay: RelayProcess
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Relay
 
-/// What wrong codes cost, hour by hour, at the default sizes.
+/// The cost of wrong codes, hour by hour, at the default sizes.
 @Suite struct CodeLimitTests {
   /// A clock that stands still until it is moved.
   private final class Hours: Sendable {
@@ -41,7 +41,7 @@ import Testing
     try origin("198.51.\(index / 250).\(1 + index % 250)")
   }
 
-  /// What becomes of a try whose judge says `verdict`.
+  /// The outcome of a try whose judge says `verdict`.
   private func attempt(
     from origin: RequestOrigin, _ purpose: CodePurpose = .registration, verdict: Problem.Kind? = .codeRefused
   ) async -> Problem.Kind? {
@@ -81,7 +81,7 @@ import Testing
       first += try await judged(20, from: 0)
       hours.pass(minutes: 60)
     }
-    // What the bucket held, and what came back meanwhile, at the price of strangers.
+    // The tries that the bucket held, and those that came back meanwhile, at the price of strangers.
     #expect((40...80).contains(first), "\(first)")
     var second = 0
     for _ in 0..<24 {

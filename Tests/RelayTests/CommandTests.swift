@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What scripts rely on: names, exit codes, JSON.
+/// The parts of commands that scripts rely on: names, exit codes, JSON.
 @Suite struct CommandTests {
   private struct Step: Decodable {
     let version: Int

@@ -57,7 +57,7 @@ enum SocketDefects {
     ConformanceTests.Seeded(text, rule: rule, defect: defect)
   }
 
-  /// Of any two deliveries the second goes first.
+  /// Swaps each two deliveries: the second goes first.
   private static func swapping() -> DefectiveServer.SocketDefect {
     let held = Mutex<Frame?>(nil)
     return { frame in
@@ -93,7 +93,7 @@ enum SocketDefects {
 
   private static func message(in frame: Frame) -> Textsecure_WebSocketMessage? {
     guard frame.kind == .binary, frame.isFinal else { return nil }
-    // What cannot be read is passed on as it is.
+    // A frame that cannot be read is passed on as it is.
     return try? Textsecure_WebSocketMessage(serializedBytes: frame.payload)
   }
 

@@ -42,7 +42,7 @@ private let examined = RelayUnderTest.unlimited.merging([
     #expect(result.exit == .code(0), "\(result.output.suffix(3000)) \(result.errors)")
     #expect(lines("FAIL", result).isEmpty && lines("limit", result).isEmpty && lines("-", result).isEmpty)
     #expect(lines("ok", result).count + lines("skip", result).count == all.count)
-    // What only peers, or limits that are not raised, can show. `RealClients` has those of `--across`.
+    // Rules that only peers, or limits that are not raised, can show. `RealClients` has those of `--across`.
     let skipped = lines("skip", result).filter { !$0.contains("needs --across") }
     #expect(skipped.count <= 5, "\(skipped)")
     #expect(result.output.contains("\(all.count) rules: "))
@@ -92,7 +92,7 @@ private let examined = RelayUnderTest.unlimited.merging([
 
   struct Seeded: Sendable, CustomTestStringConvertible {
     let testDescription: String
-    /// What is examined, and what must be found broken in it.
+    /// The rules that are run, and those that must be found broken.
     let filter: String
     let broken: String
     let defect: DefectiveServer.Defect
@@ -236,7 +236,7 @@ private let examined = RelayUnderTest.unlimited.merging([
   }
 }
 
-/// What a CI system sees of a report.
+/// A report as a CI system sees it.
 private final class JUnitReport: NSObject, XMLParserDelegate {
   private(set) var root: String?
   private(set) var suites = 0

@@ -21,7 +21,7 @@ import Testing
     #expect(pauses.admit(one, at: start) == .knownOnly(rest: .seconds(60)))
     #expect(pauses.admit(one, at: start + .seconds(59)) == .knownOnly(rest: .seconds(1)))
     #expect(pauses.admit(other, at: start) == .open)
-    // Of many at a time one gets through, and it is the only one until its answer is there.
+    // One of many at a time gets through, and it is the only one until its answer is there.
     let later = start + .seconds(60)
     #expect(Self.open(100, one, pauses, at: later) == 1)
     pauses.allowed(one)
@@ -107,7 +107,7 @@ import Testing
       purse: ContactPurse(budget: budget, allowance: LookUpAllowance(first: 1, firstDays: 1, perDay: 1)))
   }
 
-  /// What `caller` is answered who asks for `number`.
+  /// The answer to `caller`, who asks for `number`.
   private func ask(_ gate: CorrespondenceGate, _ number: AccountNumber, _ problem: Problem.Kind? = nil) async -> String
   {
     do throws(Problem) {
@@ -152,7 +152,7 @@ import Testing
       }
     }
     #expect(asked.withLock { $0 } == 0)
-    // Whom it knows it reaches, and whoever has written to it.
+    // It reaches the numbers that it knows, and those that have written to it.
     #expect(await ask(gate, numbers[0]) == "200")
     do throws(Problem) {
       try await gate.reply(to: numbers[5], by: caller) { () async throws(Problem) in }
@@ -217,7 +217,7 @@ import Testing
     #expect(admit(2 * most, one) == .charged)
     known.settled(one)
     #expect(admit(2 * most, one) == .settling(Array(numbers[most..<2 * most])))
-    // Of an account that may not owe each is paid, and others have debts of their own.
+    // An account that may not owe pays for each, and others have debts of their own.
     #expect(admit(0, other, mayOwe: false) == .charged)
     #expect(admit(0, other) == .free)
     // Known for another half of a day.

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What holds for every endpoint (reference 1.1).
+/// Rules that hold for every endpoint (reference 1.1).
 @Suite(.ownRelay) struct ConventionTests {
   let relay: RelayProcess
   let caller: TestDevice

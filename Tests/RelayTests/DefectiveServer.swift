@@ -93,7 +93,7 @@ final class DefectiveServer: Sendable {
       body: Array(answer[(end + 4)...]))
   }
 
-  /// Where the empty line behind the head begins.
+  /// The offset of the empty line behind the head.
   private static func end(of message: [UInt8]) -> Int? {
     let mark = Array("\r\n\r\n".utf8)
     guard message.count >= mark.count else { return nil }

@@ -49,7 +49,8 @@ struct DirectoryBudgetTests {
     #expect(refused.status == 413 && refused.text.hasPrefix("contact-budget-exceeded: "), "\(refused.text)")
     let wait = try #require(refused.headers["retry-after"].flatMap { Int($0) })
     #expect((10 * 86_400 - 3600...10 * 86_400).contains(wait), "\(wait) s: 50 more than 200 after the tenth day")
-    // What was asked for before costs nothing, also just after a refusal, and in parts that were never asked for as such.
+    // A contact that was asked for before costs nothing, also just after a refusal, and in parts that were never
+    // asked for as such.
     for start in 0..<30 { #expect(try await ask(Array(book[start..<start + 7])).status == 200, "part \(start)") }
     let known = "/v1/directory/\(book[3].replacing("/", with: "_").replacing("+", with: "-"))"
     #expect(try await relay.send("GET", known, as: caller).status == 404, "asked about, and nobody's")
@@ -107,7 +108,7 @@ struct DirectoryBudgetTests {
 
 /// Look-ups that look like an enumeration.
 @Suite struct EnumerationTests {
-  /// Of a row of 200 numbers every twentieth has an account.
+  /// In a row of 200 numbers every twentieth has an account.
   private static func serve(
     refusing: Bool, _ body: (_ relay: RelayProcess, _ row: [String], _ known: [String]) async throws -> Void
   ) async throws {

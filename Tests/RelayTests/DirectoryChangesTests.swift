@@ -3,7 +3,7 @@ import RelayClient
 import TestSupport
 import Testing
 
-/// What has changed since a client asked before (docs/protocol.md, "Directory").
+/// The changes since a client asked before (docs/protocol.md, "Directory").
 @Suite(.ownRelay) struct DirectoryChangesTests {
   let site: RelayOperator
   let relay: RelayProcess
@@ -24,7 +24,7 @@ import Testing
     try await relay.send("PUT", "/v1/directory/changes", json: json, as: caller)
   }
 
-  /// What a client has of its contacts after it has applied each answer.
+  /// A client's view of its contacts after it has applied each answer.
   private struct Contacts: Equatable {
     var known: [String: String?] = [:]
     var cursor: String?

@@ -120,7 +120,7 @@ import Testing
     let answer = try await ask(most + [unknown])
     #expect(answer.status == 413 && answer.text.hasPrefix("too-many-tokens: "))
     #expect(answer.headers["retry-after"] == nil)
-    // What is too long is not charged: the bucket of 50,000 has room for the same again.
+    // A list that is too long is not charged: the bucket of 50,000 has room for the same again.
     #expect(try await ask(most).status == 200)
   }
 

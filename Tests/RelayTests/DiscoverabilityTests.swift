@@ -39,7 +39,7 @@ import Testing
     #expect(try await isFound(device) == false)
     #expect(try await canBeWrittenTo(device))
     #expect(try await relay.send("GET", "/v1/keys/\(device.number)", as: caller).status == 200)
-    // Whoever does not say it leaves it: older clients, and other requests.
+    // A client that does not say it leaves it: older clients, and other requests.
     for silence in ["", #","discoverableByPhoneNumber":null"#] {
       try await say(silence, as: device)
       #expect(try await isFound(device) == false, "\(silence)")
@@ -72,7 +72,7 @@ import Testing
   }
 }
 
-/// What peers find of them.
+/// The accounts as peers find them.
 @Suite struct DiscoverabilityAtPeersTests {
   private static let settings = RelayUnderTest.unlimited.merging(["RELAY_FEDERATION_DIRECTORY_INTERVAL": "0.2"]) { $1 }
 

@@ -4,7 +4,7 @@ import Testing
 
 /// Every command of this program that a document shows in a block exists, with the options that it is given.
 @Suite struct DocumentedCommandsTests {
-  /// What the program says of itself (`--experimental-dump-help`).
+  /// The program's description of itself (`--experimental-dump-help`).
   private struct Help: Decodable {
     let command: Command
   }
@@ -22,7 +22,7 @@ import Testing
     let names: [Name]?
   }
 
-  /// Whose words may follow the command above at once; the help does not say.
+  /// The subcommands whose words may follow the command above at once; the help does not say.
   private static let defaults = ["ledger": "show", "backup": "make"]
 
   private static var root: URL {
@@ -70,7 +70,7 @@ import Testing
     var command = root
     var isLooking = true
     for word in line.split(separator: " ").dropFirst() {
-      // Where the shell goes on.
+      // The shell goes on here.
       if [">", "<", "2>", "\\", ">>"].contains(word) { break }
       if word.hasPrefix("--") || word.range(of: #"^-[a-z]$"#, options: .regularExpression) != nil {
         let name = word.drop { $0 == "-" }.prefix { $0 != "=" }

@@ -135,7 +135,7 @@ import Testing
         if isLater {
           try await socket.send(Self.text("GET /v1/hello HTTP/1.1", "Host: relay"))
           #expect(try await socket.answer().body == "hello")
-          // What lies between requests begins none, and has no limit of this kind.
+          // Bytes between requests begin none, and have no limit of this kind.
           try await socket.send(Array("\r\n".utf8))
           try await Task.sleep(for: .milliseconds(1000))
           #expect(!socket.hasEnded)

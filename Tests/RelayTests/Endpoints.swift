@@ -19,7 +19,7 @@ struct Endpoint: Sendable, CustomTestStringConvertible {
   /// A body that is accepted; nil where none is read.
   let json: String?
   let access: Access
-  /// What a right request is answered with.
+  /// The answer to a right request.
   let expectedStatus: Int
 
   var testDescription: String { "\(method) \(path)" }
@@ -97,7 +97,7 @@ struct Endpoint: Sendable, CustomTestStringConvertible {
   ]
 
   private static let receivedTime: Int64 = 77
-  /// Of RFC 8291, 5.
+  /// The subscription of RFC 8291, 5.
   private static let subscription =
     #"{"endpoint":"https://push.example.net/x","auth":"BTBZMqHH6r4Tts7J_aSIgg","p256dh":"#
     + #""BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"}"#

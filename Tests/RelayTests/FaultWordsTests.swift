@@ -5,7 +5,7 @@ import RelayHTTP
 import TestSupport
 import Testing
 
-/// What an operator reads when something below the relay fails: a sentence of ours that names the remedy.
+/// The words to an operator when something below the relay fails: a sentence of ours that names the remedy.
 @Suite struct FaultWordsTests {
   /// Words of calls, types and codes of the libraries below us.
   private static let foreign = [
@@ -53,7 +53,7 @@ import Testing
   }
 
   @Test func `an address that this host has not`() async throws {
-    // Of a network that is reserved for documents.
+    // The address is of a network that is reserved for documents.
     try await Self.expectRefusal(
       Self.open(at: "192.0.2.1"), says: ["This host has no address 192.0.2.1"], names: "Set client.host")
   }

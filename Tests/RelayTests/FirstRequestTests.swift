@@ -3,7 +3,7 @@ import Testing
 
 @testable import RelayHTTP
 
-/// Whose a connection's first bytes are, however they are cut into pieces.
+/// The decision who gets a connection's first bytes, however they are cut into pieces.
 @Suite struct FirstRequestTests {
   private static let door = "GET /v1/websocket?login=1 HTTP/1.1\r\nHost: relay\r\n\r\n"
 
@@ -11,7 +11,7 @@ import Testing
     (door, "head \(door)"), ("\r\n\r\n\(door)rest", "head \(door)"),
     ("GET /v1/accounts HTTP/1.1\r\n\r\n", "elsewhere"), ("PRI * HTTP/2.0\r\n\r\n", "elsewhere"),
     ("\(many("\r\n", 8))\(door)", "head \(door)"),
-    // What is longer than its bound is the router's, also when its end has come.
+    // A request that is longer than its bound is the router's, also when its end has come.
     ("\(many("\r\n", 9))\(door)", "elsewhere"),
     ("\(many("G", 33)) /v1/websocket HTTP/1.1\r\n\r\n", "elsewhere"),
     ("GET http://\(many("a", 1024))/v1/websocket HTTP/1.1\r\n\r\n", "elsewhere"),
@@ -35,7 +35,7 @@ import Testing
     #expect(decision.bytes == 20)
   }
 
-  /// What was decided, and after how many bytes.
+  /// The decision, and the number of bytes after which it was made.
   private static func decision(on all: [UInt8], inPiecesOf size: Int) -> (what: String, bytes: Int) {
     var first = FirstRequest()
     var start = 0

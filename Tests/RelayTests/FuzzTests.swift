@@ -36,7 +36,7 @@ import Testing
     }
   }
 
-  /// What was counted at the client edge.
+  /// The counts of the client edge.
   private struct Count {
     let method: String
     let route: String

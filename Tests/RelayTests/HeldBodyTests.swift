@@ -87,7 +87,7 @@ import Testing
   }
 }
 
-/// What never ends is ended: no part keeps a request waiting for the next one for ever.
+/// A body that never ends is ended: no part keeps a request waiting for the next one for ever.
 @Suite struct BodyDeadlineTests {
   private func request(_ body: RequestBody) -> Request {
     Request(

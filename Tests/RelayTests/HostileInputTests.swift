@@ -4,7 +4,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Whatever is sent, every endpoint says the right thing and the relay lives on in steady memory.
+/// Every endpoint answers any input rightly, and the relay lives on in steady memory.
 @Suite(.ownRelay, .serialized) struct HostileInputTests {
   let relay: RelayProcess
   let caller: TestDevice

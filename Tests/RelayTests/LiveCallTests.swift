@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// Who may open a WebSocket, and what can be asked over it (reference 1.12).
+/// The right to open a WebSocket, and the requests over it (reference 1.12).
 @Suite(.ownRelay) struct LiveCallTests {
   let relay: RelayProcess
   let device: LiveDevice
@@ -61,7 +61,7 @@ import WireMessages
     let alive = try await socket.response()
     #expect(alive.id == 7 && alive.status == 200 && alive.message == "OK")
 
-    // Who asks is known; a body without headers is JSON.
+    // The caller is known; a body without headers is JSON.
     let key = { (id: Int) in #"{"keyId":\#(id),"publicKey":"k","identityKey":"i"}"# }
     try await socket.ask("PUT", "/v1/keys", body: #"{"lastResortKey":\#(key(9)),"keys":[\#(key(1))]}"#, id: 8)
     #expect(try await socket.response().status == 200)

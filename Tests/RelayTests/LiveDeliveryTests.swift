@@ -225,7 +225,7 @@ import WireMessages
       await socket.raw.close()
     }
     try await sending
-    // What came again had come before; what came first came in order.
+    // A repeated message had come before. First deliveries came in order.
     var first: [Int64] = []
     for time in seen where !first.contains(time) { first.append(time) }
     #expect(first == Array(1...Int64(total)))

@@ -11,7 +11,7 @@ import WireMessages
 
 @testable import Relay
 
-/// What a process does for all its connections.
+/// A process's work for all its connections.
 @Suite struct LiveHubTests {
   private final class Session: Sendable {}
 
@@ -97,7 +97,7 @@ import WireMessages
       try await eventually("it drains") { relay.log().contains("draining") }
       try await Task.sleep(for: .seconds(2))
       #expect(relay.child.exit == nil)
-      // What comes now is for another process.
+      // Requests that come now are for another process.
       try await socket.ask("GET", "/v1/keys", id: 8)
       #expect(try await socket.response().status == 503)
       let answer = Array("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".utf8)

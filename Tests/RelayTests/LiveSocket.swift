@@ -29,7 +29,7 @@ extension RelayProcess {
   func registerLive(_ number: String = TestDevice.freshNumber()) async throws -> LiveDevice {
     var random = SystemRandomNumberGenerator()
     let key = (0..<52).map { _ in UInt8.random(in: 0...255, using: &random) }
-    // Of a key that comes twice the last one counts.
+    // If a key comes twice the last one counts.
     let device = try await register(number, attributes: #","signalingKey":"\#(Data(key).base64EncodedString())""#)
     return LiveDevice(device: device, key: key)
   }

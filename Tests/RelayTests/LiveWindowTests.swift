@@ -4,7 +4,7 @@ import Testing
 
 @testable import Relay
 
-/// What a connection holds, and when it reads more.
+/// The envelopes that a connection holds, and the moments at which it reads more.
 @Suite struct LiveWindowTests {
   private var window = DeliveryWindow(hasKey: true, bounds: Self.small)
   private let start = ContinuousClock.now
@@ -183,7 +183,7 @@ import Testing
       _ = window.refused(id)
     }
     #expect(window.isFull)
-    // What is just being removed is answered by its removal.
+    // A message that is just being removed is answered by its removal.
     _ = window.acknowledged(8)
     #expect(window.doubtful == [10, 20, 30, 40, 50, 60, 70])
     #expect(window.woken() == .rest)
@@ -220,7 +220,7 @@ import Testing
     #expect(window.woken() == .rest)
     let isSent = window.delivered(Self.delivery(4), at: start)
     #expect(!isSent)
-    // What the client has taken before counts.
+    // Messages that the client has taken before count.
     #expect(window.acknowledged(2).removal == Self.delivery(2))
   }
 

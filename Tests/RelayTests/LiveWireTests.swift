@@ -8,7 +8,7 @@ import Testing
 
 @testable import Relay
 
-/// What live delivery writes and reads, byte for byte.
+/// The bytes that live delivery writes and reads.
 @Suite struct LiveWireTests {
   @Test func `an envelope is sealed as the vectors say`() throws {
     let vectors = try WholeRelayVectorTests.load("signaling_envelopes")
@@ -16,7 +16,7 @@ import Testing
     var compared = 0
     for vector in vectors {
       let fields = try #require(vector["fields"] as? [String: Any])
-      // Of the first generation, before there were devices: ours always names one.
+      // A vector of the first generation, before there were devices: ours always names one.
       guard let device = fields["sourceDevice"] as? Int64 else { continue }
       let text = try #require(vector["signaling_key_b64"] as? String)
       let key = try #require(DeviceSignalingKey(Secret(text)))
@@ -155,7 +155,7 @@ import Testing
     let header = "Basic " + Base64.encode(Array("+14155550101:x".utf8), padded: true)
     #expect(login("", header: header)?.means == .header)
     #expect(login("a=b", header: header)?.credentials?.password == Secret("x"))
-    // What the query says counts.
+    // The query's word counts.
     #expect(login("login=%2B14155550102&password=y", header: header)?.credentials?.password == Secret("y"))
   }
 

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Relay
 
-/// What is decided before a submission is made durable, and what makes it the same one again.
+/// The decisions before a submission is made durable, and the fields that make it the same one again.
 @Suite struct LocalIntakeTests {
   private let store = MemoryMessages()
   private let sender: DeviceAddress
@@ -102,7 +102,7 @@ import Testing
     for time: Int64 in 1...500 where try await intake.reportUndeliverable(try outgoing(from: sender, at: time)) {
       told += 1
     }
-    // Whoever asks is told which of them were not.
+    // The caller is told which of them were not.
     #expect(told < 500 && store.envelopes.count == told)
   }
 
@@ -195,7 +195,7 @@ private final class MemoryMessages: MessageStore {
   private let outage = Atomic(0)
 
   var envelopes: [Envelope] { state.withLock { $0.envelopes } }
-  /// Of every mailbox by every sender.
+  /// The usage of every mailbox by every sender.
   var usage: MailboxUsage {
     get { state.withLock { $0.usage } }
     set { state.withLock { $0.usage = newValue } }

@@ -20,7 +20,7 @@ import Testing
     try await relay.send("PUT", "/v1/messages/\(number ?? recipient.number)", json: json, as: device ?? sender)
   }
 
-  /// What the recipient's first device holds.
+  /// The messages that the recipient's first device holds.
   private func shown() async throws -> [Shown] { try await relay.mailbox(of: recipient).map(Shown.init) }
 
   @Test func `what is accepted lies in the mailbox until it is acknowledged`() async throws {

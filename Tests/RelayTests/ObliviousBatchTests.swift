@@ -86,7 +86,7 @@ import Testing
     #expect(Self.refusal(of: [batch.elements[0] + one + minusOne], batch, under: relay.publicBytes) == .unproved)
   }
 
-  /// Of P-384 (SEC 2, section 2.5.1).
+  /// The order of P-384 (SEC 2, section 2.5.1).
   private static let order: [UInt8] =
     [UInt8](repeating: 0xFF, count: 24) + [
       0xC7, 0x63, 0x4D, 0x81, 0xF4, 0x37, 0x2D, 0xDF, 0x58, 0x1A, 0x0D, 0xB2, 0x48, 0xB0, 0xA7, 0x7A, 0xEC, 0xEC, 0x19,

@@ -77,7 +77,7 @@ struct ObliviousLookUpTests {
       let found = try await lookUp(tokens, .digits(digits), &contacts)
       #expect(found == expected, "\(digits)")
     }
-    // What the client keeps outlives it.
+    // The client's stored contacts outlive it.
     let kept = try JSONEncoder().encode(contacts)
     var restored = try JSONDecoder().decode(ObliviousContacts.self, from: kept)
     #expect(restored == contacts)
@@ -91,7 +91,7 @@ struct ObliviousLookUpTests {
     ("{}", 415, "malformed-body"), (#"{"elements":null}"#, 415, "malformed-body"),
     (#"{"elements":[7]}"#, 415, "malformed-body"), (#"{"elements":["AAAA"]}"#, 400, "undecodable-element"),
     (#"{"elements":["Av//Av//Av//"]}"#, 400, "undecodable-element"),
-    // Of the right form, but no point: its first coordinate is above the field's size.
+    // The right form, but no point: its first coordinate is above the field's size.
     (
       #"{"elements":["Av///////////////////////////////////////////////////////////////w=="]}"#, 400,
       "undecodable-element"
@@ -141,7 +141,7 @@ extension RelayProcess {
   }
 }
 
-/// What oblivious look-ups cost an account.
+/// The cost of oblivious look-ups to an account.
 @Suite struct ObliviousLimitTests {
   private static let path = "/v1/directory/oblivious/evaluations"
 
@@ -201,7 +201,7 @@ extension RelayProcess {
         do throws(RelayClientError) {
           _ = try await client.lookUpObliviously(tokens, contacts: &contacts)
         } catch {
-          // Of the pages, while not every contact has its output.
+          // An answer to the pages, while not every contact has its output.
           guard error.status == 503, contacts.count == tokens.count else { throw error }
         }
         guard ContinuousClock.now < deadline else { throw TestFailure("no outputs in time") }

@@ -3,7 +3,7 @@ import RelayCore
 import TestSupport
 import Testing
 
-/// Where pages of outputs begin and end (docs/protocol.md, "Oblivious look-up").
+/// The bounds of pages of outputs (docs/protocol.md, "Oblivious look-up").
 @Suite struct ObliviousPageTests {
   private static let pageMax = ObliviousCodec.outputsPerPage
 

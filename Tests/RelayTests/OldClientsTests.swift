@@ -3,7 +3,7 @@ import RelayClient
 import TestSupport
 import Testing
 
-/// What the clients of the first years say to a server (reference Part 4).
+/// The requests of the clients of the first years (reference Part 4).
 @Suite(.ownRelay) struct OldClientsTests {
   let relay: RelayProcess
 

@@ -35,7 +35,7 @@ import Testing
     var status = 0
     for line in try OpenAPIDocument().lines {
       if let match = line.firstMatch(of: /^ +"(\d{3})":/), let number = Int(match.1) { status = number }
-      // Of components it is not known where they are used.
+      // It is not known where components are used.
       if line == "components:" { status = 0 }
       guard status == 0 || status >= 400, let text = line.firstMatch(of: /description: "(.*)"/)?.1 else { continue }
       for code in text.matches(of: /`([a-z-]+)`/) {
@@ -53,7 +53,7 @@ import Testing
   }
 }
 
-/// What the tests need of docs/openapi.yaml, which keeps to two spaces a level.
+/// The parts of docs/openapi.yaml that the tests need. It keeps to two spaces a level.
 struct OpenAPIDocument {
   struct Operation {
     let method: String

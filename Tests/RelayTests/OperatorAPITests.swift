@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What operators do over HTTP, behind tokens, and what is noted of it.
+/// Operators' acts over HTTP, behind tokens, and the notes that are made of them.
 @Suite struct OperatorAPITests {
   private static let read = String(repeating: "r", count: 40)
   private static let change = String(repeating: "c", count: 40)

@@ -15,7 +15,7 @@ import Testing
       for (index, time) in times.enumerated() {
         try await store.append([try envelope(to: number, from: beta, at: time, index: index)])
       }
-      // What may be a part of a test of another peer stays.
+      // A message that may be a part of a test of another peer stays.
       #expect(try await probe.collect(from: alpha) == [])
       let left = try await store.pending(in: DeviceAddress(number, .master), after: 0, limit: 100)
       #expect(left.map(\.envelope.timestamp.millis) == [now])

@@ -10,8 +10,8 @@ enum RawExchange {
     var text: String
   }
 
-  /// Sends `head`, then `bodyBytes` bytes of filler, reading meanwhile; ends when the relay has closed, or when all is
-  /// sent and an answer is there. What the relay does not take any more is not sent.
+  /// Sends `head`, then `bodyBytes` bytes of filler, reading meanwhile; ends when the relay has closed, or when all
+  /// is sent and an answer is there. Bytes that the relay does not take any more are not sent.
   static func send(
     _ head: [UInt8], bodyBytes: Int = 0, isChunked: Bool = false, to port: Int, patience: Int = 20
   ) async throws -> Outcome {

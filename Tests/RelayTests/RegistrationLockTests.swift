@@ -187,7 +187,7 @@ private let fewPins = [
       try await relay.send(
         "PUT", "/v1/accounts/code/\(code)", json: #"{"signalingKey":"c2ln","pin":"\#(pin)"}"#, as: next)
     }
-    // Who does not know the code uses nothing up.
+    // A caller who does not know the code uses nothing up.
     for _ in 0..<4 { #expect(try await attempt("111", "hunter22").status == 403) }
     let code = try await relay.code(for: former.number)
     for _ in 0..<2 { #expect(try await attempt(code, "wrong").text.hasPrefix("registration-locked: ")) }

@@ -140,7 +140,7 @@ import Testing
     }
   }
 
-  /// Of a point of small order everybody knows the secret.
+  /// The secret with a point of small order is known to everybody.
   @Test func aPointOfSmallOrderIsRefused() throws {
     let key = RemotePreKey(
       deviceID: 1, registrationID: 0, identityKey: keys.bundle.identityKey,

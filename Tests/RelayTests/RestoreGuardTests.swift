@@ -5,7 +5,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// What `RestoreGuard` makes of witnesses' answers (docs/decisions/2026-11-21-restored-stores.md).
+/// `RestoreGuard`'s use of witnesses' answers (docs/decisions/2026-11-21-restored-stores.md).
 @Suite struct RestoreGuardTests {
   private let store = MemoryEpochs(at: 100)
   private let redis = FixedWitness()
@@ -206,7 +206,7 @@ private final class MemoryEpochs: EpochStore {
 
   /// By whose.
   var words: [RestoreWord] { state.withLock { $0.words } }
-  /// What was noted of them, nil for what was forgotten.
+  /// The notes about them, nil for one that was forgotten.
   var claims: [RelayName?] { state.withLock { $0.claims } }
 
   func putBack(to epoch: Int64, beforeAdvance call: Int) { state.withLock { $0.putBack = (epoch, call) } }

@@ -22,7 +22,7 @@ import Testing
     return ids
   }
 
-  /// What the relay says of `owner`'s keys; calls that fail are repeated, as `draw` does.
+  /// The relay's word on `owner`'s keys; calls that fail are repeated, as `draw` does.
   private static func supply(of owner: TestDevice, at relay: RelayProcess) async throws -> String {
     try await eventually("the supply is told") { () -> String? in
       let answer = try await relay.send("GET", "/v1/keys", as: owner)
@@ -30,7 +30,7 @@ import Testing
     }
   }
 
-  /// Of a store that was put back: the keys that it holds may be known to others.
+  /// For a store that was put back: the keys that it holds may be known to others.
   static func expectSetAside(_ owner: TestDevice, _ caller: TestDevice, at relay: RelayProcess) async throws {
     try await eventually("the relay says so") { relay.log().contains("the store was put back to an older state") }
     try await expectRefilled(owner, caller, at: relay)

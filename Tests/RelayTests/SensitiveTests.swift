@@ -2,7 +2,7 @@ import Foundation
 import RelayCore
 import Testing
 
-/// What is private has no textual form by accident.
+/// Private values have no textual form by accident.
 struct SensitiveTests {
   /// One value of each type of RelayCore that says it is sensitive, full of things that must not be seen.
   private static func samples() throws -> [any Sensitive] {

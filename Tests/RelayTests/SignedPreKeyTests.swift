@@ -5,7 +5,7 @@ import RelayCore
 import TestSupport
 import Testing
 
-/// Who signed a prekey.
+/// Checks of a prekey's signature.
 @Suite struct SignatureTests {
   /// Identity key, signed key, signature. The first was published with libsignal; the others were made with PyPI's
   /// `xeddsa` 1.2.0 and checked against its own verification.

@@ -4,8 +4,8 @@ import Testing
 
 @testable import RelayClient
 
-/// What a broken, hostile or vanished server does to the client library's live connections: an end with its reason, and
-/// nothing worse.
+/// The client library's live connections end with a reason, and nothing worse, if a server is broken, hostile or
+/// vanished.
 @Suite("RelayClient against hostile servers") struct SocketClientHostileTests {
   private typealias Server = ScriptedSocketServer
 
@@ -154,7 +154,7 @@ import Testing
     #expect(error == .timedOut)
     let unanswering = try Server(.upgrade([]))
     defer { unanswering.close() }
-    // Where a deadline comes late, the keep-alive must not come before it.
+    // A deadline may come late, and the keep-alive must not come before it.
     var options = RelayClient.LiveOptions()
     options.keepAlive = .seconds(600)
     let live = try await self.client(unanswering, timeout: MachineSpeed.allow(.seconds(1)))

@@ -22,7 +22,7 @@ final class ScriptedSocketServer: Sendable {
   let port: Int
   private let descriptor: Int32
   private let script: @Sendable (_ head: String) -> Answer
-  /// What clients sent behind their upgrades.
+  /// The bytes that clients sent behind their upgrades.
   private let received = Mutex<[UInt8]>([])
 
   init(_ script: @escaping @Sendable (_ head: String) -> Answer) throws {

@@ -57,7 +57,7 @@ import Testing
     #expect(throws: RelayClientError.self) { try SignalingKey("!") }
     let key = try SignalingKey(Base64.encode(bytes, padded: false))
     #expect("\(key)" == "<signaling key>" && String(reflecting: key) == "<signaling key>")
-    // What is behind the 52nd byte does not count.
+    // Bytes behind the 52nd do not count.
     let vector = try #require(try WholeRelayVectorTests.load("signaling_envelopes").first)
     let longer = (Base64.decode(try text(vector, "signaling_key_b64")) ?? []) + [1, 2, 3]
     let same = try SignalingKey(Base64.encode(longer, padded: true))

@@ -4,7 +4,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// What systemd hears from a process that it started with `Type=notify`.
+/// The messages to systemd from a process that it started with `Type=notify`.
 @Suite struct SystemdNotifierTests {
   /// The socket on which systemd listens.
   private final class Listener {

@@ -52,7 +52,7 @@ import Testing
         let credentials = Base64.encode(Array("AC1:t0ken-that-nobody-sees".utf8), padded: true)
         #expect(request.headers["authorization"] == "Basic " + credentials)
         #expect(request.body.contains("To=%2B\(number.dropFirst())&From=%2B14155550199&"))
-        // What it was sent is the code that registers.
+        // The code that it was sent registers.
         let code = try #require(request.body.split(separator: "code").last).replacing(/%[0-9A-F]{2}/, with: "")
         let device = TestDevice(number: number, password: "p")
         let confirmed = try await relay.send(

@@ -8,7 +8,7 @@ import Testing
 @Suite("WebSocket transport: frames and limits") struct WebSocketTransportFrameTests {
   private let max = 100_000
 
-  /// What comes out of `bytes`, cut into pieces of these sizes, over and over.
+  /// The events that come out of `bytes`, cut into pieces of these sizes, over and over.
   private func events(_ bytes: [UInt8], cut sizes: [Int] = [Int.max], max: Int? = nil) -> [String] {
     var reader = FrameReader(messageBytesMax: max ?? self.max)
     var (events, rest, turn): ([String], ArraySlice<UInt8>, Int) = ([], bytes[...], 0)

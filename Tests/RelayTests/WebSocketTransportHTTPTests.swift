@@ -135,7 +135,7 @@ import Testing
       }
       let refused = try await site.ask(RawSocket.request("/socket/"))
       #expect(refused.status == 503 && refused.headers["retry-after"] == "1")
-      // Those that are open are the sessions' matter.
+      // Open sockets are the sessions' matter.
       try await open.sendText("still here")
       #expect(try await open.frame().text == "still here")
       await open.close()

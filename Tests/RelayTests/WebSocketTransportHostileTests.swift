@@ -17,7 +17,7 @@ import Testing
       ]
       for (bytes, code) in cases {
         let socket = try await site.open()
-        // What comes behind the refused frame is not looked at.
+        // Bytes behind the refused frame are not looked at.
         try await socket.send(bytes + [UInt8](repeating: 0x81, count: 5000))
         #expect(try await socket.closeCode() == code, "\(bytes)")
         await socket.close()
@@ -93,7 +93,7 @@ import Testing
         try await Task.sleep(for: .milliseconds(20))
       }
       #expect(try await site.ends(of: 20) == Array(repeating: .stalled, count: 20))
-      // What the kernel took on both sides of each, and the high-water mark.
+      // The bytes that the kernel took on both sides of each, and the high-water mark.
       #expect(site.door.flooded < 20 * (24 << 20))
       for socket in sockets { await socket.close() }
     }

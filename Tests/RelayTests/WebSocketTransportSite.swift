@@ -17,7 +17,7 @@ struct TransportSite: Sendable {
   let door: EchoDoor
   let drain: DrainState
   let sockets: SocketWatch
-  /// Of TLS; nil without.
+  /// The authority of TLS; nil without.
   let authority: TestAuthority?
   private let stop: @Sendable () async -> Void
 

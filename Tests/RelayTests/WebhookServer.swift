@@ -47,7 +47,7 @@ final class WebhookServer: Sendable {
     }
   }
 
-  /// What the requests to come are answered with.
+  /// Sets the answer to the requests to come.
   func answer(with status: Int) { state.withLock { $0.status = status } }
 
   var received: [Received] { state.withLock { $0.received } }

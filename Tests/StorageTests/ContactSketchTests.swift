@@ -41,7 +41,7 @@ import Testing
       #expect((990...1000).contains(new))
     }
     #expect((19_800...20_000).contains(sketch.count))
-    // Whatever is chosen: one at a time, so that what is refused costs nothing.
+    // Even for chosen contacts: one at a time, so that a refused one costs nothing.
     let left = 20_000 - sketch.count
     let allowed = Self.tokens(20_000..<40_000).count {
       sketch.spend([$0], within: Self.allowance, at: Sample.noon) != .refused(retryAfter: .seconds(10 * 86_400))
@@ -166,7 +166,7 @@ import Testing
     #expect(ContactSketch(bytes: bytes + [0]) == nil)
     var random = SeededGenerator(seed: 11)
     for _ in 0..<20_000 {
-      // Whatever it is, reading it ends.
+      // Reading it ends, whatever the damage is.
       var damaged = bytes
       for _ in 0..<Int.random(in: 1...4, using: &random) {
         damaged[Int.random(in: 0..<64, using: &random)] = UInt8.random(in: .min ... .max, using: &random)
@@ -215,7 +215,7 @@ import Testing
     #expect(table.count == 0)
     var now = Sample.noon
     #expect(Self.isNew(60, table.spend(Self.tokens(60), of: number, within: Self.allowance, at: now)))
-    // Whoever asks is remembered for that long again.
+    // An account that asks is remembered for that long again.
     for _ in 0..<3 {
       now = now.adding(.seconds(40 * 86_400))
       #expect(table.spend(Self.tokens(60), of: number, within: Self.allowance, at: now) == .allowed(new: 0))

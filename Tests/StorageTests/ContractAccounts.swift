@@ -42,7 +42,7 @@ import Testing
       #expect(try await store.draw(from: own.account).isEmpty)
       #expect(try await store.storage.signedPreKey(of: own) == nil)
       #expect(try await store.mailbox(own).isEmpty)
-      // Nobody else's are touched.
+      // No other device's are touched.
       #expect(try await store.storage.preKeyCount(of: other) == 2)
       #expect(try await store.mailbox(other).count == 1)
     }

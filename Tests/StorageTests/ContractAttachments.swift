@@ -46,7 +46,7 @@ private typealias Attachment = RelayCore.Attachment
       try await store.registerAccounts(3)
       let storage = store.storage
       let least = AttachmentQuota.chargeMin
-      // What is not uploaded counts the least, and so does what is smaller.
+      // An attachment that is not uploaded counts the least, and so does a smaller one.
       let quota = AttachmentQuota(bytesMax: 3 * least)
       for value in 1...3 as ClosedRange<Int64> {
         #expect(try await storage.addAttachment(Self.attachment(value), quota: quota))
@@ -57,10 +57,10 @@ private typealias Attachment = RelayCore.Attachment
       #expect(try await storage.finish(Self.id(2), least, quota: quota) == .finished)
       #expect(try await storage.finish(Self.id(3), least + 1, quota: quota) == .quotaExceeded)
       #expect(try await storage.attachment(Self.id(3)) == Self.attachment(3))
-      // What others hold is no matter.
+      // Other accounts' attachments do not matter.
       #expect(try await storage.addAttachment(Self.attachment(5, of: 2), quota: quota))
 
-      // What is removed is room again, all of it.
+      // A removed attachment gives all its room back.
       try await storage.removeAttachments([Self.id(1)])
       #expect(try await storage.finish(Self.id(3), 2 * least, quota: quota) == .finished)
       #expect(try await !storage.addAttachment(Self.attachment(6), quota: quota))

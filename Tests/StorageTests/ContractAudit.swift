@@ -24,7 +24,7 @@ import Testing
       #expect(all.map(\.id) == ids && all.map(\.deed) == deeds)
       #expect(all.map(\.outcome) == [.done, .failed(reason: "no such account"), .unknown])
       #expect(all.allSatisfy { $0.time.millis > 0 })
-      // What has ended stays as it ended.
+      // An entry that has ended stays as it ended.
       try await storage.endAudit(ids[0], .failed(reason: "too late"))
       #expect(try await storage.auditEntries(before: ids[1], about: nil, limit: 10).map(\.outcome) == [.done])
 

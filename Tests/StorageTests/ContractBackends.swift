@@ -1,4 +1,4 @@
-// What the contract suite runs on: every promise of RelayCore's store contracts is tested once, for each back end.
+// The back ends of the contract suite: every promise of RelayCore's store contracts is tested once, for each of them.
 
 import Foundation
 import RelayCore
@@ -11,7 +11,7 @@ enum Backend: String, CaseIterable, Sendable, CustomTestStringConvertible {
   case embedded
   case postgres
 
-  /// Those that take the day from a clock a test can move. PostgreSQL takes it from the server.
+  /// The back ends that take the day from a clock which a test can move. PostgreSQL takes it from the server.
   static let withClock: [Backend] = [.embedded]
 
   var testDescription: String { rawValue }
@@ -66,7 +66,7 @@ extension Backend {
     }
   }
 
-  /// Runs `body` with a way to open one migrated database under any encryption keys. What it opens is closed.
+  /// Runs `body` with a way to open one migrated database under any encryption keys. Opened stores are closed.
   func withKeys(_ body: ((SecretSealer, (Store) async throws -> Void) async throws -> Void) async throws -> Void)
     async throws
   {

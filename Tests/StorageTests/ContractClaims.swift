@@ -2,7 +2,7 @@ import RelayCore
 import Storage
 import Testing
 
-// Whose a contact is (docs/federation.md, "Whose a contact is").
+// The ownership of contacts (docs/federation.md, "Whose a contact is").
 
 @Suite struct ClaimContract {
   private static func listed(_ index: Int, isInactive: Bool = false) throws -> ListedAccount {
@@ -29,13 +29,13 @@ import Testing
 
   private static func owner(of token: ContactToken, in store: Store) async throws -> RelayName? {
     let entries = try await store.storage.entries(for: [token])
-    // Who reads the whole directory sees the same.
+    // A reader of the whole directory sees the same.
     let whole = try await DirectoryReader(of: store.storage)
     #expect(whole.entries[token]?.relay == entries.first?.relay)
     return entries.first?.relay
   }
 
-  /// What makes gamma's listing lose the contact.
+  /// The way by which gamma's listing loses the contact.
   enum Loss: String, CaseIterable { case feed, page, wholeReading }
 
   @Test(
@@ -101,7 +101,7 @@ import Testing
       #expect(reader.entries[token]?.relay == evil)
       #expect(try await storage.takeUntoldPasses() == 1)
       #expect(try await storage.contactCounts(of: gamma) == .none)
-      // Who comes back now comes second.
+      // A peer that comes back now comes second.
       try await storage.applyContactChanges([Self.listed(1)], of: gamma, mark: "m")
       #expect(try await storage.claimants(of: token) == [evil, gamma])
     }
@@ -194,7 +194,7 @@ import Testing
     }
   }
 
-  /// Of account 1, whatever peers claim.
+  /// A registration of account 1, whatever peers claim.
   private static func proven(isReachable: Bool = true) throws -> Registration {
     let sample = try Sample.registration(1, isReachable: isReachable)
     return Registration(
@@ -234,7 +234,7 @@ import Testing
       let tokens = try (0..<4).map { try Sample.token($0) }
       #expect(
         try await storage.rememberClaims(to: Array(tokens[0..<2]), of: gamma, keepingAtMost: 10) == Set(tokens[0..<2]))
-      // What is another's is not remembered, and what there is no room for neither; what is known needs none.
+      // Another peer's contact is not remembered, nor is one that there is no room for. A known one needs no room.
       #expect(
         try await storage.rememberClaims(to: Array(tokens[1..<4]), of: evil, keepingAtMost: 2) == [
           tokens[2], tokens[3],
@@ -267,7 +267,7 @@ import Testing
       try await storage.mergeContacts([Self.listed(0)], of: gamma, pass: 9)
       #expect(try await Self.owner(of: tokens[0], in: store) == gamma)
       #expect(try await storage.rememberClaims(to: [tokens[1]], of: gamma, keepingAtMost: 10).isEmpty)
-      // Those that are not to be found claim nothing.
+      // Peers whose contacts are not to be found claim nothing.
       #expect(try await storage.setPeerPolicy(PeerPolicy(contacts: .none), of: gamma))
       #expect(try await storage.contactCounts(of: gamma) == .none)
       #expect(try await Self.owner(of: tokens[0], in: store) == evil)

@@ -41,7 +41,7 @@ import Testing
       #expect(try await storage.contactCount(of: beta) == 20)
       #expect(try await storage.contactCount(of: Sample.relay("gamma")) == 7)
       #expect(try await storage.contactCount(of: Sample.relay("delta")) == 0)
-      // Who comes back begins with none.
+      // A peer that comes back begins with none.
       #expect(try await storage.removePeer(beta) == .removed)
       #expect(try await storage.contactCount(of: beta) == 0)
       #expect(try await storage.savePeer(Sample.peer("beta")))

@@ -2,7 +2,7 @@ import RelayCore
 import Storage
 import Testing
 
-// What peers list, as they feed it to us, and who lists what.
+// The contacts that peers list, as they feed them to us, and the peers that list them.
 
 @Suite struct ContactContract {
   private static func listed(_ index: Int, voice: Bool = false, isInactive: Bool = false) throws -> ListedAccount {
@@ -20,7 +20,7 @@ import Testing
       try await storage.applyContactChanges(
         [
           Self.listed(1, voice: true), Self.listed(2, isInactive: true), Self.listed(5),
-          // Of a token that comes twice the later counts.
+          // If a token comes twice the later one counts.
           Self.listed(6), Self.listed(6, isInactive: true), Self.listed(7, isInactive: true), Self.listed(7),
         ], of: beta, mark: "second")
       let entries = try await storage.entries(for: (0..<9).map { try Sample.token($0) })
@@ -113,7 +113,7 @@ import Testing
         #expect(try await storage.entries(for: [token]).isEmpty)
         #expect(try await storage.claimants(of: token).isEmpty)
         #expect(try await storage.contactCount(of: beta) == 0)
-        // What was on its way comes too late.
+        // Contacts that were on their way come too late.
         try await storage.mergeContacts([Self.listed(1)], of: beta, pass: pass + 1)
         try await storage.applyContactChanges([Self.listed(1)], of: beta, mark: "late")
         try await storage.finishContacts(of: beta, pass: pass + 1, mark: "late")
@@ -146,7 +146,7 @@ import Testing
       // A wrong code is one all the same.
       let ignoring = try Self.ignoringClaims(2)
       #expect(try await store.use(Secret("654321"), for: ignoring) == .codeRefused)
-      // Who is asked at look-up time claims nothing.
+      // A peer that is asked at look-up time claims nothing.
       #expect(try await storage.setPeerPolicy(PeerPolicy(contacts: .query), of: beta))
       #expect(try await store.register(Sample.registration(3)) == .registered)
     }

@@ -21,7 +21,7 @@ import Testing
       #expect(linked.name == given.name)
       #expect(linked.hasSignedPreKey)
       #expect(account.devices.first == (try Sample.registration(1).device))
-      // Nobody else's account has changed.
+      // No other account has changed.
       #expect(try await store.storage.account(Sample.number(0))?.devices.count == 1)
     }
   }

@@ -100,7 +100,7 @@ import Testing
     },
     Step("resumed", 1, become(.active)),
     Step("scopes", 0, peer { try await $0.setPeerScopes([.keys], of: Sample.relay("beta")) }),
-    // Of what its end uncovers, four contacts are the other's.
+    // Its end uncovers contacts; four of them are the other's.
     Step(
       "asked instead of copied", 5,
       peer { try await $0.setPeerPolicy(PeerPolicy(contacts: .query), of: Sample.relay("beta")) }),
@@ -125,7 +125,7 @@ import Testing
       for step in steps {
         try await step.run(store)
         #expect(try await reader.follow() == step.changes, "\(step.name)")
-        // Who begins here knows the same.
+        // A reader that begins here knows the same.
         let beginner = try await DirectoryReader(of: store.storage)
         #expect(beginner.entries == reader.entries, "\(step.name)")
       }

@@ -3,7 +3,7 @@ import Storage
 import Synchronization
 import Testing
 
-// What the stores say of the directory as a whole, by ranges, and of those who do not want to be found.
+// The stores' view of the directory as a whole, by ranges, and of accounts that do not want to be found.
 
 @Suite struct DirectoryRangeContract {
   @Test("A range's digest is that of its entries, wherever their tokens begin", arguments: Backend.allCases)
@@ -124,7 +124,7 @@ import Testing
 }
 
 @Suite struct DiscoverabilityContract {
-  /// What can be seen of account 1: by a look-up, by a peer that asks, in the listing, and in its feed.
+  /// The sight of account 1: by a look-up, by a peer that asks, in the listing, and in its feed.
   private struct Sight: Equatable {
     let isEntry: Bool
     let isLocalEntry: Bool
@@ -194,7 +194,7 @@ import Testing
       // Hidden from the beginning: no look-up ever shows it.
       #expect(try await store.register(Self.hidden(false)) == .registered)
       #expect(try await Sight(in: store.storage) == .hidden)
-      // What it covers changes with it: a peer's claim, where there was one.
+      // The entry that it covers changes with it: a peer's claim, if there was one.
       #expect(try await reader.follow() == 1)
       #expect(try await store.storage.accounts(offset: 0, limit: 10).isEmpty)
       #expect(try await store.register(Self.hidden(nil)) == .registered)

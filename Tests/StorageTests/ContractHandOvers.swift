@@ -22,7 +22,7 @@ import Testing
   func known(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let tags = self.tags(1...300) + [HandOverTag(bits: .min), HandOverTag(bits: .max)]
-      // What is handed over again is noted once, also twice in one call and by two at once.
+      // A message that is handed over again is noted once, also twice in one call and by two at once.
       try await withThrowingTaskGroup(of: Void.self) { group in
         for order in [tags, tags.reversed() + tags] {
           group.addTask { try await self.record(.handedOver, order, in: store) }
@@ -73,7 +73,7 @@ import Testing
       try await record(.handedOver, Array(tags.prefix(1)), in: store)
       _ = try await storage.maintain(retention: day)
       #expect(try await isKnown(tags[0], store), "handed over again, it counts from then")
-      // What is still there is not counted again.
+      // A crossing that is still there is not counted again.
       let counted = try await storage.ledger(of: Sample.relay("beta"), in: Self.hour...Self.hour)
       #expect(counted.map(\.sum.count) == [2501])
     }

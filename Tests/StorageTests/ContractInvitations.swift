@@ -52,7 +52,7 @@ import Testing
       #expect(try await redeem(secret, by: holder, adding: beta, in: store) == .redeemed)
       #expect(try await store.storage.peers() == [beta])
       #expect(try await store.storage.peersRevision() > revision)
-      // Whoever judged by the list of before is told, and has stored nothing.
+      // A process that judged by the former list is told, and has stored nothing.
       try await store.storage.saveInvitation(
         Invitation(secretHash: other, expires: store.now.adding(.seconds(60)), scopes: [.keys]))
       for peer in [gamma, nil] {

@@ -13,7 +13,7 @@ import Testing
       #expect(try await acquire("outbox", 1))
       #expect(try await acquire("outbox", 1))
       #expect(try await !acquire("outbox", -2))
-      // Of that name alone, and given up by its holder alone.
+      // A lease is for that name alone, and only its holder gives it up.
       #expect(try await acquire("directory", -2))
       try await store.storage.releaseLease("outbox", holder: -2)
       #expect(try await !acquire("outbox", -2))

@@ -26,7 +26,7 @@ import Testing
     try await store.storage.record(LedgerRecord(event, crossings, relay: Sample.relay(relay)))
   }
 
-  /// Of message and receipt, of this hour.
+  /// The sum of a kind and an event, of this hour.
   private func figures(
     _ store: Store, _ event: LedgerRecord.Event, _ kind: Crossing.Kind = .message
   ) async throws -> LedgerSum {

@@ -19,7 +19,7 @@ import Testing
       try await store.register(Sample.registration(2, isReachable: false))
       #expect(try await reader.follow() == 3)
       #expect(try await reader.isCurrent())
-      // Of an account that changes twice, the last counts.
+      // If an account changes twice, the last change counts.
       let device = try Sample.address(0)
       for isReachable in [false, true] {
         var change = DeviceChange()
@@ -136,7 +136,7 @@ import Testing
   }
 }
 
-/// What a peer does: it reads the whole listing, and then follows its changes.
+/// A reader as a peer is one: it reads the whole listing, and then follows its changes.
 struct ListingReader {
   private let storage: any Storage
   private(set) var cursor: ListingCursor

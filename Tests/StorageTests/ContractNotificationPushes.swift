@@ -211,7 +211,7 @@ import Testing
       var change = NotificationAccountChange()
       change.eventTarget = .set(target)
       #expect(try await store.storage.changeNotificationAccount(user, change, now: store.now))
-      // What was there before is not sent.
+      // Events that were there before are not sent.
       #expect(try await turns().isEmpty)
       for _ in 0..<2 {
         try await store.storage.unsubscribe(

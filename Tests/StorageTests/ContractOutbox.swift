@@ -124,7 +124,7 @@ extension Backend {
       #expect(try await store.hold(first, full))
       #expect(try await !store.hold(Sample.outgoing(3), full))
       #expect(try await store.outbox() == held)
-      // What is gone is new again, and goes to the end.
+      // A message that is gone is new again, and goes to the end.
       try await store.storage.removeHeld([held[0].sequence])
       #expect(try await store.hold(first, full))
       #expect(try await store.outbox().map(\.message) == others.prefix(6) + [first])
@@ -144,7 +144,7 @@ extension Backend {
       #expect(try await !store.hold(Sample.outgoing(2, bytes: 2), bounds))
       #expect(try await store.hold(Sample.outgoing(2, at: "gamma", bytes: 100), bounds))
       let first = try #require(try await store.outbox().first?.sequence)
-      // What is not there any more frees nothing.
+      // A message that is not there any more frees nothing.
       for _ in 0..<2 { try await store.storage.removeHeld([first, .max]) }
       for id in [3, 4] { #expect(try await store.hold(Sample.outgoing(id, bytes: 2), bounds)) }
       #expect(try await !store.hold(Sample.outgoing(5, bytes: 2), bounds))
@@ -180,7 +180,7 @@ extension Backend {
       usage = try #require(try await store.storage.outboxUsage().first)
       #expect(usage.oldest == Sample.noon && usage.nextAttempt == later)
 
-      // Those for somebody else stay as they are.
+      // Messages for another account stay as they are.
       try await store.storage.makeDue(for: beta, among: [Sample.number(4)], now: store.now)
       #expect(try await store.outbox().map(\.notBefore) == [later.adding(.seconds(60)), later])
       let destination = try #require(held.first).message.submission.destination
@@ -262,7 +262,7 @@ extension Backend {
         #expect(try await store.hold(Sample.outgoing(1), one))
         try await confirm()
         #expect(try await confirmed() == [device])
-        // What waits keeps its peer, as suspended: nothing is added to it then.
+        // Waiting messages keep their peer, as suspended: nothing is added to them then.
         #expect(try await store.storage.removePeer(beta) == .messagesWait)
         #expect(try await store.storage.peers().map(\.state) == [.suspended])
         #expect(try await store.outbox().count == 1)
@@ -383,7 +383,7 @@ extension Backend {
     try expectAll(seen)
   }
 
-  /// Of every writer all it wrote, once, in its order.
+  /// Expects all messages of every writer, once, in their order.
   static func expectAll(_ seen: [OutgoingMessage]) throws {
     for writer in 0..<writers {
       let own = try seen.filter { try $0.source.account == Sample.number(writer) }.map(\.submission.timestamp?.millis)
@@ -411,7 +411,7 @@ extension Backend {
       #expect(try await confirmed(since: store.now) == devices.reversed())
       #expect(try await confirmed(since: store.now.adding(.milliseconds(1))) == nil)
       #expect(try await confirmed(since: store.now, at: "gamma") == nil)
-      // Of several, those that were confirmed.
+      // If several accounts are asked for, the confirmed ones are answered.
       let others = try [Sample.number(1), Sample.number(2)]
       #expect(
         try await store.storage.confirmedDevices(of: others, at: beta, since: store.now)

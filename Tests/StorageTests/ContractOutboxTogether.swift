@@ -2,7 +2,7 @@ import RelayCore
 import Storage
 import Testing
 
-/// What is held in one transaction.
+/// Messages that are held in one transaction.
 extension OutboxContract {
   @Test("Several are held together, in their order, each once", arguments: Backend.allCases)
   func together(_ backend: Backend) async throws {

@@ -77,7 +77,7 @@ import Testing
       #expect(try await note(7, gamma))
       for mark in [5, 4, 3, 2] { #expect(try await note(mark, beta)) }
       #expect(try await marks() == [[5, 4, 3, 2], [7]])
-      // What was given up, and what goes with its peer, another one may take.
+      // Another peer may take a mark that was given up, or that went with its peer.
       #expect(try await note(65_535, gamma))
       #expect(try await store.storage.removePeer(beta.name) == .removed)
       #expect(try await note(4, gamma))

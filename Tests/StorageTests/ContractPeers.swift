@@ -121,7 +121,7 @@ import Testing
       #expect(try await store.storage.setPeerState(.suspended, of: peer.name))
       let revision = try await store.storage.peersRevision()
       #expect(try await store.storage.rememberEpoch(8, of: peer.name) == 7)
-      // Nobody has to read the peers anew for it.
+      // No process has to read the peers anew for it.
       #expect(try await store.storage.peersRevision() == revision)
     }
   }

@@ -2,7 +2,7 @@ import RelayCore
 import Storage
 import Testing
 
-// What proves a registration beside a code: a number token, and the former installation's registration lock.
+// The proofs of a registration beside a code: a number token, and the former installation's registration lock.
 
 @Suite struct RegistrationContract {
   @Test("A lock is kept, asked for, and replaced by the new installation's", arguments: Backend.allCases)
@@ -31,7 +31,7 @@ import Testing
       let mailbox = try Sample.address(1)
       try await store.storage.append([Sample.envelope(to: mailbox, from: Sample.address(2), id: 1)])
 
-      // Whoever read the lock before it was changed has satisfied another one.
+      // A caller that read the lock before it was changed has satisfied another one.
       for satisfied in [nil, Sample.lock(2), PasswordHash(salt: lock.salt, hash: Sample.lock(2).hash)] {
         let attempt = try Sample.registration(1, registrationID: 9, satisfiedLock: satisfied)
         #expect(try await store.register(attempt) == .locked)
@@ -108,7 +108,7 @@ import Testing
   @Test("Of registrations at once that set a lock, none goes past another's", arguments: Backend.allCases)
   func locksAtOnce(_ backend: Backend) async throws {
     try await backend.withStore { store in
-      // Nobody has satisfied what the first one sets.
+      // No caller has satisfied the lock that the first one sets.
       let outcomes = try await withThrowingTaskGroup(of: RegistrationOutcome.self) { group in
         for caller in 0..<32 {
           group.addTask {

@@ -70,7 +70,7 @@ private struct Builds {
         let clock = ManualClock(Sample.noon)
         try await Store(storage: former, clock: clock).register(Sample.registration(1))
         try await builds.with(next) { later in
-          // What the later build can do without, it does without.
+          // The later build does without each part that it can do without.
           #expect(try await later.compatibility() == .usable(version: 1))
           let reported = Collected<MigrationStatus>()
           for _ in 0..<2 { try await later.migrate { reported.add($0) } }

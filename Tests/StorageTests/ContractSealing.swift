@@ -9,11 +9,11 @@ import Testing
 // How contact tokens lie in a store, and how they are sealed in one that holds them as they are.
 
 extension Sample {
-  /// Whose bytes are no others' by chance.
+  /// A contact whose bytes are no others' by chance.
   fileprivate static func contact(_ index: Int) throws -> ContactToken { try token(number(index)) }
 }
 
-/// What a store says of its directory.
+/// A store's view of its directory.
 private struct Directory: Equatable {
   let entries: [ContactToken: DirectoryEntry]
   let listing: [ContactToken: ListedAccount]
@@ -89,7 +89,7 @@ private let changingKey = SecretSealer(
       try await open(firstKey) { store in
         let sealing = try await store.storage.contactSealing()
         #expect(sealing == .plain)
-        // Nobody else can be at work on an embedded store; once only, and not where there is a token.
+        // No other process can be at work on an embedded store. It is sealed once only, and not if there is a token.
         let isSealed = try await store.storage.sealIfEmpty()
         #expect(isSealed == (backend == .embedded))
         let (now, again) = (try await store.storage.contactSealing(), try await store.storage.sealIfEmpty())

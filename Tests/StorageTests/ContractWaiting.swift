@@ -2,7 +2,7 @@ import RelayCore
 import Storage
 import Testing
 
-/// What live connections ask of the mailboxes.
+/// Reads of the mailboxes by live connections.
 @Suite struct WaitingContract {
   @Test(
     "What is not held comes in the order of acceptance, of each mailbox up to its limit", arguments: Backend.allCases)
@@ -17,7 +17,7 @@ import Testing
       #expect(first.map { $0.map(\.envelope) } == [sent[1], [], Array(sent[0][..<4])])
       #expect(try await first[2] == Array(store.mailbox(mailboxes[0])[..<4]))
 
-      // Who names what it holds gets what follows, and nothing twice.
+      // A reader that names what it holds gets the rest, and nothing twice.
       var held = first[2]
       while true {
         let next = try await store.waiting(mailboxes[0], held: held, limit: 3)
@@ -40,11 +40,11 @@ import Testing
         #expect(try await store.waiting(mailbox, held: places.map { all[$0] }, limit: 20) == expected)
         #expect(try await store.waiting(mailbox, held: places.map { all[$0] }, limit: 2) == Array(expected.prefix(2)))
       }
-      // What was removed, what another mailbox has, and what never was, may be named all the same.
+      // A reader may also name envelopes that were removed, that another mailbox has, or that never were.
       let strange = others.map(\.sequence) + [0, -1, .max, .min]
       let read = MailboxRead(mailbox, held: strange, limit: 20)
       #expect(try await store.storage.waiting([read]) == [all])
-      // What one holds is nothing to another who is read beside it.
+      // One reader's held envelopes do not affect another that is read beside it.
       #expect(try await store.storage.waiting([read, MailboxRead(other, held: [], limit: 20)]) == [all, others])
     }
   }

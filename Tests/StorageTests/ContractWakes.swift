@@ -29,7 +29,7 @@ import Testing
       #expect(!job.isExpired && !job.followsCall && !job.isTest)
       #expect(try await store.claim(.fcm).isEmpty)
       #expect(try await store.claim(.apns).map(\.device) == [apple])
-      // Of a provider that is not configured nobody is asked for.
+      // No device is asked for whose provider is not configured.
       let googleAlone = WakeTerms(providers: [.fcm], lifetime: .seconds(3600))
       let other = try await store.registerPushed(from: 10).apple
       #expect(try await store.storage.askToWake([WakeAsk(other)], afterForgetting: [], googleAlone) == 0)
@@ -76,7 +76,7 @@ import Testing
       #expect(try await store.storage.waitingWake(of: device)?.isClaimed == false)
       let again = try #require(try await store.claim(.fcm).first)
       #expect(again.device == device && again.attempt == 1)
-      // What it was claimed as before settles nothing any more, and what others claimed is theirs.
+      // The former claim settles nothing any more, and jobs of other claims stay theirs.
       try await store.storage.returnWakes(claim: 7)
       #expect(try await store.claim(.fcm).isEmpty)
     }
@@ -93,7 +93,7 @@ import Testing
       let second = try #require(try await store.storage.waitingWake(of: held)).due
       #expect(second > first.adding(.seconds(300)))
 
-      // Who has lost a claim renews nothing.
+      // A process that has lost a claim renews nothing.
       try await store.ask(other)
       let lost = try #require(try await store.claim(.fcm, for: .zero).first)
       #expect(lost.device == other)
@@ -170,7 +170,7 @@ import Testing
       let waiting = try #require(try await store.storage.waitingWake(of: device))
       #expect(waiting.due.millis - first.claimed.millis >= 3_600_000)
       #expect(try await store.claim(.fcm).isEmpty)
-      // Who connects is awake: the next message wakes at once.
+      // A device that connects is awake: the next message wakes at once.
       #expect(try await store.storage.askToWake([], afterForgetting: [WakeRelease(device)], Self.both) == 0)
       #expect(try await store.storage.waitingWake(of: device) == nil)
       try await store.ask(device)
@@ -303,7 +303,7 @@ import Testing
       #expect(try await change(.gcm, google, "gcm-2"))
       #expect(try await stored(google).gcmID == nil)
       #expect(try await !stored(google).fetchesMessages)
-      // Nobody can reach it any more, and the directory says so.
+      // The device can be reached no more, and the directory says so.
       #expect(try await store.storage.accountsRevision() > before)
       #expect(try await store.storage.entries(for: [Sample.token(google.account)]).isEmpty)
 
@@ -385,7 +385,7 @@ import Testing
       }
       // Apple's was asked for in time.
       try await store.ask(apple)
-      // What has just come is left to those who have just stored it.
+      // New messages are left to the processes that have just stored them.
       try await store.storage.beginWakeSweep(pause: .zero, Self.both)
       #expect(try await sweep() == 0)
       try await store.storage.beginWakeSweep(pause: .zero, Self.both)
@@ -432,7 +432,7 @@ import Testing
       try await store.settle(first, .rest(pause: .milliseconds(50), memory: .seconds(3600)))
       for _ in 0..<2 { try await store.storage.beginWakeSweep(pause: .zero, Self.both) }
       #expect(try await store.sweepAll(Self.both) == 0)
-      // Whoever stored this one told nobody.
+      // The process that stored this one told nobody.
       try await store.storage.append([Sample.envelope(to: device, from: source, id: 2)])
       for _ in 0..<2 { try await store.storage.beginWakeSweep(pause: .zero, Self.both) }
       #expect(try await store.sweepAll(Self.both) == 1)
@@ -486,7 +486,7 @@ import Testing
       try await store.ask(device)
       let second = try #require(try await store.claim(.fcm).first)
       #expect(second.attempt == 2)
-      // What was no attempt does not count as one.
+      // A job that was no attempt does not count as one.
       try await store.settle(second, .putOff(.zero, counts: false))
       #expect(try await store.nextClaim(.fcm)?.attempt == 2)
     }

@@ -1,4 +1,4 @@
-// What the suite for limits and signals runs on: one process by itself, and several over a real Redis.
+// The back ends of the suite for limits and signals: one process by itself, and several over a real Redis.
 
 import Foundation
 import Logging
@@ -57,7 +57,7 @@ func withRedis(
   for coordination in opened { await coordination.close() }
 }
 
-/// What a listener heard.
+/// The events that a listener heard.
 final class Heard: Sendable {
   private let collected = Collected<SignalEvent>()
   var events: [SignalEvent] { collected.values }

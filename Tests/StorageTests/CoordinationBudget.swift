@@ -97,7 +97,7 @@ private func isNew(_ count: Int, _ spending: ContactSpending) -> Bool {
     }
   }
 
-  /// A hundred contacts of the caller's own. Who is told to come again at once comes again.
+  /// A hundred contacts of the caller's own. A caller that is told to come again at once comes again.
   private static func isAllowed(_ caller: Int, of number: AccountNumber, by process: any Coordination) async -> Bool {
     for _ in 0..<1000 {
       let wanted = tokens(caller * 100..<caller * 100 + 100)
@@ -134,7 +134,7 @@ private func isNew(_ count: Int, _ spending: ContactSpending) -> Bool {
         let days = 40 * 86_400
         func life() throws -> Int { try #require(Int(server.command("TTL \(key)").dropFirst())) }
         #expect(try (days - 600...days).contains(life()))
-        // Whoever asks is remembered for that long again.
+        // An account that asks is remembered for that long again.
         try server.command("EXPIRE \(key) 100")
         let repeated = await coordination[0].spend(tokens(0..<60), of: number, within: Self.allowance)
         #expect(repeated == .allowed(new: 0))
@@ -202,7 +202,7 @@ private func isNew(_ count: Int, _ spending: ContactSpending) -> Bool {
           #expect(await spend() == .allowed(new: 60))
           #expect(await spend() == .allowed(new: 0))
         }
-        // What is no text at all: the process counts by itself.
+        // A value that is no text at all: the process counts by itself.
         try server.command("DEL \(Self.key(number))")
         try server.command("RPUSH \(Self.key(number)) x")
         #expect(await spend() == .allowed(new: 60))

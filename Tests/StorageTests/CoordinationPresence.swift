@@ -3,7 +3,7 @@ import Storage
 import TestSupport
 import Testing
 
-/// What holds of presence for one process by itself as for several over Redis.
+/// The promises of presence, for one process by itself as for several over Redis.
 @Suite struct PresenceContract {
   @Test("Who listens hears the present state first", arguments: CoordinationBackend.allCases)
   func state(_ backend: CoordinationBackend) async throws {
@@ -91,7 +91,7 @@ import Testing
   }
 }
 
-/// What a process heard.
+/// The events that a process heard.
 final class HeardPresence: Sendable {
   private let collected = Collected<PresenceEvent>()
   var events: [PresenceEvent] { collected.values }

@@ -3,7 +3,7 @@ import Storage
 import TestSupport
 import Testing
 
-/// What Redis remembers of the push gateway's pushes.
+/// Redis's memory of the push gateway's pushes.
 @Suite struct PushBoardTests {
   private static func mark(_ number: UInt8) -> PushMark { PushMark([number, 0, 0x0A, 0xFF, 0x20]) }
 
@@ -24,7 +24,7 @@ import Testing
         #expect(await boards[0].claim([marks[0]], by: 1) == [.ours])
         await boards[0].settle([(marks[0], .served), (marks[1], .rejected), (marks[2], nil)], by: 1)
         #expect(await boards[1].claim(marks, by: 2) == [.settled(.served), .settled(.rejected), .ours, .ours])
-        // Nobody gives back what is another's.
+        // A claimant cannot give back another's push.
         await boards[0].settle([(marks[2], nil)], by: 1)
         #expect(await boards[0].claim([marks[2]], by: 1) == [.underWay])
       }

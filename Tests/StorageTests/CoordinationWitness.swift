@@ -3,7 +3,7 @@ import Storage
 import TestSupport
 import Testing
 
-/// What Redis remembers of the store's epoch.
+/// Redis's memory of the store's epoch.
 @Suite struct WitnessTests {
   @Test("Nothing outlives a process by itself")
   func local() {
@@ -110,6 +110,6 @@ import Testing
 }
 
 extension EpochWitness {
-  /// What is answered, in no order.
+  /// The answers, in no order.
   fileprivate func epochs(after epoch: Int64) async -> [Int64?] { await witness(epoch: epoch).map(\.epoch) }
 }

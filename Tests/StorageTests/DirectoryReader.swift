@@ -3,7 +3,7 @@ import Foundation
 import RelayCore
 import Testing
 
-/// What each process does with the directory: it reads the whole, and then follows the feed.
+/// A reader of the directory as each process is one: it reads the whole, and then follows the feed.
 struct DirectoryReader {
   private let storage: any Storage
   private(set) var place: DirectoryPlace
@@ -44,7 +44,7 @@ struct DirectoryReader {
         if told.insert([change.revision] + subject).inserted { count += 1 }
       }
       next = page.next
-      // What may still appear before the next page is found by the next reading.
+      // The next reading finds changes that may still appear before the next page.
       if page.fence != page.next, fence == nil { fence = page.fence }
       guard page.isPartial else {
         place = fence ?? page.fence
@@ -53,7 +53,7 @@ struct DirectoryReader {
     }
   }
 
-  /// Whatever is known of `peer`, or may be now.
+  /// Reads all contacts of `peer` that are known, or may be now.
   private mutating func begin(_ peer: RelayName) async throws {
     let removed = entries.values.filter { $0.relay == peer }.map(\.token)
     try await resolve(removed)

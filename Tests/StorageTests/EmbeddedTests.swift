@@ -6,7 +6,7 @@ import Testing
 
 @testable import Storage
 
-/// What SQLite promises beyond the contracts.
+/// SQLite's promises beyond the contracts.
 @Suite struct EmbeddedTests {
   private let clock = ManualClock(Sample.noon)
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Storage
 
-/// What a process allows before Redis has charged it.
+/// The takes that a process allows before Redis has charged it.
 @Suite struct LeasedTakesTests {
   private let clock = ManualClock(Sample.noon)
   private let key: LimitKey

@@ -52,7 +52,7 @@ import Testing
     (try? listed(first..<first + 40, isInactive: isInactive)) ?? []
   }
 
-  /// What a killed process had not committed is neither kept nor counted; what a build of before writes is.
+  /// Rows that a killed process had not committed are neither kept nor counted; rows that a former build writes are.
   @Test func aTransactionCountsWhenItCommits() async throws {
     try await withPostgres { storage, server, url in
       let peer = try Sample.peer("beta")
@@ -98,7 +98,7 @@ import Testing
       #expect(plan.contains("contact_counts") && !plan.contains("peer_contacts"))
       try await withSession(url) { session in
         try await session.run("BEGIN")
-        // Whoever reads the contacts waits behind this, and is refused.
+        // A reader of the contacts waits behind this, and is refused.
         try await session.run("DO $$ BEGIN LOCK TABLE peer_contacts IN ACCESS EXCLUSIVE MODE; END $$")
         #expect(try await storage.contactCount(of: peer.name) == 20)
         try await session.run("COMMIT")

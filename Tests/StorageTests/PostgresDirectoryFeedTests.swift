@@ -26,7 +26,7 @@ import Testing
       try await withSession(url) { session in
         try await session.run("BEGIN")
         try await session.run(Self.insert(100))
-        // Those that begin later are seen at once, page by page, again and again.
+        // Changes that begin later are seen at once, page by page, again and again.
         for index in 0..<12 {
           try await store.register(Sample.registration(index))
           #expect(try await reader.follow(limit: 3) == 1)
@@ -216,7 +216,7 @@ import Testing
       let page = try #require(try await storage.directoryChanges(after: start, limit: 10))
       #expect(page.changes.count == 2)
       #expect(try await storage.recentDirectoryChanges(limit: 10).changes == page.changes)
-      // Who followed the server before this one begins anew.
+      // A reader that followed the former server begins anew.
       let former = DirectoryPlace(generation: start.generation, revision: 8_999_999_999)
       #expect(try await storage.directoryChanges(after: former, limit: 10) == nil)
       try await storage.pruneDirectoryChanges(olderThan: 1)
@@ -259,7 +259,7 @@ import Testing
           }
           #expect(lines.contains { $0.contains("accounts_by_token") })
           #expect(lines.contains { $0.contains("peer_contacts_by_token") })
-          // Of peers there are few.
+          // There are few peers, so their table may be scanned.
           #expect(!lines.contains { $0.contains("Seq Scan on accounts") || $0.contains("Seq Scan on peer_contacts") })
         }
       }

@@ -30,7 +30,7 @@ import Testing
       func arrive(_ id: Int) async throws {
         try await storage.append([Sample.envelope(to: mailbox, from: source, id: id)])
       }
-      // What a week's retention left, with a message of each day.
+      // The partitions that a week's retention left, with a message of each day.
       for daysAgo in (1...7).reversed() {
         try server.addDay(daysAgo, to: "messages", in: url)
         try await arrive(daysAgo)

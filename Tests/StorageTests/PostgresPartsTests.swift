@@ -6,7 +6,7 @@ import Testing
 
 @testable import Storage
 
-/// What of the schema statements count on without naming it.
+/// The parts of the schema that statements count on without naming them.
 @Suite struct PostgresPartsTests {
   @Test("The triggers and functions that are looked for are those of a new store, and none is missing there")
   func parts() async throws {

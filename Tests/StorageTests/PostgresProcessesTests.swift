@@ -35,7 +35,7 @@ import Testing
     }
   }
 
-  /// Nobody has satisfied the lock that the first of them sets, on a number that has no account to begin with.
+  /// None has satisfied the lock that the first of them sets, on a number that has no account to begin with.
   @Test func ofFirstRegistrationsOnSeveralProcessesOneSetsTheLock() async throws {
     try await withPostgres { first, server, url in
       let processes = try await [first] + PostgresStorage.connected(3, to: url)
@@ -158,7 +158,7 @@ import Testing
         }
         try await group.waitForAll()
       }
-      // What is left is counted as what it is.
+      // The remaining attachments are counted as they are.
       let charges = try server.sql("SELECT sum(total) FROM attachment_charges", in: url)
       #expect(try server.sql("SELECT sum(charge) FROM attachments", in: url) == charges)
       #expect(try server.sql("SELECT count(*) FROM attachments", in: url) == "20")

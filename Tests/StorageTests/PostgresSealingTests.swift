@@ -56,7 +56,7 @@ import Testing
     }
   }
 
-  /// What everybody reads of the directory, and what the feeds said.
+  /// The directory as every reader sees it, and the feeds.
   private static func state(_ url: String, _ sealer: SecretSealer) async throws -> (
     reader: [ContactToken: DirectoryEntry], feed: [DirectoryChange], cursor: ListingCursor
   ) {
@@ -118,7 +118,7 @@ import Testing
     let found = Collected<ContactSealing>()
     try await open(url, key) { storage in
       found.add(try await storage.contactSealing())
-      // Nobody works on it meanwhile.
+      // No reader works on it meanwhile.
       let contact = ContactToken(high: 1, low: 2)
       await #expect(throws: StoreError.self) { try await storage.entries(for: [contact]) }
     }

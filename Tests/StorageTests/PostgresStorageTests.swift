@@ -1,4 +1,4 @@
-// What is particular to PostgreSQL; the promises of the contracts are tested in the contract suite.
+// Tests of PostgreSQL's own traits. The contract suite tests the promises of the contracts.
 
 import Logging
 import RelayCore

@@ -1,4 +1,4 @@
-// Who waits for whom: other processes' transactions are played by psql, which waits in turn until it is waited for.
+// Tests of waits for locks. psql plays other processes' transactions, and waits in turn until it is waited for.
 
 import RelayCore
 import TestSupport
@@ -79,7 +79,7 @@ import Testing
     return process
   }
 
-  /// What a registration compares is what stands when its turn comes, not what stood when it was sent.
+  /// A registration compares the values that stand when its turn comes, not those that stood when it was sent.
   @Test func aLockThatIsSetWhileARegistrationWaitsRefusesIt() async throws {
     try await withPostgres { storage, server, url in
       let store = Store(storage: storage, clock: ManualClock(Sample.noon))
@@ -172,7 +172,7 @@ import Testing
     _ = try await process
   }
 
-  /// Whatever draws keys stands behind a truncation that waits.
+  /// A draw of keys stands behind a truncation that waits.
   @Test func settingKeysAsideGivesUpSoonWhenItMustWait() async throws {
     try await withPostgres { storage, server, url in
       let store = Store(storage: storage, clock: ManualClock(Sample.noon))

@@ -94,7 +94,8 @@ import Testing
         return try await group.reduce(into: []) { $0 += Array($1) }
       }
       #expect(Set(removed).count == removed.count)
-      // What a removal passed over may have been undone: a reader would find it, and remove it again.
+      // A removal may have passed over rows whose own removal was undone. A reader would find them, and remove them
+      // again.
       let left = try await first.remove(places)
       #expect(Set(removed).union(left) == Set(places))
       #expect(

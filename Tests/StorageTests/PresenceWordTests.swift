@@ -4,7 +4,7 @@ import Testing
 
 @testable import Storage
 
-/// What a process is told over Redis.
+/// The words that a process is told over Redis.
 @Suite struct PresenceWordTests {
   private func event(_ text: String) -> PresenceEvent? { PresenceWord.event(Array(text.utf8)) }
 

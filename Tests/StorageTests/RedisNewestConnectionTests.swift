@@ -4,9 +4,9 @@ import Testing
 
 @testable import Storage
 
-/// Of several connections of a device the newest stays, in whatever order processes speak of them.
+/// The newest of several connections of a device stays, in whatever order processes speak of them.
 @Suite struct RedisNewestConnectionTests {
-  /// What a process does about a connection.
+  /// A process's word about a connection.
   private enum Word: CaseIterable, Sendable { case enter, renew }
 
   @Test("In every order of entering and renewing, with Redis emptied before, the newest connection stays")
@@ -24,7 +24,7 @@ import Testing
             for (process, word) in zip(order, words) {
               await Self.say(word, connections[process], coordination[process])
             }
-            // Whoever was not noted at first speaks again in its turn.
+            // A process whose connection was not noted at first speaks again in its turn.
             for process in order { await Self.say(.renew, connections[process], coordination[process]) }
             let device = connections[0].device
             for old in 0..<2 {
@@ -170,7 +170,7 @@ import Testing
     }
   }
 
-  /// Of connections, as they stand in an empty Redis.
+  /// The keys of connections, as they stand in an empty Redis.
   private static func keys(_ server: RedisServer) throws -> [String] {
     // As a status: of a text the answer's first line is its length.
     let text = try server.command(
@@ -179,7 +179,7 @@ import Testing
   }
 }
 
-/// What a process makes of a server's clock.
+/// A process's knowledge of a server's clock.
 @Suite struct ServerClockTests {
   private let start = ContinuousClock.now
 

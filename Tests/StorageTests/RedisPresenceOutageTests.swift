@@ -106,7 +106,7 @@ import Testing
           "\"displaced \(PresenceWord.text(of: device)) x\"", "account", "\"connected\"",
         ]
         for word in words { #expect(try server.command("PUBLISH \(channel) \(word)") == ":1") }
-        // What is for all processes is not for one, and the other way round.
+        // A word for all processes is not for one, and the other way round.
         #expect(try server.command("PUBLISH relay:signal \"wake \(PresenceWord.text(of: device))\"") == ":1")
         try server.command("PUBLISH \(channel) \"wake \(PresenceWord.text(of: device))\"")
         try await eventually("the last one is heard") { !heard[0].words.isEmpty }

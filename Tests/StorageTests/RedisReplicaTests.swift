@@ -67,7 +67,7 @@ import Testing
           let connection = try Sample.connection(1, id: 7)
           for round in 1...2 {
             try server.follow(other)
-            // Nobody asks for anything: the probe finds out.
+            // No call is made: the probe finds out.
             for (one, heard) in zip(coordination, heard) {
               try await eventually("it is found out") { one.isAtReplica }
               try await eventually("the subscription is given up too") { heard.states.last == .disconnected }

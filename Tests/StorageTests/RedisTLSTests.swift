@@ -165,7 +165,7 @@ import X509
       for (key, wrong) in [
         ("ca", RedisTLSFiles(authority: "/nonexistent.pem")), ("ca", RedisTLSFiles(authority: broken)),
         ("certificate", RedisTLSFiles(certificate: broken, key: files.key)),
-        // Of another certificate.
+        // The key of another certificate.
         ("key", RedisTLSFiles(certificate: files.certificate, key: server.folder + "/tls.key")),
       ] {
         let error = #expect(throws: StoreError.self) { _ = try Self.coordination(server, wrong) }

@@ -25,7 +25,7 @@ import Testing
     }
   }
 
-  /// Makes rows of every table that is moved. What refers to something refers to the same row's.
+  /// Makes rows of every table that is moved. References lead to the row of the same index.
   private func fill(_ source: EmbeddedStorage, rows: ClosedRange<Int>) async throws {
     let columns = try await MoveSource(store: source).columns()
     try await source.write { db in
@@ -104,7 +104,7 @@ import Testing
     }
   }
 
-  /// What is not moved row by row.
+  /// Checks the values that are not moved row by row.
   private func expectMade(_ target: PostgresStorage) async throws {
     for (sql, value) in [
       ("SELECT nextval('message_sequence')", 461), ("SELECT nextval('audit_log_id_seq')", 461),

@@ -30,7 +30,7 @@ struct FolderGraph {
     }
   }
 
-  /// Of the files under `folder`.
+  /// The graph of the files under `folder`.
   init(target folder: URL) throws {
     var sources: [String: String] = [:]
     let paths = try FileManager.default.subpathsOfDirectory(atPath: folder.path)
@@ -63,7 +63,7 @@ struct FolderGraph {
     return []
   }
 
-  /// What makes each step of `circle`, for people.
+  /// The uses that make each step of `circle`, for people.
   func reasons(of circle: [String]) -> String {
     zip(circle, circle.dropFirst() + circle.prefix(1)).map { folder, other in
       let some = (uses[folder]?[other] ?? []).map { "\($0.file): \($0.type)" }.sorted().prefix(3)

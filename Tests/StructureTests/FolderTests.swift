@@ -22,7 +22,7 @@ import Testing
     #expect(try FolderGraph(target: Self.root.appending(path: "Sources/Federation")).folders.count > 8)
   }
 
-  /// What they share lies below them.
+  /// The parts that they share lie below them.
   @Test func `the rooms of federation's features do not use each other`() throws {
     let features: Set = ["Messages", "Contacts", "Peering", "Epochs", "Authority"]
     let graph = try FolderGraph(target: Self.root.appending(path: "Sources/Federation"))

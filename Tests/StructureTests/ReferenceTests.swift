@@ -68,7 +68,7 @@ import Testing
     }
   }
 
-  /// What a file of a push service cites without a name is that service's.
+  /// A citation without a name in a file of a push service is of that service's reference.
   private static func reference(named name: String?, in file: String) -> String {
     switch name {
     case "push gateway ": "push-gateway"

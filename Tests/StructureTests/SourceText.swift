@@ -4,7 +4,7 @@
 struct SourceText {
   /// Types at the top of the file.
   private(set) var declaredAtTop: Set<String> = []
-  /// Those and the types inside them.
+  /// The types at the top, and the types inside them.
   private(set) var declared: Set<String> = []
   /// Words that begin with a capital, the file's own among them.
   private(set) var used: Set<String> = []
@@ -74,7 +74,7 @@ struct SourceText {
     let isLong = next == Self.quote && peek(1) == Self.quote && peek(2) == Self.quote
     position += isLong ? 3 : 1
     while let byte = next {
-      // What a quote in a regular expression seems to begin.
+      // A quote in a regular expression only seems to begin a text.
       if !isLong, byte == UInt8(ascii: "\n") { return }
       if byte == UInt8(ascii: "\\"), hasHashes(hashes, at: position + 1) {
         position += 1 + hashes

@@ -86,7 +86,7 @@ package final class Browser: Sendable {
 
   package var address: String { get async throws { try await command(.GET, "/url", nil) as? String ?? "" } }
 
-  /// What stands on the page.
+  /// The text of the page.
   package var text: String { get async throws { try await run("return document.body.innerText") as? String ?? "" } }
 
   /// Clicks the first element that a CSS selector finds.
@@ -129,7 +129,7 @@ package final class Browser: Sendable {
     try await command(.POST, "/execute/async", ["script": script, "args": [String]()])
   }
 
-  /// What the browser complained of, such as violations of the page's policy.
+  /// The browser's complaints, such as violations of the page's policy.
   package func complaints() async throws -> [String] {
     let lines = try await command(.POST, "/se/log", ["type": "browser"]) as? [[String: Any]] ?? []
     return lines.compactMap { $0["message"] as? String }

@@ -1,7 +1,7 @@
-/// What RFC 9112 asks of any server over HTTP/1.1 in 3.2 and 9.6, seen from outside.
+/// The rules of RFC 9112, 3.2 and 9.6, for any server over HTTP/1.1, seen from outside.
 package struct ConnectionRules: Sendable {
   private let port: Int
-  /// Where a GET is answered.
+  /// The path at which a GET is answered.
   private let path: String
   private let authority: TestAuthority?
 

@@ -1,4 +1,4 @@
-// What a test says to a relay, byte for byte, where the client library would be too polite.
+// A test's words to a relay, byte for byte, for cases in which the client library would be too polite.
 
 package import AsyncHTTPClient
 import Foundation

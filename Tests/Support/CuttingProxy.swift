@@ -113,7 +113,7 @@ package final class CuttingProxy: Sendable {
 private final class Splice: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
 
-  /// What both directions may carry together.
+  /// The bytes that both directions may carry together.
   final class Budget {
     var left: Int
     var isSilent = false

@@ -1,8 +1,8 @@
-/// What is in a ledger, and what is wrong with it.
+/// The contents of a ledger, and their faults.
 ///
-/// Promised is: what was accepted is delivered to its recipient at least once and, after de-duplication by id, exactly
-/// once, unaltered, and in the order of acceptance. A message comes once over one connection, and over none that was
-/// opened when its removal was known. What no answer came for may have been accepted or not.
+/// The promise: an accepted message is delivered to its recipient at least once and, after de-duplication by id,
+/// exactly once, unaltered, and in the order of acceptance. A message comes once over one connection, and over none
+/// that was opened when its removal was known. A message without an answer may have been accepted or not.
 package struct DeliveryAudit: Sendable, CustomStringConvertible {
   /// `earlier` was accepted before `later` was submitted, and `later` was delivered first.
   package struct Reordered: Sendable, Equatable, CustomStringConvertible {

@@ -3,7 +3,7 @@
 import Foundation
 import Synchronization
 
-/// What clients de-duplicate by: a message's source and its sender's timestamp.
+/// The id by which clients de-duplicate: a message's source and its sender's timestamp.
 package struct MessageID: Hashable, Sendable, CustomStringConvertible {
   package let source: String
   package let timestamp: Int64
@@ -30,7 +30,7 @@ package final class DeliveryLedger: Sendable {
   struct Delivery: Sendable {
     let id: MessageID
     let body: [UInt8]
-    /// Of the device, counted by it.
+    /// The number of the device's connection, counted by the device.
     let connection: Int
     /// Before the connection was asked for: the relay read nothing for it earlier.
     let since: Instant
@@ -116,7 +116,7 @@ package final class DeliveryLedger: Sendable {
       + around.map { "\(time($0.arrived)) delivered \($0.id) over connection \($0.connection)" }
   }
 
-  /// What the books say when everything should have arrived.
+  /// The state of the books when everything should have arrived.
   package func audit() -> DeliveryAudit {
     let (submissions, deliveries, receipts) = state.withLock { ($0.submissions, $0.deliveries, $0.receipts) }
     return DeliveryAudit(submissions, deliveries, receipts)

@@ -6,7 +6,7 @@ package struct TestFailure: Error, CustomStringConvertible {
   package init(_ description: String) { self.description = description }
 }
 
-/// What was waited for did not happen in time.
+/// The awaited condition did not come true in time.
 package struct WaitExpired: Error, CustomStringConvertible {
   package let description: String
 }

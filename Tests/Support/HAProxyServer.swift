@@ -6,10 +6,10 @@ import Glibc
 
 /// An `haproxy` process of one test. It cannot outlive the tests.
 package final class HAProxyServer: Sendable {
-  /// Where clients connect.
+  /// The port for clients.
   package let port: Int
   package var url: String { "http://127.0.0.1:\(port)" }
-  /// Where peers connect.
+  /// The port for peers.
   package let peersPort: Int
   private let folder: String
   private let process: ChildProcess

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// What was answered with success, as many tasks at once write it down.
+/// The requests that were answered with success, as many tasks at once write them down.
 package final class Ledger<Entry: Hashable & Sendable>: Sendable {
   private let entries = Mutex<[Entry]>([])
   package init() {}

@@ -1,7 +1,7 @@
 // One thread that waits for many sockets: links carry all traffic of a campaign, and an event loop of NIO costs several
 // times as much in a debug build.
 
-// Of it the declarations of epoll alone.
+// Imported for the declarations of epoll alone.
 import CLibPQ
 import Foundation
 import Glibc

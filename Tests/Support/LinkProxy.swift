@@ -1,4 +1,4 @@
-// What lies between two parties: a way for TCP connections that is cut, slow or lossy in one direction or both.
+// A link between two parties: a way for TCP connections that is cut, slow or lossy in one direction or both.
 
 import CLibPQ
 import Glibc
@@ -8,7 +8,7 @@ import Glibc
 /// Unlike `CuttingProxy` it breaks nothing by itself: bytes that cannot pass wait, as TCP would send them again, and pass
 /// when the way is whole. At most `Link.waitingBytesMax` of a direction wait here; the rest waits at whoever sends it.
 package final class LinkProxy: Sendable {
-  /// What happens to the bytes of one direction.
+  /// The treatment of the bytes of one direction.
   package enum Weather: Sendable, Equatable {
     case whole
     /// Nothing passes, not even the end of a connection.
@@ -40,7 +40,7 @@ package final class LinkProxy: Sendable {
     loop.submit { door.open() }
   }
 
-  /// Where new connections go from now on.
+  /// Sets the target of new connections from now on.
   package func lead(to target: Int) { loop.submit { [door] in door.target = target } }
 
   package func set(_ weather: Weather, _ directions: [Direction] = Direction.allCases) {
@@ -293,12 +293,12 @@ private final class LinkSide: LinkLoop.Source {
     return max(0, count)
   }
 
-  /// Who sends is held up while too much waits.
+  /// Holds the sender up while too much waits.
   private func watch() {
     guard let id else { return }
     let reads = !hasEnded && waitingBytes < Self.waitingBytesMax
     let events = (reads ? EPOLLIN.rawValue : 0) | (isFull ? EPOLLOUT.rawValue : 0)
-    // Of a socket whose end is known and may not pass yet epoll would report it again and again.
+    // If a socket's end is known and may not pass yet, epoll would report it again and again.
     let next = hasEnded && events == 0 ? nil : events
     guard next != watched else { return }
     switch (watched, next) {

@@ -59,7 +59,7 @@ package enum MachineRoom {
       }
     }
 
-    /// Whoever has waited for longest takes the place over.
+    /// The task that has waited for longest takes the place over.
     func leave() {
       let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
         guard state.waiting.isEmpty else { return state.waiting.removeFirst() }

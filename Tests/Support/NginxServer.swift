@@ -4,7 +4,7 @@ import Glibc
 
 /// A real nginx in front of an operator's processes, with the file that operators are given. It cannot outlive the tests.
 package final class NginxServer: Sendable {
-  /// Where clients connect, over TLS.
+  /// The URL for clients, over TLS.
   package let url: String
   private let folder: String
   private let process: ChildProcess

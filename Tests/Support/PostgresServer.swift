@@ -26,7 +26,7 @@ package final class PostgresServer: Sendable {
   package let port: Int
   /// Also where the Unix socket lies.
   package let folder: String
-  /// What `folder` lies on, where it was told to have a disk of its own.
+  /// The disk of `folder`, if it was told to have one of its own.
   package let disk: TestDisk?
   private let tools: String
   private let databaseCount = Atomic<Int>(0)

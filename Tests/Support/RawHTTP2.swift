@@ -10,7 +10,7 @@ package struct RawHTTP2: Sendable {
     package let stream: UInt32
     package let payload: [UInt8]
 
-    /// Of RST_STREAM and GOAWAY.
+    /// The error code of RST_STREAM and GOAWAY.
     package var errorCode: UInt32? {
       switch kind {
       case RawHTTP2.reset: RawHTTP2.number(payload.prefix(4))

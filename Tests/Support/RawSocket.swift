@@ -19,13 +19,13 @@ package struct RawFrame: Sendable, Equatable {
   }
 
   package var text: String { String(decoding: payload, as: UTF8.self) }
-  /// Of a close frame; nil without one.
+  /// The code of a close frame; nil without one.
   package var closeCode: Int? {
     opcode == 8 && payload.count >= 2 ? Int(payload[0]) << 8 | Int(payload[1]) : nil
   }
 }
 
-/// What a relay answered to a request for a WebSocket.
+/// A relay's answer to a request for a WebSocket.
 package struct RawAnswer: Sendable {
   package let status: Int
   /// By name in lower case.
@@ -56,7 +56,7 @@ package final class RawSocket: Sendable {
     let context = try authority.map { authority in
       var configuration = try TestLeaf.anonymousConfiguration(trusting: authority.certificate)
       configuration.applicationProtocols = protocols
-      // Nobody waits for the relay's last word here.
+      // No test waits for the relay's last word here.
       configuration.shutdownTimeout = .milliseconds(50)
       return try NIOSSLContext(configuration: configuration)
     }
@@ -100,7 +100,7 @@ package final class RawSocket: Sendable {
     }
   }
 
-  /// What a well-behaved client asks for a WebSocket with.
+  /// A well-behaved client's request for a WebSocket.
   package static func request(_ path: String, headers: [(String, String)] = []) -> [UInt8] {
     var lines = [
       "GET \(path) HTTP/1.1", "Host: relay", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
@@ -199,7 +199,7 @@ package final class RawSocket: Sendable {
     return inbox.take { bytes in bytes.readBytes(length: bytes.readableBytes) } ?? []
   }
 
-  /// What `body` takes of what has come and was not taken, once it takes anything.
+  /// The value that `body` takes from received bytes that were not taken yet, as soon as it takes any.
   /// - Throws: `TestFailure` when the connection ends before.
   package func next<Value: Sendable>(
     _ what: String, within limit: Duration = .seconds(60), _ body: @escaping @Sendable (inout ByteBuffer) -> Value?
@@ -226,7 +226,7 @@ package final class RawSocket: Sendable {
   }
 }
 
-/// What came from the relay.
+/// The bytes that came from the relay.
 private final class RawInbox: Sendable {
   private struct State {
     var bytes = ByteBuffer()

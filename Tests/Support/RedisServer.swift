@@ -5,7 +5,7 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// What a server shows of itself, and wants to be shown.
+/// The certificate that a server shows, and the CA that it demands of clients.
 package struct ServerTLS: Sendable {
   package let leaf: TestLeaf
   /// The CA of the clients that it serves; nil asks for no certificate.
@@ -32,10 +32,10 @@ package final class RedisServer: Sendable {
   package let socketPath: String
   /// Over TCP.
   package var url: String { "redis://127.0.0.1:\(port)" }
-  /// Where it speaks TLS too; nil without.
+  /// The port on which it speaks TLS too; nil without.
   package let tlsPort: Int?
   package let folder: String
-  /// What `folder` lies on, where it was told to have a disk of its own.
+  /// The disk of `folder`, if it was told to have one of its own.
   private let disk: TestDisk?
   private let tls: ServerTLS?
   private let password: Mutex<String?>
@@ -110,7 +110,7 @@ package final class RedisServer: Sendable {
   /// Whether it is a replica that has its primary's data.
   package var isFollowing: Bool {
     get throws {
-      // Of INFO's own answer the first line is its length.
+      // The first line of INFO's own answer is its length.
       let question = "return string.find(redis.call('INFO', 'replication'), 'master_link_status:up') and 1 or 0"
       return try command("EVAL \"\(question)\" 0") == ":1"
     }
@@ -143,7 +143,7 @@ package final class RedisServer: Sendable {
     guard answer.hasPrefix("+OK") else { throw TestFailure("\(line): \(answer)") }
   }
 
-  /// Who is connected stays so; who connects needs the new one.
+  /// Open connections stay; new ones need the new password.
   package func changePassword(to new: String) throws {
     try expectOK("CONFIG SET requirepass \(new)")
     password.withLock { $0 = new }

@@ -3,7 +3,7 @@ import Foundation
 import NIOCore
 import NIOHTTP1
 
-/// What the operator API answered.
+/// An answer of the operator API.
 package struct APIAnswer: Sendable {
   package let status: Int
   package let text: String

@@ -11,7 +11,7 @@ import NIOHTTP1
 ///
 /// Nothing of the caller's `RELAY_` environment reaches them. `withOperator` makes one and removes it.
 package struct RelayOperator: Sendable {
-  /// Where an operator keeps what must last, and what its processes share.
+  /// The stores of an operator: durable storage, and the state that its processes share.
   package enum Stores: Sendable {
     case embedded
     /// URLs of PostgreSQL and Redis. `serve()` needs a migrated schema.
@@ -24,15 +24,15 @@ package struct RelayOperator: Sendable {
   package let federationPort: Int
   /// Further settings, by variable.
   package let settings: [String: String]
-  /// Where its processes and commands run.
+  /// The place at which its processes and commands run.
   package let place: Place
   private let stores: Stores
 
   /// A host, as processes see it.
   package struct Place: Sendable {
-    /// Where its processes listen.
+    /// The address on which its processes listen.
     package let address: String
-    /// What a command line begins with to run there.
+    /// The beginning of a command line that runs there.
     package let wrapper: [String]
     package init(address: String, wrapper: [String]) {
       self.address = address
@@ -75,7 +75,7 @@ package struct RelayOperator: Sendable {
     for listener in ["CLIENT", "FEDERATION", "OPERATOR"] { all["RELAY_\(listener)_HOST"] = place.address }
     all["RELAY_FEDERATION_DIRECTORY"] = folder + "/federation"
     all["RELAY_ATTACHMENTS_URL"] = "file:\(folder)/attachments"
-    // Whoever tests draining says over how long; nobody else waits for it.
+    // A test of draining sets its own time; no other test waits for it.
     all["RELAY_DRAIN_SECONDS"] = "0"
     switch stores {
     case .embedded: all["RELAY_STORAGE_URL"] = "sqlite:\(folder)/relay.sqlite"
@@ -154,7 +154,7 @@ package struct RelayOperator: Sendable {
   }
 }
 
-/// What a command printed and how it ended.
+/// A command's output and exit status.
 package struct CommandResult: Sendable {
   package let exit: ChildProcess.Exit
   package let output: String

@@ -47,7 +47,7 @@ package final class RelayTeam: Sendable {
   }
 
   package var urls: [String] { ports.map { "http://127.0.0.1:\($0.client)" } }
-  /// Those that run, or ran last.
+  /// The processes that run, or ran last.
   package var all: [RelayProcess] { running.withLock { Array($0.values) } }
 
   package func process(_ index: Int) throws -> RelayProcess {

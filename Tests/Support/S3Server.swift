@@ -55,7 +55,7 @@ package final class S3Server: Sendable {
   }
 }
 
-/// What `scripts/install-python-tools.sh` installs.
+/// The tools that `scripts/install-python-tools.sh` installs.
 package enum PythonTools {
   /// - Throws: `TestFailure` with the remedy when it is not installed.
   package static func path(of tool: String) throws -> String {

@@ -81,7 +81,7 @@ import Testing
       #expect(try await relay.send("DELETE", "/v1/accounts/webpush/", as: browser.account).status == 200)
       let last = try await WokenDevice(at: relay)
       #expect(try await Self.put(Self.json(service.subscribe("/push/last")), last, relay) == 200)
-      // Nobody can reach it any more.
+      // The browser can be reached no more.
       #expect(try await sender.send(to: browser, at: relay, timestamp: 4) == 404)
       #expect(try await sender.send(to: last, at: relay) == 200)
       try await eventually("the last is woken") { service.requests.last?.path == "/push/last" }
@@ -96,7 +96,7 @@ import Testing
       #expect(try await sender.send(to: browser, at: relay) == 200)
       try await eventually("it is woken") { service.messages.count == 1 }
       #expect(service.messages[0].hasPrefix(#"{"type":"message","message":""#) && service.messages[0].count > 60)
-      // What does not fit goes as a wake-up.
+      // A message that does not fit goes as a wake-up.
       let large = Data((0..<6000).map { _ in UInt8.random(in: 0...255) }).base64EncodedString()
       #expect(try await Self.put(Self.json(service.subscribe()), sender, relay) == 200)
       #expect(try await browser.send(large, to: sender, at: relay) == 200)

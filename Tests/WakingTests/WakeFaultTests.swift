@@ -26,7 +26,7 @@ import Testing
     return report
   }
 
-  /// What a provider is to answer, and what the fault is then called.
+  /// A provider's answer, and the name of the fault that it causes.
   private struct Seed: Sendable {
     let place: WakingSite.Place
     let fault: String?
@@ -45,7 +45,7 @@ import Testing
     Seed(place: .google, fault: "refused") { $0.fcm.answer(403, "PERMISSION_DENIED", code: "SENDER_ID_MISMATCH") },
     Seed(place: .apple, fault: "wrong-topic") { $0.apns.answer(400, reason: "TopicDisallowed") },
     Seed(place: .apple, fault: "too-large") { $0.apns.answer(413, reason: "PayloadTooLarge") },
-    // What says nothing of a registration.
+    // Answers that say nothing of a registration.
     Seed(place: .google, fault: "refused") { $0.fcm.answer(404, "NOT_FOUND") },
     Seed(place: .apple, fault: "wrong-environment") { $0.apns.answer(400, reason: "BadDeviceToken") },
     Seed(place: .apple, fault: "dead-push-id") { $0.apns.answer(410, reason: "Unregistered") },
@@ -75,7 +75,7 @@ import Testing
           _ = try await storage.askToWake([], afterForgetting: [WakeRelease(device.address)], Self.brief)
         }
 
-        // What needs no provider.
+        // Faults that need no provider.
         let (unregistered, nobody) = (try await WokenDevice(at: relay), TestDevice.freshNumber())
         #expect(try await Self.test(unregistered.name, site).fault == "no-push-id")
         #expect(try await Self.test(nobody + ".1", site).fault == "no-such-device")

@@ -121,7 +121,7 @@ import Testing
     await live.close()
     try await eventually("nobody is connected") { try await second.metric("relay_connections{kind=\"device\"}") == 0 }
     try await second.untilCoordination(isAvailable: false)
-    // What it said meanwhile never arrives.
+    // Its words of that time never arrive.
     link.endAll()
     link.set(.whole)
     try await second.untilCoordination(isAvailable: true)

@@ -73,7 +73,7 @@ import Testing
         delivered += 1
         if delivered == 50 { break }
       }
-      // Whoever is woken after all these has been woken after whatever they came to.
+      // A device that is woken after all these has been woken after all of their results.
       #expect(try await sender.send(to: last, at: relay) == 200)
       try await eventually("the last is woken") { !waking.pushes(toGoogle: "token-last").isEmpty }
       #expect(waking.pushes(toGoogle: "token-absent").count == 1)
@@ -178,7 +178,7 @@ import Testing
       try await iPhone.register(apn: token, at: relay)
       waking.fcm.answer(404, "NOT_FOUND", code: "UNREGISTERED")
       #expect(try await sender.send(to: android, at: relay) == 200)
-      // Nobody can be reached there any more, here and in the caches of the relay.
+      // The device can be reached no more, here and in the caches of the relay.
       try await eventually("the account is inactive") { try await sender.send(to: android, at: relay) == 404 }
       try await android.register(gcm: "token-new", at: relay)
       #expect(try await sender.send(to: android, at: relay, timestamp: 5) == 200)

@@ -1,4 +1,4 @@
-// What CI systems read.
+// The report for CI systems.
 
 extension ConformanceReport {
   /// JUnit's XML: a `testsuite` per section of the API, a `testcase` per rule, times in seconds.

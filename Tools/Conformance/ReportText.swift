@@ -1,4 +1,4 @@
-// What a person reads: one line a rule, and a summary.
+// The report for people: one line a rule, and a summary.
 
 extension RuleResult {
   /// `ok     1.6    a one-time prekey is handed out once`; below it, for a broken rule, what was expected and got.

@@ -2,7 +2,7 @@
 
 import RelayClient
 
-/// Whom to examine, and how.
+/// The target of the examination, and its options.
 package struct ConformanceOptions: Sendable {
   package var target: String
   /// As `ConformanceSuite.areas(matching:)` reads it.
@@ -11,7 +11,7 @@ package struct ConformanceOptions: Sendable {
   package var relays: [String] = []
   /// The base URL of a peer of the target, where accounts can be registered too.
   package var across: String?
-  /// What fresh numbers begin with.
+  /// The prefix of fresh numbers.
   package var numberPrefix = FreshNumbers.defaultPrefix
   /// For the whole run.
   package var timeout: Duration = .seconds(300)
@@ -49,7 +49,7 @@ package struct ConformanceReport: Sendable {
 
   package func count(_ isCounted: (Verdict) -> Bool) -> Int { results.count { isCounted($0.verdict) } }
 
-  /// Every rule was kept or does not apply. What was limited or not run has not been shown.
+  /// Every rule was kept or does not apply. Rules that were limited or not run have shown nothing.
   package var isConforming: Bool {
     results.allSatisfy { result in
       switch result.verdict {

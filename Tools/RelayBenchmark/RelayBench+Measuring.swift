@@ -1,6 +1,6 @@
 import Foundation
 
-// What is measured, in which order.
+// The measurements, in their order.
 
 extension RelayBench {
   /// - Throws: `BenchmarkFailure` and `CancellationError`, with everything ended and removed.
@@ -42,7 +42,7 @@ extension RelayBench {
           note("The end of \(server)'s log:\n" + lines.map { "  | \($0)" }.joined(separator: "\n"))
         }
       }
-      // What went wrong first is what counts.
+      // The first failure is the one that counts.
       do { try await workshop.discard() } catch { note("\(workshop.folder.path) could not be removed: \(error)") }
       throw error
     }

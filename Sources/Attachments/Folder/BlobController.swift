@@ -7,7 +7,7 @@ package import RelayHTTP
 
 /// Uploads and downloads of blobs in a folder of ours, by signed URLs (reference 1.10).
 ///
-/// Nobody is authenticated here: whoever has the URL has been allowed.
+/// Callers are not authenticated here: the URL is the permission.
 package struct BlobController: Sendable {
   private let folder: FolderStore
   private let store: any AttachmentStore

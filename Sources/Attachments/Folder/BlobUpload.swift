@@ -104,8 +104,8 @@ struct BlobUpload: Sendable {
     }
   }
 
-  /// What another upload has put there is its own business, and so is what another of the same bytes has told the store
-  /// meanwhile.
+  /// Removes the blob that this upload placed. A blob that another upload placed stays. It also stays if another
+  /// upload of the same bytes has told the store meanwhile.
   private func withdraw(_ id: AttachmentID, _ placement: Placement) async throws(Problem) {
     guard placement == .placed, try await !isFinished(id) else { return }
     do throws(BlobFailure) {

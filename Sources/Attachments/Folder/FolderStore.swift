@@ -63,14 +63,14 @@ package struct FolderStore: BlobStore {
     let names = try await BlockingWork.onBlobs { () throws(BlobFailure) in
       try SystemFile.files(in: folder, before: time.millis, limit: limit)
     }
-    // What bears another name than a blob of this subfolder does is none of ours.
+    // A file is not ours if its name is not that of a blob of this subfolder.
     return names.compactMap { name in
       guard let id = AttachmentID(text: name), id.text == name, subfolder(of: id) == folder else { return nil }
       return id
     }
   }
 
-  /// Of one run; the next one goes on.
+  /// Leftovers of one run; the next one goes on.
   private static let leftoversMax = 100_000
 
   // MARK: Files

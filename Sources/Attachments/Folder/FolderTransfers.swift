@@ -28,7 +28,7 @@ extension FolderStore {
       try SystemFile.sync(blob.descriptor)
       guard try SystemFile.link(blob.path, as: path) else {
         guard try SystemFile.isSame(blob.path, path) else { return .otherThere }
-        // Whoever gave it the name may not have come so far.
+        // The upload that gave it the name may not have come so far.
         try SystemFile.syncFolder(folder)
         return .sameThere
       }
@@ -52,7 +52,7 @@ struct IncomingBlob: Sendable {
   fileprivate let path: String
 }
 
-/// What became of an upload.
+/// The outcome of an upload.
 enum Placement: Sendable {
   case placed
   /// An upload of the same bytes was there first, perhaps one whose process died before it told the store.

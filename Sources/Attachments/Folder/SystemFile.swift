@@ -121,7 +121,7 @@ enum SystemFile {
         $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
       }
       var status = stat()
-      // What is gone by now, another process has removed.
+      // A file that is gone by now was removed by another process.
       guard lstat("\(folder)/\(name)", &status) == 0, status.st_mode & S_IFMT == S_IFREG else { continue }
       if Int64(status.st_mtim.tv_sec) * 1000 < time { names.append(name) }
     }

@@ -18,8 +18,8 @@ package struct TransferPace: Sendable {
 
   /// 1 KiB a second, as the slowest mobile networks do.
   package static let upload = TransferPace(bytesMin: 30 << 10, window: .seconds(30), limit: BlobTimes.uploadMax)
-  /// 1 KiB a second too. What the system buffers for a slow reader passes in one go, and some time goes by until the
-  /// next: hence the longer window.
+  /// 1 KiB a second too. The system buffers much for a slow reader, and passes it in one go. Some time goes by until
+  /// the next one: hence the longer window.
   package static let download = TransferPace(bytesMin: 128 << 10, window: .seconds(120), limit: .seconds(43_200))
 
   /// Thrown when it was too slow.

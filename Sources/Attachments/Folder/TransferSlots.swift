@@ -4,9 +4,9 @@ import Synchronization
 /// How many downloads one process runs at once, and how many of them one reader and one blob may take.
 package struct DownloadBounds: Sendable {
   let all: Int
-  /// Of one client address: many clients may stand behind one, but nobody takes every place by one.
+  /// Downloads of one client address. Many clients may stand behind one, but no address takes every place.
   let perAddress: Int
-  /// Whoever has a URL may give it to any number of addresses.
+  /// Downloads of one blob: a URL can be given to any number of addresses.
   let perBlob: Int
 
   package init(all: Int = 1024, perAddress: Int = 128, perBlob: Int = 256) {

@@ -1,6 +1,6 @@
 package import RelayCore
 
-/// What a method answers when it has been served.
+/// The answer of a method that was served.
 package enum NotificationAnswer: Sendable {
   case recipient(RecipientNumber, isReactivated: Bool)
   case sent(Int64)

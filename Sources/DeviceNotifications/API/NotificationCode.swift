@@ -48,7 +48,7 @@ package enum NotificationCode: Int, Error, Sendable, CaseIterable {
     }
   }
 
-  /// What somebody who guesses names, passwords or numbers is told.
+  /// Whether a caller that guesses names, passwords or numbers gets this code.
   var isFailedLookUp: Bool {
     switch self {
     case .authorizationMissing, .unknownRecipient, .invalidRecipient: true

@@ -1,6 +1,6 @@
 package import RelayCore
 
-/// What the methods need of the rest.
+/// The parts that the methods need.
 package struct NotificationEdgeParts: Sendable {
   package let store: any NotificationStore
   package let limiter: any RateLimiter
@@ -11,7 +11,7 @@ package struct NotificationEdgeParts: Sendable {
   package let isPassword: PasswordCheck
   /// A number for a new recipient, which may be taken.
   package var newNumber: @Sendable () -> RecipientNumber?
-  /// Of an account.
+  /// Recipients of one account.
   package var recipientsMax = NotificationLimits.recipientsMax
   /// Called when there are pushes to make, and when there is an event to send.
   package var onPush: @Sendable () -> Void = {}

@@ -109,7 +109,7 @@ extension FormParameters {
     }
   }
 
-  /// What is sent, with its options.
+  /// The notification to send, with its options.
   func notification() throws(NotificationCode) -> DeviceNotification {
     let text = try message()
     guard !text.value.isEmpty else { throw .messageTooLong }

@@ -22,7 +22,7 @@ package final class EventPusher: Service {
 
   private static let leaseName = "notification-events"
   private static let leaseLife = Duration.seconds(60)
-  /// What must be left of the lease for a request to begin: more than a request may take.
+  /// The part of the lease that must be left for a request to begin: more than a request may take.
   private static let leaseMargin = Duration.seconds(30)
   private static let interval = Duration.seconds(1)
   /// Accounts at a time, and events of one turn.

@@ -1,6 +1,6 @@
 package import RelayCore
 
-/// What an account's server is sent of an event.
+/// The request that tells an account's server of an event.
 package struct EventRequest: Sendable, Equatable {
   package let url: String
   /// nil: everything stands in the URL, and the request is a GET.
@@ -33,7 +33,7 @@ enum EventSchedule {
     attempts >= attemptsMax ? nil : RetryPause.after(attempts)
   }
 
-  /// Whose pauses together reach `patience`.
+  /// The number of attempts whose pauses together reach `patience`.
   static let attemptsMax: Int = {
     var (attempts, waited) = (1, Duration.zero)
     while waited < patience {

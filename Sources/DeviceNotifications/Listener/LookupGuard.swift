@@ -9,13 +9,14 @@ struct LookupGuard: Sendable {
   let limiter: any RateLimiter
   let proxies: ForwardedMiddleware
 
-  /// Whom a request is charged to; nil for nobody.
+  /// The origin that a request is charged to; nil if it is not charged.
   func key(of request: Request, _ context: NotificationContext) -> RequestOrigin? {
     let origin = proxies.origin(of: context.direct, request.headers)
     return origin.address == nil ? nil : origin
   }
 
-  /// Whose share of the passwords' queue a request takes: one customer's, whatever larger networks it is charged to.
+  /// The share of the passwords' queue that a request takes: one customer's, whatever larger networks it is charged
+  /// to.
   func share(of key: RequestOrigin?) -> LimitKey? { key?.address?.networks.first.map { LimitKey($0) } }
 
   /// Before anything is looked up, a failure is charged: whoever may fail no more learns nothing, not even of a success,

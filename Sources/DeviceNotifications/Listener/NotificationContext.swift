@@ -3,10 +3,10 @@ import NIOCore
 package import RelayCore
 import RelayHTTP
 
-/// What travels with every request of device notifications.
+/// The context of every request of device notifications.
 package struct NotificationContext: RequestContext {
   package var coreContext: CoreRequestContextStorage
-  /// Who holds the connection; nil for a socket of the file system.
+  /// The holder of the connection; nil for a socket of the file system.
   package let direct: ClientAddress?
 
   package init(source: ApplicationRequestContextSource) {

@@ -7,7 +7,7 @@ import RelayHTTP
 
 /// `/external/notifications/…`: parameters in, lines or JSON out.
 struct NotificationsController: Sendable {
-  /// Of a request, its URL included.
+  /// Bytes of a request, its URL included.
   static let requestBytesMax = 64 << 10
   static let formType = "application/x-www-form-urlencoded"
 
@@ -94,8 +94,8 @@ struct NotificationsController: Sendable {
 }
 
 extension MethodFailure {
-  /// What the caller is told; a fault of ours is told to the operator.
-  /// - Returns: nil where too many passwords are being checked, which is no answer of the interface.
+  /// The code that the caller is told. A fault of ours is told to the operator.
+  /// - Returns: nil if too many passwords are being checked, for which the interface has no code.
   func code(of method: String, _ logger: Logger) -> NotificationCode? {
     switch self {
     case .refused(let code): return code

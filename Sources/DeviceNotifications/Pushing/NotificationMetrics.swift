@@ -3,7 +3,7 @@ import RelayCore
 import RelayMetrics
 import Synchronization
 
-/// What the operator sees of the pushes of one service: never to whom, never what.
+/// The metrics of one service's pushes: never to whom, never what.
 final class NotificationMetrics: Sendable {
   private let service: NotificationService
   private let words = Mutex<Set<String>>([])
@@ -28,7 +28,7 @@ final class NotificationMetrics: Sendable {
   }
 }
 
-/// Of the requests and the events.
+/// The counters of requests and events.
 enum NotificationCounters {
   static func requested(_ method: String, result: String) {
     RelayMetric.notifications.requests.counter(.method(method), .result(result)).increment()

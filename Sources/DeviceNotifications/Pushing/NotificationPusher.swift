@@ -5,12 +5,13 @@ import RelayWork
 import ServiceLifecycle
 import Synchronization
 
-/// Makes the pushes of one service that wait in the store, in every process: each takes what no other has taken.
+/// Makes the pushes of one service that wait in the store, in every process: each takes pushes that no other has
+/// taken.
 ///
-/// A process that is killed leaves its pushes to the others, which get them when its claims have run out. Services share
-/// nothing, so that one in trouble slows no other. Of a provider that takes nothing one push is taken at each look, to find
-/// out whether it does again. What is for a provider that is not configured here is left to processes that have its
-/// keys; where none has, it is forgotten when it is past its time.
+/// If a process is killed, the others get its pushes when its claims have run out. Services share nothing, so that
+/// one in trouble slows no other. If a provider takes nothing, one push is taken at each look, to find out whether
+/// the provider works again. A push for a provider that is not configured here is left to processes that have its
+/// keys. If no process has them, the push is forgotten when it is past its time.
 package final class NotificationPusher: Service {
   private struct State {
     var underWay = 0
@@ -23,7 +24,7 @@ package final class NotificationPusher: Service {
   private static let interval = Duration.seconds(2)
   /// Pushes at a time, and of one look.
   private static let underWayMax = 40
-  /// What must be left of a claim for an attempt to begin: as long as one may take.
+  /// The part of a claim that must be left for an attempt to begin: as long as one may take.
   private static let claimMargin = Duration.seconds(30)
   /// How long a push to a provider without keys here is left to others.
   private static let strangeKeyPause = Duration.seconds(10)
@@ -127,7 +128,8 @@ package final class NotificationPusher: Service {
       return await settlements.add(PushSettlement(job, .finished))
     }
     guard let lane = lanes[job.key.provider.service] else {
-      // The app has changed its provider since. Of those that look at this service's pushes some may have both.
+      // The app has changed its provider since. Some processes that look at this service's pushes may have both
+      // providers.
       metrics.putOff()
       let later = clock.now().adding(Self.strangeKeyPause)
       return await settlements.add(PushSettlement(job, .putOff(until: later, isCounted: false)))
@@ -145,7 +147,7 @@ package final class NotificationPusher: Service {
       if try await store.keyIsDead(job, since: since, now: now) {
         onEvent()
       } else {
-        // Where the app has another key by now, the push is for that one.
+        // If the app has another key by now, the push is for that one.
         await settlements.add(PushSettlement(job, .putOff(until: now, isCounted: true)))
         looks.wake()
       }

@@ -1,11 +1,11 @@
 package import Push
 package import RelayCore
 
-/// What the providers are sent (docs/device-notifications.md, "What goes to the providers").
+/// The payloads for the providers (docs/device-notifications.md, "What goes to the providers").
 package enum ProviderPayload {
-  /// Of a payload, in bytes.
+  /// The size of a payload, in bytes.
   static let bytesMax = 4096
-  /// Of APNs' collapse id, in bytes.
+  /// The size of APNs' collapse id, in bytes.
   private static let collapseBytesMax = 64
 
   package static func message(_ job: NotificationJob) -> PushMessage {
@@ -126,7 +126,7 @@ package enum ProviderPayload {
     writer.endObject()
   }
 
-  /// Of tokens on iOS; none where there is nothing to say.
+  /// Writes the headers for tokens on iOS, if there are any.
   private static func writeHeaders(_ job: NotificationJob, to writer: inout JSONWriter) {
     let collapseKey = job.notification.collapseKey.flatMap { $0.utf8.count <= collapseBytesMax ? $0 : nil }
     guard collapseKey != nil || job.notification.timeToLive != nil else { return }

@@ -1,7 +1,7 @@
 package import Push
 package import RelayCore
 
-/// What becomes of a push after an attempt.
+/// The decision about a push after an attempt.
 package enum PushVerdict: Sendable, Equatable {
   case done
   /// - Parameter since: only registrations that are older are meant; nil for all.
@@ -26,7 +26,7 @@ extension PushVerdict {
     switch outcome {
     case .delivered: self = .done
     case .dead(let reason, let since):
-      // Of what lanes call dead, only what speaks of the key itself.
+      // Lanes call other things dead too. Only a reason about the key itself counts.
       self =
         Self.meansKey(reason, of: job.key.provider.service) ? .keyIsDead(since: since) : .dropped(word: reason.word)
     case .refused(let reason): self = .dropped(word: reason.word)

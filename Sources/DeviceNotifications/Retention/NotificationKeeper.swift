@@ -11,7 +11,7 @@ package struct NotificationKeeper: Service {
   private let logger: Logger
 
   private static let interval = Duration.seconds(30)
-  /// Of them, how many from one forgetting to the next.
+  /// Rounds from one forgetting to the next.
   private static let roundsPerHour = 120
   /// Pushes that nobody made, long after their end.
   private static let pushGrace = Duration.seconds(3600)

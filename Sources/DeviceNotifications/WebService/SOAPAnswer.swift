@@ -1,6 +1,6 @@
 import RelayCore
 
-/// What the web service answers, as XML.
+/// The web service's answer, as XML.
 enum SOAPAnswer {
   /// - Parameter code: nil for success.
   static func response(

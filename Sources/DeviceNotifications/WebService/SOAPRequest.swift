@@ -1,4 +1,4 @@
-/// What a `ReceivedMsgRequest` asks for; a field that is not there is nil.
+/// The fields of a `ReceivedMsgRequest`; a field that is not there is nil.
 struct SOAPRequest: Sendable, Equatable {
   var user: String?
   var password: String?

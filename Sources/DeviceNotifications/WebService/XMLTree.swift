@@ -1,6 +1,6 @@
 import CXML2
 
-/// What reads XML here.
+/// The library that reads XML here.
 package enum XMLLibrary {
   /// That this process was built with.
   package static var version: String { LIBXML_DOTTED_VERSION }
@@ -17,7 +17,7 @@ final class XMLTree {
     case processingInstruction
   }
 
-  /// Of the elements alone: comments are passed over.
+  /// An element of the tree. Comments are passed over.
   struct Element {
     /// The names and texts are its.
     fileprivate let tree: XMLTree

@@ -76,7 +76,7 @@ struct DriftCheck: Sendable {
     return await BlockingWork.run { table.digest(of: range, relays) }
   }
 
-  /// What changes meanwhile is in the feed, and looked up again.
+  /// Changes made meanwhile are in the feed, and are looked up again.
   private func repair(_ range: DirectoryRange, _ following: Following) async throws(FollowFailure) {
     let entries = try await FollowFailure.storing { () async throws(StoreError) in
       try await store.directoryEntries(in: range)

@@ -1,7 +1,7 @@
 import Crypto
 import RelayCore
 
-/// What the table holds of one range, in 16 bytes: as `DirectoryDigest` says, entry by entry.
+/// The table's entries of one range, in 16 bytes: as `DirectoryDigest` says, entry by entry.
 struct RangeDigest {
   private let names: [RelayName]
   private var count = 0

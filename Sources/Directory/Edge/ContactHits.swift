@@ -3,7 +3,7 @@ import RelayCore
 /// Which tokens of one request the table knows.
 struct ContactHits {
   struct Hit {
-    /// Of the token in the request.
+    /// The index of the token in the request.
     let index: Int
     let entry: TokenEntry
   }
@@ -22,7 +22,7 @@ struct ContactHits {
     distinct = Self.firsts(of: places, tokens, factors)
   }
 
-  /// Those of `tokens`, which the hits are of, that are unknown: in their order, repeats included.
+  /// The unknown ones among `tokens`, in their order, repeats included. The hits belong to the same `tokens`.
   func unknown(of tokens: [ContactToken]) -> [ContactToken] {
     var unknown: [ContactToken] = []
     unknown.reserveCapacity(tokens.count - places.count)

@@ -36,12 +36,12 @@ struct ContactSearch: Sendable {
     return answer.finish()
   }
 
-  /// The answer to those who ask what has changed.
+  /// The answer to a request for changes.
   ///
-  /// What peers say that are only asked is part of every answer: nobody tells when that changes.
+  /// Answers of peers that are only asked are part of every answer: their changes are not announced.
   /// - Parameters:
   ///   - hits: of `tokens`.
-  ///   - changed: which of `tokens` may have changed; nil: everything that is known is told.
+  ///   - changed: `tokens` that may have changed; nil: everything that is known is told.
   ///   - next: the place that the table had reached before `hits` were found.
   func changes(of tokens: [ContactToken], _ hits: ContactHits, changed: [ContactToken]?, next: DirectoryPlace) async
     -> [UInt8]
@@ -92,7 +92,7 @@ struct ContactSearch: Sendable {
     }
   }
 
-  /// What peers know of that the table does not.
+  /// The contacts that peers know and the table does not.
   private func others(_ tokens: [ContactToken], _ hits: ContactHits) async -> [ContactToken: DirectoryEntry] {
     guard let finder, finder.hasPeers else { return [:] }
     let unknown = hits.unknown(of: tokens)

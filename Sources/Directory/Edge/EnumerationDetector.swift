@@ -3,11 +3,11 @@ import Metrics
 import RelayCore
 import RelayMetrics
 
-/// Tells look-ups that look like an enumeration of numbers from those of address books. What it finds is counted; whether
-/// it is refused is `LookUpGate`'s to say.
+/// Tells look-ups that look like an enumeration of numbers from look-ups of address books. Counts its findings;
+/// `LookUpGate` decides whether to refuse.
 ///
-/// It is an indication and no proof: whoever mixes numbers of an address book among those that are tried is not noticed,
-/// and the address book of a small firm with numbers in a row may be.
+/// A finding is an indication and no proof. An enumeration that mixes in the numbers of an address book is not
+/// noticed. The address book of a small firm with numbers in a row may be noticed.
 struct EnumerationDetector: Sendable {
   private let accounts: any AccountStore
   private let hitPoor = RelayMetric.enumeration.suspicious.counter(.hitPoor)
@@ -42,12 +42,12 @@ struct EnumerationDetector: Sendable {
   }
 }
 
-/// What an enumeration looks like.
+/// The patterns of an enumeration.
 enum EnumerationPattern {
   /// Fewer say nothing: whoever enumerates needs large requests, or many.
   private static let poorTokensMin = 500
-  /// Whoever has an account has it because of people who have one too: in a directory of so many, that of 100 contacts not
-  /// even one is in it is rare. In a smaller one it is not.
+  /// People have an account because people they know have one too. So in a directory of this size it is rare that not
+  /// even one of 100 contacts is registered. In a smaller directory it is not.
   private static let poorEntriesMin = 100_000
   private static let poorShare = 100
 
@@ -61,7 +61,7 @@ enum EnumerationPattern {
   static let sampleMin = 4
   /// How far numbers may lie apart to be neighbours.
   private static let reach: Int64 = 4
-  /// Of the eight that a number has. Of 20,000 numbers that are drawn from ten millions, one in 9,000 has two.
+  /// A number has eight neighbours. If 20,000 numbers are drawn from ten million, one in 9,000 has two of them.
   private static let neighboursMin = 2
 
   /// Numbers in a row: of at least half of some numbers that were found, `tokens` asks for neighbours too.

@@ -2,12 +2,12 @@ import RelayCore
 import RelayWork
 import Synchronization
 
-/// Which address books were asked for lately, by whom, so that whoever asks for the same one again costs no round trip to
-/// the shared budgets.
+/// The address books that each account asked for lately. An account that asks for the same one again costs no round
+/// trip to the shared budgets.
 ///
-/// Of each account the last few, as 63 bits each: another book is taken for one of them with a chance of 2^-61. In this
-/// process's memory alone, for a day and a half at most: so that the shared budgets hear now and then of an account that asks
-/// every day.
+/// The last few books of each account are kept, as 63 bits each: another book is taken for one of them with a chance
+/// of 2^-61. They are in this process's memory alone, for a day and a half at most. So the shared budgets hear now
+/// and then of an account that asks every day.
 final class KnownBooks: Sendable {
   /// The sum of what a secret makes of each token: equal for equal tokens in any order. Never 0.
   struct Digest: Sendable, Hashable { fileprivate let bits: UInt64 }

@@ -1,7 +1,7 @@
 import RelayWork
 import Synchronization
 
-/// Those who wait until the feed has been read to its end by a reading that began after they asked.
+/// The callers that wait until a reading that began after they asked has read the feed to its end.
 final class CatchUps: Sendable {
   private struct State {
     /// By number, in order of arrival.

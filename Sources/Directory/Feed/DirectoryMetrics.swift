@@ -2,7 +2,7 @@ import Metrics
 import RelayMetrics
 import Synchronization
 
-/// What the operator sees of the directory in memory (docs/directory.md, "Metrics").
+/// The metrics of the directory in memory (docs/directory.md, "Metrics").
 final class DirectoryMetrics: Sendable {
   private let entries = RelayMetric.directory.entries.gauge()
   private let bytes = RelayMetric.directory.bytes.gauge()

@@ -1,7 +1,7 @@
 import RelayCore
 import RelayWork
 
-/// What has been read of the directory so far, by the one task that writes its table.
+/// The state of the directory as read so far, held by the one task that writes its table.
 struct Following: Sendable {
   let table: TokenTable
   var place: FeedPlace
@@ -21,7 +21,7 @@ struct Following: Sendable {
   }
 }
 
-/// What a reading of the feed brought.
+/// The result of a reading of the feed.
 struct Brought: Sendable {
   /// Whether the feed was read to its end.
   var isWhole = false
@@ -39,7 +39,7 @@ struct DirectoryReader: Sendable {
 
   /// Changes of one page.
   private static let pageMax = 5_000
-  /// Of one call.
+  /// Pages of one call.
   private static let pagesMax = 20
   /// So many tokens of a peer that came or went are noted one by one; of more it is forgotten what changed before.
   private static let notedMax = 20_000
@@ -129,8 +129,9 @@ struct DirectoryReader: Sendable {
       }
       let removed = view.relays.known(name).map { following.table.removeAll(of: $0) } ?? []
       note(removed, revision: revision)
-      // Nobody else can have what was a peer's where there is no other peer. A peer that is still there has its claims:
-      // those that rest now uncover others, and those of one that is asked from now on cover them.
+      // If there is no other peer, no other peer can have the contacts that this one had. A peer that is still there
+      // keeps its claims. Claims that rest from now on uncover other peers' contacts; claims of a peer that is asked
+      // from now on cover them.
       let hasClaims = !copied.isEmpty && known.contains { $0.name == name }
       following.work.went(name, leaving: copied.isEmpty ? [] : removed, hasClaims: hasClaims, revision: revision)
     }

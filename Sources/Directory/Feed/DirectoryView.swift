@@ -5,7 +5,7 @@ import Synchronization
 package final class DirectoryView: HomeDirectory {
   /// The relays of the table's entries.
   package let relays = RelayNumbers()
-  /// What has changed lately.
+  /// The latest changes.
   package let recent: RecentChanges
   private let current: Mutex<TokenTable>
   private let ready = Atomic(false)
@@ -28,7 +28,7 @@ package final class DirectoryView: HomeDirectory {
   /// `relay_directory_lag_seconds` says.
   package var isReady: Bool { ready.load(ordering: .acquiring) }
 
-  /// Whose entries have the number `relay`.
+  /// The peer whose entries have the number `relay`.
   /// - Returns: nil for 0, which is this relay.
   package func name(of relay: Int) -> RelayName? { relays.name(of: relay) }
 

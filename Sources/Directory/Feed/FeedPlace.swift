@@ -1,10 +1,10 @@
 import RelayCore
 
-/// Where the feed is read next, and up to where nothing can be missing.
+/// The place from which the feed is read next, and the place up to which nothing can be missing.
 ///
-/// Of transactions that run side by side, one that began later may show first. What lies behind the settled place is read
-/// again, therefore, until none before it can still appear; what was received already is told apart, so that reading it
-/// again costs no more than the reading.
+/// If transactions run side by side, one that began later may show first. So the feed behind the settled place is
+/// read again until no earlier change can still appear. Changes that were received already are recognised: reading
+/// them again costs no more than the reading.
 struct FeedPlace: Sendable {
   private struct Received<Subject: Hashable & Sendable>: Hashable, Sendable {
     let subject: Subject
@@ -13,7 +13,7 @@ struct FeedPlace: Sendable {
 
   /// Everything before it has been received.
   private(set) var settled: DirectoryPlace
-  /// Where the next page begins.
+  /// The start of the next page.
   private(set) var next: DirectoryPlace
   /// Received and not settled.
   private var tokens: Set<Received<ContactToken>> = []

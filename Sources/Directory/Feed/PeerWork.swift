@@ -1,9 +1,9 @@
 import RelayCore
 
-/// What is to be looked up anew because a peer came, or went while others are copied: some at a time, between readings of
-/// the feed, so that a peer's millions keep no registration waiting.
+/// The tokens to look up anew because a peer came, or went while others are copied. They are looked up some at a
+/// time, between readings of the feed, so that a registration never waits for a peer's millions.
 struct PeerWork: Sendable {
-  /// What is to be done next.
+  /// The next thing to do.
   enum Step: Sendable, Equatable {
     /// Read tokens of `peer` behind `after`, and look them up.
     case page(of: RelayName, after: ContactToken?, revision: UInt64)
@@ -18,7 +18,7 @@ struct PeerWork: Sendable {
   }
 
   private struct Orphans {
-    /// Whose entries they have still; nil when they were taken out of the table.
+    /// The peer that their entries still name; nil if they were taken out of the table.
     let holder: RelayName?
     /// Taken from the end.
     var tokens: [ContactToken]
@@ -52,13 +52,13 @@ struct PeerWork: Sendable {
     if hasClaims { walks.append(Walk(peer: peer, after: nil, revision: revision)) }
   }
 
-  /// What was to be done of `peer` begins anew, or is done with.
+  /// The work for `peer` begins anew, or is done with.
   private mutating func forget(_ peer: RelayName) {
     walks.removeAll { $0.peer == peer }
     orphans.removeAll { $0.holder == peer }
   }
 
-  /// nil when nothing is left to do. What takes something away goes first: it is less.
+  /// nil when nothing is left to do. Removals go first, because they are fewer.
   var step: Step? {
     if let orphans = orphans.first {
       return .tokens(Array(orphans.tokens.suffix(Self.stepMax)), revision: orphans.revision)

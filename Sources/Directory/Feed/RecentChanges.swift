@@ -10,8 +10,8 @@ package final class RecentChanges: Sendable {
   package static let tokensMax = 200_000
 
   private struct State {
-    /// What changed lately, each token with the revision of its last change, in two parts: when the younger one is full
-    /// the older one is forgotten.
+    /// The tokens that changed lately, each with the revision of its last change, in two parts. When the younger part
+    /// is full, the older one is forgotten.
     var revisions = TwoGenerations<ContactToken, UInt64>()
     /// The highest revision among the old ones.
     var oldMax: UInt64 = 0
@@ -97,7 +97,7 @@ package final class RecentChanges: Sendable {
 }
 
 extension DirectoryPlace {
-  /// Of one generation.
+  /// For places of one generation.
   static func < (a: Self, b: Self) -> Bool { (a.revision, a.position) < (b.revision, b.position) }
   static func <= (a: Self, b: Self) -> Bool { !(b < a) }
 }

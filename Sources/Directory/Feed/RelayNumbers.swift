@@ -7,7 +7,7 @@ import Synchronization
 /// relay that its entry was of.
 package final class RelayNumbers: Sendable {
   private struct State {
-    /// Of number 1 and up.
+    /// The names of numbers 1 and up.
     var names: [RelayName] = []
     var numbers: [RelayName: Int] = [:]
     /// Whether a relay was left without a number.

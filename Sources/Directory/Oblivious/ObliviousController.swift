@@ -4,7 +4,7 @@ import NIOCore
 package import RelayCore
 import RelayHTTP
 
-/// What oblivious look-ups stand on, where the operator offers them.
+/// The parts that oblivious look-ups need, if the operator offers them.
 package struct ObliviousDirectory: Sendable {
   let keyring: ObliviousKeyring
   let evaluator: ObliviousEvaluator
@@ -71,8 +71,8 @@ struct ObliviousController: Sendable {
         outputs: registered(outputs), next: last == range?.upperBound ? nil : last))
   }
 
-  /// Where those of `contacts` live that this process's table knows, as look-ups say it: the table follows the directory faster
-  /// than the outputs do, and a contact that is in one alone has just come or gone.
+  /// The relays of those `contacts` that this process's table knows, as look-ups tell them. The table follows the
+  /// directory faster than the outputs do. A contact that is in only one of them has just come or gone.
   private func registered(_ contacts: [ContactOutput]) -> [RegisteredOutput] {
     var found: [(output: ObliviousOutput, entry: TokenEntry)] = []
     found.reserveCapacity(contacts.count)
@@ -87,8 +87,9 @@ struct ObliviousController: Sendable {
     }
   }
 
-  /// What the budget counts for an element. Nobody can tell whose element it is, nor whether its contact was asked for
-  /// before: so each other element is another contact, and the same one again, as after a lost answer, costs nothing.
+  /// The mark by which the budget counts an element. The relay cannot tell which contact an element stands for, nor
+  /// whether that contact was asked for before. So each different element counts as another contact. The same element
+  /// again, as after a lost answer, costs nothing.
   private static func mark(_ element: [UInt8]) -> ContactToken {
     ContactToken(firstBytesOf: Array(SHA256.hash(data: element)))
   }

@@ -4,9 +4,10 @@ import RelayCore
 ///
 /// Requests take turns, some elements each: a long one keeps short ones waiting for no longer than that.
 final class ObliviousEvaluator: Sendable {
-  /// Of one turn.
+  /// Elements of one turn.
   private static let slice = 25
-  /// Of all requests, for each thread: ten seconds of work at five milliseconds each, a third of what clients wait.
+  /// Elements of all requests, for each thread: ten seconds of work at five milliseconds each, a third of the time
+  /// that clients wait.
   private static let elementsPerThread = 2 * ObliviousCodec.elementsMax
   private let threads: ObliviousThreads
   private let room: RequestRoom

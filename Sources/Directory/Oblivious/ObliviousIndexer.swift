@@ -83,7 +83,7 @@ package final class ObliviousIndexer: Service {
 // MARK: - The task that works
 
 extension ObliviousIndexer {
-  /// What the working task remembers between two rounds.
+  /// The state of the working task between two rounds.
   private struct Tending {
     var keyDue = ContinuousClock.now
     var leaseDue = ContinuousClock.now
@@ -169,7 +169,7 @@ extension ObliviousIndexer {
     let isOurs = try await FollowFailure.storing { () async throws(StoreError) in
       try await lease.acquire(Self.leaseName)
     }
-    // Who had it meanwhile has gone on.
+    // The process that held the lease meanwhile has gone on.
     if isOurs, !tending.holdsLease { tending.indexing = nil }
     tending.holdsLease = isOurs
     if isOurs { current.withLock { $0 = $0 ?? .now } }

@@ -1,11 +1,11 @@
 import RelayCore
 
-/// What the one process that takes care of the outputs knows of them.
+/// The knowledge of the one process that takes care of the outputs.
 struct ObliviousIndexing: Sendable {
   let key: ObliviousKey
   /// As it stands in the store.
   fileprivate(set) var progress: ObliviousProgress
-  /// Where the feed is read next.
+  /// The place from which the feed is read next.
   fileprivate(set) var place: FeedPlace
   fileprivate(set) var work: ObliviousWork
   /// When the last reading of the feed began that reached its end.
@@ -41,7 +41,7 @@ struct ObliviousIndexing: Sendable {
 
 /// Brings the outputs in line with the directory, step by step.
 ///
-/// Whatever a step has done stands in the store together with the progress. After a failure what is known in memory is worth
+/// The result of each step is in the store together with the progress. After a failure the state in memory is worth
 /// nothing: `begin` reads it again.
 struct ObliviousIndex: Sendable {
   let store: any ObliviousIndexer.Store
@@ -51,7 +51,7 @@ struct ObliviousIndex: Sendable {
 
   /// Changes of one page.
   private static let pageMax = 500
-  /// Of one call.
+  /// Pages of one call.
   private static let pagesMax = 4
   /// A divisor of 256.
   private static let rangesRemembered = 16
@@ -126,8 +126,8 @@ struct ObliviousIndex: Sendable {
       indexing.work.sweptUpTo(tokens.count == Self.askedAtOnce ? tokens.last : nil)
       try await write(ObliviousChange(removed: tokens.filter { !known.contains($0) }), &indexing)
     }
-    // Where nothing was missing the progress has moved all the same. Of ranges without anything to do, some are remembered
-    // at once; the last one always is.
+    // The progress has moved even if nothing was missing. Ranges without anything to do are remembered several at
+    // once; the last one always is.
     guard indexing.work.rangesDone.isMultiple(of: Self.rangesRemembered) else { return }
     try await write(ObliviousChange(), &indexing)
   }
@@ -165,7 +165,7 @@ struct ObliviousIndex: Sendable {
     }
   }
 
-  /// What makes the outputs of `tokens` agree with the directory as it is now.
+  /// The change that makes the outputs of `tokens` agree with the directory as it is now.
   private func change(
     for tokens: [ContactToken], under key: ObliviousKey
   ) async throws(FollowFailure) -> ObliviousChange {
@@ -195,7 +195,7 @@ struct ObliviousIndex: Sendable {
     return outputs
   }
 
-  /// Those of `tokens` that are part of the directory.
+  /// The ones among `tokens` that are part of the directory.
   private func known(of tokens: [ContactToken]) async throws(FollowFailure) -> Set<ContactToken> {
     let entries = try await FollowFailure.storing { () async throws(StoreError) in
       try await store.entries(for: tokens)

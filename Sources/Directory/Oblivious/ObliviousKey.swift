@@ -5,10 +5,10 @@ package import RelayCore
 
 /// The operator's key of the oblivious pseudorandom function: P384-SHA384 of RFC 9497 in its verifiable mode.
 ///
-/// What it computes takes milliseconds for each contact: on threads that are made for that (`ObliviousThreads`).
+/// Its computations take milliseconds for each contact. They run on threads made for that (`ObliviousThreads`).
 package struct ObliviousKey: Sendable {
   package enum Failure: Error, Sendable, Equatable {
-    /// What a client sent is no point of the curve.
+    /// A client sent bytes that are no point of the curve.
     case noPoint
     /// The library could not compute with what is right.
     case computation

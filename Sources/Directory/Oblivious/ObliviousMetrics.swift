@@ -1,7 +1,7 @@
 import Metrics
 import RelayMetrics
 
-/// What the operator sees of oblivious look-ups (docs/directory.md, "Metrics").
+/// The metrics of oblivious look-ups (docs/directory.md, "Metrics").
 final class ObliviousMetrics: Sendable {
   private let answers = RelayMetric.oblivious.answers.counter()
   private let outputs = RelayMetric.oblivious.evaluated.counter()

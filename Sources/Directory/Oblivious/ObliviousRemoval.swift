@@ -54,8 +54,8 @@ package final class ObliviousRemoval: Service {
     }
   }
 
-  /// Whoever goes on from `progress` would begin anew: no range is done any more.
-  /// - Returns: false when somebody else takes care of the outputs.
+  /// Marks no range as done, so that a process that goes on from `progress` begins anew.
+  /// - Returns: false if another process takes care of the outputs.
   private func remove(_ progress: ObliviousProgress) async throws(StoreError) -> Bool {
     var (step, last): (Int64, ContactToken?) = (progress.step, nil)
     while !Task.isCancelled {

@@ -28,7 +28,8 @@ final class ObliviousThreads: Sendable {
   }
 }
 
-/// Some turns at a time. Who comes when none is free waits, in order of arrival; how many may wait is their callers' to bound.
+/// Gives a fixed number of turns at a time. If none is free, a caller waits, in order of arrival. The callers bound
+/// how many may wait.
 final class RankedTurns: Sendable {
   enum Rank: Sendable {
     case first

@@ -1,9 +1,9 @@
 import RelayCore
 
-/// What is still to be done for the outputs, apart from following the feed: some contacts at a time, so that a registration
-/// waits for no peer's millions.
+/// The work left for the outputs, apart from following the feed. It is done for some contacts at a time, so that a
+/// registration never waits for a peer's millions.
 struct ObliviousWork: Sendable {
-  /// What is to be done next.
+  /// The next thing to do.
   enum Step: Sendable, Equatable {
     /// Bring these in line with the directory.
     case tokens([ContactToken])
@@ -20,7 +20,7 @@ struct ObliviousWork: Sendable {
     var after: ContactToken?
   }
 
-  /// Where what is in `tokens` comes from, and so what is done when they are.
+  /// The source of `tokens`, which decides what follows when they are done.
   private enum Source {
     case range
     /// The last token of the page; nil when it was the peer's last one.

@@ -5,11 +5,11 @@ import RelayCore
 /// Encrypts one file of a directory whose store is sealed: AES-256-GCM over chunks, under a key of the file's own, each
 /// chunk bound to its place. A file that was cut, altered, or put together of others does not open.
 struct SnapshotCipher: Sendable {
-  /// Of every chunk but the last one before the tail, which is what is left; before it is encrypted.
+  /// The bytes of each chunk before it is encrypted. The last chunk before the tail holds the rest.
   static let chunkBytes = 1 << 20
   static let tagBytes = 16
   static let saltBytes = 32
-  /// Of the file's tail.
+  /// The number of the file's tail.
   static let tailNumber = UInt64.max
 
   private let key: SymmetricKey

@@ -4,7 +4,7 @@ import Glibc
 enum SnapshotFailure: Error, Equatable, CustomStringConvertible {
   /// There is none: the first start.
   case missing
-  /// What it holds is not what was written, or not what this build writes.
+  /// Its contents are not as they were written, or this build does not write such a file.
   case unusable(String)
   /// Another process is writing it.
   case busy
@@ -26,6 +26,6 @@ enum SnapshotFailure: Error, Equatable, CustomStringConvertible {
     }
   }
 
-  /// Of the call that has just failed.
+  /// The failure of the call that has just failed.
   static func last(_ operation: String) -> Self { .system(operation, String(cString: strerror(errno))) }
 }

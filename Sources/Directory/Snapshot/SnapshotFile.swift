@@ -33,7 +33,7 @@ enum SnapshotFile {
       while true {
         let isMore = scan.next(partEntries) { part.append($0, $1) }
         guard isMore else { break }
-        // What is no whole word yet waits for the next part.
+        // An incomplete word waits for the next part.
         let whole = part.count - part.count % (2 * SnapshotFormat.entryBytes)
         entries += whole / SnapshotFormat.entryBytes
         try file.append(part[..<whole])
@@ -73,7 +73,7 @@ enum SnapshotFile {
   struct Contents: Sendable {
     let table: TokenTable
     let head: SnapshotHead
-    /// Of relays 1 and up.
+    /// The names of relays 1 and up.
     let names: [RelayName]
   }
 

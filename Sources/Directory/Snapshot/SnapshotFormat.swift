@@ -1,11 +1,12 @@
 import RelayCore
 
-/// The file of a directory, in little-endian: a head of 64 bytes; the tokens, 12 bytes each as `TokenSlots` lays them out,
-/// ascending by place; the names of relays 1 and up, each behind its length in one byte; a tail of 32 bytes. Tokens and names
-/// are filled up with zeros to 8 bytes each.
+/// The file of a directory, in little-endian. It has a head of 64 bytes, the tokens, the names, and a tail of 32
+/// bytes. The tokens take 12 bytes each, as `TokenSlots` lays them out, ascending by place. The names are those of
+/// relays 1 and up, each behind its length in one byte. Tokens and names are filled up with zeros to 8 bytes each.
 ///
-/// Where the store is sealed all of that is encrypted (`SnapshotCipher`): a head of 48 bytes, which are a magic number, the
-/// version and the salt; the file up to its tail in chunks, each with its tag; the tail with its tag.
+/// If the store is sealed, all of that is encrypted (`SnapshotCipher`). The file then has a head of 48 bytes: a magic
+/// number, the version and the salt. The file up to its tail follows in chunks, each with its tag; then the tail with
+/// its tag.
 enum SnapshotFormat {
   /// `RELAYDIR`.
   static let magic: UInt64 = 0x5249_4459_414C_4552
@@ -60,13 +61,13 @@ struct SealedHead: Sendable, Equatable {
   }
 }
 
-/// What a file says of its table.
+/// The facts that a file states about its table.
 struct SnapshotHead: Sendable, Equatable {
-  /// Of the store that it was read from: 16 bytes.
+  /// The store that the table was read from: 16 bytes.
   let store: [UInt8]
   /// Everything before it is in the table.
   let place: DirectoryPlace
-  /// Of the table's places: with the same one the tokens come back in the order of their places.
+  /// The secret of the table's places. With the same secret the tokens come back in the order of their places.
   let secret: UInt64
 
   /// `headBytes`.
@@ -104,10 +105,10 @@ struct SnapshotHead: Sendable, Equatable {
 struct SnapshotTail: Sendable, Equatable {
   let entries: Int
   let namesBytes: Int
-  /// Of everything before it.
+  /// The checksum of everything before it.
   let checksum: UInt64
 
-  /// What stands before the checksum.
+  /// The bytes before the checksum.
   var countedBytes: [UInt8] {
     var bytes: [UInt8] = []
     bytes.append(littleEndian: UInt64(entries))

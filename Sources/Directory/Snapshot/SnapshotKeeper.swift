@@ -8,7 +8,7 @@ import Synchronization
 /// goes wrong is logged, and the store is read instead.
 final class SnapshotKeeper: Sendable {
   private struct State {
-    /// What `DirectoryView.changeCount` was when the file was written or read; nil: not written yet.
+    /// `DirectoryView.changeCount` when the file was written or read; nil: not written yet.
     var savedChanges: UInt64?
     var due = ContinuousClock.now
     var isFailing = false
@@ -16,7 +16,7 @@ final class SnapshotKeeper: Sendable {
     var origin: Origin?
   }
 
-  /// What a file has of its store.
+  /// The facts that a file has of its store.
   private struct Origin {
     /// The file of another store is of no use.
     let fingerprint: [UInt8]

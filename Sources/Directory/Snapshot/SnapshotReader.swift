@@ -5,15 +5,15 @@ import RelayHTTP
 /// A file that is being read from its beginning, with its checksum. Ends with the object.
 final class SnapshotReader {
   private let descriptor: Int32
-  /// Of the file when it was opened: it is never written in its place.
+  /// The length of the file when it was opened: it is never written in its place.
   private let fileBytes: Int
   /// The same; of an encrypted file, what it was made of.
   let bytes: Int
   private let cipher: SnapshotCipher?
-  /// What has been decrypted, and not been asked for yet.
+  /// Bytes that have been decrypted, and not been asked for yet.
   private var opened: ArraySlice<UInt8> = []
   private var chunks: UInt64 = 0
-  /// Of an encrypted file before its tail.
+  /// The bytes left of an encrypted file before its tail.
   private var left = 0
   private var sum = WordChecksum()
   var checksum: UInt64 { sum.value }
@@ -21,7 +21,7 @@ final class SnapshotReader {
   /// - Parameter key: decrypts what is read.
   /// - Throws: also for a file that is not encrypted, with a key.
   init(path: String, under key: SecretBytes?) throws(SnapshotFailure) {
-    // What is no file, such as a pipe without a writer, must not keep the caller waiting.
+    // A path that is no file, such as a pipe without a writer, must not keep the caller waiting.
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
     guard descriptor >= 0 else { throw errno == ENOENT ? SnapshotFailure.missing : .last("open") }
     do throws(SnapshotFailure) {

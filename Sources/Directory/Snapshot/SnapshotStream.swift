@@ -7,10 +7,10 @@ final class SnapshotWriter {
   private let lock: Int32
   private let descriptor: Int32
   private let cipher: SnapshotCipher?
-  /// What is no whole chunk yet.
+  /// The bytes that make no whole chunk yet.
   private var rest: [UInt8] = []
   private var chunks: UInt64 = 0
-  /// Of the file so far.
+  /// The length of the file so far.
   private(set) var bytes = 0
   private var sum = WordChecksum()
 

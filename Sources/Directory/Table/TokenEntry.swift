@@ -1,6 +1,6 @@
 package import RelayCore
 
-/// What the table holds of one token, in 16 bits.
+/// The table's entry for one token, in 16 bits.
 package struct TokenEntry: Sendable, Hashable {
   /// 0 for this relay; else a number that whoever fills the table has given to a peer, at most `relayMax`.
   package let relay: Int

@@ -1,14 +1,15 @@
 import RelayCore
 
-/// Goes through the tokens of a table, some at a time, beside readers and a writer: each token is seen whole, and of what
-/// is written meanwhile some or nothing. What was there all the time is seen exactly once.
+/// Goes through the tokens of a table, some at a time, beside readers and a writer. Each token is seen whole. The
+/// scan may see some of the writes made meanwhile, or none. Tokens that were there all the time are seen exactly
+/// once.
 struct TokenScan: Sendable {
   private let slots: TokenSlots
   private var place = 0
 
   init(_ slots: TokenSlots) { self.slots = slots }
 
-  /// Of the memory as it was when the scan began.
+  /// The slots of the memory as it was when the scan began.
   var slotCount: Int { slots.capacity }
 
   /// Calls `body` with the tokens of the next `slotsMax` slots, ascending by place.

@@ -15,7 +15,7 @@ import RelayCore
 /// Tokens are hashes, but a peer may list what it likes: their places depend on a secret of the process, so that nobody can
 /// aim many at one place.
 final class TokenSlots: @unchecked Sendable {  // Words are atomic; everything else is written before they are.
-  /// Of the memory, in slots; less than three quarters are ever used.
+  /// The size of the memory in slots. Less than three quarters are ever used.
   let capacity: Int
   /// The memory, for `TokenTable.withRawSlots`.
   let base: UnsafeMutableRawPointer
@@ -34,7 +34,8 @@ final class TokenSlots: @unchecked Sendable {  // Words are atomic; everything e
     guard capacity > 0, !isTooMuch,
       let memory = mmap(nil, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), memory != MAP_FAILED
     else { return nil }
-    // Fewer misses in the table of pages: a fifth to a half more look-ups a second. Where there are none, it does without.
+    // Huge pages mean fewer misses in the table of pages: a fifth to a half more look-ups a second. If the system has
+    // none, the table works without.
     madvise(memory, bytes, MADV_HUGEPAGE)
     self.capacity = capacity
     base = memory
@@ -45,7 +46,7 @@ final class TokenSlots: @unchecked Sendable {  // Words are atomic; everything e
 
   deinit { munmap(base, byteCount) }
 
-  /// Where the search for `token` begins.
+  /// The slot at which the search for `token` begins.
   @inline(__always)
   func place(of token: ContactToken) -> UnsafeMutableRawPointer {
     let mixed = (token.high ^ secret) &+ (UInt64(token.low) &* 0xD6E8_FEB8_6659_FD93)

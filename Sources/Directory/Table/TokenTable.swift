@@ -20,7 +20,7 @@ package final class TokenTable: Sendable {
 
   private let slots: Mutex<TokenSlots>
   private let writing = Mutex(Counts())
-  /// What is in `writing`, for those who must not wait for a writer.
+  /// The count in `writing`, for readers that must not wait for a writer.
   private let live = Atomic(0)
 
   /// A used slot in so many at most: 12 bytes a slot are 16 bytes an entry there.
@@ -41,7 +41,7 @@ package final class TokenTable: Sendable {
   let secret: UInt64
 
   package var count: Int { live.load(ordering: .relaxed) }
-  /// Of the memory that holds the slots.
+  /// The size of the memory that holds the slots.
   package var byteCount: Int { slots.withLock { $0 }.byteCount }
 
   /// The entry of `token`, if it is known.

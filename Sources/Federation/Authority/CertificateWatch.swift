@@ -53,7 +53,7 @@ package final class CertificateWatch: Service {
     for alarm in due { warn(alarm.certificate, alarm.stage, now) }
   }
 
-  /// Of a CA and its successor the gauge shows the one that ends first.
+  /// For a CA and its successor, the gauge shows the one that ends first.
   private func measure(_ watched: [WatchedCertificate], _ now: Timestamp, _ gauges: inout [GaugeKey: Gauge]) {
     let groups = Dictionary(grouping: watched) { GaugeKey(holder: $0.holder, kind: $0.kind) }
     for (key, certificates) in groups {

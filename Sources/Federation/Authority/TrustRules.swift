@@ -25,7 +25,7 @@ enum StatementFault: Error, Equatable, CustomStringConvertible {
   }
 }
 
-/// What a statement changes about a peer.
+/// The changes that a statement makes to a peer.
 struct TrustChange: Sendable, Equatable {
   let trust: PeerTrust
   /// DER.

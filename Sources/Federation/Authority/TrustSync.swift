@@ -108,8 +108,8 @@ package final class TrustSync: Service {
   }
 
   private func takeUp(_ signed: SignedStatement, of peer: KnownPeer) async throws(TrustFault) -> Bool {
-    // What the store held when this was asked may have been changed by another process meanwhile; of a peer that was
-    // removed nothing is believed.
+    // Another process may have changed the store since the peer was asked. If the peer was removed, its statement is
+    // not believed.
     guard let known = registry.current.byName[peer.name] else { return false }
     let change: TrustChange?
     do throws(StatementFault) {
@@ -163,7 +163,7 @@ enum TrustFault: Error, CustomStringConvertible {
   }
 }
 
-/// When which peer is asked for its statement. Of each peer: asked → waiting → asked.
+/// Decides when each peer is asked for its statement. States of a peer: asked → waiting → asked.
 struct TrustSchedule: Sendable {
   /// At a time.
   let askedMax: Int

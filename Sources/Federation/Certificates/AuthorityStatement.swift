@@ -2,7 +2,7 @@ import RelayCore
 import SwiftASN1
 import X509
 
-/// What an operator's CA says of itself to peers (docs/federation-wire.md, "Authority statements").
+/// The statement of an operator's CA about itself, made for peers (docs/federation-wire.md, "Authority statements").
 struct AuthorityStatement: Sendable, Equatable {
   static let revokedMax = 1000
   /// The longest serial number that RFC 5280 allows (4.1.2.2).
@@ -77,7 +77,8 @@ struct AuthorityStatement: Sendable, Equatable {
 
 /// A statement with its CA's signature: ECDSA with SHA-256 over exactly the bytes that carry it.
 ///
-/// What the key signs besides is certificates, which begin with another byte: neither can be taken for the other.
+/// Apart from statements the key signs only certificates, which begin with another byte. So neither can be taken for
+/// the other.
 struct SignedStatement: Sendable {
   /// Two certificates and as many revoked serial numbers as there may be, twice in base64, with room.
   static let bytesMax = 160 << 10

@@ -20,7 +20,7 @@ package struct WatchedCertificate: Sendable, Hashable {
   /// The peer whose it is; nil for ours.
   package let holder: RelayName?
   package let kind: Kind
-  /// What tells it from the one before and after it.
+  /// The serial number, which differs from the certificate before and the one after.
   package let serial: [UInt8]
   package let validUntil: Timestamp
 
@@ -31,7 +31,7 @@ package struct WatchedCertificate: Sendable, Hashable {
     self.validUntil = validUntil
   }
 
-  /// What its operator has to do in time.
+  /// The step that its operator has to take in time.
   var remedy: String {
     switch (holder, kind) {
     case (nil, .leaf): "run `relay ca renew`"
@@ -68,8 +68,9 @@ enum CertificateStage: Int, Sendable, Comparable, CaseIterable {
 struct CertificateAlarms: Sendable {
   private var told: [WatchedCertificate: CertificateStage] = [:]
 
-  /// - Parameter watched: all that are watched now; others are forgotten.
-  /// - Returns: those that have come to a stage that was not told, with it. Where several were passed at once, the last.
+  /// - Parameter watched: all certificates that are watched now; others are forgotten.
+  /// - Returns: the certificates that have come to a stage that was not told, each with that stage. If one has passed
+  ///   several stages at once, the last.
   mutating func due(
     among watched: [WatchedCertificate], now: Timestamp
   ) -> [(certificate: WatchedCertificate, stage: CertificateStage)] {

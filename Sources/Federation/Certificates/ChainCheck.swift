@@ -34,7 +34,7 @@ enum ChainFault: Error, Equatable, CustomStringConvertible {
     }
   }
 
-  /// What a stranger wrote, fit for a line of a log.
+  /// The text of a stranger, made fit for a log line.
   private static func printable(_ text: String) -> String {
     String(decoding: text.utf8.prefix(100).map { (0x20..<0x7F).contains($0) ? $0 : UInt8(ascii: "?") }, as: UTF8.self)
   }

@@ -30,8 +30,8 @@ package struct FederationCredentials: Sendable {
     self.key = try NIOSSLPrivateKey(bytes: Array(key.serializeAsPEM().pemString.utf8), format: .pem)
   }
 
-  /// The listener's side: TLS 1.3 only; a client without a certificate is refused. What the certificate must be is
-  /// for `HandshakeVerifier` to say: no root is trusted here.
+  /// The listener's side: TLS 1.3 only; a client without a certificate is refused. No root is trusted here:
+  /// `HandshakeVerifier` decides which certificates are accepted.
   func serverContext() throws -> NIOSSLContext {
     var configuration = TLSConfiguration.makeServerConfigurationWithMTLS(
       certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key), trustRoots: .certificates([]))

@@ -4,9 +4,10 @@ package import RelayCore
 import RelayHTTP
 import ServiceLifecycle
 
-/// Who we are to peers: the credentials in `federation.directory` and our CA's statement, followed while the relay runs.
+/// This relay's identity to peers: the credentials in `federation.directory` and our CA's statement. Both are
+/// followed while the relay runs.
 ///
-/// New connections in both directions use what the files hold now; open ones live on.
+/// New connections in both directions use the present files. Open connections live on.
 package final class FederationIdentity: Service {
   private struct Loaded: Sendable {
     let credentials: FederationCredentials

@@ -1,7 +1,7 @@
 package import RelayCore
 import X509
 
-// What our CA issued, what it withdraws, and what it says of itself. Changes need `ca.key`.
+// The leaves that our CA issued and withdrew, and its statement. Changes need `ca.key`.
 extension IdentityFolder {
   /// The leaves that were issued and have not ended, in the order of their making.
   package func issuedLeaves(now: Timestamp) throws(FederationError) -> [IssuedLeaf] {
@@ -79,7 +79,7 @@ extension IdentityFolder {
     try write(String(decoding: issued.json, as: UTF8.self), to: issuedFile, mode: 0o644)
   }
 
-  /// Those that have not ended. Where the file is lost, what the statement withdraws stays withdrawn.
+  /// The leaves that have not ended. If the file is lost, the leaves that the statement withdraws stay withdrawn.
   func loadIssued(now: Timestamp) throws(FederationError) -> IssuedLeaves {
     var issued = IssuedLeaves()
     if let text = try readText(issuedFile) {

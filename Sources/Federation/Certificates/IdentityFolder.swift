@@ -5,8 +5,8 @@ import X509
 
 /// The folder `federation.directory` (docs/federation.md, "Identity", lists its files).
 ///
-/// Keys are readable by their owner alone. Each file is replaced whole, and one command works at a time. Whatever a
-/// command was doing when it was killed, a relay can serve with what it left, and the command can be run again.
+/// Keys are readable by their owner alone. Each file is replaced whole, and one command works at a time. If a command
+/// is killed at any point, a relay can serve with the files it left, and the command can be run again.
 package struct IdentityFolder: Sendable {
   package let path: String
 
@@ -25,9 +25,9 @@ package struct IdentityFolder: Sendable {
   package var leafKeyFile: String { "\(path)/leaf.key" }
   /// The key of the leaf that is being issued: whoever finds it beside a leaf that it fits uses it.
   var nextLeafKeyFile: String { "\(path)/leaf-next.key" }
-  /// What our CA says of itself, signed.
+  /// The signed statement of our CA.
   package var statementFile: String { "\(path)/authority.json" }
-  /// What it issued.
+  /// The list of leaves that our CA issued.
   package var issuedFile: String { "\(path)/issued.json" }
 
   /// Makes this operator's CA.
@@ -47,7 +47,7 @@ package struct IdentityFolder: Sendable {
     let authority = try making { try CertificateAuthority(for: name, now: now) }
     try writing(path) { () throws(SecretFile.Failure) in try SecretFile.makeFolder(path) }
     return try locked { () throws(FederationError) in
-      // What a former CA said and issued is not this one's.
+      // The statement and the leaves of a former CA are not this CA's.
       for file in [statementFile, issuedFile, nextAuthorityFile, nextAuthorityKeyFile] { try remove(file) }
       try write(try pem(authority.key), to: authorityKeyFile, mode: 0o600)
       try write(try pem([authority.certificate]), to: authorityFile, mode: 0o644)
@@ -152,7 +152,7 @@ package struct IdentityFolder: Sendable {
   }
 }
 
-/// What `relay ca` reports of a certificate that it made.
+/// The report of `relay ca` about a certificate that it made.
 package struct IssuedCertificate: Sendable, Equatable {
   /// SHA-256 of the public key.
   package let fingerprint: [UInt8]
@@ -160,7 +160,7 @@ package struct IssuedCertificate: Sendable, Equatable {
 
   /// In hexadecimal.
   package var fingerprintText: String { fingerprint.hex }
-  /// Of a CA: what its operator's peers see.
+  /// For a CA: the words that peers of its operator see.
   package var words: AuthorityWords { AuthorityWords(fingerprint) }
 
   init(_ certificate: Certificate) {

@@ -20,7 +20,7 @@ struct IssuedLeaves: Sendable, Equatable {
   /// In the order of their making.
   private(set) var leaves: [IssuedLeaf] = []
 
-  /// Of those that have not ended.
+  /// The serial numbers of revoked leaves that have not ended.
   var revokedSerials: [[UInt8]] {
     leaves.filter(\.isRevoked).map(\.serial).sorted { $0.lexicographicallyPrecedes($1) }
   }

@@ -1,6 +1,6 @@
 import Glibc
 
-/// Where a relay listens for its peers: `https://host:port`.
+/// The endpoint at which a relay listens for its peers: `https://host:port`.
 package struct PeerEndpoint: Sendable, Hashable, CustomStringConvertible {
   /// A DNS name or an IP address, without brackets.
   package let host: String

@@ -1,4 +1,4 @@
-// What a certificate says about a relay (docs/federation.md, "Identity").
+// The facts about a relay in its certificate (docs/federation.md, "Identity").
 
 import Crypto
 import FoundationEssentials

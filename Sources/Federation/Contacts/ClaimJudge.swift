@@ -4,21 +4,21 @@ import RelayMetrics
 import RelayWork
 import Synchronization
 
-/// What peers said of one token that they were asked for.
+/// The answers of peers about one token that they were asked for.
 struct AskedContact: Sendable, Equatable {
   let token: ContactToken
-  /// Those that know it, ascending.
+  /// The peers that know the token, ascending.
   let claimants: [RelayName]
   /// Whether all that are asked have answered.
   let isWhole: Bool
 }
 
-/// Says who has a contact that peers are asked for (docs/federation.md, "Whose a contact is").
+/// Decides which peer has a contact that peers are asked for (docs/federation.md, "Whose a contact is").
 ///
-/// The first claimant is remembered, by the store and so for all processes: from then on only it has the contact. Where nobody
-/// is remembered, one claimant has it, and is remembered once all peers have answered; of several nobody has it. A verdict is
-/// kept for ten seconds, so that look-ups that follow one another ask the store once; not past a change of the account that
-/// it is about.
+/// The store remembers the first claimant, and so all processes do. From then on only that peer has the contact. If
+/// no peer is remembered, a single claimant has the contact, and is remembered once all peers have answered. If
+/// several claim it, none has it. A verdict is kept for ten seconds, so that look-ups that follow one another ask the
+/// store once. A change of the account ends it sooner.
 final class ClaimJudge: Sendable {
   private let store: any ContactClaimStore
   private let claimsMax: Int
@@ -35,8 +35,9 @@ final class ClaimJudge: Sendable {
     self.logger = logger
   }
 
-  /// - Parameter contacts: of different tokens.
-  /// - Returns: the owners of those that have one among their claimants. Nobody has what the store cannot tell.
+  /// - Parameter contacts: each for a different token.
+  /// - Returns: the owner of each contact that has an owner among its claimants. A contact has no owner here if the
+  ///   store cannot tell.
   func owners(of contacts: [AskedContact]) async -> [ContactToken: RelayName] {
     var owners: [ContactToken: RelayName] = [:]
     var open: [AskedContact] = []
@@ -113,7 +114,7 @@ final class ClaimJudge: Sendable {
   }
 }
 
-/// Who has a contact, by what peers say and what is remembered.
+/// The decision whose a contact is, made from the peers' answers and the remembered claim.
 enum ClaimVerdict: Equatable {
   case nobody
   /// Several claim it, and nobody is remembered.

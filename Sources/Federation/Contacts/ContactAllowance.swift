@@ -1,12 +1,12 @@
 import RelayCore
 
-/// How many contacts a peer may still claim here: plain arithmetic, the store is asked by `DirectoryPuller`.
+/// How many contacts a peer may still claim here. Plain arithmetic: `DirectoryPuller` asks the store.
 ///
-/// The store's count is asked for once, and carried on from there by what each page adds. What a peer lists no longer makes no
-/// room: its tombstone is a claim until it ends, so that nobody claims ever more by taking turns.
+/// The store's count is asked for once; each page then adds to it. A contact that the peer no longer lists makes no
+/// room: its tombstone is a claim until it ends. So a peer cannot claim ever more contacts by listing them in turns.
 struct ContactAllowance: Sendable {
   let max: Int
-  /// What the peer claims here, tombstones included; nil until that was asked.
+  /// The number of contacts that the peer claims here, tombstones included; nil until the store was asked.
   private(set) var kept: Int?
   /// How many entries a whole reading may still bring, those included that are claimed already; nil for changes.
   private(set) var places: Int?
@@ -20,7 +20,7 @@ struct ContactAllowance: Sendable {
 
   /// A whole reading begins.
   mutating func beginWhole() { places = max }
-  /// What it has brought.
+  /// The number of entries that the reading has brought.
   var brought: Int { max - (places ?? max) }
   /// Whether it can bring more.
   var hasPlaces: Bool { places.map { $0 > 0 } ?? true }

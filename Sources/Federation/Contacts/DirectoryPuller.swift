@@ -1,6 +1,6 @@
 import RelayCore
 
-/// What one process remembers of following one peer, between two rounds.
+/// The state that one process keeps about following one peer, between two rounds.
 struct PullProgress: Sendable {
   var allowance: ContactAllowance
   /// The listing is not read whole before, nor the feed.
@@ -27,7 +27,7 @@ struct PullProgress: Sendable {
   private static func rest(after busy: Duration) -> Duration { busy * 10 }
 }
 
-/// What one round took up of a peer's listing.
+/// The result of one round: how much of a peer's listing it took up.
 struct PullReport: Sendable, Equatable {
   /// Whether all pages were read, and not just what has changed.
   let isWhole: Bool
@@ -50,7 +50,7 @@ struct DirectoryPuller: Sendable {
   let directory: any DirectoryStore
   let clock: WallClock
 
-  /// Pages of a feed in one round: 200,000 changes. What is left comes with the next.
+  /// Pages of a feed in one round: 200,000 changes. The next round reads the rest.
   private static let feedPagesMax = 20
   private static let hoursBetweenReadings: Int64 = 24
 
@@ -81,7 +81,7 @@ struct DirectoryPuller: Sendable {
     let counts = try await SyncFailure.storing { () throws(StoreError) in
       try await directory.contactCounts(of: peer.name)
     }
-    // Of whom is asked, what it said is remembered.
+    // If the peer is queried, its claims are kept.
     guard (peer.isQueried ? counts.listed : counts.claims) > 0 else { return false }
     try await turn()
     try await SyncFailure.storing { () throws(StoreError) in
@@ -98,8 +98,8 @@ struct DirectoryPuller: Sendable {
 
   private var hourNow: Int64 { clock.now().millis / 3_600_000 }
 
-  /// What is remembered instead of `hour` when something was refused: so the next hour begins with a whole reading, which
-  /// takes it up if there is room by then.
+  /// The hour to remember instead of `hour` if entries were refused. It makes the next hour begin with a whole
+  /// reading, which takes them up if there is room by then.
   private func readHour(_ hour: Int64, refused: Int) -> Int64 {
     refused == 0 ? hour : min(hour, hourNow - Self.hoursBetweenReadings + 1)
   }
@@ -168,13 +168,15 @@ extension DirectoryPuller {
 // MARK: - The whole listing
 
 extension DirectoryPuller {
-  /// Reads pages up to `count`, or to the first empty one, until they have brought as many contacts as the peer may have.
+  /// Reads pages up to `count`, or to the first empty one, until they have brought as many contacts as the peer may
+  /// have.
   ///
-  /// Where there is no room for what is new, reading goes on: what comes later may be known, and is not to be un-listed.
+  /// Reading goes on when there is no room for new entries: later entries may be known ones, and must not be
+  /// un-listed.
   ///
-  /// Without a feed, a listing that changes between two pages may hide an entry from this pass; its tag has changed
-  /// then, and the next pass brings the entry back. With one, there is no such pass: only an empty page is the end,
-  /// since an account that is added meanwhile moves others to higher offsets.
+  /// Without a feed, a listing that changes between two pages may hide an entry from this pass. Its tag has changed
+  /// then, and the next pass brings the entry back. With a feed there is no such pass. So only an empty page is the
+  /// end, because an account that is added meanwhile moves others to higher offsets.
   private func readWhole(
     _ peer: KnownPeer, count: Int?, mark: ListingMark, _ progress: inout PullProgress, _ turn: Turn
   ) async throws(SyncFailure) -> PullReport {
@@ -215,8 +217,8 @@ extension DirectoryPuller {
     let brought = allowance.brought
     let counts = try await SyncFailure.storing { () throws(StoreError) in
       try await directory.finishContacts(of: peer.name, pass: pass, mark: mark.text)
-      // As many as the pass brought are listed now. Where an entry moved from page to page, and came twice, they are counted
-      // for nothing.
+      // The store lists as many contacts now as the pass brought, or they are counted anew. An entry that moved
+      // between pages and came twice makes that count needless.
       let counts = try await directory.contactCounts(of: peer.name)
       if counts.listed == brought { return counts }
       try await directory.recountContacts(of: peer.name)

@@ -9,10 +9,10 @@ import Synchronization
 
 /// Keeps the contact tokens of peers current (docs/federation.md, "The directory"; reference 1.13.5).
 ///
-/// Asks each active peer whose contacts are copied every few seconds what has changed in its listing. Peers are asked
-/// side by side, one reading at a time each: a slow one delays nobody. Of the processes of an operator one follows a
-/// peer, the one that holds the lease `directory NAME`; when it ends or dies, another takes over. What was copied of a
-/// peer that is not to be copied any more is removed.
+/// Every few seconds, asks each active peer whose contacts are copied for the changes in its listing. Peers are asked
+/// side by side, with one reading at a time each: a slow peer delays no other. One process of the operator follows a
+/// peer: the one that holds the lease `directory NAME`. If that process ends or dies, another takes over. If a peer
+/// is not to be copied any more, its copied contacts are removed.
 package final class DirectorySync: Service {
   private let registry: PeerRegistry
   private let puller: DirectoryPuller
@@ -178,7 +178,7 @@ extension DirectorySync {
   }
 }
 
-/// What is remembered of one peer between two rounds.
+/// The state of one peer between two rounds.
 private struct FollowedPeer: Sendable {
   var progress: PullProgress
   var isBusy = false

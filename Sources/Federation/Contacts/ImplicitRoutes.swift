@@ -3,10 +3,10 @@ import Metrics
 package import RelayCore
 import RelayMetrics
 
-/// Says which peer a request is for that names no relay (docs/federation.md, "Clients that name no relay").
+/// Decides which peer receives a request that names no relay (docs/federation.md, "Clients that name no relay").
 ///
-/// What is copied is in this process's memory, and asks nobody. Only a number that is in no copy, and has no account here, is
-/// asked of the peers that want to be asked.
+/// Copied listings are in this process's memory: no peer is asked for them. Only a number that is in no copy, and has
+/// no account here, is asked of the peers that want to be asked.
 package struct ImplicitRoutes: HomeFinder {
   private let registry: PeerRegistry
   private let directory: any HomeDirectory
@@ -40,7 +40,7 @@ package struct ImplicitRoutes: HomeFinder {
     case nil: break
     }
     guard !directory.isReady || asked.hasPeers, try await !isLocalAccount(number) else { return nil }
-    // Nobody is told that a number does not exist that has not been looked for.
+    // A number that has not been looked for must not be reported as missing.
     guard directory.isReady else { throw Problem(.unavailable, retryAfter: .seconds(1)) }
     switch try await asked.home(of: token) {
     case .unknown: return nil

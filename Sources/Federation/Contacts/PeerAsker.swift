@@ -9,9 +9,9 @@ import Synchronization
 /// Asks one peer which tokens are its accounts', one request at a time, and remembers what it said for a while.
 final class PeerAsker: Sendable {
   struct Findings: Sendable {
-    /// What the peer knows, in no order.
+    /// The accounts that the peer knows, in no order.
     var known: [ListedAccount]
-    /// Of which it has said nothing.
+    /// The tokens about which the peer has said nothing.
     var unanswered: Set<ContactToken> = []
   }
 
@@ -34,7 +34,7 @@ final class PeerAsker: Sendable {
   }
 
   private enum Outcome {
-    /// Of what was asked for, what the peer knows.
+    /// The tokens of the request that the peer knows.
     case answered([ContactToken: ListedAccount])
     case failed(reason: String, rest: Duration)
     /// The transport says why.
@@ -136,7 +136,7 @@ extension PeerAsker {
 
   private func ask(_ tokens: [ContactToken]) async -> Outcome {
     guard let peer = registry.current.byName[name], peer.isQueried else { return .withdrawn }
-    // Nobody who does not know what to do with them is shown our clients' contacts.
+    // Our clients' contacts are shown only to a peer that knows the request.
     guard await transport.capabilities(of: peer).contains(.lookup) else {
       guard registry.current.byName[name]?.peer.condition.isReachable == true else { return .unreachable }
       return .failed(reason: Self.unknownRequest, rest: .seconds(2))
@@ -165,7 +165,7 @@ extension PeerAsker {
     }
     do throws(JSONError) {
       let listing = try ContactCodec.decodeListing(answer.body.readableBytesUInt8Span.bytes)
-      // What was not asked for is not believed.
+      // Answers about tokens that were not asked for are not believed.
       let asked = Set(tokens)
       let known = listing.accounts.filter { !$0.isInactive && asked.contains($0.token) }
       return .answered(Dictionary(known.map { ($0.token, $0) }) { first, _ in first })

@@ -2,14 +2,15 @@ package import Logging
 package import RelayCore
 import Synchronization
 
-/// Finds contacts at the peers of which no copy is kept, by asking them (docs/federation.md, "Asking instead of copying").
+/// Finds contacts of peers whose listings are not copied, by asking them (docs/federation.md, "Asking instead of
+/// copying").
 ///
-/// Peers are asked side by side. What a peer says is remembered for 60 s, in memory alone, and forgotten when the peer is
-/// not to be asked any more. Who has a contact that it names, the store remembers.
+/// Peers are asked side by side. An answer is remembered for 60 s, in memory alone, and forgotten when the peer is
+/// not to be asked any more. The store remembers which peer has a contact.
 package final class PeerDirectory: ContactFinder {
   private struct Entry {
     let asker: PeerAsker
-    /// Whoever takes over the name of a removed peer begins anew.
+    /// A relay that takes over the name of a removed peer begins anew.
     let fingerprint: [UInt8]
   }
 
@@ -41,7 +42,7 @@ package final class PeerDirectory: ContactFinder {
 
   package var hasPeers: Bool { registry.peers.contains(where: \.isQueried) }
 
-  /// Of each token, the entry of the peer that has it (`ClaimJudge`).
+  /// Returns for each token the entry of the peer that has it (`ClaimJudge`).
   package func find(_ tokens: [ContactToken]) async -> [DirectoryEntry] {
     let asked = await ask(Set(tokens))
     guard !asked.claims.isEmpty else { return [] }
@@ -51,9 +52,9 @@ package final class PeerDirectory: ContactFinder {
     }
   }
 
-  /// Who has `token`, for a request that is to go there. A peer that does not answer has what it is remembered to have: what
-  /// becomes of a request for a peer that is away is the courier's to say.
-  /// - Throws: `.unavailable` when the store cannot say whom it remembers.
+  /// Finds the peer that has `token`, for a request that is to go there. A peer that does not answer has the contacts
+  /// that it is remembered to have. The courier decides about a request for a peer that is away.
+  /// - Throws: `.unavailable` if the store cannot say which peer it remembers.
   func home(of token: ContactToken) async throws(Problem) -> AskedHome {
     let asked = await ask([token])
     let claimants = asked.claims[token].map { $0.keys.sorted() } ?? []
@@ -79,7 +80,7 @@ package final class PeerDirectory: ContactFinder {
     return asked
   }
 
-  /// Those of the peers that are to be asked now; what others have said is forgotten.
+  /// The askers of the peers that are to be asked now. The answers of other peers are forgotten.
   private func currentAskers() -> [(RelayName, PeerAsker)] {
     let peers = registry.peers.filter(\.isQueried)
     return entries.withLock { entries in
@@ -99,7 +100,7 @@ package final class PeerDirectory: ContactFinder {
   }
 }
 
-/// Who has a contact that peers were asked for.
+/// The holder of a contact that peers were asked for.
 enum AskedHome: Sendable, Equatable {
   case unknown
   /// Several claim it, and nobody is remembered.
@@ -107,12 +108,12 @@ enum AskedHome: Sendable, Equatable {
   case peer(RelayName)
 }
 
-/// What peers said.
+/// The answers of the peers.
 private struct AskedPeers {
   var claims: [ContactToken: [RelayName: ListedAccount]] = [:]
-  /// Of which not all have said something.
+  /// The tokens about which not all peers have said something.
   var unanswered: Set<ContactToken> = []
-  /// Those that have not answered for everything.
+  /// The peers that have not answered for every token.
   var silent: Set<RelayName> = []
 
   var contacts: [AskedContact] {

@@ -1,19 +1,21 @@
 import RelayCore
 
-/// What peers have named lately, so that one that goes on naming epochs costs the store one call a second.
+/// The epochs that peers have named lately. A peer that keeps naming epochs costs the store one call a second.
 ///
-/// Not older than a second: another process may have been told a higher one. An epoch that is named between two calls
-/// goes to the store with the next; if this process dies before, the peer's next one, ten seconds later, makes up for it.
+/// An entry serves for a second at most, because another process may have been told a higher epoch. An epoch that is
+/// named between two calls goes to the store with the next call. If this process dies first, the peer's next epoch,
+/// ten seconds later, makes up for it.
 actor EpochMemory {
   private struct Entry {
-    /// Of all that the peer has named, here and, when the store was asked last, anywhere.
+    /// The highest epoch that the peer has named to this process, or had named to any process at the last call of the
+    /// store.
     var highest: Int64
     let asked: ContinuousClock.Instant
   }
 
   private let store: any EpochStore
-  /// By the fingerprint of the peer's CA: whoever takes over the name of a removed peer begins anew. Of active peers
-  /// alone, and none stays for longer than `entryLife`.
+  /// By the fingerprint of the peer's CA: a relay that takes over the name of a removed peer begins anew. Holds
+  /// active peers only. No entry stays for longer than `entryLife`.
   private var entries: [[UInt8]: Entry] = [:]
   private var calls: [[UInt8]: Task<Result<Int64?, StoreError>, Never>] = [:]
 

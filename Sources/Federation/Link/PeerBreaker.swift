@@ -11,7 +11,7 @@ struct PeerBreaker: Sendable, Equatable {
     case open(PeerFault, since: Timestamp)
   }
 
-  /// What has become of it, for the shell to do its part.
+  /// The change of the breaker's state, so that the caller can act on it.
   enum Change: Sendable, Equatable {
     case none
     /// To be probed; `isOurs`: other processes are to be told.
@@ -24,7 +24,7 @@ struct PeerBreaker: Sendable, Equatable {
   static let failuresMax = 3
 
   private(set) var state = State.closed(failures: 0)
-  /// What the table of peers said last.
+  /// The condition that the table of peers named last.
   private var shared = PeerCondition.reachable
   /// When the last opening had begun: the word of it may still come in from the table after it has ended.
   private var past: Timestamp?

@@ -1,4 +1,4 @@
-/// What one peer is known to be able to do, and since when.
+/// The capabilities that one peer is known to have, and since when.
 struct PeerCapabilities: Sendable {
   /// How long an answer holds.
   static let lifetime = Duration.seconds(60)

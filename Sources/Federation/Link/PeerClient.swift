@@ -141,7 +141,7 @@ final class PeerClient: Sendable {
     if isLast { shutDown() }
   }
 
-  /// What `error` means on these connections.
+  /// The meaning of `error` on these connections.
   /// - Parameter lostBefore: `PeerConnections.lostCount` when the request began.
   private func failure(_ error: any Error, lostBefore: Int) -> PeerFailure {
     if Task.isCancelled || use.withLock({ $0.isShutDown }) { return .cancelled }
@@ -173,8 +173,8 @@ final class PeerClient: Sendable {
       retryAfterSeconds: response.headers.first(name: "Retry-After").flatMap { Int($0) }, body: body)
   }
 
-  /// The client's own deadline ends with the head of the answer; this one holds for its body, and ends it with the part that
-  /// comes behind it. What does not come ends after the time-out for reading.
+  /// The client's own deadline ends with the head of the answer. This one holds for its body: the first part that
+  /// comes after the deadline fails the request. If no part comes, the time-out for reading ends it.
   private func collect(
     _ body: HTTPClientResponse.Body, upTo max: Int, until deadline: NIODeadline
   ) async throws -> ByteBuffer {
@@ -189,7 +189,8 @@ final class PeerClient: Sendable {
   }
 
   private func shutDown() {
-    // What is under way is told as much; nothing else can fail but a second call, which `Use` rules out.
+    // Requests under way are told that the client has shut down. Nothing else can fail but a second call, which `Use`
+    // rules out.
     for client in [client, batches] { client.shutdown { _ in } }
   }
 }

@@ -43,7 +43,7 @@ final class PeerConnections: Sendable {
     do {
       return try channel.pipeline.syncOperations.nioSSL_peerCertificate().map { try Certificate($0) }
     } catch {
-      // What cannot be read proves nothing; why does not matter.
+      // A certificate that cannot be read proves nothing. The reason does not matter.
       return nil
     }
   }

@@ -4,7 +4,7 @@ import RelayMetrics
 import Synchronization
 import X509
 
-/// What this process has of one peer: a client, its breaker, and what it is known to be able to do.
+/// The state that this process keeps for one peer: a client, its breaker, and the peer's known capabilities.
 final class PeerLink: Sendable {
   /// A client and what it was made of.
   struct Connection: Sendable {

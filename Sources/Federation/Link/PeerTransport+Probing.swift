@@ -53,7 +53,7 @@ extension PeerTransport {
       link.disconnect()?.retire(within: limits.retirement)
       let isToProbe = link.state.withLock { state in
         defer { state.isProbed = true }
-        // What another process found out may not hold here, and a refusal may have been of one request alone.
+        // A fault that another process found may not hold here. A refusal may have been about one request only.
         state.isProbedAtOnce = !isOurs || fault == .refused
         return !state.isProbed
       }

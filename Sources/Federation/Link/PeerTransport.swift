@@ -50,7 +50,7 @@ package final class PeerTransport: Service {
   /// Sends `request`, unless the peer is known not to answer. It goes to the peer as the registry has it now.
   func send(_ request: PeerRequest, to peer: KnownPeer) async throws(PeerFailure) -> PeerAnswer {
     guard let peer = registry.current.byName[peer.name], peer.isActive else { throw .cancelled }
-    // Nobody waits for it any more: that says nothing of the peer.
+    // No caller waits for the request any more. That tells nothing about the peer.
     if let deadline = request.deadline, deadline <= .now { throw .cancelled }
     let link = link(to: peer.name)
     try link.admit(max: limits.requestsMax)
@@ -68,8 +68,8 @@ package final class PeerTransport: Service {
     }
   }
 
-  /// What `peer` can do beyond the protocol's reference; none when it does not tell. Asks when that is a while ago, and
-  /// waits for the answer when nothing is known.
+  /// The capabilities of `peer` beyond the protocol's reference; none if the peer tells none. Asks again if the last
+  /// answer is old, and waits for the answer if nothing is known.
   func capabilities(of peer: KnownPeer) async -> Set<PeerCapability> {
     let link = link(to: peer.name)
     let (known, asking) = lookAtCapabilities(of: peer, on: link)
@@ -103,7 +103,7 @@ package final class PeerTransport: Service {
       told = status?.capabilities ?? []
       await marks.told(status?.attachmentMark, by: peer.name)
     } catch {
-      // Whoever asked goes on without, and hears of the failure from a request of its own.
+      // The caller goes on without capabilities. Its own request will meet the failure.
       told = nil
     }
     link.state.withLock { state in
@@ -146,7 +146,7 @@ package final class PeerTransport: Service {
       if error.fault == .network { addresses.failed(way) }
       let isForgiven = isRushed && error == .timedOut || forgivesRefusal && error.fault == .certificate
       if let fault = error.fault, !isForgiven { settle(fault, on: link, reason: error) }
-      // Whatever its connection waits for, new requests do not wait behind it.
+      // The connection may be waiting for anything. New requests do not wait behind it.
       if error == .timedOut { link.disconnect(client)?.retire() }
       throw error
     }
@@ -187,7 +187,7 @@ package final class PeerTransport: Service {
     for peer in table.byName.values where peer.isActive {
       let link = link(to: peer.name)
       let former = link.state.withLock { state in
-        // Who it is has changed: what kept it from answering may be over.
+        // The peer's identity has changed, so the cause of its silence may be gone.
         if let known = state.peer, !known.isReached(as: peer) { state.isProbedAtOnce = true }
         state.peer = peer
         return state.connection.flatMap { $0.isMade(for: peer, as: leaf, by: nil) ? nil : $0.client }

@@ -9,17 +9,17 @@ struct PeeringStatus: Sendable, Equatable {
 
   let name: RelayName
   let state: Peer.State
-  /// Those that we know, of those that it told; nil when it told none at all.
+  /// The capabilities that the relay told and that we know; nil if it told none at all.
   var capabilities: Set<PeerCapability>?
   /// Its clock as it answered; nil for what no clock shows, so that it can be reckoned with.
   var time: Timestamp?
   /// SHA-256 of the keys of the asking relay's CAs, as it has them; at most `authoritiesMax`.
   var authorities: [[UInt8]]?
   var version: Int?
-  /// What ids of its attachments begin with; nil from a relay that does not mark them.
+  /// The mark with which the ids of its attachments begin; nil from a relay that does not mark them.
   var attachmentMark: AttachmentMark?
 
-  /// What this relay tells of itself to `peer`.
+  /// The status that this relay tells to `peer`.
   static func ours(to peer: KnownPeer, at now: Timestamp, attachmentMark: AttachmentMark?) -> PeeringStatus {
     PeeringStatus(
       name: peer.name, state: peer.peer.state, capabilities: Set(PeerCapability.allCases), time: now,
@@ -91,7 +91,7 @@ struct PeeringStatus: Sendable, Equatable {
       version: version.flatMap { Int(exactly: $0) }, attachmentMark: mark.flatMap { AttachmentMark($0) })
   }
 
-  /// Of what a later relay may tell; more is no answer of a relay.
+  /// The most capabilities that a later relay may tell. An answer with more does not come from a relay.
   private static let capabilitiesMax = 100
   private static let authoritiesMax = 8
   /// As far as numbers of JSON are exact everywhere: 285,000 years.

@@ -3,7 +3,8 @@ import RelayCore
 /// `{"location": URL}`: where a blob can be downloaded, as relays tell each other (reference 1.13.2).
 struct AttachmentLocation: Sensitive, Sendable, Equatable {
   static let kind: StaticString = "attachment URL"
-  /// Absolute, http or https, printable ASCII, at most `urlBytesMax` bytes. Whoever knows it has the blob.
+  /// Absolute, http or https, printable ASCII, at most `urlBytesMax` bytes. Anyone who knows it can download the
+  /// blob.
   let url: String
 
   /// - Returns: nil for anything else: what a peer says goes to our clients, and into a header of theirs.

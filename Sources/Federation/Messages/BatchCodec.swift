@@ -3,11 +3,11 @@ import RelayHTTP
 import SwiftProtobuf
 import WireMessages
 
-/// What a peer hands over in one request.
+/// The hand-overs that a peer sends in one request.
 struct ReceivedBatch {
   /// A hand-over, or what the request for it alone would be refused with, for each of the batch, in order.
   let handOvers: [Result<HandOver, Problem>]
-  /// Of each of them, as `HandOverIntake.accept` takes them.
+  /// The marks of each hand-over, as `HandOverIntake.accept` takes them.
   let marks: [[CrossingMark]]
   let terms: BatchTerms
 }

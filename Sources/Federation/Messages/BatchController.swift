@@ -131,7 +131,7 @@ struct BatchController: Sendable {
 }
 
 extension HandOverAnswer {
-  /// What the peer is to make of a refusal of ours.
+  /// The answer that tells the peer of our refusal.
   init(_ refusal: Problem) {
     self.init(status: refusal.kind.status, isSourceRefused: refusal.kind == .sourceRefused)
   }

@@ -1,7 +1,8 @@
 import RelayCore
 import RelayWork
 
-/// What peers confirmed to this process last, and what of it was written down, so that a conversation costs few writes.
+/// The latest confirmations of peers to this process, and which of them were written, so that a conversation costs
+/// few writes.
 struct ConfirmationMemory {
   struct Key: Hashable {
     let account: AccountNumber
@@ -60,7 +61,7 @@ struct ConfirmationMemory {
     return Word(key: key, devices: merged, confirmed: now)
   }
 
-  /// What `relay` confirmed later than was written of it; it counts as written from here on.
+  /// Takes the confirmations of `relay` that are newer than their written ones. They count as written from here on.
   mutating func takeUnwritten(of relay: RelayName) -> [Word] {
     let late = entries.old.merging(entries.young) { $1 }.filter {
       $0.key.relay == relay && $0.value.confirmed > $0.value.written

@@ -2,11 +2,12 @@ import Logging
 import RelayCore
 import Synchronization
 
-/// Notes behind everyone's back what peers say of their accounts' devices, in the order in which they said it, whether of
-/// what was just sent or of what had waited.
+/// Writes down in the background what peers say of their accounts' devices, in the order in which they said it. The
+/// answers may be about messages just sent or about messages that had waited.
 ///
-/// Of all peers, so that `hold` helps that is switched on when the peer is already away. Where it is off a conversation is
-/// written down twice a day, so that one of the last 24 hours is always known; what was confirmed since is written when it is switched on.
+/// All peers are covered, so that `hold` helps even if it is switched on when the peer is already away. While `hold`
+/// is off, a conversation is written down twice a day, so that one of the last 24 hours is always known. Later
+/// confirmations are written when it is switched on.
 final class Confirmations: Sendable {
   private enum Word: Sendable {
     case confirmed(ConfirmationMemory.Word)
@@ -24,7 +25,8 @@ final class Confirmations: Sendable {
   private let words: AsyncStream<Word>
   private let telling: AsyncStream<Word>.Continuation
 
-  /// What a few busy seconds bring while the store is slow; what comes on top is confirmed by the next message.
+  /// The confirmations of a few busy seconds while the store is slow. Above this number they are dropped; the next
+  /// message confirms again.
   private static let wordsMax = 4096
   /// How often a conversation is written down where messages are held, and where they are not.
   private static let intervalHolding = Duration.seconds(3600)
@@ -56,7 +58,7 @@ final class Confirmations: Sendable {
     for await word in words { await write(word) }
   }
 
-  /// Whom messages are held for may have changed.
+  /// The set of peers for which messages are held may have changed.
   func peersChanged(_ peers: some Sequence<KnownPeer>) {
     let now = Set(peers.filter(\.peer.policy.holdsMessages).map(\.name))
     let begun = holding.withLock { holding in

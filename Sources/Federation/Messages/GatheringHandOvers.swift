@@ -178,7 +178,7 @@ final class GatheringHandOvers: Sendable {
   }
 
   private func settle(_ parcel: Parcel, _ outcome: Outcome) {
-    // Who has given up is gone.
+    // A waiter that has given up is gone.
     let waiter = state.withLock { $0.waiters.removeValue(forKey: parcel.ticket) }
     waiter?.continuation.resume(returning: outcome)
   }
@@ -210,8 +210,9 @@ extension GatheringHandOvers {
     await holding
   }
 
-  /// What the peer leaves without an answer for longer than patience lasts may be the peer's already: handed over again, it
-  /// is known by its fingerprint. What cannot be held waits for the answer, as receipts do.
+  /// A message that the peer leaves without an answer beyond our patience may have been taken already. If it is
+  /// handed over again, the peer knows it by its fingerprint. Hand-overs that cannot be held wait for the answer, as
+  /// receipts do.
   private func sendPatiently(_ parcels: [Parcel], by send: @escaping Send, or place: HoldingPlace) async {
     guard !parcels.isEmpty else { return }
     let request = Task { await send(parcels.map(\.handOver), .ordered) }
@@ -260,7 +261,7 @@ extension GatheringHandOvers {
   }
 }
 
-/// Where messages for a peer are held that it does not take now.
+/// The outbox that holds messages which a peer does not take now.
 struct HoldingPlace: Sendable {
   let outbox: Outbox
   let peer: KnownPeer

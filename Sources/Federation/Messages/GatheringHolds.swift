@@ -7,10 +7,10 @@ import RelayWork
 /// One transaction at a time, in the order in which the messages came; those of one call stay together.
 final class GatheringHolds: Sendable {
   struct Bounds: Sendable {
-    /// Of one transaction, unless a single call is larger: time under the peer's lock.
+    /// Bounds of one transaction, unless a single call is larger: they limit the time under the peer's lock.
     var messagesMax = 256
     var bytesMax = 4 << 20
-    /// Of what waits: beyond it nothing is taken.
+    /// Bounds of the messages that wait: beyond them nothing is taken.
     var waitingMax = 4096
     var waitingBytesMax = 16 << 20
   }

@@ -124,7 +124,7 @@ extension HandOverAnswer {
   private init(_ answer: Relay_BatchAnswer.Answer) {
     status = Int(answer.status)
     retryAfterSeconds = answer.retryAfterSeconds == 0 ? nil : Int(answer.retryAfterSeconds)
-    // Of the relay itself the whole batch tells.
+    // A 403 about this relay comes as the answer to the whole batch.
     isSourceRefused = answer.status == 403
     switch answer.status {
     case 409:

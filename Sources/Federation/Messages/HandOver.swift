@@ -1,6 +1,6 @@
 import RelayCore
 
-/// What is handed over to a peer: it is the peer's once it answers with success.
+/// A message or a receipt to hand over to a peer. The peer owns it once the peer answers with success.
 enum HandOver: Sendable, Equatable {
   case message(Submission, source: DeviceAddress)
   /// `source` has received what `destination`, the peer's account, sent at `timestamp` (reference 1.13.6).
@@ -20,7 +20,7 @@ enum HandOver: Sendable, Equatable {
   /// The id of the client's request that it comes from; nil for a receipt, for which nobody waits.
   var requestID: RequestID? { if case .message(let submission, _) = self { submission.request } else { nil } }
 
-  /// Of what clients wrote.
+  /// The number of bytes that clients wrote.
   var byteCount: Int {
     switch self {
     case .message(let submission, _):
@@ -30,20 +30,20 @@ enum HandOver: Sendable, Equatable {
   }
 }
 
-/// Who writes to whom: a later message must not overtake an earlier one.
+/// A sender and a recipient. Between them a later message must not overtake an earlier one.
 struct AccountPair: Hashable, Sendable {
   let source: AccountNumber
   let destination: AccountNumber
 }
 
-/// What became of a hand-over that might be held.
+/// The outcome of a hand-over that might be held.
 enum HandOverOutcome: Sendable, Equatable {
   case answered(HandOverAnswer)
   /// The outbox has it; with a problem: it does not take it.
   case held(Problem?)
 }
 
-/// What holds for all hand-overs of a batch, where both relays know it (`PeerCapability.orderedBatches`).
+/// The terms of all hand-overs of a batch, if both relays know them (`PeerCapability.orderedBatches`).
 struct BatchTerms: Sendable, Equatable {
   /// Behind a message that may be taken later, none of the same source for the same destination is taken.
   var isInOrder = false
@@ -58,15 +58,15 @@ struct BatchTerms: Sendable, Equatable {
 /// The peer's answer to one hand-over, whether it travelled alone or in a batch.
 struct HandOverAnswer: Sendable, Equatable {
   let status: Int
-  /// Of 409 and 410; nil when the body could not be read.
+  /// The devices of a 409 or 410; nil if the body could not be read.
   var devices: Problem.Devices?
   var retryAfterSeconds: Int?
-  /// Of 403: it is about this hand-over's source alone; any other is about this relay.
+  /// Whether a 403 is about this hand-over's source alone. Any other 403 is about this relay.
   var isSourceRefused = false
 
   var isSuccess: Bool { (200...299).contains(status) }
 
-  /// What an answer says of the hand-over: one reading for what is sent now and for what has waited.
+  /// The meaning of an answer for the hand-over. Messages sent now and messages that waited are read alike.
   enum Verdict: Sendable, Equatable {
     /// The peer has it.
     case accepted

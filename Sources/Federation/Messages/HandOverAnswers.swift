@@ -1,8 +1,8 @@
-/// What became of several hand-overs, in their order.
+/// The outcomes of several hand-overs, in their order.
 struct HandOverAnswers: Sendable {
   /// nil: without an answer.
   private(set) var answers: [HandOverAnswer?] = []
-  /// What kept some from being answered; nil when all were.
+  /// The failure that left some without an answer; nil if all were answered.
   private(set) var failure: PeerFailure?
   /// Ends when the store has the note of what was handed over: nobody is told of an answer before. nil: it has it.
   private(set) var noted: Task<Void, Never>?

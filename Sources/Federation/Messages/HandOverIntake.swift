@@ -25,7 +25,7 @@ struct HandOverIntake: Sendable {
       if !isCharged { try await charge(handOver, charges, of: peer, hasWaited) }
       try await takeIn(handOver, marks, from: peer)
     } catch {
-      // What is put off comes again.
+      // A hand-over that is put off comes again.
       if !marks.isEmpty, !HandOverAnswer(error).isPutOff { ledger.turnedDown(handOver, marks: marks, of: peer) }
       throw error
     }
@@ -89,8 +89,8 @@ extension HandOver {
   /// The peer's budget is charged these for it alone.
   fileprivate var budgetCharges: [BudgetCharge] { isMessage ? [] : [.receipt] }
 
-  /// Messages count by source and destination, receipts by the account that received. What had waited came at its pace to
-  /// the peer, and comes here at once: it has a bucket of its own, with room for more.
+  /// Messages count by source and destination, receipts by the account that received. Messages that had waited
+  /// reached the peer at their own pace, and come here at once. So they have a bucket of their own, with more room.
   fileprivate func limitCharge(at peer: RelayName, hasWaited: Bool) -> LimitCharge {
     switch self {
     case .message(let submission, let source):

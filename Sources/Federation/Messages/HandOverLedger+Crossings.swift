@@ -7,8 +7,8 @@ import RelayWork
 // The loss ledger's side: marks, and what becomes of what they mark (docs/federation.md, "The loss ledger").
 
 extension HandOverLedger {
-  /// What `handOver` is in the loss ledger, in the order of its messages: equal for whatever the peer takes for the same
-  /// message, and for nothing else. None where it has no time.
+  /// The crossings of `handOver` in the loss ledger, in the order of its messages. They are equal exactly if the peer
+  /// takes the messages for the same. None if the hand-over has no time.
   func crossings(of handOver: HandOver, to peer: RelayName) -> [Crossing] {
     switch handOver {
     case .message(let submission, let source):

@@ -13,7 +13,7 @@ import Synchronization
 /// process is told of the receipt knows the message. The process also remembers what it handed over lately, so that its
 /// receipts ask the store nothing.
 package final class HandOverLedger: Sendable {
-  /// What one request hands over, and what of it was answered.
+  /// The records of one request: what it hands over, and which parts were answered.
   private struct Note: Sendable {
     let records: [LedgerRecord]
     /// Told whether the store has it.
@@ -126,7 +126,7 @@ package final class HandOverLedger: Sendable {
       // The peer may be quicker than the process that hands the message over right now is with its note.
       let now = clock.now()
       guard timestamp > now.adding(.zero - Self.justNow), timestamp < now.adding(Self.justNow) else { return false }
-      // Whoever is cancelled has nobody to tell.
+      // If the task is cancelled, no caller waits for the answer.
       await Pause.for(Self.secondLook)
       return try await store.wasHandedOver(tag, in: hour)
     }

@@ -1,9 +1,9 @@
 import RelayCore
 
-/// The note of what one request hands over (docs/federation.md, "Receipts").
+/// The note of one request's hand-overs (docs/federation.md, "Receipts").
 ///
-/// What the peer answers at once is noted together with its answer, in one row for each message, written once. Where the
-/// peer keeps us waiting it is noted meanwhile: the peer may have taken it, and receipts may come.
+/// If the peer answers at once, hand-over and answer are noted together, in one row for each message, written once.
+/// If the peer keeps us waiting, the hand-over is noted meanwhile: the peer may have taken it, and receipts may come.
 struct HandOverNote: Sendable {
   private let ledger: HandOverLedger
   private let crossings: [[Crossing]]

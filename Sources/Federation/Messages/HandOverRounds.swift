@@ -6,12 +6,12 @@ import RelayCore
 /// In order, what follows a message that was put off, of the same source for the same destination, is not tried and has
 /// the same answer, as a peer with `orderedBatches` gives it. After a round without all of its answers there is none.
 struct HandOverRounds {
-  /// What of the rest may travel now: a part from its beginning, one at least.
+  /// The part of the rest that may travel now: from its beginning, one at least.
   typealias Part = (ArraySlice<HandOver>) -> ArraySlice<HandOver>
 
   private let handOvers: [HandOver]
   private let isInOrder: Bool
-  /// What was neither sent nor answered, ascending.
+  /// The hand-overs that were neither sent nor answered, ascending.
   private var pending: [Int]
   private var round: [Int] = []
   private var answers: [HandOverAnswer?]

@@ -5,7 +5,7 @@ import Synchronization
 /// Hands over to peers: where a peer takes batches, what gathers while one is under way travels together in the next;
 /// elsewhere each hand-over is a request of its own (docs/federation-wire.md, "Batches").
 package final class HandOverSender: Sendable {
-  /// What this process has of one peer.
+  /// The state that this process keeps for one peer.
   private struct Lane {
     let patience: PeerPatience
     let gathering: GatheringHandOvers
@@ -86,10 +86,10 @@ package final class HandOverSender: Sendable {
     return .answered(told)
   }
 
-  /// In order as far as destinations are concerned. What is gathered elsewhere meanwhile does not wait for these, nor
-  /// these for that.
+  /// Keeps the order of hand-overs to one destination. These hand-overs and those that gather elsewhere meanwhile do
+  /// not wait for each other.
   ///
-  /// - Parameter terms: in order, what follows a message of its pair that was put off is answered as that one.
+  /// - Parameter terms: in order, a message that follows one of its pair that was put off gets the same answer.
   func send(_ handOvers: [HandOver], to peer: KnownPeer, _ terms: BatchTerms = .none) async -> HandOverAnswers {
     let isBatched = await takesBatches(peer)
     var rounds = HandOverRounds(handOvers, isInOrder: terms.isInOrder)
@@ -130,7 +130,7 @@ package final class HandOverSender: Sendable {
 
   private func sendingBatches(to peer: KnownPeer) -> GatheringHandOvers.Send {
     { [self] batch, terms in
-      // Whoever came first has the least time left: the batch has all of it.
+      // The first caller has the least time left: the batch has all of that time.
       await sendNow(batch[...], to: peer, terms, until: .now + transport.limits.requestTimeout)
     }
   }
@@ -243,11 +243,11 @@ package final class HandOverSender: Sendable {
     return answer.each[0]
   }
 
-  /// Also notes what is handed over. Nobody is to be told of the answer before `noted` ends; the next request need not wait
-  /// for it.
+  /// Also notes the hand-overs. No caller may be told of the answer before `noted` ends. The next request need not
+  /// wait for it.
   /// - Parameters:
-  ///   - crossings: of each hand-over its own.
-  ///   - read: the answer to each hand-over, in order; none where the peer answered them as a whole.
+  ///   - crossings: the crossings of each hand-over.
+  ///   - read: the answer to each hand-over, in order; none if the peer answered them as a whole.
   private func transmit(
     _ crossings: [[Crossing]], as request: PeerRequest, to peer: KnownPeer,
     reading read: (PeerAnswer) throws(PeerFailure) -> [HandOverAnswer]
@@ -268,14 +268,14 @@ package final class HandOverSender: Sendable {
   /// How many hand-overs to a peer without batches are under way at a time, for each that sends several.
   static let roundMax = 16
 
-  /// Those that may be under way at a time: of two with one destination the peer may not take the second before the
-  /// first.
+  /// The hand-overs that may be under way at a time. If two have one destination, the peer may not take the second
+  /// before the first.
   static func firstRound(of handOvers: ArraySlice<HandOver>) -> ArraySlice<HandOver> {
     var destinations: Set<AccountNumber> = []
     return handOvers.prefix(roundMax).prefix { destinations.insert($0.destination).inserted }
   }
 
-  /// Those of which no two are messages of one source for one destination.
+  /// The longest beginning in which no two messages have the same source and destination.
   static func firstOfPairs(of handOvers: ArraySlice<HandOver>) -> ArraySlice<HandOver> {
     var pairs: Set<AccountPair> = []
     return handOvers.prefix { handOver in

@@ -57,7 +57,7 @@ package struct LedgerComparison: Sendable, Equatable {
     package let to: String
     package internal(set) var messages: Int64 = 0
     package internal(set) var receipts: Int64 = 0
-    /// Of both: accepted there, and without an answer here.
+    /// Messages and receipts that `to` accepted and whose answer `from` does not have.
     package internal(set) var unanswered: Int64 = 0
   }
 

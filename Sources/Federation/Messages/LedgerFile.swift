@@ -1,7 +1,7 @@
 package import RelayCore
 
-/// What one operator's loss ledger says of one peer and one day: what `relay ledger --json` prints, and
-/// `relay ledger compare` reads.
+/// One operator's loss ledger for one peer and one day. `relay ledger --json` prints it, and `relay ledger compare`
+/// reads it.
 package struct LedgerFile: Codable, Sendable, Equatable {
   /// How many, and the sum of their marks as 16 hexadecimal digits.
   package struct Figure: Codable, Sendable, Equatable {
@@ -23,7 +23,7 @@ package struct LedgerFile: Codable, Sendable, Equatable {
     private static let counts: ClosedRange<Int64> = -(1 << 48)...(1 << 48)
   }
 
-  /// What left this relay. Handed over is the sum of the others.
+  /// The crossings that left this relay. The number handed over is the sum of the others.
   package struct Sent: Codable, Sendable, Equatable {
     package let handedOver: Figure
     package let answered: Figure
@@ -31,7 +31,7 @@ package struct LedgerFile: Codable, Sendable, Equatable {
     package let refused: Figure
   }
 
-  /// What came in. What was turned down was not accepted, and may have come again.
+  /// The crossings that came in. A crossing that was turned down was not accepted, and may have come again.
   package struct Received: Codable, Sendable, Equatable {
     package let accepted: Figure
     package let refused: Figure

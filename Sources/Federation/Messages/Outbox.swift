@@ -8,10 +8,10 @@ import Synchronization
 /// Holds messages for peers that cannot be reached, and hands them over when they can be (docs/federation.md, "The
 /// outbox").
 ///
-/// What `hold` has returned for is durable. One process at a time hands a peer's messages over; each sees within two
-/// seconds that something waits, and within one that a peer is back. A message leaves the store only after the peer
-/// has it, or its sender's devices have been told: killed anywhere, a process leaves nothing undone that the next one
-/// does not do again, without harm.
+/// A message is durable when `hold` returns for it. One process at a time hands a peer's messages over. Each process
+/// sees within two seconds that something waits, and within one that a peer is back. A message leaves the store only
+/// after the peer has it, or its sender's devices have been told. If a process is killed at any point, the next one
+/// repeats the unfinished work without harm.
 package final class Outbox: Service {
   private struct State {
     var view = OutboxView()
@@ -87,11 +87,12 @@ package final class Outbox: Service {
     }
   }
 
-  /// Accepts `messages` for `peer`, which have timestamps, in its place and in their order. Those that return nil are
-  /// durable; safe to repeat. Calls that come while others of the same peer are being stored travel together.
-  /// - Returns: of each nil, or why it is not held: `.peerUnavailable` when the peer has not confirmed the destination's
-  ///   devices within a day, or its outbox is full; `.mismatchedDevices` and `.staleDevices` by the devices that it
-  ///   confirmed; `.unavailable`.
+  /// Accepts `messages` for `peer`, which have timestamps, in its place and in their order. A message with the answer
+  /// nil is durable. Safe to repeat. Calls that arrive while others of the same peer are being stored are stored
+  /// together.
+  /// - Returns: for each message nil, or why it is not held. `.peerUnavailable`: the peer has not confirmed the
+  ///   destination's devices within a day, or its outbox is full. `.mismatchedDevices` and `.staleDevices`: by the
+  ///   devices that the peer confirmed. `.unavailable`.
   func hold(_ messages: [OutgoingMessage], for peer: KnownPeer) async -> [Problem?] {
     // Before, so that what follows asks; and behind the commit, which a reading that has just ended may not have seen.
     state.withLock { $0.view.willHold(for: peer.name) }
@@ -176,7 +177,7 @@ extension Outbox {
       state.reachable = reachable
       state.away = away
       state.returned = state.returned.intersection(reachable).union(back)
-      // What they were left alone for is over.
+      // The reason for their pause is gone.
       for relay in back { state.pauses.end(of: relay) }
       let isDue = isNews || state.lastReading.map { .now - $0 >= Self.readingInterval } ?? true
       return (isDue, state.view.readingBegan())
@@ -261,7 +262,7 @@ extension Outbox {
     }
   }
 
-  /// What the peer was too much in trouble for before it was away is tried now that it is back.
+  /// Messages that were put off because of the peer's trouble before it was away are tried now that it is back.
   private func makeDue(_ relay: RelayName) async throws(Problem) {
     _ = try await storing { () async throws(StoreError) in try await store.makeDue(for: relay, now: clock.now()) }
   }

@@ -8,7 +8,7 @@ struct OutboxAcceptance: Sendable {
   let metrics: OutboxMetrics
   let ledger: HandOverLedger
 
-  /// What a peer confirmed longer ago counts no more.
+  /// An older confirmation counts no more.
   static let confirmationLife = Duration.seconds(86_400)
   private static let away = Problem(.peerUnavailable, retryAfter: .seconds(2))
   /// Room comes with the peer's return, or by age.
@@ -60,7 +60,7 @@ struct OutboxAcceptance: Sendable {
 }
 
 extension Submission {
-  /// What `check` finds.
+  /// The problem that `check` finds.
   fileprivate func problem(with confirmed: [ConfirmedDevice]) -> Problem? {
     do throws(Problem) {
       try check(against: confirmed)

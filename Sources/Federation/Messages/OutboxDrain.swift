@@ -40,8 +40,8 @@ struct OutboxDrain: Sendable {
   /// Read at a time; the store ends a page of large messages earlier.
   static let pageMax = 128
 
-  /// Gives up what has waited for too long, whether the peer can be reached or not. Where the sender cannot be told, it
-  /// waits on, and may still be handed over.
+  /// Gives up messages that have waited for too long, whether the peer can be reached or not. If the sender cannot be
+  /// told, the message waits on, and may still be handed over.
   func expire(_ relay: RelayName, _ tally: inout Tally) async throws(Problem) {
     var last: Int64 = 0
     while !Task.isCancelled {
@@ -72,7 +72,7 @@ struct OutboxDrain: Sendable {
           await confirmations.answered(held.message.submission, with: answer.verdict, by: peer)
         }
         try await settle(answered, &pass, &tally)
-        // What was not answered was no attempt.
+        // A message without an answer does not count as an attempt.
         if let failure = sent.failure { return .failed(failure) }
         for (held, answer) in zip(wave, sent.answers) where answer == nil { pass.kept(held) }
         if pass.isHopeless { return .struggling }
@@ -96,7 +96,7 @@ struct OutboxDrain: Sendable {
         givenUp[reason, default: []].append(held)
         pass.settled()
       case .putOff(let pause):
-        // What only stood behind it was not tried.
+        // A message that only stood behind another one was not tried.
         if pass.putOff(held) { putOff[pause, default: []].append(held.sequence) }
       }
     }

@@ -5,7 +5,7 @@ import RelayWork
 package struct OutboxDrop: Sendable {
   package struct Outcome: Sendable, Equatable {
     package var dropped = 0
-    /// Of those that were asked for by their sequence.
+    /// The sequences that were asked for and are not there.
     package var unknown: Set<Int64> = []
   }
 

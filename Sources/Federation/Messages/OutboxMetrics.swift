@@ -3,7 +3,7 @@ import RelayCore
 import RelayMetrics
 import Synchronization
 
-/// What the operator sees of the outboxes: never whose messages.
+/// The figures of the outboxes for the operator: never whose messages.
 final class OutboxMetrics: Sendable {
   private let held = RelayMetric.outbox.held.counter()
   private let delivered = RelayMetric.outbox.delivered.counter()

@@ -1,12 +1,13 @@
 import RelayCore
 
-/// One walk through what waits for a peer, oldest first: events in, the messages to send next out.
+/// One walk through the messages that wait for a peer, oldest first: events in, the messages to send next out.
 ///
-/// A destination's messages keep their order. Where the peer takes batches in order, some of one destination travel together;
-/// elsewhere no two, since the peer may take the second without the first. Behind one that is not due or was put off, none of
-/// the same sender's is sent in this walk; what others write to that destination does not wait for it.
+/// A destination's messages keep their order. If the peer takes batches in order, several messages for one
+/// destination travel together. Otherwise only one does, because the peer may take the second without the first. If a
+/// message is not due or was put off, later ones of the same sender for that destination wait for the next walk.
+/// Messages of others for that destination do not wait.
 struct OutboxPass {
-  /// Of the page that was read last, ascending by sequence.
+  /// The messages left of the page that was read last, ascending by sequence.
   private var waiting: [HeldMessage] = []
   private var blocked: Set<AccountPair> = []
   /// Hand-overs in a row that brought nothing.
@@ -18,7 +19,8 @@ struct OutboxPass {
   static let waveMax = 128
   /// Leaves the batches of others room.
   static let waveBytesMax = WireLimits.batchBytesMax / 2
-  /// Of one destination at once: the peer stores them one after the other, and has a request's time for all of them.
+  /// Messages for one destination at once. The peer stores them one after the other, and has a request's time for all
+  /// of them.
   static let inOrderMax = 32
   private static let failuresMax = 32
   private static let blockedMax = 100_000

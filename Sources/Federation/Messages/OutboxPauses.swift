@@ -1,6 +1,6 @@
 import RelayCore
 
-/// What this process leaves alone for a while.
+/// The work that this process leaves alone for a while.
 struct OutboxPauses {
   private struct Pause {
     let end: ContinuousClock.Instant

@@ -1,6 +1,6 @@
 import RelayCore
 
-/// What becomes of a held message, by what its peer answered and by its age.
+/// Decides about a held message, by its peer's answer and by its age.
 struct OutboxPolicy: Sendable {
   enum Action: Equatable {
     /// The peer has it.
@@ -11,7 +11,7 @@ struct OutboxPolicy: Sendable {
     case putOff(Duration)
   }
 
-  /// What is older is given up, asked or not.
+  /// A message older than this is given up, whether the peer was asked or not.
   let age: Duration
 
   /// - Parameter attempts: those before this one.

@@ -17,7 +17,8 @@ struct OutboxRemoval: Sendable {
     var untold: [HeldMessage] = []
   }
 
-  /// Whose sender cannot be told just now stays held, until `policy` waits no longer.
+  /// Gives `held` up and tells their senders. If a sender cannot be told now, its message stays held until `policy`
+  /// waits no longer.
   func giveUp(
     _ held: [HeldMessage], because reason: UndeliverableReason, by policy: OutboxPolicy, at now: Timestamp
   ) async throws(Problem) -> Outcome {

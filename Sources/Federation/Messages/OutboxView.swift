@@ -1,15 +1,16 @@
 import RelayCore
 
-/// What this process knows of which outboxes are empty, so that a message for a peer that can be reached costs no read.
+/// This process's knowledge of which outboxes are empty, so that a message for a peer that can be reached costs no
+/// read.
 ///
-/// A process holds messages when *it* finds a peer unreachable. Here that shows at once; what another process holds shows
-/// with the peer's condition, which spreads within a second, or with the next reading, two seconds later at most. For
-/// that long a message may overtake one that another process holds.
+/// A process holds messages when *it* finds a peer unreachable. Here that shows at once. Messages held by another
+/// process show with the peer's condition, which spreads within a second, or with the next reading, two seconds later
+/// at most. Until then a message may overtake one that another process holds.
 struct OutboxView {
   private var empty: Set<RelayName> = []
   /// Counts up with each hold.
   private var count: UInt64 = 0
-  /// Of each peer, when something was held last; dropped by the next reading.
+  /// The last hold of each peer, by `count`; dropped by the next reading.
   private var holds: [RelayName: UInt64] = [:]
 
   /// Whether the store has to be asked what is held for the peer.

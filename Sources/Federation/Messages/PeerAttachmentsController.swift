@@ -2,7 +2,7 @@ import Hummingbird
 import RelayCore
 import RelayHTTP
 
-/// Where blobs of our accounts' attachments are downloaded, for peers (reference 1.13.2).
+/// Tells peers where they can download the blobs of our accounts' attachments (reference 1.13.2).
 struct PeerAttachmentsController: Sendable {
   let locator: any AttachmentLocator
 

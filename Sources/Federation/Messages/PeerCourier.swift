@@ -132,7 +132,7 @@ package struct PeerCourier: Courier {
     if !answer.isSuccess { throw problem(answer, of: relay) }
   }
 
-  /// What a peer's refusal is to our client. A 401 or 403 of theirs concerns us, not the client.
+  /// The problem that tells our client of a peer's refusal. A peer's 401 or 403 concerns us, not the client.
   static func problem(_ answer: HandOverAnswer, of relay: RelayName) -> Problem {
     switch (answer.status, answer.devices) {
     case (404, _): Problem(.notFound)

@@ -5,7 +5,7 @@ import Synchronization
 /// How long we wait for one peer before messages for it are held instead (docs/federation.md, "A peer that keeps us
 /// waiting").
 ///
-/// What is waited for goes on when patience has ended, and until it is over the peer counts as one that keeps us waiting:
+/// A request goes on after patience has ended. Until it is over, the peer counts as one that keeps us waiting, and
 /// nothing more has to wait behind it.
 final class PeerPatience: Sendable {
   private struct Wait {
@@ -15,7 +15,7 @@ final class PeerPatience: Sendable {
   private struct State {
     var waits: [UInt64: Wait] = [:]
     var nextID: UInt64 = 0
-    /// What was not over when patience had ended, and still is not.
+    /// The number of waits that have outlasted patience and are not over.
     var overdue = 0
     /// Whether a task looks after the deadlines.
     var isWatched = false

@@ -2,7 +2,7 @@
 struct ProtobufFields {
   struct Field {
     let number: UInt64
-    /// Of a field with a length: bytes, a string, or a message; nil for numbers.
+    /// The content of a field with a length: bytes, a string, or a message; nil for numbers.
     let content: ArraySlice<UInt8>?
   }
 

@@ -3,11 +3,11 @@ import RelayMetrics
 import RelayWork
 import Synchronization
 
-/// Says for whom a peer may speak (docs/federation.md, "Trust: for whom a peer may speak").
+/// Decides for which accounts a peer may speak (docs/federation.md, "Trust: for whom a peer may speak").
 ///
-/// Not for accounts of ours, and not for those that another peer lists, unless it has listed them for longer: listing a
-/// number as well wins nothing. Who lists a number is remembered for a minute, so that a conversation costs the store
-/// nothing.
+/// A peer may not speak for accounts of ours. It may not speak for accounts that another peer lists, unless it has
+/// listed them for longer: listing a number as well wins nothing. A verdict on a number is remembered for a minute,
+/// so that a conversation costs the store nothing.
 final class SourceCheck: Sendable {
   private let directory: any DirectoryStore
   private let isLocalAccount: @Sendable (AccountNumber) async throws(Problem) -> Bool
@@ -61,7 +61,7 @@ final class SourceCheck: Sendable {
   }
 }
 
-/// What was found out about sources lately, bounded in number: the older half is forgotten when it is full.
+/// The latest verdicts on sources, bounded in number: the older half is forgotten when it is full.
 struct VerdictCache {
   enum Verdict {
     case allowed

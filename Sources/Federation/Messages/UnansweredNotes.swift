@@ -41,7 +41,7 @@ final class UnansweredNotes: Sendable {
 
   /// As long as any request is under way.
   private func watch() async {
-    // Nobody cancels this task.
+    // The task is never cancelled, so sleeping does not throw.
     for await _ in Periodic(every: Self.tick, from: .afterInterval) {
       let now = ContinuousClock.now
       let isNeeded = state.withLock { state in

@@ -1,7 +1,7 @@
 package import RelayCore
 import X509
 
-// What `relay doctor` asks of our own certificates.
+// The checks of our own certificates for `relay doctor`.
 extension FederationCredentials {
   /// Why peers would refuse our leaf, were it shown at `endpoint`.
   /// - Returns: nil when they would not.

@@ -18,7 +18,7 @@ package struct InvitationCode: Sensitive, Sendable, Equatable {
   let fingerprint: [UInt8]
   let secret: [UInt8]
   package let expires: Timestamp
-  /// What each side may ask of the other.
+  /// The scopes that each side may ask of the other.
   package let scopes: Set<Peer.Scope>
 
   init(

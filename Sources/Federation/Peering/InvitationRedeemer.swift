@@ -73,7 +73,7 @@ struct InvitationRedeemer: Sendable {
     }
     guard let peer = peers.first(where: { $0.name == request.name }) else { return nil }
     guard let known = KnownPeer(peer), known.fingerprint == connection.fingerprint else { throw Problem(.nameTaken) }
-    // Whom the operator suspended, `relay peer resume` brings back and nothing else.
+    // Only `relay peer resume` brings back a peer that the operator suspended.
     guard known.isActive else { throw Problem(.peerRefused) }
     guard known.endpoint == request.endpoint else { throw Problem(.urlFixed) }
     return known
@@ -92,7 +92,7 @@ struct InvitationRedeemer: Sendable {
 }
 
 extension Peer {
-  /// What an invitation makes of a relay that is no peer yet.
+  /// The peer that an invitation makes of a relay that is no peer yet.
   init(
     invited name: RelayName, at endpoint: PeerEndpoint, caCertificate: [UInt8], scopes: Set<Peer.Scope>, now: Timestamp
   ) {

@@ -6,11 +6,11 @@ package struct PeerDescription: Sendable, Equatable {
   package let url: String
   package let state: Peer.State
   package let suspension: PeerSuspension?
-  /// What it may ask of us.
+  /// The scopes that it may ask of us.
   package let scopes: [Peer.Scope]
   package let ourWords: AuthorityWords
   package let theirWords: AuthorityWords
-  /// Of the CA that the peer has named as its successor.
+  /// The words of the CA that the peer has named as its successor.
   package let theirNextWords: AuthorityWords?
   /// When the peer's CA certificate ends.
   package let authorityExpires: Timestamp
@@ -40,6 +40,6 @@ package struct PeerDescription: Sendable, Equatable {
 }
 
 extension Peer.Scope {
-  /// What an invitation covers unless it says otherwise: `directory` allows what `lookup` does.
+  /// The scopes of an invitation that names none. `directory` allows everything that `lookup` allows.
   package static let usual: Set<Peer.Scope> = [.messages, .keys, .directory, .attachments]
 }

@@ -15,8 +15,8 @@ package struct PeerInquiry: Sendable {
     self.limits = limits
   }
 
-  /// What this relay may still ask of `peer`.
-  /// - Throws: `.unreachable`, `.refused`, `.unexpectedAnswer`: also when the peer is a relay of before.
+  /// Asks `peer` for the budgets that this relay has left there.
+  /// - Throws: `.unreachable`, `.refused`, `.unexpectedAnswer`. The last also if the peer is an older relay.
   package func budgets(of peer: KnownPeer) async throws(FederationError) -> [RemainingBudget] {
     let answer = try await ask(.get(ProbeWalk.budgetPath), peer)
     switch (answer.problemKind, answer.status) {

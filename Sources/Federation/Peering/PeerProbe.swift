@@ -8,7 +8,8 @@ import Synchronization
 package struct PeerProbe: Sendable {
   /// In the order in which they are taken.
   package enum Step: String, Sendable, CaseIterable {
-    /// Of a walk on a peer's behalf: whether it led to that peer. All that is told unless TLS has proven the peer.
+    /// In a walk on a peer's behalf: whether the walk led to that peer. The peer is told nothing else unless TLS has
+    /// proven it.
     case reach
     case dns, tcp
     /// Both certificates are accepted.
@@ -18,9 +19,9 @@ package struct PeerProbe: Sendable {
     case clock, version
     /// We are an active peer there; what each scope answers.
     case authorisation
-    /// What of our clients that name no relay reaches it.
+    /// How requests of our clients that name no relay reach the peer.
     case implicit
-    /// What we may still ask for there.
+    /// The budgets that we have left there.
     case budget
     /// A key of the peer's probe account.
     case prekeys
@@ -31,13 +32,13 @@ package struct PeerProbe: Sendable {
     /// The peer walked the way to us.
     case back
 
-    /// What must not have failed.
+    /// The steps that must not have failed.
     var needs: [Step] {
       switch self {
       case .reach, .dns: []
       case .tcp: [.dns]
       case .tls: [.tcp]
-      // Of a certificate that is refused one wants to know when it ended.
+      // If a certificate is refused, the operator wants to know when it ended.
       case .certificate: [.tcp]
       case .clock, .version, .authorisation: [.tls]
       case .implicit, .budget, .prekeys, .message, .back: [.authorisation]
@@ -60,7 +61,7 @@ package struct PeerProbe: Sendable {
       self.routing = routing
     }
 
-    /// What holds here of clients that name no relay.
+    /// This relay's settings for clients that name no relay.
     package struct Routing: Sendable {
       let isOn: Bool
       let takenMarks: Set<AttachmentMark>

@@ -8,7 +8,7 @@ import RelayHTTP
 struct PeeringController: Sendable {
   let redeemer: InvitationRedeemer
   let budget: PeerBudget
-  /// Of this relay's own attachments.
+  /// The mark of this relay's own attachments.
   let attachmentMark: AttachmentMark?
 
   func addRoutes(to router: some RouterMethods<FederationContext>) {

@@ -8,7 +8,7 @@ struct RedemptionRequest: Sendable, Equatable {
   /// Base64url in the body.
   let secret: [UInt8]
   let name: RelayName
-  /// Where the redeemer listens for its peers.
+  /// The endpoint at which the redeemer listens for its peers.
   let endpoint: PeerEndpoint
 
   var json: [UInt8] {
@@ -37,7 +37,7 @@ struct RedemptionRequest: Sendable, Equatable {
 struct RedemptionAnswer: Sendable, Equatable {
   let name: RelayName
   let endpoint: PeerEndpoint
-  /// What the redeemer may ask of the inviter; nil from relays of before, which do not tell.
+  /// The scopes that the redeemer may ask of the inviter. nil from older relays, which do not tell.
   let scopes: Set<Peer.Scope>?
 
   var json: [UInt8] {

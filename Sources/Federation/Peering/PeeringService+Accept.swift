@@ -4,10 +4,10 @@ import RelayHTTP
 import X509
 
 extension PeeringService {
-  /// What an invitation would make of the inviter. Stores nothing, and asks nobody.
+  /// The peering that an invitation would make with the inviter. Stores nothing, and sends no request.
   ///
-  /// - Parameter scopes: what the inviter may be granted at most; nil for all that the invitation says. Of a peer that is
-  ///   one already, its scopes stay, or are narrowed to these.
+  /// - Parameter scopes: the most that the inviter may be granted; nil for all that the invitation says. If the
+  ///   inviter is a peer already, its scopes stay, or are narrowed to these.
   package func offer(_ text: String, scopes: Set<Peer.Scope>? = nil) async throws(FederationError) -> PeeringOffer {
     let code = try InvitationCode(text)
     let former = try await check(code)
@@ -132,7 +132,7 @@ extension PeeringService {
     let request = RedemptionRequest(secret: code.secret, name: name, endpoint: endpoint)
     let answer = try await ask(.put(PeeringStatus.path, request.json), at: code.endpoint, through: client)
     let body = answer.body.readableBytesUInt8Span.bytes
-    // What cannot be decoded is reported by its status: the bytes come from a stranger still.
+    // An answer that cannot be decoded is reported by its status: its bytes still come from a stranger.
     guard let inviter = try? RedemptionAnswer.decode(body), inviter.name == code.name else {
       throw unexpected(answer, from: code.endpoint)
     }
@@ -158,7 +158,7 @@ extension PeeringService {
     return known
   }
 
-  /// Of a peer that is one already, nothing but what it is granted may change, and only to less.
+  /// For a relay that is a peer already, only its scopes may change, and only to fewer.
   private func narrow(_ offer: PeeringOffer) async throws(FederationError) -> KnownPeer {
     if offer.grants != offer.former?.scopes {
       _ = try await storing { () throws(StoreError) in try await store.setPeerScopes(offer.grants, of: offer.name) }

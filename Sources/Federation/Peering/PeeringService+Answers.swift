@@ -1,7 +1,7 @@
 import NIOCore
 import RelayCore
 
-// What the inviting relay answers, explained.
+// The answers of the inviting relay, explained to the operator.
 extension PeeringService {
   /// - Returns: an answer with status 200.
   func ask(

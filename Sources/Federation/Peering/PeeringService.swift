@@ -2,7 +2,7 @@ import Crypto
 package import RelayCore
 import X509
 
-/// What the commands `relay peer invite`, `accept`, `list` and `set --url` do, on the stores of this relay.
+/// Carries out the commands `relay peer invite`, `accept`, `list` and `set --url` on the stores of this relay.
 package struct PeeringService: Sendable {
   let name: RelayName
   let endpoint: PeerEndpoint

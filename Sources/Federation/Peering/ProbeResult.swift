@@ -1,6 +1,6 @@
 import RelayCore
 
-/// What one step of the way to a peer came to.
+/// The result of one step on the way to a peer.
 package struct ProbeResult: Sendable, Equatable {
   package enum Outcome: String, Sendable, CaseIterable {
     case passed = "ok"
@@ -14,7 +14,7 @@ package struct ProbeResult: Sendable, Equatable {
   /// Whether the peer took this step towards us.
   package let isBack: Bool
   package let outcome: Outcome
-  /// What was found. Of a step on the way back these are the peer's words, made printable.
+  /// The finding. For a step on the way back it is the peer's text, made printable.
   package let text: String
   /// nil when there is nothing to do.
   package let remedy: String?

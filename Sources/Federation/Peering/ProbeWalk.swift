@@ -14,14 +14,14 @@ struct ProbeWalk: Sendable {
   let clock: WallClock
   let limits: PeerLimits
 
-  /// Those that the peer's URL leads to, of which there is one at least once `dns` has passed; the first is taken, once
-  /// `tcp` has passed.
+  /// The ways to which the peer's URL leads. After `dns` has passed there is at least one. After `tcp` has passed the
+  /// first is taken.
   var ways: [PeerWay] = []
   /// Made for the first step that asks something.
   var client: PeerClient?
-  /// Of the peer's listener, leaf first.
+  /// The chain of the peer's listener, leaf first.
   var chain: [Certificate] = []
-  /// What the peer answers to `GET /v1/federation/peering`; nil until `tls` has passed.
+  /// The peer's answer to `GET /v1/federation/peering`; nil until `tls` has passed.
   var peering: PeerAnswer?
   /// nil where the answer is none.
   var status: PeeringStatus?
@@ -32,7 +32,7 @@ struct ProbeWalk: Sendable {
   var drawn: DrawnPreKey?
   /// The time of the message that was sent.
   var sent: Timestamp?
-  /// What the peer found on its way to us.
+  /// The peer's findings on its way to us.
   var back: [ProbeResult] = []
 
   init(
@@ -173,7 +173,7 @@ extension ProbeWalk {
     }
     let answer = try await ask(.get(PeeringStatus.path), client)
     peering = answer
-    // What cannot be decoded is judged by its status.
+    // An answer that cannot be decoded is judged by its status.
     status = try? PeeringStatus.decode(answer.body.readableBytesUInt8Span.bytes)
     return .passed("its certificate proves \(peer.name), and it accepted ours")
   }
@@ -253,7 +253,8 @@ extension ProbeWalk {
     return .passed(text)
   }
 
-  /// What a client of ours that names no relay reaches there. Nothing of it fails a walk: it is the operators' choice.
+  /// How a client of ours that names no relay reaches the peer. No finding here fails a walk: these are the
+  /// operators' choices.
   private func judgeRouting() -> ProbeFinding {
     guard let routing = plan.routing else { return .skipped("not asked for") }
     guard routing.isOn else { return .skipped("clients have to name the relay: `federation.implicit` is false") }

@@ -1,12 +1,12 @@
 import RelayCore
 
-/// What a relay may still ask of a peer, of one kind (docs/federation.md, "Budgets").
+/// The part of one kind of budget that a relay has left at a peer (docs/federation.md, "Budgets").
 package struct RemainingBudget: Sendable, Equatable {
   /// As in `limits`: `peer-requests`.
   package let name: String
   package let size: Int64
   package let perMinute: Int64
-  /// What is left.
+  /// The part that is left.
   package let space: Int64
 
   /// Less than a tenth is left.

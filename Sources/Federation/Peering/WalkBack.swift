@@ -2,12 +2,12 @@ import Logging
 import RelayCore
 import RelayWork
 
-/// A walk on a peer's behalf, to the URL that the peer gave, and what of it the peer is told.
+/// A walk on a peer's behalf, to the URL that the peer gave, and the part of its result that the peer is told.
 ///
-/// The URL may lead anywhere: to a host of ours, or of somebody else. So until TLS has proven that the peer itself is
-/// there, it is told that it was not reached, always the same and always after the same time, however the walk ended. What
-/// is told of a walk that did reach it speaks of nothing but the peer's own listener. Our operator finds every step in the
-/// log.
+/// The URL may lead anywhere: to a host of ours, or of somebody else. So the peer learns nothing until TLS has proven
+/// that it is there itself. However such a walk ended, the answer is "not reached", always the same and always after
+/// the same time. The answer about a walk that did reach the peer tells only of the peer's own listener. Our operator
+/// finds every step in the log.
 struct WalkBack: Sendable {
   let probe: PeerProbe
   /// How long a walk may take, and what is told of one that did not reach the peer takes.

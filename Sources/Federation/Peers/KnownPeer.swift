@@ -23,7 +23,7 @@ package struct KnownPeer: Sendable {
 
   /// - Returns: nil when the stored certificate or URL cannot be read: such a peer is nobody.
   package init?(_ peer: Peer) {
-    // What the store holds was checked when it was saved; damaged bytes have nothing to say but that.
+    // The stored data was checked when it was saved. Damaged bytes say nothing else.
     guard let authority = try? Certificate(derEncoded: peer.caCertificate), let endpoint = PeerEndpoint(peer.url)
     else { return nil }
     self.init(peer: peer, authority: authority, endpoint: endpoint)
@@ -42,7 +42,8 @@ package struct KnownPeer: Sendable {
   /// The CA of this peer that signed `leaf`.
   func authority(of leaf: Certificate) -> Certificate? { authorities.first(where: leaf.isIssued(by:)) }
 
-  /// What speaks against `leaf`, which one of `authorities` signed and which is valid now, proving this peer.
+  /// The reason why `leaf` does not prove this peer; nil if it does. One of `authorities` signed `leaf`, and it is
+  /// valid now.
   func fault(of leaf: Certificate) -> ChainFault? {
     if leaf.relayName != name { return .wrongName(found: leaf.relayName, expected: name) }
     return isRevoked(leaf.serial) ? .revoked(serial: leaf.serial) : nil
@@ -59,7 +60,7 @@ struct PeerTable: Sendable {
   /// peer's CA as one's own successor takes nothing from that peer.
   private let byFingerprint: [[UInt8]: KnownPeer]
   private let bySubject: [DistinguishedName: [(authority: Certificate, peer: KnownPeer)]]
-  /// Whose attachments' ids begin with a mark. The store gives each to one peer alone.
+  /// The peer whose attachments' ids begin with a mark. The store gives each mark to one peer alone.
   let byMark: [AttachmentMark: RelayName]
   /// Whether there is any active peer that clients may reach without naming it.
   let routesImplicitly: Bool

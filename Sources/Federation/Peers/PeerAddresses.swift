@@ -2,7 +2,7 @@ import RelayCore
 package import RelayHTTP
 import Synchronization
 
-/// Where a peer is connected to. Made by `PeerAddresses` alone, or for this relay's own listener.
+/// The address at which a peer is connected to. Made by `PeerAddresses` alone, or for this relay's own listener.
 package struct PeerWay: Sendable, Hashable {
   let endpoint: PeerEndpoint
   /// The address that was looked up and judged. nil: the endpoint's host is one itself, or all are allowed, and whoever
@@ -17,7 +17,7 @@ package struct PeerWay: Sendable, Hashable {
   /// To this relay's own listener, as its operator configured it.
   package static func own(_ endpoint: PeerEndpoint) -> PeerWay { PeerWay(endpoint) }
 
-  /// What is to be connected to.
+  /// The host to connect to.
   var host: String { address ?? endpoint.host }
 }
 
@@ -45,7 +45,7 @@ package final class PeerAddresses: Sendable {
   private let life: Duration
   private let known = Mutex<[PeerEndpoint: Known]>([:])
 
-  /// Of a host; what a connection attempt has time for.
+  /// The time for looking one host up: as much as a connection attempt has.
   static let lookUpLimit = Duration.seconds(5)
   /// An operator's peers, and those whose URL has changed.
   private static let knownMax = 4096
@@ -93,10 +93,10 @@ package final class PeerAddresses: Sendable {
       return (entry.address, isToLookUp)
     }
     guard let address else { return try await ways(to: endpoint)[0] }
-    // What was judged is as safe as ever: nobody waits for the name servers.
+    // An address that was judged is as safe as before: the caller does not wait for the name servers.
     if isToLookUp {
       Task {
-        // What comes of it shows at the next connection.
+        // The next connection shows the result.
         do throws(PeerFailure) { _ = try await ways(to: endpoint) } catch {}
         known.withLock { $0[endpoint]?.isLookedUp = false }
       }
@@ -118,7 +118,7 @@ package final class PeerAddresses: Sendable {
     return (addresses[place...] + addresses[..<place]).map { PeerWay(endpoint, at: $0) }
   }
 
-  /// Nobody answers at `way`: the next connection takes another address of the host, if it has one.
+  /// Notes that `way` does not answer. The next connection takes another address of the host, if it has one.
   func failed(_ way: PeerWay) {
     guard let address = way.address else { return }
     known.withLock { known in

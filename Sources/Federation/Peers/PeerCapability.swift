@@ -1,5 +1,5 @@
-/// What a relay can do beyond the protocol's reference: told in the answer to `GET /v1/federation/peering`, so that
-/// two relays of different ages use what both know (docs/federation-wire.md, "Capabilities").
+/// A capability of a relay beyond the protocol's reference, told in the answer to `GET /v1/federation/peering`. So
+/// two relays of different ages use only capabilities that both know (docs/federation-wire.md, "Capabilities").
 enum PeerCapability: String, Sendable, CaseIterable {
   /// `PUT /v1/federation/batch`.
   case batches

@@ -24,7 +24,7 @@ enum PeerFailure: Error, Equatable, CustomStringConvertible {
   /// The client was replaced before the request began: the next one takes it.
   case retired
 
-  /// What it says of the peer; nil when it says nothing, or that the peer is there.
+  /// The peer's fault; nil if the failure says nothing about the peer, or says that it is there.
   var fault: PeerFault? {
     switch self {
     case .unreachable, .privateAddress: .network
@@ -74,7 +74,7 @@ extension PeerFailure {
     case is NIOTooManyBytesError: self = .answerTooLarge
     case let error as HTTPClientError: self = Self.read(error)
     case NIOSSLError.handshakeFailed(.sslError(let stack)) where stack == [.eofDuringHandshake]:
-      // Nobody hangs up on a certificate that was not shown yet.
+      // The other side cannot have refused a certificate that it has not seen yet.
       self = .unreachable(reason: "the connection was closed in the handshake")
     case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError: self = .handshake(reason: FaultWords.of(error))
     default: self = .unreachable(reason: FaultWords.of(error))

@@ -19,7 +19,7 @@ package final class PeerRegistry: Service {
   private let logger: Logger
   /// nil until the store was read for the first time.
   private let table = Mutex<PeerTable?>(nil)
-  /// What `table` was made of; touched by the one reading at a time alone.
+  /// The stored peers that `table` was made of. Only the one reading at a time touches it.
   private let stored = Mutex<[Peer]?>(nil)
   private let refresher: PeerRefresher
   private let handlers = Mutex<[Handler]>([])

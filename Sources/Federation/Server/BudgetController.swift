@@ -3,11 +3,11 @@ import RelayCore
 import RelayHTTP
 import Synchronization
 
-/// What a peer has left here: `{"budgets": [{"name", "size", "perMinute", "space"}, ...]}`, whole numbers rounded down
-/// (docs/federation.md, "Budgets").
+/// Tells a peer its remaining budgets here: `{"budgets": [{"name", "size", "perMinute", "space"}, ...]}`, whole
+/// numbers rounded down (docs/federation.md, "Budgets").
 ///
-/// Charged to no budget, since who has used one up should see it; so that it costs nothing either, an answer serves for
-/// a second.
+/// The request is charged to no budget, because a peer that has used one up should see it. To keep it cheap, an
+/// answer serves for a second.
 final class BudgetController: Sendable {
   private struct Answer {
     let json: [UInt8]
@@ -15,7 +15,7 @@ final class BudgetController: Sendable {
   }
 
   private let budget: PeerBudget
-  /// Of peers that asked within the last second, which are no more than there are active ones.
+  /// The answers to peers that asked within the last second. There are no more of them than active peers.
   private let answers = Mutex<[RelayName: Answer]>([:])
 
   private static let answerLife = Duration.seconds(1)

@@ -1,8 +1,9 @@
 import RelayCore
 
-/// Which charges had no room lately, and until when they have none: found out without asking the limiter again.
+/// The charges that had no room lately, and how long they have none. A new charge can be refused without asking the
+/// limiter again.
 ///
-/// What is larger than a refused charge is refused as well, and no charge of another process makes room.
+/// A charge larger than a refused one is refused as well. A charge of another process never makes room.
 struct BudgetShortages {
   private struct Shortage {
     let amount: Int
@@ -15,7 +16,7 @@ struct BudgetShortages {
     let budget: LimiterName
   }
 
-  /// Of peers that were refused lately: bounded by the names that this operator gave to peers.
+  /// The peers that were refused lately. Their number is bounded by the names that this operator gave to peers.
   private var shortages: [Key: Shortage] = [:]
 
   /// Longer waits are asked for again by then: limits may change, and the processes' own ones serve without Redis.

@@ -3,9 +3,9 @@ import NIOSSL
 import RelayCore
 import X509
 
-/// What the certificate of a connection proved: a CA's key, and the name that the CA gave.
+/// The identity that the certificate of a connection proved: a CA's key, and the name that the CA gave.
 ///
-/// Whether that is a peer of ours is asked anew for every request.
+/// Every request checks anew whether this identity is a peer of ours.
 struct ConnectionIdentity: Sendable {
   /// Set around everything that a connection's requests run in.
   @TaskLocal static var current: ConnectionIdentity?
@@ -15,7 +15,7 @@ struct ConnectionIdentity: Sendable {
   let authorityDER: [UInt8]
   /// SHA-256 of the CA's public key.
   let fingerprint: [UInt8]
-  /// Of the leaf, as `Certificate.serial`.
+  /// The leaf's serial number, as `Certificate.serial`.
   let serial: [UInt8]
   /// Connections may outlive their certificate; what they may do does not.
   let validUntil: Timestamp

@@ -67,7 +67,7 @@ final class HandshakeDoor: Sendable {
     guard leave(channel, provesPeer: peer != nil) else { return }
     (peer == nil ? stranger : proved).increment()
     guard let peer, let address = channel.remoteAddress.flatMap({ ClientAddress($0) }) else { return }
-    // Whatever comes from a balancer says nothing of an address.
+    // A connection from a balancer tells nothing about the peer's own address.
     if !balancers.contains(where: { $0.contains(address) }) { sources.came(peer, from: Array(address.customer)) }
   }
 

@@ -6,7 +6,7 @@ import RelayCore
 /// Places bound what a flood that stays holds, rates what a flood that comes and goes costs: a handshake costs a signature,
 /// which a place does not show.
 struct HandshakeBounds: Sendable {
-  /// Of one kind of address. Charges are handshakes that proved no peer.
+  /// The share of one kind of address. Its rates count handshakes that proved no peer.
   struct Share: Sendable {
     /// Places of one address, and of all of this kind.
     let places: Int
@@ -37,9 +37,9 @@ struct HandshakeBounds: Sendable {
 
 /// The connections of one process that have not finished their handshake, by the address that they come from.
 ///
-/// A place is taken when a connection is accepted. Where all of an address, or of a kind of addresses, are taken, the
-/// newest connection takes the place of the oldest one: who means to shake hands does it soon, and who does not is the
-/// oldest before long. Kinds take nothing from each other.
+/// A place is taken when a connection is accepted. If all places of an address or of a kind of address are taken, the
+/// newest connection displaces the oldest one. A client that means to shake hands does it soon; one that does not is
+/// soon the oldest. One kind takes no places from another.
 struct HandshakePlaces {
   /// An IPv4 address, or the /64 of an IPv6 address; empty where there is none.
   typealias Source = [UInt8]

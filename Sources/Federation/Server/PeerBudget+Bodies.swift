@@ -50,6 +50,6 @@ extension PeerBudget {
 }
 
 extension Request {
-  /// What a body of at most `max` bytes is charged for by its declared length; nil when it declares none.
+  /// The bytes to charge for a body of at most `max` bytes by its declared length; nil if it declares none.
   func bytesDeclared(max: Int) -> Int? { declaredLength.map { Swift.min(Swift.max($0, 0), max) } }
 }

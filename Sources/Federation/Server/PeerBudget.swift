@@ -15,7 +15,7 @@ struct BudgetCharge: Sendable {
   static func preKeys(_ count: Int) -> BudgetCharge { BudgetCharge(amount: count, budget: .peerPreKeys) }
 }
 
-/// What each peer may still do here (docs/federation.md, "Budgets").
+/// The budgets of each peer at this relay (docs/federation.md, "Budgets").
 final class PeerBudget: Sendable {
   let limiter: any RateLimiter
   let refusals: PeerCounters
@@ -115,8 +115,8 @@ final class PeerBudget: Sendable {
     throw Problem(.budgetExceeded, retryAfter: min(wait ?? Self.hopelessWait, Self.waitMax))
   }
 
-  /// What is asked for at once is charged in full or, if the bucket never holds as much, as a full bucket: else no wait
-  /// would ever make it possible.
+  /// A request for several things at once is charged in full, or as a full bucket if the bucket never holds that
+  /// much. Otherwise no wait would ever make the request possible.
   private func limitCharges(_ budget: [BudgetCharge], of peer: RelayName) -> [LimitCharge] {
     budget.filter { $0.amount > 0 }.map {
       LimitCharge(min(Double($0.amount), limiter.shape(of: $0.budget).size), from: $0.budget, key: LimitKey(peer))

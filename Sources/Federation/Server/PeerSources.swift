@@ -40,7 +40,7 @@ final class PeerSources: Sendable {
     }
   }
 
-  /// Whoever is no active peer any more has no place reserved.
+  /// A relay that is no active peer any more has no place reserved.
   func tableChanged(_ table: PeerTable) {
     let active = table.byName.values.filter(\.isActive)
     state.withLock { state in

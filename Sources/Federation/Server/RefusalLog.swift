@@ -29,7 +29,7 @@ struct RefusalTally {
   private var entries: [Key: Entry] = [:]
 
   static let interval = Duration.seconds(60)
-  /// Whoever comes from more addresses than these shares one line a minute with all others who do.
+  /// All refusals from addresses beyond this number share one line a minute.
   static let keysMax = 1024
   static let others = Key(remote: "others", reason: "many addresses")
 

@@ -8,8 +8,8 @@ package protocol ConsoleSources: Sendable {
   func identity() async -> ConsoleIdentity?
   /// By name.
   func peers() async throws -> [ConsolePeer]
-  /// What this relay may still do at the peer, by the peer's word just now.
-  /// - Throws: `ConsoleFault` where the peer does not tell.
+  /// The budgets that this relay has left at the peer, by the peer's word just now.
+  /// - Throws: `ConsoleFault` if the peer does not tell.
   func budgets(at peer: RelayName) async throws -> [ConsoleBudget]
   /// Walks the way to the peer, as `relay peer test` does. - Returns: nil where there is no such peer.
   func walk(to peer: RelayName) async throws -> [ConsoleStep]?
@@ -23,7 +23,7 @@ package protocol ConsoleSources: Sendable {
   func retry(_ peer: RelayName) async throws -> Int
   /// The last attempts to wake the device, the newest first. - Returns: nil where there is no such device.
   func pushHistory(of device: DeviceAddress) async throws -> [ConsoleAttempt]?
-  /// What `relay doctor` finds.
+  /// The findings of `relay doctor`.
   func findings() async -> [ConsoleFinding]
 }
 
@@ -50,7 +50,7 @@ package struct ConsolePeer: Sendable {
   let condition: Condition
   /// For people: since when it is away and by what fault, or why and until when it is suspended.
   let explanation: String?
-  /// What it may ask of us.
+  /// The scopes that it may ask of us.
   let scopes: [String]
   let holdsMessages: Bool
   /// `copy`, `query`, `none`.
@@ -79,7 +79,7 @@ package struct ConsolePeer: Sendable {
   }
 }
 
-/// What is left of a budget at a peer.
+/// The rest of a budget at a peer.
 package struct ConsoleBudget: Sendable {
   let name: String
   let left: Int64

@@ -1,4 +1,4 @@
-/// What the browser asks for beside the pages. Nothing comes from elsewhere.
+/// The files that the browser asks for beside the pages. Nothing comes from elsewhere.
 enum ConsoleStyle {
   static let css = """
     :root { color-scheme: light dark; --ink: #1b1f24; --faint: #57606a; --paper: #ffffff; --panel: #f3f5f7;

@@ -1,4 +1,4 @@
-// What the console needs of HTTP: headers, cookies, forms, answers.
+// The console's use of HTTP: headers, cookies, forms, answers.
 
 import HTTPTypes
 import Hummingbird
@@ -68,7 +68,7 @@ extension Substring {
 struct ConsoleForm: Sendable {
   private let fields: [String: String]
 
-  /// Of a page that is only read.
+  /// The form of a page that is only read.
   init() { fields = [:] }
 
   /// - Throws: a refusal of forms that come from another site's page, and of what is none.

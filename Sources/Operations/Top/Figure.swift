@@ -1,6 +1,6 @@
 /// Figures as people read them: short, with three or four digits that matter.
 package enum Figure {
-  /// Of events a second, or anything else that is often small.
+  /// For events a second, or any other figure that is often small.
   package static func rate(_ value: Double) -> String {
     value == 0 ? "0" : value < 10 ? digits(value, 1) : count(value)
   }

@@ -1,7 +1,7 @@
 import RelayCore
 import RelayMetrics
 
-/// What `relay top` shows: all processes that were asked, together.
+/// The figures that `relay top` shows: all processes that were asked, together.
 package struct TopReport: Encodable, Sendable {
   package struct Process: Encodable, Sendable {
     package let url: String
@@ -88,7 +88,7 @@ package struct TopReport: Encodable, Sendable {
   package let senders: [Sender]?
 }
 
-/// What one process said.
+/// The answer of one process.
 package struct ProcessLook: Sendable {
   let url: String
   let page: MetricsPage
@@ -171,7 +171,7 @@ struct MetricsSums {
   func sum(_ metric: any Metric, _ isMeant: ([String: String]) -> Bool = { _ in true }) -> Double {
     changes.compactMap { $0.after.sum(metric, isMeant) }.reduce(0, +)
   }
-  /// Of what every process shows of the same thing: a queue in the store, say.
+  /// For a figure that every process shows alike, such as a queue in the store.
   func max(_ metric: any Metric, _ isMeant: ([String: String]) -> Bool = { _ in true }) -> Double? {
     changes.compactMap { $0.after.max(metric, isMeant) }.max()
   }

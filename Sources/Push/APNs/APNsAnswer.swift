@@ -2,7 +2,8 @@ import NIOCore
 import NIOHTTP1
 import RelayCore
 
-/// What Apple's answers mean (push gateway reference, 4.7, and Apple's "Handling notification responses from APNs").
+/// The meaning of Apple's answers (push gateway reference, 4.7, and Apple's "Handling notification responses from
+/// APNs").
 enum APNsAnswer {
   static func outcome(_ answer: PushAnswer, now: Timestamp) -> PushOutcome {
     if answer.status == 200 { return .delivered(id: answer.headers.first(name: "apns-id")) }

@@ -5,7 +5,7 @@ import SwiftASN1
 import Synchronization
 import X509
 
-/// What proves us to Apple, and the connections on which it does.
+/// The credentials that prove us to Apple, and the connections that use them.
 final class APNsCredentials: Sendable {
   /// How old a token may become; Apple takes 20 to 60 minutes.
   static let tokenLife = Duration.seconds(30 * 60)
@@ -18,7 +18,7 @@ final class APNsCredentials: Sendable {
   let token: SharedToken?
   /// When the certificate ends.
   let expires: Timestamp?
-  /// What they were read from.
+  /// The texts that they were read from.
   private let source: [String]
 
   private init(topic: String, client: PushClient, token: SharedToken?, expires: Timestamp?, source: [String]) {

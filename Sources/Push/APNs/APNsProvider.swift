@@ -94,7 +94,7 @@ package final class APNsProvider: PushProvider {
     return headers
   }
 
-  /// What may stand in the path: hexadecimal digits.
+  /// Whether `text` may stand in the path: hexadecimal digits.
   private static func isToken(_ text: String) -> Bool {
     (1...tokenLengthMax).contains(text.utf8.count)
       && text.utf8.allSatisfy { byte in

@@ -22,7 +22,7 @@ struct FCMAccount: Sendable {
     do {
       key = try JWTKit.Insecure.RSA.PrivateKey(pem: pem)
     } catch {
-      // What the parser says could hold a part of the key.
+      // The parser's error could hold a part of the key.
       throw PushCredentialError(file, "private_key is no RSA key in PEM")
     }
     self.email = email

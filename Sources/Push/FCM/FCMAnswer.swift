@@ -2,9 +2,10 @@ import NIOCore
 import NIOHTTP1
 import RelayCore
 
-/// What Google's answers mean (push gateway reference, 5.5, and Google's "ErrorCode" and "google.rpc.BadRequest").
+/// The meaning of Google's answers (push gateway reference, 5.5, and Google's "ErrorCode" and
+/// "google.rpc.BadRequest").
 enum FCMAnswer {
-  /// What stands in the body of an error.
+  /// The body of an error.
   struct Fault: Equatable {
     /// `error.status`.
     var status: String?

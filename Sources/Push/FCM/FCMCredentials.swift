@@ -2,12 +2,12 @@ import NIOCore
 import NIOHTTP1
 import RelayCore
 
-/// What proves us to Google, and the connections on which it does.
+/// The credentials that prove us to Google, and the connections that use them.
 final class FCMCredentials: Sendable {
   let projectID: String
   let client: PushClient
   let token: SharedToken
-  /// Where its tokens come from.
+  /// The URL that its tokens come from.
   let tokenURL: String
   private let source: [String]
 
@@ -45,7 +45,7 @@ final class FCMCredentials: Sendable {
     }
   }
 
-  /// What may stand in a path as it is.
+  /// Whether `text` may stand in a path as it is.
   private static func isName(_ text: String) -> Bool {
     !text.isEmpty
       && text.utf8.allSatisfy { byte in
@@ -66,7 +66,7 @@ struct FCMExchange: Sendable {
   let client: PushClient
   let clock: WallClock
 
-  /// Whatever address the account names (push gateway reference, 5.1).
+  /// The same for whatever address the account names (push gateway reference, 5.1).
   private static let audience = "https://oauth2.googleapis.com/token"
   private static let scope = "https://www.googleapis.com/auth/firebase.messaging"
   private static let grant = "urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer"
@@ -105,7 +105,7 @@ struct FCMExchange: Sendable {
             ? .temporary(PushReason(.credentials, "token-refused"), retryAfter: asked)
             : .temporary(PushReason(.server, "token-failed"), retryAfter: asked)))
     }
-    // What cannot be read is no token.
+    // A body that cannot be read is no token.
     guard let body = answer.body, let (text, life) = try? Self.read(body.readableBytesUInt8Span.bytes) else {
       return .failure(.init(outcome: .temporary(PushReason(.server, "token-unreadable"))))
     }

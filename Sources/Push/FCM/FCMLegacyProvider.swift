@@ -3,7 +3,7 @@ import NIOCore
 import NIOHTTP1
 package import RelayCore
 
-/// What Google's service was until 2024, for those who still run the like of it (push gateway reference, 6).
+/// Google's service as it was until 2024, for operators that still run a similar one (push gateway reference, 6).
 package final class FCMLegacyProvider: PushProvider {
   private let settings: FCMLegacySettings
   private let clock: WallClock

@@ -10,7 +10,7 @@ package struct FCMSettings: Sendable {
   package var projectID: String?
   /// `https://HOST[:PORT]`, no slash at the end.
   package var endpoint: String
-  /// Where access tokens come from; nil for what the file says.
+  /// The URL that access tokens come from; nil for the one that the file names.
   package var tokenEndpoint: String?
   /// A PEM file with CAs to be trusted beside the system's; nil for none.
   package var trust: String?

@@ -10,7 +10,7 @@ struct PushBreaker: Sendable, Equatable {
     case probing(pause: Duration)
   }
 
-  /// What an attempt says of the destination.
+  /// The result of an attempt, as far as it is about the destination.
   enum Verdict: Sendable, Equatable {
     case answered
     case failed
@@ -51,7 +51,7 @@ struct PushBreaker: Sendable, Equatable {
     }
   }
 
-  /// A push is about to be sent. Whatever comes of it must be told to `ended`.
+  /// A push is about to be sent. Its result must be told to `ended`.
   mutating func admit(now: ContinuousClock.Instant) -> Admission {
     let admission = admission(now: now)
     if case .open(_, let pause) = state, admission == .pass { state = .probing(pause: pause) }
@@ -86,9 +86,9 @@ struct PushBreaker: Sendable, Equatable {
 }
 
 extension PushBreaker.Verdict {
-  /// What more time might have spared.
+  /// Reasons that more time might have prevented.
   private static let untimely: Set<PushReason> = [.timedOut, .tokenTimedOut, .unresolved]
-  /// Of a connection whose end was told already, or is nobody's fault.
+  /// Reasons about a connection whose end was told already, or is neither side's fault.
   private static let harmless: Set<PushReason> = [.lostToo, .notTaken]
 
   /// - Parameter isRushed: whether so little time was given that its end says nothing.

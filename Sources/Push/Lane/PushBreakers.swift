@@ -27,7 +27,7 @@ struct PushBreakers: Sendable {
     return kept[destination]?.breaker.admission(now: now) ?? .pass
   }
 
-  /// A push to `destination` is about to be sent. Whatever comes of it must be told to `ended`.
+  /// A push to `destination` is about to be sent. Its result must be told to `ended`.
   mutating func admit(_ destination: String, now: ContinuousClock.Instant) -> PushBreaker.Admission {
     kept[destination]?.used = now
     return kept[destination]?.breaker.admit(now: now) ?? .pass

@@ -26,11 +26,11 @@ package struct PushLaneName: Sendable, Hashable {
 package struct PushLaneLimits: Sendable {
   /// Requests to the provider at a time.
   package var workersMax = 20
-  /// Of them, to one destination where the provider has several (WebPush).
+  /// Requests to one destination, if the provider has several (WebPush).
   package var destinationWorkersMax = 20
   /// Messages in the lane: waiting for a worker, for another try, or under way.
   package var heldMax = 10_000
-  /// Of them, to one destination: one that does not answer leaves room to the others. nil is all.
+  /// Messages to one destination: one that does not answer leaves room to the others. nil is all.
   package var destinationHeldMax: Int?
   package var heldBytesMax = 64 << 20
   /// A provider that has not answered by then does not.
@@ -38,7 +38,7 @@ package struct PushLaneLimits: Sendable {
   package init() {}
 }
 
-/// Where a lane gets the time from, and how it passes; tests hand in their own.
+/// The clock of a lane, and its way to sleep; tests hand in their own.
 package struct PushTime: Sendable {
   package let now: @Sendable () -> ContinuousClock.Instant
   package let sleep: @Sendable (Duration) async throws -> Void
@@ -58,7 +58,7 @@ package struct PushTime: Sendable {
     })
 }
 
-/// What happens to the messages of a lane, for those who count it.
+/// An event of a lane's message, for metrics.
 package enum PushLaneEvent: Sendable {
   /// Before each attempt; `started` or `left` follows.
   case queued
@@ -80,7 +80,7 @@ package final class PushLane: Service, Sendable {
 
   /// Counted for a message beside its payload.
   private static let messageBytes = 1024
-  /// Of destinations: push services that strangers may name.
+  /// Breakers for destinations: push services that strangers may name.
   private static let breakersMax = 1024
 
   package let name: PushLaneName

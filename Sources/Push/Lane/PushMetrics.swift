@@ -3,7 +3,7 @@ import RelayCore
 import RelayMetrics
 import Synchronization
 
-/// What the operator sees of one lane: never whom it pushes to, never what.
+/// The metrics of one lane: never whom it pushes to, never what.
 final class PushMetrics: Sendable {
   private let provider: PushProviderLabel
   private let app: AppLabel

@@ -24,7 +24,7 @@ package struct PushRetries: Sendable, Equatable {
     self.credentials = credentials
   }
 
-  /// Push gateway reference, 4.7. What was on a connection that is lost is sent again at once, on another one.
+  /// Push gateway reference, 4.7. Requests on a lost connection are sent again at once, on another one.
   package static let apns = PushRetries(
     server: [.seconds(10), .seconds(20)], quota: [.seconds(120)], unreachable: [.seconds(1), .seconds(1)],
     lost: [.zero, .zero])
@@ -32,8 +32,8 @@ package struct PushRetries: Sendable, Equatable {
   package static let fcm = PushRetries(
     server: [.seconds(10), .seconds(20)], quota: [.seconds(60), .seconds(120)],
     unreachable: [.seconds(10), .seconds(20)], lost: [.seconds(10), .seconds(20)])
-  /// The reference itself tries nothing again (13, number 3). What one application has too much of waits for its own
-  /// turn, but for the moment that its push service asks for.
+  /// The reference itself tries nothing again (13, number 3). A push beyond one application's quota is tried again
+  /// here only after the pause that its push service asks for.
   package static let webPush: PushRetries = {
     var retries = PushRetries.fcm
     retries.quota = []
@@ -45,8 +45,8 @@ package struct PushRetries: Sendable, Equatable {
   package static let none = PushRetries(server: [], quota: [], unreachable: [], lost: [])
 
   /// - Parameter tries: how many there were, this one included.
-  /// - Returns: nil when `outcome` is final, or there were enough tries. What the provider asks for goes before the
-  /// table.
+  /// - Returns: nil if `outcome` is final, or there were enough tries. A pause that the provider asks for goes before
+  ///   the table.
   func wait(after outcome: PushOutcome, tries: Int) -> Duration? {
     guard case .temporary(let reason, let asked) = outcome else { return nil }
     if reason.kind == .quota, let asked, asked <= quotaPauseMax { return tries <= Self.pausesMax ? asked : nil }

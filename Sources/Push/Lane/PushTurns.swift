@@ -1,17 +1,17 @@
 import DequeModule
 
-/// Who may send now, and who waits: a fixed number of workers, taken in turns by the destinations, so that one that
-/// answers slowly leaves some to the others.
+/// Decides which messages may be sent now, and which wait. A fixed number of workers serves the destinations in turn,
+/// so that a slow one leaves some workers to the others.
 struct PushTurns: Sendable {
   typealias Ticket = UInt64
 
   struct Limits: Sendable {
     var workersMax: Int
-    /// Of one destination.
+    /// Workers of one destination.
     var destinationWorkersMax: Int
     var heldMax: Int
     var heldBytesMax: Int
-    /// Of one destination, of `heldMax`.
+    /// The part of `heldMax` that one destination may have.
     var destinationHeldMax = Int.max
   }
 

@@ -3,7 +3,7 @@ import NIOSSL
 import RelayCore
 import RelayHTTP
 
-/// What proves us to push services (RFC 8292).
+/// The credentials that prove us to push services (RFC 8292).
 final class WebPushCredentials: Sendable {
   /// A token may live 24 hours; half of it is used up by clocks that differ.
   private static let tokenLife = Duration.seconds(12 * 3600)

@@ -5,7 +5,7 @@ import RelayCore
 /// 8291).
 enum WebPushEncryption {
   static let recordSize: UInt32 = 4096
-  /// What of a record is left beside the header (86 bytes), the tag and the delimiter.
+  /// The bytes of a record beside the header (86 bytes), the tag and the delimiter.
   static let plaintextMax = 3993
 
   /// The subscription cannot be encrypted for.

@@ -3,11 +3,12 @@ import RelayCore
 import RelayHTTP
 import Synchronization
 
-/// The push services that are in use: of each the connections, to an address that was looked up and checked before, and
-/// our token for it.
+/// The push services in use. For each: the connections, to an address that was looked up and checked before, and our
+/// token for it.
 ///
-/// Whoever chose an endpoint may also answer for its name. So a connection goes to the very address that was checked,
-/// never to what the name is by then (DNS rebinding); a name is looked up again now and then.
+/// The chooser of an endpoint may also answer for its name. So a connection goes to the very address that was
+/// checked, never to another address that the name has by then (DNS rebinding). A name is looked up again now and
+/// then.
 final class WebPushServices: Sendable {
   struct Service: Sendable {
     let client: PushClient
@@ -19,7 +20,7 @@ final class WebPushServices: Sendable {
     /// From then on the name is looked up again.
     var recheck: ContinuousClock.Instant
     var used: ContinuousClock.Instant
-    /// Nobody answers at the address.
+    /// The address does not answer.
     var isFailed = false
   }
   /// Why there is no connection to be used.
@@ -82,7 +83,7 @@ final class WebPushServices: Sendable {
     guard let known, let place = known.address.flatMap({ addresses.firstIndex(of: $0) }) else {
       return keep(nil, endpoint, address: addresses[0])
     }
-    // Where nobody answers at one address, the next one is tried.
+    // If one address does not answer, the next one is tried.
     let next = known.isFailed ? (place + 1) % addresses.count : place
     return keep(known, endpoint, address: addresses[next])
   }

@@ -2,7 +2,7 @@
 package struct WebPushSettings: Sendable {
   /// PEM, a P-256 key: what proves us (RFC 8292).
   package var keyFile: String
-  /// Whom a push service may turn to: `mailto:ADDRESS` or an `https:` URL.
+  /// The contact for push services: `mailto:ADDRESS` or an `https:` URL.
   package var contact: String
   /// nil for all.
   package var allowedEndpoints: [PushGlob]?

@@ -35,7 +35,7 @@ package enum APNsDeviceToken {
       padding = 0
       bits = bits << 6 | value
       held = (held + 1) & 3
-      // Of four characters the first completes no byte.
+      // The first of four characters completes no byte.
       guard held != 1 else { continue }
       let byte = UInt8(truncatingIfNeeded: held == 0 ? bits : bits >> (held == 2 ? 4 : 2))
       output.append(hexadecimalDigit(byte >> 4))

@@ -1,7 +1,7 @@
 import OrderedCollections
 import RelayCore
 
-/// What APNs is sent of a notification (reference 4.3 to 4.6).
+/// The payload of a notification for APNs (reference 4.3 to 4.6).
 package enum APNsPayload: Sendable, Equatable {
   /// JSON of at most `bytesMax` bytes in the spaced form.
   case send([UInt8])
@@ -12,7 +12,7 @@ package enum APNsPayload: Sendable, Equatable {
   /// Too large with every text cut away that may be.
   case tooLarge
 
-  /// What Apple takes (4,096 bytes), and the reference sends for every push type.
+  /// The size that Apple takes (4,096 bytes), and the reference sends for every push type.
   package static let bytesMax = 4096
 
   /// - Parameter sendsCounts: the app's `send_badge_counts`.
@@ -59,7 +59,7 @@ package enum APNsPayload: Sendable, Equatable {
   ) -> JSONObject? {
     let wording = APNsWording(notification)
     guard wording != nil || !counts.isAbsent else { return nil }
-    // What brings only counts leaves the app's own words out.
+    // A notification that brings only counts leaves the app's own words out.
     var payload = notification.type.unlessEmpty == nil ? [:] : base
     var aps = payload["aps"]?.object ?? [:]
     if let wording {

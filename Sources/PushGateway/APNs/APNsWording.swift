@@ -67,7 +67,7 @@ struct APNsWording: Sendable, Equatable {
   }
 }
 
-/// What a message's content says, as far as alerts know it.
+/// The content of a message, as far as alerts know it.
 private enum MessageBody {
   case none
   case text(String)

@@ -24,7 +24,7 @@ package struct PushAppFaults: Error, Sendable, Equatable {
 package struct PushApps: Sendable, Equatable {
   /// At least one; names are different.
   package let apps: [PushApp]
-  /// What works but is likely not meant.
+  /// For settings that work but are likely not meant.
   package let warnings: [PushAppFault]
 
   /// - Parameter tree: an object: app id or pattern to an object of options, named as the reference does (8.2, 8.3).

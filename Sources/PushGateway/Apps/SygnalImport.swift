@@ -7,7 +7,7 @@ package import RelayCore
 package struct SygnalImport: Sendable, Equatable {
   /// `push-gateway`, and nothing else.
   package let configuration: JSONValue
-  /// What could not be taken over, or is to be looked at, one sentence each.
+  /// Settings that could not be taken over, or are to be looked at, one sentence each.
   package let notes: [String]
 
   /// Options that have a place of their own here, or none.
@@ -99,7 +99,7 @@ extension SygnalImport {
       let head = "\(margin)\(scalar(.text(key.text), isKey: true)):"
       return switch value {
       case .object(let inner) where !inner.isEmpty: "\(head)\n\(block(inner, indent: indent + 2))"
-      // What has no lines of its own is JSON, which YAML understands.
+      // A value without lines of its own is JSON, which YAML understands.
       default: "\(head) \(scalar(value, isKey: false))\n"
       }
     }.joined()

@@ -47,7 +47,7 @@ package struct FCMLegacyExchange: Sendable, Equatable {
   package enum Action: Sendable, Equatable {
     /// Wait, then send to these.
     case send([String], after: Duration)
-    /// Of each token in the order they were given.
+    /// The outcome of each token, in the order they were given.
     case finish([PushOutcome])
   }
 
@@ -77,7 +77,7 @@ package struct FCMLegacyExchange: Sendable, Equatable {
       if case .several(let each) = outcome, each.count == waiting.count { each } else {
         Array(repeating: outcome, count: waiting.count)
       }
-    // What of all is temporary was tried again by the lane already.
+    // If the outcome is temporary for all tokens, the lane has already tried again.
     let isLast = if case .several = outcome { tries >= Self.triesMax } else { true }
     for (index, answer) in zip(waiting, answers) {
       if !isLast, case .temporary = answer { continue }

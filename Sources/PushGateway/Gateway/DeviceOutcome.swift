@@ -1,7 +1,7 @@
 package import Push
 import RelayCore
 
-/// What became of one device of a notification.
+/// The outcome for one device of a notification.
 package enum DeviceOutcome: Sendable, Equatable {
   /// Pushed, or there was nothing to push.
   case served
@@ -14,7 +14,7 @@ package enum DeviceOutcome: Sendable, Equatable {
 }
 
 extension DeviceOutcome {
-  /// What a repeat need not try again; nil where it is to.
+  /// The result that a repeat need not try again; nil if it is to try again.
   var remembered: PushResult? {
     switch self {
     case .served, .dropped: .served
@@ -35,14 +35,14 @@ extension PushReason {
   static let overloaded = PushReason(.local, "inflight-limit")
 }
 
-/// What the homeserver is told.
+/// The answer to the homeserver.
 package enum NotifyAnswer: Sendable, Equatable {
   /// 200. - Parameter rejected: push keys in the order of the devices.
   case done(rejected: [String])
-  /// 502: of the devices that were served nothing is told; a repeat does not reach them again.
+  /// 502: the answer does not name the devices that were served; a repeat does not reach them again.
   case failed(retryAfter: Duration?)
 
-  /// Longer no provider may put a homeserver off: some of them are whoever a stranger names.
+  /// The longest pause that a provider may ask of a homeserver: strangers may name some of the providers.
   package static let retryAfterMax = Duration.seconds(300)
 
   /// - Parameter outcomes: one for each of the devices.

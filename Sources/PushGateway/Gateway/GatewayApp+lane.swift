@@ -6,8 +6,8 @@ package import RelayCore
 import RelayMetrics
 
 extension PushApp {
-  /// What sends for the entry.
-  /// - Parameter tokens: one for all entries, and for whoever else sends by the same keys.
+  /// The provider that sends for the entry.
+  /// - Parameter tokens: one for all entries, and for all others that send by the same keys.
   /// - Throws: when a file of the credentials cannot be used.
   package func provider(
     _ endpoints: PushEndpoints, tokens: APNsTokens, clock: WallClock, logger: Logger
@@ -32,7 +32,7 @@ extension PushApp {
   fileprivate var limits: PushLaneLimits {
     var limits = PushLaneLimits()
     limits.heldMax = inflightMax
-    // Of APNs streams of few connections, as the reference: the entry's own limit is the bound.
+    // APNs requests are streams of few connections, as in the reference. So the entry's own limit is the bound.
     limits.destinationWorkersMax =
       switch service {
       case .apns: inflightMax

@@ -139,7 +139,7 @@ extension WebPushSubscription {
 }
 
 extension DeviceOutcome {
-  /// What holds for every service.
+  /// The rule for every service.
   init(_ outcome: PushOutcome) {
     switch outcome {
     case .delivered: self = .served
@@ -151,8 +151,8 @@ extension DeviceOutcome {
     }
   }
 
-  /// What no repeat would change is given up: a request that is wrong in itself, an endpoint that is not allowed, and
-  /// what is too large even when it is as short as can be (reference 7.2, 7.5; 13, number 3). All else failed.
+  /// Gives a push up if no repeat would change its outcome (reference 7.2, 7.5; 13, number 3). The request is wrong
+  /// in itself, the endpoint is not allowed, or the text is too large even at its shortest. All else failed.
   fileprivate init(webPush outcome: PushOutcome) {
     if case .refused(let reason) = outcome, reason.isHopeless || reason.isTooLarge {
       self = .dropped(reason)

@@ -1,7 +1,7 @@
 package import Hummingbird
 import NIOCore
 
-/// What travels with every request of the gateway.
+/// The context of every request of the gateway.
 package struct GatewayContext: RequestContext {
   package var coreContext: CoreRequestContextStorage
   let channel: any Channel

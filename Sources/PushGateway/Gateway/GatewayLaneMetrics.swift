@@ -2,7 +2,7 @@ import Metrics
 import Push
 import RelayMetrics
 
-/// What the reference shows of requests to the providers, under its names (10).
+/// The reference's metrics of requests to the providers, under its names (10).
 final class GatewayLaneMetrics: Sendable {
   private let answers: StatusMetrics<Counter>
   private let requests: Timer

@@ -4,7 +4,7 @@ import RelayCore
 import RelayMetrics
 import Synchronization
 
-/// What the operator sees of the gateway: the reference's names (10), and what it lacks. Never a push key.
+/// The metrics of the gateway: the reference's names (10), and others that it lacks. Never a push key.
 struct GatewayMetrics: Sendable {
   private let received = RelayMetric.gateway.received.counter()
   private let devices = RelayMetric.gateway.devices.counter()
@@ -42,7 +42,7 @@ struct GatewayMetrics: Sendable {
   }
 }
 
-/// Of one entry.
+/// The metrics of one entry.
 struct GatewayAppMetrics: Sendable {
   private let name: String
   private let devices: Counter

@@ -10,7 +10,7 @@ import RelayHTTP
 struct NotifyController: Sendable {
   /// As the reference.
   private static let bodyBytesMax = 512 << 10
-  /// Whoever sends a body bit by bit keeps the listener's idle timer from ever firing.
+  /// A caller that sends a body bit by bit keeps the listener's idle timer from ever firing.
   private static let bodyLimit = Duration.seconds(30)
 
   let dispatcher: PushDispatcher

@@ -8,7 +8,7 @@ final class OpenBytes: Sendable {
 
   init(max: Int) { self.max = max }
 
-  /// - Returns: false when there is no room. What was taken must be given back.
+  /// - Returns: false if there is no room. Bytes that were taken must be given back.
   func take(_ count: Int) -> Bool {
     taken.withLock { taken in
       guard count <= max - taken else { return false }

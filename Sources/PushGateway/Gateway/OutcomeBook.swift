@@ -4,7 +4,7 @@ import Synchronization
 
 /// Sees to it that a push is under way once, and is not sent again when it is done (reference 12).
 ///
-/// Of one process; what others do stands on the `PushBoard`.
+/// Holds the pushes of one process. Pushes of others stand on the `PushBoard`.
 final class OutcomeBook: Sendable {
   enum Claim: Sendable, Equatable {
     /// To be pushed by the caller, who must `settle` it.
@@ -42,8 +42,8 @@ final class OutcomeBook: Sendable {
     }
   }
 
-  /// What failed is not remembered, and may be tried again.
-  /// - Parameter outcome: nil when it was given up: whoever waits for it may claim it.
+  /// A failure is not remembered, and the push may be tried again.
+  /// - Parameter outcome: nil if it was given up: a caller that waits for it may claim it.
   func settle(_ push: PushIdentity, _ outcome: DeviceOutcome?) {
     let now = now()
     let waiters = state.withLock { state -> [Waiter<DeviceOutcome?>] in

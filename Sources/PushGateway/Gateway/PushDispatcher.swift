@@ -208,7 +208,7 @@ package struct PushDispatcher: Sendable {
     }
   }
 
-  /// What failed under a caller that has gone says nothing to those who wait for it too.
+  /// A failure under a caller that has gone says nothing to others that wait for the same push.
   private func settle(_ pushes: [(PushIdentity, DeviceOutcome)]) async {
     let isAbandoned = Task.isCancelled
     if let board {

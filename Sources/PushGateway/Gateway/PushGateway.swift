@@ -8,7 +8,7 @@ import RelayHTTP
 import RelayWork
 import ServiceLifecycle
 
-/// Where and within which bounds the gateway serves.
+/// The address and the bounds under which the gateway serves.
 package struct PushGatewaySettings: Sendable {
   package var host: String
   /// 0 takes any free one; `onListening` tells which.

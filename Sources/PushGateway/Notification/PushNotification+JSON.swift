@@ -73,10 +73,10 @@ extension NotifiedDevice {
   }
 }
 
-/// The fields of one object. What they throw names the field and never its value.
+/// The fields of one object. Their errors name the field and never its value.
 private struct Fields {
   let object: JSONObject
-  /// What stands before a field's name: empty, or with its dot.
+  /// The text before a field's name: empty, or with its dot.
   let path: String
 
   func wrongType(_ name: StaticString, _ type: StaticString) -> NotifyFault {

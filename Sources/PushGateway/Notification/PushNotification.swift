@@ -1,7 +1,7 @@
 import OrderedCollections
 package import RelayCore
 
-/// What a homeserver says of one event or of new counts (reference 2.1). Holds what people wrote.
+/// A homeserver's word about one event or about new counts (reference 2.1). Holds texts that people wrote.
 package struct PushNotification: Sensitive, Sendable {
   package static let kind: StaticString = "notification"
 
@@ -40,7 +40,7 @@ package struct NotificationCounts: Sendable, Equatable {
 package struct NotifiedDevice: Sensitive, Sendable {
   package static let kind: StaticString = "notified device"
   package let appID: String
-  /// Whoever knows it can push to the installation.
+  /// Anyone who knows it can push to the installation.
   package let pushKey: String
   package let data: JSONObject?
 

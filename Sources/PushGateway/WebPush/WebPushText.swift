@@ -1,9 +1,9 @@
 import OrderedCollections
 import RelayCore
 
-/// What a WebPush subscriber is sent of a notification, before it is encrypted (reference 7.3, shortened by bytes).
+/// The text of a notification for a WebPush subscriber, before it is encrypted (reference 7.3, shortened by bytes).
 package enum WebPushText {
-  /// What fits one encrypted record of 4,096 bytes (reference 7.4).
+  /// The bytes that fit one encrypted record of 4,096 bytes (reference 7.4).
   package static let bytesMax = 3993
 
   /// Characters at which the reference cuts, and drops, texts of the content.

@@ -5,19 +5,20 @@ import Synchronization
 
 /// Passwords of the users of device notifications (docs/decisions/2026-11-21-password-hash.md).
 ///
-/// One that a person chose is kept under scrypt, one that was drawn at random as a device's is (`Passwords`). What is stored
-/// says which it is: 32 bytes of the latter; of the former four bytes before the 32: a version, and what it costs.
+/// A password that a person chose is kept under scrypt. One that was drawn at random is kept as a device's is
+/// (`Passwords`). The stored bytes tell which it is: 32 bytes for a random one. For a chosen one four bytes come
+/// before the 32: a version, and the cost.
 ///
-/// They come with every request, so a process remembers which ones it has found right.
+/// Passwords come with every request, so a process remembers which ones it has found right.
 package final class ChosenPasswords: Sendable {
   private static let version: UInt8 = 1
   private static let prefixBytes = 4
   /// A second's work.
   private static let waitingMax = 8
-  /// Of one user, and for one client address: others find a place too.
+  /// The most for one user, and for one client address: others find a place too.
   private static let ownerMax = 2
 
-  /// Whose derivations wait.
+  /// The owner of derivations that wait.
   private enum Owner: Hashable, Sendable {
     case user(NotificationUser)
     case address(LimitKey)
@@ -26,7 +27,7 @@ package final class ChosenPasswords: Sendable {
   private struct State {
     /// Right ones.
     var verified: TwoGenerations<[UInt8], PasswordHash>
-    /// Those that are being tried: whoever brings the same one meanwhile waits for the same derivation.
+    /// Passwords that are being tried. A request that brings the same one meanwhile waits for the same derivation.
     var trials: [Trial: Task<Result<Bool, Problem>, Never>] = [:]
   }
 
@@ -39,13 +40,13 @@ package final class ChosenPasswords: Sendable {
   private let queue = ScryptQueue<Owner>(
     label: "relay.chosen-passwords", waitingMax: waitingMax, ownerMax: ownerMax)
   private let state: Mutex<State>
-  /// Of this process: what is remembered is of no use without it.
+  /// This process's key: without it the remembered marks are of no use.
   private let key = SymmetricKey(size: .bits256)
 
   /// - Parameter capacity: right passwords that are remembered, some 200 bytes each.
   package init(capacity: Int = 10_000) { state = Mutex(State(verified: TwoGenerations(capacity: capacity))) }
 
-  /// What is stored of `password`, which `user` chose.
+  /// Makes the stored form of `password`, which `user` chose.
   /// - Throws: `.unavailable` when too many wait already.
   package func hash(_ password: Secret, of user: NotificationUser) async throws(Problem) -> PasswordHash {
     var generator = SystemRandomNumberGenerator()
@@ -112,7 +113,7 @@ package final class ChosenPasswords: Sendable {
     constantTimeEquals(a.salt, b.salt) && constantTimeEquals(a.hash, b.hash)
   }
 
-  /// What a right password is remembered by. A name holds no byte 0.
+  /// The mark by which a right password is remembered. A name holds no byte 0.
   private func mark(_ password: Secret, _ user: NotificationUser) -> [UInt8] {
     Array(HMAC<SHA256>.authenticationCode(for: Array("\(user)".utf8) + [0] + Array(password.value.utf8), using: key))
   }

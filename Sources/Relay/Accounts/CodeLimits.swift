@@ -1,15 +1,15 @@
 package import RelayCore
 
-/// What asking for codes and trying them is charged (reference 3.6; Part 6, 2, 3 and 5).
+/// The charges for asking for codes and trying them (reference 3.6; Part 6, 2, 3 and 5).
 ///
-/// All charges of a request are one step, all or none: who is refused uses nothing up, neither of an address nor of a
-/// number. Wrong codes are counted by number, whatever the codes and the addresses. So that nobody keeps the holder of a
-/// number from it by wrong codes, a share of what a number is allowed is kept for addresses that have asked for its code
-/// (docs/operating.md, "Wrong codes").
+/// All charges of a request are one step, all or none: a refused request uses nothing up, neither of an address nor
+/// of a number. Wrong codes are counted by number, whatever the codes and the addresses. Wrong codes of strangers
+/// must not keep the holder of a number from it. So a share of each number's allowance is kept for addresses that
+/// have asked for its code (docs/operating.md, "Wrong codes").
 package struct CodeLimits: Sendable {
   private let limiter: any RateLimiter
   private let wrongCodes: WrongCodes
-  /// Whoever develops asks and tries from one address all the time.
+  /// During development all requests and tries come from one address.
   private let isDevelopment: Bool
 
   package init(limiter: any RateLimiter, wrongCodes: WrongCodes, isDevelopment: Bool) {
@@ -49,7 +49,8 @@ package struct CodeLimits: Sendable {
     try await limiter.charge(codes(.linking, of: number, from: origin))
   }
 
-  /// Of one number; and of one address that asks for it, by which that is known for some time.
+  /// The charge of one number, and that of one address that asks for it. The latter shows for some time that the
+  /// address has asked.
   private func codes(_ purpose: CodePurpose, of number: AccountNumber, from origin: RequestOrigin) -> [LimitCharge] {
     let key = purpose.key(of: number)
     return [LimitCharge(1, from: .codesDay, key: key), LimitCharge(1, from: .codesDay, key: key.from(origin))]
@@ -78,7 +79,7 @@ package struct CodeLimits: Sendable {
     } catch {
       switch error.kind {
       case .codeRefused: await noteWrongCode(purpose, of: number)
-      // Nobody knows whether the code was looked at.
+      // It is unknown whether the code was looked at.
       case .unavailable, .internalError: break
       default: await giveBack(ofWrongCodes)
       }

@@ -1,12 +1,13 @@
 package import RelayCore
 package import RelayHTTP
 
-/// Keeps an account that asks for the keys of ever new numbers, or writes to them, within the budget that its look-ups have
+/// Keeps an account that asks for the keys of ever new numbers, or writes to them, within the budget of its look-ups
 /// (docs/directory.md, "Keys and messages").
 ///
-/// A number that answers 404 is charged at once, and those that answer some at a time, behind their answers: so neither answer
-/// can be had without end, and an ordinary message waits for none of it. Of an account whose budget is used up every number is
-/// charged before it is asked that it is not in contact with, so that a refusal does not tell whether it is registered.
+/// A number that answers 404 is charged at once. Numbers that answer are charged some at a time, behind their
+/// answers. So neither answer can be had without end, and an ordinary message waits for none of it. If an account's
+/// budget is used up, every number that it is not in contact with is charged before it is asked. So a refusal does
+/// not tell whether the number is registered.
 package struct CorrespondenceGate: Sendable {
   private let purse: ContactPurse
   private let correspondents = Correspondents()
@@ -49,7 +50,7 @@ package struct CorrespondenceGate: Sendable {
     return try await reach(number, by: account, request)
   }
 
-  /// Nobody waits for it: what was answered is answered.
+  /// No caller waits for it: the requests were answered already.
   private func settle(_ numbers: [AccountNumber], of account: AccountNumber) async {
     do throws(Problem) {
       try await charge(numbers, to: account)

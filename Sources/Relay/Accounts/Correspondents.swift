@@ -8,7 +8,7 @@ import Synchronization
 /// Bounded in number and age. Of each pair there is a hash alone, under a secret of the
 /// process: a million of them have room. Numbers that are still to be paid stand there as they are, few for each account.
 package final class Correspondents: Sendable {
-  /// What a request for a number may do.
+  /// The terms of a request for a number.
   package enum Admission: Sendable, Equatable {
     /// The number has answered the account, or counts as one that has, from here on.
     case free
@@ -18,7 +18,7 @@ package final class Correspondents: Sendable {
     case charged
   }
 
-  /// What an account owes.
+  /// The debt of an account.
   fileprivate struct Debt {
     /// Numbers that have answered, or are being asked.
     var numbers: [AccountNumber] = []
@@ -67,7 +67,7 @@ package final class Correspondents: Sendable {
     }
   }
 
-  /// What was to be paid is paid, or refused.
+  /// The numbers that were to be paid are paid, or refused.
   package func settled(_ account: AccountNumber) {
     state.withLock { $0.debts[account]?.isSettling = false }
   }

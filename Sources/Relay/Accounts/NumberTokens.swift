@@ -3,7 +3,7 @@ package import RelayCore
 
 /// Signed number tokens, by which a sister service that has verified a number lets it register here (reference 2.6).
 ///
-/// What is signed is a number and a second. Which seconds hold for an account is the store's to say
+/// The signature covers a number and a second. The store decides which seconds hold for an account
 /// (`AccountStore.register`): each once, and none from before the last registration.
 package struct NumberTokens: Sendable {
   private let key: SymmetricKey

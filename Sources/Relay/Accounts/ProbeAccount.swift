@@ -2,11 +2,10 @@ import Crypto
 package import RelayCore
 
 /// The account that this relay keeps for tests of its peerings (docs/federation.md, "The probe account"): a real one,
-/// with keys and a mailbox, that nobody can log in to.
+/// with keys and a mailbox, to which no one can log in.
 ///
-/// Its number begins with 999, a country code that is assigned to nobody, and follows from the relay's name: every
-/// process, and every command, has the same one. Nobody holds the private halves of its keys: what is sent to it only
-/// has to arrive.
+/// Its number begins with 999, an unassigned country code, and follows from the relay's name: every process, and
+/// every command, has the same one. The private halves of its keys are not kept: messages to it only have to arrive.
 package struct ProbeAccount: ProbeHost {
   private let name: RelayName
   private let store: any AccountStore & PreKeyStore & MessageStore
@@ -73,8 +72,8 @@ package struct ProbeAccount: ProbeHost {
     return received
   }
 
-  /// What another peer's test has just sent is left for that peer. The envelope's time is the sender's word, any number:
-  /// it is compared, never reckoned with.
+  /// Messages that another peer's test has just sent are left for that peer. The envelope's time is the sender's
+  /// word, any number: it is compared, never reckoned with.
   private func isDue(_ envelope: Envelope, from relay: RelayName, at now: Timestamp) -> Bool {
     let isOfATest =
       now.adding(.zero - Self.testTime) <= envelope.timestamp && envelope.timestamp <= now.adding(Self.testTime)

@@ -10,9 +10,9 @@ package struct PushController: Sendable {
   private let clock: WallClock
   private let webPush: WebPushTerms
 
-  /// What browsers are woken by.
+  /// The terms for waking browsers.
   package struct WebPushTerms: Sendable {
-    /// What their subscriptions are made with: base64url of our public key; nil where this process wakes none.
+    /// The key for making subscriptions: base64url of our public key; nil if this process wakes no browsers.
     let publicKey: @Sendable () -> String?
     /// Whether pushes to a subscription could ever be sent.
     let isUsable: @Sendable (WebPushRegistration) -> Bool
@@ -60,7 +60,7 @@ package struct PushController: Sendable {
     return try await apply(.registerAPN(form.id, voip: form.voip, at: clock.now()), context)
   }
 
-  /// What a page hands to `PushManager.subscribe` as `applicationServerKey`.
+  /// Answers the key that a page hands to `PushManager.subscribe` as `applicationServerKey`.
   @Sendable private func webPushKey(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
     guard let key = webPush.publicKey() else { throw Problem(.notFound) }
     var json = JSONWriter(capacity: 128)

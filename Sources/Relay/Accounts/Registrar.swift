@@ -39,11 +39,11 @@ package struct Registrar: Sendable {
 
   /// Registers `applicant` if `proof` holds, and its pin is that of the account's lock.
   ///
-  /// Whoever has not proved the number learns nothing of its lock, neither by the answer nor by its time, and makes this
-  /// process derive nothing: before a pin is worked on the store has said that the code is right, and without a pin the
-  /// store looks at the code before the lock. The registration itself judges the code again, and uses it up.
-  /// - Throws: `.codeRefused`, `.tokenRefused`, `.numberElsewhere`, `.numberBanned`, `.registrationLocked`, `.rateLimited`,
-  ///   `.unavailable`.
+  /// An applicant that has not proved the number learns nothing of its lock, neither by the answer nor by its time.
+  /// It makes this process derive nothing: the store says that the code is right before a pin is worked on. Without a
+  /// pin the store looks at the code before the lock. The registration itself judges the code again, and uses it up.
+  /// - Throws: `.codeRefused`, `.tokenRefused`, `.numberElsewhere`, `.numberBanned`, `.registrationLocked`,
+  ///   `.rateLimited`, `.unavailable`.
   func register(_ applicant: Applicant, proof: RegistrationProof) async throws(Problem) {
     let pin = applicant.attributes.pin
     if pin != nil { try await checkCode(of: applicant.number, proof) }
@@ -68,7 +68,7 @@ package struct Registrar: Sendable {
     }
   }
 
-  /// Whoever shows a number token has proved the number by its signature.
+  /// A number token needs no check here: its signature has proved the number.
   private func checkCode(of number: AccountNumber, _ proof: RegistrationProof) async throws(Problem) {
     guard case .code(let code, let triesMax) = proof else { return }
     do throws(StoreError) {

@@ -120,7 +120,7 @@ package struct RegistrationController: Sendable {
   @Sendable private func makeToken(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
     guard let tokens else { throw Problem(.notFound) }
     let number = context.caller.address.account
-    // Whoever has a token takes the account: a linked device must not.
+    // A token is enough to take the account: a linked device must not have one.
     guard context.caller.address.device == .master else { throw Problem(.deviceRefused) }
     let second = try await draw(for: number, by: context.caller.account)
     if let wait = tokens.wait(for: second) {

@@ -11,7 +11,7 @@ package final class RegistrationLocks: Sendable {
 
   package init() {}
 
-  /// What is stored of `pin`.
+  /// Makes the stored form of `pin`.
   /// - Throws: `.unavailable` when too many wait already.
   func hash(_ pin: Secret) async throws(Problem) -> PasswordHash {
     var generator = SystemRandomNumberGenerator()

@@ -4,7 +4,7 @@ import NIOCore
 import RelayCore
 import RelayHTTP
 
-// What the requests that create and describe devices have in common (reference 1.2, 1.4).
+// The common parts of requests that create and describe devices (reference 1.2, 1.4).
 
 extension Request {
   /// The credentials that the request creates; a device id in them means nothing.
@@ -20,7 +20,7 @@ extension Request {
     try await jsonBody(max: WireLimits.smallRequestBytesMax).attributes()
   }
 
-  /// What the client names itself, as much of it as is kept.
+  /// The client's name for itself, cut to the length that is kept.
   var signalAgent: String? { headers[.signalAgent].map(AccountAttributes.keptAgent) }
 }
 

@@ -4,14 +4,15 @@ import Dispatch
 import RelayCore
 import Synchronization
 
-/// What scrypt (RFC 7914) costs: 128 · `rounds` · `blockSize` bytes of memory, and time in proportion, `parallelism` times.
+/// The cost of scrypt (RFC 7914): 128 · `rounds` · `blockSize` bytes of memory, and time in proportion, `parallelism`
+/// times.
 struct ScryptCost: Sendable, Equatable {
   /// The binary logarithm of the rounds.
   let roundsLog: UInt8
   let blockSize: UInt8
   let parallelism: UInt8
 
-  /// What comes out.
+  /// The length of a derived key.
   static let keyBytes = 32
   /// Some 50 ms and 16 MiB.
   static let pin = ScryptCost(roundsLog: 14, blockSize: 8, parallelism: 1)
@@ -29,7 +30,7 @@ struct ScryptCost: Sendable, Equatable {
 final class ScryptQueue<Owner: Hashable & Sendable>: Sendable {
   private struct Waiting {
     var count = 0
-    /// Of each owner that waits.
+    /// The number of waiting derivations of each owner.
     var owners: [Owner: Int] = [:]
   }
 

@@ -11,9 +11,9 @@ enum VerificationCodes {
   /// `ddd-ddd`, as people read it.
   static func displayed(_ code: Secret) -> Secret { Secret("\(code.value.prefix(3))-\(code.value.suffix(3))") }
 
-  /// What a voice gateway reads aloud: the digits one by one, three times (reference 1.4).
-  /// - Returns: nil unless `code` is six digits, with a hyphen in the middle or not. Nothing else may get into the XML
-  ///   (reference Part 6, 21).
+  /// The text that a voice gateway reads aloud: the digits one by one, three times (reference 1.4).
+  /// - Returns: nil unless `code` is six digits, with a hyphen in the middle or not. Nothing else may get into the
+  ///   XML (reference Part 6, 21).
   static func twiml(_ code: Secret) -> String? {
     var digits = Array(code.value.utf8)
     if digits.count == 7, digits[3] == UInt8(ascii: "-") { digits.remove(at: 3) }

@@ -19,7 +19,7 @@ package protocol VerificationSender: Sendable {
   func send(_ code: Secret, to number: AccountNumber, by transport: VerificationTransport) async throws(Problem)
 }
 
-/// What a gateway's status says of the code that it was given.
+/// The meaning of a gateway's status for the code that it was given.
 enum GatewayAnswer {
   case taken
   /// This code, or its number, for good: the number is nobody's, or may not be sent to.

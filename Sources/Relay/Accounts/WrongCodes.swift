@@ -3,7 +3,7 @@ import Metrics
 import RelayMetrics
 import Synchronization
 
-/// What the operator is told of wrong codes and pins: never whose.
+/// The counts of wrong codes and pins for the operator: never whose.
 package final class WrongCodes: Sendable {
   package enum Subject: String, Sendable, CaseIterable { case registration, linking, pin }
 
@@ -47,7 +47,7 @@ package final class WrongCodes: Sendable {
     let moment = now()
     return state.withLock { state in
       if state.begun.map({ moment - $0 >= Self.period }) ?? true {
-        // What came behind the last line of a period is told with the next one.
+        // Wrong codes behind the last line of a period are told with the next line.
         state = state.isTold ? State(begun: moment, wrong: state.wrong, paused: state.paused) : State(begun: moment)
       }
       state.wrong += 1

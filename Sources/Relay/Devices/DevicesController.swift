@@ -38,7 +38,7 @@ package struct DevicesController: Sendable {
   }
 
   package func addDeviceRoutes(to router: some RouterMethods<DeviceContext>) {
-    // Of the second and third, and of the fourth generation.
+    // The paths of the second and third, and of the fourth generation.
     router.resource("/v1/devices/provisioning_code", [(.get, requestCode)])
     router.resource("/v1/devices/provisioning/code", [(.get, requestCode)])
     router.resource("/v1/devices", [(.get, list)])

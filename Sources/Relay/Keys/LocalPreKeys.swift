@@ -4,9 +4,9 @@ import RelayMetrics
 
 /// Hands out prekeys of this relay's accounts, to clients and peers alike (reference 1.6, 1.7).
 ///
-/// A device's one-time keys are its owner's supply, so all requesters and peers together take them at a limited pace:
-/// beyond it the last resort serves. Nobody can drain the supply, and nobody can keep others from a session
-/// (reference Part 6, 9).
+/// A device's one-time keys are its owner's supply. So all requesters and peers together take them at a limited pace;
+/// beyond it the last resort serves. No requester can drain the supply, or keep others from a session (reference Part
+/// 6, 9).
 package struct LocalPreKeys: PreKeyDispenser {
   private let store: any PreKeyStore
   private let accounts: AccountCache
@@ -41,7 +41,7 @@ package struct LocalPreKeys: PreKeyDispenser {
     try await activeDevices(of: number, devices).count
   }
 
-  /// Those that `devices` selects; none of an account that is not active.
+  /// The active devices that `devices` selects; none of an account that is not active.
   private func activeDevices(
     of number: AccountNumber, _ devices: DeviceSelector
   ) async throws(Problem) -> [DeviceID] {
@@ -68,7 +68,7 @@ package struct LocalPreKeys: PreKeyDispenser {
     }
   }
 
-  /// Those of `devices` whose one-time keys may be taken just now.
+  /// The devices among `devices` whose one-time keys may be taken just now.
   private func devicesWithinLimit(_ number: AccountNumber, _ devices: [DeviceID]) async -> [DeviceID] {
     var allowed: [DeviceID] = []
     for device in devices {

@@ -95,7 +95,7 @@ package final class RestoreGuard: Service {
     return state.withLock { $0.allowsOneTimeKeys ? $0.epoch : nil }
   }
 
-  /// What a permit was asked for is drawn, and committed: an epoch is due behind it.
+  /// The keys of a permit are drawn, and the drawing is committed: an epoch is due behind it.
   package func drew() { state.withLock { $0.hasDrawn = true } }
 
   /// A call of the store failed: whatever answers the next one is looked at first.
@@ -239,7 +239,7 @@ package final class RestoreGuard: Service {
 
   private func raise() async throws(StoreError) {
     let (written, failures) = state.withLock { ($0.epoch, $0.failures) }
-    // What other processes have written, as `compareOnce` asks for it: before the store is asked.
+    // Asks for the epochs that other processes have written, as `compareOnce` does: before the store is asked.
     let remembered = plausible(await redis?.witness(epoch: 0) ?? [], own: written).compactMap(\.epoch).max() ?? 0
     let known = max(written, remembered)
     // By 1 first, for the same reason.

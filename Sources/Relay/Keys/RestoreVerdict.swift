@@ -1,17 +1,17 @@
 import RelayCore
 
-/// Whether a store is an older state of itself, by what witnesses remember of its epoch.
+/// Whether a store is an older state of itself, by the epochs that witnesses remember of it.
 ///
-/// Redis is the operator's own and is believed. A peer may name any number: where Redis remembers, none is asked; where it
-/// does not, two must agree. What two claim at least is the second highest claim, so that one peer alone can neither
-/// raise it nor hide it.
+/// Redis is the operator's own and is believed. A peer may name any number. If Redis remembers an epoch, no peer is
+/// asked; otherwise two peers must agree. The second highest claim counts, because two peers claim at least that
+/// much. So one peer alone can neither raise it nor hide it.
 enum RestoreVerdict: Equatable {
-  /// Nobody who is believed remembers a higher epoch.
+  /// No believed witness remembers a higher epoch.
   case newest
   case older(than: Int64, by: RestoreWord)
   /// One peer alone claims that it is older, and all others that might know have spoken: not believed.
   case claimed(Claim)
-  /// Whoever might know is silent.
+  /// All witnesses that might know are silent.
   /// - Parameter claim: of one peer alone that it is older.
   case unknown(claim: Claim?)
 

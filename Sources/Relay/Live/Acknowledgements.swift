@@ -40,7 +40,7 @@ package final class Acknowledgements: Service {
   }
 
   private static let removalsPerCall = 500
-  /// What some busy seconds bring while the store is slow.
+  /// As many as some busy seconds bring while the store is slow.
   private static let waitingMax = 100_000
   private static let farewell = Duration.seconds(5)
 
@@ -50,8 +50,9 @@ package final class Acknowledgements: Service {
     let metrics: LiveMetrics
     let logger: Logger
 
-    /// What fails together twice is divided, and goes last: one that always fails keeps nobody else's back.
-    /// - Returns: those to be tried again, while their sessions live: who has gone is sent them again when he is back.
+    /// A group that fails twice is divided, and goes last: a removal that always fails holds no other back.
+    /// - Returns: the removals to try again, while their sessions live. A device that has gone is sent its messages
+    ///   again when it is back.
     func remove(_ removals: [Removal]) async -> [Removal] {
       var groups = failureGroups(of: removals, max: Acknowledgements.removalsPerCall, failures: \.failures)[...]
       while var group = groups.popFirst() {

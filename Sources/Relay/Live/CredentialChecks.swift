@@ -10,7 +10,8 @@ import Synchronization
 final class CredentialChecks<Session: AnyObject & Sendable>: Sendable {
   private struct State {
     var waiting: Deque<Session> = []
-    /// Those of `waiting`. A session whose check has begun is not among them: a change since then has it checked again.
+    /// The ids of the sessions in `waiting`. A session whose check has begun is not among them: a change since then
+    /// has it checked again.
     var ids: Set<ObjectIdentifier> = []
     var underWay = 0
   }

@@ -1,10 +1,11 @@
 import RelayCore
 
-/// What a live connection of a device holds of its mailbox, and when it reads more. No I/O; `DeviceSession` does it.
+/// The part of its mailbox that a device's live connection holds, and when it reads more. No I/O; `DeviceSession`
+/// does it.
 ///
-/// Nothing is sent twice on one connection: what was delivered is held until it is removed from the store, and each read
-/// leaves out what is held. Not more is sent than the client has acknowledged most of. What was stored is read once there is
-/// room, since every wake-up that could not be followed at once is remembered.
+/// Nothing is sent twice on one connection: a delivery is held until it is removed from the store, and each read
+/// leaves out everything held. The bounds limit how much may be delivered and not acknowledged. Every wake-up that
+/// could not be followed at once is remembered, so stored messages are read once there is room.
 ///
 /// | reading | becomes |
 /// |---|---|
@@ -15,7 +16,7 @@ struct DeliveryWindow: Sendable {
   struct Bounds: Sendable {
     /// Delivered and not acknowledged.
     var deliveriesMax = 100
-    /// Of these, in bytes; one delivery is always allowed.
+    /// The bytes of these deliveries. One delivery is always allowed.
     var bytesMax = 1 << 20
     /// All that is held: with what the client refused or left unacknowledged for long, and what is just being removed.
     /// Beyond it nothing more is sent on this connection.
@@ -38,11 +39,11 @@ struct DeliveryWindow: Sendable {
 
   /// An envelope under the id that this connection gave it.
   struct Delivery: Sendable, Equatable {
-    /// Of no other delivery that is held.
+    /// The id; no other delivery that is held has the same.
     let id: UInt64
     let sequence: Int64
     let byteCount: Int
-    /// What its sender is told when it is acknowledged.
+    /// The receipt for its sender, sent when the delivery is acknowledged.
     let receipt: DeliveryReceipt?
   }
 
@@ -93,8 +94,9 @@ struct DeliveryWindow: Sendable {
   /// Nothing more is sent until something that is held goes.
   var isFull: Bool { held.count >= bounds.heldMax }
 
-  /// What the store may not have any more, when there is much of it: another process may have removed it, and this one
-  /// cannot know. Without asking, a connection that holds `heldMax` of them would never be sent anything again.
+  /// Held messages that the store may not have any more, if there are many. Another process may have removed them,
+  /// and this one cannot know. Without asking, a connection that holds `heldMax` of them would never be sent anything
+  /// again.
   var doubtful: [Int64] {
     guard held.count >= bounds.doubtMin else { return [] }
     return held.lazy.filter { $0.state == .setAside }.map(\.delivery.sequence)
@@ -122,7 +124,7 @@ struct DeliveryWindow: Sendable {
     reading = .none
     guard let limit = room else { return nil }
     reading = .underWay(limit: limit)
-    // What is stored from now on, and not seen by the read, wakes again.
+    // A message stored from now on that the read does not see wakes again.
     isBehind = false
     return Read(held: held.map(\.delivery.sequence), limit: limit)
   }
@@ -142,7 +144,7 @@ struct DeliveryWindow: Sendable {
     return true
   }
 
-  /// Of the `found` envelopes of the page `sent` were delivered; the others are read again.
+  /// `sent` of the page's `found` envelopes were delivered. The others are read again.
   mutating func pageDelivered(found: Int, sent: Int, isWritable: Bool) -> Action {
     // A full page: there may be more behind it.
     if case .underWay(let limit) = reading, found >= limit { isBehind = true }

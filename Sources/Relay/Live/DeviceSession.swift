@@ -163,7 +163,7 @@ final class DeviceSession: SocketSession, LiveSession, @unchecked Sendable {
 
   var readFailures: Int { state.withLock { $0.readFailures } }
 
-  /// What the reader has found, on the event loop: sent as far as the socket has room.
+  /// Takes the page that the reader has found, on the event loop. Sends as much as the socket has room for.
   func deliver(_ page: [QueuedEnvelope]) {
     var sent = 0
     if !page.isEmpty, let sealer = state.withLock({ $0.key })?.sealer {

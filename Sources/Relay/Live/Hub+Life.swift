@@ -31,9 +31,9 @@ extension Hub: Service {
     await Pause.poll(every: .milliseconds(20), until: .now + Self.answering) { connectionCount == 0 }
   }
 
-  /// What requests under way have to be answered, and connections to close, behind the window.
+  /// The time behind the window in which requests under way are answered and connections close.
   private static let answering = Duration.seconds(10)
-  /// What connections have to close properly once the process stops.
+  /// The time in which connections close properly once the process stops.
   private static let farewell = Duration.seconds(5)
   /// Connections of less than this time are ended together.
   private static let drainStep = Duration.milliseconds(10)

@@ -4,11 +4,12 @@ import RelayHTTP
 import RelayWork
 import Synchronization
 
-/// The sessions of this process: who is connected here, woken when something was stored for them, wherever that happened.
+/// The sessions of this process: the devices connected here. A device is woken when something was stored for it, in
+/// whatever process.
 ///
-/// What is stored by this process wakes sessions of this process without a round trip. All others are woken through
-/// `Presence`, together with those that gather meanwhile. A wake-up may be lost: every session reads its mailbox by itself
-/// after `pollInterval` (docs/delivery.md).
+/// Messages stored by this process wake its own sessions without a round trip. All other devices are woken through
+/// `Presence`, together with those that gather meanwhile. A wake-up may be lost: every session reads its mailbox by
+/// itself after `pollInterval` (docs/delivery.md).
 package final class Hub: MailboxWatch {
   private struct State {
     var table: SessionTable
@@ -21,11 +22,11 @@ package final class Hub: MailboxWatch {
   private let book: PresenceBook
   private let elsewhere: Batcher<DeviceAddress>
   let presence: any Presence
-  /// Who wakes devices that are connected nowhere; nil for nobody.
+  /// Wakes devices with no connection; nil if they are not woken.
   private let notifier: (any Notifier)?
-  /// Of those that have come, or whose account was changed.
+  /// Checks of sessions that have come, or whose account was changed.
   private let checks: CredentialChecks<DeviceSession>
-  /// Of all in their turn: these never hold up the others.
+  /// Checks of all sessions in their turn. They never hold up the others.
   private let routineChecks: CredentialChecks<DeviceSession>
   private let pollStep: Duration
 
@@ -77,7 +78,7 @@ package final class Hub: MailboxWatch {
     notifier?.connected(session.device)
     // Its backlog is read now: where the connection ends before that is taken, the device is asked for again.
     session.notes.told(at: .now)
-    // What has changed since it proved itself, and before it stood here, was told to nobody.
+    // Changes between its proof and its entry here were not told to it.
     check([session])
     showCounts()
     return true
@@ -104,7 +105,7 @@ package final class Hub: MailboxWatch {
     notifier.absent([session.device], isCertain: false)
   }
 
-  /// At once. Whoever cannot be looked at has to come anew, and prove itself.
+  /// Checks `sessions` at once. A session for which there is no room has to connect anew, and prove itself.
   private func check(_ sessions: [DeviceSession]) {
     for session in checks.add(sessions) { session.end(.restart) }
   }
@@ -127,7 +128,8 @@ package final class Hub: MailboxWatch {
   /// The one that stands here.
   func session(of device: DeviceAddress) -> DeviceSession? { state.withLock { $0.table.session(of: device) } }
 
-  /// Whoever is leaving is not here: the device may be connected elsewhere already.
+  /// Splits `devices` by whether their session is here. A session that is leaving is not here: the device may be
+  /// connected elsewhere already.
   ///
   /// - Parameter storedHere: whether no other process tells of it.
   func split(_ devices: some Sequence<DeviceAddress>, storedHere: Bool = false) -> (
@@ -252,6 +254,6 @@ package final class Hub: MailboxWatch {
   private static let pollStepsMax = 64
   private static let pollStepMin = Duration.milliseconds(20)
   private static let wakeUpsPerCall = 500
-  /// What some busy seconds bring while Redis is slow.
+  /// The wake-ups of some busy seconds while Redis is slow.
   private static let wakeUpsMax = 20_000
 }

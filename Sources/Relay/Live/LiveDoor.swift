@@ -10,7 +10,7 @@ package struct LiveDoor: SocketDoor {
     /// Whether `login` means JSON: nothing on the wire tells it from protobuf, and the server speaks first.
     package let loginIsJSON: Bool
     package let idle: Duration
-    /// Of pages that open WebSockets; where nobody has said, of all.
+    /// The origins of pages that may open WebSockets; all, if the operator has named none.
     package let origins: AllowedOrigins
     package init(loginIsJSON: Bool, idle: Duration, origins: AllowedOrigins = .unsaid) {
       self.loginIsJSON = loginIsJSON
@@ -104,7 +104,7 @@ package struct LiveDoor: SocketDoor {
       perSecond: Self.perSecond, idle: policy.idle)
   }
 
-  /// Of a request around its body.
+  /// Bytes of a request around its body.
   private static let overheadBytes = 64 << 10
   /// A whole mailbox acknowledged at once, and more.
   private static let burst = 10_000

@@ -2,7 +2,7 @@ import Metrics
 import RelayCore
 import RelayMetrics
 
-/// What the operator sees of live delivery: never whose.
+/// The metrics of live delivery: never whose.
 final class LiveMetrics: Sendable {
   private let deliveries = RelayMetric.live.deliveries.counter()
   private let acknowledgements = RelayMetric.live.acknowledgements.counter()

@@ -43,8 +43,8 @@ package final class MailboxReader: Sendable {
 
   private typealias Reading = (session: DeviceSession, read: MailboxRead)
 
-  /// What fails together twice is divided, and goes last: one mailbox that takes too long keeps nobody else's back.
-  /// - Returns: those that have to wait since others failed.
+  /// A group that fails twice is divided, and goes last: a mailbox that takes too long holds no other back.
+  /// - Returns: the sessions that have to wait because others failed.
   private static func read(_ sessions: [DeviceSession], _ store: any MessageStore, _ logger: Logger) async
     -> [DeviceSession]
   {
@@ -93,7 +93,7 @@ package final class MailboxReader: Sendable {
     }
   }
 
-  /// What is damaged is tried again when the session is woken, or reads by itself.
+  /// A damaged mailbox is tried again when the session is woken, or reads by itself.
   private static func failed(_ readings: [Reading], _ error: StoreError, _ logger: Logger) {
     for reading in readings { reading.session.readFailed() }
     let level: Logger.Level = if case .corrupted = error { .error } else { .debug }

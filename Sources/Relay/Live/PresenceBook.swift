@@ -22,7 +22,8 @@ final class PresenceBook: Sendable {
     }
   }
 
-  /// Enters those that are not noted yet, and renews the others. What there is no room for comes with the next round.
+  /// Enters those that are not noted yet, and renews the others. Sessions for which there is no room come with the
+  /// next round.
   func held(_ sessions: [DeviceSession]) { entries.add(contentsOf: sessions.map(Entry.held)) }
 
   /// An entry that there was no room to remove expires.
@@ -67,7 +68,7 @@ final class PresenceBook: Sendable {
         group.addTask {
           guard await presence.enter(session.connection) else { return }
           session.notes.isNoted.store(true, ordering: .releasing)
-          // What was stored by other processes before they knew of it woke nobody.
+          // Messages that other processes stored before they knew of it did not wake it.
           session.woken()
         }
       }

@@ -51,7 +51,7 @@ struct ProtobufDialect: SocketDialect {
     try Self.call("PUT", "/api/v1/message", body: sealed, id: id)
   }
 
-  /// What the server asks of a client.
+  /// A request of the server to a client.
   static func call(_ verb: String, _ path: String, body: Data, id: UInt64) throws -> SocketMessage {
     var frame = Textsecure_WebSocketMessage()
     frame.type = request

@@ -7,10 +7,10 @@ import SwiftProtobuf
 import Synchronization
 import WireMessages
 
-/// A device to be that waits for its number, its keys and a linking code, sealed by another device (reference 1.14). What
-/// passes here is opaque.
+/// A device to be that waits for its number, its keys and a linking code, sealed by another device (reference 1.14).
+/// The bytes that pass here are opaque.
 ///
-/// `@unchecked Sendable`: what is not constant is used on the socket's event loop alone.
+/// `@unchecked Sendable`: everything that is not constant is used on the socket's event loop alone.
 final class ProvisioningSession: SocketSession, LiveSession, @unchecked Sendable {
   private enum State {
     /// Not announced yet.
@@ -69,8 +69,8 @@ final class ProvisioningSession: SocketSession, LiveSession, @unchecked Sendable
   /// Whether something can be handed over. From any thread.
   var isWaiting: Bool { waiting.load(ordering: .acquiring) }
 
-  /// From any thread. Whoever is told once is told nothing more.
-  /// - Returns: false when it is told nothing.
+  /// Hands `bytes` over, from any thread. The device is told only once.
+  /// - Returns: false if it is told nothing.
   func handedOver(_ bytes: [UInt8]) -> Bool {
     guard waiting.exchange(false, ordering: .acquiringAndReleasing) else { return false }
     socket.eventLoop.execute {
@@ -95,7 +95,7 @@ final class ProvisioningSession: SocketSession, LiveSession, @unchecked Sendable
   func received(_ message: SocketMessage) {
     switch dialect.read(message) {
     case .acknowledgement(let id), .refusal(let id):
-      // Whatever the answer says, the client has it.
+      // The client has it, whatever its answer says.
       if case .told(id) = state { finish(.done) }
     case .call(let call): answer(call)
     case .malformed: finish(.malformed)

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// What the hub and the presence book remember of a session.
+/// The notes of the hub and the presence book about a session.
 final class SessionNotes: Sendable {
   /// Whether shared state knows of it.
   let isNoted = Atomic(false)

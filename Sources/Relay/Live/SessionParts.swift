@@ -1,6 +1,6 @@
 package import Logging
 
-/// What every session works with.
+/// The parts that every session works with.
 package struct SessionParts: Sendable {
   let hub: Hub
   let reader: MailboxReader

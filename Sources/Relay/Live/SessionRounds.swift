@@ -11,7 +11,7 @@ struct SessionRounds<Member> {
   mutating func insert(_ member: Member, id: UInt64) { steps[step(of: id)][id] = member }
   mutating func remove(id: UInt64) { steps[step(of: id)][id] = nil }
 
-  /// Those whose turn it is now, in no order. As many calls as there are steps name each member once.
+  /// The members whose turn it is now, in no order. As many calls as there are steps name each member once.
   mutating func next() -> [Member] {
     defer { nextStep = (nextStep + 1) % steps.count }
     return Array(steps[nextStep].values)

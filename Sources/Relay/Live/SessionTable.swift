@@ -4,7 +4,7 @@ import RelayCore
 struct SessionTable {
   private var sessions: [AccountNumber: [DeviceSession]] = [:]
   private(set) var count = 0
-  /// Whose presence is to be renewed, and whose mailbox is to be read.
+  /// The sessions whose presence is to be renewed, and those whose mailbox is to be read.
   private var renewals: SessionRounds<DeviceSession>
   private var polls: SessionRounds<DeviceSession>
 

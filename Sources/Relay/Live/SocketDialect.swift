@@ -2,9 +2,9 @@ import FoundationEssentials
 import NIOCore
 import RelayHTTP
 
-/// What a client says in one message.
+/// The content of one message of a client.
 enum SocketFrame {
-  /// Of a delivery: it has arrived, or the client could not take it.
+  /// About a delivery: it has arrived, or the client could not take it.
   case acknowledgement(UInt64)
   case refusal(UInt64)
   case call(SocketCall)

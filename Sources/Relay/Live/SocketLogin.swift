@@ -2,7 +2,8 @@ import HTTPTypes
 import RelayCore
 import RelayHTTP
 
-/// Who asks for a WebSocket, by the query or by the `Authorization` header, and what it wants to speak (reference 1.12.2).
+/// The caller that asks for a WebSocket, by the query or by the `Authorization` header, and the dialect that it wants
+/// to speak (reference 1.12.2).
 struct SocketLogin: Sendable {
   enum Means: Sendable, Equatable {
     /// `user` and `password`: the first clients, which speak JSON.
@@ -35,8 +36,9 @@ struct SocketLogin: Sendable {
     }
   }
 
-  /// Those that matter; a space is a plus sign that the client has not escaped, or has escaped as a form does.
-  /// - Returns: nil when one of them comes twice, or is no text.
+  /// The parameters that matter. A space is a plus sign that the client has not escaped, or has escaped as a form
+  /// does.
+  /// - Returns: nil if one of them comes twice, or is no text.
   private static func parameters(_ query: Substring) -> [String: String]? {
     var parameters: [String: String] = [:]
     for part in query.split(separator: "&") {

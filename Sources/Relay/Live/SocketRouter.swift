@@ -5,11 +5,11 @@ import NIOCore
 import RelayCore
 package import RelayHTTP
 
-/// Who sends requests over a socket: what was said of all of them when it was opened.
+/// The sender of requests over a socket: the facts that were given for all of them when it was opened.
 struct SocketCaller: Sendable {
   let device: ProvedDevice
   let origin: RequestOrigin
-  /// What the client calls the relay.
+  /// The client's name for the relay.
   let authority: String?
 }
 

@@ -4,13 +4,13 @@ import RelayHTTP
 import RelayMetrics
 import RelayWork
 
-/// What the sender of an acknowledged message is told: that it has arrived (reference 1.9).
+/// The word to the sender of an acknowledged message that it has arrived (reference 1.9).
 struct DeliveryReceipt: Sendable, Equatable {
-  /// Of the message.
+  /// The message's timestamp.
   let timestamp: Timestamp
-  /// Who has received it.
+  /// The device that has received it.
   let source: DeviceAddress
-  /// Who sent it.
+  /// The account that sent it.
   let destination: AccountNumber
   /// The peer that the sender is at; nil for ours.
   let relay: RelayName?
@@ -90,6 +90,6 @@ package final class DeliveryReceipts: Sendable {
     }
   }
 
-  /// What the acknowledgements of a few busy seconds bring, while the store is slow.
+  /// The acknowledgements of a few busy seconds, while the store is slow.
   private static let waitingMax = 20_000
 }

@@ -46,7 +46,7 @@ extension Envelope {
 }
 
 extension Fingerprint {
-  /// What a relay tells of a message: its two words to one mailbox about one time are not the same.
+  /// The kinds of a relay's word about a message. Two different words to one mailbox about one time are not the same.
   enum Notice: UInt64 {
     case receipt = 1
     case undeliverable

@@ -61,7 +61,7 @@ struct LegacySubmission: Sendable {
     try await courier.submit(submission, from: sender, to: relay)
   }
 
-  /// What the whole request is refused with; nil when something was accepted, or when the lists say it all.
+  /// The refusal of the whole request; nil if something was accepted, or if the lists say it all.
   private static func commonProblem(_ outcomes: [Outcome]) -> Problem? {
     let problems = outcomes.compactMap(\.problem)
     guard !problems.isEmpty, problems.count == outcomes.count else { return nil }

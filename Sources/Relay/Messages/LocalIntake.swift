@@ -50,8 +50,8 @@ package struct LocalIntake: Intake {
     return Self.acceptance(of: submission, by: own, at: now)
   }
 
-  /// What a client is told whose submission was accepted, here or at a peer (reference 1.8): it has other active
-  /// devices, and wrote to somebody else.
+  /// The answer to a client whose submission was accepted, here or at a peer (reference 1.8). It says whether the
+  /// client has other active devices, and wrote to somebody else.
   package func acceptance(of submission: Submission, by caller: Caller) -> Acceptance {
     Self.acceptance(of: submission, by: caller.account, at: clock.believed())
   }

@@ -1,13 +1,13 @@
 import RelayCore
 
-/// What one mailbox takes at most.
+/// The limits of one mailbox.
 package struct MailboxBounds: Sendable, Equatable {
   let mailboxMax: Int
-  /// Of one account.
+  /// Messages of one account.
   let senderMax: Int
-  /// Of one peer, whatever accounts it speaks for.
+  /// Messages of one peer, whatever accounts it speaks for.
   let peerMax: Int
-  /// Of all peers together. What is left above it is for senders of this relay alone.
+  /// Messages of all peers together. The room above is for senders of this relay alone.
   let peersMax: Int
 
   /// - Parameter peerPercent: of the mailbox, what one peer may take, 1 to 100. All peers together take half of the rest
@@ -20,8 +20,8 @@ package struct MailboxBounds: Sendable, Equatable {
   }
 }
 
-/// What one sender has in one mailbox. The credit of a number belongs to the relay that speaks for it; the store counts by
-/// number alone, so all who speak for one share its limit.
+/// One sender's part of one mailbox. The credit of a number belongs to the relay that speaks for it. The store counts
+/// by number alone, so all relays that speak for a number share its limit.
 struct MailboxLane: Hashable {
   let mailbox: DeviceAddress
   let sender: AccountNumber

@@ -14,7 +14,7 @@ struct MailboxCredits {
   struct Ended {
     let mailbox: Int
     let sender: Int
-    /// Of all peers, and of the one; 0 for our own senders.
+    /// Messages of all peers, and of the one; 0 for our own senders.
     let peers: Int
     let peer: Int
   }
@@ -93,7 +93,7 @@ struct MailboxCredits {
     return room
   }
 
-  /// What a count that begins now may not see: how much had ended by now.
+  /// How much had ended by now: a count that begins now may not see it.
   mutating func ended(_ lane: MailboxLane) -> Ended {
     let (peers, peer) = lane.peer == nil ? (0, 0) : withShares(of: lane) { ($0.ended, $1.ended) }
     return with(lane) { mailbox, sender in
@@ -174,9 +174,9 @@ extension MailboxCredits {
       ended += 1
     }
 
-    /// What is under way, or has ended since `endedBefore`, when the count began, may have been counted as well: near the
-    /// limit a message can be refused a little early.
-    /// - Returns: false when there is no room; that it is full is taken for granted for a second.
+    /// Messages under way, or ended since `endedBefore`, when the count began, may have been counted as well. So near
+    /// the limit a message can be refused a little early.
+    /// - Returns: false if there is no room. The mailbox is then taken to be full for a second.
     mutating func renew(limit: Int, counted: Int, endedBefore: Int, at now: ContinuousClock.Instant) -> Bool {
       let room = limit - counted - underWay - max(0, ended - endedBefore)
       left = room > 0 ? max(1, min(256, room / 8)) : 0

@@ -1,21 +1,21 @@
 package import RelayCore
 import Synchronization
 
-/// How many messages may wait in one mailbox, how many of them from one sender (reference 3.10, Part 6 no. 13), from one
-/// peer, and from all peers together.
+/// How many messages may wait in one mailbox, how many of them from one sender (reference 3.10, Part 6 no. 13), from
+/// one peer, and from all peers together.
 ///
-/// By arrival: what was accepted is never given up for something newer; the newest is refused. A message that was
-/// accepted already and is repeated into a full mailbox is refused like any other: to tell them apart would cost every
-/// refusal a search, and a later repetition finds room and is stored once.
+/// The order of arrival decides: an accepted message is never given up for a newer one; the newest is refused. A
+/// message that was accepted already and is repeated into a full mailbox is refused like any other. To tell them
+/// apart would cost every refusal a search. A later repetition finds room and is stored once.
 ///
-/// A peer can invent as many senders as it likes. So what one peer may have waiting is bounded, and what all of them may:
-/// no peer takes the room of another, and no peers together take the room of our own senders.
+/// A peer can invent as many senders as it likes. So both one peer's waiting messages and those of all peers are
+/// bounded. No peer takes the room of another, and no peers together take the room of our own senders.
 ///
 /// Counting a mailbox for every message would cost more than storing it. So each process counts only when it has used
 /// up its credit, which a count renews: an eighth of the room that is left, at most 256. Before the first count a
-/// mailbox, a sender and a peer have a sixteenth of their limit, at most 64. So one process exceeds a limit `L` by no more
-/// than `min(64, L / 16)`, and `P` processes by no more than `P * (min(256, L / 8) + min(64, L / 16))`, not counting what
-/// others are just storing. What was not used while some 50,000 others were begins anew.
+/// mailbox, a sender and a peer have a sixteenth of their limit, at most 64. So one process exceeds a limit `L` by at
+/// most `min(64, L / 16)`. `P` processes exceed it by at most `P * (min(256, L / 8) + min(64, L / 16))`, not counting
+/// messages that others are just storing. A credit that was not used while some 50,000 others were begins anew.
 package final class MailboxQuota: Sendable {
   private let store: any MessageStore
   private let bounds: MailboxBounds
@@ -43,7 +43,7 @@ package final class MailboxQuota: Sendable {
     }
   }
 
-  /// What was reserved can be counted from now on, or will never be.
+  /// Releases the room reserved for `envelopes`: they can be counted from now on, or will never be.
   func release(_ envelopes: some Collection<Envelope>) {
     state.withLock { state in
       for envelope in envelopes { state.release(MailboxLane(envelope)) }

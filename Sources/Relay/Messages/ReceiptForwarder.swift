@@ -81,7 +81,7 @@ package final class ReceiptForwarder: Service {
     }
   }
 
-  /// What the acknowledgements of a few busy seconds bring, while a peer is slow.
+  /// The acknowledgements of a few busy seconds, while a peer is slow.
   private static let queuedMax = 4096
   /// A peer that is well has taken a full queue by then.
   private static let farewell = Duration.seconds(5)

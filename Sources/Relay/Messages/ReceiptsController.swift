@@ -23,7 +23,7 @@ struct ReceiptsController: Sendable {
     let relay = try request.relay()
     let caller = context.caller.address
     try await limiter.charge(.receipts, LimitKey(caller.account))
-    // Nobody is told that his own copies have arrived.
+    // A sender is not told that its own copies have arrived.
     guard destination != caller.account else { return .done }
     guard try await hasReceived(from: destination, timestamp, in: caller) else {
       // In the words of every other refusal here.

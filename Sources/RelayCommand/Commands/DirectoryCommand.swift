@@ -76,7 +76,7 @@ struct DirectoryCommand: AsyncParsableCommand {
       }
       /// Whether the number has an account here.
       let isLocal: Bool
-      /// Who has it first.
+      /// All claims; the owner's comes first.
       let claims: [Claim]
 
       init(isLocal: Bool, claims: [ContactClaim]) {

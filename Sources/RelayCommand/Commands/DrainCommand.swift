@@ -123,7 +123,7 @@ private struct DrainingProcess {
     return (Int(response.status.code), Data(try await response.body.collect(upTo: 1 << 16).readableBytesView))
   }
 
-  /// Of a name, each of its addresses was tried.
+  /// For a host name, each of its addresses was tried.
   private static func isRefused(_ error: any Error) -> Bool {
     let failures = (error as? NIOConnectionError)?.connectionErrors.map(\.error) ?? [error]
     return !failures.isEmpty && failures.allSatisfy { ($0 as? IOError)?.errnoCode == ECONNREFUSED }

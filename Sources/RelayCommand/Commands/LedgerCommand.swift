@@ -70,7 +70,7 @@ struct LedgerCommand: AsyncParsableCommand {
       let digest: LedgerFile.Figure
     }
 
-    /// Those in which there is anything, and the sums.
+    /// Shows the rows that are not all zero, and the sums.
     private func show(_ titles: [String], _ rows: [Row]) {
       let lines = rows.filter { $0.counts.contains { $0 != 0 } }.map { row in
         [Self.clock(row.hour), row.kind] + row.counts.map(String.init) + [row.digest.digest]

@@ -136,8 +136,8 @@ struct QueueCommand: AsyncParsableCommand {
     /// A process that died while it handed over is in the way for ten seconds.
     private static let patience = Duration.seconds(20)
 
-    /// Only ever queues notices: limits, and signals of changed accounts, play no part. Who is connected finds them when he
-    /// reads by himself.
+    /// Only ever queues notices: limits, and signals of changed accounts, play no part. A connected device finds the
+    /// notices when it reads by itself.
     private func intake(_ settings: RelayConfiguration, _ storage: any Storage) -> LocalIntake {
       LocalIntake(
         store: storage,

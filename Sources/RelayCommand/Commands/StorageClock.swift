@@ -46,7 +46,7 @@ extension StorageCommand {
       let seen: Int64
       let cleared: Int64
       let isBelieved: Bool
-      /// Of the clock, beyond the last seen time; 0 while it is believed.
+      /// The clock's lead over the last seen time; 0 while it is believed.
       let leadSeconds: Int64
 
       init(_ reading: ClockReading) {
@@ -61,7 +61,7 @@ extension StorageCommand {
 }
 
 extension ClockReading {
-  /// What is wrong with the store's clock, and what to do; nil for nothing.
+  /// The fault of the store's clock, and the remedy; nil for none.
   var fault: (text: String, remedy: String)? { time.fault(of: now, "the store's clock") }
 }
 

@@ -53,7 +53,7 @@ struct StorageCommand: AsyncParsableCommand {
   }
 }
 
-/// What was done, said once for every 100,000 rows, and at the end.
+/// Reports the number of rows done, once for every 100,000 rows, and at the end.
 private final class RowCounter: Sendable {
   private let rows = Mutex((count: 0, said: 0))
   private static let step = 100_000

@@ -29,7 +29,7 @@ extension StorageCommand {
     }
 
     private struct Result: Encodable {
-      /// Of the store, from now on.
+      /// The epoch of the store, from now on.
       let epoch: Int64
     }
   }

@@ -10,7 +10,7 @@ struct DemoConversation {
   let alphaNumber: PhoneNumber
   let betaNumber: PhoneNumber
 
-  /// What the person who watches can go on with.
+  /// The credentials with which the viewer of the demo can go on.
   struct Outcome: Sendable {
     let alphaCredentials: Credentials
     let betaToken: String

@@ -4,7 +4,7 @@ import Glibc
 /// Why the demo ended before its end.
 struct DemoFailure: Error, CustomStringConvertible {
   let description: String
-  /// Whose log tells more, if anybody's.
+  /// The relay whose log tells more, if any.
   let relay: String?
 
   init(_ description: String, relay: String? = nil) {
@@ -82,6 +82,7 @@ struct DemoReport: Sendable {
     isColoured ? "\u{1B}[\(paint.rawValue)m\(text)\u{1B}[0m" : text
   }
 
-  /// Unbuffered, so that a reader of a pipe sees a step when it happens. Nobody is left to tell of a closed output.
+  /// Unbuffered, so that a reader of a pipe sees a step when it happens. A failure is ignored: if the output is
+  /// closed, there is no reader to tell.
   private func write(_ line: String) { try? FileHandle.standardOutput.write(contentsOf: Data((line + "\n").utf8)) }
 }

@@ -8,7 +8,7 @@ import RelayCore
 import RelayHTTP
 import ServiceLifecycle
 
-/// What the client edge and the peers' edge both stand on: the accounts, messages and keys of this relay.
+/// The parts that the client edge and the peers' edge share: the accounts, messages and keys of this relay.
 struct LocalParts {
   let accounts: AccountCache
   let attendance: Attendance

@@ -12,7 +12,7 @@ struct DirectoryParts {
   let follower: DirectoryFollower
   /// nil where oblivious look-ups are not offered.
   private let indexer: ObliviousIndexer?
-  /// What runs as long as the process, in the order of starting.
+  /// The services that run as long as the process, in the order of starting.
   let services: [any Service]
   private let settings: RelayConfiguration.Directory
 

@@ -15,7 +15,7 @@ struct DoctorChild: Sendable {
     let remedy: String?
   }
 
-  /// What it finds. That it could not be asked is a finding too.
+  /// The findings of `relay doctor`. A failure to ask it is a finding too.
   func findings() async -> [ConsoleFinding] {
     do {
       return try await rows().map {
@@ -55,7 +55,7 @@ struct DoctorChild: Sendable {
     return path.hasSuffix(" (deleted)") ? String(path.dropLast(" (deleted)".count)) : path
   }
 
-  /// What systemd says to the process that it started.
+  /// The variables that systemd sets for the process that it started.
   private static let own: Set<String> = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"]
   /// Each check has 10 s, and all run side by side.
   private static let patience = Duration.seconds(20)

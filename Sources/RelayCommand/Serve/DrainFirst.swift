@@ -51,7 +51,7 @@ struct DrainFirst: Service {
     }
   }
 
-  /// Whatever hangs, the process does not.
+  /// Ends the process, even if something in it hangs.
   private func endAtTheLatest(after limit: Duration) async {
     guard await Pause.for(limit) else { return }
     logger.error(

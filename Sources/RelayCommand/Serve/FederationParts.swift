@@ -35,7 +35,7 @@ struct FederationParts {
       claimsMax: settings.federation.contactsMax, clock: .system, logger: logger)
   }
 
-  /// Who says where requests go that name no relay.
+  /// The finder of the relay for requests that name none.
   func homes(_ local: LocalParts, directory: any HomeDirectory) -> any HomeFinder {
     guard settings.federation.routesImplicitly else { return NoPeers() }
     return ImplicitRoutes(
@@ -55,7 +55,7 @@ struct FederationParts {
     }
   }
 
-  /// What runs, in the order in which it starts.
+  /// The services, in the order in which they start.
   func services(storage: any Storage, coordination: any Coordination) -> [any Service] {
     let (registry, transport) = (peers.registry, peers.transport)
     coordination.listen { [finder] in finder.heard($0) }

@@ -98,7 +98,7 @@ extension Duration {
   fileprivate var seconds: Double { self / .seconds(1) }
 }
 
-/// What operators are told of a clock that is not believed.
+/// The words to operators about a clock that is not believed.
 enum ClockWords {
   static let remedy =
     "Mend the clock if it is wrong. If it is right, as when all relays were off for longer than a day, run `relay storage "

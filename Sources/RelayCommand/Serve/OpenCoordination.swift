@@ -14,7 +14,7 @@ func openCoordination(_ settings: RelayConfiguration, logger: Logger) throws -> 
         logger: logger
       ) { [coordination = settings.coordination] in coordination.presentEndpoint }
     } catch {
-      // Of a file that cannot be used it names the key itself.
+      // The error of a file that cannot be used names the key itself.
       if endpoint.tls != nil, case .unavailable(let reason) = error { throw CommandFailure(reason) }
       throw CommandFailure("coordination.url: \(error)")
     }

@@ -3,7 +3,7 @@ import RelayConfiguration
 import RelayCore
 import Storage
 
-/// What a command needs of the schema before it works on the store.
+/// A command's demand on the schema before it works on the store.
 enum SchemaDemand {
   /// Nothing: the command is about the schema.
   case asItIs

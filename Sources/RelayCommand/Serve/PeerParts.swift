@@ -4,7 +4,8 @@ import RelayConfiguration
 import RelayCore
 import ServiceLifecycle
 
-/// What reaches peers: who we are, whom we know, and the connections. There is none without `federation.port`.
+/// The parts that reach peers: our credentials, the registry of peers, and the connections. There is none without
+/// `federation.port`.
 struct PeerParts {
   let port: Int
   let endpoint: PeerEndpoint
@@ -34,7 +35,7 @@ struct PeerParts {
 }
 
 extension RelayConfiguration.Federation {
-  /// Where URLs of peers may lead.
+  /// The addresses that URLs of peers may lead to.
   var peerAddresses: PeerAddresses {
     PeerAddresses(own: url.flatMap { PeerEndpoint($0.text) }, allowsPrivate: allowsPrivate)
   }

@@ -59,7 +59,7 @@ struct PushGatewayParts {
     }
   }
 
-  /// Of a file of credentials that cannot be used.
+  /// The remedy for a file of credentials that cannot be used.
   static let remedy =
     "See that the file is there and the relay's user may read it; docs/push.md says what belongs in it."
 }

@@ -64,7 +64,7 @@ struct Server {
     logger.notice("stopped")
   }
 
-  /// Of requests to the operator's own services: a refused connection is a failure now and not ten seconds later.
+  /// For requests to the operator's own services: a refused connection is a failure now and not ten seconds later.
   private static var outbound: HTTPClient.Configuration {
     var configuration = HTTPClient.Configuration(timeout: .init(connect: .seconds(5)))
     configuration.connectionPool.retryConnectionEstablishment = false
@@ -223,7 +223,7 @@ struct Server {
 }
 
 extension RelayConfiguration.Client {
-  /// Where it listens, as this process sees it.
+  /// The address at which it listens, as this process sees it.
   var url: String {
     "\(tls == nil ? "http" : "https")://\(host.contains(":") ? "[\(host)]" : host):\(port)"
   }

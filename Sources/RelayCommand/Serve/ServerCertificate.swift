@@ -64,8 +64,8 @@ struct ServerCertificate: Sendable {
     }
   }
 
-  /// Of TLS 1.2: whoever records a connection and gets the key later reads nothing of it. The last four are for phones of
-  /// before 2015.
+  /// Suites of TLS 1.2 with forward secrecy: a recorded connection stays secret even if the key leaks later. The last
+  /// four are for phones of before 2015.
   private static let forwardSecret: [NIOTLSCipher] = [
     .TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, .TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
     .TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, .TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,

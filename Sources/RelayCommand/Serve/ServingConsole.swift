@@ -7,7 +7,7 @@ import RelayCore
 import Storage
 import Waking
 
-/// What the console shows of this process's features: what the commands of the same names show.
+/// The console's sources in this process: it shows the same as the commands of the same names.
 struct ServingConsole: ConsoleSources {
   private let settings: RelayConfiguration
   private let storage: any Storage
@@ -101,7 +101,7 @@ struct ServingConsole: ConsoleSources {
     return known
   }
 
-  /// What files of certificates have against it, in words.
+  /// Turns the faults of certificate files into words.
   private func told<Value>(_ body: () throws -> Value) throws -> Value {
     do { return try body() } catch { throw ConsoleFault("\(error)") }
   }

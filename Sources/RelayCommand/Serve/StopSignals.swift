@@ -13,7 +13,7 @@ struct StopSignals {
 
   func listen() async {
     let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
-    // Nobody's child: it listens until the process ends, which it may have to bring about.
+    // Detached on purpose: it listens until the process ends, and may have to end the process itself.
     Task.detached { await obey(signals) }
   }
 

@@ -2,14 +2,14 @@ import ArgumentParser
 import Foundation
 import RelayConfiguration
 
-/// Where the configuration comes from; the same for every command.
+/// The source of the configuration; the same option for every command.
 struct ConfigurationOption: ParsableArguments {
   @Option(name: .long, help: ArgumentHelp("YAML configuration file (or RELAY_CONFIG).", valueName: "file"))
   var config: String?
 
   /// Reads the configuration, or ends the command with every fault on standard error and exit code 78.
-  /// - Parameter warns: whether warnings are shown too: when the relay starts, and where the configuration is looked at.
-  ///   Whoever lists peers has heard them.
+  /// - Parameter warns: whether warnings are shown too: when the relay starts, and when the configuration is checked.
+  ///   A command such as a list of peers need not repeat them.
   func load(warns: Bool = false) throws -> LoadedConfiguration {
     do {
       let loaded = try Self.read(config)
@@ -38,7 +38,7 @@ struct CommandFailure: Error, CustomStringConvertible {
   init(_ description: String) { self.description = description }
 }
 
-/// What commands print: results on standard output, everything else on standard error.
+/// The output of commands: results on standard output, everything else on standard error.
 enum Output {
   static func line(_ text: String) { write(text + "\n", to: .standardOutput) }
   static func note(_ text: String) { write(text + "\n", to: .standardError) }

@@ -7,7 +7,7 @@ enum Version {
   /// As CHANGELOG.md.
   static let current = "0.1.0"
 
-  /// What `--version` prints. The arguments are not parsed yet when it is asked for.
+  /// The text that `--version` prints. The arguments are not parsed yet when it is asked for.
   static var text: String {
     let name = "relay \(current)"
     guard CommandLine.arguments.contains("--packages") else { return name }

@@ -7,7 +7,8 @@ package struct Account: Sendable, Equatable {
   package var identityKey: String?
   package var supportsSMS: Bool
   package var voice: Bool
-  /// What a new installation must know beside the code; nil when the account has no registration lock.
+  /// The hash of the secret that a new installation must know beside the code; nil when the account has no
+  /// registration lock.
   package var registrationLock: PasswordHash?
 
   package init(
@@ -86,7 +87,7 @@ package struct Device: Sendable, Equatable {
   package static let linkedActiveMillis = 30 * Timestamp.millisPerDay
 }
 
-/// What is stored of a password: `salt` (16 bytes) and HMAC-SHA256(salt, password) (32 bytes).
+/// The stored form of a password: `salt` (16 bytes) and HMAC-SHA256(salt, password) (32 bytes).
 ///
 /// Clients draw passwords at random (reference 1.2), so a slow hash would only slow every request
 /// (docs/decisions/2026-11-21-password-hash.md).
@@ -133,7 +134,7 @@ package struct Registration: Sendable {
   }
 }
 
-/// What proves that a number may be registered.
+/// A proof that a number may be registered.
 package enum RegistrationProof: Sendable {
   /// The pending code. The try that reaches `triesMax` drops it.
   case code(Secret, triesMax: Int)

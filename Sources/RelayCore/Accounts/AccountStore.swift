@@ -58,7 +58,7 @@ package protocol AccountStore: Sendable {
   func updateDevice(_ device: DeviceAddress, _ change: DeviceChange) async throws(StoreError) -> Bool
 }
 
-/// What a pending code creates.
+/// The thing that a pending code creates.
 package enum CodePurpose: Sendable { case registration, linking }
 
 package enum LinkOutcome: Sendable, Equatable {

@@ -1,4 +1,4 @@
-/// What a device says of itself when it is created, and whenever that changes (reference 1.4, 1.5, 1.14).
+/// A device's description of itself, sent when it is created and whenever it changes (reference 1.4, 1.5, 1.14).
 package struct AccountAttributes: Sendable, Equatable {
   package var signalingKey: Secret
   package var registrationID: Int32
@@ -76,7 +76,7 @@ package struct AccountAttributes: Sendable, Equatable {
   package static let nameCharactersMax = 50
   /// A character may have any number of combining marks; two of four bytes each are plenty.
   private static let nameBytesMax = 400
-  /// What is kept of `X-Signal-Agent`, free text without a bound of its own.
+  /// The part of `X-Signal-Agent` that is kept: it is free text without a bound of its own.
   private static let agentCharactersMax = 200
   private static let agentBytesMax = 800
 }

@@ -1,4 +1,4 @@
-/// What one request changes of a device, and with it of its account (reference 1.5).
+/// The changes that one request makes to a device, and with it to its account (reference 1.5).
 package struct DeviceChange: Sendable, Equatable {
   package enum Patch<Value: Sendable & Equatable>: Sendable, Equatable {
     case keep

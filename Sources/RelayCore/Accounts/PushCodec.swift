@@ -49,7 +49,7 @@ package struct APNRegistration: Sendable, Equatable {
   }
 }
 
-/// What a browser's push service gave it (RFC 8030, 8291), for its device here.
+/// A browser's push subscription (RFC 8030, 8291), for its device here.
 package struct WebPushRegistration: Sensitive, Sendable, Equatable {
   package static let kind: StaticString = "WebPush registration"
   /// A URL.
@@ -108,7 +108,7 @@ package struct WebPushRegistration: Sensitive, Sendable, Equatable {
       try PushID.required(endpoint), try PushID.required(keys.p256dh), try PushID.required(keys.auth)
     )
     let registration = WebPushRegistration(endpoint: address.value, p256dh: point.value, auth: secret.value)
-    // What stands between the parts in `id` stands in none of them.
+    // The separator between the parts of `id` must stand in none of them.
     guard WebPushRegistration(id: registration.id) == registration, registration.id.value.utf8.count <= PushID.bytesMax
     else { throw .wrongShape }
     return registration

@@ -1,5 +1,5 @@
-/// An attachment's name: positive, 63 bits, of which the first 16 are the holder's mark and the others random; those of
-/// earlier releases are all random. Whoever knows it may ask for the blob (reference 1.10).
+/// An attachment's name: positive, 63 bits. The first 16 are the holder's mark and the others random; ids of earlier
+/// releases are all random. Knowing the id is enough to ask for the blob (reference 1.10).
 package struct AttachmentID: Sensitive, Sendable, Hashable {
   package static let kind: StaticString = "attachment id"
   /// 1 or more.
@@ -21,7 +21,7 @@ package struct AttachmentID: Sensitive, Sendable, Hashable {
     value = Int64(mark.value) << Self.randomBits | Int64(random & (1 << Self.randomBits - 1))
   }
 
-  /// Of the relay that holds the blob; anything, for an id of an earlier release.
+  /// The mark of the relay that holds the blob. For an id of an earlier release it means nothing.
   package var mark: AttachmentMark? { AttachmentMark(value >> Self.randomBits) }
   private static let randomBits: Int64 = 47
 
@@ -29,7 +29,7 @@ package struct AttachmentID: Sensitive, Sendable, Hashable {
   package var text: String { String(value) }
 }
 
-/// What is known of a blob; the blob itself lies elsewhere.
+/// A blob's record; the blob itself lies elsewhere.
 package struct Attachment: Sendable, Equatable {
   package let id: AttachmentID
   package let account: AccountNumber
@@ -49,7 +49,7 @@ package struct Attachment: Sendable, Equatable {
 package struct AttachmentQuota: Sendable, Equatable {
   package let bytesMax: Int64
   package init(bytesMax: Int64) { self.bytesMax = bytesMax }
-  /// What an attachment counts at least, uploaded or not, so that many small ones are bounded too.
+  /// The least that an attachment counts, uploaded or not, so that many small ones are bounded too.
   package static let chargeMin: Int64 = 4096
 }
 

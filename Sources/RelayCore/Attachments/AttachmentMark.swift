@@ -1,5 +1,5 @@
-/// What the ids of one relay's attachments begin with: 16 bits, so that whoever reads an id knows which of the relays that
-/// he knows holds the blob (docs/federation.md, "Attachments without a relay").
+/// The first 16 bits of the ids of one relay's attachments. A reader of an id knows from them which of the relays
+/// that it knows holds the blob (docs/federation.md, "Attachments without a relay").
 package struct AttachmentMark: Sendable, Hashable, Comparable {
   /// 1 or more.
   package let value: UInt16

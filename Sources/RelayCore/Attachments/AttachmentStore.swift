@@ -1,4 +1,4 @@
-/// What is known of attachments; their blobs lie elsewhere.
+/// The records of attachments; their blobs lie elsewhere.
 package protocol AttachmentStore: Sendable {
   /// Notes that `attachment`, without bytes yet, was given out to its account.
   /// - Returns: false, with nothing stored, when the account's attachments and this one exceed `quota`.

@@ -22,7 +22,7 @@ package struct JudgedClock: Sendable {
     self.judge = judge
   }
 
-  /// Whatever it says is believed: for commands that remove nothing by age, and tests.
+  /// Believes every reading: for commands that remove nothing by age, and tests.
   package init(unjudged clock: WallClock) {
     self.clock = clock
     judge = nil

@@ -1,4 +1,4 @@
-// What a store remembers of the time, so that a clock that is wrong removes nothing.
+// The store's memory of the time, so that a clock that is wrong removes nothing.
 
 /// The judge of clocks, and the row that it judges by.
 package protocol ClockStore: Sendable {

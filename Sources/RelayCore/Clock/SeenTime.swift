@@ -10,7 +10,7 @@ package struct SeenTime: Sendable, Equatable {
   package let cleared: Timestamp
 
   package static let never = SeenTime(seen: Timestamp(millis: 0), cleared: Timestamp(millis: 0))
-  /// How far a clock may be ahead, and how far removal goes on in one run of maintenance. What is removed in one run is thus
+  /// The furthest that a clock may be ahead, and that removal goes on in one run of maintenance. So one run removes
   /// two days' worth at most: one up to `cleared`, and one beyond it.
   package static let step = Duration.seconds(86_400)
 
@@ -31,8 +31,8 @@ package struct SeenTime: Sendable, Equatable {
     isFirst ? clock : min(believed(clock), cleared.adding(Self.step))
   }
 
-  /// The present as whatever is kept for a time may note it: never behind the last seen time. What comes while a clock is
-  /// behind would else be past its time as soon as the clock is right.
+  /// The present for notes that are kept for a time: never behind the last seen time. Otherwise a note made while a
+  /// clock is behind would be past its time as soon as the clock is right.
   package func arrivalTime(at clock: Timestamp) -> Timestamp { max(clock, seen) }
 
   /// The present by which what was noted under `arrivalTime` is looked for.

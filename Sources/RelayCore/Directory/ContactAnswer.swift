@@ -14,7 +14,7 @@ package struct ContactAnswer: Sendable {
 
   /// - Parameter room: entries to make room for.
   package init(room: Int) {
-    // What is not needed of it is never touched.
+    // Reserved room that is not needed is never touched.
     bytes.reserveCapacity(64 + 64 * room)
     bytes.append(contentsOf: #"{"contacts":["#.utf8)
   }
@@ -101,7 +101,7 @@ package struct ContactAnswer: Sendable {
 
 /// A place in the feed as clients keep it: opaque to them.
 extension DirectoryPlace {
-  /// `GENERATION-REVISION`, in decimal. What lies before the revision is seen; of the changes of the revision itself some may
+  /// `GENERATION-REVISION`, in decimal. Changes before the revision are seen. Some changes of the revision itself may
   /// be told again.
   package var cursorText: String { "\(UInt64(bitPattern: generation))-\(revision)" }
 

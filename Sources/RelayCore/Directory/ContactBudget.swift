@@ -1,4 +1,4 @@
-// What makes the directory expensive to enumerate: how many distinct contacts an account may ask for in all.
+// The limit on distinct contacts that an account may ask for in all. It makes the directory expensive to enumerate.
 
 /// How many distinct contacts one account may ask for.
 package struct LookUpAllowance: Sendable, Equatable {
@@ -35,9 +35,10 @@ package enum ContactSpending: Sendable, Equatable {
 /// contacts, 200 at most. A new contact is taken for one asked for before with a chance of 1 % at most; one asked for before is
 /// new again only for an account of more than 65,000, whose oldest are forgotten.
 package protocol ContactBudget: Sendable {
-  /// Adds `tokens` to what `account` has asked for, unless that were more than `allowance`: atomically, across all processes.
-  /// Those that were asked for before cost nothing. Never throws: when the shared state is away, each process counts by
-  /// itself. An account that has not asked for 30 days and `allowance.firstDays` begins anew.
+  /// Adds `tokens` to the contacts that `account` has asked for, unless that would exceed `allowance`. The step is
+  /// atomic across all processes. Tokens that were asked for before cost nothing. Never throws: while the shared
+  /// state is away, each process counts by itself. An account that has not asked for 30 days and
+  /// `allowance.firstDays` begins anew.
   func spend(_ tokens: [ContactToken], of account: AccountNumber, within allowance: LookUpAllowance) async
     -> ContactSpending
 }

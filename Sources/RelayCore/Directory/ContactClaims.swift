@@ -1,10 +1,10 @@
 /// How many contacts a peer claims.
 package struct ContactCounts: Sendable, Equatable {
-  /// Those that it lists.
+  /// The number of contacts that it lists.
   package let listed: Int
-  /// Those that it lists no longer, or was only asked for: their claims end by themselves.
+  /// The number of contacts that it lists no longer, or was only asked for. Their claims end by themselves.
   package let unlisted: Int
-  /// What takes room.
+  /// The number of claims that take room.
   package var claims: Int { listed + unlisted }
   package init(listed: Int, unlisted: Int) {
     self.listed = listed
@@ -16,7 +16,8 @@ package struct ContactCounts: Sendable, Equatable {
 /// One peer's claim to a contact, as the operator is shown it.
 package struct ContactClaim: Sendable, Equatable {
   package let peer: RelayName
-  /// Since when the peer claims it. What the operator has put first has the time of nobody.
+  /// The time since which the peer claims it. A claim that the operator has put first bears a time before all others,
+  /// not a real one.
   package let since: Timestamp
   /// Since when the peer lists it no longer, or when it last said so to whoever asked; nil while it lists it.
   package let unlisted: Timestamp?
@@ -30,7 +31,7 @@ package struct ContactClaim: Sendable, Equatable {
   }
 }
 
-/// Who has a contact that peers were asked for.
+/// The holder of a contact that peers were asked for.
 package struct ContactOwner: Sendable, Equatable {
   package enum Holder: Sendable, Equatable {
     /// The number has an account here.
@@ -46,10 +47,10 @@ package struct ContactOwner: Sendable, Equatable {
   }
 }
 
-/// What became of claims whose time was over.
+/// The outcome for claims whose time was over.
 package struct EndedClaims: Sendable, Equatable {
   package let ended: Int
-  /// Of these, how many gave a contact to another peer.
+  /// The number of these that gave a contact to another peer.
   package let passed: Int
   package init(ended: Int, passed: Int) {
     self.ended = ended
@@ -59,9 +60,9 @@ package struct EndedClaims: Sendable, Equatable {
 
 /// Contacts of one peer that another claims as well.
 package struct ContestedContacts: Sendable, Equatable {
-  /// Those that the peer claims, and another peer or this relay has.
+  /// The contacts that the peer claims, and that another peer or this relay has.
   package var others: Int
-  /// Those that the peer has, and another claims.
+  /// The contacts that the peer has, and that another claims.
   package var own: Int
   package init(others: Int = 0, own: Int = 0) {
     self.others = others
@@ -69,10 +70,10 @@ package struct ContestedContacts: Sendable, Equatable {
   }
 }
 
-/// Whose a contact is (docs/federation.md, "Whose a contact is").
+/// The ownership of contacts (docs/federation.md, "Whose a contact is").
 package protocol ContactClaimStore: Sendable {
-  /// Who has each of `tokens`, in no order; those that nobody has are left out. Suspended peers, and those whose contacts are
-  /// not to be found, have none.
+  /// The owner of each of `tokens`, in no order. Tokens without an owner are left out. A peer owns nothing while it
+  /// is suspended or its contacts are not to be found.
   func contactOwners(of tokens: [ContactToken]) async throws(StoreError) -> [ContactOwner]
 
   /// Remembers that `peer`, which is asked instead of copied, claims `tokens`, or that it still does. A token that another

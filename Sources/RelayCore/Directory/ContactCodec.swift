@@ -1,5 +1,5 @@
-/// Contact tokens on the wire, and the directory as relays tell each other of it (reference 1.11, 1.13.2). What clients ask
-/// and are answered: `ContactQuery`, `ContactAnswer`.
+/// Contact tokens on the wire, and the directory as relays tell each other of it (reference 1.11, 1.13.2). For
+/// requests and answers of clients see `ContactQuery` and `ContactAnswer`.
 package enum ContactCodec {
   /// A token as text: standard or URL-safe alphabet, padded or not.
   package static func token(_ text: some StringProtocol) -> ContactToken? {

@@ -1,5 +1,5 @@
-/// What is asked of the directory: `{"contacts": ["token"...]}`, and of its changes with a `cursor` beside it (reference
-/// 1.11; docs/protocol.md, "Directory").
+/// A question to the directory: `{"contacts": ["token"...]}`. A question about its changes has a `cursor` beside it
+/// (reference 1.11; docs/protocol.md, "Directory").
 package struct ContactQuery: Sendable, Equatable {
   /// In the order of the request, repeats included.
   package let tokens: [ContactToken]
@@ -10,7 +10,7 @@ package struct ContactQuery: Sendable, Equatable {
     case json(JSONError)
     /// A token is not the base64 of 10 bytes: 400 for the whole request.
     case undecodable
-    /// More tokens than may be asked for at once. What stands behind them was not read.
+    /// More tokens than may be asked for at once. The rest of the body was not read.
     case tooMany
   }
 

@@ -8,11 +8,11 @@ package protocol ContactSealingStore: Sendable {
   /// - Returns: whether it was sealed by this call.
   func sealIfEmpty() async throws(StoreError) -> Bool
 
-  /// Seals the tokens of a store that holds them as they are. Does nothing where they are sealed already; goes on where it
-  /// was broken off, however it was: what is done is done, and until it has ended no relay works on the store.
+  /// Seals the tokens of a store that holds them as they are. Does nothing if they are sealed already. A run that was
+  /// broken off in any way is resumed, and finished work stays. Until it has ended, no relay works on the store.
   ///
-  /// Needs the store for itself. On embedded stores whoever calls keeps other processes off. What peers and clients follow
-  /// goes on as if nothing had happened: no change shows in a listing or in the feed.
+  /// Needs the store for itself. On embedded stores the caller keeps other processes off. Feeds to peers and clients
+  /// go on undisturbed: no change shows in a listing or in the feed.
   /// - Parameter progress: called now and then.
   func sealContacts(progress: @Sendable (ContactSealingProgress) -> Void) async throws(ContactSealingFailure)
 }
@@ -46,6 +46,6 @@ package enum ContactSealingFailure: Error, Sendable {
   case locked
   /// So many connections of other clients of the database are there: any may be a relay. Nothing was changed.
   case inUse(connections: Int)
-  /// What was done until then is done.
+  /// Work that was finished before the failure stays.
   case store(StoreError)
 }

@@ -1,4 +1,4 @@
-/// What the directory knows of one token.
+/// The directory's knowledge of one token.
 package struct DirectoryEntry: Sendable, Equatable {
   package let token: ContactToken
   /// nil for an account of this relay.

@@ -18,12 +18,12 @@ package struct DirectoryPlace: Sendable, Hashable {
 
 /// One page of the feed.
 package struct DirectoryChanges: Sendable, Equatable {
-  /// What has changed, ascending by place.
+  /// The changes, ascending by place.
   package let changes: [DirectoryChange]
   /// Behind the last of `changes`: where the next page of this reading begins.
   package let next: DirectoryPlace
-  /// Where the next reading begins. Not behind `next`: of changes that were begun side by side, later ones may be seen
-  /// first, and those behind the fence are read again until none before them can still appear.
+  /// The place at which the next reading begins, at or before `next`. Changes that begin side by side may appear out
+  /// of order. So changes behind the fence are read again until no earlier one can still appear.
   package let fence: DirectoryPlace
   /// Whether there are more behind `next` already.
   package let isPartial: Bool
@@ -35,7 +35,8 @@ package struct DirectoryChanges: Sendable, Equatable {
   }
 }
 
-/// What has changed, not how: who reads it asks the store for the present state, which makes it safe to repeat.
+/// The subject of a change, without the new value. A reader asks the store for the present state, so repeating a
+/// change is safe.
 package struct DirectoryChange: Sendable, Equatable {
   package enum Subject: Sendable, Equatable {
     case token(ContactToken)
@@ -57,7 +58,8 @@ package struct DirectoryRange: Sendable, Hashable {
   package static let all = (UInt8.min ... .max).map(DirectoryRange.init)
 }
 
-/// What a range holds, in 16 bytes: equal for equal entries in any order, and for others with a chance of 2^-64.
+/// A digest of a range's entries, in 16 bytes. It is equal for equal entries in any order, and for others with a
+/// chance of 2^-64.
 package struct DirectoryDigest: Sendable, Hashable {
   package let count: Int
   /// Exclusive or, over the entries, of the first 8 bytes (big-endian) of the SHA-256 of: the token's 10 bytes; one

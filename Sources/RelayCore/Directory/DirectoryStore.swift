@@ -33,8 +33,8 @@ package protocol DirectoryStore: Sendable {
   /// The last finished pass of `peer`, 0 when there is none, and the mark it ended with.
   func contactsPass(of peer: RelayName) async throws(StoreError) -> (pass: Int64, mark: String?)
 
-  /// The end of the feed of changes to local accounts' listings, whose revisions rise in the order of commits. Who reads
-  /// the whole listing afterwards, and follows the feed from here, misses nothing.
+  /// The end of the feed of changes to local accounts' listings, whose revisions rise in the order of commits. A
+  /// reader that then reads the whole listing, and follows the feed from here, misses nothing.
   func listingCursor() async throws(StoreError) -> ListingCursor
 
   /// - Parameter limit: 1 or more.
@@ -56,9 +56,11 @@ package protocol DirectoryStore: Sendable {
   /// needed: rows that were written past the schema's triggers are its reason.
   func recountContacts(of peer: RelayName) async throws(StoreError)
 
-  /// The active peers that claim `token`, in the order of precedence: whose claim stands for longest comes first, has the
-  /// contact, and alone may speak for its account. Of those that began in the same millisecond, the one whose name sorts
-  /// first. Refreshing a contact leaves its beginning, and un-listing it leaves a tombstone, which is a claim; the end of the
+  /// The active peers that claim `token`, in the order of precedence. The peer with the oldest claim comes first, has
+  /// the contact, and alone may speak for its account. If claims began in the same millisecond, the name that sorts
+  /// first wins.
+  ///
+  /// Refreshing a contact leaves its beginning. Un-listing it leaves a tombstone, which is a claim. The end of the
   /// tombstone, or of the copy, forgets it.
   func claimants(of token: ContactToken) async throws(StoreError) -> [RelayName]
 

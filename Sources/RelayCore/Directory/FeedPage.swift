@@ -1,8 +1,8 @@
 /// An answer of `GET /v1/federation/changes`, an addition of ours to reference 1.13.2 (docs/federation-wire.md, "The
 /// listing and its feed").
 package enum FeedPage: Sendable, Equatable {
-  /// What has changed behind the place that was asked for, oldest first, and the place behind it. When it is partial,
-  /// there may be more already.
+  /// The changes behind the place that was asked for, oldest first, and the place behind them. A partial page may
+  /// have successors already.
   case changes([ListedAccount], cursor: FeedCursor, isPartial: Bool)
   /// The place that was asked for is none of this listing's: who follows reads the whole listing, and goes on from here.
   case reset(FeedCursor)

@@ -4,7 +4,7 @@ package enum ObliviousCodec {
   package static let elementBytes = 49
   /// An evaluated element and the two numbers of its proof.
   package static let evaluationBytes = 49 + 96
-  /// Of one request.
+  /// The elements that one request may hold.
   package static let elementsMax = 1000
   /// Outputs of one page.
   package static let outputsPerPage = 10_000
@@ -13,7 +13,7 @@ package enum ObliviousCodec {
     case json(JSONError)
     /// An element is not the base64 of 49 bytes that can be a point.
     case undecodable
-    /// What stands behind them was not read.
+    /// The rest of the body was not read.
     case tooMany
   }
 

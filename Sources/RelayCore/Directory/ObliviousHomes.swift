@@ -14,11 +14,11 @@ package struct RegisteredOutput: Sendable, Hashable {
   }
 }
 
-/// Where the contacts of a page of outputs live: the names of their relays once each, and a number for each output
+/// The homes of the contacts of a page of outputs: the names of their relays once each, and a number for each output
 /// (docs/protocol.md, "Oblivious look-up").
 ///
-/// A number is one byte while the page names at most 63 relays, else two, big-endian. Its highest bit is voice, the next one
-/// SMS; the rest is 0 for the relay that answers, and n for the n-th name.
+/// A number is one byte while the page names at most 63 relays, else two, big-endian. Its highest bit is voice, the
+/// next one SMS. The rest is 0 for the relay that answers, and n for the n-th name.
 package struct ObliviousHomes: Sendable, Equatable {
   /// Ascending, each once.
   package let relays: [RelayName]

@@ -1,7 +1,7 @@
-/// What the oblivious pseudorandom function makes of a contact token, cut to its first 8 bytes (docs/directory.md,
-/// "Oblivious look-up").
+/// The output of the oblivious pseudorandom function for a contact token, cut to its first 8 bytes
+/// (docs/directory.md, "Oblivious look-up").
 ///
-/// Of N registered contacts, one that is not registered looks like one of them with a chance of N / 2^64.
+/// With N registered contacts, an unregistered contact looks registered with a chance of N / 2^64.
 package struct ObliviousOutput: Sendable, Hashable, Comparable {
   package static let byteCount = 8
   /// The bytes, big-endian.

@@ -5,9 +5,9 @@
 package struct ObliviousProgress: Sendable, Equatable {
   /// Under which the outputs are made.
   package let key: ObliviousKeyID
-  /// Whatever changed before it is in the outputs, but for contacts of ranges that are still to be done.
+  /// Every change before it is in the outputs, except for contacts of ranges that are still to be done.
   package let place: DirectoryPlace
-  /// Of the 256 ranges of `DirectoryRange.all`, how many have an output for each contact.
+  /// The number of ranges, out of the 256 of `DirectoryRange.all`, that have an output for each contact.
   package let rangesDone: Int
   /// Whether outputs of contacts that were no longer registered when the ranges were done are gone.
   package let isSwept: Bool
@@ -32,7 +32,7 @@ package struct ObliviousProgress: Sendable, Equatable {
   package var isComplete: Bool { rangesDone == DirectoryRange.all.count }
 }
 
-/// What one writing changes.
+/// The changes that one writing makes.
 package struct ObliviousChange: Sendable, Equatable {
   /// At most one of a token; one that is there already takes this output and key.
   package let added: [ContactOutput]
@@ -55,7 +55,7 @@ package protocol ObliviousStore: Sendable {
   func writeOutputs(_ change: ObliviousChange, _ progress: ObliviousProgress, over step: Int64?)
     async throws(StoreError) -> Bool
 
-  /// Those of `tokens` that have no output under `key`, in no order, each once.
+  /// The tokens among `tokens` that have no output under `key`, in no order, each once.
   func tokensWithoutOutput(among tokens: [ContactToken], under key: ObliviousKeyID) async throws(StoreError)
     -> [ContactToken]
 

@@ -1,4 +1,4 @@
-// What is remembered of a store that was put back to an older state, for whoever asks later (`relay doctor`).
+// Notes on a store that was put back to an older state, for later reports (`relay doctor`).
 
 /// By whose word a store is an older state of itself.
 package enum RestoreWord: Sendable, Equatable {
@@ -53,7 +53,7 @@ package struct RestoreNotes: Sendable, Equatable {
   package static let heldBackKind = "held-back"
 }
 
-/// What one witness says of the store's epoch.
+/// One witness's statement about the store's epoch.
 package struct EpochTestimony: Sendable, Equatable {
   /// nil for Redis.
   package let peer: RelayName?

@@ -1,5 +1,5 @@
-// What a client or a peer is told when a request fails. This file is the one table of them; docs/errors.md
-// mirrors it and a test compares the two.
+// The refusals that clients and peers are told when a request fails. This file is the one table of them.
+// docs/errors.md mirrors it, and a test compares the two.
 
 /// A refusal as the wire shows it: a status, a code for people and scripts, and perhaps a JSON body.
 package struct Problem: Error, Sendable {
@@ -181,7 +181,7 @@ package struct Problem: Error, Sendable {
 
   /// Said behind the text of the kind; never holds request data.
   package enum Hint: String, Sendable, CaseIterable {
-    /// Of `notFound`, where a number was asked for.
+    /// A hint for `notFound`, if a number was asked for.
     case number =
       """
       The number has no active account here, or none at the relay that `relay` names. If it is another operator's, name \
@@ -207,7 +207,7 @@ package struct Problem: Error, Sendable {
   }
   package static func stale(_ devices: [DeviceID]) -> Problem { Problem(.staleDevices, devices: .stale(devices)) }
 
-  /// What a store's failure is to a caller; the reason goes to the log, not to the wire.
+  /// Turns a store's failure into the caller's refusal. The reason goes to the log, not to the wire.
   package init(_ error: StoreError) {
     switch error {
     case .unavailable: self.init(.unavailable, retryAfter: .seconds(1), reason: "\(error)")

@@ -65,7 +65,7 @@ extension Problem.Devices {
 }
 
 extension Problem {
-  /// What a body that cannot be read is answered with (reference 1.1: 415; too large: 413).
+  /// The refusal of a body that cannot be read (reference 1.1: 415; too large: 413).
   package init(_ error: JSONError) {
     switch error {
     case .malformed, .wrongShape: self.init(.malformedBody)

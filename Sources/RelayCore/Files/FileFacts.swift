@@ -1,6 +1,6 @@
 import Glibc
 
-/// What an open file is, and who may have written it.
+/// The kind of an open file, and the users that may have written it.
 package struct FileFacts: Sendable, Equatable {
   package let byteCount: Int
   /// Whether it is a file that this process's user alone may write.

@@ -1,6 +1,6 @@
 import Glibc
 
-/// What tells one state of a file from the next without reading it.
+/// A stamp that tells one state of a file from the next without reading it.
 package struct FileStamp: Sendable, Equatable {
   private let inode: UInt64
   private let size: Int64

@@ -65,7 +65,7 @@ extension PreKeyCodec {
   }
 
   /// `{"identityKey": ..., "devices": [...]}`.
-  /// - Parameter drawn: of one account; not empty. What a device lacks is `null`.
+  /// - Parameter drawn: of one account; not empty. A key that a device lacks is `null`.
   package static func encodeV2(_ drawn: [DrawnPreKey]) -> [UInt8] {
     var writer = JSONWriter(capacity: 128 + 512 * drawn.count)
     writer.beginObject()

@@ -28,8 +28,8 @@ package struct PreKeyUpload: Sendable, Equatable {
   package let identityKey: String
   /// May be empty. Key ids are unique: of two with one id the later wins.
   package let oneTimeKeys: [PreKey]
-  /// Whatever arrived as `lastResortKey`; its id says nothing (reference 1.6). nil keeps the former one: later clients
-  /// send none (reference 1.7).
+  /// The key that arrived as `lastResortKey`; its id says nothing (reference 1.6). nil keeps the former one: later
+  /// clients send none (reference 1.7).
   package let lastResort: PreKey?
   /// nil keeps the former one: version 1 has none.
   package let signedPreKey: SignedPreKey?
@@ -54,7 +54,7 @@ package enum PreKeyUploadOutcome: Sendable, Equatable {
 /// The two shapes of prekeys on the wire: bare ones (reference 1.6), and those with a signed one (1.7).
 package enum PreKeyVersion: Sendable { case one, two }
 
-/// What is handed out for one device: never neither.
+/// The keys handed out for one device: at least one of the two.
 package struct DrawnPreKey: Sendable, Equatable {
   package let device: DeviceID
   package let registrationID: Int32

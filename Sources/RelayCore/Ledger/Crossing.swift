@@ -7,7 +7,7 @@ package struct Crossing: Sendable, Hashable {
   }
 
   package let mark: CrossingMark
-  /// Of a message that leaves us; nil of everything else.
+  /// The tag of a message that leaves us; nil for everything else.
   package let tag: HandOverTag?
   package let hour: LedgerHour
   package let kind: Kind
@@ -21,8 +21,8 @@ package struct Crossing: Sendable, Hashable {
   }
 }
 
-/// What both relays know a crossing by: 64 bits that the sender's relay makes under a key of its own. It is the same for a
-/// repeated submission, and tells nothing to whoever has not the key.
+/// The mark by which both relays know a crossing: 64 bits that the sender's relay makes under a key of its own. It is
+/// the same for a repeated submission, and tells nothing without the key.
 package struct CrossingMark: Sensitive, Sendable, Hashable {
   package static let kind: StaticString = "crossing mark"
   package let bits: Int64
@@ -52,10 +52,10 @@ package struct LedgerHour: Sendable, Hashable, Comparable {
   private static let millis: Int64 = 3_600_000
 }
 
-/// What became of crossings.
+/// An event in the life of crossings.
 package struct LedgerRecord: Sendable, Equatable {
-  /// Stored. What leaves us is handed over once, and then answered, refused, or neither yet; what comes in is accepted or
-  /// turned down.
+  /// Stored. An outgoing crossing is handed over once, and then answered, refused, or neither yet. An incoming one is
+  /// accepted or turned down.
   package enum Event: Int16, Sendable, CaseIterable {
     case handedOver = 0
     case answered = 1

@@ -5,9 +5,9 @@ package protocol HandOverStore: LedgerStore {
   func wasHandedOver(_ tag: HandOverTag, in hour: LedgerHour) async throws(StoreError) -> Bool
 }
 
-/// What stands for one message that was handed over: 64 bits over the peer, both accounts and the sender's time, under a
-/// key of this relay. Who reads the store without the key learns nothing of who wrote to whom, and nobody else can make
-/// one.
+/// The tag of one message that was handed over: 64 bits over the peer, both accounts and the sender's time, under a
+/// key of this relay. A reader of the store without the key learns nothing of who wrote to whom. Only this relay can
+/// make a tag.
 package struct HandOverTag: Sensitive, Sendable, Hashable {
   package static let kind: StaticString = "hand-over tag"
   package let bits: Int64

@@ -1,8 +1,8 @@
 /// Counts what crosses between this relay and each peer, by the hour (docs/federation.md, "The loss ledger").
 ///
-/// Every crossing is counted once for what becomes of it, however often and by whichever process it is told: what is handed
-/// over again is handed over once, and what was answered or refused is so once. What was refused and is handed over again
-/// is counted anew.
+/// Every crossing is counted once for each outcome, however often and by whichever process it is told. A crossing
+/// that is handed over again counts as handed over once. One that was answered or refused counts as that once. A
+/// refused crossing that is handed over again is counted anew.
 package protocol LedgerStore: Sendable {
   /// Counts what `record` says, as far as it is news: `.handedOver`, `.answered`, of what was never handed over by this
   /// store's knowledge both, `.refused` of what was handed over and has no answer, `.turnedDown` always. `.accepted` is
@@ -18,8 +18,9 @@ package protocol LedgerStore: Sendable {
 package enum LedgerLife {
   /// Counts.
   package static let hours: Int32 = 35 * 24
-  /// Marks, since they were noted. Of a message as long as it may wait for a peer, and a receipt may come for it, and more;
-  /// of a receipt as long as a repeated one may be known by its recipient's relay, and a day more.
+  /// Days for which marks are kept after they were noted. A message's mark outlives the time that the message may
+  /// wait for a peer, and the time in which a receipt may come for it. A receipt's mark is kept for as long as the
+  /// recipient's relay may know a repeated one, and a day more.
   package static func markDays(of kind: Crossing.Kind) -> Int32 { kind == .message ? 32 : 3 }
   /// Hours that lie further ahead are those of clients' wrong clocks. Nearer ones are kept: they come.
   package static let hoursAhead: Int32 = 35 * 24

@@ -1,7 +1,7 @@
 /// How many places of a process each client address takes, and each network that it lies in.
 package struct AddressShares: Sendable {
   private let perAddress: Int
-  /// Who takes none is not in it.
+  /// A network that takes no place is not in it.
   private var counts: [LimitKey: Int] = [:]
 
   /// - Parameter perAddress: places of one address; a larger network has its allowance times as many.

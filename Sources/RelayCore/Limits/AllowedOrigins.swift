@@ -1,6 +1,6 @@
 /// The web pages that may use the client API from a browser (RFC 6454; Fetch, "CORS").
 package enum AllowedOrigins: Sendable, Equatable {
-  /// Nobody has said: pages are told nothing, and whoever opens a WebSocket may come from anywhere.
+  /// The setting is absent: pages are told nothing, and a WebSocket may be opened from any origin.
   case unsaid
   case listed(Set<String>)
   case all

@@ -41,7 +41,7 @@ package enum LimiterName: String, Sendable, CaseIterable {
   case preKeysTarget = "prekeys-target"
   /// Explicit receipts.
   case receipts
-  /// What one peer may do here: requests, messages and receipts for our devices, bytes of bodies, and one-time keys.
+  /// One peer's limits here: requests, messages and receipts for our devices, bytes of bodies, and one-time keys.
   case peerRequests = "peer-requests"
   case peerRecipients = "peer-recipients"
   case peerBytes = "peer-bytes"
@@ -166,7 +166,7 @@ package struct LeakyBucket: Sendable, Equatable {
     return .allowed
   }
 
-  /// What is free at `now`.
+  /// The space that is free at `now`.
   package func space(in bucket: Bucket, at now: Timestamp) -> Double {
     let elapsed = Double(max(0, now.millis - updated.millis))
     return min(bucket.size, space + elapsed * bucket.perMillisecond)

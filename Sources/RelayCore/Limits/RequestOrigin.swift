@@ -1,4 +1,4 @@
-/// Where a request comes from, and how.
+/// The source of a request, and the way that it came.
 package struct RequestOrigin: Sendable, Equatable {
   /// nil when the connection has no network address.
   package var address: ClientAddress?

@@ -19,7 +19,7 @@ package struct TrustedProxies: Sendable {
     var origin = direct
     var hops = 0
     for entry in Self.fromTheRight(forwardedFor).prefix(Self.hopsMax) {
-      // What cannot be read was not written by a client: the proxy that wrote it answers for it.
+      // No client wrote an entry that cannot be read: the proxy that wrote it answers for it.
       guard let address = Self.address(entry) else { break }
       origin.address = address
       guard contains(address) else { break }

@@ -43,7 +43,7 @@ package struct MessageBundle: Sendable, Equatable {
       timestamp: millis == 0 ? nil : Timestamp(millis: millis))
   }
 
-  /// What clients may send; receipts are made by servers only (reference 2.8).
+  /// The types that clients may send; only servers make receipts (reference 2.8).
   package static let clientTypes: Set<MessageType> = [.unknown, .ciphertext, .keyExchange, .preKeyBundle, .plaintext]
 
   @_lifetime(reader: copy reader)

@@ -12,10 +12,10 @@ package struct Envelope: Sendable, Equatable {
   /// Equal for a repeated submission and for nothing else: 16 bytes over the relay that speaks, source, source device,
   /// timestamp, message and content. Unique within one mailbox.
   package let fingerprint: Fingerprint
-  /// Of what a peer hands over: it is counted as accepted where it is stored. Not stored itself.
+  /// The mark of a message that a peer hands over: it is counted as accepted when it is stored. Not stored itself.
   package let mark: CrossingMark?
 
-  /// Of what the sender wrote.
+  /// The bytes that the sender wrote.
   package var byteCount: Int { (message?.count ?? 0) + (content?.count ?? 0) }
 
   package init(
@@ -33,7 +33,7 @@ package struct Envelope: Sendable, Equatable {
     self.mark = mark
   }
 
-  /// What is counted of it; nil for nothing.
+  /// The crossing that is counted for it; nil for none.
   package var crossing: Crossing? {
     mark.map { Crossing($0, of: type == .receipt ? .receipt : .message, at: timestamp) }
   }

@@ -1,4 +1,4 @@
-/// What a live connection asks of its mailbox.
+/// A live connection's request to its mailbox.
 package struct MailboxRead: Sendable, Equatable {
   package let mailbox: DeviceAddress
   /// Sequences of what the connection holds already, delivered and not acknowledged; in no order.

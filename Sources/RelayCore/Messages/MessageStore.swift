@@ -10,9 +10,9 @@ package protocol MessageStore: Sendable {
   /// above `after`.
   func pending(in mailbox: DeviceAddress, after: Int64, limit: Int) async throws(StoreError) -> [QueuedEnvelope]
 
-  /// The oldest envelopes of several mailboxes that are not held already, in one round trip: of each at most its limit, by
-  /// order of acceptance. What was accepted before a read began is seen by it: a reader that leaves out what it holds, and
-  /// keeps no position, misses nothing (docs/delivery.md, "Order").
+  /// The oldest envelopes of several mailboxes that are not held already, in one round trip. Each mailbox gives at
+  /// most its limit, by order of acceptance. A read sees every envelope that was accepted before it began
+  /// (docs/delivery.md, "Order"). So a reader that leaves out what it holds, and keeps no position, misses nothing.
   /// - Parameter reads: of different mailboxes.
   /// - Returns: one list for each read, in the order of `reads`; possibly empty.
   func waiting(_ reads: [MailboxRead]) async throws(StoreError) -> [[QueuedEnvelope]]
@@ -50,9 +50,9 @@ package protocol MessageStore: Sendable {
 
 package struct MailboxUsage: Sendable, Equatable {
   package let total: Int
-  /// Of the total, those that one account sent.
+  /// The part of the total that one account sent.
   package let bySource: Int
-  /// Those that bear the name of a peer, and of them those of one; 0 where they were not counted.
+  /// The envelopes that bear a peer's name, and those of one peer among them; 0 if they were not counted.
   package let byPeers: Int
   package let byPeer: Int
   package init(total: Int, bySource: Int, byPeers: Int = 0, byPeer: Int = 0) {

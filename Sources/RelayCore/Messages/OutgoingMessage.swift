@@ -9,7 +9,7 @@ package struct OutgoingMessage: Sendable, Equatable {
     self.source = source
     self.submission = submission
   }
-  /// Of what the sender wrote.
+  /// The bytes that the sender wrote.
   package var byteCount: Int {
     submission.messages.reduce(0) { $0 + ($1.body?.count ?? 0) + ($1.content?.count ?? 0) }
   }

@@ -77,7 +77,7 @@ package enum MessageType: Int16, Sendable {
   package var isNotice: Bool { rawValue >= Self.receipt.rawValue }
 }
 
-/// Who hands a submission in, as the edge proved it.
+/// The sender of a submission, as the edge proved it.
 package enum Origin: Sendable, Equatable {
   /// An authenticated device of this relay.
   case client(DeviceAddress)
@@ -98,7 +98,7 @@ package enum Origin: Sendable, Equatable {
   }
 }
 
-/// What the sender is told after its messages are durable.
+/// The answer to the sender after its messages are durable.
 package struct Acceptance: Sendable, Equatable {
   /// Reference 1.8: the sender has other active devices that need a copy.
   package let needsSync: Bool

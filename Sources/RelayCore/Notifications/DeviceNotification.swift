@@ -5,7 +5,7 @@ package struct NotificationText: Sensitive, Sendable, Hashable {
   package init(_ value: String) { self.value = value }
 }
 
-/// What an account sends to recipients.
+/// A notification that an account sends to recipients.
 package struct DeviceNotification: Sensitive, Sendable, Equatable {
   package static let kind: StaticString = "device notification"
   package let text: NotificationText
@@ -100,7 +100,7 @@ package struct NotificationJob: Sendable, Equatable {
   }
 }
 
-/// What has become of a push.
+/// The outcome of a push.
 package struct PushSettlement: Sendable {
   package enum Outcome: Sendable {
     /// Made, or given up.
@@ -120,7 +120,7 @@ package struct NotificationQueue: Sendable, Equatable {
   package let service: NotificationService
   /// Pushes that are to be made or tried again; not counted beyond `NotificationLimits.countedMax`.
   package let waiting: Int
-  /// Of the notification that has waited for longest.
+  /// The time of the notification that has waited for longest.
   package let oldest: Timestamp?
   package init(service: NotificationService, waiting: Int, oldest: Timestamp?) {
     self.service = service

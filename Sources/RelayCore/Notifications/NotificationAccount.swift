@@ -4,7 +4,7 @@ package struct NotificationAccount: Sendable, Equatable {
   package var password: PasswordHash
   /// Whether it has the right to send and its apps to register.
   package var isPermitted: Bool
-  /// What it may still send, one for each recipient; nil: as many as it likes.
+  /// The notifications that it may still send, one for each recipient; nil: no limit.
   package var credits: Int64?
   package var quota: NotificationQuota?
   /// How many of the quota the present period has taken, as of reading.
@@ -51,7 +51,7 @@ package struct NotificationQuota: Sendable, Equatable {
   }
 }
 
-/// Where an account's events are sent.
+/// The address to which an account's events are sent.
 package struct EventTarget: Sensitive, Sendable, Equatable {
   package enum Method: String, Sendable, CaseIterable { case post, get }
   package static let kind: StaticString = "event URL"
@@ -64,7 +64,7 @@ package struct EventTarget: Sensitive, Sendable, Equatable {
   }
 }
 
-/// What changes of an account; the rest stays.
+/// The fields of an account that change; the rest stays.
 package struct NotificationAccountChange: Sendable {
   package var password: PasswordHash?
   package var isPermitted: Bool?
@@ -88,7 +88,7 @@ package struct NotificationGroup: Sendable, Equatable {
     self.members = members
   }
 
-  /// What names are compared by.
+  /// The form by which names are compared.
   package static func key(_ name: some StringProtocol) -> String { name.lowercased() }
 }
 

@@ -1,4 +1,4 @@
-/// What an account's server is told of.
+/// An event that an account's server is told of.
 package enum EventAction: Int16, Sendable, CaseIterable {
   case subscribed = 1
   case unsubscribed = 2
@@ -36,7 +36,7 @@ package struct NotificationEvent: Sendable, Equatable {
     self.subject = subject
   }
 
-  /// Of an event that no app asked for.
+  /// The subject of an event that no app asked for.
   package static func ownSubject(_ recipient: RecipientNumber) -> NotificationText {
     NotificationText("unsub \(recipient.text)")
   }

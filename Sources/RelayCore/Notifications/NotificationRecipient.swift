@@ -11,7 +11,7 @@ package enum NotificationProvider: String, Sendable, CaseIterable {
 /// Who delivers.
 package enum NotificationService: String, Sendable, CaseIterable { case apns, fcm }
 
-/// What a provider gave the app, so that it can be reached.
+/// The key by which the app is reached; its provider gave it to the app.
 package struct RecipientKey: Sensitive, Sendable, Hashable {
   package static let kind: StaticString = "recipient key"
   package let provider: NotificationProvider

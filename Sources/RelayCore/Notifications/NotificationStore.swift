@@ -40,7 +40,7 @@ package protocol NotificationStore: Sendable {
 
   // MARK: Apps
 
-  /// Of that account alone.
+  /// The recipient with `number`, if it belongs to that account.
   func recipient(_ number: RecipientNumber, of account: NotificationUser) async throws(StoreError)
     -> NotificationRecipient?
   /// A new recipient, active, with the event of its subscription: both or neither.
@@ -65,7 +65,8 @@ package protocol NotificationStore: Sendable {
   func unsubscribe(
     _ number: RecipientNumber, of account: NotificationUser, fromAll: Bool, subject: NotificationText, now: Timestamp
   ) async throws(StoreError)
-  /// Those addressed to the recipient with a number above `after`, sent at `since` or later, ascending, at most `limit`.
+  /// The notifications to the recipient with a number above `after`, sent at `since` or later, ascending, at most
+  /// `limit`.
   func notifications(for recipient: RecipientNumber, after: Int64, since: Timestamp?, limit: Int)
     async throws(StoreError) -> [SentNotification]
 
@@ -83,19 +84,19 @@ package protocol NotificationStore: Sendable {
 
   // MARK: Pushes
 
-  /// Takes pushes that are due, oldest first, for `life` of the store's clock: nobody else gets them in that time, and
-  /// somebody does after it. Those of inactive recipients are forgotten.
+  /// Takes pushes that are due, oldest first, for `life` of the store's clock. No other worker gets them in that
+  /// time; after it, they can be taken again. Pushes for inactive recipients are forgotten.
   /// - Parameter limit: 1 or more.
   func claimPushes(of service: NotificationService, limit: Int, for life: Duration, now: Timestamp)
     async throws(StoreError) -> [NotificationJob]
-  /// What has become of pushes, at once.
+  /// Stores the outcomes of pushes, at once.
   func settlePushes(_ settlements: [PushSettlement]) async throws(StoreError)
-  /// The key will never work: the push is given up. The recipient becomes inactive, with an event, if the key is still the
-  /// one that it has, and it was not registered after `since`: all or nothing. What waits for it goes to another recipient
-  /// with that key, if it is for that one too.
+  /// The key will never work: the push is given up. The recipient becomes inactive, with an event, if it still has
+  /// that key and did not register it after `since`: all or nothing. Its waiting notifications go to another
+  /// recipient with that key, if they are for that one too.
   /// - Returns: whether the recipient became inactive.
   func keyIsDead(_ job: NotificationJob, since: Timestamp?, now: Timestamp) async throws(StoreError) -> Bool
-  /// Of every service; counted up to `NotificationLimits.countedMax`.
+  /// The queues of every service; counted up to `NotificationLimits.countedMax`.
   func notificationQueues() async throws(StoreError) -> [NotificationQueue]
 
   // MARK: Event push

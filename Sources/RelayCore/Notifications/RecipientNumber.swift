@@ -1,8 +1,8 @@
-/// What stands for one app on one device towards those who send to it. Apps have no password: who knows the number acts
-/// for the app.
+/// The number that stands for one app on one device towards senders. Apps have no password: whoever knows the number
+/// can act for the app.
 package struct RecipientNumber: Sensitive, Sendable, Hashable, Comparable {
   package static let kind: StaticString = "recipient number"
-  /// Of at most 18 digits.
+  /// A number of at most 18 digits.
   package let value: Int64
 
   package init?(_ value: Int64) {

@@ -39,7 +39,7 @@ package struct AuditDeed: Sendable, Equatable {
   package let actor: AuditActor
   /// The words of the command that does it: `accounts ban`.
   package let action: String
-  /// What it was done to: an account's handle, a peer's name; nil where it was the relay itself.
+  /// The subject of the change: an account's handle or a peer's name; nil for the relay itself.
   package let subject: String?
   package init(by actor: AuditActor, action: String, subject: String?) {
     self.actor = actor

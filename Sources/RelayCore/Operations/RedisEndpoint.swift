@@ -1,4 +1,4 @@
-/// Where a Redis is and how to enter it, as `coordination.url` says it.
+/// The address of a Redis and how to enter it, as `coordination.url` says it.
 package struct RedisEndpoint: Sendable, Equatable, CustomStringConvertible {
   package enum Address: Sendable, Equatable {
     case tcp(host: String, port: Int)
@@ -9,7 +9,7 @@ package struct RedisEndpoint: Sendable, Equatable, CustomStringConvertible {
   package let user: String?
   package let password: Secret?
   package let database: Int
-  /// nil speaks in clear. Of a Unix socket it has no effect.
+  /// nil speaks in clear. It has no effect on a Unix socket.
   package let tls: RedisTLSFiles?
 
   package init(
@@ -40,7 +40,7 @@ package struct RedisEndpoint: Sendable, Equatable, CustomStringConvertible {
 package struct RedisTLSFiles: Sendable, Equatable {
   /// CAs, one of which has signed the server's certificate; nil trusts those of the system.
   package let authority: String?
-  /// What we present, and its key: both or none.
+  /// Our client certificate, and its key: both or none.
   package let certificate: String?
   package let key: String?
 

@@ -24,7 +24,7 @@ package struct HeldMessage: Sendable, Equatable {
 package struct OutboxBounds: Sendable, Equatable {
   package let messagesMax: Int
   package let bytesMax: Int64
-  /// What is older is given up.
+  /// Older messages are given up.
   package let age: Duration
   package init(messagesMax: Int, bytesMax: Int64, age: Duration) {
     self.messagesMax = messagesMax
@@ -33,7 +33,7 @@ package struct OutboxBounds: Sendable, Equatable {
   }
 }
 
-/// What waits for one peer.
+/// The messages that wait for one peer.
 package struct OutboxUsage: Sendable, Equatable {
   package let relay: RelayName
   package let messages: Int

@@ -24,11 +24,11 @@ package protocol OutboxStore: Sendable {
   /// - Returns: those of `destinations` for which anything waits at `relay`: a later message must not overtake it.
   func destinationsHeld(among destinations: [AccountNumber], at relay: RelayName) async throws(StoreError)
     -> Set<AccountNumber>
-  /// What waits for `relay`, due or not, ascending by sequence, all above `after`; at most `limit` (1 or more), fewer where
-  /// they are large, and none only where nothing waits.
+  /// The messages that wait for `relay`, due or not, ascending by sequence, all above `after`. At most `limit` (1 or
+  /// more), fewer if they are large, and none only if nothing waits.
   ///
-  /// Who has seen a message has seen all that will ever come before it. What the store holds of a message and cannot read
-  /// comes back without messages for any device: a peer refuses that for good.
+  /// A reader that has seen a message has seen all that will ever come before it. If a message in the store cannot be
+  /// read, it comes back without messages for any device: a peer refuses that for good.
   func held(for relay: RelayName, after: Int64, limit: Int) async throws(StoreError) -> [HeldMessage]
   /// Counts an attempt for each of `sequences`, and puts the next one off until `notBefore`.
   func putOff(_ sequences: [Int64], until notBefore: Timestamp) async throws(StoreError)
@@ -39,7 +39,7 @@ package protocol OutboxStore: Sendable {
   func makeDue(for relay: RelayName, among destinations: [AccountNumber], now: Timestamp) async throws(StoreError)
   /// Forgets messages that were handed over, or given up, and counts what `record` says of them, in one transaction.
   func removeHeld(_ sequences: [Int64], counting record: LedgerRecord?) async throws(StoreError)
-  /// Of every peer for which something waits, ascending by name.
+  /// The usage of every peer for which something waits, ascending by name.
   func outboxUsage() async throws(StoreError) -> [OutboxUsage]
 }
 

@@ -15,6 +15,6 @@ package protocol Courier: Sendable {
   func sendReceipt(
     for timestamp: Timestamp, from source: DeviceAddress, to destination: AccountNumber, at relay: RelayName
   ) async throws(Problem)
-  /// Where the blob of an attachment at `relay` can be downloaded.
+  /// The URL at which the blob of an attachment at `relay` can be downloaded.
   func attachmentURL(of id: AttachmentID, at relay: RelayName) async throws(Problem) -> String
 }

@@ -1,7 +1,7 @@
 /// Another relay that this operator trusts (docs/federation.md).
 package struct Peer: Sendable, Equatable {
   package enum State: String, Sendable { case active, suspended }
-  /// What a peer may ask of us.
+  /// A kind of request that a peer may make to us.
   package enum Scope: String, Sendable, CaseIterable, Comparable {
     case messages, keys
     /// To read our listing, whole and as it changes, and what `lookup` allows.
@@ -13,7 +13,7 @@ package struct Peer: Sendable, Equatable {
   }
 
   package let name: RelayName
-  /// Where it listens for us: `https://host:port`.
+  /// The address at which it listens for us: `https://host:port`.
   package let url: String
   /// Its CA certificate, DER: the anchor that may vouch for it, beside `trust.nextCACertificate`.
   package let caCertificate: [UInt8]
@@ -25,7 +25,8 @@ package struct Peer: Sendable, Equatable {
   package let policy: PeerPolicy
   package let trust: PeerTrust
   package let condition: PeerCondition
-  /// What the ids of its attachments begin with, as it has told: at most `attachmentMarksMax`, the newest last.
+  /// The marks that the ids of its attachments begin with, as it has told: at most `attachmentMarksMax`, the newest
+  /// last.
   package let attachmentMarks: [AttachmentMark]
   /// Ids under a mark of before are asked for until they have expired.
   package static let attachmentMarksMax = 4
@@ -71,7 +72,7 @@ package struct PeerSuspension: Sendable, Equatable {
   }
 }
 
-/// What this operator does with one peer, by its own choice.
+/// The operator's own choices for one peer.
 package struct PeerPolicy: Sendable, Equatable {
   /// How the peer's contacts are found.
   package enum Contacts: String, Sendable, CaseIterable {
@@ -94,13 +95,13 @@ package struct PeerPolicy: Sendable, Equatable {
   }
 }
 
-/// What a peer's CA has said of itself since the peering, signed (docs/federation-wire.md, "Authority statements").
+/// The signed statements of a peer's CA since the peering (docs/federation-wire.md, "Authority statements").
 package struct PeerTrust: Sendable, Equatable {
   /// The CA that takes over, DER: it may vouch for the peer too.
   package var nextCACertificate: [UInt8]?
   /// Serial numbers of leaves that prove nothing any more, big-endian; ascending.
   package var revokedSerials: [[UInt8]]
-  /// Of the last statement; 0 for none. Only rises.
+  /// The sequence of the last statement; 0 for none. Only rises.
   package var sequence: Int64
   package init(nextCACertificate: [UInt8]? = nil, revokedSerials: [[UInt8]] = [], sequence: Int64 = 0) {
     self.nextCACertificate = nextCACertificate
@@ -129,7 +130,7 @@ package enum PeerFault: String, Sendable, CaseIterable {
   case refused
 }
 
-/// What became of removing a peer.
+/// The outcome of removing a peer.
 package enum PeerRemoval: Sendable, Equatable {
   case removed
   case unknown
@@ -168,7 +169,7 @@ extension Invitation {
   }
 }
 
-/// What became of redeeming an invitation.
+/// The outcome of redeeming an invitation.
 package enum Redemption: Sendable, Equatable {
   case redeemed
   /// The invitation is unknown, expired, or used by another.

@@ -21,21 +21,22 @@ package protocol PeerStore: Sendable {
   /// - Returns: those, ascending by name.
   func resumePeers(endedBy now: Timestamp) async throws(StoreError) -> [RelayName]
 
-  /// Suspends the peer, and if nothing is held for it removes it with every contact token that came from it, what it
-  /// confirmed, and the used invitations. What is held is accepted: nothing but `removeHeld` takes it away.
+  /// Suspends the peer. If nothing is held for it, removes it with every contact token that came from it, what it
+  /// confirmed, and the used invitations. Held messages are accepted: only `removeHeld` takes them away.
   func removePeer(_ name: RelayName) async throws(StoreError) -> PeerRemoval
 
-  /// Where the peer listens for us, by the operator's word.
+  /// Sets the address at which the peer listens for us, by the operator's word.
   /// - Returns: false when there is no such peer.
   func setPeerURL(_ url: String, of name: RelayName) async throws(StoreError) -> Bool
   /// - Returns: false when there is no such peer.
   func setPeerScopes(_ scopes: Set<Peer.Scope>, of name: RelayName) async throws(StoreError) -> Bool
-  /// What is held for the peer stays held. Where its contacts are not to be copied any more, the copy is dropped with its
-  /// mark, and all its claims end; where they are copied that were asked for, its claims stay. - Returns: false when there is no such peer.
+  /// Held messages stay held. If the peer's contacts are not to be copied any more, the copy is dropped with its
+  /// mark, and all its claims end. If contacts are copied that were asked for before, its claims stay.
+  /// - Returns: false when there is no such peer.
   func setPeerPolicy(_ policy: PeerPolicy, of name: RelayName) async throws(StoreError) -> Bool
-  /// Remembers that ids of the peer's attachments begin with `mark`, unless another peer has it: the first to tell it keeps
-  /// it. Of the peer's marks the newest `Peer.attachmentMarksMax` stay. They go with the peer.
-  /// - Returns: whether it is news; false, with nothing stored, when it is known, of whomever, or there is no such peer.
+  /// Remembers that ids of the peer's attachments begin with `mark`, unless another peer has it: the first to tell it
+  /// keeps it. The peer's newest `Peer.attachmentMarksMax` marks stay. They go with the peer.
+  /// - Returns: whether it is news; false, with nothing stored, if any peer has it already or there is no such peer.
   func noteAttachmentMark(_ mark: AttachmentMark, of name: RelayName) async throws(StoreError) -> Bool
   /// Takes up what a statement says, unless one with the same or a higher sequence was taken up before.
   /// - Parameters:

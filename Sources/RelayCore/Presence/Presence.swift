@@ -1,5 +1,5 @@
-// Who is connected where, and the word that something waits: shared by the processes of one operator, and nothing that
-// may not be lost. Every connected device reads the store again after a while anyway (docs/delivery.md).
+// Presence of devices, and the word that something waits. The processes of one operator share both, and all of it may
+// be lost: every connected device reads the store again after a while anyway (docs/delivery.md).
 
 /// A live connection of a device, as the processes tell each other of it.
 package struct LiveConnection: Sendable, Hashable {
@@ -16,7 +16,7 @@ package struct LiveConnection: Sendable, Hashable {
   }
 }
 
-/// Where a device that is about to be linked waits for what another device has to tell it (reference 1.14).
+/// The address at which a device that is about to be linked waits for the other device's word (reference 1.14).
 package struct ProvisioningAddress: Sensitive, Sendable, Hashable {
   package static let kind: StaticString = "provisioning address"
   /// 16 random bytes, URL-safe base64 without padding: 22 characters.
@@ -37,7 +37,7 @@ package struct ProvisioningAddress: Sensitive, Sendable, Hashable {
   package static let byteCount = 16
 }
 
-/// What a process hears from the others.
+/// An event that a process hears from the others.
 package enum PresenceEvent: Sendable, Equatable {
   /// Something was stored for these devices, which this process holds or held: they should read the store.
   case wakeUp([DeviceAddress])
@@ -51,11 +51,11 @@ package enum PresenceEvent: Sendable, Equatable {
   case disconnected
 }
 
-/// What a wake-up came to.
+/// The outcome of a wake-up.
 package enum WakeUpOutcome: Sendable, Equatable {
   /// The processes of all but these were told: these are not connected anywhere. In no order.
   case told(absent: [DeviceAddress])
-  /// Nobody was reached: whoever is connected elsewhere reads the store by itself before long.
+  /// No process was reached. Devices that are connected elsewhere read the store by themselves before long.
   case unknown
 }
 

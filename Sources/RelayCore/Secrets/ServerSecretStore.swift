@@ -17,19 +17,20 @@ package protocol ServerSecretStore: Sendable {
   func serverKey(_ name: ServerKeyName, orStore draw: @Sendable () -> SecretBytes) async throws(StoreError)
     -> SecretBytes
 
-  /// Seals anew, under the current encryption key, what is sealed under the former one: the signaling keys among the
-  /// `limit` devices (1 or more) that follow `last` in a stable order, or are the first. What does not open stays as it
-  /// is. With the first devices go the key of contact tokens and the keys of `ServerKeyName`, which are not counted.
+  /// Seals secrets anew: takes them from the former encryption key to the current one. One call takes the signaling
+  /// keys of `limit` devices (1 or more) that follow `last` in a stable order, or of the first ones. Secrets that do
+  /// not open stay as they are. The call for the first devices also takes the key of contact tokens and the keys of
+  /// `ServerKeyName`, which are not counted.
   func resealSecrets(after last: DeviceAddress?, limit: Int) async throws(StoreError) -> ResealedSecrets
 }
 
 /// The keys that `ServerSecretStore.serverKey` keeps, by the names of their rows.
 package enum ServerKeyName: String, Sendable, CaseIterable {
-  /// Of oblivious look-ups (docs/directory.md, "Oblivious look-up").
+  /// The key of oblivious look-ups (docs/directory.md, "Oblivious look-up").
   case oblivious = "directory-oblivious"
-  /// Of the tags of what was handed over to peers (`HandOverTag`).
+  /// The key of the tags of messages that were handed over to peers (`HandOverTag`).
   case handOvers = "federation-hand-overs"
-  /// Of the URLs that attachments in a folder are fetched by.
+  /// The key of the URLs by which attachments in a folder are fetched.
   case attachmentURLs = "attachment-urls"
   /// The key of pending codes and banned numbers: the store keeps a keyed hash of each.
   case pendingCodes = "pending-codes"
@@ -45,7 +46,7 @@ package enum ServerKeyName: String, Sendable, CaseIterable {
   }
 }
 
-/// What one step through the devices came to.
+/// The outcome of one step through the devices.
 package struct ResealedSecrets: Sendable, Equatable {
   /// How many signaling keys were sealed anew.
   package let count: Int

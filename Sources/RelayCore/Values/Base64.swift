@@ -116,7 +116,7 @@ package enum Base64 {
   private static let pad: UInt8 = 64
   private static let space: UInt8 = 65
   static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-  /// Of each byte as a character: 0 to 63; more for what is no character of base64.
+  /// The value of each byte as a character: 0 to 63; more for a byte that is no character of base64.
   static let values: [UInt8] = {
     var table = [UInt8](repeating: 255, count: 256)
     for (value, character) in alphabet.enumerated() { table[Int(character)] = UInt8(value) }

@@ -28,8 +28,8 @@ package struct ClientAddress: Sensitive, Sendable, Hashable {
     }
   }
 
-  /// Whom a limit charges: an IPv4 address; or the /64 of an IPv6 address, which one customer holds whole, and the /56 and
-  /// the /48 that it lies in, since many a customer holds one of those.
+  /// The networks that a limit charges. For IPv4 it is the address. For IPv6 they are the /64, which one customer
+  /// holds whole, and the /56 and /48 around it, since many a customer holds one of those.
   package var networks: [ClientNetwork] {
     guard bytes.count == 16 else { return [ClientNetwork(prefix: bytes[...], allowance: 1)] }
     return [

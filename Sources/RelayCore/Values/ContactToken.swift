@@ -61,7 +61,7 @@ extension ContactToken {
       isForeign |= value
       rest = rest &<< 6 | UInt64(value)
     }
-    // What is no character of base64 has a value of 64 or more.
+    // A byte that is no character of base64 has a value of 64 or more.
     guard isForeign < 64 else { return nil }
     // 60 bits and 24, of which the last 4 are left over: 80 in all.
     self.init(high: high &<< 4 | rest &>> 20, low: UInt16(truncatingIfNeeded: rest &>> 4))

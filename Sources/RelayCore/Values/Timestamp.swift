@@ -21,7 +21,7 @@ package struct Timestamp: Sendable, Hashable, Comparable, CustomStringConvertibl
   package static func < (a: Self, b: Self) -> Bool { a.millis < b.millis }
 }
 
-/// Where a type gets the time from; tests hand in their own.
+/// The source of the time for a type; tests hand in their own.
 package struct WallClock: Sendable {
   package let now: @Sendable () -> Timestamp
   package init(now: @escaping @Sendable () -> Timestamp) { self.now = now }

@@ -1,4 +1,5 @@
-/// What became of the push gateway's pushes, where all processes see it. It may be lost: then a repeat is pushed again.
+/// The outcomes of the push gateway's pushes, visible to all processes. They may be lost: then a repeat is pushed
+/// again.
 package protocol PushBoard: Sendable {
   /// Claims each of `pushes` that is neither claimed nor settled. A claim that is not settled ends by itself, after more
   /// time than a request may take.
@@ -16,7 +17,7 @@ package struct PushMark: Sendable, Hashable {
   package init(_ bytes: [UInt8]) { self.bytes = bytes }
 }
 
-/// What is remembered of a push.
+/// The remembered outcome of a push.
 package enum PushResult: Sendable, Equatable {
   case served
   case rejected

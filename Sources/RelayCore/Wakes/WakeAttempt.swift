@@ -1,6 +1,6 @@
-/// What the flight recorder keeps of one attempt to wake a device: neither id nor content.
+/// One attempt to wake a device, as the flight recorder keeps it: neither id nor content.
 package struct WakeAttempt: Sendable, Equatable {
-  /// What was sent. The values stand in the stores.
+  /// The kind of push. The values stand in the stores.
   package enum Kind: String, Sendable, CaseIterable {
     /// That something waits, and nothing of what.
     case wakeUp = "wake-up"
@@ -10,7 +10,7 @@ package struct WakeAttempt: Sendable, Equatable {
     case call
   }
 
-  /// What became of the job. The values stand in the stores.
+  /// The outcome of the job. The values stand in the stores.
   package enum Outcome: String, Sendable, CaseIterable {
     case delivered
     /// The device had connected.

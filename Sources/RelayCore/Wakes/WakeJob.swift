@@ -45,7 +45,7 @@ package struct WakeRelease: Sendable, Equatable {
 
 /// Under which conditions devices are woken at all.
 package struct WakeTerms: Sendable, Equatable {
-  /// Those that some process sends through: devices of others are passed over.
+  /// The providers that some process sends through. Devices of other providers are passed over.
   package let providers: [WakeProvider]
   /// How long after it was last asked for a device may still be woken.
   package let lifetime: Duration
@@ -79,7 +79,7 @@ package struct WakeJob: Sendable, Equatable {
   package let followsCall: Bool
   /// Whether an operator asked for it: then it is sent though nothing waits.
   package let isTest: Bool
-  /// Of a test: whether it is sent though the device is connected.
+  /// For a test: whether it is sent though the device is connected.
   package let isForced: Bool
 
   package init(
@@ -103,7 +103,7 @@ package struct WakeJob: Sendable, Equatable {
   package var isExpired: Bool { expires <= claimed }
 }
 
-/// What becomes of a claimed job.
+/// The next step for a claimed job.
 package enum WakeDisposal: Sendable, Equatable {
   /// It is over. One that was asked for again meanwhile is due at once.
   case drop
@@ -122,10 +122,10 @@ package enum WakeDisposal: Sendable, Equatable {
 package struct WakeSettlement: Sendable, Equatable {
   package let job: WakeJob
   package let disposal: WakeDisposal
-  /// What it was; nil for nothing worth counting.
+  /// The attempt as it is counted; nil if there is nothing worth counting.
   package let attempt: WakeAttempt?
-  /// What the flight recorder keeps of it: what says nothing to whoever asks why the device was not woken would push out
-  /// what does.
+  /// The attempt as the flight recorder keeps it; nil for one that does not explain why the device was not woken.
+  /// Such attempts would push out the useful ones.
   package let recorded: WakeAttempt?
   package init(_ job: WakeJob, _ disposal: WakeDisposal, attempt: WakeAttempt?, isRecorded: Bool = true) {
     self.job = job
@@ -152,7 +152,7 @@ package struct WaitingWake: Sendable, Equatable {
   }
 }
 
-/// What waits for one provider.
+/// The jobs that wait for one provider.
 package struct WakeQueueUsage: Sendable, Equatable {
   package let provider: WakeProvider
   package let count: Int
@@ -165,11 +165,11 @@ package struct WakeQueueUsage: Sendable, Equatable {
   }
 }
 
-/// What the oldest envelopes of a mailbox are.
+/// The counts of a mailbox's oldest envelopes.
 package struct MailboxGlance: Sendable, Equatable {
   /// Envelopes, counted to the limit at most.
   package let count: Int
-  /// Of these, those that are no notices.
+  /// The envelopes among them that are no notices.
   package let messages: Int
   package init(count: Int, messages: Int) {
     self.count = count
@@ -177,7 +177,7 @@ package struct MailboxGlance: Sendable, Equatable {
   }
 }
 
-/// What a step of the sweep came to.
+/// The outcome of one step of the sweep.
 package struct WakeSweepStep: Sendable, Equatable {
   /// Devices that are to be woken because of it.
   package let asked: Int

@@ -15,8 +15,8 @@ package protocol WakeStore: Sendable {
   func askToWake(_ asks: [WakeAsk], afterForgetting connected: [WakeRelease], _ terms: WakeTerms)
     async throws(StoreError) -> Int
 
-  /// Asks for a wake-up that is sent at once though nothing waits, whatever the device rests or waits for. Whoever follows
-  /// it soon gives up: it is worth sending for `WakeTerms.testLifetime`, unless the device waits for more.
+  /// Asks for a wake-up that is sent at once, though nothing waits and whatever state the device's job is in. It is
+  /// worth sending for `WakeTerms.testLifetime`, unless the device waits for more. The operator soon gives up.
   /// - Parameter isForced: whether it is sent though the device is connected.
   /// - Returns: false when the device is gone or has no id of one of the terms' providers.
   func askToWakeForTest(_ device: DeviceAddress, isForced: Bool, _ terms: WakeTerms) async throws(StoreError) -> Bool
@@ -27,8 +27,8 @@ package protocol WakeStore: Sendable {
   func claimWakes(of provider: WakeProvider, claim: Int64, limit: Int, for duration: Duration) async throws(StoreError)
     -> [WakeJob]
 
-  /// Nobody else is given `jobs` until `duration` has passed from now, but for those that were settled, forgotten or
-  /// claimed anew since.
+  /// Extends the claims on `jobs` until `duration` from now: no other process is given them. Jobs that were settled,
+  /// forgotten or claimed anew since are left alone.
   /// - Parameter jobs: each device once.
   func renewWakes(_ jobs: [WakeJob], for duration: Duration) async throws(StoreError)
 
@@ -51,9 +51,9 @@ package protocol WakeStore: Sendable {
     registeredBefore moment: Timestamp?
   ) async throws(StoreError) -> Bool
 
-  /// Begins a sweep unless another began less than `pause` ago: what had been accepted when that one began is then to be
-  /// looked at by `sweepWakes`. Also forgets what is past keeping. Where none began for longer than the terms' lifetime,
-  /// all that has come meanwhile is left out.
+  /// Begins a sweep unless another began less than `pause` ago. `sweepWakes` then looks at the messages that had been
+  /// accepted when that other one began. Also forgets what is past keeping. If no sweep began for longer than the
+  /// terms' lifetime, the messages that came meanwhile are left out.
   func beginWakeSweep(pause: Duration, _ terms: WakeTerms) async throws(StoreError)
   /// When the last sweep began: some process that wakes devices was alive then.
   func lastWakeSweep() async throws(StoreError) -> Timestamp
@@ -69,6 +69,6 @@ package protocol WakeStore: Sendable {
   func waitingWake(of device: DeviceAddress) async throws(StoreError) -> WaitingWake?
   /// The newest first, at most `WakeAttempt.keptMax`.
   func wakeHistory(of device: DeviceAddress) async throws(StoreError) -> [WakeAttempt]
-  /// Of every provider for which something waits. Counts are bounded.
+  /// The queue of every provider for which something waits. Counts are bounded.
   func wakeQueue() async throws(StoreError) -> [WakeQueueUsage]
 }

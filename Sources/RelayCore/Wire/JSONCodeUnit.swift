@@ -1,4 +1,4 @@
-/// What stands behind `\u` in a JSON string: a code unit of UTF-16, as four hexadecimal digits (RFC 8259, 7).
+/// The code unit of UTF-16 behind `\u` in a JSON string, as four hexadecimal digits (RFC 8259, 7).
 package enum JSONCodeUnit {
   package static let digitCount = 4
 

@@ -127,13 +127,13 @@ package struct JSONReader: ~Escapable {
     return decoded.isEmpty ? nil : decoded
   }
 
-  /// Reads on from an element that `nextElement` has announced, as long as elements are contact tokens as most clients
-  /// write them: 14 characters of base64 of either alphabet, no padding, no escapes, and a comma between them, perhaps with
-  /// a space. One pass, and nothing is allocated but what `tokens` needs.
+  /// Reads on from an element that `nextElement` has announced, while elements are contact tokens as most clients
+  /// write them. Such a token has 14 characters of base64 of either alphabet, no padding and no escapes. Between two
+  /// stands a comma, perhaps with a space. Reading takes one pass, and allocates only what `tokens` needs.
   ///
   /// - Parameter max: how many `tokens` may hold in the end; 1 or more above what it holds.
-  /// - Returns: whether there was any. Where there was none the reader stands where it stood: `string` tells what stands
-  ///   there. Else it stands behind the last one, and `nextElement` goes on.
+  /// - Returns: whether there was any. If not, the reader has not moved, and `string` tells what comes next. Else it
+  ///   stands behind the last one, and `nextElement` goes on.
   @_lifetime(self: copy self)
   package mutating func plainTokens(into tokens: inout [ContactToken], max: Int) -> Bool {
     skipSpace()

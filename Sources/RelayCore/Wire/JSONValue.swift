@@ -2,8 +2,8 @@ package import OrderedCollections
 
 /// Any JSON, as it came: the order of keys and the digits of numbers are kept.
 ///
-/// For what passes through the push gateway without being understood: a pusher's default payload, an event's content,
-/// an app's options. What has a shape known beforehand is read by `JSONReader`.
+/// The push gateway passes such values through without understanding them: a pusher's default payload, an event's
+/// content, an app's options. `JSONReader` reads JSON whose shape is known beforehand.
 package enum JSONValue: Sendable, Equatable {
   case null
   case boolean(Bool)

@@ -2,12 +2,12 @@ package import RelayCore
 import RelayWork
 import Synchronization
 
-/// Accounts whose budget has refused them: for a minute it is not asked for anything new, and then for one request at a time,
-/// until it allows one. What they asked for before goes on costing nothing.
+/// Accounts whose budget has refused them. For a minute the budget is not asked for anything new. Then it is asked
+/// for one request at a time, until it allows one. Contacts that were asked for before go on costing nothing.
 ///
-/// The budget's sketch takes a contact in a hundred at most for one that was asked for before. Without a pause, an account
-/// that has spent its budget could ask for contacts one by one, as fast as the bucket allows, and be answered for those. So
-/// the budget tells only a few times a minute that something is new.
+/// The budget's sketch takes at most one contact in a hundred for one that was asked for before. Without a pause, an
+/// account that has spent its budget could ask for contacts one by one, as fast as the bucket allows, and be answered
+/// for those. So the budget tells only a few times a minute that something is new.
 package final class BudgetPauses: Sendable {
   package enum Admission: Sendable, Equatable {
     /// The budget may be asked; its answer is told by `allowed` or `refused`.
@@ -42,8 +42,8 @@ package final class BudgetPauses: Sendable {
     state = Mutex(State(pauses: TwoGenerations(capacity: capacity), begun: now))
   }
 
-  /// Called before the budget is asked. Where the last answer was a refusal, the next pause begins with the question: of
-  /// many requests at a time one alone gets through.
+  /// Called before the budget is asked. If the last answer was a refusal, the next pause begins with the question:
+  /// only one of many requests at a time gets through.
   package func admit(_ account: AccountNumber, at now: ContinuousClock.Instant = .now) -> Admission {
     state.withLock { state in
       guard var pause = state.pauses[account] else { return .open }

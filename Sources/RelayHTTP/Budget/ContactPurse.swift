@@ -1,10 +1,10 @@
 package import RelayCore
 
-/// What an account pays its budget of different contacts with, whichever way it asks for them: look-ups, requests for keys,
-/// messages (docs/directory.md, "The budget").
+/// Pays from an account's budget of different contacts, whichever way the account asks for them: look-ups, requests
+/// for keys, messages (docs/directory.md, "The budget").
 ///
-/// Look-ups have one and correspondence another, of the same budget: an address book that is too large for it is refused
-/// each time, and is no reason to keep its owner from writing.
+/// Look-ups have one purse and correspondence another, of the same budget. An address book that is too large for it
+/// is refused each time, and is no reason to keep its owner from writing.
 package struct ContactPurse: Sendable {
   private let budget: any ContactBudget
   private let allowance: LookUpAllowance

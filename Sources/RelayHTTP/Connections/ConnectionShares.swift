@@ -7,9 +7,9 @@ import Synchronization
 
 /// Keeps one client address from filling a listener: each has a share of its places at most.
 ///
-/// A connection counts from its acceptance until it ends, or becomes a WebSocket: those have their own bounds. Where an
-/// address has its share, the connection of it that has waited longest for its first request gives way; where all of them
-/// have sent one, the new one is closed. What a trusted proxy passes on is for the proxy to bound.
+/// A connection counts from its acceptance until it ends, or becomes a WebSocket: those have their own bounds. If an
+/// address has used up its share, its connection that has waited longest for its first request gives way. If all of
+/// them have sent one, the new connection is closed. A trusted proxy has to bound the connections that it passes on.
 package final class ConnectionShares: Sendable {
   /// A connection holds its place until it gives it back.
   struct Place: Sendable {

@@ -1,10 +1,10 @@
 import NIOCore
 
-/// The first bytes of a connection over HTTP/1.1, until it is known whose they are: the router's, or of a request to a path
-/// where WebSockets are to be had.
+/// The first bytes of a connection over HTTP/1.1, until their owner is known: the router, or the door of WebSockets,
+/// by the request's path.
 ///
-/// Only the latter is held until its head is whole; of all others no more than its path is waited for. What is decided
-/// depends on the bytes alone, not on the pieces in which they come.
+/// Only a request for the door is held until its head is whole. For all others, only the path is waited for. The
+/// decision depends on the bytes alone, not on the pieces in which they come.
 struct FirstRequest {
   enum Step {
     case more
@@ -18,7 +18,7 @@ struct FirstRequest {
   /// Whether nothing has come yet.
   var isEmpty: Bool { held.readableBytes == 0 }
   private var isForDoor = false
-  /// Of the bytes held, how many are known not to end the head.
+  /// How many of the bytes held are known not to end the head.
   private var searched = 0
 
   /// - Parameter isAt: whether WebSockets are to be had at a path.

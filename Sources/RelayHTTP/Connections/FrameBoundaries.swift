@@ -1,6 +1,7 @@
 import NIOCore
 
-/// Where the frames of HTTP/2 begin and end in what a client sends (RFC 9113, 4.1); their content is NIOHTTP2's business.
+/// Finds the beginnings and ends of HTTP/2 frames in a client's bytes (RFC 9113, 4.1). Their content is NIOHTTP2's
+/// business.
 struct FrameBoundaries {
   private var prefaceLeft = 24
   private var header: [UInt8] = []

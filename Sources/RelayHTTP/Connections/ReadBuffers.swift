@@ -1,10 +1,10 @@
 import NIOCore
 
-/// What NIO reads a connection's bytes into.
+/// The buffers into which NIO reads a connection's bytes.
 ///
-/// It keeps the buffers of a connection for as long as that lives, at the largest size they ever had: the greater part
-/// of what an idle connection costs. Here each read gets a buffer that is given back behind it, and what stays is
-/// `keptBytes`.
+/// NIO keeps the buffers of a connection for as long as that lives, at the largest size they ever had. They are the
+/// greater part of an idle connection's cost. Here each read gets a buffer that is given back behind it, and only
+/// `keptBytes` stay.
 struct ReadBuffers: RecvByteBufferAllocator {
   private static let keptBytes = 64
   private static let (few, many) = (2 << 10, 16 << 10)

@@ -2,7 +2,7 @@ package import HummingbirdCore
 package import Logging
 package import NIOCore
 
-/// What a connection tells whoever counts it, by an outbound event.
+/// The events by which a connection tells its counter, as outbound events.
 enum ConnectionEvent: Sendable {
   /// Its first request has come.
   case requestCame

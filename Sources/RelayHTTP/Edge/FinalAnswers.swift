@@ -21,8 +21,8 @@ final class FinalAnswers: ChannelDuplexHandler, RemovableChannelHandler, BodyWat
   typealias OutboundIn = HTTPServerResponsePart
   typealias OutboundOut = HTTPServerResponsePart
 
-  /// What is still taken of what comes. What is pipelined behind the last request is lost, as on any connection that is
-  /// closed.
+  /// How much of the input is still taken. Requests pipelined behind the last one are lost, as on any connection that
+  /// is closed.
   private enum Hearing { case all, restOfRequest, nothing }
 
   private let drain: DrainState?
@@ -103,7 +103,7 @@ final class FinalAnswers: ChannelDuplexHandler, RemovableChannelHandler, BodyWat
     if ask.isFinal { hearing = .restOfRequest }
     owesContinue = ask.expectsContinue
     guard ask.speaksOfConnection else { return context.fireChannelRead(data) }
-    // What they say is seen to here.
+    // The meaning of these fields is seen to here.
     var passed = head
     passed.headers.remove(name: "upgrade")
     passed.headers.remove(name: "connection")
@@ -147,11 +147,11 @@ final class FinalAnswers: ChannelDuplexHandler, RemovableChannelHandler, BodyWat
     }
   }
 
-  /// What is to be said of the connection in the head of an answer.
+  /// Says in the head of an answer what becomes of the connection.
   private func finish(_ head: inout HTTPResponseHead) {
     let ask = open.first
-    // What is answered without a request could not be parsed. With others pipelined behind it, the last of them it is that
-    // a process which drains closes behind.
+    // If there is an answer without a request, the request could not be parsed. A process that drains closes behind
+    // the last of several pipelined requests.
     isLast = ask.map { $0.isFinal || !$0.isWhole } ?? true || open.count <= 1 && drain?.isDraining == true
     if ask?.isOld == true, !head.headers.contains(name: "content-length") {
       // It does not know chunks: the connection's end is the answer's.
@@ -223,7 +223,7 @@ final class FinalAnswers: ChannelDuplexHandler, RemovableChannelHandler, BodyWat
   }
 }
 
-/// What a request says of its connection.
+/// The words of a request about its connection.
 private struct Ask {
   /// HTTP/1.0, whose connections end behind the answer unless the request asks otherwise.
   let isOld: Bool

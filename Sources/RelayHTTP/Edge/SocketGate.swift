@@ -6,18 +6,18 @@ import NIOHTTP1
 import NIOHTTPTypesHTTP1
 import RelayCore
 
-/// Looks at the first request of a connection over HTTP/1.1: the connection becomes a WebSocket, or everything that came
-/// goes on to `HTTP1`, which is set up then and notices nothing.
+/// Looks at the first request of a connection over HTTP/1.1. The connection becomes a WebSocket, or all its bytes go
+/// on to `HTTP1`, which is set up then and notices nothing.
 ///
-/// What it may become: reading the first request; then either setting up HTTP/1.1 and gone, or asking the door and then
-/// gone or leaving. It is the only handler that sees bytes before it is known what they are, and nothing is read while
-/// the door is asked: no handler ever meets bytes of another protocol, and none is lost.
+/// It reads the first request. Then it sets up HTTP/1.1 and is gone, or it asks the door and then is gone or leaving.
+/// It is the only handler that sees bytes before their protocol is known, and nothing is read while the door is
+/// asked. So no handler ever meets bytes of another protocol, and none is lost.
 final class SocketGate<HTTP1: ServerChildChannel>: ChannelInboundHandler, RemovableChannelHandler, Watched {
   typealias InboundIn = ByteBuffer
   typealias InboundOut = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
-  /// What the first request is for.
+  /// The purpose of the first request.
   enum Arrival: Sendable {
     case http(HTTP1.Value)
     case socket(SocketRequest)
@@ -41,7 +41,7 @@ final class SocketGate<HTTP1: ServerChildChannel>: ChannelInboundHandler, Remova
   private var phase = Phase.reading
   private var deadline: NIODeadline
   private var first = FirstRequest()
-  /// What came behind the head, or all that waits for HTTP/1.1.
+  /// The bytes behind the head, or all bytes that wait for HTTP/1.1.
   private var rest = ByteBuffer()
   private var isInputClosed = false
   private var hasArrived = false
@@ -77,7 +77,7 @@ final class SocketGate<HTTP1: ServerChildChannel>: ChannelInboundHandler, Remova
     }
   }
 
-  /// What is in the kernel's hands comes all at once when the client closes, whether it is asked for or not.
+  /// Bytes in the kernel's hands come all at once when the client closes, whether they are asked for or not.
   private func hold(_ bytes: ByteBuffer) {
     rest.writeImmutableBuffer(bytes)
     if rest.readableBytes > Self.restBytesMax { cut(ChannelError.inputClosed) }
@@ -105,7 +105,8 @@ final class SocketGate<HTTP1: ServerChildChannel>: ChannelInboundHandler, Remova
     arrive(.success(.http(value)))
     guard let context, case .settingUp = phase else { return }
     phase = .gone
-    // What came here has used up some of the time for the head. Other ways to serve HTTP/1.1 have no such timer.
+    // The bytes that came here have used up some of the time for the head. Other ways to serve HTTP/1.1 have no such
+    // timer.
     (try? context.pipeline.syncOperations.handler(type: HeadTimer.self))?
       .connectionBegan(at: deadline - terms.times.firstRequest)
     context.fireChannelRead(wrapInboundOut(rest))
@@ -285,7 +286,7 @@ extension Problem {
 }
 
 extension SocketLimits {
-  /// Of a WebSocket that is closed at once.
+  /// The limits of a WebSocket that is closed at once.
   fileprivate static let refusing = SocketLimits(
     messageBytesMax: 1024, burst: 10, perSecond: 1, idle: .seconds(10))
 }

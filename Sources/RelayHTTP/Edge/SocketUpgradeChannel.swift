@@ -3,7 +3,7 @@ package import Logging
 package import NIOCore
 package import NIOHTTP1
 
-/// What the connections of a listener have in common where WebSockets are concerned.
+/// The common terms of a listener's connections for WebSockets.
 package struct SocketTerms: Sendable {
   let door: any SocketDoor
   let forwarded: ForwardedMiddleware
@@ -30,11 +30,11 @@ package struct SocketTerms: Sendable {
   }
 }
 
-/// A connection over HTTP/1.1 that becomes a WebSocket if its first request asks for one at the door; any other is
-/// `HTTP1`'s from its first byte. To be served inside a `ClaimedChannel`, behind TLS or not.
+/// A connection over HTTP/1.1 that becomes a WebSocket if its first request asks for one at the door. Any other
+/// connection is `HTTP1`'s from its first byte. To be served inside a `ClaimedChannel`, behind TLS or not.
 ///
-/// A WebSocket needs no task: `handle` returns when one has been opened, and the connection lives on by itself. Whoever
-/// stops the listener waits for `SocketWatch.allClosed`.
+/// A WebSocket needs no task: `handle` returns when one has been opened, and the connection lives on by itself. To
+/// stop the listener, wait for `SocketWatch.allClosed`.
 package struct SocketUpgradeChannel<HTTP1: ServerChildChannel>: ServerChildChannel {
   package struct Value: ServerChildChannelValue {
     fileprivate let gate: NIOLoopBound<SocketGate<HTTP1>>

@@ -100,7 +100,7 @@ final class QuiesceGuard: ChannelInboundHandler, RemovableChannelHandler {
   private var context: ChannelHandlerContext?
   private var timer: Scheduled<Void>?
 
-  /// Of what NIO reads in one go: far more than a kernel's buffer holds.
+  /// Reads of NIO that are held: together far more than a kernel's buffer holds.
   private static let heldMax = 4096
 
   init(grace: TimeAmount, holdsReads: Bool = false) {

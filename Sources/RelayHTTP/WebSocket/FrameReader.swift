@@ -14,9 +14,9 @@ enum FrameKind: UInt8 {
 
 /// Takes the frames of a client apart and joins the fragments of messages (RFC 6455, 5).
 ///
-/// Nothing is kept of what a frame's head already forbids, and of a message never more than its limit. What comes is
-/// copied out of the bytes that brought it, so that these can be used again at once. After `broken` or `closed` there
-/// is nothing more to be read: whoever calls stops.
+/// Nothing is kept of a frame whose head is forbidden already, and never more of a message than its limit. Payloads
+/// are copied out of the bytes that brought them, so that these can be used again at once. After `broken` or `closed`
+/// there is nothing more to read: the caller stops.
 struct FrameReader {
   enum Event {
     case message(SocketMessage)
@@ -34,7 +34,7 @@ struct FrameReader {
     var kind: FrameKind
     var isFinal: Bool
     var length: Int
-    /// Of `length`, what came.
+    /// The bytes of `length` that came.
     var received = 0
     /// As it lies in memory, repeated.
     var mask: UInt64
@@ -44,9 +44,9 @@ struct FrameReader {
   /// The head of the next frame, as far as it came.
   private var head = InlineArray<14, UInt8>(repeating: 0)
   private var headCount = 0
-  /// Whose payload is being read.
+  /// The frame whose payload is being read.
   private var frame: Frame?
-  /// Of the message that is being joined; nil between messages.
+  /// The kind of the message that is being joined; nil between messages.
   private var kind: FrameKind?
   private var message = ByteBuffer()
   private var control = ByteBuffer()
@@ -81,7 +81,7 @@ struct FrameReader {
     guard let kind = FrameKind(rawValue: head[0] & 0x0F), head[0] & 0x70 == 0 else { return .protocolError }
     guard headCount >= 2 else { return nil }
     let isFinal = head[0] & 0x80 != 0
-    // What clients send is masked.
+    // Frames of clients are masked.
     guard head[1] & 0x80 != 0 else { return .protocolError }
     let short = Int(head[1] & 0x7F)
     let lengthBytes = short == 126 ? 2 : short == 127 ? 8 : 0

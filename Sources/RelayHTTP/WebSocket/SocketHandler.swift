@@ -2,7 +2,7 @@ import NIOCore
 
 /// One WebSocket: frames in and out, limits, closing. The last handler of its connection, alone behind TLS.
 ///
-/// What it may become: open, then closing (our close frame is sent, the client's awaited), then ended.
+/// States: open, then closing (our close frame is sent, the client's awaited), then ended.
 final class SocketHandler: ChannelInboundHandler, Socket, Watched {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
@@ -39,7 +39,7 @@ final class SocketHandler: ChannelInboundHandler, Socket, Watched {
   /// Bytes written, ever, and at the last look at which nothing waited.
   private var sent = 0
   private var settled = 0
-  /// Of the latest ping that came while nothing could be written.
+  /// The payload of the latest ping that came while nothing could be written.
   private var ping: ByteBuffer?
 
   init(_ limits: SocketLimits, _ times: SocketTimes, watch: SocketWatch, eventLoop: any EventLoop) {
@@ -77,7 +77,7 @@ final class SocketHandler: ChannelInboundHandler, Socket, Watched {
     if case .text = message { write(.text, bytes) } else { write(.binary, bytes) }
   }
 
-  /// What waits for a client that takes less than it asks for.
+  /// The bytes that may wait for a client that takes less than it asks for.
   private static let waitingBytesMax = 8 << 20
 
   func refund() { pace.refund() }

@@ -7,7 +7,7 @@ import RelayCore
 
 /// The opening of a WebSocket (RFC 6455, 4.2).
 enum SocketHandshake {
-  /// What a request to a path of the door is refused with before the door is asked; nil for one that is well-formed.
+  /// The refusal of a request to a path of the door, before the door is asked; nil for a well-formed request.
   ///
   /// `Origin` is anything (reference 1.12.1).
   static func refusal(of head: HTTPRequestHead) -> Problem? {

@@ -16,10 +16,10 @@ package struct SocketTimes: Sendable {
   package init() {}
 }
 
-/// What a client may do with one WebSocket, and since when it has not done what it should: times are noted as things
-/// happen, which costs nothing, and compared about once a second.
+/// The limits of a client on one WebSocket, and since when it has not kept them. Times are noted as things happen,
+/// which costs nothing, and compared about once a second.
 struct SocketPace {
-  /// What is due at a look.
+  /// The action that is due at a look.
   enum Verdict: Equatable {
     case fine
     case close(SocketClose, SocketEnd)
@@ -74,7 +74,8 @@ struct SocketPace {
   ///   - sent: bytes that were written to the socket, ever.
   ///   - waiting: how many of them have not left.
   mutating func look(sent: Int, waiting: Int, now: NIODeadline) -> Verdict {
-    // What a handler before us adds to the bytes lowers this a little with each write; taking raises it.
+    // A handler before us may add bytes, which lowers this a little with each write. Bytes that the client takes
+    // raise it.
     let takenNow = sent - waiting
     stalled = waiting == 0 || takenNow > taken ? nil : stalled ?? now
     taken = takenNow

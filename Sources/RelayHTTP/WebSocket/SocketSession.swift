@@ -12,9 +12,9 @@ package struct SocketRequest: Sendable {
   /// As it stood in the request, undecoded; empty without one. May hold credentials: never to be logged.
   package let query: Substring
   package let headers: HTTPFields
-  /// What it calls the relay: its `Host`.
+  /// The client's name for the relay: its `Host`.
   package let authority: String?
-  /// Where it comes from, trusted proxies looked through.
+  /// The origin of the request, trusted proxies looked through.
   package let origin: RequestOrigin
 
   package init(
@@ -28,7 +28,7 @@ package struct SocketRequest: Sendable {
   }
 }
 
-/// What becomes of a request for a WebSocket.
+/// The decision about a request for a WebSocket.
 package enum SocketAdmission: Sendable {
   /// The connection becomes a WebSocket; `session` is called once, on its event loop, or never when the client has gone
   /// meanwhile: what must be given back is taken in it and not before.
@@ -39,7 +39,7 @@ package enum SocketAdmission: Sendable {
   case refused(Problem)
 }
 
-/// Who decides on WebSockets.
+/// Decides on WebSockets.
 package protocol SocketDoor: Sendable {
   /// Whether WebSockets are to be had at `path` (with or without a slash at its end). Other paths are the router's,
   /// whatever they ask to be upgraded to.
@@ -49,9 +49,9 @@ package protocol SocketDoor: Sendable {
   func admit(_ request: SocketRequest) async -> SocketAdmission
 }
 
-/// What a client may do with one WebSocket. Whoever exceeds it is closed with `SocketClose.tooMuch`.
+/// The limits of a client on one WebSocket. A client that exceeds them is closed with `SocketClose.tooMuch`.
 package struct SocketLimits: Sendable {
-  /// Of one message, its fragments together.
+  /// The bytes of one message, its fragments together.
   package var messageBytesMax: Int
   /// Messages that may come at once, and how many more each second.
   package var burst: Int
@@ -120,13 +120,13 @@ package enum SocketMessage {
   case binary(ByteBuffer)
 }
 
-/// What is spoken over one WebSocket. Every call comes on the socket's event loop; none comes after `closed`.
+/// The conversation over one WebSocket. Every call comes on the socket's event loop; none comes after `closed`.
 package protocol SocketSession: AnyObject {
   /// Called first: from now on the socket can be written to.
   func opened()
   /// Also while the socket is closing, for what the client had sent by then.
   func received(_ message: SocketMessage)
-  /// What was written has left, after the socket's buffer had been full: there is room again.
+  /// The written bytes have left, after the socket's buffer had been full: there is room again.
   func becameWritable()
   /// Called once, last, whoever ended the connection and however.
   func closed()

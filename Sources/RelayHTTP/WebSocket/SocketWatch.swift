@@ -2,7 +2,7 @@ import NIOCore
 import RelayWork
 import Synchronization
 
-/// What is looked at about once a second, on its event loop.
+/// An object that is looked at about once a second, on its event loop.
 protocol Watched: AnyObject {
   /// Its place among all that are watched there; `LoopWatch` alone sets it.
   var watchPlace: Int { get set }

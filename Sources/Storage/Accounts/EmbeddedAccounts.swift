@@ -120,7 +120,7 @@ extension EmbeddedStorage {
     ).map(StoredListing.init(row:))
   }
 
-  /// What peers read of an account, as it lies there: equal tokens are sealed alike.
+  /// The part of an account that peers read, as it lies there: equal tokens are sealed alike.
   private struct StoredListing: Equatable {
     let token: StoredToken
     let supportsSMS: Bool

@@ -6,7 +6,7 @@ extension Timestamp {
 }
 
 extension StoredProof {
-  /// Of the number token; 0 for another proof.
+  /// The second of the number token; 0 for another proof.
   var second: Int64 {
     switch self {
     case .numberToken(let second): second

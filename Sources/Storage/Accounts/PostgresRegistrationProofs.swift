@@ -1,4 +1,5 @@
-// What proves a registration, apart from the registration itself: its code, looked at before, and number tokens, drawn.
+// The proofs of a registration, apart from the registration itself: its code, looked at before, and number tokens,
+// drawn.
 
 package import RelayCore
 

@@ -1,8 +1,8 @@
 package import RelayCore
 
-// What the attachments of an account take together stands in `attachment_charges`, and changes in the transaction that
-// changes one of them. Its row is locked first, by a step of its own: such changes take turns, whatever process they
-// come from, and the steps behind it see each other's work.
+// An account's total for attachments stands in `attachment_charges`, and changes in the transaction that changes an
+// attachment. Its row is locked first, by a step of its own. So such changes take turns, whatever process they come
+// from, and the steps behind it see each other's work.
 
 extension PostgresStorage {
   package func addAttachment(_ attachment: Attachment, quota: AttachmentQuota) async throws(StoreError) -> Bool {

@@ -76,7 +76,7 @@ struct BucketTable {
     return .allowed
   }
 
-  /// Of a bucket that has not been used it is all, and it does not count as used by this.
+  /// The space in a bucket; all of it for one that has not been used. The question does not count as use.
   func space(in limiter: LimiterName, key: LimitKey, at now: Timestamp) -> Double {
     let shape = shape(of: limiter)
     return (limiters[limiter]?.bucket(of: key, at: now) ?? LeakyBucket(shape, at: now)).space(in: shape, at: now)

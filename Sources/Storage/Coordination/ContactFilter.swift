@@ -3,7 +3,7 @@
 struct ContactFilter: Sendable, Equatable {
   static let capacityMin = 128
   static let capacityMax = 16_384
-  /// Of 64 bits.
+  /// Contacts in one word of 64 bits.
   private static let contactsPerWord = 4
   private static let probes: UInt64 = 8
 

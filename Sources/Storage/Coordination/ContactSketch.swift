@@ -1,15 +1,16 @@
 import RelayCore
 
-/// Which contacts an account has asked for, none of them in clear: a Bloom filter that grows with them, under a key of its
-/// own (docs/security.md).
+/// The contacts that an account has asked for, none of them in clear: a Bloom filter that grows with them, under a
+/// key of its own (docs/security.md).
 ///
-/// What was asked for before is always found again, except for the oldest of more than `contactsMax`. A contact that is new
-/// is taken for one of them with a chance of 1 in 100 at most, whatever is chosen: who does not know the key cannot choose
-/// contacts that meet. So the count is never too high for those that are remembered, and too low by 1 % at most.
+/// A contact that was asked for before is always found again, except for the oldest of more than `contactsMax`. A new
+/// contact is taken for one of them with a chance of 1 in 100 at most, even if contacts are chosen on purpose:
+/// choosing contacts that meet takes the key. So the count is never too high for remembered contacts, and too low by
+/// 1 % at most.
 ///
-/// A sketch that counts without remembering, HyperLogLog, would be smaller, but not hold: at the end of his allowance
-/// somebody who asks for one contact at a time is refused those that raise the count, at no cost, and answered the others,
-/// which at 20,000 are two of five.
+/// HyperLogLog, a sketch that counts without remembering, would be smaller, but would not hold. Suppose that an
+/// account at the end of its allowance asks for one contact at a time. It is refused the contacts that raise the
+/// count, at no cost, and answered the others. At 20,000 these are two of five.
 struct ContactSketch: Sendable, Equatable {
   /// When its first contact was asked for.
   let begun: Timestamp
@@ -24,7 +25,7 @@ struct ContactSketch: Sendable, Equatable {
     let second: UInt64
   }
 
-  /// Of an account that has asked for nothing.
+  /// The sketch of an account that has asked for nothing.
   init(begun: Timestamp, random: inout some RandomNumberGenerator) {
     self.begun = begun
     salt = Salt(first: random.next(), second: random.next())
@@ -63,8 +64,8 @@ struct ContactSketch: Sendable, Equatable {
     while filters.reduce(0, { $0 + $1.capacity }) > Self.contactsMax { filters.removeFirst() }
   }
 
-  /// What is remembered at most: 192 KiB. No address book is as large; who asks for more is asked to pay again for the
-  /// oldest.
+  /// The most contacts that are remembered: 192 KiB. No address book is as large. An account that asks for more has
+  /// to pay again for the oldest.
   static let contactsMax = 6 * ContactFilter.capacityMax
 }
 

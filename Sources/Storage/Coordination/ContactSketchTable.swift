@@ -46,6 +46,6 @@ struct ContactSketchTable {
     youngBytes = 0
   }
 
-  /// Of some 100,000 accounts with some hundred contacts each.
+  /// Room for some 100,000 accounts with some hundred contacts each.
   static let bytesMaxDefault = 128 << 20
 }

@@ -13,7 +13,7 @@ final class GatheredTakes: Sendable {
     let charges: [(amount: Double, bucket: Bucket)]
   }
 
-  /// Who waits for several decisions, and has them when the last one is there.
+  /// A caller that waits for several decisions, and has them when the last one is there.
   private final class Caller: Sendable {
     private let state: Mutex<(decisions: [LimitDecision?], missing: Int)>
     private let continuation: CheckedContinuation<[LimitDecision?], Never>

@@ -1,17 +1,18 @@
 import RelayCore
 
-/// `hold`: notes connections, each in the place of an older one of its device, and lengthens the life of those that are
-/// noted. Of two connections the younger stays, in whatever order their processes speak of them.
+/// `hold`: notes connections, each in the place of an older one of its device, and lengthens the life of noted ones.
+/// The younger of two connections stays, in whatever order their processes speak of them.
 ///
 /// The order is the moment of opening by Redis's clock, in microseconds, as the process knows that clock
-/// (`ServerClock`): wrong by half a round trip. Connections that were opened closer together than that may be taken for
-/// each other; one of them stays all the same: a renewal displaces nothing that is older by less than a tenth of a
-/// second, since what its process knows of that clock gets better, and each would displace the other. A connection of
-/// the caller takes the place of another of the caller without a look at it: the process saw both open. When Redis's
-/// clock moves, or another Redis takes over, no process writes before it has asked for the time again; an entry of
-/// before is compared by the old clock until its process renews it, within 15 s. One that lies in the future is taken
-/// for such an entry: it is replaced, and its process not told. If its connection is the younger one, the next renewal
-/// brings it back.
+/// (`ServerClock`): wrong by half a round trip. Connections that were opened closer together than that may be taken
+/// for each other; one of them stays all the same. A renewal displaces nothing that is older by less than a tenth of
+/// a second. A process's knowledge of that clock gets better, and else each would displace the other.
+///
+/// A connection of the caller takes the place of another of the caller without a look at it: the process saw both
+/// open. When Redis's clock moves, or another Redis takes over, no process writes before it has asked for the time
+/// again. A former entry is compared by the old clock until its process renews it, within 15 s. An entry that lies in
+/// the future is taken for a former one: it is replaced, and its process not told. If its connection is the younger
+/// one, the next renewal brings it back.
 enum HoldScript {
   static let script = RedisScript(
     """
@@ -71,7 +72,7 @@ enum HoldScript {
   enum Answer: Equatable {
     /// Places, counted from 0.
     case held(standing: [Int], displaced: [Int])
-    /// What the caller takes for Redis's time is too far off.
+    /// The caller's idea of Redis's time is too far off.
     case timeIsOff
   }
 
@@ -90,7 +91,7 @@ enum HoldScript {
 
   /// As many as the largest id has.
   static let idDigits = 20
-  /// A command is answered or given up within a second; so is the question for the time. What was held up for longer, by
-  /// a process or a Redis that stood still, changes nothing.
+  /// A command is answered or given up within a second; so is the question for the time. A command that a stopped
+  /// process or Redis held up for longer changes nothing.
   static let slackMicros = "2000000"
 }

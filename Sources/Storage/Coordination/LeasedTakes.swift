@@ -99,7 +99,7 @@ final class LeasedTakes: Sendable {
     }
     guard isFirst else { return }
     Task {
-      // Nobody cancels this task.
+      // The task is never cancelled, so sleeping does not throw.
       for await _ in Periodic(every: Self.interval, from: .afterInterval) {
         await payNow(by: charge)
         if !owesMore() { return }

@@ -1,7 +1,7 @@
 import Dispatch
 import RelayCore
 
-/// What listeners are told, among it whether they are told everything.
+/// An event for listeners. Two of them say whether listeners are told everything.
 protocol ConnectionEvent: Sendable, Equatable {
   /// From here on nothing is missed.
   static var connected: Self { get }

@@ -1,9 +1,9 @@
 import RelayCore
 
-/// What a process is told over the channel of its own, in ASCII:
+/// A word to a process over the channel of its own, in ASCII:
 /// - `wake DEVICE...`, put together by a script;
-/// - `displaced DEVICE CONNECTION`, the connection as it stands in its entry (`HoldScript`), of which the last 20 digits
-///   are its id;
+/// - `displaced DEVICE CONNECTION`, the connection as it stands in its entry (`HoldScript`), of which the last 20
+///   digits are its id;
 /// - `handed ADDRESS BYTES`, the bytes as URL-safe base64.
 ///
 /// A device (`NUMBER.ID`) and an address travel here in clear, since the process finds its sessions by them, and are

@@ -1,8 +1,8 @@
 import RelayCore
 
-// What is known of pushes lies in two hashes, by mark: the newer one takes what comes; when it is full, or has lasted its
-// life, it becomes the older, and what was the older is forgotten. So everything is remembered for that life at least, unless
-// there is too much of it. A value is `s`, `r`, or `w CLAIMANT END`, in milliseconds by Redis's clock.
+// Known pushes lie in two hashes, by mark. The newer one takes new entries. When it is full, or has lasted its life,
+// it becomes the older, and the former older one is forgotten. So everything is remembered for that life at least,
+// unless there is too much of it. A value is `s`, `r`, or `w CLAIMANT END`, in milliseconds by Redis's clock.
 
 /// `claim`: claims pushes that nobody has claimed or settled.
 enum ClaimPushesScript {

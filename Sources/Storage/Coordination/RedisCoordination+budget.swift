@@ -2,8 +2,8 @@ package import RelayCore
 import RelayWork
 import Synchronization
 
-// What an account has asked for is one value of Redis's, read and replaced whole: a kilobyte for most, since most have some
-// hundred contacts, and nothing is written when there is nothing new.
+// An account's contacts are one value of Redis's, read and replaced whole. For most accounts it is a kilobyte, since
+// most have some hundred contacts. Nothing is written when there is nothing new.
 
 extension RedisCoordination {
   package func spend(

@@ -45,7 +45,8 @@ extension RedisCoordination {
   private func decide(_ charges: [LimitCharge]) -> LimitDecision {
     let shapes = charges.map { shape(of: $0.limiter) }
     health.decidedLocally()
-    // What the shared bucket could never allow stays refused; what only the smaller one could not, empties it.
+    // A charge that the shared bucket could never allow stays refused. One that only the smaller bucket could not
+    // allow empties it.
     guard zip(charges, shapes).allSatisfy({ $0.amount <= $1.size }) else { return .refused(retryAfter: nil) }
     let local = zip(charges, shapes).map { charge, shape in
       LimitCharge(min(charge.amount, shape.conservative.size), from: charge.limiter, key: charge.key)
@@ -106,6 +107,6 @@ extension RedisCoordination {
 }
 
 extension Bucket {
-  /// What a process allows by itself while the shared bucket is away.
+  /// The bucket that a process uses by itself while the shared one is away.
   var conservative: Bucket { Bucket(size: min(size, max(1, size / 4)), perMinute: perMinute / 4) }
 }

@@ -78,8 +78,8 @@ extension RedisCoordination {
   /// Behind the prefix, with the process's name to follow.
   static let processChannel = "process:"
   static let entryMillis = String(Int64(lifetime / .milliseconds(1)))
-  /// Of one script: a millisecond or two, during which Redis does nothing else. Lua hands at most some 8,000 values to a
-  /// call.
+  /// Connections in one script: a millisecond or two, during which Redis does nothing else. Lua hands at most some
+  /// 8,000 values to a call.
   private static let connectionsMax = 500
   /// One with the time as it was known, one with the time as it was asked for.
   private static let triesMax = 2

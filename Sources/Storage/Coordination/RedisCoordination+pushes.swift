@@ -18,7 +18,7 @@ extension RedisCoordination: PushBoard {
     for some in pushes.chunks(of: Self.pushesMax) {
       var arguments = Self.words([String(claimant, radix: 36), Self.rememberedMax, Self.lifeMillis])
       for (push, result) in some { arguments += [push.bytes, SettlePushesScript.word(result)] }
-      // Where it is lost a claim ends by itself, and a repeat is a push more.
+      // If it is lost a claim ends by itself, and a repeat causes one more push.
       _ = await commands.run(SettlePushesScript.script, keys: [pushKey], bytes: arguments)
     }
   }
@@ -26,9 +26,9 @@ extension RedisCoordination: PushBoard {
   private var pushKey: String { prefix + "pushes" }
   private static func words(_ words: [String]) -> [[UInt8]] { words.map { Array($0.utf8) } }
 
-  /// Of one script: a millisecond or so.
+  /// Pushes in one script: a millisecond or so.
   private static let pushesMax = 500
-  /// Of one hash of two, about 80 bytes each.
+  /// Entries in one hash of two, about 80 bytes each.
   private static let rememberedMax = "250000"
   /// Homeservers repeat for a day.
   private static let lifeMillis = "86400000"

@@ -9,14 +9,14 @@ import Synchronization
 /// itself. Two connections: one for commands, one for the subscription to what all processes are told, and what this one
 /// is.
 package final class RedisCoordination: Coordination {
-  /// Of every limiter.
+  /// The shapes of every limiter.
   let shapes: Mutex<[LimiterName: Bucket]>
   let prefix: String
   private let channel: String
   let time: WallClock?
   let clock: WallClock
   let fallback: Mutex<BucketTable>
-  /// What accounts asked this process for while Redis was away.
+  /// The contacts that accounts asked this process for while Redis was away.
   let sketches = Mutex(ContactSketchTable())
   let health: RedisHealth
   private let listeners = Listeners<SignalEvent>(name: "relay.signals", initial: .disconnected)

@@ -1,6 +1,6 @@
 package import RelayCore
 
-/// What a Redis says of itself, for `relay doctor`.
+/// Facts that a Redis tells of itself, for `relay doctor`.
 package struct RedisDiagnosis: Sendable, Equatable {
   /// nil when the server does not let us ask.
   package let version: String?
@@ -10,7 +10,7 @@ package struct RedisDiagnosis: Sendable, Equatable {
   package let evictionPolicy: String?
   /// The server's clock.
   package let time: Timestamp
-  /// What the connection is encrypted with (`TLSv1.3`); nil in clear.
+  /// The protocol that encrypts the connection (`TLSv1.3`); nil in clear.
   package let encryption: String?
 
   /// Whether keys may vanish before their time: limits forget then what they counted, and the epoch's witness its epoch.

@@ -35,7 +35,7 @@ final class RedisHealth: Sendable {
     }
   }
 
-  /// What of the configuration kept the connection from coming about, as it was last said.
+  /// The fault of the configuration that prevented the connection, as it was last said.
   private let refusal = Mutex<String?>(nil)
   private let limits = Mutex(Service())
   private let signals = Mutex(Service())
@@ -48,7 +48,7 @@ final class RedisHealth: Sendable {
     available.record(0)
   }
 
-  /// Of the limits first, then of the signals; nil when all is well.
+  /// The fault of the limits, or else of the signals; nil when all is well.
   var fault: String? { limits.withLock(\.fault) ?? signals.withLock(\.fault) }
 
   /// Whether Redis decides on limits, as far as is known.

@@ -1,8 +1,8 @@
 import RelayCore
 
-/// What processes tell each other over the channel: `SENDER KIND [NUMBER]`, in ASCII.
+/// A signal between processes over the channel: `SENDER KIND [NUMBER]`, in ASCII.
 ///
-/// A number travels here in clear and is stored nowhere; a listener needs it to find what it cached.
+/// A number travels here in clear and is stored nowhere; a listener needs it to find its cached entry.
 struct RedisSignal: Equatable {
   enum Content: Equatable {
     case signal(Signal)

@@ -7,11 +7,11 @@ struct SipHash {
   /// - Parameter key: the two halves of the key's 16 bytes, each little-endian.
   init(key: (UInt64, UInt64)) { (first, second) = key }
 
-  /// Of the 10 bytes `high` and `low`, both as they stand in memory, little-endian.
+  /// The hash of the 10 bytes `high` and `low`, both as they stand in memory, little-endian.
   func hash(_ high: UInt64, _ low: UInt16) -> UInt64 {
     var state = State(first, second)
     state.take(high)
-    // What is left, and the length in the last byte.
+    // The remaining bytes, and the length in the last byte.
     state.take(UInt64(low) | 10 << 56)
     return state.finish()
   }

@@ -2,8 +2,8 @@ import RelayCore
 
 /// `spend`: puts a sketch in the place of the one that was read, unless somebody was faster.
 enum SpendScript {
-  // What is added is found out by the process, from what `ask` read: thousands of bits one by one would keep this server from
-  // everybody else for longer. A sketch's header is another after every change.
+  // The process finds out what is added, from the bits that `ask` read: setting thousands of bits one by one would
+  // block this server for longer. A sketch's header is another after every change.
   static let script = RedisScript(
     """
     -- KEYS[1] the account's sketch. ARGV: the header of the one to be replaced, '' for none, the new one, and how long it is

@@ -1,8 +1,9 @@
 import RelayCore
 
-/// Who waits in this process for what another device has to tell, each until it was not noted for `Presence.lifetime`.
+/// The addresses that wait in this process for another device's word, each until it was not noted for
+/// `Presence.lifetime`.
 ///
-/// As many as there are connections that wait: their listener bounds them.
+/// There are as many as there are waiting connections: their listener bounds them.
 struct WaitingAddresses {
   private var expiry: [ProvisioningAddress: Timestamp] = [:]
   private var cleaned: Timestamp?

@@ -12,7 +12,7 @@ struct DirectoryCopyParser {
   }
 
   private var rows: [Row] = []
-  /// Of `rows`, one behind the other.
+  /// The stored tokens of `rows`, one behind the other.
   private var stored: [UInt8] = []
   private var isBegun = false
   /// Whether the end was read that a whole copy has.

@@ -1,5 +1,5 @@
-// Whose a contact is (docs/federation.md, "Whose a contact is"): the rows of `contacts` are claims, and the claim that began
-// first and whose peer is active has the contact.
+// The ownership of contacts (docs/federation.md, "Whose a contact is"): the rows of `contacts` are claims. The oldest
+// claim of an active peer has the contact.
 
 import GRDB
 package import RelayCore
@@ -63,7 +63,7 @@ extension EmbeddedStorage {
       var passed = 0
       for token in ended {
         if try Self.owner(of: token, in: db) == peer {
-          // What it was before, and what comes next: nothing else stands before it.
+          // The peer has the contact, so no claim stands before this one. The next claim gets the contact.
           let others = try db.row(
             """
             SELECT 1 FROM contacts AS c JOIN peers AS p ON p.name = c.peer

@@ -6,8 +6,8 @@ import GRDB
 package import RelayCore
 
 extension EmbeddedStorage {
-  /// One transaction: all tokens are sealed, or none. What is left of plain ones in the file goes when it is written anew
-  /// behind it; until then a row in `server_secrets` keeps relays from working on the store.
+  /// One transaction: all tokens are sealed, or none. Plain tokens may remain in the file until it is written anew
+  /// afterwards. Until then a row in `server_secrets` keeps relays from working on the store.
   package func sealContacts(
     progress: @Sendable (ContactSealingProgress) -> Void
   ) async throws(ContactSealingFailure) {

@@ -100,7 +100,7 @@ extension EmbeddedStorage {
 extension ListedAccount {
   /// From token, whether the account is active and wants to be found, supports_sms, voice.
   init(row: Fields, _ tokens: TokenSealer) throws(StoreError) {
-    // Of those that are hidden nothing more is told.
+    // Nothing more is told of hidden accounts.
     let isActive = try row.flag(1)
     let (supportsSMS, voice) = isActive ? (try row.flag(2), try row.flag(3)) : (false, false)
     self.init(token: try tokens.open(row.token(0)), isInactive: !isActive, supportsSMS: supportsSMS, voice: voice)

@@ -112,7 +112,7 @@ extension EmbeddedStorage {
     }
   }
 
-  /// Of one call of whoever takes them.
+  /// Entries handed over in one call.
   private static let batchSize = 10_000
 
   package func entries(for tokens: [ContactToken]) async throws(StoreError) -> [DirectoryEntry] {
@@ -130,7 +130,7 @@ extension EmbeddedStorage {
     }
   }
 
-  /// Of two accounts of one token, which is next to impossible, one counts.
+  /// If two accounts have one token, which is next to impossible, one counts.
   package func directoryEntries(in range: DirectoryRange) async throws(StoreError) -> [DirectoryEntry] {
     let tokens = try await tokens()
     return try await read { db in

@@ -1,5 +1,5 @@
-// Whose a contact is (docs/federation.md, "Whose a contact is"): the rows of `peer_contacts` are claims, and the claim that
-// began first and whose peer is active has the contact.
+// The ownership of contacts (docs/federation.md, "Whose a contact is"): the rows of `peer_contacts` are claims. The
+// oldest claim of an active peer has the contact.
 
 package import RelayCore
 
@@ -76,7 +76,7 @@ extension PostgresStorage {
     return Set(try Self.tokens(in: result, sealer))
   }
 
-  /// What passes is counted before the claims are gone, by what is then next.
+  /// Passed contacts are counted before the claims are gone, by the claim that is then next.
   package func endClaims(of peer: RelayName, afterDays days: Int) async throws(StoreError) -> EndedClaims {
     let end = try await clockReading().removalTime.millis - Int64(days) * Timestamp.millisPerDay
     let name = PostgresParameter(peer)

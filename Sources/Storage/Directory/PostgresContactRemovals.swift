@@ -28,7 +28,7 @@ extension PostgresStorage {
     }
   }
 
-  /// Of what lies behind `last`, what no pass from `pass` on has seen.
+  /// Un-lists the contacts behind `last` that no pass from `pass` on has seen.
   static func unlistingStep(of peer: RelayName, before pass: Int64, behind last: [UInt8]) -> PostgresStep {
     let name = PostgresParameter(peer)
     return PostgresStep(

@@ -1,6 +1,7 @@
-// Sealing the contact tokens of a store that holds them as they are (`relay storage seal-contacts`; docs/directory.md, "At
-// rest"). Rows go over some at a time, in a transaction each; until all have, a row in `server_secrets` keeps every relay
-// from working on the store. What is sealed is told by its length: so it goes on wherever it ended.
+// Sealing the contact tokens of a store that holds them as they are (`relay storage seal-contacts`;
+// docs/directory.md, "At rest"). Rows are sealed some at a time, in a transaction each. Until all are, a row in
+// `server_secrets` keeps every relay from working on the store. A sealed token is told by its length, so the work
+// resumes wherever it ended.
 
 package import RelayCore
 import RelayWork
@@ -82,8 +83,8 @@ extension PostgresStorage {
   /// For each: more than any table takes to be written anew, or to be checked.
   static let statementMax = Duration.seconds(7 * 86_400)
 
-  /// Each portion costs what it holds, whatever statistics say. Nobody else works here but the server's own vacuum, which
-  /// gives way.
+  /// Each portion costs what it holds, whatever statistics say. Only the server's own vacuum works here besides, and
+  /// it gives way.
   private static let settings = """
     SELECT set_config('enable_seqscan', 'off', false), set_config('enable_bitmapscan', 'off', false),
       set_config('enable_sort', 'off', false), set_config('enable_hashjoin', 'off', false),
@@ -125,7 +126,7 @@ extension PostgresStorage {
     return try row.boolean()
   }
 
-  /// Of clients that stay: the server takes a moment to see that one has gone.
+  /// Counts connections of clients that stay: the server takes a moment to see that one has gone.
   private func lastingConnections(than maintenance: PostgresConnection) async throws(StoreError) -> Int {
     for _ in 0..<Self.looksMax {
       guard try await otherConnections(than: maintenance) > 0 else { return 0 }
@@ -145,7 +146,7 @@ extension PostgresStorage {
       var row = found.cursor(row: 0)
       own.append(try row.integer())
     }
-    // What a session of another role is, a server may not tell; its own workers have no role.
+    // A server may hide the kind of another role's session. Its own workers have no role.
     let others = PostgresStep(
       once: """
         SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> ALL (\(each: own))

@@ -1,4 +1,4 @@
-// What peers list, as it changes, and who lists what.
+// The contacts that peers list, as they change, and the peers that list them.
 
 package import RelayCore
 
@@ -6,7 +6,7 @@ extension PostgresStorage {
   package func applyContactChanges(
     _ changes: [ListedAccount], of peer: RelayName, mark: String
   ) async throws(StoreError) {
-    // Of a token that changed twice the later change wins, and one statement cannot write both.
+    // If a token changed twice the later change wins, and one statement cannot write both.
     let contacts = Dictionary(changes.map { ($0.token, $0) }) { _, later in later }.values
     let gone = contacts.filter(\.isInactive)
     let listed = contacts.filter { !$0.isInactive }.sorted { $0.token < $1.token }

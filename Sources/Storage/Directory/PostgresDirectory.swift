@@ -47,7 +47,7 @@ extension PostgresStorage {
   }
 
   package func mergeContacts(_ page: [ListedAccount], of peer: RelayName, pass: Int64) async throws(StoreError) {
-    // Of a token that a page lists twice the later wins, and one statement cannot write both.
+    // If a page lists a token twice the later entry wins, and one statement cannot write both.
     let contacts = Dictionary(page.map { ($0.token, $0) }) { _, later in later }.values
     let gone = contacts.filter(\.isInactive)
     let listed = contacts.filter { !$0.isInactive }.sorted { $0.token < $1.token }

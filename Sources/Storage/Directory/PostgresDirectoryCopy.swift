@@ -28,7 +28,7 @@ extension PostgresStorage {
   }
 }
 
-/// What the copies are and how they are read.
+/// The queries of the copies, and the way that they are read.
 enum DirectoryCopy {
   /// Plans for whole tables, as every server makes them when nobody forbids it. A copy of millions takes its time; what
   /// bounds it is that something comes.
@@ -38,8 +38,9 @@ enum DirectoryCopy {
   private static let placeQuery = """
     SELECT value, pg_snapshot_xmin(pg_current_snapshot()) FROM revisions WHERE subject = 'listing-generation'
     """
-  /// Whose entry counts where several list a token is asked afterwards, of those tokens alone. What is covered by an account
-  /// that is not found, or by the claim of a peer that does not list it, is left out at once: few are.
+  /// If several list a token, a later query decides whose entry counts, for these tokens alone. Some tokens are
+  /// covered by an account that is not found, or by the claim of a peer that does not list them. They are left out at
+  /// once: they are few.
   private static let copies = [
     "SELECT token, NULL::text, supports_sms, voice FROM accounts WHERE active AND discoverable",
     """
@@ -53,7 +54,7 @@ enum DirectoryCopy {
           AND q.state = 'active' AND q.contacts_mode <> 'none')
     """,
   ]
-  /// Of one call of whoever takes them: about half a megabyte.
+  /// Entries handed over in one call: about half a megabyte.
   private static let batchSize = 10_000
 
   static func read(

@@ -1,9 +1,9 @@
-// The feed of changes to the whole directory, which triggers write (`DirectoryTriggers`), and what its readers
-// ask behind it. All of it goes over a connection of its own: a merge that waits for a lock keeps nobody's feed waiting.
+// The feed of changes to the whole directory, which triggers write (`DirectoryTriggers`), and the questions that its
+// readers ask after it. All of it goes over a connection of its own, so a merge that waits for a lock delays no feed.
 //
-// Changes are keyed by their transactions' numbers, which are given out when transactions begin to write and not when they
-// commit. Of a snapshot, whatever is below its xmin is committed and seen or will never be there; from xmin on more may
-// appear between what is seen. So the next reading begins at xmin again.
+// Changes are keyed by their transactions' numbers. A transaction gets its number when it begins to write, not when
+// it commits. Below a snapshot's xmin every change is committed and seen, or will never be there. From xmin on, more
+// changes may appear between those that are seen. So the next reading begins at xmin again.
 
 package import RelayCore
 
@@ -92,7 +92,7 @@ extension PostgresStorage {
     guard let pruned = try found.first(DirectoryPlace.init(row:)) else {
       throw .corrupted(reason: "the table revisions lacks a row")
     }
-    // Of the first transaction there may be more.
+    // The first transaction may have more of them.
     let first = changes.count == limit ? changes.first?.revision : nil
     return (changes, DirectoryPlace(generation: pruned.generation, revision: (first ?? pruned.revision) + 1))
   }
@@ -146,12 +146,12 @@ extension PostgresStorage {
 }
 
 extension DirectoryPlace {
-  /// Of one generation.
+  /// For places of one generation.
   func isBehind(_ other: DirectoryPlace) -> Bool { (revision, position) < (other.revision, other.position) }
 }
 
 extension PostgresRow {
-  /// Of an `xid8`.
+  /// Reads an `xid8`.
   mutating func transaction() throws(StoreError) -> UInt64 { UInt64(bitPattern: try bigint()) }
 }
 

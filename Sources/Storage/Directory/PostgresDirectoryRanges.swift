@@ -1,4 +1,4 @@
-// What the directory says just now: of some tokens, of a range, of a peer. Its rule is the view `directory_entries`
+// The present state of the directory: of some tokens, of a range, of a peer. Its rule is the view `directory_entries`
 // (`DirectoryTriggers`).
 
 package import RelayCore
@@ -47,7 +47,7 @@ extension PostgresStorage {
     return try Self.tokens(in: result, sealer)
   }
 
-  /// From token, peer, supports_sms, voice. Of two accounts of one token, which is next to impossible, one counts.
+  /// From token, peer, supports_sms, voice. If two accounts have one token, which is next to impossible, one counts.
   private static func entries(
     in result: PostgresResult, _ tokens: TokenSealer
   ) throws(StoreError) -> [DirectoryEntry] {

@@ -91,7 +91,7 @@ extension ListedAccount {
   init(row: inout PostgresRow, _ tokens: TokenSealer) throws(StoreError) {
     let (token, isActive) = (try tokens.open(row.token()), try row.boolean())
     let (supportsSMS, voice) = (try row.boolean(), try row.boolean())
-    // Of those that are hidden nothing more is told.
+    // Nothing more is told of hidden accounts.
     self.init(token: token, isInactive: !isActive, supportsSMS: isActive && supportsSMS, voice: isActive && voice)
   }
 }

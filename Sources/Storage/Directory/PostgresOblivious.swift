@@ -1,5 +1,5 @@
-// The outputs of registered contacts. What may take long goes over the connection for that: nobody who looks up or registers
-// waits for the work on them.
+// The outputs of registered contacts. Long work on them goes over the connection for that, so that look-ups and
+// registrations do not wait for it.
 
 package import RelayCore
 

@@ -133,7 +133,7 @@ extension EmbeddedStorage {
     return db.changesCount == 1
   }
 
-  /// Those that a former identity key signed.
+  /// Removes the signed prekeys that a former identity key signed.
   private static func removeSignedPreKeys(of account: AccountNumber, in db: Database) throws {
     try db.run(
       """

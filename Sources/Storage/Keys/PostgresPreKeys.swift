@@ -91,7 +91,7 @@ extension PostgresStorage {
   }
 
   private static func oneTimeStep(_ device: DeviceAddress, _ upload: PreKeyUpload) -> PostgresStep {
-    // Of two keys with one id the later wins, and one statement cannot insert both.
+    // If two keys have one id the later wins, and one statement cannot insert both.
     let keys = Dictionary(upload.oneTimeKeys.map { ($0.keyID, $0.publicKey) }) { _, later in later }
     return PostgresStep(
       "replace_prekeys_one_time",

@@ -30,7 +30,7 @@ extension EmbeddedStorage {
       case .handedOver:
         if try note(crossing, settled: false, day, in: db) { sums.add(.handedOver, crossing) }
       case .answered:
-        // What was not noted when it was handed over, because the store was away, is handed over too.
+        // If the store was away when a crossing was handed over, that was not noted. It counts as handed over now.
         if try note(crossing, settled: true, day, in: db) {
           sums.add(.handedOver, crossing)
           sums.add(.answered, crossing)
@@ -43,7 +43,7 @@ extension EmbeddedStorage {
         try db.run("DELETE FROM crossings WHERE \(isIt(crossing)) AND settled = 0")
         if db.changesCount == 1 { sums.add(.refused, crossing) }
       case .turnedDown:
-        // What a peer says of hours that are not kept makes no rows.
+        // A peer's word on hours that are not kept makes no rows.
         if abs(Int64(crossing.hour.number) - Int64(LedgerHour(of: now).number)) <= Int64(LedgerLife.hours) {
           sums.add(.turnedDown, crossing)
         }
@@ -114,7 +114,7 @@ extension LedgerEntry {
   }
 }
 
-/// What one transaction adds to the ledger: one row is written for many crossings.
+/// The counts that one transaction adds to the ledger: one row is written for many crossings.
 struct LedgerSums {
   private struct Key: Hashable {
     let relay: RelayName

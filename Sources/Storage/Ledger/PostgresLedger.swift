@@ -67,7 +67,7 @@ extension PostgresStorage {
       """)
   }
 
-  /// What was not noted when it was handed over, because the store was away, is handed over too.
+  /// If the store was away when a crossing was handed over, that was not noted. It counts as handed over now.
   private func answered(_ record: LedgerRecord, _ waitsForDisk: Bool) -> PostgresStep {
     PostgresStep(
       "ledger_answered",
@@ -137,7 +137,7 @@ extension PostgresStorage {
       """)
   }
 
-  /// What a peer says of hours that are not kept makes no rows.
+  /// A peer's word on hours that are not kept makes no rows.
   private static func turnedDown(_ record: LedgerRecord, _ waitsForDisk: Bool) -> PostgresStep {
     PostgresStep(
       "ledger_turned_down",

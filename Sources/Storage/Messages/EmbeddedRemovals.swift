@@ -1,4 +1,4 @@
-// What live connections remove from the mailboxes.
+// Removals from the mailboxes by live connections.
 
 import GRDB
 package import RelayCore

@@ -1,4 +1,4 @@
-// What live connections ask of the mailboxes.
+// Reads of the mailboxes by live connections.
 
 import GRDB
 package import RelayCore
@@ -9,7 +9,7 @@ extension EmbeddedStorage {
     return try await read { db in try reads.map { try Self.waiting($0, in: db) } }
   }
 
-  /// What is held is passed over without its bodies being read.
+  /// Held envelopes are passed over without their bodies being read.
   private static func waiting(_ read: MailboxRead, in db: Database) throws -> [QueuedEnvelope] {
     let held = Set(read.held)
     let oldest: SQL = """

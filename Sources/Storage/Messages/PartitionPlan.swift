@@ -12,7 +12,7 @@ struct PartitionPlan: Sendable {
   static let daysAhead: Day = 1
   /// So long a partition holds a single day.
   static let dailyMax: Day = 35
-  /// What `dailyMax` comes to: its days, today, and the one ahead.
+  /// The partitions that `dailyMax` comes to: its days, today, and the one ahead.
   static let countMax = Int(dailyMax + 1 + daysAhead)
   /// As many wide ones hold all of a long retention.
   private static let wideCount: Day = 30
@@ -51,7 +51,7 @@ struct PartitionPlan: Sendable {
     return made
   }
 
-  /// What `days` lack, in so few partitions that there is room for more.
+  /// The partitions that `days` lack, so few that there is room for more.
   /// - Parameter existing: ascending, none overlaps another.
   static func covering(_ days: ClosedRange<Day>, beside existing: [Range<Day>]) -> [Range<Day>] {
     let width = max(1, (Day(days.count) + wideCount - 1) / wideCount)
@@ -80,7 +80,7 @@ struct PartitionPlan: Sendable {
     return max(width, (wait + max(free, 1) - 1) / max(free, 1))
   }
 
-  /// What can go of partitions that lie before `firstKept`: two days' worth, or the oldest one.
+  /// The partitions before `firstKept` that can go: two days' worth, or the oldest one.
   static func going<Item>(_ expired: [Item], days: (Item) -> Range<Day>) -> [Item] {
     var count: Day = 0
     return expired.prefix { item in

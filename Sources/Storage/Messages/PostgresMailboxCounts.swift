@@ -1,5 +1,5 @@
-// What is asked of a mailbox beside its messages. Each question looks through one mailbox, which its quota bounds, and
-// with the other reads: whoever sends a message waits for the answer.
+// Questions about a mailbox beside its messages. Each looks through one mailbox, which its quota bounds. It goes with
+// the other reads, since the sender of a message waits for the answer.
 
 package import RelayCore
 

@@ -1,11 +1,12 @@
 package import RelayCore
 
 // The sequence is taken when a row is inserted, and the row is seen when its transaction commits. So two processes
-// that append to one mailbox at the same instant may become visible in either order: a reader that keeps a position
-// across reads has to look again below it. Live readers keep none: they name what they hold (`waiting`), so that a row
-// which shows late with a lower sequence comes all the same. Of two messages, one of which was accepted before the other
-// was submitted, no reader sees the second before the first: its sequence is higher, and where it shows, so does the
-// first.
+// that append to one mailbox at the same instant may become visible in either order. A reader that keeps a position
+// across reads has to look again below it.
+//
+// Live readers keep no position: they name the envelopes that they hold (`waiting`). So a row that shows late with a
+// lower sequence comes all the same. If one message was accepted before another was submitted, no reader sees the
+// second before the first: its sequence is higher, and when it shows, so does the first.
 
 extension PostgresStorage {
   package func append(_ envelopes: [Envelope]) async throws(StoreError) { try await batcher.append(envelopes) }
@@ -56,7 +57,7 @@ extension PostgresStorage {
   package func acknowledge(source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress)
     async throws(StoreError) -> QueuedEnvelope?
   {
-    // What another acknowledgement is just removing is passed over: it is gone. Deleted as in `remove`.
+    // A row that another acknowledgement is just removing is passed over: it is gone. Deleted as in `remove`.
     let account = PostgresParameter(mailbox.account)
     let device = PostgresParameter(mailbox.device)
     let day = PostgresParameter(PostgresDate(days.first(of: mailbox).day))
@@ -131,14 +132,14 @@ extension PostgresStorage {
     }
   }
 
-  /// An envelope is left out when its mailbox took it in, or had it acknowledged, today or yesterday: to look into each
-  /// kept day would cost almost four times as much. Mailbox and acknowledgements are looked at as of one moment, so that what is
-  /// just moved from the one to the other is seen in one of them. What is not committed yet is the conflict clause's
-  /// business: it waits for whoever writes the same fingerprint. So that no two batches wait for each other, rows are
-  /// written in one order everywhere, and numbered in the caller's.
+  /// An envelope is left out when its mailbox took it in, or had it acknowledged, today or yesterday: to look into
+  /// each kept day would cost almost four times as much. Mailbox and acknowledgements are looked at as of one moment,
+  /// so that an envelope just moved from one to the other is seen in one of them. The conflict clause handles rows
+  /// that are not committed yet: it waits for the writer of the same fingerprint. Rows are written in one order
+  /// everywhere, so that no two batches wait for each other, and numbered in the caller's.
   ///
-  /// Nothing arrives on a day before the last seen one, and what was taken in is looked for from that day on as well: the
-  /// clock may have stepped back, or ahead.
+  /// Nothing arrives on a day before the last seen one. The look-up of former envelopes begins on that day as well:
+  /// the clock may have stepped back, or ahead.
   private static func insertStep(_ envelopes: [Envelope], seenDay: PostgresMailboxDays.Day?) -> PostgresStep {
     let seenDay = PostgresParameter(seenDay.map(PostgresDate.init))
     return PostgresStep(

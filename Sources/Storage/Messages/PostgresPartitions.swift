@@ -136,7 +136,8 @@ struct PostgresPartitions: Sendable {
     }
   }
 
-  /// What no retry and no reader can want any more; of each table two days' worth, or the oldest partition.
+  /// The partitions that no retry and no reader can want any more; of each table two days' worth, or the oldest
+  /// partition.
   private func expired(in state: State) -> [Partition] {
     Parent.allCases.flatMap { parent in
       let firstKept = pastDay - days(of: parent)
@@ -145,7 +146,8 @@ struct PostgresPartitions: Sendable {
     }
   }
 
-  /// Those that a clock left behind which was ahead: nothing has arrived for them, unless they hold something.
+  /// The partitions that a clock which was ahead left behind: nothing has arrived for them, unless they hold
+  /// something.
   private func stray(in state: State) -> [Partition] {
     guard isBelieved else { return [] }
     return state.partitions.filter { $0.days.lowerBound > state.today + PartitionPlan.daysAhead }

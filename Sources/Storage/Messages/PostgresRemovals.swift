@@ -1,4 +1,4 @@
-// What live connections had acknowledged: removed in batches that sessions of a whole process gather.
+// Removals of messages that live connections had acknowledged, in batches that the sessions of a process gather.
 
 package import RelayCore
 
@@ -58,15 +58,16 @@ extension PostgresStorage {
     return places
   }
 
-  /// Of one statement: some ten milliseconds.
+  /// Removals in one statement: some ten milliseconds.
   private static let removalsMax = 500
 
-  /// What another transaction is just removing is passed over: it is not ours, and nobody waits for anybody. What was
-  /// removed is remembered in one order everywhere, should two have the same to remember.
+  /// A row that another transaction is just removing is passed over: it is not ours, and no transaction waits for
+  /// another. Removed messages are remembered in one order everywhere, in case two transactions have the same to
+  /// remember.
   ///
-  /// Two things keep the plan from reading whole mailboxes where PostgreSQL believes a day to be empty, and one index to be
-  /// as good as another: the order by the sequence within bounds that are equal leads to the index that has it, and what
-  /// was locked is then deleted by its physical place, for which the limit says that there are few.
+  /// PostgreSQL may believe a day to be empty, and one index to be as good as another. Two things then keep the plan
+  /// from reading whole mailboxes. The order by the sequence within equal bounds leads to the index that has it.
+  /// Locked rows are deleted by their physical place, and the limit says that there are few.
   private func removeStep(_ places: ArraySlice<MailboxPlace>, from firstDay: PostgresMailboxDays.Day)
     -> PostgresStep
   {

@@ -1,4 +1,4 @@
-// What is forgotten with time, by one process at a time where it takes locks.
+// Removal of old data with time, by one process at a time if it takes locks.
 
 package import RelayCore
 

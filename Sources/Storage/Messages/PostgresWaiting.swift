@@ -1,4 +1,4 @@
-// What live connections ask of the mailboxes: the oldest envelopes of many at once that they do not hold.
+// Reads of the mailboxes by live connections: the oldest envelopes of many at once that they do not hold.
 
 package import RelayCore
 
@@ -6,12 +6,12 @@ extension PostgresStorage {
   package func waiting(_ reads: [MailboxRead]) async throws(StoreError) -> [[QueuedEnvelope]] {
     guard !reads.isEmpty else { return [] }
     let beginnings = reads.map { days.first(of: $0.mailbox) }
-    // Those of which no recent day is known look into every partition: they are kept apart from those that need not.
+    // Reads of mailboxes without a known recent day look into every partition. They are kept apart from the others.
     let batches = [false, true].flatMap { isWorthLearning in
       Self.batches(reads.indices.filter { beginnings[$0].isWorthLearning == isWorthLearning }, of: reads)
     }
     let unlearned = reads.indices.filter { beginnings[$0].isWorthLearning }
-    // What is left out may be older than all that comes back.
+    // An envelope that is left out may be older than all that comes back.
     let hidden = unlearned.filter { !reads[$0].held.isEmpty }
     var steps = batches.map { batch in
       Self.waitingStep(batch.map { reads[$0] }, from: batch.lazy.map { beginnings[$0].day }.min() ?? 0)
@@ -95,10 +95,10 @@ extension PostgresStorage {
   }
 }
 
-/// What the statements of one call brought, by the index of the read.
+/// The results of the statements of one call, by the index of the read.
 private struct Found {
   private(set) var lists: [[QueuedEnvelope]]
-  /// Of each mailbox the earliest day that was seen.
+  /// The earliest day that was seen of each mailbox.
   private(set) var oldest: [PostgresMailboxDays.Day?]
 
   init(count: Int) {

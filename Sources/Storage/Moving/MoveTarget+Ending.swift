@@ -54,7 +54,7 @@ extension MoveTarget {
     }
   }
 
-  /// What gives the numbers of the embedded store's tables that never come again.
+  /// The sequences that give the numbers of the embedded store's tables. These numbers never come again.
   private static let sequences: [String: StaticString] = [
     "messages": "message_sequence", "outbox": "outbox_sequence", "wake_history": "wake_history_entry_seq",
     "notification_jobs": "notification_jobs_id_seq", "attachment_marks": "attachment_marks_place_seq",

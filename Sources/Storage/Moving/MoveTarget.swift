@@ -4,7 +4,7 @@ import RelayCore
 struct MoveTarget: Sendable {
   let store: PostgresStorage
 
-  /// What may be moved into a database.
+  /// Whether a store may be moved into a database.
   enum State: Sendable {
     case new
     case inUse
@@ -38,7 +38,7 @@ struct MoveTarget: Sendable {
     ])
   }
 
-  /// What is being moved into it; nil when nothing is.
+  /// The source that is being moved into it; nil when no move is under way.
   func markedSource() async throws(StoreError) -> String? {
     let mark = PostgresStep(
       once: "SELECT name FROM relay_schema WHERE version = \(Int32(SchemaMark.moving.rawValue))")

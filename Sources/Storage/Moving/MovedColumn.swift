@@ -4,7 +4,7 @@ import RelayCore
 struct MovedColumn: Sendable {
   enum Kind: Sendable { case integer, text, bytes }
 
-  /// Where the target differs by more than its type.
+  /// The form of a column in the target that differs by more than its type.
   struct Form: Sendable {
     let kind: Kind
     /// SQL of the target, whose value is the source's.

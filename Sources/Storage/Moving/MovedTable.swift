@@ -35,7 +35,7 @@ struct MovedTable: Sendable {
   private static let device = ["account", "device"]
   private static let onlyRow = ["only_row": "singleton"]
 
-  /// Those that others refer to before the others.
+  /// Tables that others refer to stand before the others.
   static let all: [MovedTable] = [
     MovedTable("accounts", by: ["number"], renamed: account),
     MovedTable("verification_codes", by: ["account"], filled: ["confirmed"]),

@@ -5,7 +5,7 @@ extension EmbeddedStorage {
   package func claimPushes(
     of service: NotificationService, limit: Int, for life: Duration, now: Timestamp
   ) async throws(StoreError) -> [NotificationJob] {
-    // Who looks often finds nothing as a rule: no reason to hold the write lock.
+    // Frequent looks find nothing as a rule, so they do not hold the write lock.
     let isDue = try await read { db in
       try db.row(
         """

@@ -66,7 +66,7 @@ extension EmbeddedStorage {
     return numbers
   }
 
-  /// Those that are active, ascending, at most `max`.
+  /// The active recipients among `numbers`, ascending, at most `max`.
   private static func active(
     _ numbers: Set<Int64>, max: Int, in db: Database
   ) throws -> [(number: Int64, key: RecipientKey)] {

@@ -123,7 +123,7 @@ extension Database {
     try run("DELETE FROM notification_jobs WHERE recipient = \(number)")
   }
 
-  /// What waits for a recipient that is inactive goes to another one with its key, if it is for that one too.
+  /// Pushes that wait for an inactive recipient go to another one with its key, if they are for that one too.
   private func handOverPushes(of number: RecipientNumber) throws {
     let heirs = try rows(
       """

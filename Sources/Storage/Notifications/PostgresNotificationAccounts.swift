@@ -1,7 +1,8 @@
 package import RelayCore
 
-// Locks are taken in one order: the account, its recipient, the row of message numbers, pushes. What needs the account to
-// go on existing locks its row; so the removal, which takes the row first, sees all that was made under it.
+// Locks are taken in one order: the account, its recipient, the row of message numbers, pushes. A change that needs
+// the account to go on existing locks its row. So the removal, which takes the row first, sees all that was made
+// under it.
 
 extension PostgresStorage {
   package func addNotificationAccount(_ account: NotificationAccount) async throws(StoreError) -> Bool {
@@ -143,7 +144,7 @@ extension PostgresRow {
   mutating func notificationUser() throws(StoreError) -> NotificationUser { try required(NotificationUser(text())) }
 }
 
-/// What an account has, a part at a time.
+/// A part of the rows of an account, for its removal.
 private struct RemovalPage {
   let rows: Int64
   /// - Returns: statements that take at most so many rows; the last one says how many there were.

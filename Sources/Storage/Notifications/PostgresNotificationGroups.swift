@@ -84,7 +84,7 @@ extension PostgresStorage {
     return results.first?.rowCount == 1
   }
 
-  /// Whoever changes what is counted takes turns at the account.
+  /// Changes to counted rows take turns at the account.
   static func accountTurn(_ account: NotificationUser) -> PostgresStep {
     PostgresStep(
       "notification_account_turn", "SELECT 1 FROM notification_accounts WHERE name = \(account) FOR NO KEY UPDATE")

@@ -47,7 +47,7 @@ extension PostgresStorage {
     _ = try await write(steps)
   }
 
-  // Who locks several pushes does so by their ids in order.
+  // A statement that locks several pushes does so by their ids in order.
 
   private static func finishStep(_ ids: [Int64]) -> PostgresStep {
     PostgresStep(

@@ -172,7 +172,7 @@ extension PostgresStorage {
       """)
   }
 
-  /// What waits for a recipient that is inactive goes to another one with its key, if it is for that one too.
+  /// Pushes that wait for an inactive recipient go to another one with its key, if they are for that one too.
   static func handOverPushesStep(_ number: RecipientNumber) -> PostgresStep {
     PostgresStep(
       "hand_over_pushes",

@@ -21,7 +21,8 @@ extension AuditOutcome {
 }
 
 extension String {
-  /// What may stand in the audit log: bounded, one line, without characters that no store or terminal bears.
+  /// A text as it may stand in the audit log: bounded, one line, without characters that stores or terminals cannot
+  /// bear.
   var auditText: String {
     let line = String(
       map { $0.isNewline || $0.unicodeScalars.contains { $0.value < 0x20 || $0.value == 0x7F } ? " " : $0 })

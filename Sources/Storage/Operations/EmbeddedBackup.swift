@@ -2,7 +2,7 @@ import Dispatch
 import GRDB
 package import RelayCore
 
-/// What a backup holds, counted, so that it can be compared with what was put into it.
+/// The rows of a backup, counted, so that it can be compared with its source.
 package struct StoreCounts: Codable, Sendable, Equatable {
   package let accounts: Int
   package let devices: Int

@@ -3,7 +3,7 @@ package import RelayCore
 /// How a PostgreSQL server is set up for backups, for `relay backup`.
 package struct PostgresBackupFacts: Sendable, Equatable {
   package let major: Int
-  /// Of the relay's database, in bytes.
+  /// The size of the relay's database, in bytes.
   package let bytes: Int64
   /// `minimal`, `replica`, `logical`.
   package let walLevel: String

@@ -1,4 +1,4 @@
-// What both back ends store of a message that waits for a peer.
+// The stored form of a message that waits for a peer, for both back ends.
 
 import Crypto
 import RelayCore
@@ -35,8 +35,9 @@ struct OutboxRow {
 
   /// The submission that `bundle` was made of.
   ///
-  /// What is damaged must not stop what waits behind it, nor vanish: it becomes a submission for no device, which every
-  /// peer refuses for good, so that its sender is told. Its time is lost with it, and that of its acceptance serves.
+  /// A damaged row must not stop the rows behind it, nor vanish. It becomes a submission for no device, which every
+  /// peer refuses for good, so that its sender is told. Its time is lost with it, and the time of its acceptance
+  /// serves instead.
   static func submission(
     bundle: [UInt8], to destination: AccountNumber, coversMasterOnly: Bool, accepted: Timestamp
   ) -> Submission {

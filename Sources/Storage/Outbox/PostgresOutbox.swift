@@ -1,9 +1,10 @@
 package import RelayCore
 
-// Whatever changes a peer's outbox locks the peer's row of `outbox_charges` first, by a step of its own, and several of
-// them in the order of their names: such changes take turns, whatever process they come from, and the steps behind it
-// see each other's work. So bounds are never exceeded, and sequences rise in the order of commits: a reader that has
-// seen one has seen all that will ever be below it. What is said of an account's devices needs none of that.
+// Each change to a peer's outbox locks the peer's row of `outbox_charges` first, by a step of its own. Several such
+// rows are locked in the order of their names. So these changes take turns, whatever process they come from, and the
+// steps behind the lock see each other's work. Bounds are never exceeded, and sequences rise in the order of commits:
+// a reader that has seen one has seen all that will ever be below it. Notes on an account's devices need none of
+// that.
 
 extension PostgresStorage {
   package func hold(
@@ -76,7 +77,7 @@ extension PostgresStorage {
     ]
   }
 
-  /// What is new is counted up in the order of `messages`: from the first on that has no room, none has.
+  /// New messages are counted up in the order of `messages`: after the first that has no room, none has.
   private static func holdStep(
     _ messages: [OutgoingMessage], _ rows: [OutboxRow], for relay: RelayName, bounds: OutboxBounds, now: Timestamp
   ) -> PostgresStep {

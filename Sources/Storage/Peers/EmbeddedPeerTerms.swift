@@ -1,4 +1,4 @@
-// What changes of a peer while it stays one: what it may ask, what we do with it, whom we believe, how it fares.
+// Changes of a peer while it stays one: its scopes, our policy, its trust, its condition.
 
 import GRDB
 package import RelayCore
@@ -12,8 +12,8 @@ extension EmbeddedStorage {
     try await changePeers("UPDATE peers SET scopes = \(scopes.column) WHERE name = \(name)")
   }
 
-  /// Where no copy is wanted any more, none is left. Without its mark the next one begins with the whole listing, and a
-  /// pass that is under way is outrun, so that its end leaves no mark.
+  /// If no copy is wanted any more, none is left. Without its mark the next one begins with the whole listing. A pass
+  /// that is under way is outrun, so that its end leaves no mark.
   package func setPeerPolicy(_ policy: PeerPolicy, of name: RelayName) async throws(StoreError) -> Bool {
     let contacts = policy.contacts.rawValue
     return try await write { db in
@@ -27,7 +27,7 @@ extension EmbeddedStorage {
           contacts_pass = iif(\(contacts) = 'copy', contacts_pass, max(contacts_pass, contacts_begun) + 2)
         WHERE name = \(name)
         """)
-      // Whoever is asked goes on having what was remembered of it.
+      // A peer that is asked already keeps its remembered contacts.
       if policy.contacts != .copy, contacts != former {
         try db.run("DELETE FROM contacts WHERE peer = \(name)")
       }

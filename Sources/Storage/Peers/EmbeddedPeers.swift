@@ -88,7 +88,8 @@ extension EmbeddedStorage {
     }
   }
 
-  /// Whose invitation was used is known by its CA only: all used ones go, and nobody comes back by repeating one.
+  /// A peer that used an invitation is known by its CA only. So all used invitations go, and no peer comes back by
+  /// repeating one.
   /// - Returns: false when there is no such peer.
   func changePeers(
     _ change: SQL, forgettingInvitations: Bool = false

@@ -49,8 +49,8 @@ extension PostgresStorage {
     }
   }
 
-  /// Whoever changes a peer raises the revision in the same transaction, so that holding all of them off is enough for
-  /// what was judged to hold until the commit. The lock comes first: who waits for it holds nothing.
+  /// Each change of a peer raises the revision in the same transaction. So holding all of them off keeps the
+  /// judgement valid until the commit. The lock comes first: a transaction that waits for it holds nothing.
   package func redeemInvitation(
     secretHash: [UInt8], caFingerprint: [UInt8], adding peer: Peer?, judgedAt revision: Int64, now: Timestamp
   ) async throws(StoreError) -> Redemption {

@@ -1,5 +1,5 @@
-// What changes of a peer while it stays one: what it may ask, what we do with it, whom we believe, how it fares. Each change
-// raises the revision of the peers in its own statement, as in PostgresPeers.
+// Changes of a peer while it stays one: its scopes, our policy, its trust, its condition. Each change raises the
+// revision of the peers in its own statement, as in PostgresPeers.
 
 package import RelayCore
 
@@ -24,9 +24,9 @@ extension PostgresStorage {
     return result.affectedRows == 1
   }
 
-  /// Where no copy is wanted any more, none is found from the commit on. A merge under way holds the peer's row until its
-  /// own; then it is gone too. Without its mark the next copy begins with the whole listing, and a pass that is under way
-  /// is outrun, so that its end leaves no mark.
+  /// If no copy is wanted any more, none is found from the commit on. A merge under way holds the peer's row until
+  /// its own commit; then it is gone too. Without its mark the next copy begins with the whole listing. A pass that
+  /// is under way is outrun, so that its end leaves no mark.
   package func setPeerPolicy(_ policy: PeerPolicy, of name: RelayName) async throws(StoreError) -> Bool {
     let peer = PostgresParameter(name)
     let contacts = PostgresParameter(policy.contacts.rawValue)
@@ -48,13 +48,13 @@ extension PostgresStorage {
       """)
     let former = try result.first { (row) throws(StoreError) in PeerPolicy.Contacts(column: try row.text()) }
     guard let former else { return false }
-    // Whoever is asked goes on having what was remembered of it.
+    // A peer that is asked already keeps its remembered contacts.
     if policy.contacts != .copy, policy.contacts != former { try await removeContacts(of: name) }
     return true
   }
 
   package func noteAttachmentMark(_ mark: AttachmentMark, of name: RelayName) async throws(StoreError) -> Bool {
-    // What is taken away is judged by what was there before: one less than may stay.
+    // The removal sees the marks from before the insertion, so it keeps one less than may stay.
     let name = PostgresParameter(name)
     let result = try await write(
       "note_attachment_mark",
@@ -114,7 +114,7 @@ extension PostgresStorage {
     return results.first?.affectedRows == 1
   }
 
-  /// Some at a time, as its contacts. What is added meanwhile is `removePeer`'s business.
+  /// Removes some at a time, as with its contacts. `removePeer` takes care of rows that are added meanwhile.
   func removeConfirmed(of name: RelayName) async throws(StoreError) {
     let name = PostgresParameter(name)
     let chunk = [

@@ -121,7 +121,8 @@ extension PostgresStorage {
     return results[1].affectedRows == 1 ? .removed : .messagesWait
   }
 
-  /// Whose invitation was used is known by its CA only: all used ones go, and nobody comes back by repeating one.
+  /// A peer that used an invitation is known by its CA only. So all used invitations go, and no peer comes back by
+  /// repeating one.
   private static let forgetUsedInvitations = PostgresStep(
     "forget_used_invitations", "DELETE FROM invitations WHERE redeemed_by IS NOT NULL")
 }

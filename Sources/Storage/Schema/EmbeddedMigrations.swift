@@ -13,7 +13,7 @@ extension EmbeddedStorage {
   /// As one transaction. A new file is sealed in it, where there is an encryption key: nothing ever lies in it as it is.
   package func migrate(to newest: Int?, progress: @Sendable (MigrationStatus) -> Void) async throws(StoreError) {
     let steps = steps
-    // Where there is nothing to do, nobody waits for the lock.
+    // If there is nothing to do, no process waits for the lock.
     guard try await read({ db in try !steps.pending(db.appliedSteps(), to: newest).isEmpty }) else { return }
     let key = newest ?? steps.newest == steps.newest ? try TokenState.newKey(sealer) : nil
     let now = clock.now()

@@ -1,7 +1,7 @@
 package import RelayCore
 
-// What statements of ours count on without naming it: a dump that was put back in part lacks it, and nothing fails but
-// what it should have done.
+// Parts of the schema that our statements count on without naming them. A dump that was put back in part lacks them,
+// and no statement fails: only their effect is missing.
 
 extension PostgresStorage {
   /// - Returns: triggers and functions of today's schema that the database lacks, and triggers that are switched off.
@@ -22,7 +22,7 @@ extension PostgresStorage {
     return try result.all { (row) throws(StoreError) in try row.text() }
   }
 
-  /// Of today's schema: a test compares them with a new store's.
+  /// The triggers of today's schema: a test compares them with a new store's.
   static let triggers = [
     "relay_account_added", "relay_account_changed", "relay_account_ended", "relay_account_removed",
     "relay_contact_changed", "relay_contacts_added", "relay_contacts_counted_less", "relay_contacts_counted_more",

@@ -1,5 +1,5 @@
-/// What the list of a store's steps says besides: the store is not to be served. Numbers that no step will have, so that
-/// former builds refuse it too.
+/// A mark in the list of a store's steps: the store is not to be served. No step will have these numbers, so that
+/// former builds refuse the store too.
 enum SchemaMark: Int, CaseIterable, Sendable {
   /// A store is being moved into this one.
   case moving = 1_000_001

@@ -1,8 +1,8 @@
 import RelayCore
 import Synchronization
 
-/// What is made of a key of the relay's own that nobody is lost with: read from the store once, it stays the same for as
-/// long as the process lives.
+/// A value made of a key that the relay can replace without loss to users. It is read from the store once, and stays
+/// the same for as long as the process lives.
 final class KnownKey<Value: Sendable>: Sendable {
   private let name: ServerKeyName
   private let make: @Sendable (SecretBytes) -> Value
@@ -32,7 +32,7 @@ final class KnownKey<Value: Sendable>: Sendable {
   /// is void.
   private func redrawn(in store: some ServerSecretStore) async throws(StoreError) -> SecretBytes {
     if let stored = try await store.serverSecret(name.rawValue) {
-      // False when another process was faster. What lies as it is, is sealed when it is read.
+      // False when another process was faster. A key that lies as it is, is sealed when it is read.
       _ = try await store.replaceServerSecret(name.rawValue, stored, with: Self.draw(name).bytes)
     }
     return try await store.serverKey(name) { [name] in Self.draw(name) }

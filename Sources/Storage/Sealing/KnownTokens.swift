@@ -1,8 +1,8 @@
 import RelayCore
 import Synchronization
 
-/// How tokens lie in a store, asked once: it changes only while no relay works on it. Whoever missed that is refused by
-/// the tables themselves, which take tokens of one kind alone from then on.
+/// The form of tokens in a store, asked once: it changes only while no relay works on it. If a process missed that,
+/// the tables themselves refuse it: from then on they take tokens of one kind alone.
 final class KnownTokens: Sendable {
   private let known = Mutex<TokenSealer?>(nil)
 

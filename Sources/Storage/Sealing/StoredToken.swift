@@ -9,6 +9,6 @@ struct StoredToken: Sensitive, Sendable, Hashable {
   let bytes: [UInt8]
   init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-  /// What every token comes after.
+  /// A value that every token comes after.
   static let beforeAll = StoredToken([])
 }

@@ -1,6 +1,6 @@
 import RelayCore
 
-/// What a store says of its contact tokens, as two of its server secrets (docs/directory.md, "At rest").
+/// The state of a store's contact tokens, as two of its server secrets (docs/directory.md, "At rest").
 struct TokenState: Sendable, Equatable {
   /// The name of the row that holds the key of the tokens, itself sealed under `storage.encryption-key`. It is there from
   /// the first token on that is sealed.

@@ -40,8 +40,8 @@ extension Database {
     try run("INSERT INTO server_secrets (name, secret) VALUES (\(name), \(secret)) ON CONFLICT (name) DO NOTHING")
   }
 
-  /// From then on a process that did not hear of it is refused, and damages nothing.
-  /// What is in the feed, triggers have from the other tables.
+  /// From then on a process that did not hear of it is refused, and damages nothing. The feed needs no check:
+  /// triggers take its tokens from the other tables.
   func takeSealedTokensAlone() throws {
     for (table, events) in [
       ("accounts", ["INSERT", "UPDATE OF token"]), ("contacts", ["INSERT"]), ("oblivious_outputs", ["INSERT"]),

@@ -3,7 +3,7 @@ import RelayCore
 /// A table with tokens, as it is gone through to seal them: in the order of its key, which is passed on as two texts.
 struct TokenColumn: Sendable {
   let table: String
-  /// What comes before the first row.
+  /// The place before the first row.
   let beginning: Place
   /// After the last row's place, at most so many rows: the place, and the token. Sorted by the columns and not by the
   /// texts that are made of them, which would have their names.
@@ -116,7 +116,7 @@ struct TokenColumn: Sendable {
     let found = try await connection.perform([PostgresStep(once: page(last, Int64(Self.rowsMax)))])
     let rows = try found.all { (row) throws(StoreError) in (place: try Place(row: &row), token: try row.token()) }
     guard let reached = rows.last?.place else { return nil }
-    // Those that are sealed already lie between the others.
+    // Tokens that are sealed already lie between the others.
     let plain = rows.filter { $0.token.bytes.count != TokenSealer.sealedBytes }
     if !plain.isEmpty {
       var sealed: [StoredToken] = []

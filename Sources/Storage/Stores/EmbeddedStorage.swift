@@ -143,7 +143,7 @@ package final class EmbeddedStorage: Storage {
 
   private static let busySeconds = 5.0
   private static let startSeconds = 30.0
-  /// What the log shrinks to after a checkpoint.
+  /// The size that the log shrinks to after a checkpoint.
   private static let journalBytesMax = 64 << 20
 }
 
@@ -161,7 +161,8 @@ extension WriteRefusals {
 }
 
 extension StoreError {
-  /// What a failure of GRDB or of reading a row is to a caller: the result code and SQLite's fixed text for it.
+  /// Turns a failure of GRDB, or of reading a row, into the caller's error: the result code and SQLite's fixed text
+  /// for it.
   init(embedded error: any Error) {
     switch error {
     case let error as StoreError:

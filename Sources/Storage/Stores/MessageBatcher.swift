@@ -9,12 +9,12 @@ import RelayWork
 /// A lone caller waits for its own write only. The envelopes of one call stay together and in order; calls are
 /// written in the order of their arrival.
 package final class MessageBatcher: Sendable {
-  /// What may gather. Each bound is far above what a store that keeps up lets stand.
+  /// The bounds of what may gather. Each is far above what a store that keeps up lets stand.
   package struct Bounds: Sendable {
-    /// Of one batch, unless a single call is larger: time on the wire and under lock.
+    /// Envelopes in one batch, unless a single call is larger: time on the wire and under lock.
     package var batchEnvelopesMax = 500
     package var batchBytesMax = 4 << 20
-    /// Of all that waits: beyond it an append fails at once, and its sender is told to come back.
+    /// Envelopes that wait in all. Beyond it an append fails at once, and its sender is told to come back.
     package var waitingEnvelopesMax = 20_000
     package var waitingBytesMax = 64 << 20
     package init() {}
@@ -31,7 +31,7 @@ package final class MessageBatcher: Sendable {
       byteCount = envelopes.reduce(0) { $0 + ($1.message?.count ?? 0) + ($1.content?.count ?? 0) + Self.overheadBytes }
     }
 
-    /// What an envelope weighs beside its bodies.
+    /// The weight of an envelope beside its bodies.
     private static let overheadBytes = 128
   }
 

@@ -1,6 +1,6 @@
 package import RelayCore
 
-/// What a PostgreSQL server says of itself, for `relay doctor`.
+/// Facts that a PostgreSQL server tells of itself, for `relay doctor`.
 package struct PostgresDiagnosis: Sendable, Equatable {
   /// As the server names it: `15.20 (Debian 15.20-0+deb12u1)`.
   package let version: String
@@ -22,7 +22,7 @@ package struct PostgresDiagnosis: Sendable, Equatable {
 
   /// How we get to it.
   package struct Way: Sendable, Equatable {
-    /// What our sessions are encrypted with (`TLSv1.3`); nil in clear.
+    /// The protocol that encrypts our sessions (`TLSv1.3`); nil in clear.
     package let encryption: String?
     /// As libpq took it.
     package let sslMode: String
@@ -39,9 +39,9 @@ package struct PostgresDiagnosis: Sendable, Equatable {
     package let perTransaction: Int
     /// For how many transactions there is room: sessions and prepared ones.
     package let transactions: Int
-    /// Of `messages` and `acknowledged`.
+    /// The partitions of `messages` and `acknowledged`.
     package let partitions: Int
-    /// What one statement on messages may lock: each partition, and each of its indexes.
+    /// The locks that one statement on messages may take: each partition, and each of its indexes.
     package let perStatement: Int
     /// Sessions of relays on this database; a process has up to seven.
     package let sessions: Int
@@ -60,13 +60,13 @@ package struct PostgresDiagnosis: Sendable, Equatable {
     package var needed: Int { perStatement * max(sessions, Self.sessionsPerProcess) * 2 / 3 }
     /// More than three quarters of the table.
     package var areScarce: Bool { needed * 4 > room * 3 }
-    /// What leaves half of the table to others.
+    /// The setting that leaves half of the table to others.
     package var perTransactionNeeded: Int { (needed * 2 + max(transactions, 1) - 1) / max(transactions, 1) }
 
     private static let sessionsPerProcess = 7
   }
 
-  /// What the server's log gets of our statements' values: numbers are among them.
+  /// The values of our statements that the server's log gets: numbers are among them.
   package struct Log: Sendable, Equatable {
     /// Whether some statements are logged, or all.
     package let hasStatements: Bool

@@ -23,7 +23,7 @@ package struct SchemaStep: Sendable {
   static let needed = 1
 }
 
-/// What a store says of a step that has run.
+/// A store's note of a step that has run.
 struct AppliedStep: Sendable {
   let version: Int
   let name: String

@@ -36,10 +36,10 @@ extension EmbeddedStorage {
         ) AS n
         WHERE began <= \(now - pause.wakeMillis)
         """)
-      // Where the clock is not believed nothing is forgotten.
+      // If the clock is not believed nothing is forgotten.
       let past = try Self.seenTime(in: db).removalTime(at: clock).millis
       try db.run("DELETE FROM wakes WHERE rests AND due <= \(past)")
-      // What nobody claims: a provider that is not configured any more.
+      // Jobs that no process claims: their provider is not configured any more.
       try db.run("DELETE FROM wakes WHERE NOT rests AND expires < \(past) AND due < \(past - Timestamp.millisPerDay)")
       try db.run("DELETE FROM wake_history WHERE claimed < \(past - WakeAttempt.keptFor.wakeMillis)")
     }

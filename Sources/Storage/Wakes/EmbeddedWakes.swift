@@ -82,7 +82,7 @@ extension EmbeddedStorage {
     async throws(StoreError) -> [WakeJob]
   {
     let now = clock.now()
-    // Who finds nothing waits for no writer.
+    // A worker that finds nothing waits for no writer.
     let isAny = try await read { db in
       try db.row("SELECT 1 FROM wakes WHERE provider = \(provider.rawValue) AND NOT rests AND due <= \(now)")
         != nil

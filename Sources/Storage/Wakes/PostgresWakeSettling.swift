@@ -42,7 +42,7 @@ extension PostgresStorage {
       """)
   }
 
-  /// Of those that were to be dropped, the ones that were asked for again are still there.
+  /// Releases the claims. Jobs that were to be dropped, and were asked for again, are still there.
   private static func releaseStep(_ jobs: [WakeJob], _ columns: [WakeSettlementColumns]) -> PostgresStep {
     PostgresStep(
       "release_wakes",

@@ -1,4 +1,4 @@
-// What closes the gap between the commit of a message and its wake-up: a process that died in between.
+// The sweep closes the gap between the commit of a message and its wake-up: a process may have died in between.
 
 package import RelayCore
 
@@ -42,7 +42,7 @@ extension PostgresStorage {
         bound = n.last, began = n.now
       FROM n WHERE w.began <= n.now - \(pause.wakeMillis)
       """)
-    // Where the clock is not believed nothing is forgotten.
+    // If the clock is not believed nothing is forgotten.
     let past = try await clockReading().removalTime.millis
     for step in [Self.rested(past), Self.unclaimed(past), Self.history(past)] {
       for _ in 0..<Self.pagesMax {
@@ -77,7 +77,7 @@ extension PostgresStorage {
       """)
   }
 
-  /// What nobody claims: a provider that no process has any more.
+  /// Jobs that no process claims: no process has their provider any more.
   private static func unclaimed(_ past: Int64) -> PostgresStep {
     let past = PostgresParameter(past)
     return PostgresStep(
@@ -121,8 +121,9 @@ extension PostgresStorage {
     return WakeSweepStep(asked: results.first?.affectedRows ?? 0, isDone: high == ready)
   }
 
-  /// The messages first, by the index on their arrival; then the few devices that they are for. Who waits is woken in any
-  /// case; who rests, or is just being woken, comes again for what has been accepted since the claim.
+  /// Reads the messages first, by the index on their arrival; then the few devices that they are for. A device that
+  /// waits is woken in any case. One that rests, or is just being woken, comes again for messages accepted since the
+  /// claim.
   private func sweepStep(from low: Int64, to high: Int64, _ terms: WakeTerms) -> PostgresStep {
     PostgresStep(
       "sweep_wakes",

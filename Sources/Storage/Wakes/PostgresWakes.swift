@@ -1,5 +1,5 @@
-// Devices that are to be woken, a row each. Whatever changes several rows locks them in the order of their key, so that no
-// two processes wait for each other; who claims passes over what is locked.
+// Devices that are to be woken, a row each. A statement that changes several rows locks them in the order of their
+// key, so that no two processes wait for each other. A claim passes over locked rows.
 
 package import RelayCore
 
@@ -30,8 +30,8 @@ extension PostgresStorage {
       """)
   }
 
-  /// What is claimed keeps its time, and is due again once it is settled; what rests, or was put off, is not sent before
-  /// its time; all else when the first who asked for it wanted it.
+  /// A claimed job keeps its time, and is due again once it is settled. One that rests, or was put off, is not sent
+  /// before its time. Every other job is due when the first who asked for it wanted it.
   private static func askStep(_ asks: [WakeAsk], _ terms: WakeTerms) -> PostgresStep {
     PostgresStep(
       "ask_to_wake",

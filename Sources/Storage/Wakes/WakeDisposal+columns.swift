@@ -1,6 +1,6 @@
 import RelayCore
 
-/// What a settlement writes, the same in both stores: times in milliseconds from now.
+/// The columns that a settlement writes, the same in both stores: times in milliseconds from now.
 struct WakeSettlementColumns {
   /// The row goes, unless it was asked for again.
   let drops: Bool

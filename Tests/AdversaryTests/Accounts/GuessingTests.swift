@@ -180,7 +180,7 @@ import Testing
         }
         return judged
       }
-      // Of one /64, of one /56, of one /48; and another customer's.
+      // Callers of one /64, of one /56, of one /48; and another customer's.
       let counts = [
         try await judged(Array(repeating: "2001:db8:1:0", count: 4)),
         try await judged((1..<20).map { "2001:db8:1:\(String($0, radix: 16))" }),

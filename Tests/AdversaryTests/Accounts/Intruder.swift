@@ -27,7 +27,7 @@ extension Victim {
   }
 }
 
-/// Whoever speaks from one address.
+/// A caller that speaks from one address.
 struct Caller: Sendable {
   let address: String
 

@@ -52,7 +52,7 @@ import Testing
       let relay = victim.relay
       let former = try await relay.register()
       let token = try await draw(former, at: relay)
-      // Of many at once, too.
+      // One of many at once, too.
       let outcomes = try await withThrowingTaskGroup(of: String.self) { group in
         for _ in 0..<16 { group.addTask { try await use(token, next(former), at: relay) } }
         return try await group.reduce(into: [String]()) { $0.append($1) }

@@ -89,11 +89,11 @@ import Testing
         #expect(Self.isSpent(registered) && Self.isSpent(missing), "\(way): \(registered.status), \(missing.status)")
         #expect(registered.text == missing.text)
       }
-      // Whom it is in contact with it goes on writing to, and others go on as ever.
+      // It goes on writing to numbers that it is in contact with, and others go on as ever.
       for way in [0, 1, 2] { #expect(try await Self.ask(friend.number, way, relay, caller).status == 200) }
       #expect(try await Self.ask(caller.number, 2, relay, stranger).status == 200)
       #expect(try await Self.ask(Self.unknown(1)[0], 2, relay, stranger).status == 404)
-      // Whoever has written to it gets his receipt, and an answer.
+      // A number that has written to it gets its receipt, and an answer.
       let time = try #require(
         try await relay.mailbox(of: caller).first.flatMap { ($0["timestamp"] as? NSNumber)?.int64Value })
       let receipt = try await relay.send("PUT", "/v1/receipt/\(stranger.number)/\(time)", as: caller)
@@ -131,7 +131,8 @@ import Testing
         return try await group.reduce(into: []) { $0.append($1) }
       }
       let missing = statuses.count { $0 == 404 }
-      // Of so many at once some find another one's sketch each time they look: those are refused too.
+      // With so many at once, some find a sketch that another one has just replaced, each time they look. These are
+      // refused too.
       #expect((1...Self.budget.upperBound).contains(missing), "\(missing)")
       #expect(statuses.allSatisfy { $0 == 404 || $0 == 413 })
     }

@@ -7,7 +7,7 @@ import RelayCore
 import TestSupport
 import Testing
 
-/// Whose word sets one-time prekeys aside (docs/decisions/2026-11-21-restored-stores.md).
+/// The peers whose word sets one-time prekeys aside (docs/decisions/2026-11-21-restored-stores.md).
 @Suite struct EpochTests {
   private static let lastResort = 16_777_215
 

@@ -5,7 +5,8 @@ import RelayCore
 import TestSupport
 import Testing
 
-/// What one peer, and all of them, may fill of a mailbox (docs/federation.md, "A peer's share of a mailbox").
+/// The share of a mailbox that one peer, and all of them, may fill (docs/federation.md, "A peer's share of a
+/// mailbox").
 @Suite struct MailboxShareTests {
   private static let settings = Victim.unlimited.merging(["RELAY_MESSAGES_MAILBOX_MAX": "20"]) { $1 }
 
@@ -49,7 +50,7 @@ import Testing
         #expect(answer.status == 200, "\(time): \(answer.text)")
       }
       #expect(try await victim.relay.mailbox(of: owner).count == 20)
-      // What the owner fetches makes room for peers again.
+      // Messages that the owner fetches make room for peers again.
       for entry in try await victim.relay.mailbox(of: owner) where entry["relay"] as? String == "evil" {
         let (source, time) = (entry["source"] as? String ?? "", entry["timestamp"] as? Int ?? 0)
         #expect(try await victim.relay.send("DELETE", "/v1/messages/\(source)/\(time)", as: owner).status == 200)

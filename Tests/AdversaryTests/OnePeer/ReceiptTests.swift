@@ -44,7 +44,7 @@ import WireMessages
           let answer = try await client.send(.PUT, path)
           #expect(answer.status == 404 && answer.text.hasPrefix("not-found"), "\(answer.text)")
         }
-        // Nobody learns by receipts who is registered.
+        // Receipts do not tell who is registered.
         let nobody = TestDevice(number: TestDevice.freshNumber(), password: "")
         let unknown = try await client.send(.PUT, Self.receipt(5, for: nobody))
         let known = try await client.send(.PUT, Self.receipt(5, for: other))
@@ -130,7 +130,7 @@ import WireMessages
       let evil = try await victim.startPeer("evil")
       let honest = try await victim.startPeer("honest")
       try await victim.withClient(of: evil) { client in
-        // Whatever accounts it invents.
+        // The limit holds for any accounts that it invents.
         for index in 1...3 {
           let path = Self.receipt(5, of: "+1666555100\(index)", for: sender)
           #expect(try await client.send(.PUT, path).status == 404)

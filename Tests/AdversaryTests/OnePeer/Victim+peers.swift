@@ -51,7 +51,7 @@ extension Victim {
     let text: String
   }
 
-  /// What `relay doctor` found under `check`.
+  /// The findings of `relay doctor` under `check`.
   func findings(_ check: String) async throws -> [Found] {
     let result = try await site.run(["doctor", "--json"])
     guard let list = try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [[String: Any]] else {

@@ -31,7 +31,7 @@ import Testing
         #expect(owner == nil || owner == "gamma")
         return owner == "gamma" && evil.peer.requests.contains { $0.path == "/v1/federation/tokens" }
       }
-      // Of two that claim it at once nobody has it.
+      // If two claim it at once neither has it.
       try await eventually("both were heard") {
         #expect(try await restarted.relay(of: both, as: caller) == nil)
         return try await next.ask("/metrics").text.contains(#"relay_peer_claims_contested_total{peer="evil"}"#)

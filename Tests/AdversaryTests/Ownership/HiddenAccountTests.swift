@@ -52,7 +52,7 @@ import Testing
       #expect(before.map(\.text) == after.map(\.text))
       #expect(before[0].headers.first(name: "ETag") == after[0].headers.first(name: "ETag"))
 
-      // What was listed, and is hidden later, is there once.
+      // An account that was listed, and is hidden later, is there once.
       let shown = TestDevice.freshNumber()
       _ = try await victim.relay.register(shown)
       let cursor = try #require(try await get("changes").text.split(separator: #""cursor":""#).last).prefix {

@@ -124,7 +124,7 @@ extension Victim {
     return listing
   }
 
-  /// What a client that looks `number` up is told: nil for nobody, else the relay's name, "" for the victim itself.
+  /// The answer to a client that looks `number` up: nil for nobody, else the relay's name, "" for the victim itself.
   func relay(of number: String, as caller: TestDevice) async throws -> String? {
     let body = #"{"contacts":["\#(ListingPeer.token(of: number).base64)"]}"#
     let answer = try await relay.send("PUT", "/v1/directory/tokens", json: body, as: caller)

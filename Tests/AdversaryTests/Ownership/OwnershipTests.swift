@@ -124,7 +124,7 @@ import Testing
     }
   }
 
-  /// Commands on a peer move contacts that others claim too. Those passes are counted like any other.
+  /// Commands on a peer move contacts that others claim too. These passes are counted like any other.
   @Test(arguments: StoreKind.allCases)
   func whatPassesByTheOperatorsCommandsIsCountedWhileNoProcessRunsToo(kind: StoreKind) async throws {
     try await Victim.with(kind, settings: Victim.quickRounds) { victim in

@@ -1,4 +1,5 @@
-// What operators do to become peers, by their commands, and what somebody between them can do to an invitation.
+// The steps by which operators become peers, by their commands, and the acts of somebody between them on an
+// invitation.
 
 import ChildProcesses
 import Foundation
@@ -6,14 +7,14 @@ import NIOSSL
 import RelayCore
 import TestSupport
 
-/// What `relay peer invite --json` prints.
+/// The output of `relay peer invite --json`.
 struct PrintedInvitation: Decodable {
   let invitation: String
   let scopes: [String]
   let ourWords: String
 }
 
-/// What `relay peer list --json` prints of a peer, and `relay peer accept --json`.
+/// A peer in the output of `relay peer list --json` and `relay peer accept --json`.
 struct PrintedPeer: Decodable {
   let name: String
   let url: String

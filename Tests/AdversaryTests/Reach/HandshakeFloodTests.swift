@@ -6,7 +6,7 @@ import Testing
 @Suite struct HandshakeFloodTests {
   private static let refusals = "relay_federation_connections_refused_total"
 
-  /// Of one address 32 places and, after 64 at once, 16 a second; the peer comes from another one.
+  /// One address gets 32 places and, after 64 at once, 16 a second. The peer comes from another address.
   @Test(arguments: StoreKind.allCases)
   func oneAddressHoldsItsShareOfPlacesAndNoMore(kind: StoreKind) async throws {
     try await Victim.with(kind) { victim in

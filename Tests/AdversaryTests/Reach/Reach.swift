@@ -1,4 +1,4 @@
-// What attacks by URLs and by floods need beside a victim.
+// The means of attacks by URLs and by floods, beside a victim.
 
 import AsyncHTTPClient
 import Foundation
@@ -102,7 +102,7 @@ final class Flood: Sendable {
 
   init(port: Int) { self.port = port }
 
-  /// Those that the other side has not closed.
+  /// The channels that the other side has not closed.
   var heldCount: Int { channels.withLock { $0.count(where: \.isActive) } }
 
   /// - Parameter bytes: what is said at once, and no more.

@@ -15,7 +15,7 @@ import Testing
   @Test(arguments: StoreKind.allCases) func aDumpTellsNoPendingCode(kind: StoreKind) async throws {
     try await Victim.with(kind, settings: Self.settings) { victim in
       let phone = try await victim.relay.register()
-      // Whose code is pending, and another one's that links a device.
+      // A number whose code is pending, and another code that links a device.
       let number = "+1777\(Int.random(in: 1_000_000...9_999_999))"
       let code = try await victim.relay.code(for: number)
       let link = try await victim.relay.send("GET", "/v1/devices/provisioning/code", as: phone)

@@ -56,7 +56,7 @@ import Testing
   @Test func theServersLogGetsNoNumber() async throws {
     try await Self.with(mayBeDiscreet: true) { site, server, database in
       let numbers = Self.numbers(3)
-      // What must never be registered: an error in the midst of it, which shows the row that it met.
+      // A number that must never be registered: an error in the midst of it shows the row that it met.
       _ = try await Loopback.blocking {
         try server.sql("ALTER TABLE accounts ADD CHECK (account <> \(numbers[2].dropFirst()))", in: database)
       }

@@ -21,7 +21,7 @@ package enum Fact: Codable, Sendable, Equatable {
   case saw(Sight)
 }
 
-/// What a device asks for.
+/// A device's request.
 package enum Call: Codable, Sendable, Equatable {
   /// By a new account's device, or a new device of one.
   case register
@@ -58,7 +58,7 @@ package struct DrawnKey: Codable, Sendable, Equatable {
   }
 }
 
-/// What is seen without being an answer.
+/// An event that is seen without being an answer.
 package enum Sight: Codable, Sendable, Equatable {
   /// `from` is nil where no device of the campaign has the source that the relay named.
   case delivered(MessageNumber, from: DeviceIndex?, to: DeviceIndex, digest: UInt64, over: ConnectionNumber)
@@ -79,8 +79,8 @@ package enum Sight: Codable, Sendable, Equatable {
   case woken(DeviceIndex)
   case faultBegan(Int, FaultKind, at: String, link: Link? = nil)
   case faultEnded(Int)
-  /// What a limiter allows: `size` at once, and `perMinute` from then on. Each of `processes` has a quarter of it for
-  /// itself while coordination is away.
+  /// The allowance of a limiter: `size` at once, and `perMinute` from then on. Each of `processes` has a quarter of
+  /// it for itself while coordination is away.
   case limit(bucket: String, size: Int, perMinute: Double, processes: Int)
   /// Receipts that the relay itself says it has dropped, over a process's whole life.
   case receiptsDropped(Int, at: Place)

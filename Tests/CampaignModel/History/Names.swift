@@ -52,7 +52,7 @@ package struct KeyDigest: RawRepresentable, Codable, Hashable, Sendable {
   package init(_ digest: UInt64) { rawValue = digest }
 }
 
-/// Where a request went: an operator, and its process where it is known; a balancer does not say.
+/// The target of a request: an operator, and its process if it is known; a balancer does not say.
 package struct Place: Codable, Hashable, Sendable, CustomStringConvertible {
   package let site: String
   package let process: Int?

@@ -1,5 +1,5 @@
-/// What is delivered was submitted, by whom the relay says, for this device, with this body; and comes over one
-/// connection once.
+/// A delivered message was submitted by the sender that the relay names, for this device, with this body. It comes
+/// over one connection once.
 package struct DeliveredAsSent: Rule {
   package let name = "delivered is what was sent, once a connection"
   package private(set) var violations = Violations()
@@ -11,7 +11,7 @@ package struct DeliveredAsSent: Rule {
   }
 
   private var submissions: [MessageNumber: Submission] = [:]
-  /// Of connections that stand.
+  /// The messages delivered over connections that stand.
   private var delivered: [ConnectionNumber: Set<MessageNumber>] = [:]
 
   package init() {}

@@ -1,7 +1,7 @@
-/// Nobody gets more than a limiter allows and its documented slack.
+/// No party gets more than a limiter allows and its documented slack.
 ///
-/// A limiter allows `size` at once and `perMinute` from then on. Coordination that lost its data counts anew: `size` for
-/// each loss. While it is away each process counts alone, in a quarter of the size.
+/// A limiter allows `size` at once and `perMinute` from then on. Coordination that lost its data counts anew: `size`
+/// for each loss. While it is away each process counts alone, in a quarter of the size.
 package struct LimitsKept: Rule {
   package let name = "limits are kept"
   package private(set) var violations = Violations()

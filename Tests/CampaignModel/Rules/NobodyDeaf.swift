@@ -1,7 +1,7 @@
 /// No device stays deaf, unwoken or shut out for longer than 30 s when no fault is in effect.
 ///
-/// Deaf: connected, owed something that was accepted, and nothing comes. Whoever reads slowly is not deaf while something
-/// comes. Unwoken: not connected, owed something, to be woken by push, and not woken. Shut out: it tries to connect, and
+/// Deaf: connected, owed an accepted message, and nothing comes. A slow reader is not deaf while something comes.
+/// Unwoken: not connected, owed something, to be woken by push, and not woken. Shut out: it tries to connect, and
 /// cannot.
 package struct NobodyDeaf: Rule {
   package let name = "nobody deaf, unwoken or shut out"

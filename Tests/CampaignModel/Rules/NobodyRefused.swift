@@ -1,5 +1,5 @@
-/// A submission that is made when no fault has been in effect for 30 s is not answered with 5xx: the relay finds its way back
-/// by itself. What a limit or the recipient's devices refuse is no fault of the relay's.
+/// A submission that is made when no fault has been in effect for 30 s is not answered with 5xx: the relay finds its
+/// way back by itself. A refusal by a limit, or for the recipient's devices, is no fault of the relay's.
 package struct NobodyRefused: Rule {
   package let name = "nobody is refused when all is whole"
   package private(set) var violations = Violations()

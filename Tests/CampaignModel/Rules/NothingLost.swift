@@ -1,7 +1,8 @@
-/// What was accepted for a device was delivered to it, or waits for it at the end.
+/// A message that was accepted for a device was delivered to it, or waits for it at the end.
 ///
-/// An attempt without an answer may have been accepted or not: nothing is owed for it. A device that was taken out of its
-/// account, or may have been, is owed nothing; a message that its sender was told is undeliverable is owed to nobody.
+/// An attempt without an answer may have been accepted or not: nothing is owed for it. A device that was taken out of
+/// its account, or may have been, is owed nothing. A message is owed to no device after its sender was told that it
+/// is undeliverable.
 package struct NothingLost: Rule {
   package let name = "accepted is delivered or waits"
   package private(set) var violations = Violations()

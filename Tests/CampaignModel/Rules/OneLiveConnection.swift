@@ -13,7 +13,7 @@ package struct OneLiveConnection: Rule {
     var isOpen = false
   }
 
-  /// Of each device the last ones.
+  /// The last attempts of each device.
   private var attempts: [DeviceIndex: [Attempt]] = [:]
   /// Devices with two open connections, and since when.
   private var doubled: [DeviceIndex: Moment] = [:]

@@ -1,6 +1,6 @@
-/// Of two messages of one sender for one device, the one that was accepted before the other was submitted is delivered
-/// first. Repetitions of what was delivered before do not count. Between operators, in trouble or where the peer was slow,
-/// a message may be overtaken by what was submitted shortly behind it (docs/federation.md, "The outbox").
+/// Take two messages of one sender for one device. If one was accepted before the other was submitted, it is
+/// delivered first. Repetitions of earlier deliveries do not count. Between operators, in trouble or if the peer was
+/// slow, a message may be overtaken by one that was submitted shortly behind it (docs/federation.md, "The outbox").
 package struct OrderWithinSender: Rule {
   package let name = "order within a sender"
   package private(set) var violations = Violations()
@@ -28,7 +28,7 @@ package struct OrderWithinSender: Rule {
   private var homes: [DeviceIndex: String] = [:]
   /// A process learns only after two seconds that another one holds a message for a peer.
   private static let slackWhereHeld = Duration.seconds(3)
-  /// What took longer to be accepted, on a machine that has too much to do, may be held without any fault.
+  /// On a machine that has too much to do, a message that took longer to be accepted may be held without any fault.
   private static let slowAnswer = Duration.seconds(1)
   private static let afterTrouble = Duration.seconds(10)
 

@@ -1,8 +1,9 @@
 /// A sender is told of a message's arrival only when its recipient acknowledged it, and is told.
 ///
-/// Receipts that a process held in memory when it was ended may be lost: what was acknowledged before the loss and not
-/// known to be safe is excused. What is missing otherwise the relay must itself have counted as dropped. What is delivered
-/// again had not been removed: its receipt is due at the next acknowledgement.
+/// Receipts that a process held in memory when it was ended may be lost. So a message is excused if it was
+/// acknowledged before the loss, and its receipt was not known to be safe. The relay itself must have counted all
+/// other missing receipts as dropped. A message that is delivered again had not been removed: its receipt is due at
+/// the next acknowledgement.
 package struct ReceiptsTrue: Rule {
   package let name = "receipts neither forged nor lost"
   package private(set) var violations = Violations()

@@ -33,7 +33,7 @@ package struct Invocation: Sendable, Equatable {
   package let at: Moment
 }
 
-/// What broke a rule: all are counted, the first are told.
+/// The events that broke a rule: all are counted, the first are told.
 package struct Violations: Sendable, Equatable, Codable {
   package private(set) var count = 0
   /// The first of them, for people.

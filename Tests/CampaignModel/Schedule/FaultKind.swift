@@ -1,4 +1,4 @@
-/// What the driver can do to an operator. A kind that stands here is built.
+/// The faults that the driver can cause at an operator. A kind that stands here is built.
 package enum FaultKind: String, Codable, CaseIterable, Sendable {
   /// SIGKILL, and another process in its place when the fault ends.
   case processKilled
@@ -34,7 +34,7 @@ package enum FaultKind: String, Codable, CaseIterable, Sendable {
   case maintenance
   /// Nothing passes a link, either way.
   case linkCut
-  /// What a process sends arrives, and no answer comes back.
+  /// Bytes that a process sends arrive, and no answer comes back.
   case linkCutOneWay
   /// 200 ms each way.
   case linkDelayed
@@ -112,10 +112,10 @@ package struct Fault: Codable, Hashable, Sendable {
   package let site: String
   /// The process it is about, from 0; nil where it is about an operator's server, or the whole operator.
   package let process: Int?
-  /// Of `linkCut` and its like.
+  /// The link of `linkCut` and its like.
   package let link: Link?
 
-  /// Of `clockJumped`: how far the clock is ahead; below 0 behind.
+  /// The jump of `clockJumped`: how far the clock is ahead; below 0 behind.
   package let seconds: Int?
 
   package init(_ kind: FaultKind, at site: String, process: Int? = nil, link: Link? = nil, seconds: Int? = nil) {
@@ -126,7 +126,7 @@ package struct Fault: Codable, Hashable, Sendable {
     self.link = link
   }
 
-  /// What no other fault may hold at the same time.
+  /// The resources that no other fault may hold at the same time.
   package func holds(of processes: Int) -> [String] {
     switch kind {
     case .processKilled, .processStopped, .clockJumped, .olderBuild: ["\(site)/\(process ?? 0)"]

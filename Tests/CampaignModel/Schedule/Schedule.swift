@@ -15,7 +15,7 @@ package struct Schedule: Codable, Equatable, Sendable {
     package var end: Int { at + lasting }
   }
 
-  /// Of the devices' choices too.
+  /// The seed of the devices' choices too.
   package let seed: UInt64
   /// How long messages are sent; no fault ends later.
   package let seconds: Int

@@ -12,8 +12,8 @@ package struct ScheduleReducer: Sendable {
     package let isShortest: Bool
   }
 
-  /// - Parameter breaks: whether a schedule breaks the rule. It may be asked `runsMax` times. What happens seldom it
-  ///   should try more than once.
+  /// - Parameter breaks: whether a schedule breaks the rule. It may be asked `runsMax` times. It should try rare
+  ///   events more than once.
   package func reduce(
     _ schedule: Schedule, isolation: isolated (any Actor)? = #isolation,
     breaks: (Schedule) async throws -> Bool

@@ -62,7 +62,7 @@ struct PlantedFaultTests {
         ]))
   }
 
-  /// What the store did not take is accepted: that shows only while PostgreSQL is away.
+  /// A message that the store did not take is accepted: that shows only while PostgreSQL is away.
   @Test func `a schedule is cut down to the fault that breaks a rule, and printed as a test`() async throws {
     let guilty = Schedule.Step(at: 3000, lasting: 1500, Fault(.postgresRestarted, at: "alpha"))
     let schedule = Schedule(

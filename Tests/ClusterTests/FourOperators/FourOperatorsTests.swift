@@ -91,7 +91,7 @@ import Testing
     }
   }
 
-  /// What alpha's processes have taken into the outbox they have handed over, as their metrics say.
+  /// Alpha's processes have handed over all that they took into the outbox, as their metrics say.
   private func expectEmptyOutbox(of alpha: Operator, after trouble: String) async throws {
     let relays = await alpha.relays
     try await eventually("alpha's outbox is empty after: \(trouble)", within: .seconds(60), every: .milliseconds(50)) {
@@ -105,7 +105,7 @@ import Testing
     }
   }
 
-  /// Of a metric without dimensions; 0 while there is none.
+  /// The value of a metric without dimensions; 0 while there is none.
   private static func value(of name: String, in metrics: String) -> Double {
     let line = metrics.split(separator: "\n").first { $0.hasPrefix("\(name) ") }
     return line.flatMap { Double($0.dropFirst(name.count + 1)) } ?? 0
@@ -175,7 +175,7 @@ import Testing
     }
   }
 
-  /// What happened, as the table of docs/federation.md.
+  /// The events, as the table of docs/federation.md.
   private struct Report {
     private var rows: [String] = []
 
@@ -196,8 +196,8 @@ import Testing
       for lane in ["alpha", "beta", "gamma"] {
         let (before, meanwhile) = (quiet[lane] ?? [], disturbed[lane] ?? [])
         #expect(before.allSatisfy { $0.status == 200 } && meanwhile.allSatisfy { $0.status == 200 }, "\(name): \(lane)")
-        // Whoever waits for the peer in trouble waits for its time-out of 10 s. Shorter waits may be the machine's: the
-        // figures are in the table.
+        // A request that waits for the peer in trouble waits for its time-out of 10 s. Shorter waits may be the
+        // machine's: the figures are in the table.
         #expect(meanwhile.p99 < max(before.p99 * 2, MachineSpeed.allow(.seconds(5))), "\(name): \(lane)")
         others.append("\(lane) \(Self.text(before.p99)) -> \(Self.text(meanwhile.p99))")
       }

@@ -3,10 +3,10 @@ import Foundation
 import Glibc
 import TestSupport
 
-/// Hosts with addresses of their own, and what lies between them.
+/// Hosts with addresses of their own, and the links between them.
 ///
-/// Where the machine allows it, each is a network namespace; the namespaces and their devices go with their last process,
-/// however this one ends. Elsewhere all are on the loopback address, and what lies between them cannot be changed.
+/// If the machine allows it, each is a network namespace. The namespaces and their devices go with their last
+/// process, however this one ends. Elsewhere all are on the loopback address, and the links cannot be changed.
 struct Network: Sendable {
   struct Host: Sendable {
     let index: UInt8

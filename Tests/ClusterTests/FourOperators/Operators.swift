@@ -14,7 +14,7 @@ final class Operator: Sendable {
   }
 
   var name: String { site.name }
-  /// Those that run, the first of which takes the peers' connections.
+  /// The processes that run. The first of them takes the peers' connections.
   var relays: [RelayProcess] { get async { await running.relays } }
 
   /// Starts `count` processes. - Parameter clock: what `faketime` calls an offset, as `+200d`; nil for the true time.

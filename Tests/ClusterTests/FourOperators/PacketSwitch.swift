@@ -10,7 +10,7 @@ import TestSupport
 ///
 /// One thread; packets wait in memory, at most `waitingMax`, as in a router that drops what it cannot hold.
 final class PacketSwitch: @unchecked Sendable {  // Mutable state is the thread's, or behind the mutex.
-  /// What happens to packets from one host to another.
+  /// The treatment of packets from one host to another.
   struct Link: Sendable, Equatable {
     var delay = Duration.zero
     /// Of 1.

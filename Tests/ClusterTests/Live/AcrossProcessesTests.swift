@@ -81,9 +81,9 @@ import Testing
       cluster.redis.stop()
       try await fleet.send(from: fleet.devices[0], to: fleet.devices[1], by: entrances[0])
       try await cluster.redis.start()
-      // Nobody was told of it: coming back, Redis is told who is here, and they look.
+      // No process was told of it. When Redis comes back, it is told which devices are here, and they look.
       _ = try await fleet.untilDelivered(within: .seconds(120))
-      // What is stored by a process that does not reach Redis yet wakes nobody elsewhere.
+      // A message that is stored by a process which does not reach Redis yet wakes no device elsewhere.
       for process in team.all { try await process.untilCoordination(isAvailable: true) }
       for _ in 1...5 { try await Self.pass(fleet, by: entrances[0]) }
 

@@ -2,7 +2,8 @@ import Foundation
 import Synchronization
 import TestSupport
 
-/// What befalls an operator's processes, its servers and the connections to it, at random moments until it is told to end.
+/// Faults of an operator's processes, its servers and the connections to it, at random moments until it is told to
+/// end.
 final class Chaos: Sendable {
   private enum ServerMishap: String, CaseIterable {
     case redisFlushed, redisRestarted, postgresRestarted, postgresCrashed
@@ -36,7 +37,8 @@ final class Chaos: Sendable {
       group.addTask { try await self.cutConnections(cuts) }
       try await group.waitForAll()
     }
-    // What is silent now would stay so; and what a device has refused comes on its next connection.
+    // A connection that is silent now would stay so. A message that a device has refused comes on its next
+    // connection.
     for proxy in proxies {
       proxy.cut(after: nil)
       proxy.cutAll()

@@ -3,7 +3,7 @@ import RelayClient
 import TestSupport
 import Testing
 
-/// Whatever dies: every accepted message is delivered at least once, in order, and once after de-duplication.
+/// Every accepted message is delivered at least once, in order, and once after de-duplication, whatever dies.
 @Suite struct ChaosTests {
   /// How large the run is. `make soak` sets what docs/performance.md tells of; a run is repeated with its seed.
   private struct Extent {

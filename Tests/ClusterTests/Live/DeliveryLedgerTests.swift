@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// What proves that nothing is lost must itself notice when something is.
+/// The proof that nothing is lost must itself notice a loss.
 @Suite struct DeliveryLedgerTests {
   private static let start = ContinuousClock.now
   private static func at(_ second: Int) -> ContinuousClock.Instant { start + .seconds(second) }

@@ -30,7 +30,7 @@ final class LiveDevice: Sendable {
     var unexplained: [String] = []
     /// Attempts to connect that failed.
     var failures: [String] = []
-    /// What a relay may never do, whatever dies.
+    /// Faults that a relay may never show, whatever dies.
     var faults: [String] = []
     var refusals = 0
     /// Refused, and not delivered again so far.
@@ -152,7 +152,7 @@ final class LiveDevice: Sendable {
     await live.close()
   }
 
-  /// Whoever refused it has not opened it.
+  /// A relay that refused it has not opened it.
   private func noteUnanswered(_ error: any Error) {
     if case RelayClientError.refused = error { return }
     state.withLock { $0.unanswered.append(.now) }
@@ -163,7 +163,7 @@ final class LiveDevice: Sendable {
 
   private func wouldRefuse(_ id: MessageID) -> Bool {
     state.withLock { state in
-      // What comes again is taken.
+      // A message that comes again is taken.
       if state.refused.remove(id) != nil { return false }
       guard habit == .refusesFirst, state.refusals < Self.refusalsMax else { return false }
       state.refusals += 1

@@ -52,7 +52,7 @@ struct LiveFleet: Sendable {
     }
   }
 
-  /// What a sender does about an answer that is not 200.
+  /// A sender's reaction to an answer that is not 200.
   enum Persistence: Sendable {
     /// Sends again, as the same message, until it is accepted: what a client does about 503 and lost connections.
     case untilAccepted
@@ -177,7 +177,7 @@ struct LiveFleet: Sendable {
       try await eventually("everything accepted is delivered", within: limit, every: .milliseconds(100)) {
         ledger.owedCount == 0
       }
-      // What comes twice comes until then.
+      // Repeated deliveries come until then.
       try await expectEmptyMailboxes(at: entrance)
     } catch let error as WaitExpired {
       Issue.record(error, "the books say what is missing")
@@ -187,8 +187,8 @@ struct LiveFleet: Sendable {
     return audit
   }
 
-  /// What is known of the first of `lost`: whether they wait in the mailbox, and what became of the
-  /// device's connections. For people.
+  /// Facts about the first of `lost`: whether they wait in the mailbox, and the fate of the device's connections. For
+  /// people.
   func whereabouts(of lost: [MessageID], at entrance: RelayClient) async throws -> String {
     var lines: [String] = []
     for id in lost.prefix(3) {
@@ -202,7 +202,8 @@ struct LiveFleet: Sendable {
     return lines.joined(separator: "\n")
   }
 
-  /// Waits until all mailboxes are empty: what was acknowledged is gone. What died last may still be away.
+  /// Waits until all mailboxes are empty: acknowledged messages are gone. The process that died last may still be
+  /// away.
   func expectEmptyMailboxes(at entrance: RelayClient, within limit: Duration = .seconds(120)) async throws {
     for device in devices {
       try await eventually("the mailbox of \(device.number) is empty", within: limit, every: .milliseconds(200)) {
@@ -225,7 +226,7 @@ struct LiveFleet: Sendable {
   /// Refused, and not delivered again so far.
   var refused: [MessageID] { devices.flatMap(\.refused) }
 
-  /// What became of connections and senders, for people.
+  /// The fate of connections and senders, for people.
   var summary: String {
     var ends: [String: Int] = [:]
     for device in devices { ends.merge(device.ends) { $0 + $1 } }

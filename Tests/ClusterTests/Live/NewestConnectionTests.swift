@@ -3,7 +3,7 @@ import RelayClient
 import TestSupport
 import Testing
 
-/// Of two live connections of a device at two processes the newer stays, whatever becomes of Redis between them.
+/// The newer of two live connections of a device at two processes stays, whatever happens to Redis between them.
 @Suite struct NewestConnectionTests {
   private static let redisPause = Duration.seconds(60)
 

@@ -6,7 +6,7 @@ import Testing
 @testable import Directory
 
 @Suite struct EnumerationPatternTests {
-  /// Of numbers as their digits: some that were found, and what was asked for.
+  /// For numbers as their digits: those that were found, among those that were asked for.
   private static func isSequential(_ found: some Sequence<Int64>, among asked: some Sequence<Int64>) throws -> Bool {
     EnumerationPattern.isSequential(try found.map(number), among: try asked.map(token))
   }

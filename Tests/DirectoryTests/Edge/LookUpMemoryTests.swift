@@ -4,7 +4,7 @@ import Testing
 
 @testable import Directory
 
-/// What a process remembers of look-ups: address books that were asked for.
+/// A process's memory of look-ups: address books that were asked for.
 @Suite struct LookUpMemoryTests {
   private static func account(_ index: Int) throws -> AccountNumber {
     try #require(AccountNumber(digits: 15_550_000_000 + Int64(index)))

@@ -5,8 +5,8 @@ import Foundation
 package import RelayCore
 import Synchronization
 
-/// Verifies each request as Apple does, and remembers it. What fails a check is answered as Apple would, and noted in
-/// `faults`.
+/// Verifies each request as Apple does, and remembers it. A request that fails a check is answered as Apple would,
+/// and noted in `faults`.
 package final class FakeAPNs: Sendable {
   fileprivate struct State {
     var keys: [String: P256.Signing.PublicKey] = [:]
@@ -45,7 +45,7 @@ package final class FakeAPNs: Sendable {
 
   package var url: String { service.url }
   package var requests: [FakeRequest] { service.requests }
-  /// What was wrong, in order.
+  /// The faults, in order.
   package var faults: [String] { checks.withLock { $0.faults } }
   /// The different tokens that came, in order.
   package var tokens: [TestToken] { checks.withLock { $0.tokens } }
@@ -95,7 +95,7 @@ extension FakeAPNs.Checks {
     guard let authorization, authorization.hasPrefix("bearer ") else {
       return (403, "MissingProviderToken", "no token")
     }
-    // What is no token fails as one.
+    // A text that is no token fails as one.
     guard let token = try? TestToken(String(authorization.dropFirst("bearer ".count))) else {
       return (403, "InvalidProviderToken", "unreadable token")
     }

@@ -102,7 +102,7 @@ extension FakeFCM.Checks {
     return .answer(status, FakeFCM.fault(status, word))
   }
 
-  /// Of a request in which all is right.
+  /// The answer to a request in which all is right.
   fileprivate func token() -> FakeAnswer {
     withLock { state in
       state.issued += 1
@@ -127,7 +127,7 @@ extension FakeFCM.Checks {
       if parts.count == 2 { form[String(parts[0])] = String(parts[1]).removingPercentEncoding }
     }
     guard form["grant_type"] == "urn:ietf:params:oauth:grant-type:jwt-bearer" else { return "grant_type" }
-    // What is no token fails as one.
+    // A text that is no token fails as one.
     guard let text = form["assertion"], let token = try? TestToken(text), token.isSigned(by: key) else {
       return "signature"
     }

@@ -87,7 +87,7 @@ package final class FakeWebPush: Sendable {
   /// By its address: a name could have others.
   package var url: String { "https://127.0.0.1:\(service.port)" }
   package var requests: [FakeRequest] { service.requests }
-  /// What came, decrypted, in order.
+  /// The messages that came, decrypted, in order.
   package var messages: [String] { checks.withLock { $0.messages } }
   /// The different VAPID tokens, in order.
   package var tokens: [TestToken] { checks.withLock { $0.tokens } }
@@ -142,7 +142,7 @@ extension FakeWebPush.Checks {
     }
     return withLock { [parts] state in
       guard parts["k"] == Base64.encodeURLSafe(Array(state.key.x963Representation)) else { return (403, "other key") }
-      // What is no token fails as one.
+      // A text that is no token fails as one.
       guard let text = parts["t"], let token = try? TestToken(text), token.isSigned(by: state.key),
         token.header["typ"] == "JWT", token.header.count == 2
       else { return (403, "signature") }

@@ -5,7 +5,7 @@ import RelayClient
 import RelayCore
 
 extension Session {
-  /// What became of a request for a WebSocket.
+  /// The outcome of a request for a WebSocket.
   enum Opening {
     case opened(Probe)
     case refused(Answer)

@@ -31,7 +31,7 @@ package enum Generation: String, Sendable {
   case g3 = "G3"
   /// Sync messages, fetching, device management, Feb 2015.
   case g4 = "G4"
-  /// What relays of this project add without disturbing anybody.
+  /// Additions of this project's relays, which disturb no client.
   case ours = "ours"
 }
 

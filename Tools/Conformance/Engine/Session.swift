@@ -1,4 +1,4 @@
-// What rules act through: requests, and the accounts they act on.
+// The means by which rules act: requests, and the accounts they act on.
 
 import RelayClient
 import RelayCore

@@ -93,7 +93,7 @@ enum AttachmentRules {
     return (id, location)
   }
 
-  /// Where the blob of `id` is downloaded.
+  /// The URL at which the blob of `id` is downloaded.
   private static func location(of id: Int64, _ session: Session, _ device: Device) async throws -> String {
     let json = try await session.get("/v1/attachments/\(id)", as: device).expectJSON()
     guard let location = json["location"]?.string else {

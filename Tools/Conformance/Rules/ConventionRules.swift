@@ -1,4 +1,4 @@
-/// What holds for all endpoints (reference 1.1, 3.11).
+/// Rules that hold for all endpoints (reference 1.1, 3.11).
 enum ConventionRules {
   static let all: [Rule] = [
     Rule("1.1", "a trailing slash makes no difference") { session in

@@ -106,7 +106,7 @@ enum CredentialRules {
     },
   ]
 
-  /// What must not differ: all but the time and what names the connection or the request.
+  /// The headers that must not differ: all but the time and the names of the connection or the request.
   private static func comparable(_ answer: Answer) -> [String: String] {
     answer.headers.filter { !["date", "x-request-id", "connection", "keep-alive"].contains($0.key) }
   }

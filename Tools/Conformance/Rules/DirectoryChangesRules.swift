@@ -1,5 +1,5 @@
-/// What this project's relays add to contact look-ups: who does not want to be found is not, and clients can ask for what
-/// has changed (docs/protocol.md, "Directory").
+/// This project's additions to contact look-ups: an account that does not want to be found is not, and clients can
+/// ask for changes (docs/protocol.md, "Directory").
 enum DirectoryChangesRules {
   static let all: [Rule] = [
     Rule("1.11", "an account that does not want to be found is in no look-up, gets messages, and can come back", .ours)
@@ -47,7 +47,7 @@ enum DirectoryChangesRules {
       try await session.settling {
         let json = try await changes(tokens, since: cursor, session, caller)
         try expectEqual(json["complete"], false, "complete")
-        // What has not changed may be said again, first or last.
+        // An unchanged contact may be told again, first or last.
         let contacts = json["contacts"]?.array ?? []
         try expect(contacts.contains(["token": .string(tokens[0])]), "the contact that came", shown(.array(contacts)))
         try expect(contacts.count <= 2, "at most two contacts", "\(contacts.count)")
@@ -78,7 +78,7 @@ enum DirectoryChangesRules {
   ) async throws -> JSON {
     let body: JSON = ["contacts": .array(tokens.map { .string($0) }), "cursor": cursor]
     let answer = try await session.put("/v1/directory/changes", body, as: caller)
-    // Of the look-ups' paths an older server knows PUT for one alone.
+    // An older server knows PUT for only one of the look-ups' paths.
     guard answer.status != 404, answer.status != 405 else {
       throw RuleSkipped(reason: "the server does not tell changes")
     }

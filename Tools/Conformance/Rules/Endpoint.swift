@@ -14,7 +14,7 @@ struct Endpoint: Sendable {
   let path: String
   let body: JSON?
   let caller: Caller
-  /// What a right request is answered with.
+  /// The answer to a right request.
   let statuses: [Int]
 
   private init(
@@ -112,7 +112,7 @@ struct Endpoint: Sendable {
       Endpoint("GET", "/v1/devices"), Endpoint("DELETE", "/v1/devices/7"),
       Endpoint("GET", "/v1/devices/provisioning_code"), Endpoint("GET", "/v1/devices/provisioning/code"),
       Endpoint("PUT", "/v1/devices/123456", attributes(), by: .creating, answering: 403),
-      // Nobody listens there.
+      // No device waits at that address.
       Endpoint("PUT", "/v1/provisioning/HPHy8_T19vf4-rg7_P3-_w", ["body": "AAAA"], answering: 404),
     ]
   }

@@ -180,7 +180,7 @@ enum KeysV1Rules {
         "\(keyless.number)", "x/1",
       ]
       for path in paths { try await session.get("/v1/keys/\(path)", as: caller).expect(404) }
-      // What was refused took no key.
+      // The refused requests took no key.
       try await session.get("/v1/keys", as: away).expect(200, json: ["count": 1])
     },
     Rule("1.6", "a selector that is neither a number nor * is refused with 422", .g2) { session in

@@ -172,7 +172,7 @@ enum KeysV2Rules {
     },
   ]
 
-  /// What a draw shows of device 1.
+  /// The part of a draw that belongs to device 1.
   private static func draw(_ owner: Device, _ session: Session, _ caller: Device) async throws -> JSON {
     let devices = try await session.get("/v2/keys/\(owner.number)/1", as: caller).list("devices")
     guard let device = devices.first, devices.count == 1 else {

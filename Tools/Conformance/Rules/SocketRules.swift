@@ -14,7 +14,7 @@ enum SocketRules {
       }
     },
     Rule("1.12.2", "credentials are read escaped, half escaped and not escaped at all", .g3) { session in
-      // What form decoding would spoil: a plus, a slash and padding.
+      // The password has characters that form decoding would spoil: a plus, a slash and padding.
       let device = try await session.register(password: "A+b/c+" + Device.randomPassword() + "==")
       let (number, password) = (escaped(device.number), escaped(device.password))
       for query in [

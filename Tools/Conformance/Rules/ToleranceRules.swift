@@ -1,6 +1,6 @@
 import RelayCore
 
-/// What the examined clients send (reference Part 4), each as it does.
+/// The requests of the examined clients (reference Part 4), each as it sends them.
 enum ToleranceRules {
   static let all: [Rule] = [
     Rule("4", "verification as the oldest clients and iOS do it: a signaling key and nothing else") { session in

@@ -5,7 +5,7 @@ package struct RuleFailure: Error, Sendable, Equatable {
   package let expected: String
   /// Never a credential, a code or a number.
   package let got: String
-  /// What was asked, in the form `METHOD /path/{number}`.
+  /// The request, in the form `METHOD /path/{number}`.
   package let request: String?
   package init(expected: String, got: String, request: String? = nil) {
     self.expected = expected

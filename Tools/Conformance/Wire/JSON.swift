@@ -42,7 +42,7 @@ extension JSON: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, Expressibl
   package init(integerLiteral value: Int64) { self = .integer(value) }
   package init(stringLiteral value: String) { self = .string(value) }
   package init(arrayLiteral elements: JSON...) { self = .array(elements) }
-  /// Of two equal keys the later one stands.
+  /// If two keys are equal the later one stands.
   package init(dictionaryLiteral elements: (String, JSON)...) { self = .object(Dictionary(elements) { $1 }) }
 
   package init(_ value: Int) { self = .integer(Int64(value)) }

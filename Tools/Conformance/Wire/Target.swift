@@ -1,4 +1,4 @@
-// Where requests leave: raw HTTP, so that odd headers, bodies and paths can be sent.
+// The way out for requests: raw HTTP, so that odd headers, bodies and paths can be sent.
 
 import AsyncHTTPClient
 import Foundation
@@ -48,7 +48,7 @@ final class Target: Sendable {
     http = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
   }
 
-  /// Closes all connections. Nobody is left whom a failure to close one helps.
+  /// Closes all connections. A failure to close one is ignored: knowing of it helps no caller.
   func close() async { try? await http.shutdown() }
 
   /// Sends `exchange` once and reads the whole answer, whatever its status.

@@ -1,12 +1,12 @@
 import RelayCore
 
-/// What one client asks for, again and again: contacts of which some are known, in no order.
+/// The contacts that one client asks for, again and again: some are known, in no order.
 struct AddressBook: Sendable {
   let tokens: [ContactToken]
-  /// Those of them that are known, in the same order.
+  /// The known contacts among them, in the same order.
   let known: [ContactToken]
 
-  /// Of the contacts, those that are known.
+  /// The share of contacts that are known.
   static let knownShare = 0.3
 
   /// - Parameters:
@@ -17,7 +17,7 @@ struct AddressBook: Sendable {
     var numbers: Set<Int> = []
     while numbers.count < min(knownCount, entries) { numbers.insert(Int.random(in: 0..<entries)) }
     let unknown = (numbers.count..<size).map { _ in
-      // Nobody's: that one of them is a contact's would take 2^80 tries.
+      // No contact has it: to meet a contact's token would take 2^80 tries.
       ContactToken(high: .random(in: .min ... .max), low: .random(in: .min ... .max))
     }
     let known = Set(numbers.map { Contacts.token($0) })

@@ -1,16 +1,16 @@
 /// The table in process, by one thread.
 struct TableFigures: Sendable, Encodable {
   let entries: Int
-  /// Of its slots, how many are used.
+  /// The share of its slots that are used.
   let load: Double
   let bytesPerEntry: Double
-  /// Of CPU time, as all rates here: what else the machine does makes little difference.
+  /// Per second of CPU time, as all rates here: other work on the machine makes little difference.
   let insertsPerSecond: Double
   /// Medians of the rounds.
   let lookUpsPerSecond: Double
-  /// Of the loop in C over the same memory.
+  /// The rate of the loop in C over the same memory.
   let bareLookUpsPerSecond: Double
-  /// Of the two, within each round: what slows the machine down for a while slows both.
+  /// The ratio of the two within each round: a disturbance of the machine slows both.
   let ratio: Double
 
   private static let slotBytes = 12.0
@@ -44,7 +44,7 @@ struct DirectoryStartFigures: Sendable, Encodable {
   /// Read from the database, in what it took longer than an empty start.
   let entriesPerSecond: Double
   let snapshotMiB: Double
-  /// Of the process: what it has resident more than an empty one.
+  /// The resident bytes that the process has beyond an empty one.
   let bytesPerEntry: Double
 
   init(

@@ -16,7 +16,7 @@ struct DirectoryStart: Sendable {
     let residentBytes: Int
   }
 
-  /// Where a relay has its directory from, as it says itself.
+  /// The source of a relay's directory, as the relay says itself.
   private enum Source: String {
     case store
     case snapshot = "file"

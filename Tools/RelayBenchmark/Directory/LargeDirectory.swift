@@ -10,12 +10,12 @@ import RelayCore
 /// of beta's listing is behind it, and it follows what changes there.
 struct LargeDirectory: Sendable {
   let home: RelayOperator
-  /// Whose contacts they are.
+  /// The peer that has the contacts.
   let peer: RelayName
   private let servers: ServerGroup
 
-  /// One without contacts, whose relay has read what beta lists and does not run any more. What was started before a failure
-  /// is the workshop's to end.
+  /// A directory without contacts, whose relay has read beta's listing and does not run any more. After a failure,
+  /// the workshop ends the processes that were started.
   init(_ name: String, at servers: ServerGroup) async throws {
     guard let peer = RelayName(servers.beta.name) else { throw BenchmarkFailure("a name of the benchmark is none") }
     self.servers = servers
@@ -58,7 +58,7 @@ struct LargeDirectory: Sendable {
         }
         try cancellation.check()
         try database.execute("VACUUM (ANALYZE) peer_contacts")
-        // What a trigger would have counted.
+        // Writes the count that a trigger would have kept.
         try database.execute(
           """
           UPDATE contact_counts AS k SET revision = k.revision + 1,

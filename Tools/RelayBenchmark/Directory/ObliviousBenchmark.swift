@@ -4,7 +4,7 @@ import NIOCore
 import RelayClient
 import RelayCore
 
-/// What oblivious look-ups of a thousand contacts cost, with an operator of its own that offers them.
+/// Measures the cost of oblivious look-ups of a thousand contacts, with an operator of its own that offers them.
 struct ObliviousBenchmark: Sendable {
   let servers: ServerGroup
 
@@ -87,7 +87,7 @@ struct ObliviousBenchmark: Sendable {
   }
 
   private static let element = [UInt8](repeating: 2, count: ObliviousCodec.elementBytes)
-  /// Of the bodies.
+  /// The sizes of the bodies.
   private static var requestBytes: Int { ObliviousCodec.request(Array(repeating: element, count: contacts)).count }
   private static var answerBytes: Int {
     let evaluation = [UInt8](repeating: 2, count: ObliviousCodec.evaluationBytes)

@@ -1,11 +1,11 @@
-/// What an oblivious look-up of contacts costs that were not asked for before.
+/// The cost of an oblivious look-up of contacts that were not asked for before.
 struct ObliviousFigures: Sendable, Encodable {
   let contacts: Int
   /// CPU seconds of the relay, medians of the rounds.
   let serverSeconds: Double
-  /// Of this program.
+  /// CPU seconds of this program.
   let clientSeconds: Double
-  /// Of the bodies in which they are evaluated.
+  /// The bytes of the bodies in which they are evaluated.
   let sentBytes: Int
   let receivedBytes: Int
   /// Accounts that were registered before, and the relay's CPU seconds for that: registrations and their outputs.

@@ -21,7 +21,8 @@ struct TableBenchmark: Sendable {
     /// As it is before it is laid out anew.
     case full
 
-    /// What to lay a table out for, so that `entries` make it as full. A table is laid out at 0.6 and grows at 0.75.
+    /// The number of entries to lay a table out for, so that `entries` make it as full. A table is laid out at 0.6
+    /// and grows at 0.75.
     func room(for entries: Int) -> Int { self == .roomy ? entries : entries * 4 / 5 + 16 }
   }
 

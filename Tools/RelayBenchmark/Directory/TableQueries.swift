@@ -1,21 +1,22 @@
 import RelayCore
 
-/// What is asked of a table that holds the first of `NumberedTokens`, each as an entry of the relay that `relay(of:)` says.
+/// The queries of a table that holds the first of `NumberedTokens`, each as an entry of the relay that `relay(of:)`
+/// says.
 struct TableQueries: Sendable {
   let tokens: [ContactToken]
-  /// What all look-ups together have to find.
+  /// The sums that all look-ups together have to find.
   let expected: Found
 
-  /// What was found, in two sums that tell a wrong table from the right one.
+  /// The finds, in two sums that tell a wrong table from the right one.
   struct Found: Sendable, Equatable {
     var count = 0
-    /// Of the relays' numbers.
+    /// The sum of the relays' numbers.
     var relays = 0
   }
 
   /// Relays that the entries are of, this one included.
   static let relays = 5
-  /// Of the queries, those that are found.
+  /// The share of queries that are found.
   static let knownShare = 0.3
 
   static func relay(of number: UInt64) -> Int { Int(number % UInt64(relays)) }

@@ -5,8 +5,8 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 
-/// What a relay needs for devices that are connected and to whom nobody writes, how fast they connect, and how long it
-/// takes until all are back after it died.
+/// Measures the cost of connected devices that get no messages, how fast they connect, and the time until all are
+/// back after the relay died.
 ///
 /// The relay is a process of alpha of its own, fresh for each measurement.
 struct IdleConnections: Sendable {

@@ -1,16 +1,16 @@
-/// What connections cost that do nothing.
+/// The cost of connections that do nothing.
 struct IdleFigures: Sendable, Encodable {
   let isTLS: Bool
   let connections: Int
-  /// Of the relay: before the first connection, and with all of them open.
+  /// Resident memory of the relay: before the first connection, and with all of them open.
   let emptyResidentMiB: Double
   let fullResidentMiB: Double
   /// The difference, for each connection.
   let kibibytesEach: Double
-  /// What that is to stay below.
+  /// The bound that the figure is to stay below.
   let aimKibibytesEach: Double
   let connectsPerSecond: Double
-  /// Of the relay, for each 1,000 connections opened.
+  /// CPU seconds of the relay, for each 1,000 connections opened.
   let cpuSecondsPerThousandConnects: Double
   /// From the relay's death until its successor could serve, and until all devices were connected again.
   let secondsToServe: Double

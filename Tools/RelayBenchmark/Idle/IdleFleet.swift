@@ -54,7 +54,7 @@ final class IdleFleet: Sendable {
   }
 }
 
-/// What a fleet's shares count together.
+/// The common counts of a fleet's shares.
 final class FleetCounts: Sendable {
   let open = Atomic(0)
   let opened = Atomic(0)

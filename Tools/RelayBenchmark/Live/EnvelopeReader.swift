@@ -4,10 +4,11 @@ import Foundation
 import RelayClient
 import RelayCore
 
-/// Reads what is delivered to one device, encrypted under its signaling key (reference 2.4).
+/// Reads the envelopes that are delivered to one device, encrypted under its signaling key (reference 2.4).
 ///
-/// Of most envelopes only the two blocks that say who sent it, and when, since the reader shares the machine with what it
-/// measures. The first and every 16th after it is opened as a whole: its code is checked and the rest decrypted.
+/// The reader shares the machine with the server that it measures. So of most envelopes it decrypts only the two
+/// blocks with the sender and the time. The first and every 16th after it is opened as a whole: its code is checked
+/// and the rest decrypted.
 struct EnvelopeReader {
   struct Heading: Equatable {
     let isReceipt: Bool

@@ -1,7 +1,7 @@
 import NIOCore
 import NIOWebSocket
 
-/// Whose WebSocket it is. Belongs to the load's event loop.
+/// The owner of a WebSocket. Belongs to the load's event loop.
 protocol LiveDevice: AnyObject {
   /// Called once, before the others. - Parameter write: sends a request over the WebSocket.
   func connected(_ write: @escaping (ByteBuffer) -> Void)
@@ -99,7 +99,7 @@ final class DeviceSocket: ChannelInboundHandler {
     }
   }
 
-  /// What one read brought is acknowledged with one write.
+  /// The deliveries of one read are acknowledged with one write.
   func channelReadComplete(context: ChannelHandlerContext) { context.flush() }
 
   func channelInactive(context: ChannelHandlerContext) {

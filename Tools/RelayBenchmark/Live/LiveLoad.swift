@@ -16,7 +16,7 @@ struct LiveLoad: Sendable {
   let sendersPort: Int
   let recipientsPort: Int
 
-  /// What was accepted has arrived by then, and its senders know; or it is counted as a failure.
+  /// The time by which accepted messages have arrived, and their senders know; a later one is counted as a failure.
   private static let settlingLimit = Duration.seconds(60)
   private static let openedAtOnce = 32
 
@@ -30,7 +30,7 @@ struct LiveLoad: Sendable {
   ///   - work: one for each sender.
   ///   - firstTimestamp: of each sender's messages.
   ///   - readUsage: read at both ends of the window.
-  /// - Throws: when a connection cannot be made, and on cancellation. What else goes wrong is counted, not thrown.
+  /// - Throws: when a connection cannot be made, and on cancellation. Other failures are counted, not thrown.
   func run(
     _ work: [Work], firstTimestamp: Int64, to recipients: [BenchmarkAccount],
     readUsage: @Sendable () throws -> ServerUsage

@@ -6,15 +6,15 @@ struct LiveResult: Sendable {
   let seconds: Double
   let submittedToDelivered: LatencyHistogram
   let acceptedToDelivered: LatencyHistogram
-  /// Of submissions, until the sender was told.
+  /// The latency of submissions, until the sender was told.
   let submittedToAccepted: LatencyHistogram
   let receiptsMeasured: Int
-  /// Of the whole run: before, within and after the window. As many were delivered, and as many receipts.
+  /// Messages of the whole run: before, within and after the window. As many were delivered, and as many receipts.
   let accepted: Int
   /// Envelopes whose code was checked and that were decrypted as a whole.
   let opened: Int
   let failures: [String: Int]
-  /// Of all server processes, within the window.
+  /// The usage of all server processes, within the window.
   let usage: ServerUsage
 
   var measured: Int { Int(submittedToDelivered.count) }

@@ -1,16 +1,16 @@
 import NIOCore
 
-/// What the senders and recipients of one run count together. Belongs to their event loop.
+/// The common counts of the senders and recipients of one run. Belongs to their event loop.
 final class LiveTally {
-  /// Of submissions: its latencies end with the relay's word that it has accepted.
+  /// The submissions: their latencies end with the relay's word that it has accepted.
   let submissions = LoadTally()
-  /// From when a message was submitted, or due, until it was delivered; from when its sender was told *accepted*. Of
-  /// deliveries within the window.
+  /// From when a message was submitted, or due, until it was delivered; from when its sender was told *accepted*.
+  /// Both for deliveries within the window.
   private(set) var submittedToDelivered = LatencyHistogram()
   private(set) var acceptedToDelivered = LatencyHistogram()
   /// Receipts delivered to senders within the window.
   private(set) var receiptsMeasured = 0
-  /// Of the whole run.
+  /// The deliveries of the whole run.
   private(set) var delivered = 0
   private(set) var receipts = 0
   /// Envelopes that were opened as a whole, known when the connections are closed.

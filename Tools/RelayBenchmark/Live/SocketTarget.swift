@@ -4,7 +4,7 @@ import NIOPosix
 import NIOSSL
 import NIOWebSocket
 
-/// Who opens a WebSocket.
+/// The login that opens a WebSocket.
 struct SocketLogin: Sendable {
   /// `+` and digits.
   let number: String

@@ -7,11 +7,11 @@ struct LoadResult: Sendable {
   let measured: Int
   let seconds: Double
   let latency: LatencyHistogram
-  /// Of the whole run: before, within and after the window.
+  /// Successes of the whole run: before, within and after the window.
   let successes: Int
   let rowsChanged: Int
   let failures: [String: Int]
-  /// Of all server processes, within the window.
+  /// The usage of all server processes, within the window.
   let usage: ServerUsage
 
   var perSecond: Double { seconds > 0 ? Double(measured) / seconds : 0 }

@@ -1,6 +1,6 @@
 import NIOCore
 
-/// What the connections of one run count together. Belongs to their event loop.
+/// The common counts of the connections of one run. Belongs to their event loop.
 final class LoadTally {
   enum Phase {
     /// Requests are sent, their latency is not recorded.

@@ -3,9 +3,9 @@ import NIOCore
 import SwiftProtobuf
 import WireMessages
 
-/// What a binary frame of a device's WebSocket holds (reference 1.12.4, 2.9).
+/// The content of a binary frame of a device's WebSocket (reference 1.12.4, 2.9).
 enum SocketPayload {
-  /// What the relay sends.
+  /// A message from the relay.
   enum Received {
     case delivery(id: UInt64, envelope: Data)
     case answer(status: UInt32)

@@ -1,6 +1,6 @@
 import NIOCore
 
-/// What one connection asks again and again.
+/// The requests that one connection makes again and again.
 protocol Workload: Sendable {
   /// The next request, whole: head and body.
   mutating func nextRequest() -> ByteBuffer
@@ -10,7 +10,7 @@ protocol Workload: Sendable {
   /// Their sum is held against the database when the run is over.
   func rowsChanged(by answer: Answer) -> Int
 
-  /// What is wrong with an answer of success, in words that hold nothing of it; nil when nothing is.
+  /// The fault of an answer of success, in words that hold nothing of it; nil for none.
   mutating func fault(in answer: Answer) -> String?
 }
 

@@ -3,7 +3,7 @@ import RelayCore
 
 /// One sender's messages to many recipients in turn, one message for one device each.
 struct MessageWorkload: Workload {
-  /// What its requests are written for.
+  /// The transport that its requests are written for.
   enum Carrier: Sendable {
     /// An HTTP/1.1 connection.
     case http

@@ -1,6 +1,6 @@
 import Foundation
 
-/// What the figures were measured on.
+/// The machine on which the figures were measured.
 struct Machine: Sendable, Encodable {
   let processor: String
   let processors: Int

@@ -1,6 +1,6 @@
 import Glibc
 
-/// What a process does, for the figures.
+/// The kind of a server process, for the figures.
 enum ServerClass: String, Sendable, CaseIterable, Hashable {
   case alpha = "relay alpha"
   case beta = "relay beta"
@@ -10,14 +10,14 @@ enum ServerClass: String, Sendable, CaseIterable, Hashable {
 
 /// CPU seconds, user and system.
 struct ServerUsage: Sendable {
-  /// Of the servers.
+  /// CPU seconds of the servers.
   var cpuSeconds: [ServerClass: Double] = [:]
-  /// Of this program.
+  /// CPU seconds of this program.
   var ownSeconds = 0.0
-  /// Of all that runs on the machine.
+  /// CPU seconds of all processes on the machine.
   var machineSeconds = 0.0
 
-  /// Of those that have nothing to do with the benchmark.
+  /// CPU seconds of processes that have nothing to do with the benchmark.
   var otherSeconds: Double { max(0, machineSeconds - ownSeconds - cpuSeconds.values.reduce(0, +)) }
 
   static func - (end: Self, start: Self) -> Self {

@@ -1,6 +1,6 @@
 import NIOCore
 
-/// What a homeserver posts, one device each time. Every event is another: a repeat would be answered from memory.
+/// A homeserver's posts, one device each time. Every event is another: a repeat would be answered from memory.
 struct NotifyWorkload: Workload {
   private static let digits = 16
   private static let step = 1_000_000_000_000

@@ -2,7 +2,7 @@ import ChildProcesses
 import Glibc
 import NIOCore
 
-/// What the push gateway does against providers that answer at once, late, or never.
+/// Measures the push gateway against providers that answer at once, late, or never.
 struct PushBenchmark: Sendable {
   private static let connections = 32
   private static let queuedJobs = 10_000
@@ -54,7 +54,7 @@ struct PushBenchmark: Sendable {
 
   // MARK: Memory
 
-  /// What pushes need that wait for a provider: it answers each after five seconds.
+  /// Measures the cost of pushes that wait for a provider: it answers each after five seconds.
   private func queue() async throws -> PushQueueFigures {
     note("Measuring \(Self.queuedJobs) queued pushes ...")
     let late = try await site.providers("providers-late", pause: .seconds(5))
@@ -65,7 +65,7 @@ struct PushBenchmark: Sendable {
     let workloads = try (0..<Self.queuedJobs / Self.devicesEach).map { try NotifyWorkload(all, connection: $0) }
     let requests = try await HeldRequests(workloads, port: gateway.port)
     defer { requests.close() }
-    // Of one request each device begins a second behind the one before it.
+    // Within one request each device begins a second behind the one before it.
     let held = try await reached(
       #"relay_push_held{app="\#(PushProviderKind.fcm.appID)",provider="fcm"}"#, at: gateway, within: .seconds(40)
     ) { $0 >= Double(Self.queuedJobs) * 0.99 }

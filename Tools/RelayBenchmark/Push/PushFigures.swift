@@ -14,7 +14,7 @@ struct PushRateFigures: Sendable, Encodable {
   let perSecond: Double
   let p50Millis: Double
   let p99Millis: Double
-  /// Of the relay.
+  /// CPU seconds of the relay.
   let cpuSecondsPerThousand: Double
   let perCPUSecond: Double
   let aimPerCPUSecond: Double
@@ -33,7 +33,7 @@ struct PushRateFigures: Sendable, Encodable {
   }
 }
 
-/// What pushes need that wait.
+/// The cost of pushes that wait.
 struct PushQueueFigures: Sendable, Encodable {
   let jobs: Int
   /// Requests that hold them open.

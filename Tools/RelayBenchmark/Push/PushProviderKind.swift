@@ -1,7 +1,7 @@
 import Crypto
 import RelayCore
 
-/// Whom the gateway pushes to in a measurement.
+/// The provider that the gateway pushes to in a measurement.
 enum PushProviderKind: String, Sendable, CaseIterable, Encodable {
   case apns
   case fcm
@@ -22,7 +22,7 @@ enum PushProviderKind: String, Sendable, CaseIterable, Encodable {
     case .webPush: 5000
     }
   }
-  /// What Sygnal reached of them on the machine on which the aims were set.
+  /// Sygnal's figure for it on the machine on which the aims were set.
   var sygnal: Double {
     switch self {
     case .apns: 907
@@ -33,7 +33,7 @@ enum PushProviderKind: String, Sendable, CaseIterable, Encodable {
   var appID: String { "bench.\(rawValue)" }
 }
 
-/// Who is pushed to: one installation at each provider.
+/// The targets of pushes: one installation at each provider.
 struct PushedDevices: Sendable {
   private let p256dh = Base64.encodeURLSafe(Array(P256.KeyAgreement.PrivateKey().publicKey.x963Representation))
   private let auth = Base64.encodeURLSafe((0..<16).map { _ in UInt8.random(in: 0...255) })

@@ -15,7 +15,7 @@ struct Ratios: Sendable, Encodable {
   }
 }
 
-/// What a longer way adds to a message's latency at a steady pace.
+/// The latency that a longer way adds to a message at a steady pace.
 struct Hop: Sendable, Encodable {
   let p50Millis: Double
   let p99Millis: Double
@@ -33,7 +33,7 @@ struct Hop: Sendable, Encodable {
 struct BenchmarkReport: Sendable, Encodable {
   let machine: Machine
   let settings: BenchmarkSettings
-  /// Of PostgreSQL; empty where it was not started.
+  /// The settings of PostgreSQL; empty if it was not started.
   var postgresSettings: [String: String] = [:]
   var scenarios: [ScenarioFigures] = []
   var bareInsert: BareInsertFigures?

@@ -1,12 +1,12 @@
 /// Contacts that were looked up over HTTP.
 struct LookUpFigures: Sendable, Encodable {
-  /// Of the directory.
+  /// The entries of the directory.
   let entries: Int
   let tokensPerRequest: Int
-  /// Of a request's tokens, those that are known.
+  /// The share of a request's tokens that are known.
   let knownShare: Double
   let tokensPerSecond: Double
-  /// Of all server processes.
+  /// CPU time of all server processes.
   let cpuSecondsPerMillion: Double
   let tokensPerCPUSecond: Double
   let hash: HashFigures

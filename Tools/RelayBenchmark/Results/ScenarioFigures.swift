@@ -23,7 +23,7 @@ struct ScenarioFigures: Sendable, Encodable {
   let p99Millis: Double
   let longestMillis: Double
   let cpuSecondsPerThousand: CPUPerThousand
-  /// What the total is to stay below.
+  /// The bound that the total is to stay below.
   let aim: Double?
   /// 0...1, of all processors: what processes took that have nothing to do with the benchmark.
   let machineShareOfOthers: Double

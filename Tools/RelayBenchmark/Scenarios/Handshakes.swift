@@ -1,8 +1,9 @@
 import ChildProcesses
 import Foundation
 
-/// What a full mutual TLS 1.3 handshake costs the accepting side, the answer to one request included: alpha's listener for
-/// peers, and beside it OpenSSL's own server with the same certificates, both called in beta's name.
+/// Measures the accepting side's cost of a full mutual TLS 1.3 handshake, the answer to one request included. It
+/// measures alpha's listener for peers, and beside it OpenSSL's own server with the same certificates. Both are
+/// called in beta's name.
 struct Handshakes: Sendable {
   let servers: ServerGroup
   let workshop: Workshop
@@ -48,7 +49,7 @@ struct Handshakes: Sendable {
 struct HandshakeFigures: Sendable, Encodable {
   struct Side: Sendable, Encodable {
     let handshakes: Int
-    /// Of the server, taking the connection and closing it included.
+    /// CPU seconds of the server, taking the connection and closing it included.
     let cpuSeconds: Double
     var perCPUSecond: Double { Double(handshakes) / cpuSeconds }
   }

@@ -4,7 +4,7 @@ import RelayClient
 /// are `LookUpScenarios`'.
 struct ScenarioRunner: Sendable {
   let servers: ServerGroup
-  /// Those of what is measured; of others nil.
+  /// The population of a scenario that is measured; nil for the others.
   let population: Population?
   let live: LivePopulation?
   let settings: BenchmarkSettings

@@ -4,7 +4,7 @@ import Glibc
 
 /// A private PostgreSQL that keeps its promises: every commit waits for the disk.
 struct PostgresServer: Sendable {
-  /// What differs from PostgreSQL's defaults, and what must not.
+  /// The settings that differ from PostgreSQL's defaults, and those that must not.
   static let settings = [
     "fsync": "on", "synchronous_commit": "on", "full_page_writes": "on", "shared_buffers": "512MB",
     "max_wal_size": "4GB",

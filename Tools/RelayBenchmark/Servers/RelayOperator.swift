@@ -25,7 +25,7 @@ struct RelayOperator: Sendable {
   }
 
   let name: String
-  /// Of its first process.
+  /// The ports of its first process.
   let ports: Ports
   /// Its database in the PostgreSQL that the operators share.
   var database: String { name }
@@ -61,7 +61,7 @@ struct RelayOperator: Sendable {
       "RELAY_ATTACHMENTS_URL": "file:\(folder.appending(path: "attachments").path)",
       "RELAY_DIRECTORY_SNAPSHOT": snapshot,
       "RELAY_DEVELOPMENT_ENABLED": "true",
-      // Nobody is to come back elsewhere.
+      // No client is to come back elsewhere.
       "RELAY_DRAIN_SECONDS": "0",
     ]
     environment.merge(own) { $1 }

@@ -18,7 +18,7 @@ final class ServerGroup: Sendable {
     let postgres: String?
   }
 
-  /// Starts everything. What was started before a failure is the workshop's to end.
+  /// Starts everything. After a failure, the workshop ends the processes that were started.
   init(_ programs: Programs, in workshop: Workshop) async throws {
     let ports = try await FreePorts.find(9)
     let postgres = try await PostgresServer.start(in: workshop, programs: programs.postgres, port: ports[0])
@@ -120,7 +120,7 @@ final class ServerGroup: Sendable {
     return peaks
   }
 
-  /// What runs under which process id, for a profiler.
+  /// The servers with their process ids, for a profiler.
   var processList: String {
     processes.withLock { $0 }.map { "\($0.0.rawValue) \($0.1.pid)" }.joined(separator: ", ")
   }

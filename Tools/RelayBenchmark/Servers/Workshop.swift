@@ -39,7 +39,7 @@ final class Workshop: Sendable {
     }
   }
 
-  /// Starts a server that runs until it is stopped. What it prints goes to a log of its own.
+  /// Starts a server that runs until it is stopped. Its output goes to a log of its own.
   func serve(
     _ name: String, _ command: [String], environment: [String: String], user: String? = nil,
     stopSignal: Int32 = SIGTERM, deathSignal: String = "KILL"
@@ -53,7 +53,7 @@ final class Workshop: Sendable {
     return process
   }
 
-  /// Where the server of that name writes what it prints.
+  /// The file to which the server of that name writes its output.
   func log(of name: String) -> URL { folder.appending(path: "\(name).log") }
 
   /// Runs `command` to its end.

@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// What is measured of the servers as a whole.
+/// A measurement of the servers as a whole.
 enum Scenario: String, CaseIterable, ExpressibleByArgument, Sendable, Encodable {
   case messagesLocal = "messages-local"
   case messagesFederated = "messages-federated"
@@ -38,7 +38,7 @@ enum Scenario: String, CaseIterable, ExpressibleByArgument, Sendable, Encodable 
     }
   }
 
-  /// What it is about.
+  /// The subject of the measurement.
   enum Subject: Sendable {
     /// Messages for devices that are not connected: measured to the answer.
     case messages
@@ -116,7 +116,7 @@ struct BenchmarkSettings: Sendable, Encodable {
   var pacePerSecond = 1000
   /// Devices that are connected and do nothing.
   var idleConnections = 10_000
-  /// Of the table in process, one after the other.
+  /// Sizes of the table in process, one after the other.
   var tableEntries = [1_000_000, 10_000_000, 100_000_000]
   /// Queries of each round there, and rounds; the median counts.
   var tableQueries = 2_000_000

@@ -1,4 +1,4 @@
 import Foundation
 
-/// Tells the person who waits how far it is. Nobody is left to tell of a closed output.
+/// Tells the waiting user of the progress. A failure is ignored: if the output is closed, there is no reader to tell.
 func note(_ line: String) { try? FileHandle.standardError.write(contentsOf: Data((line + "\n").utf8)) }

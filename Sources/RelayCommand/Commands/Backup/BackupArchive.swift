@@ -124,11 +124,11 @@ struct BackupArchive: Sendable {
   }
 }
 
-/// What a backup says of itself.
+/// A backup's description of itself.
 struct BackupManifest: Codable, Sendable {
   /// The relay's name.
   let relay: String
-  /// Of the relay that wrote it.
+  /// The version of the relay that wrote it.
   let version: String
   let made: String
   /// The last step of the schema.

@@ -5,10 +5,10 @@ import RelayCore
 import RelayHTTP
 import Storage
 
-/// Where backups are made and taken apart: embedded stores, and folders beside them.
+/// The place where backups are made and taken apart: embedded stores, and folders beside them.
 struct BackupSite {
   let settings: RelayConfiguration
-  /// Of the database.
+  /// The path of the database.
   let path: String
 
   /// - Throws: `CommandFailure` for stores that are not embedded.
@@ -27,8 +27,8 @@ struct BackupSite {
     if case .folder(let folder) = settings.attachments.location { folder } else { nil }
   }
 
-  /// Runs `body` with a folder of its own beside `place`, which is removed afterwards, however it ends. What a command left
-  /// there that was killed goes first.
+  /// Runs `body` with a folder of its own beside `place`, which is removed afterwards, however it ends. Remains of a
+  /// command that was killed there go first.
   static func withFolder<Value>(
     beside place: String, _ body: (String) async throws -> Value
   ) async throws -> Value {

@@ -90,7 +90,7 @@ private struct RelayAside {
       "RELAY_ATTACHMENTS_URL": "file:\(content)/attachments", "RELAY_CLIENT_HOST": "127.0.0.1",
       "RELAY_CLIENT_PORT": "\(ports[0])", "RELAY_OPERATOR_HOST": "127.0.0.1", "RELAY_OPERATOR_PORT": "\(ports[1])",
       "RELAY_DIRECTORY_SNAPSHOT": "\(content)/directory.snapshot", "RELAY_DRAIN_SECONDS": "0",
-      // Nobody asks for codes, and nothing is sent.
+      // No code is asked for, and nothing is sent.
       "RELAY_VERIFICATION_SENDER": "log",
     ]) { $1 }
     if let key = settings.storage.encryptionKey {

@@ -63,7 +63,7 @@ struct PostgresBackup {
   }
 
   private var commands: [Row] {
-    // Where the password comes from is the operator's business: no command shows it.
+    // The operator decides where the password comes from: no command shows it.
     let url = settings.storage.location.shown
     return [
       Row(

@@ -4,7 +4,7 @@ import Glibc
 import RelayConfiguration
 import RelayCore
 
-/// Where blobs are kept.
+/// Checks the place where blobs are kept.
 struct AttachmentChecks {
   private let site: DoctorSite
 

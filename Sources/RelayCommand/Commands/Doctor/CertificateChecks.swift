@@ -49,7 +49,7 @@ struct CertificateChecks {
       Self.judge(credentials.authorityExpires, remedy: "Run `relay ca rollover begin`.").named("CA"),
       Self.permissions(of: folder.leafKeyFile).named("leaf key"),
     ]
-    // Of a leaf that has ended nothing else is of interest.
+    // If the leaf has ended, nothing else about it is of interest.
     if let url = site.settings.federation.url, let endpoint = PeerEndpoint(url.text), credentials.leafExpires > .now {
       let fault = await credentials.faultOfLeaf(at: endpoint, now: .now)
       findings.append(Self.covers(fault, endpoint).named("leaf host"))

@@ -15,7 +15,7 @@ struct ClockChecks {
         }
         return [
           await Self.compare {
-            // What keeps it from answering is told under storage.
+            // The checks of the storage report why it does not answer.
             try? await postgres.diagnose().time
           }
         ]

@@ -33,7 +33,7 @@ struct ConfigurationChecks {
     ).named("encryption")
   }
 
-  /// Those that keep codes and pins from being guessed, and text messages from being sent without end.
+  /// Checks the limits that keep codes and pins from being guessed, and text messages from being sent without end.
   private var limits: Finding {
     let guards: [LimiterName] = [
       .smsDestination, .voiceDestination, .verifyNumber, .verifyDevice, .registrationLock, .codesDay, .wrongCodesHour,

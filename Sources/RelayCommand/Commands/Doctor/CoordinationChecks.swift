@@ -46,7 +46,7 @@ struct CoordinationChecks {
     guard let fault else {
       return .failed("Redis does not answer", remedy: "Start it, and check coordination.url: \(meanwhile)")
     }
-    // What Redis itself has said.
+    // Redis's own message, if there is one.
     let text = fault.contains("Redis") ? fault : "Redis does not answer: \(fault)"
     let remedy =
       switch true {

@@ -5,7 +5,7 @@ import RelayConfiguration
 import RelayCore
 import RelayHTTP
 
-/// What reaches people: verification codes.
+/// Checks the delivery to people: verification codes.
 struct DeliveryChecks {
   private let site: DoctorSite
 

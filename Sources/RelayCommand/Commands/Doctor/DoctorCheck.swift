@@ -13,7 +13,7 @@ struct DoctorCheck: Sendable {
   let name: String
   /// How long it may take; then it has failed.
   var limit = DoctorCheck.usualLimit
-  /// What it found; not empty.
+  /// Makes the findings; not empty.
   let look: @Sendable () async -> [Finding]
 
   static let usualLimit = Duration.seconds(10)
@@ -60,7 +60,7 @@ struct Diagnosis: Sendable, Encodable {
   let outcome: String
   let text: String
   let remedy: String?
-  /// Of the whole check.
+  /// The duration of the whole check.
   let milliseconds: Double
 
   init(group: DoctorCheck.Group, check: String, finding: Finding, duration: Duration) {

@@ -8,7 +8,7 @@ import RelayConfiguration
 import RelayCore
 import Storage
 
-/// What the checks look at: the stores are opened once for all of them.
+/// The parts of the relay that the checks look at. The stores are opened once for all of them.
 struct DoctorSite: Sendable {
   enum Store: Sendable {
     case open(any Storage)
@@ -29,7 +29,7 @@ struct DoctorSite: Sendable {
 
   init(_ settings: RelayConfiguration) async {
     self.settings = settings
-    // What a connection has to say is a check's to say.
+    // The checks report the faults of a connection, so its log is dropped.
     let logger = Logger(label: "relay.doctor") { _ in SwiftLogNoOpLogHandler() }
     store = Self.open(settings, logger)
     do {
@@ -63,7 +63,7 @@ struct DoctorSite: Sendable {
     guard let storage, case .usable? = try? await storage.compatibility() else { return nil }
     return storage
   }
-  /// What checks that need the store find then.
+  /// The finding of checks that need the store, when there is none.
   static let withoutStore = Finding.skipped("not looked at: see the store and its schema")
 
   /// Our certificates. - Throws: also when federation is off and there are none.

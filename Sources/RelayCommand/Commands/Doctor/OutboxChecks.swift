@@ -1,7 +1,7 @@
 import RelayConfiguration
 import RelayCore
 
-/// What waits for peers.
+/// Checks the messages that wait for peers.
 struct OutboxChecks {
   private let site: DoctorSite
 

@@ -52,7 +52,7 @@ struct PeerChecks {
     return try? await PeerCommand.probeAccount(site.settings, storage).prepare()
   }
 
-  /// What did not pass, each by its step; one line when all did.
+  /// The steps that did not pass, each by its name; one line when all did.
   private static func walk(to peer: Peer, _ probe: PeerProbe, _ source: AccountNumber?) async -> [Finding] {
     guard peer.state == .active else { return [Finding.skipped("suspended").named("\(peer.name)")] }
     guard let known = KnownPeer(peer) else {

@@ -7,12 +7,12 @@ import RelayConfiguration
 import RelayCore
 import RelayHTTP
 
-/// What answers where this relay listens.
+/// Checks what answers at the ports on which this relay listens.
 struct PortChecks {
   private enum Answer: Sendable {
-    /// Nobody listens, and we could.
+    /// The port is free, and we could listen.
     case free
-    /// Nobody listens, and we may not.
+    /// The port is free, but we may not listen.
     case forbidden(ListenFault)
     case relay
     case stranger(String)

@@ -5,7 +5,7 @@ import PushGateway
 import RelayConfiguration
 import RelayCore
 
-/// What pushes go out by: credentials and the way to each provider, as `relay serve` would use them.
+/// Checks the ways of pushes: credentials and the way to each provider, as `relay serve` would use them.
 struct PushChecks {
   private let site: DoctorSite
   private let endpoints: PushEndpoints
@@ -91,7 +91,7 @@ struct PushChecks {
   ) async -> [Finding] {
     let provider: any PushProvider
     do throws(PushCredentialError) {
-      // What they have to say is this check's to say.
+      // This check reports their faults, so their log is dropped.
       provider = try make(Logger(label: "relay.doctor") { _ in SwiftLogNoOpLogHandler() })
     } catch {
       return [Finding.failed("\(error)", remedy: PushGatewayParts.remedy).named("\(name) credentials")]

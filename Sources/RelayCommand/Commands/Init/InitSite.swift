@@ -8,7 +8,7 @@ import RelayHTTP
 /// Writes what a plan says: all of it, or nothing.
 struct InitSite {
   let plan: InitPlan
-  /// Whose files they become; nil for those of whoever runs the command.
+  /// The user who is to own the files; nil for the user who runs the command.
   let owner: Owner?
 
   struct Owner {

@@ -11,7 +11,7 @@ struct SystemdUnit {
   let hasLowPort: Bool
   /// How long WebSockets are closed over when it stops.
   let drainSeconds: Int
-  /// Where it comes from, as its first line says.
+  /// The origin of the unit, as its first line says.
   var origin = "Written by `relay init`. Copy it to /etc/systemd/system, or enable it by its path."
   /// A folder of secrets that systemd alone reads, and hands to the relay.
   var credentials: String?

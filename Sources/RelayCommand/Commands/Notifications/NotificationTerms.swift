@@ -18,7 +18,8 @@ struct PasswordOption: ParsableArguments {
     return Secret(line)
   }
 
-  /// What is stored of a password, `secret`: of one that was drawn a salted HMAC is enough, of one that somebody chose not.
+  /// The stored form of the password `secret`. A salted HMAC is enough for a drawn password, but not for a chosen
+  /// one.
   func hash(_ secret: Secret, of user: NotificationUser) async throws -> PasswordHash {
     guard passwordStdin else { return Passwords.hash(secret) }
     do throws(Problem) {
@@ -36,7 +37,7 @@ struct PasswordOption: ParsableArguments {
   }
 }
 
-/// What a user may do, and where its events go.
+/// A user's rights, and the address for its events.
 struct Terms: ParsableArguments {
   @Option(help: ArgumentHelp("Whether it may send, and its apps register.", valueName: "yes|no")) var permitted: YesNo?
   @Option(help: ArgumentHelp("Recipients that it may still send to.", valueName: "number|unlimited")) var credits:

@@ -9,13 +9,13 @@ struct PeerRow: Encodable {
   /// The reason and the end of a suspension, where they were given.
   let suspensionReason: String?
   let suspendedUntil: String?
-  /// What it may ask of us.
+  /// The scopes that it may ask of us.
   let scopes: [String]
-  /// What we may ask of it, by its word just now; nil where it was not asked.
+  /// The scopes that we may ask of it, by its word just now; nil if it was not asked.
   let gets: [String]?
   let ourWords: String
   let theirWords: String
-  /// Of the CA that takes over; nil without a roll-over.
+  /// The words of the CA that takes over; nil without a roll-over.
   let theirNextWords: String?
   /// When the certificate ends that it presented just now; nil where none of its own was seen.
   let leafExpires: String?

@@ -2,7 +2,7 @@ import ArgumentParser
 import RelayCore
 
 extension PeerCommand {
-  /// What a peer may ask, as an option: names with commas between them, not none.
+  /// A peer's scopes as an option: names with commas between them, not none.
   struct Scopes: CustomStringConvertible {
     static let valueName = Peer.Scope.allCases.map(\.rawValue).joined(separator: ",")
     let values: Swift.Set<Peer.Scope>

@@ -6,7 +6,7 @@ import RelayCore
 #if PLANTED_FAULTS
   import Foundation
 
-  /// What the process does wrong, as `PLANTED_FAULT` says.
+  /// The defect of the process, as `PLANTED_FAULT` says.
   enum PlantedFault: String, CaseIterable {
     /// One of twenty messages is accepted and not stored.
     case messageLost = "message-lost"
@@ -30,7 +30,7 @@ import RelayCore
     case descriptorsLeak = "descriptors-leak"
     /// No device is woken by push.
     case deviceUnwoken = "device-unwoken"
-    /// What the store could not take is accepted all the same.
+    /// Messages that the store could not take are accepted all the same.
     case outageForgotten = "outage-forgotten"
     /// The process ends by itself when it has stored a hundred messages.
     case processDies = "process-dies"

@@ -388,7 +388,7 @@ extension PostgresConnection {
     watched = nil
   }
 
-  /// What libpq says of a connection that failed: hosts and users, no statement and no value.
+  /// libpq's message on a connection that failed: hosts and users, no statement and no value.
   private static func message(of handle: OpaquePointer) -> String {
     String(cString: PQerrorMessage(handle)).split(separator: "\n").map { $0.drop { $0 == "\t" || $0 == " " } }
       .joined(separator: "; ")

@@ -1,5 +1,5 @@
 extension PostgresConnection {
-  /// What a connection is for, and what it and its server allow a statement.
+  /// A connection's purpose, and the time that it and its server allow a statement.
   struct Settings: Sendable {
     /// For logs.
     let purpose: String
@@ -13,10 +13,11 @@ extension PostgresConnection {
     /// Plans for look-ups by key only. Statistics taken while a table was empty must not turn them into scans.
     var plansByKey = true
 
-    /// What the server is asked to keep out of its log: the values of statements, and the rows that an error would show.
+    /// A request to the server to keep values of statements, and rows that an error would show, out of its log.
     ///
-    /// Most of it takes a superuser, or a right that one grants. What the role may not set stays as it is, without a
-    /// word in the log: `relay doctor` tells. Extensions that are not there take theirs as a word without meaning.
+    /// Most of it takes a superuser, or a right that one grants. A setting that the role may not change stays as it
+    /// is, without a word in the log: `relay doctor` tells. Settings of missing extensions are taken as words without
+    /// meaning.
     static let discretion = """
       DO $$
       DECLARE wish text[];
@@ -33,7 +34,7 @@ extension PostgresConnection {
       END $$
       """
 
-    /// What the server is told before anything else.
+    /// The settings that the server is told before anything else.
     var sql: String {
       var values = [
         ("statement_timeout", "\(statementTimeout.millis)"), ("lock_timeout", "\(lockTimeout.millis)"),

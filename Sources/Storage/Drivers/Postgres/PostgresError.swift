@@ -1,4 +1,4 @@
-// What goes wrong with a statement. PostgreSQL's own message texts quote values: they are never kept.
+// The errors of a statement. PostgreSQL's own message texts quote values: they are never kept.
 
 import RelayCore
 

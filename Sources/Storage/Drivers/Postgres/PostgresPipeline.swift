@@ -5,21 +5,21 @@ import DequeModule
 
 /// Sends requests one behind the other and hands each answer to its request.
 ///
-/// The statements up to a synchronisation point are one transaction to PostgreSQL: an error undoes it and skips what is
-/// left of it, and the point commits it. Requests that share one make a group; when one of them fails, the others are
-/// sent again, each alone. Of shared writes one group is under way at a time, and those that come meanwhile gather for
-/// the next: a commit costs the same for all of them. Belongs to the reactor's thread; owns the handle.
+/// The statements up to a synchronisation point are one transaction to PostgreSQL: an error undoes it and skips the
+/// rest of it, and the point commits it. Requests that share one make a group. When one of them fails, the others are
+/// sent again, each alone. One group of shared writes is under way at a time, and writes that come meanwhile gather
+/// for the next: a commit costs the same for all of them. Belongs to the reactor's thread; owns the handle.
 final class PostgresPipeline {
   private let handle: OpaquePointer
   private var entries = Deque<Entry>()
-  /// Of statements that this server process knows, or will by the time what follows arrives: the address of the name.
+  /// Addresses of the names of statements that this server process knows, or will know when the next request arrives.
   private var prepared: Set<UnsafePointer<UInt8>> = []
   /// Sent, and not yet ended by a synchronisation point.
   private var openGroup: [PostgresRequest] = []
   /// Shared writes that wait for the group under way.
   private var gathered = Deque<PostgresRequest>()
   private var isWriteGroupUnderWay = false
-  /// What arrived for the first entry so far.
+  /// The part of the first entry's answer that arrived so far.
   private var head: Answer?
   private var hasEmptyAnswer = false
   /// Whether something failed since the last synchronisation point.
@@ -58,7 +58,7 @@ final class PostgresPipeline {
   struct Lost: Error {}
 
   private enum Bounds {
-    /// Of one transaction: what has to be sent again, one by one, when one of them fails.
+    /// Shared writes in one transaction. If one of them fails, all have to be sent again, one by one.
     static let sharedWritesMax = 200
     /// More than a neighbour's error and a conflict or two: beyond it there is a defect.
     static let attemptsMax = 8
@@ -127,7 +127,7 @@ extension PostgresPipeline {
     }
     let code = PQflush(handle)
     guard code >= 0 else { throw Lost() }
-    // What is left goes when the socket can be written to.
+    // The rest goes when the socket can be written to.
     mustFlush = false
     return code > 0
   }
@@ -243,7 +243,7 @@ extension PostgresPipeline {
       prepared.remove(name)
       request.refused(state, attemptsMax: Bounds.attemptsMax)
     case (.prepare(let name, _), .skipped):
-      // Whoever relied on it meanwhile is told that the statement is unknown, and is sent again.
+      // A request that relied on it meanwhile is told that the statement is unknown, and is sent again.
       prepared.remove(name)
     case (.step(let request), .result(let result)):
       request.results.append(result)

@@ -1,4 +1,4 @@
-// What a statement returned.
+// The result of a statement.
 
 import CLibPQ
 import RelayCore

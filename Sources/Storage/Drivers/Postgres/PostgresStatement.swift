@@ -1,4 +1,4 @@
-// What is sent to PostgreSQL.
+// Statements as they are sent to PostgreSQL.
 
 /// The text of one SQL command.
 enum PostgresStatement: Sendable {
@@ -41,7 +41,7 @@ struct PostgresStep: Sendable {
 }
 
 extension [PostgresStep] {
-  /// What the values weigh.
+  /// The bytes of the values.
   var byteCount: Int { reduce(0) { $0 + $1.parameters.bytes.count } }
 }
 
@@ -67,7 +67,7 @@ final class PostgresRequest: @unchecked Sendable {
   let submitted: ContinuousClock.Instant
   private let completion: @Sendable (Outcome) -> Void
 
-  /// What the steps returned so far.
+  /// The results of the steps so far.
   var results: [PostgresResult] = []
   /// How often it was sent.
   var attempts = 0

@@ -91,7 +91,7 @@ struct PostgresStream: ~Copyable {
 // MARK: - Connecting
 
 extension PostgresStream {
-  /// Of several hosts each attempt begins with the next one.
+  /// If there are several hosts, each attempt begins with the next one.
   private static func connect(_ target: PostgresTarget, stop: StopSignal) throws(StoreError) -> OpaquePointer {
     var failure = StoreError.unavailable(reason: "not connected to PostgreSQL")
     for attempt in 0..<Bounds.attemptsMax {

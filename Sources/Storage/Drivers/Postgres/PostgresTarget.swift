@@ -1,4 +1,4 @@
-// Where PostgreSQL is: the connection string, completed with what the relay wants by default.
+// The address of PostgreSQL: the connection string, completed with the relay's defaults.
 
 import CLibPQ
 import Glibc
@@ -29,7 +29,7 @@ struct PostgresTarget: Sendable {
     return parse(url).map { defaults.merging($0) { _, given in given } }
   }
 
-  /// What stands when the URL does not say otherwise.
+  /// The values used unless the URL says otherwise.
   private static let defaults = [
     "application_name": "relay",
     "client_encoding": "UTF8",

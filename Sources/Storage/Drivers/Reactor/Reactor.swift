@@ -12,7 +12,7 @@ import Synchronization
 /// Lives until `stop`: its thread keeps it. Handlers run one at a time and must not block for long; only a client's
 /// name resolution may, which delays nobody but the clients of the same reactor.
 package final class Reactor: @unchecked Sendable {  // All mutable state but `inbox` is touched by the thread alone.
-  /// What a descriptor is waited for, or ready for. An error or a hang-up makes it ready for both.
+  /// The events that a descriptor is waited for, or ready for. An error or a hang-up makes it ready for both.
   package struct Interest: OptionSet, Sendable {
     package let rawValue: UInt8
     package init(rawValue: UInt8) { self.rawValue = rawValue }
@@ -279,7 +279,7 @@ private struct Watch {
   var interest: Reactor.Interest
   let handler: (Reactor.Interest) -> Void
 
-  /// What epoll returns with an event.
+  /// The mark that epoll returns with an event.
   var mark: UInt64 { UInt64(generation) << 32 | UInt64(UInt32(bitPattern: descriptor)) }
 
   var events: UInt32 {

@@ -46,7 +46,7 @@ final class RedisConnection: @unchecked Sendable {  // Mutable state but `readin
     case closed
   }
 
-  /// Where it is now: passwords change.
+  /// The present endpoint: passwords change.
   private let current: @Sendable () -> RedisEndpoint
   private let role: Role
   private let probeKey: String
@@ -59,7 +59,7 @@ final class RedisConnection: @unchecked Sendable {  // Mutable state but `readin
   private var handler: (Event) -> Void = { _ in }
   private var state = State.waiting
   private var link: (any RedisLink)?
-  /// Where `link` leads.
+  /// The endpoint that `link` leads to.
   private var endpoint: RedisEndpoint
   private var waiting: Deque<Waiting> = []
   private var probed = ContinuousClock.Instant.now
@@ -104,7 +104,7 @@ final class RedisConnection: @unchecked Sendable {  // Mutable state but `readin
     }
   }
 
-  /// What the connection is encrypted with, or was when it last stood: `TLSv1.3`; nil in clear.
+  /// The protocol that encrypts the connection, or did when it last stood: `TLSv1.3`; nil in clear.
   var encryption: String? { agreed.withLock { $0 } }
 
   /// Redis's clock as it was told last, on this connection or one before; nil until then, and for a subscription.
@@ -240,7 +240,7 @@ extension RedisConnection {
       }
       return
     }
-    // Who waits for this is told that there was no answer: another server may give one.
+    // The waiting caller is told that there was no answer: another server may give one.
     if case .error(let code) = reply, let fault = RedisLinkFault(refusingAll: code) { return failed(fault) }
     waiting.popFirst()?.completion(reply)
   }

@@ -1,5 +1,5 @@
-// One life of one connection to Redis, in clear (RedisPlainLink) or inside TLS (RedisSecureLink). What keeps a
-// connection alive is RedisConnection.
+// One life of one connection to Redis, in clear (RedisPlainLink) or inside TLS (RedisSecureLink). RedisConnection
+// keeps a connection alive.
 
 /// A connection on a reactor's thread. Everything happens on that thread.
 protocol RedisLink: AnyObject {
@@ -7,7 +7,7 @@ protocol RedisLink: AnyObject {
   func send(_ command: RedisCommand)
   /// Ends the connection; no event follows.
   func close()
-  /// What the link is encrypted with; nil in clear.
+  /// The protocol that encrypts the link; nil in clear.
   var encryption: String? { get }
   /// Why a link that has not connected for long may wait; nil when there is nothing to tell.
   var hurdle: String? { get }
@@ -71,7 +71,7 @@ struct RedisLinkFault: Error, Equatable {
     }
   }
 
-  /// Of the errors that `init(refusingAll:)` knows.
+  /// The codes of the errors that `init(refusingAll:)` knows.
   static let codesRefusingAll = ["READONLY", "MASTERDOWN", "CLUSTERDOWN", "LOADING", "MISCONF"]
 
   static let cannotConnect = RedisLinkFault("cannot connect")

@@ -10,7 +10,7 @@ final class RedisPlainLink: RedisLink {
   /// nil once hiredis has freed it, or was told to.
   private var context: UnsafeMutablePointer<redisAsyncContext>?
   private let descriptor: Int32
-  /// What hiredis waits for; epoll learns of it once a round, not at each change.
+  /// The events that hiredis waits for; epoll learns of them once a round, not at each change.
   private var interest: Reactor.Interest = []
   private var isConnected = false
   /// Why it did not come about.

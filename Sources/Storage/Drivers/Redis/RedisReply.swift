@@ -1,6 +1,6 @@
 import CHiredis
 
-/// What Redis answered, copied out of hiredis's memory.
+/// An answer of Redis, copied out of hiredis's memory.
 enum RedisReply: Sendable, Equatable {
   case bytes([UInt8])
   case integer(Int64)
@@ -35,7 +35,7 @@ enum RedisReply: Sendable, Equatable {
     return RedisLinkFault.codesRefusingAll.first { text.contains("-\($0) ") } ?? String(code)
   }
 
-  /// What a script says of its keys by their places, which it counts from 1: here from 0.
+  /// A script's answer about its keys by their places. The script counts from 1; here they count from 0.
   /// - Returns: nil for anything but places below `count`.
   func places(below count: Int) -> [Int]? {
     guard case .array(let parts) = self else { return nil }

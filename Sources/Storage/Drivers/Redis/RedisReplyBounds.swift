@@ -5,7 +5,7 @@ import CHiredis
 /// hiredis sets room aside for all elements of an array before the first has come: eight bytes each, for `*2147483647` from
 /// whoever took Redis's place 16 GiB.
 enum RedisReplyBounds {
-  /// Of one array. What is asked for has far fewer.
+  /// The bound of one array. Our requests have far shorter answers.
   static let elementsMax = 1_000_000
 
   /// - Parameter reader: says "out of memory" of an array that is longer, which ends the connection.

@@ -125,7 +125,7 @@ extension RedisSecureLink {
       state = .open
       reactor.update(descriptor, for: .read)
       handler(.connected)
-      // What came with the end of the handshake lies in OpenSSL, where epoll does not see it.
+      // Bytes that came with the end of the handshake lie in OpenSSL, and epoll does not see them.
       return read()
     }
     switch SSL_get_error(ssl, code) {

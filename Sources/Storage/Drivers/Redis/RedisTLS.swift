@@ -4,7 +4,7 @@ import COpenSSL
 import Glibc
 import RelayCore
 
-/// What one connection's TLS is made from: made anew for each, so that a renewed file counts from the next one on.
+/// The TLS context of one connection. It is made anew for each, so that a renewed file counts from the next one on.
 struct RedisTLS: ~Copyable {
   private let context: OpaquePointer
 
@@ -54,7 +54,7 @@ struct RedisTLS: ~Copyable {
     if let authority = files.authority {
       try check(SSL_CTX_load_verify_locations(context, authority, nil), "ca", authority, "certificates")
     } else {
-      // Where the system has none, no server is trusted.
+      // If the system has none, no server is trusted.
       _ = SSL_CTX_set_default_verify_paths(context)
     }
     if let certificate = files.certificate {

@@ -15,7 +15,7 @@ struct ServerClock: Sendable, Equatable {
     moment = asked + doubt
   }
 
-  /// What the server's clock showed, or will show, at `instant`.
+  /// The time of the server's clock at `instant`, past or future.
   func micros(at instant: ContinuousClock.Instant) -> Int64 {
     micros + Int64((instant - moment) / .microseconds(1))
   }

@@ -3,8 +3,8 @@ import RelayCore
 
 /// The database's file on disk: it holds password hashes and mailboxes, so only its owner may read it.
 enum EmbeddedFile {
-  /// Creates the file (0600) and the folders that lead to it (0700) where they are missing. What exists stays as it
-  /// is. SQLite gives the log beside it the same permissions.
+  /// Creates the file (0600) and the folders that lead to it (0700) if they are missing. Existing ones stay as they
+  /// are. SQLite gives the log beside it the same permissions.
   static func prepare(_ path: String) throws(StoreError) {
     let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
     if !FileManager.default.fileExists(atPath: folder) {

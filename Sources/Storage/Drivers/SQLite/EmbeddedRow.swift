@@ -5,7 +5,7 @@ import GRDB
 import RelayCore
 
 extension Database {
-  /// Runs a statement that GRDB keeps prepared. What is interpolated is bound, never pasted.
+  /// Runs a statement that GRDB keeps prepared. Interpolated values are bound, never pasted.
   func run(_ literal: SQL) throws {
     let (sql, arguments) = try literal.build(self)
     try cachedStatement(sql: sql).execute(arguments: arguments)
