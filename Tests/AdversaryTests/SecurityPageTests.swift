@@ -3,7 +3,7 @@ import Testing
 
 /// docs/security.md names a test for each promise. A test that was renamed or removed would leave an empty word there.
 @Suite struct SecurityPageTests {
-  @Test func everyTestThatThePageNamesExists() throws {
+  @Test func `the security page names only tests that exist`() throws {
     let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent()
     let page = try String(contentsOf: root.appending(path: "docs/security.md"), encoding: .utf8)

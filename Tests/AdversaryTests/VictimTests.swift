@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite struct VictimTests {
-  @Test(arguments: StoreKind.allCases) func onlyATrustedPeerIsHeard(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `only a trusted peer is heard`(kind: StoreKind) async throws {
     try await Victim.with(kind) { victim in
       let evil = try await ScriptedPeer.start("evil")
       let stranger = try await ScriptedPeer.start("stranger")

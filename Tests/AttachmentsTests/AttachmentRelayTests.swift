@@ -6,7 +6,7 @@ import Testing
 
 /// Attachments through a whole relay.
 @Suite struct AttachmentRelayTests {
-  @Test func `what one client encrypts another decrypts`() async throws {
+  @Test func `a message that one client encrypts, another decrypts`() async throws {
     try await withRelay { _, relay in
       let (ann, bob) = (try await relay.register(), try await relay.register())
       let vectors = try BlobVector.load()

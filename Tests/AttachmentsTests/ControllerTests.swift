@@ -59,7 +59,7 @@ import Testing
     }
   }
 
-  @Test func `what is marked as a peer's is found there, and what is known here is here`() async throws {
+  @Test func `an attachment with a peer's mark is found at the peer, and a known one here`() async throws {
     try await Self.with { site, courier in
       let marked = AttachmentID(OneRelayCourier.betaMark, random: .max)
       let found = try await Exchange.get(site.url + "/v1/attachments/\(marked.text)")

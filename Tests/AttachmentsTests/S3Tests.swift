@@ -45,7 +45,7 @@ import Testing
     }
   }
 
-  @Test func `what came unseen is counted and kept, and removed at its end`() async throws {
+  @Test func `an unseen blob is counted and kept, and removed at its end`() async throws {
     try await Self.with { bucket in
       let (sent, unsent) = (try await bucket.allocate(), try await bucket.allocate())
       #expect(try await bucket.upload(randomBytes(1000), to: sent) == 200)
@@ -66,7 +66,7 @@ import Testing
     }
   }
 
-  @Test func `what is too large, or more than the account may have, is removed`() async throws {
+  @Test func `a blob that is too large, or exceeds the account's room, is removed`() async throws {
     try await Self.with { bucket in
       let large = try await bucket.allocate()
       #expect(try await bucket.upload([UInt8](repeating: 0, count: (1 << 20) + 1), to: large) == 200)

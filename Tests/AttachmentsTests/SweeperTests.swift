@@ -133,7 +133,7 @@ import Testing
     }
   }
 
-  @Test func `what killed processes left of uploads goes after a day`() async throws {
+  @Test func `leftovers of killed processes' uploads go after a day`() async throws {
     try await BlobSite.with { site in
       let folder = site.folder + "/attachments/incoming/"
       try site.write(folder + "old", secondsAgo: 86_500)

@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 
 @Suite struct UploadTests {
-  @Test func `what is uploaded is downloaded, and both answers are exactly 200`() async throws {
+  @Test func `an uploaded blob is downloaded, and both answers are exactly 200`() async throws {
     try await BlobSite.with { site in
       for size in [0, 1, 64, 300_000, 1 << 20] {
         let (id, bytes) = (try await site.allocate(), randomBytes(size))
@@ -60,7 +60,7 @@ import Testing
     }
   }
 
-  @Test func `of uploads at once exactly one wins`() async throws {
+  @Test func `of several uploads at once, exactly one wins`() async throws {
     try await BlobSite.with { site in
       for round in 0..<10 {
         let id = try await site.allocate()

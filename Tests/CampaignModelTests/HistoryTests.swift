@@ -10,7 +10,7 @@ import Testing
     return try await body(path)
   }
 
-  @Test func `what many wrote at once is read in the order of its times`() async throws {
+  @Test func `entries that many wrote at once are read in the order of their times`() async throws {
     try await Self.withFile { path in
       let writer = try HistoryWriter(path: path)
       await withTaskGroup(of: Void.self) { group in

@@ -66,7 +66,7 @@ import Testing
     #expect(Self.figures { $0.accept(1) }.maintenance.longestMillis == nil)
   }
 
-  @Test func `what is sent over a connection that a rolling restart ends is none of its failures`() {
+  @Test func `a request over a connection that a rolling restart ends is no failure of it`() {
     let figures = Self.figures { story in
       story.wait(100)
       story.saw(.faultBegan(9, .rollingRestart, at: "alpha"))

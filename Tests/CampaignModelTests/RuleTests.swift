@@ -14,7 +14,7 @@ import Testing
 
   // MARK: - Accepted is delivered or waits
 
-  @Test func `what was accepted may be delivered, before its answer too, or wait`() {
+  @Test func `an accepted message may be delivered, before its answer too, or wait`() {
     let broken = Story.broken { story in
       story.accept(1)
       story.deliver(1)
@@ -101,7 +101,7 @@ import Testing
     #expect(broken == [])
   }
 
-  @Test func `what nobody sent, or sent otherwise, is told`() {
+  @Test func `a delivery that nobody sent, or that differs from the sent message, is told`() {
     let foreign = Story.broken { $0.deliver(1) }
     let elsewhere = Story.broken { story in
       story.submit(1, to: [2])
@@ -266,7 +266,7 @@ import Testing
     #expect(twice == [whole])
   }
 
-  @Test func `of many violations all are counted and the first are told`() {
+  @Test func `all of many violations are counted, and the first are told`() {
     var story = Story()
     for number in 1...50 { story.accept(number) }
     var checker = Checker()

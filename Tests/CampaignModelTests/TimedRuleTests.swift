@@ -137,7 +137,7 @@ import Testing
     #expect(delivered(after: 45) == [Self.deaf])
   }
 
-  @Test func `who reads slowly is not deaf, nor who is away or was taken out`() {
+  @Test func `a device that reads slowly is not deaf, nor one that is away or was taken out`() {
     let slow = Story.broken { story in
       story.connect(1)
       for number in 1...5 { story.accept(number) }
@@ -272,7 +272,7 @@ import Testing
     #expect(killed == [] && longBefore == [Self.receipts] && storesOnly == [Self.receipts])
   }
 
-  @Test func `what comes again, or still waits, was not acknowledged`() {
+  @Test func `a message that comes again, or still waits, was not acknowledged`() {
     let waits = Story.broken { story in
       Self.exchange(&story)
       story.wait(60)
@@ -308,7 +308,7 @@ import Testing
     #expect(Self.flood(40, every: 2) == [Self.limits])
   }
 
-  @Test func `what was refused was not granted, and what has no answer is not known to be`() {
+  @Test func `a refused request was not granted, and one without an answer is not known to be`() {
     let broken = Story.broken { story in
       story.saw(.limit(bucket: "prekeys", size: 5, perMinute: 6, processes: 3))
       for _ in 1...5 { story.answer(story.invoke(.charge(bucket: "prekeys"))) }

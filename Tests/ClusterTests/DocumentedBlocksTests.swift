@@ -89,7 +89,7 @@ private struct Block {
     }
   }
 
-  @Test func `what the documents show is what an operator gets who types it`() async throws {
+  @Test func `an operator who types what the documents show gets what they show`() async throws {
     try await RedisServer.with { redis in
       // Limits are the running process's alone without it.
       try await PeeredSites.with(alphaSettings: ["RELAY_COORDINATION_URL": redis.url]) { try await runAll(at: $0) }

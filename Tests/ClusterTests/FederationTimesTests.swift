@@ -50,7 +50,7 @@ import Testing
     }
   }
 
-  @Test func `what two processes hold for a peer survives both, and arrives in order once it is back`() async throws {
+  @Test func `messages that two processes hold survive both, and arrive in order once the peer is back`() async throws {
     try await PeeredClusters.with { alpha, beta in
       let bob = try await beta.relays[0].register()
       let alice = try await alpha.relays[0].register()
@@ -81,7 +81,7 @@ import Testing
     }
   }
 
-  @Test func `what was on its way to a peer that stopped is held, and arrives once and in order`() async throws {
+  @Test func `a message on its way to a peer that stopped is held, and arrives once and in order`() async throws {
     try await PeeredClusters.with { alpha, beta in
       let bob = try await beta.relays[0].register()
       let alice = try await alpha.relays[0].register()

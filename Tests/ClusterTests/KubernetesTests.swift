@@ -75,7 +75,7 @@ import Testing
     }
   }
 
-  @Test func `what the compose file sets is a configuration that holds`() async throws {
+  @Test func `the settings of the compose file are a valid configuration`() async throws {
     try await RelayOperator.with("alpha") { site in
       let script = """
         import sys, yaml

@@ -3,7 +3,7 @@ import Testing
 
 /// Two processes over one PostgreSQL and one Redis behave as one relay.
 @Suite struct OneRelayTests {
-  @Test func `what is done at one process is so at the other`() async throws {
+  @Test func `a change at one process takes effect at the other`() async throws {
     try await Cluster.with { cluster in
       try await cluster.serve(2) { relays in
         let (one, two) = (relays[0], relays[1])

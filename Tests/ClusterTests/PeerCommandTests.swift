@@ -35,7 +35,7 @@ import Testing
     }
   }
 
-  @Test func `what the peering does not cover is skipped, not failed`() async throws {
+  @Test func `a step that the peering does not cover is skipped, not failed`() async throws {
     try await PeeredSites.with(scope: "directory") { sites in
       let result = try await sites.alpha.run(["peer", "test", "beta", "--json"])
       let steps = try result.json([Step].self)
@@ -103,7 +103,7 @@ import Testing
     }
   }
 
-  @Test func `of a peer that is away the CA's end alone is known`() async throws {
+  @Test func `for a peer that is away, only the CA's end is known`() async throws {
     struct Row: Decodable {
       let leafExpires: String?
       let authorityExpires: String

@@ -5,7 +5,7 @@ import Testing
 
 /// Two operators speak of one failure by the id of the request.
 @Suite struct RequestTraceTests {
-  @Test func `what a peer does not serve is found by one id in both logs`() async throws {
+  @Test func `a request that a peer does not serve is found by one id in both logs`() async throws {
     let logs = Cluster.unlimited.merging(["RELAY_LOG_FORMAT": "json"]) { $1 }
     try await RelayOperator.with("alpha", settings: logs) { alpha in
       try await Cluster.with("beta", settings: logs, ownPostgres: true) { beta in

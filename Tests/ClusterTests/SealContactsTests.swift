@@ -17,7 +17,7 @@ import Testing
     """
   private static let sealed = "SELECT count(*) FROM accounts WHERE octet_length(token) = 17"
 
-  @Test func `what a kill breaks off goes on, and no relay starts in between`() async throws {
+  @Test func `a move that a kill breaks off goes on, and no relay starts in between`() async throws {
     try await Cluster.with { cluster in
       let (postgres, database) = (cluster.postgres, cluster.database)
       try await Loopback.blocking { _ = try postgres.sql(Self.accounts, in: database) }

@@ -99,7 +99,7 @@ import Testing
     }
   }
 
-  @Test func `what cannot be moved is refused with the remedy, and a move that has not ended is taken back`()
+  @Test func `a store that cannot be moved is refused with the remedy, and an unfinished move is taken back`()
     async throws
   {
     try await RelayOperator.with("alpha", settings: Cluster.unlimited) { site in

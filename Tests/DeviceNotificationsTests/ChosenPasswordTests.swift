@@ -16,7 +16,7 @@ import Testing
     try await passwords.verify(Secret(password), of: user ?? self.user, from: nil, against: stored)
   }
 
-  @Test func aStoredPasswordSaysWhatItCostsAndIsAnotherEachTime() async throws {
+  @Test func `a stored password says what it costs, and differs each time`() async throws {
     let stored = try await passwords.hash(Secret("chosen"), of: user)
     let again = try await passwords.hash(Secret("chosen"), of: user)
     #expect(stored.hash.count == 36 && stored.salt.count == 16 && stored != again)
@@ -28,14 +28,14 @@ import Testing
     #expect(try await !verify("chosen", PasswordHash(salt: stored.salt, hash: cheaper)))
   }
 
-  @Test func aRandomPasswordKeepsTheFastHash() async throws {
+  @Test func `a random password keeps the fast hash`() async throws {
     let stored = Passwords.hash(Secret("random"))
     #expect(stored.hash.count == 32)
     #expect(try await verify("random", stored))
     #expect(try await !verify("randon", stored))
   }
 
-  @Test func aRightPasswordIsRememberedUntilAnotherOneIsStored() async throws {
+  @Test func `a right password is remembered until another one is stored`() async throws {
     let stored = try await passwords.hash(Secret("chosen"), of: user)
     #expect(try await verify("chosen", stored))
     // Twenty times the remembered one take less than one derivation: in one of the rounds nothing comes between.
@@ -53,7 +53,7 @@ import Testing
     #expect(try await verify("chosen", stored, beta))
   }
 
-  @Test func manyAtOnceWithOnePasswordWaitForOneDerivation() async throws {
+  @Test func `many logins at once with one password wait for one derivation`() async throws {
     let stored = try await passwords.hash(Secret("chosen"), of: user)
     let results = try await withThrowingTaskGroup(of: Bool.self) { group in
       for _ in 0..<100 { group.addTask { try await verify("chosen", stored) } }
@@ -62,7 +62,7 @@ import Testing
     #expect(results.count == 100 && results.allSatisfy { $0 })
   }
 
-  @Test func guessesOfOneUserLeaveRoomForOthers() async throws {
+  @Test func `guesses of one user leave room for others`() async throws {
     let stored = try await passwords.hash(Secret("chosen"), of: user)
     let beta = try #require(NotificationUser("beta"))
     let other = try await passwords.hash(Secret("theirs"), of: beta)
@@ -83,7 +83,7 @@ import Testing
     #expect(refused >= 1)
   }
 
-  @Test func whatIsOfNoKnownFormIsAFault() async throws {
+  @Test func `a stored password of an unknown form is a fault`() async throws {
     let stored = try await passwords.hash(Secret("chosen"), of: user)
     for (place, value) in [(0, 9), (1, 60), (2, 0), (3, 200)] as [(Int, UInt8)] {
       var bytes = stored.hash

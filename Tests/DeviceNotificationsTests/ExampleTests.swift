@@ -83,7 +83,7 @@ import Testing
   private static let thirtyFourth = Example(
     34, "send", form: sender + "&message=x&recipients=2000001,TESTERS,2000001,777", "A\n12557\n")
 
-  @Test(arguments: Backend.allCases) func examples(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases) func `every worked example holds`(_ backend: Backend) async throws {
     try await EventServer.with { server in
       try await NotificationSite.with(backend) { site in
         try await site.setEventURL(server.url)

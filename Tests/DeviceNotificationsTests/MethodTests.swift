@@ -181,7 +181,7 @@ import Testing
     }
   }
 
-  @Test func `who is wrong too often is told nothing any more, and fetching has its limit`() async throws {
+  @Test func `a client that is wrong too often is told nothing more, and fetching has its limit`() async throws {
     let limits: [LimiterName: Bucket] = [
       .notificationLookups: Bucket(size: 3, perMinute: 3), .notificationRetrievals: Bucket(size: 2, perMinute: 2),
     ]

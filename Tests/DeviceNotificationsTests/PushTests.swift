@@ -51,7 +51,7 @@ import Testing
     }
   }
 
-  @Test func `what another try cannot change is given up, and costs nobody a recipient`() async throws {
+  @Test func `a failure that another try cannot change is given up, and costs nobody a recipient`() async throws {
     try await NotificationSite.with { site in
       let number = try await site.subscribe(key: "tok")
       // Refused credentials also halt the lane for a while: what comes meanwhile waits.

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite struct ServeTests {
-  @Test func `what was accepted is pushed and listed, though the process is killed`() async throws {
+  @Test func `an accepted notification is pushed and listed, even if the process is killed`() async throws {
     try await ServedNotifications.with { served in
       let password = try await served.addUser("acme")
       let (relay, base) = try await served.serve()
@@ -42,7 +42,7 @@ import Testing
     }
   }
 
-  @Test func `of two processes one makes each push`() async throws {
+  @Test func `of two processes, one makes each push`() async throws {
     try await RedisServer.with { redis in
       let postgres = try await Loopback.blocking { try PostgresServer.shared() }
       let database = try await Loopback.blocking { try postgres.createDatabase() }

@@ -52,7 +52,7 @@ import Testing
     }
   }
 
-  @Test func `what is no request is the client's fault, and entities are refused`() async throws {
+  @Test func `a malformed request is the client's fault, and entities are refused`() async throws {
     try await NotificationSite.with { site in
       let entity = #"<?xml version="1.0"?><!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]>"#
       let encoded = #"<?xml version="1.0" encoding="ISO-8859-1"?>"#

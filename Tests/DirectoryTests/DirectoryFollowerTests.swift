@@ -9,7 +9,7 @@ import Testing
 /// The directory in memory over real stores.
 @Suite struct DirectoryFollowerTests {
   @Test(arguments: FollowerSite.Backend.allCases)
-  func `what is there at the start and what comes later is found, with its flags, until it goes`(
+  func `entries from the start and later ones are found, with their flags, until they go`(
     backend: FollowerSite.Backend
   ) async throws {
     try await FollowerSite.with(backend) { site in
@@ -73,7 +73,9 @@ import Testing
   }
 
   @Test(arguments: FollowerSite.Backend.allCases)
-  func `who waits for a change finds it, without a poll or a signal`(backend: FollowerSite.Backend) async throws {
+  func `a caller that waits for a change finds it, without a poll or a signal`(backend: FollowerSite.Backend)
+    async throws
+  {
     try await FollowerSite.with(backend) { site in
       var pace = FollowerSite.pace
       pace.poll = .seconds(3600)

@@ -8,7 +8,7 @@ import Testing
 /// One reader over a real store, step by step.
 @Suite struct DirectoryReaderTests {
   @Test(arguments: FollowerSite.Backend.allCases)
-  func `what a peer dropped while it was away unseen goes when it comes back`(backend: FollowerSite.Backend)
+  func `contacts that a peer dropped unseen go when it comes back`(backend: FollowerSite.Backend)
     async throws
   {
     try await FollowerSite.with(backend) { site in
@@ -73,7 +73,7 @@ import Testing
     }
   }
 
-  @Test func `of tokens that peers contest only so many are remembered`() throws {
+  @Test func `a bounded number of contested tokens is remembered`() throws {
     let tokens = (0..<101).map { ContactToken(high: UInt64($0), low: 0) }
     let names = try ["alpha", "beta"].map { try #require(RelayName($0)) }
     for (contested, isRemembered) in [(100, true), (101, false)] {

@@ -65,7 +65,7 @@ import Testing
     #expect(found == late)
   }
 
-  @Test func `of more than can be remembered memory is bounded, and it is read again with every tenth reading`() {
+  @Test func `the memory is bounded, and a full one is read again with every tenth reading`() {
     let feed = HeldFeed(count: 200_000)
     var place = FeedPlace(at: feed.start)
     var (read, remembered) = (0, 0)

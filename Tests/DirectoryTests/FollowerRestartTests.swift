@@ -121,7 +121,7 @@ import Testing
     }
   }
 
-  @Test func `what is changed in the database past the triggers is found and repaired`() async throws {
+  @Test func `a change in the database past the triggers is found and repaired`() async throws {
     try await FollowerSite.with(.postgres) { site in
       for index in 1...30 { try await site.register(index) }
       let tokens = try (1...30).map { try FollowerSite.token($0) }

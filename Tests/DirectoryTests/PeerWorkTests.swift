@@ -23,7 +23,7 @@ import Testing
     #expect(work.isEmpty)
   }
 
-  @Test func `what a peer leaves is looked up some at a time, before anything else, and each token once`() throws {
+  @Test func `tokens that a peer leaves are looked up some at a time, before anything else, each once`() throws {
     let (gone, present) = (try #require(RelayName("gone")), try #require(RelayName("present")))
     var work = PeerWork()
     work.came(gone, holding: [], revision: 1)
@@ -43,7 +43,7 @@ import Testing
   }
 
   @Test
-  func `what the table has of a peer that came is looked up before its pages, and kept once however often it comes`()
+  func `a returned peer's tokens in the table are looked up before its pages, and kept once`()
     throws
   {
     let peer = try #require(RelayName("peer"))
@@ -64,7 +64,7 @@ import Testing
 }
 
 extension PeerWorkTests {
-  @Test func `of a peer that went and is still known, its claims are read page by page`() throws {
+  @Test func `the claims of a former peer that is still known are read page by page`() throws {
     let peer = try #require(RelayName("peer"))
     var work = PeerWork()
     work.went(peer, leaving: Array(Self.tokens[0..<3]), hasClaims: true, revision: 3)
@@ -94,7 +94,7 @@ extension PeerWorkTests {
 }
 
 @Suite struct CatchUpsTests {
-  @Test func `who waits is released by a reading that began afterwards, and by no other`() async {
+  @Test func `a caller that waits is released by a reading that began afterwards, and by no other`() async {
     let catchUps = CatchUps()
     let before = catchUps.begin()
     await withTaskGroup(of: Void.self) { group in

@@ -16,7 +16,7 @@ import Testing
     #expect(recent.changed(Self.tokens, since: Self.place(1)) == nil)
   }
 
-  @Test func `what changed behind a cursor is told, in the order of the question`() {
+  @Test func `changes since a cursor are told, in the order of the question`() {
     let recent = RecentChanges(max: 100)
     recent.begin(at: Self.place(5), cursor: Self.place(10))
     let changes: [(ContactToken, UInt64)] = [(Self.tokens[4], 11), (Self.tokens[2], 12), (Self.tokens[9], 13)]
@@ -57,7 +57,7 @@ import Testing
   }
 
   /// However many changes come: what is told is complete, or it is said that it is not; and memory is bounded.
-  @Test(arguments: [1, 2, 3] as [UInt64]) func `what is forgotten is never left out`(seed: UInt64) {
+  @Test(arguments: [1, 2, 3] as [UInt64]) func `a forgotten change is never left out`(seed: UInt64) {
     var random = SeededGenerator(seed: seed)
     let recent = RecentChanges(max: 20)
     recent.begin(at: Self.place(1), cursor: Self.place(1))

@@ -25,7 +25,7 @@ import Testing
     }
   }
 
-  @Test func `what was removed does not come back, and what is added meanwhile may be there`() throws {
+  @Test func `a removed entry does not come back, and one added meanwhile may be there`() throws {
     try SnapshotSite.with { site in
       _ = try site.write(3000)
       let gone = site.table.removeAll(of: 2)
@@ -101,7 +101,7 @@ import Testing
     }
   }
 
-  @Test func `what is no file is refused at once, a pipe without a writer too`() throws {
+  @Test func `a path that is no file is refused at once, a pipe without a writer too`() throws {
     try SnapshotSite.with { site in
       _ = try site.write(5)
       #expect(unlink(site.path) == 0 && mkfifo(site.path, 0o600) == 0)
@@ -120,7 +120,7 @@ import Testing
     }
   }
 
-  @Test func `who comes while another writes leaves it at that, and what a killed writer left is in nobody's way`()
+  @Test func `a second writer leaves the file alone, and a killed writer's leftover is in nobody's way`()
     throws
   {
     try SnapshotSite.with { site in

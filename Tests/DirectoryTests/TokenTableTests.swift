@@ -49,7 +49,7 @@ import Testing
   }
 
   /// A first load: parts of the directory in any order, with tokens that several relays name.
-  @Test(arguments: [1, 2, 3]) func `what is added from parts is ours where we have it, else some peer's`(seed: UInt64)
+  @Test(arguments: [1, 2, 3]) func `an entry added from parts is ours if we have it, else some peer's`(seed: UInt64)
     throws
   {
     var random = SplitMix(seed)
@@ -107,7 +107,7 @@ import Testing
     #expect(fewest < 16.5)
   }
 
-  @Test func `what is removed and added in a long time does not make it grow`() throws {
+  @Test func `removing and adding for a long time does not make the table grow`() throws {
     let table = try TokenTable(roomFor: 10_000)
     var random = SplitMix(9)
     let bytes = table.byteCount

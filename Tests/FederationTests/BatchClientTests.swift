@@ -10,7 +10,7 @@ import WireMessages
 
 /// The hand-overs that gather while a batch is under way, and their outcome.
 @Suite struct BatchClientTests {
-  @Test func whatGathersTravelsTogetherAndEachHasItsOwnAnswer() async throws {
+  @Test func `messages that gather travel together, and each has its own answer`() async throws {
     try await withBatchingPeer { beta, alpha in
       async let first = status(of: 0, beta)
       try await eventually("the first is under way") { alpha.handOvers.count == 1 }
@@ -50,7 +50,7 @@ import WireMessages
     }
   }
 
-  @Test func whoeverGivesUpTakesNobodyAlong() async throws {
+  @Test func `a caller that gives up takes no other along`() async throws {
     try await withBatchingPeer { beta, alpha in
       let impatient = Task { try await status(of: 0, beta) }
       try await eventually("it is under way") { alpha.handOvers.count == 1 }
@@ -72,7 +72,7 @@ import WireMessages
   }
 
   @Test(arguments: [404, 405])
-  func aPeerThatKnowsNoBatchesAfterAllIsHandedThemOneByOne(status refusal: Int) async throws {
+  func `a peer that turns out to know no batches is handed messages one by one`(status refusal: Int) async throws {
     try await withBatchingPeer { beta, alpha in
       alpha.peer.answer(by: { request in
         if request.path.hasSuffix("/batch") { return .init(status: refusal) }
@@ -89,7 +89,7 @@ import WireMessages
     }
   }
 
-  @Test func anAnswerThatIsNoneIsNoSuccess() async throws {
+  @Test func `a malformed answer is no success`() async throws {
     try await withBatchingPeer { beta, alpha in
       alpha.peer.answer(by: { request in
         request.path.hasSuffix("/peering") ? Self.capable : .init(status: 200, body: "no protobuf")
@@ -103,7 +103,7 @@ import WireMessages
     }
   }
 
-  @Test func aBatchGoesOnWithoutWhoeverHasWaitedLongEnough() async throws {
+  @Test func `a batch goes on without callers that have waited long enough`() async throws {
     var limits = PeerLimits.patient
     limits.requestTimeout = MachineSpeed.allow(.seconds(20))
     try await withBatchingPeer(limits: limits) { beta, alpha in
@@ -127,7 +127,7 @@ import WireMessages
     }
   }
 
-  @Test func toAPeerWithoutBatchesDifferentDestinationsGoSideBySide() async throws {
+  @Test func `to a peer without batches, different destinations go side by side`() async throws {
     try await withBatchingPeer { beta, alpha in
       alpha.peer.answer(by: { $0.path.hasSuffix("/peering") ? .init(status: 404) : nil })
       let peer = try #require(await beta.registry.peer(named: name("alpha")))
@@ -140,7 +140,7 @@ import WireMessages
     }
   }
 
-  @Test func whatWasAnsweredCountsWhateverBecomesOfTheRest() async throws {
+  @Test func `messages that were answered count, whatever becomes of the rest`() async throws {
     var limits = PeerLimits.patient
     limits.requestTimeout = .seconds(2)
     try await withBatchingPeer(limits: limits) { beta, alpha in
@@ -157,7 +157,7 @@ import WireMessages
     }
   }
 
-  @Test func betweenRelaysABatchArrivesAsItWasSent() async throws {
+  @Test func `between relays, a batch arrives as it was sent`() async throws {
     try await withPeers { alpha, beta in
       let peer = try #require(await beta.registry.peer(named: name("alpha")))
       #expect(await beta.transport.capabilities(of: peer).contains(.batches))
@@ -181,7 +181,7 @@ import WireMessages
     }
   }
 
-  @Test func aPeerThatKeepsNoOrderIsHandedOneOfAPairAtATime() async throws {
+  @Test func `a peer that keeps no order is handed one message of a pair at a time`() async throws {
     try await withBatchingPeer { beta, alpha in
       let refused = Relay_BatchAnswer.Answer.with { $0.status = 503 }
       alpha.peer.answer(by: answering { index in index == 0 ? refused : .with { $0.status = 200 } })
@@ -195,7 +195,7 @@ import WireMessages
     }
   }
 
-  @Test func onePairsTroubleIsNotAnothersToAPeerWithoutBatches() async throws {
+  @Test func `one pair's failure does not delay another's, to a peer without batches`() async throws {
     try await withBatchingPeer { beta, alpha in
       alpha.peer.answer(by: {
         if $0.path.hasSuffix("/peering") { return .init(status: 404) }
@@ -210,7 +210,7 @@ import WireMessages
     }
   }
 
-  @Test func roundsEndWithAFailureAndGoOnBehindARefusal() throws {
+  @Test func `rounds end with a failure, and go on after a refusal`() throws {
     let handOvers = try [0, 1, 0, 2].map { HandOver.message(try sample($0), source: try source()) }
     var rounds = HandOverRounds(handOvers, isInOrder: true)
     #expect(rounds.next(HandOverSender.firstOfPairs)?.count == 2)
@@ -229,7 +229,7 @@ import WireMessages
     #expect(unordered.next(HandOverSender.firstRound) == nil)
   }
 
-  @Test func asManyAsABatchTakesGoIntoIt() throws {
+  @Test func `a batch takes as many as fit`() throws {
     let large = SubmittedMessage(
       type: .ciphertext, device: .master, registrationID: 0, body: Array(repeating: 1, count: 1 << 20), content: nil)
     let submission = Submission(destination: try number("+14155550100"), messages: [large], timestamp: nil)

@@ -14,7 +14,7 @@ import WireMessages
   private let path = "/v1/federation/batch"
   private let source: UInt64 = 14_155_550_177
 
-  @Test func everyHandOverIsAnsweredAsItsOwnRequestWouldBe() async throws {
+  @Test func `every hand-over is answered as its own request would be`() async throws {
     try await withPeerClient { relay, client in
       let stale = try #require(DeviceID(7))
       let missing = try #require(DeviceID(2))
@@ -49,7 +49,7 @@ import WireMessages
     }
   }
 
-  @Test func whatADeviceOfTheFirstGenerationSendsIsForDeviceOne() async throws {
+  @Test func `a message from a device of the first generation is for device one`() async throws {
     try await withPeerClient { relay, client in
       var handOver = message(to: 14_155_550_100, at: 0)
       handOver.coversMasterOnly = true
@@ -61,7 +61,7 @@ import WireMessages
     }
   }
 
-  @Test func betweenTwoAccountsTheOrderIsKept() async throws {
+  @Test func `between two accounts, the order is kept`() async throws {
     try await withPeerClient { relay, client in
       var batch = Relay_Batch()
       for time in 1...60 {
@@ -75,7 +75,7 @@ import WireMessages
     }
   }
 
-  @Test func inOrderNothingOfASourceOvertakesWhatWasPutOff() async throws {
+  @Test func `in order, nothing of a source overtakes a message that was put off`() async throws {
     try await withPeerClient { relay, client in
       let (busy, gone) = (try number("+14155550100"), try number("+14155550101"))
       relay.intake.refuse(busy, with: Problem(.unavailable, retryAfter: .seconds(7)))
@@ -103,7 +103,7 @@ import WireMessages
     }
   }
 
-  @Test func whatHadWaitedForOneDestinationIsTakenInOrderWhoeverWroteIt() async throws {
+  @Test func `messages that waited for one destination are taken in order, from all senders`() async throws {
     try await withPeerClient { relay, client in
       var batch = Relay_Batch()
       (batch.inOrder, batch.waited) = (true, true)
@@ -116,7 +116,7 @@ import WireMessages
     }
   }
 
-  @Test func whatABatchInOrderHasNoTimeForIsPutOff() async throws {
+  @Test func `a batch in order puts off messages that it has no time for`() async throws {
     try await withPeerClient(laneTimeMax: .zero) { relay, client in
       var batch = Relay_Batch()
       batch.handOvers = (1...4).map { message(to: 14_155_550_100, at: $0) }
@@ -137,7 +137,7 @@ import WireMessages
   }
 
   /// Its client was charged when the peer accepted it.
-  @Test func whatHadWaitedHasALimiterOfItsOwn() async throws {
+  @Test func `messages that waited have a limiter of their own`() async throws {
     let buckets: [LimiterName: Bucket] = [
       .messages: Bucket(size: 2, perMinute: 0.001), .messagesWaited: Bucket(size: 3, perMinute: 0.001),
     ]
@@ -152,7 +152,7 @@ import WireMessages
     }
   }
 
-  @Test func whatIsNoBatchIsRefusedWhole() async throws {
+  @Test func `a malformed batch is refused as a whole`() async throws {
     try await withPeerClient { relay, client in
       for bytes: [UInt8] in [[1], [0x0A, 5, 1], [0x0A, 2, 0x3A, 9], Array(#"{"a":1}"#.utf8)] {
         #expect(try await client.put(path, bytes: bytes, as: "application/x-protobuf").status == 415, "\(bytes)")
@@ -172,7 +172,7 @@ import WireMessages
   }
 
   /// Two bytes of a batch could become a hundred of memory.
-  @Test func manyEmptyMessagesAreCountedBeforeTheyAreMade() async throws {
+  @Test func `many empty messages are counted before they are made`() async throws {
     let empty = [UInt8](repeating: 0, count: 1_000_000).enumerated().map { $0.offset % 2 == 0 ? UInt8(0x3A) : 0 }
     let handOver = [0x0A, 0xC0, 0x84, 0x3D] + empty
     let size = try #require(BatchSize(handOver))
@@ -182,7 +182,7 @@ import WireMessages
     #expect(throws: Problem(.bodyTooLarge)) { try BatchCodec.decode(many) }
   }
 
-  @Test func bytesOfAnyKindAreReadOrRefused() throws {
+  @Test func `random bytes are read or refused`() throws {
     var generator = SystemRandomNumberGenerator()
     for _ in 0..<20_000 {
       let bytes = (0..<Int.random(in: 0...40, using: &generator)).map { _ -> UInt8 in
@@ -199,7 +199,7 @@ import WireMessages
     }
   }
 
-  @Test func aBatchNeedsTheScopeOfMessages() async throws {
+  @Test func `a batch needs the scope of messages`() async throws {
     try await withPeerClient(scopes: [.keys, .directory, .attachments, .lookup]) { _, client in
       let answer = try await client.put(path, bytes: [], as: "application/x-protobuf")
       #expect(answer.status == 403 && answer.text.hasPrefix("scope-refused"))

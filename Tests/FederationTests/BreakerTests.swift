@@ -12,7 +12,7 @@ import X509
 @Suite struct BreakerTests {
   private let noon = Timestamp(millis: 1_700_000_000_000)
 
-  @Test func threeFailuresWithoutAnAnswerBetweenOpen() {
+  @Test func `three failures without an answer between them open the breaker`() {
     var breaker = PeerBreaker()
     #expect(breaker.failed(.network, now: noon) == .none)
     #expect(breaker.failed(.silent, now: noon) == .none)
@@ -31,12 +31,12 @@ import X509
   }
 
   @Test(arguments: [PeerFault.certificate, .refused])
-  func whatAnotherTryCannotChangeOpensAtOnce(fault: PeerFault) {
+  func `a failure that another try cannot change opens the breaker at once`(fault: PeerFault) {
     var breaker = PeerBreaker()
     #expect(breaker.failed(fault, now: noon) == .opened(fault, isOurs: true))
   }
 
-  @Test func anotherProcessesWordOpensAndCloses() {
+  @Test func `another process's word opens and closes the breaker`() {
     var breaker = PeerBreaker()
     #expect(breaker.sharedConditionRead(.reachable) == .none)
     let away = PeerCondition.unreachable(.network, since: noon)
@@ -50,7 +50,7 @@ import X509
     #expect(breaker.fault == .certificate)
   }
 
-  @Test func theEchoOfAnEndedOpeningOpensNothing() {
+  @Test func `the echo of an ended opening opens nothing`() {
     var breaker = PeerBreaker()
     #expect(breaker.failed(.refused, now: noon) == .opened(.refused, isOurs: true))
     let own = breaker.condition
@@ -63,14 +63,14 @@ import X509
     #expect(breaker.fault == .refused)
   }
 
-  @Test func twoProcessesThatFoundOutTogetherCloseTogether() {
+  @Test func `two processes that found out together close together`() {
     var breaker = PeerBreaker()
     #expect(breaker.failed(.refused, now: noon) == .opened(.refused, isOurs: true))
     #expect(breaker.sharedConditionRead(.unreachable(.network, since: noon.adding(.seconds(1)))) == .none)
     #expect(breaker.sharedConditionRead(.reachable) == .closed(isOurs: false))
   }
 
-  @Test func onlyWhatThePeerDidSpeaksAgainstIt() {
+  @Test func `only the peer's own failures count against it`() {
     let failures: [(PeerFailure, PeerFault?)] = [
       (.busy, nil), (.cancelled, nil), (.retired, nil), (.halted(.silent), nil), (.answerTooLarge, nil),
       (.unreadable, nil), (.timedOut, .silent), (.unreachable(reason: ""), .network),
@@ -79,7 +79,7 @@ import X509
     for (failure, fault) in failures { #expect(failure.fault == fault) }
   }
 
-  @Test func aPeerThatIsGoneIsAskedNothingUntilItIsBack() async throws {
+  @Test func `a peer that is gone is asked nothing until it is back`() async throws {
     try await withScriptedPeers(["alpha"]) { beta, peers in
       peers[0].answer(404)
       #expect(try await outcome(beta) == nil)
@@ -100,7 +100,7 @@ import X509
     }
   }
 
-  @Test func aPeerThatDoesNotHaveUsIsAskedNothingButThat() async throws {
+  @Test func `a peer that does not have us is asked nothing but whether it has`() async throws {
     try await withScriptedPeers(["alpha"]) { beta, peers in
       peers[0].answer(403, "peer-refused: This relay does not federate with you.")
       #expect(try await outcome(beta) == nil)
@@ -113,7 +113,7 @@ import X509
     }
   }
 
-  @Test func whatAnotherProcessFoundOutHoldsUntilAProbeSaysOtherwise() async throws {
+  @Test func `another process's finding holds until a probe says otherwise`() async throws {
     try await withScriptedPeers(["alpha"]) { beta, peers in
       _ = await beta.registry.peer(named: try name("alpha"))
       let away = PeerCondition.unreachable(.network, since: beta.clock.now())
@@ -130,7 +130,7 @@ import X509
   }
 
   /// HTTP/1.1 here, HTTP/2 below.
-  @Test func aServerWithARevokedCertificateGetsNoRequest() async throws {
+  @Test func `a server with a revoked certificate gets no request`() async throws {
     try await withScriptedPeers(["alpha"]) { beta, peers in
       peers[0].answer(404)
       try await revoke(peers[0].leaf.certificate, authority: try peers[0].authority.der, at: beta)
@@ -141,7 +141,7 @@ import X509
     }
   }
 
-  @Test func aRelayWithARevokedCertificateGetsNoRequest() async throws {
+  @Test func `a relay with a revoked certificate gets no request`() async throws {
     try await withPeers { alpha, beta in
       #expect(try await outcome(beta) == nil)
       let credentials = alpha.identity.credentials
@@ -151,7 +151,7 @@ import X509
     }
   }
 
-  @Test func aPeerThatWasGivenLittleTimeIsNotSilent() async throws {
+  @Test func `a peer that was given little time does not count as silent`() async throws {
     var limits = PeerLimits.patient
     limits.requestTimeout = .seconds(4)
     try await withScriptedPeers(["alpha"], limits: limits) { beta, _ in
@@ -164,7 +164,7 @@ import X509
   }
 
   /// Its alert comes behind the handshake: the first request hears of it.
-  @Test func aCertificateOfOursThatThePeerDoesNotTakeIsOne() async throws {
+  @Test func `our certificate, refused by a peer, is a refused certificate`() async throws {
     try await withPeers { alpha, beta in
       #expect(try await outcome(beta) == nil)
       let credentials = beta.identity.credentials
@@ -175,7 +175,7 @@ import X509
   }
 
   /// As of a load balancer whose relay processes are gone.
-  @Test func aConnectionThatEndsWithoutAnAnswerIsNoRefusedCertificate() async throws {
+  @Test func `a connection that ends without an answer is no refused certificate`() async throws {
     try await withScriptedPeers(["alpha"]) { beta, peers in
       async let lost = outcome(beta)
       try await eventually("it is asked") { peers[0].requests.count == 1 }
@@ -184,7 +184,7 @@ import X509
     }
   }
 
-  @Test func aConnectionThatIsLostIsNoRefusedCertificate() async throws {
+  @Test func `a connection that is lost is no refused certificate`() async throws {
     try await withScriptedPeers(["alpha"]) { beta, peers in
       peers[0].answer(404)
       #expect(try await outcome(beta) == nil)
@@ -201,7 +201,7 @@ import X509
     }
   }
 
-  @Test func whatASuspendedPeerWasAskedEndsSoon() async throws {
+  @Test func `requests to a suspended peer end soon`() async throws {
     var limits = PeerLimits.patient
     limits.retirement = .milliseconds(100)
     try await withScriptedPeers(["alpha"], limits: limits) { beta, peers in

@@ -16,7 +16,7 @@ import WireMessages
   private let receipt = "/v1/receipt/+14155550177/1/+14155550100/1"
   private let key = "/v2/federation/key/+14155550100/1"
 
-  @Test func requestsOfAllKindsShareOneBudgetThatNoOtherPeerShares() async throws {
+  @Test func `requests of all kinds share one budget, and no other peer shares it`() async throws {
     try await withPeerClient(buckets: [.peerRequests: Bucket(size: 5, perMinute: 0.01)]) { relay, client in
       #expect(try await client.get("/v1/federation/user_count").status == 200)
       #expect(try await client.get("/v1/federation/attachment/7").status == 200)
@@ -48,7 +48,7 @@ import WireMessages
     }
   }
 
-  @Test func recipientsAreMessagesAndReceipts() async throws {
+  @Test func `each recipient of a message or receipt counts`() async throws {
     try await withPeerClient(buckets: [.peerRecipients: Bucket(size: 5, perMinute: 0.01)]) { relay, client in
       let three = (1...3).map { #"{"type":1,"destinationDeviceId":\#($0),"body":"AQID"}"# }.joined(separator: ",")
       #expect(try await client.send(.PUT, message, body: #"{"messages":[\#(three)]}"#).status == 200)
@@ -62,7 +62,7 @@ import WireMessages
     }
   }
 
-  @Test func bytesCountWhetherTheyAreDeclaredOrNot() async throws {
+  @Test func `bytes count, declared or not`() async throws {
     try await withPeerClient(buckets: [.peerBytes: Bucket(size: 100, perMinute: 0.01)]) { relay, client in
       let body = Array((#"{"messages":[]}"# + String(repeating: " ", count: 25)).utf8)
       #expect(try await client.put(message, bytes: body, as: "application/json").status == 200)
@@ -81,7 +81,7 @@ import WireMessages
 
   /// They are charged whatever becomes of them, and whether or not they say how long they are.
   @Test(arguments: [true, false])
-  func unreadableBodiesAreChargedAsTheyCame(length: Bool) async throws {
+  func `unreadable bodies are charged as they came`(length: Bool) async throws {
     try await withPeerClient(buckets: [.peerBytes: Bucket(size: 20_000_000, perMinute: 0.0001)]) { relay, client in
       let beta = LimitKey(try name("beta"))
       var left = await relay.coordination.space(in: .peerBytes, key: beta)
@@ -107,7 +107,7 @@ import WireMessages
     }
   }
 
-  @Test func aPeerWithoutRoomIsRefusedBeforeItsBodiesAreRead() throws {
+  @Test func `a peer without room is refused before its bodies are read`() throws {
     var shortages = BudgetShortages()
     let (beta, gamma) = (try name("beta"), try name("gamma"))
     let start = ContinuousClock.now
@@ -125,7 +125,7 @@ import WireMessages
     #expect(shortages.wait(for: 1, of: .peerRequests, beta, at: start + .milliseconds(5)) == nil)
   }
 
-  @Test func keysAreChargedBeforeTheyAreDrawn() async throws {
+  @Test func `keys are charged before they are drawn`() async throws {
     try await withPeerClient(buckets: [.peerPreKeys: Bucket(size: 4, perMinute: 0.01)]) { _, client in
       // After two, two are left, and the account has three devices. An account that is not there costs one as well.
       let all = "/v2/federation/key/+14155550100/*"
@@ -137,7 +137,7 @@ import WireMessages
   }
 
   /// By its CA: 20 tries, at once or half a minute after the other.
-  @Test func aStrangersTriesAreLimited() async throws {
+  @Test func `a stranger's tries are limited`() async throws {
     let buckets: [LimiterName: Bucket] = [.peerRequests: Bucket(size: 60_000, perMinute: 0.01)]
     try await withRelay("alpha", buckets: buckets) { relay in
       _ = try await relay.peering().invite()
@@ -161,7 +161,7 @@ import WireMessages
     }
   }
 
-  @Test func keysOfEveryDeviceCount() async throws {
+  @Test func `keys of every device count`() async throws {
     try await withPeerClient(buckets: [.peerPreKeys: Bucket(size: 4, perMinute: 0.01)]) { _, client in
       // Three devices.
       #expect(try await client.get("/v2/federation/key/+14155550100/*").status == 200)
@@ -174,7 +174,7 @@ import WireMessages
   }
 
   /// The limiter of one pair of accounts is another thing, and refuses with 503 as ever (reference 1.13.2).
-  @Test func whatOnePairOfAccountsMayDoIsRefusedOtherwise() async throws {
+  @Test func `the refusal for one pair of accounts is of another kind`() async throws {
     let buckets: [LimiterName: Bucket] = [.messages: Bucket(size: 2, perMinute: 0.01)]
     try await withPeerClient(buckets: buckets) { relay, client in
       for status in [200, 200, 503] {
@@ -189,7 +189,7 @@ import WireMessages
     }
   }
 
-  @Test func aBatchIsChargedForAllItsRecipientsAtOnce() async throws {
+  @Test func `a batch is charged for all its recipients at once`() async throws {
     try await withPeerClient(buckets: [.peerRecipients: Bucket(size: 5, perMinute: 0.01)]) { relay, client in
       var batch = Relay_Batch()
       batch.handOvers = try [handOver(14_155_550_177), handOver(14_155_550_178), handOver(14_155_550_179)]
@@ -203,7 +203,7 @@ import WireMessages
     }
   }
 
-  @Test func whatNoBucketHoldsIsChargedAsAFullOne() async throws {
+  @Test func `a charge larger than the bucket is charged as a full bucket`() async throws {
     let buckets: [LimiterName: Bucket] = [.peerRecipients: Bucket(size: 2, perMinute: 6000)]
     try await withPeerClient(buckets: buckets) { _, client in
       var batch = Relay_Batch()
@@ -214,7 +214,7 @@ import WireMessages
     }
   }
 
-  @Test func everyPeerSeesItsOwnBudget() async throws {
+  @Test func `every peer sees its own budget`() async throws {
     try await withPeerClient(scopes: [.messages], buckets: [.peerRecipients: Bucket(size: 50, perMinute: 0.01)]) {
       relay, client in
       #expect(try await client.send(.PUT, receipt).status == 200)

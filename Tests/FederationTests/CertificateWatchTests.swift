@@ -15,12 +15,12 @@ import Testing
       (31, nil), (30, .month), (15, .month), (14, .fortnight), (4, .fortnight), (3, .days), (1, .days), (0, .days),
       (-1, .over),
     ] as [(Int64, CertificateStage?)])
-  func stagesBeginOnTheirDay(days: Int64, stage: CertificateStage?) {
+  func `warning stages begin on their day`(days: Int64, stage: CertificateStage?) {
     let now = Timestamp(millis: 1_800_000_000_000)
     #expect(CertificateStage(validUntil: Timestamp(millis: now.millis + days * Self.day), now: now) == stage)
   }
 
-  @Test func eachStageOfEachCertificateIsToldOnce() throws {
+  @Test func `each stage of each certificate is told once`() throws {
     let end = Timestamp(millis: 100 * Self.day)
     let ours = WatchedCertificate(holder: nil, kind: .leaf, serial: [1], validUntil: end)
     let theirs = WatchedCertificate(holder: try name("beta"), kind: .ca, serial: [1], validUntil: end)
@@ -43,7 +43,7 @@ import Testing
     #expect(due(101, [renewed, theirs]) == ["true month", "false over"])
   }
 
-  @Test func ourOwnAndPeersCertificatesAreWarnedOfByName() async throws {
+  @Test func `our own and peers' certificates are warned of by name`() async throws {
     let now = Mutex(TestRelay.systemClock.now())
     try await withPeers { alpha, beta in
       let certificates = FederationCertificates(identity: alpha.identity, registry: alpha.registry)
@@ -71,7 +71,7 @@ import Testing
     }
   }
 
-  @Test func aLeafThatEndedIsAWarningAtTheStartAndNoFault() async throws {
+  @Test func `an expired leaf is a warning at the start, and no fault`() async throws {
     let past = TestRelay.systemClock.now().adding(.seconds(-100 * 86_400))
     try await withTemporaryFolder { path in
       let folder = IdentityFolder(path: path + "/federation")
@@ -88,7 +88,7 @@ import Testing
     }
   }
 
-  @Test func seenLeavesAreBounded() throws {
+  @Test func `seen leaves are bounded`() throws {
     let seen = SeenLeaves()
     let leaf = try TestAuthority("beta").leaf(relay: "beta").certificate
     for index in 0...SeenLeaves.peersMax { seen.note(leaf, of: try name("peer\(index)")) }

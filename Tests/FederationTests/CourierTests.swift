@@ -8,7 +8,7 @@ import Testing
 
 /// The answers to our clients when a request goes to a peer, over real TLS.
 @Suite struct CourierTests {
-  @Test func aMessageArrivesAsItWasSent() async throws {
+  @Test func `a message arrives as it was sent`() async throws {
     try await withPeers { alpha, beta in
       let submission = try sample()
       try await beta.courier.submit(submission, from: source(), to: name("alpha"))
@@ -18,7 +18,7 @@ import Testing
     }
   }
 
-  @Test func thePeersAnswersPassAsReference1_13_4Recommends() async throws {
+  @Test func `the peer's answers pass as the reference, 1.13.4, recommends`() async throws {
     try await withPeers { alpha, beta in
       let two = try #require(DeviceID(2))
       let passing: [Problem] = [
@@ -36,7 +36,7 @@ import Testing
     }
   }
 
-  @Test func keysArriveInBothVersionsAsTheyWereDrawn() async throws {
+  @Test func `keys arrive in both versions as they were drawn`() async throws {
     try await withPeers { _, beta in
       let account = try number("+14155550100")
       let signed = try await beta.courier.preKeys(of: account, devices: .all, version: .two, at: name("alpha"))
@@ -49,7 +49,7 @@ import Testing
     }
   }
 
-  @Test func aReceiptArrivesAsItWasSent() async throws {
+  @Test func `a receipt arrives as it was sent`() async throws {
     try await withPeers { alpha, beta in
       let timestamp = Timestamp(millis: 1_700_000_000_001)
       let destination = try number("+14155550100")
@@ -60,7 +60,7 @@ import Testing
     }
   }
 
-  @Test func theURLOfABlobIsTheOneThatThePeerGives() async throws {
+  @Test func `the URL of a blob is the one that the peer gives`() async throws {
     try await withPeers { alpha, beta in
       let id = try #require(AttachmentID(Int64.max))
       let url = try await beta.courier.attachmentURL(of: id, at: name("alpha"))
@@ -73,7 +73,7 @@ import Testing
     }
   }
 
-  @Test func anUnknownOrSuspendedRelayIsNotFound() async throws {
+  @Test func `an unknown or suspended relay is not found`() async throws {
     try await withPeers { _, beta in
       let unknown = await #expect(throws: Problem.self) {
         try await beta.courier.preKeys(of: number("+14155550100"), devices: .all, version: .one, at: name("nowhere"))
@@ -86,7 +86,7 @@ import Testing
     }
   }
 
-  @Test func unknownAccountsOfAPeerAreNotFound() async throws {
+  @Test func `unknown accounts of a peer are not found`() async throws {
     try await withPeers { _, beta in
       let problem = await #expect(throws: Problem.self) {
         try await beta.courier.preKeys(of: number("+14155550199"), devices: .all, version: .one, at: name("alpha"))
@@ -95,7 +95,7 @@ import Testing
     }
   }
 
-  @Test func aPeerThatDoesNotAnswerCostsNoMoreThanTheTimeOut() async throws {
+  @Test func `a peer that does not answer costs no more than the time-out`() async throws {
     var limits = PeerLimits.patient
     limits.requestTimeout = .seconds(10)
     limits.requestsMax = 1
@@ -120,7 +120,7 @@ import Testing
     }
   }
 
-  @Test func aPeerThatIsAwayIsUnavailable() async throws {
+  @Test func `a peer that is away is unavailable`() async throws {
     try await withRelay("beta") { beta in
       try await withRelay("alpha") { alpha in
         let invitation = try await alpha.peering().invite()
@@ -131,7 +131,7 @@ import Testing
     }
   }
 
-  @Test func aServerThatThePeersAuthorityDoesNotVouchForIsUnavailable() async throws {
+  @Test func `a server that the peer's authority does not vouch for is unavailable`() async throws {
     try await withRelay("alpha") { alpha in
       try await withRelay("beta") { beta in
         // The right address, another CA.
@@ -146,7 +146,7 @@ import Testing
   }
 
   /// Reference 1.13.2: keyed by source and destination, and refused with 503.
-  @Test func aPeersMessagesAreLimited() async throws {
+  @Test func `a peer's messages are limited`() async throws {
     try await withRelay("alpha", buckets: [.messages: Bucket(size: 2, perMinute: 1)]) { alpha in
       try await withRelay("beta") { beta in
         _ = try await beta.peering().accept(try await alpha.peering().invite().text)
@@ -159,7 +159,7 @@ import Testing
     }
   }
 
-  @Test func oneConnectionCarriesManyRequestsAtOnce() async throws {
+  @Test func `one connection carries many requests at once`() async throws {
     try await withPeers { alpha, beta in
       try await withThrowingTaskGroup(of: Void.self) { group in
         for index in 0..<64 {

@@ -7,7 +7,7 @@ import Testing
 
 /// Peers' memory of how far a relay's store had come.
 @Suite struct EpochTests {
-  @Test func aPeerAnswersTheHighestEpochThatItWasTold() async throws {
+  @Test func `a peer answers the highest epoch that it was told`() async throws {
     try await withPeers { alpha, beta in
       #expect(await beta.witness().epochs(after: 5) == [0])
       // The store is an older one now: the peer knows better, and goes on knowing it.
@@ -19,7 +19,7 @@ import Testing
     }
   }
 
-  @Test func epochsBelongToThePeerThatTheCertificateProved() async throws {
+  @Test func `epochs belong to the peer that the certificate proved`() async throws {
     try await withPeerClient(scopes: []) { relay, client in
       func put(_ body: String) async throws -> RawResponse {
         try await client.send(.PUT, "/v1/federation/epoch", body: body)
@@ -47,7 +47,7 @@ import Testing
     }
   }
 
-  @Test func withoutActivePeersNothingIsRemembered() async throws {
+  @Test func `without active peers nothing is remembered`() async throws {
     try await withScriptedPeers(["alpha"]) { beta, peers in
       let alpha = try name("alpha")
       #expect(try await beta.storage.setPeerState(.suspended, of: alpha))
@@ -58,7 +58,7 @@ import Testing
     }
   }
 
-  @Test func everyAnswerIsHandedOnAndNoneHidesAnother() async throws {
+  @Test func `every answer is handed on, and none hides another`() async throws {
     try await withScriptedPeers(["alpha", "gamma", "delta", "epsilon"]) { beta, peers in
       peers[0].answer(200, #"{"epoch":4}"#)
       peers[1].answer(200, #"{"epoch":\#(Int64.max)}"#)
@@ -71,7 +71,7 @@ import Testing
     }
   }
 
-  @Test func peersThatKeepNoEpochsAreNoWitnesses() async throws {
+  @Test func `peers that keep no epochs do not count as witnesses`() async throws {
     try await withScriptedPeers(["alpha", "gamma"]) { beta, peers in
       for peer in peers { peer.answer(404) }
       #expect(await beta.witness().epochs(after: 5).isEmpty)
@@ -82,7 +82,7 @@ import Testing
     }
   }
 
-  @Test func aPeerThatWasToldNothingSaysNothingForOneThatIsAway() async throws {
+  @Test func `a peer that was told nothing says nothing for one that is away`() async throws {
     try await withScriptedPeers(["alpha", "gamma"]) { beta, peers in
       peers[0].answer(200, #"{"epoch":0}"#)
       peers[1].answer(503)
@@ -92,7 +92,7 @@ import Testing
     }
   }
 
-  @Test func peersThatDoNotAnswerAreWaitedForNoLongerThanTheTimeOut() async throws {
+  @Test func `peers that do not answer are waited for no longer than the time-out`() async throws {
     try await withScriptedPeers(["alpha", "gamma"]) { beta, peers in
       let start = ContinuousClock.now
       #expect(await beta.witness(timeout: .milliseconds(300)).epochs(after: 5) == [nil, nil])
@@ -103,7 +103,7 @@ import Testing
     }
   }
 
-  @Test func morePeersThanAreAskedAtOnceAreAllAsked() async throws {
+  @Test func `more peers than are asked at once are all asked`() async throws {
     let names = (0..<40).map { "peer\($0)" }
     try await withScriptedPeers(names) { beta, peers in
       for (index, peer) in peers.enumerated() { peer.answer(200, #"{"epoch":\#(index)}"#) }
@@ -112,7 +112,7 @@ import Testing
     }
   }
 
-  @Test func aListOfPeersThatCannotBeReadIsNotAnEmptyOne() async throws {
+  @Test func `a list of peers that cannot be read is not an empty one`() async throws {
     try await withRelay("beta") { beta in
       let store = CountingPeers()
       store.set(nil)

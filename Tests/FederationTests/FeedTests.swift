@@ -9,7 +9,7 @@ import Testing
 
 /// A peer's contacts, followed change by change (docs/federation.md, "The directory").
 @Suite struct FeedTests {
-  @Test func aRegistrationIsFoundAtThePeerWithoutReadingTheListingAgain() async throws {
+  @Test func `a registration is found at the peer without reading the listing again`() async throws {
     try await withListing(3) { listing, beta in
       let all = try RecordedListing.tokens(0..<5)
       try await beta.withSync {
@@ -30,7 +30,7 @@ import Testing
     }
   }
 
-  @Test func aListingThatBeginsAnewIsReadWhole() async throws {
+  @Test func `a listing that begins anew is read whole`() async throws {
     try await withListing(3) { listing, beta in
       try await beta.withSync {
         try await eventually("a pass is complete") { try await beta.storage.contactsPass(of: name("alpha")).pass == 1 }
@@ -43,7 +43,7 @@ import Testing
     }
   }
 
-  @Test func aPeerClaimsNoMoreThanItMay() async throws {
+  @Test func `a peer claims no more than it may`() async throws {
     try await withListing(5) { listing, beta in
       let all = try RecordedListing.tokens(0..<8)
       try await beta.withSync(contactsMax: 3) {
@@ -63,7 +63,7 @@ import Testing
     }
   }
 
-  @Test func whatIsKnownIsRefreshedWithoutRoom() async throws {
+  @Test func `known contacts are refreshed even without room`() async throws {
     try await withListing(3) { listing, beta in
       let token = try RecordedListing.token(1)
       try await beta.withSync(contactsMax: 3) {
@@ -81,7 +81,7 @@ import Testing
     }
   }
 
-  @Test func oneProcessFollowsAPeerAndAnotherTakesOver() async throws {
+  @Test func `one process follows a peer, and another takes over`() async throws {
     try await withListing(3) { listing, beta in
       let (lease, duration) = ("directory alpha", MachineSpeed.allow(.seconds(4)))
       // A process that died holds the lease until it ends.
@@ -103,7 +103,7 @@ import Testing
     }
   }
 
-  @Test func whatIsNotToBeCopiedIsRemoved() async throws {
+  @Test func `contacts that are not to be copied are removed`() async throws {
     try await withListing(3) { listing, beta in
       let all = try RecordedListing.tokens(0..<3)
       try await beta.withSync {
@@ -125,7 +125,7 @@ import Testing
     }
   }
 
-  @Test func aRefusedListingIsLoggedOnceWithTheRemedy() async throws {
+  @Test func `a refused listing is logged once with the remedy`() async throws {
     try await withScriptedPeers(["gamma"]) { beta, peers in
       peers[0].answer(403, #"{"error":"scope-refused"}"#)
       try await beta.withSync {
@@ -142,7 +142,7 @@ import Testing
 @Suite struct HostileListingTests {
   private static let alpha = "alpha"
 
-  @Test func aPeerWithoutAFeedIsReadAsBefore() async throws {
+  @Test func `a peer without a feed is read as before`() async throws {
     try await withScriptedPeers([Self.alpha]) { beta, peers in
       let token = try RecordedListing.token(0)
       peers[0].answer { request in
@@ -167,7 +167,7 @@ import Testing
     #"{"contacts":[],"cursor":"1-5","more":true}"#, #"{"contacts":[{"token":"TOKEN"}],"cursor":"1-1","more":true}"#,
     #"{"contacts":[{"token":"TOKEN"}],"more":true}"#, #"{"contacts":[],"cursor":"1 OR 1&x=y","more":false}"#,
   ])
-  func aFeedThatGoesNowhereIsAskedOnceARound(page: String) async throws {
+  func `a feed that goes nowhere is asked once a round`(page: String) async throws {
     let token = try RecordedListing.token(1)
     let page = page.replacing("TOKEN", with: token.base64)
     try await withFeed { _ in
@@ -181,7 +181,7 @@ import Testing
     }
   }
 
-  @Test func anEndlessFeedIsReadAFewPagesARound() async throws {
+  @Test func `an endless feed is read a few pages a round`() async throws {
     let token = try RecordedListing.token(1)
     try await withFeed { request in
       let last = request.path.split(separator: "-").last.flatMap { Int($0) } ?? 0
@@ -201,7 +201,7 @@ import Testing
     }
   }
 
-  @Test func whatReadingsBringThatFailIsBoundedAndGoesWithTheNextCompleteOne() async throws {
+  @Test func `contacts of failed readings are bounded, and go with the next complete one`() async throws {
     try await withScriptedPeers([Self.alpha]) { beta, peers in
       let alpha = try name(Self.alpha)
       // The contacts of a complete reading stay through failed ones.
@@ -223,7 +223,7 @@ import Testing
     }
   }
 
-  @Test func aWholeReadingPutsTheCountOfContactsRight() async throws {
+  @Test func `a complete reading corrects the count of contacts`() async throws {
     try await withScriptedPeers([Self.alpha]) { beta, peers in
       let alpha = try name(Self.alpha)
       peers[0].answer(by: Self.listing(try RecordedListing.tokens(0..<4), isWhole: true))
@@ -238,7 +238,7 @@ import Testing
     }
   }
 
-  @Test func aSlowReadingKeepsItsTurn() async throws {
+  @Test func `a slow reading keeps its turn`() async throws {
     try await withScriptedPeers([Self.alpha]) { beta, peers in
       let tokens = try RecordedListing.tokens(0..<3)
       let answers = Self.listing(tokens, isWhole: true)
@@ -288,7 +288,7 @@ import Testing
     return try await puller.pull(from: known, &progress) { () async throws(SyncFailure) in }
   }
 
-  @Test func anEndlessListingIsGivenUp() async throws {
+  @Test func `an endless listing is given up`() async throws {
     try await withScriptedPeers([Self.alpha]) { beta, peers in
       peers[0].answer { request in
         request.path.hasSuffix("user_count")
@@ -340,7 +340,7 @@ extension ListingMark {
 
 /// How many contacts a peer may have, without a store.
 @Suite struct ContactAllowanceTests {
-  @Test func onlyAsManyAreAdmittedAsThereIsRoomFor() throws {
+  @Test func `only as many are admitted as there is room for`() throws {
     var allowance = ContactAllowance(max: 4, kept: 1)
     let page = try tokens(5, inactive: [1])
     let (admitted, refused) = allowance.admit(page, known: [])
@@ -349,7 +349,7 @@ extension ListingMark {
     #expect(allowance.admit(page, known: []).admitted == [page[1]])
   }
 
-  @Test func whatIsKnownTakesNoRoomAndWhatGoesMakesNone() throws {
+  @Test func `known contacts take no room, and removed ones make none`() throws {
     var allowance = ContactAllowance(max: 4, kept: 4)
     let page = try tokens(5, inactive: [3])
     let known = Set(page.map(\.token).prefix(4))
@@ -363,7 +363,7 @@ extension ListingMark {
     #expect(other.kept == 1)
   }
 
-  @Test func aWholeReadingBringsNoMoreThanThereMayBe() throws {
+  @Test func `a complete reading brings no more contacts than the bound`() throws {
     let page = try tokens(5, inactive: [])
     var allowance = ContactAllowance(max: 3, kept: 5)
     allowance.beginWhole()
@@ -378,7 +378,7 @@ extension ListingMark {
     #expect(full.hasPlaces && full.brought == 1)
   }
 
-  @Test func wholeReadingsTakeATenthOfTheTime() {
+  @Test func `complete readings take a tenth of the time`() {
     let start = ContinuousClock.now
     var progress = PullProgress(contactsMax: 1)
     #expect(progress.mayReadWhole(at: start))

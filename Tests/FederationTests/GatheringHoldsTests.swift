@@ -8,7 +8,7 @@ import Testing
 
 /// How messages that are to be held come together, and what becomes of each.
 @Suite struct GatheringHoldsTests {
-  @Test func whatComesDuringATransactionFormsTheNextInOrder() async throws {
+  @Test func `messages that come during a transaction form the next one, in order`() async throws {
     let store = SlowHolds()
     let gathering = GatheringHolds { await store.hold($0) }
     try await withThrowingTaskGroup { group in
@@ -28,7 +28,7 @@ import Testing
     #expect(await gathering.hold([]).isEmpty)
   }
 
-  @Test func eachHasItsOwnAnswer() async throws {
+  @Test func `each has its own answer`() async throws {
     let store = SlowHolds(refuses: 3)
     store.open()
     let gathering = GatheringHolds { await store.hold($0) }
@@ -36,7 +36,7 @@ import Testing
     #expect(problems == [nil, Problem(.peerUnavailable), nil, nil])
   }
 
-  @Test func transactionsAndWhatWaitsAreBounded() async throws {
+  @Test func `transactions and waiting messages are bounded`() async throws {
     let store = SlowHolds()
     var bounds = GatheringHolds.Bounds()
     (bounds.messagesMax, bounds.waitingMax) = (2, 5)
@@ -89,7 +89,7 @@ private final class SlowHolds: Sendable {
 
 /// A relay's answers in a peer's place, each by itself, over a real store.
 @Suite struct OutboxAcceptanceTests {
-  @Test func oneThatCannotBeHeldKeepsNobodyElseOut() async throws {
+  @Test func `a message that cannot be held does not keep others out`() async throws {
     try await withOutbox(isRunning: false) { site in
       let (known, unknown) = (try number("+14155550200"), try number("+14155550201"))
       try await site.noteConfirmed(known)
@@ -104,7 +104,7 @@ private final class SlowHolds: Sendable {
     }
   }
 
-  @Test func aBoundThatIsReachedHalfWayRefusesTheRest() async throws {
+  @Test func `a bound that is reached halfway refuses the rest`() async throws {
     try await withOutbox(
       isRunning: false, bounds: OutboxBounds(messagesMax: 3, bytesMax: 1 << 20, age: .seconds(3600))
     ) { site in

@@ -39,7 +39,7 @@ import Testing
     }
   }
 
-  @Test func aReceiptIsForOneMessageOfOneConversationWithOnePeer() async throws {
+  @Test func `a receipt is for one message of one conversation with one peer`() async throws {
     let store = MemoryHandOvers()
     let ledger = HandOverLedger(store: store, key: Self.key, clock: TestRelay.systemClock)
     let (ours, theirs) = ("+14155550111", "+14155550177")
@@ -58,7 +58,7 @@ import Testing
     #expect(try await !isKnown(stranger, at: 5, from: ours, to: theirs), "tags are made under the relay's key")
   }
 
-  @Test func aBatchIsNotedInOneCallAndReceiptsInItAreNot() async throws {
+  @Test func `a batch is noted in one call, without the receipts in it`() async throws {
     let store = MemoryHandOvers()
     let ledger = HandOverLedger(store: store, key: Self.key, clock: TestRelay.systemClock)
     let (ours, theirs) = (try number("+14155550111"), try number("+14155550177"))
@@ -71,7 +71,7 @@ import Testing
     #expect(store.records.map(\.crossings.count) == [4, 1])
   }
 
-  @Test func whatAPeerAnswersAtOnceIsWrittenOnce() async throws {
+  @Test func `a hand-over that a peer answers at once is written once`() async throws {
     let store = MemoryHandOvers()
     let ledger = HandOverLedger(store: store, key: Self.key, clock: TestRelay.systemClock)
     let crossings = try (1...3).map {
@@ -84,7 +84,7 @@ import Testing
   }
 
   /// It may have been taken, and its receipts may come.
-  @Test func whatAPeerLeavesWithoutAnAnswerIsNotedMeanwhile() async throws {
+  @Test func `a hand-over without an answer is noted meanwhile`() async throws {
     let store = MemoryHandOvers()
     let ledger = HandOverLedger(store: store, key: Self.key, clock: TestRelay.systemClock)
     let crossings = [
@@ -99,7 +99,7 @@ import Testing
     #expect(store.records.map(\.event) == [.handedOver, .answered, .handedOver])
   }
 
-  @Test func aStoreThatIsAwayKeepsNoMessageFromItsWay() async throws {
+  @Test func `a store that is away does not delay a message`() async throws {
     let store = MemoryHandOvers()
     store.isAway = true
     let ledger = HandOverLedger(store: store, key: Self.key, clock: TestRelay.systemClock)
@@ -112,7 +112,7 @@ import Testing
   }
 
   /// The peer's answer to a message and its receipt may come together, the receipt to another process.
-  @Test func aReceiptThatIsQuickerThanTheNoteIsTaken() async throws {
+  @Test func `a receipt that arrives before the note is accepted`() async throws {
     let store = MemoryHandOvers()
     let (sender, other) = (
       HandOverLedger(store: store, key: Self.key, clock: TestRelay.systemClock),
@@ -130,7 +130,7 @@ import Testing
     #expect(store.missed == missed + 1, "nobody hands over what is older")
   }
 
-  @Test func whatAProcessRemembersIsBoundedInNumberAndTime() throws {
+  @Test func `a process's memory is bounded in number and time`() throws {
     var tags = RecentTags(capacity: 4)
     let start = ContinuousClock.now
     func insert(_ bits: Int64, after seconds: Int) {
@@ -147,7 +147,7 @@ import Testing
     #expect(known([6], after: 40_000) == [])
   }
 
-  @Test func receiptsAreTakenForWhatWasHandedOverAlone() async throws {
+  @Test func `receipts are accepted only for messages that were handed over`() async throws {
     try await withPeerClient(checksReceipts: true) { relay, client in
       let path = "/v1/receipt/+14155550177/3/+14155550111"
       #expect(try await client.send(.PUT, path + "/1700000000001").status == 404)
@@ -159,7 +159,7 @@ import Testing
   }
 
   /// Alone, in a batch, and with no time of its client's.
-  @Test func whatTheCourierHandsOverIsKnownByThePeersAnswer() async throws {
+  @Test func `a message that the courier hands over is known by the peer's answer`() async throws {
     try await withPeers { alpha, beta in
       let store = MemoryHandOvers()
       let ledger = HandOverLedger(store: store, key: Self.key, clock: TestRelay.systemClock)

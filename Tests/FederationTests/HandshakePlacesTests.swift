@@ -19,7 +19,7 @@ import Testing
     return id
   }
 
-  @Test func theNewestOfAnAddressTakesThePlaceOfItsOldest() throws {
+  @Test func `the newest connection of an address takes the place of its oldest`() throws {
     var places = HandshakePlaces(Self.bounds)
     let first = try id(places.opened(from: [1], .stranger, at: now))
     let second = try id(places.opened(from: [1], .stranger, at: now))
@@ -36,7 +36,7 @@ import Testing
     #expect(places.count(of: .stranger) == 1)
   }
 
-  @Test func strangersTakeNoPlaceOfKnownAddresses() throws {
+  @Test func `strangers take no places of known addresses`() throws {
     var places = HandshakePlaces(Self.bounds)
     let known = try id(places.opened(from: [100], .known, at: now))
     for source in 0..<10 {
@@ -55,7 +55,7 @@ import Testing
     }
   }
 
-  @Test func anAddressThatProvesNobodyIsSlowedDown() throws {
+  @Test func `an address that proves no peer is slowed down`() throws {
     var places = HandshakePlaces(Self.bounds)
     for _ in 0..<6 { places.ended(try id(places.opened(from: [1], .stranger, at: now)), provesPeer: false, at: now) }
     let verdict2 = places.opened(from: [1], .stranger, at: now)
@@ -67,7 +67,7 @@ import Testing
     #expect(verdict3 == .refused(.addressRate))
   }
 
-  @Test func handshakesThatProveAPeerAreNotCharged() throws {
+  @Test func `handshakes that prove a peer are not charged`() throws {
     var places = HandshakePlaces(Self.bounds)
     for _ in 0..<100 {
       places.ended(try id(places.opened(from: [100], .known, at: now)), provesPeer: true, at: now)
@@ -75,13 +75,13 @@ import Testing
     }
   }
 
-  @Test func aBalancerHasNoShareOfItsOwn() throws {
+  @Test func `a balancer has no share of its own`() throws {
     var places = HandshakePlaces(Self.bounds)
     for _ in 0..<100 { _ = try id(places.opened(from: [7], .balancer, at: now)) }
     #expect(places.count(of: .balancer) == 5)
   }
 
-  @Test func levelsAreBoundedInNumber() {
+  @Test func `levels are bounded in number`() {
     var levels = BucketLevels<Int>(max: 10)
     let bucket = Bucket(size: 2, perMinute: 60)
     for key in 0..<12 { levels.charge(key, bucket, at: now) }
@@ -95,7 +95,7 @@ import Testing
     #expect(levels.count < 10)
   }
 
-  @Test func aPeersAddressesAreBoundedAndGoWithIt() throws {
+  @Test func `a peer's addresses are bounded, and go with it`() throws {
     let endpoint = try #require(PeerEndpoint("https://127.0.0.1:1"))
     let sources = PeerSources(addresses: PeerAddresses(own: endpoint, allowsPrivate: false))
     for number in 0..<20 { sources.came(try name("beta"), from: [UInt8(number)]) }

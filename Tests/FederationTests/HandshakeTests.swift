@@ -14,7 +14,7 @@ import X509
 @Suite struct HandshakeTests {
   private let count = "/v1/federation/user_count"
 
-  @Test func theRightCertificateIsServedOverHTTP2() async throws {
+  @Test func `the right certificate is served over HTTP/2`() async throws {
     try await withPeer { relay, authority in
       let answer = try await get(relay, authority.leaf(relay: "beta"))
       #expect(answer.status == 200)
@@ -23,7 +23,7 @@ import X509
     }
   }
 
-  @Test func theRightCertificateIsServedOverHTTP1() async throws {
+  @Test func `the right certificate is served over HTTP/1.1`() async throws {
     try await withPeer { relay, authority in
       let configuration = try authority.leaf(relay: "beta").clientConfiguration(trusting: relay.ownAuthority)
       let answer = try await withClient(to: relay.endpoint.text, configuration, http1Only: true) {
@@ -34,7 +34,7 @@ import X509
     }
   }
 
-  @Test func noCertificateIsRefused() async throws {
+  @Test func `a connection without a certificate is refused`() async throws {
     try await withPeer { relay, _ in
       let configuration = try TestLeaf.anonymousConfiguration(trusting: relay.ownAuthority)
       await #expect(throws: (any Error).self) {
@@ -43,13 +43,13 @@ import X509
     }
   }
 
-  @Test func aForeignAuthorityIsRefused() async throws {
+  @Test func `a foreign authority is refused`() async throws {
     try await withPeer { relay, _ in
       try await expectRefusal(relay, TestAuthority("stranger").leaf(relay: "beta"), because: "unknown CA")
     }
   }
 
-  @Test func aForeignAuthorityOfTheSameNameIsRefused() async throws {
+  @Test func `a foreign authority of the same name is refused`() async throws {
     try await withPeer { relay, authority in
       // The same subject, another key, with the true CA put behind the forged leaf.
       let forged = try TestAuthority("beta").leaf(relay: "beta").presented(with: authority)
@@ -57,21 +57,21 @@ import X509
     }
   }
 
-  @Test func anExpiredCertificateIsRefused() async throws {
+  @Test func `an expired certificate is refused`() async throws {
     try await withPeer { relay, authority in
       let leaf = try authority.leaf(relay: "beta", until: Date(timeIntervalSinceNow: -60))
       try await expectRefusal(relay, leaf, because: "expired")
     }
   }
 
-  @Test func aCertificateThatIsNotYetValidIsRefused() async throws {
+  @Test func `a certificate that is not yet valid is refused`() async throws {
     try await withPeer { relay, authority in
       let leaf = try authority.leaf(relay: "beta", from: Date(timeIntervalSinceNow: 600))
       try await expectRefusal(relay, leaf, because: "not yet valid")
     }
   }
 
-  @Test func oneAuthorityCannotVouchForAnotherPeer() async throws {
+  @Test func `one authority cannot vouch for another peer`() async throws {
     try await withPeer { relay, authority in
       try await save(try TestAuthority("gamma"), as: "gamma", at: relay)
       try await expectRefusal(relay, authority.leaf(relay: "gamma"), because: "wrong name")
@@ -79,7 +79,7 @@ import X509
     }
   }
 
-  @Test func aCertificateForServersOnlyIsRefused() async throws {
+  @Test func `a certificate for servers alone is refused`() async throws {
     try await withPeer { relay, authority in
       let leaf = try authority.leaf(relay: "beta", usages: [.serverAuth])
       try await expectRefusal(relay, leaf, because: "wrong usage")
@@ -87,7 +87,7 @@ import X509
   }
 
   /// By an answer: a handshake that fails would read as a certificate that is not taken.
-  @Test func aSuspendedPeerIsToldSo() async throws {
+  @Test func `a suspended peer is told so`() async throws {
     try await withPeer { relay, authority in
       #expect(try await relay.storage.setPeerState(.suspended, of: name("beta")))
       await relay.coordination.publish(.peersChanged)
@@ -101,7 +101,7 @@ import X509
   }
 
   /// It is no stranger, and no invitation is for it.
-  @Test func aSuspendedPeerIsRefusedWhileAnInvitationIsOpen() async throws {
+  @Test func `a suspended peer is refused while an invitation is open`() async throws {
     try await withPeer { relay, authority in
       _ = try await relay.peering().invite()
       #expect(try await relay.storage.setPeerState(.suspended, of: name("beta")))
@@ -113,7 +113,7 @@ import X509
     }
   }
 
-  @Test func anotherAuthorityUnderTheSameSubjectIsNotConfused() async throws {
+  @Test func `another authority under the same subject is not confused`() async throws {
     try await withPeer { relay, authority in
       // Two peers whose CAs have the same subject: each is known by its key.
       let twin = try TestAuthority("beta")

@@ -10,7 +10,7 @@ import X509
 @Suite struct IdentityFolderTests {
   private let now = TestRelay.systemClock.now()
 
-  @Test func keysAreReadableByTheirOwnerAlone() async throws {
+  @Test func `keys are readable by their owner alone`() async throws {
     try await withFolder { folder in
       try folder.createAuthority(for: name("alpha"), now: now)
       try folder.issueLeaf(for: name("alpha"), at: endpoint("https://relay.example:443"), now: now)
@@ -24,7 +24,7 @@ import X509
     }
   }
 
-  @Test func aLeafCarriesHostNameAndDates() async throws {
+  @Test func `a leaf carries the host name and dates`() async throws {
     try await withFolder { folder in
       try folder.createAuthority(for: name("alpha"), now: now)
       let issued = try folder.issueLeaf(for: name("alpha"), at: endpoint("https://relay.example"), now: now)
@@ -43,7 +43,7 @@ import X509
     }
   }
 
-  @Test func anAddressInTheURLBecomesAnAddressInTheLeaf() async throws {
+  @Test func `an address in the URL becomes an address in the leaf`() async throws {
     try await withFolder { folder in
       try folder.createAuthority(for: name("alpha"), now: now)
       for url in ["https://127.0.0.1:8443", "https://[::1]:8443"] {
@@ -55,7 +55,7 @@ import X509
     }
   }
 
-  @Test func anAuthorityIsNeverOverwrittenUnasked() async throws {
+  @Test func `an authority is never overwritten unasked`() async throws {
     try await withFolder { folder in
       let first = try folder.createAuthority(for: name("alpha"), now: now)
       let error = #expect(throws: FederationError.self) { try folder.createAuthority(for: name("alpha"), now: now) }
@@ -67,7 +67,7 @@ import X509
     }
   }
 
-  @Test func aMixedPairIsExplained() async throws {
+  @Test func `a mixed pair is explained`() async throws {
     try await withFolder { folder in
       try folder.createAuthority(for: name("alpha"), now: now)
       try folder.issueLeaf(for: name("alpha"), at: endpoint("https://relay.example"), now: now)
@@ -80,7 +80,7 @@ import X509
     }
   }
 
-  @Test func aLeafOfAFormerAuthorityIsExplained() async throws {
+  @Test func `a leaf of a former authority is explained`() async throws {
     try await withFolder { folder in
       try folder.createAuthority(for: name("alpha"), now: now)
       try folder.issueLeaf(for: name("alpha"), at: endpoint("https://relay.example"), now: now)
@@ -89,7 +89,7 @@ import X509
     }
   }
 
-  @Test func renewingKeepsTheKeyAndMovesTheEnd() async throws {
+  @Test func `renewing keeps the key and moves the expiry`() async throws {
     try await withFolder { folder in
       try folder.createAuthority(for: name("alpha"), now: now)
       let issued = try folder.issueLeaf(for: name("alpha"), at: endpoint("https://relay.example"), now: now)
@@ -101,7 +101,7 @@ import X509
     }
   }
 
-  @Test func aDailyJobRenewsOnlyWhatEndsSoon() async throws {
+  @Test func `a daily job renews only leaves that expire soon`() async throws {
     try await withFolder { folder in
       let relay = try endpoint("https://relay.example")
       try folder.createAuthority(for: name("alpha"), now: now)
@@ -120,7 +120,7 @@ import X509
     }
   }
 
-  @Test func theKeyOfARevokedLeafIsNotCertifiedAgain() async throws {
+  @Test func `the key of a revoked leaf is not certified again`() async throws {
     try await withFolder { folder in
       let relay = try endpoint("https://relay.example")
       try folder.createAuthority(for: name("alpha"), now: now)
@@ -149,7 +149,7 @@ import X509
     }
   }
 
-  @Test func whoReadsWhileLeavesAreIssuedNeverMeetsAMixedPair() async throws {
+  @Test func `a reader never meets a mixed pair while leaves are issued`() async throws {
     try await withFolder { folder in
       let relay = try endpoint("https://relay.example")
       try folder.createAuthority(for: name("alpha"), now: now)
@@ -167,7 +167,7 @@ import X509
     }
   }
 
-  @Test func anIssuingThatWasKilledLeavesAPairThatServes() async throws {
+  @Test func `if issuing is killed, the pair still serves`() async throws {
     try await withFolder { folder in
       let relay = try endpoint("https://relay.example")
       try folder.createAuthority(for: name("alpha"), now: now)
@@ -191,7 +191,7 @@ import X509
     }
   }
 
-  @Test func issuedLeavesAreListedUntilTheyEnd() async throws {
+  @Test func `issued leaves are listed until they end`() async throws {
     try await withFolder { folder in
       let relay = try endpoint("https://relay.example")
       try folder.createAuthority(for: name("alpha"), now: now)
@@ -205,7 +205,7 @@ import X509
     }
   }
 
-  @Test func theListOfIssuedLeavesIsBoundedAndKeepsWhatIsRevoked() throws {
+  @Test func `the list of issued leaves is bounded, and keeps revoked ones`() throws {
     var issued = IssuedLeaves()
     issued.note(serial: [0xFF], made: now, expires: now)
     let isRevoked = issued.revoke([0xFF])
@@ -220,7 +220,7 @@ import X509
     #expect(try IssuedLeaves.decode(issued.json.span.bytes) == issued)
   }
 
-  @Test func missingFilesNameTheCommandThatMakesThem() async throws {
+  @Test func `missing files name the command that makes them`() async throws {
     try await withFolder { folder in
       #expect(kind { try folder.load(for: name("alpha")) } == .missingAuthority)
       #expect(

@@ -10,7 +10,7 @@ import Testing
 @Suite struct ImplicitRoutesTests {
   private let number = AccountNumber(e164: "+15550102030")!
 
-  @Test func whatIsCopiedIsRoutedByMemoryAlone() async throws {
+  @Test func `copied contacts are routed from memory alone`() async throws {
     try await withScriptedPeers(["gamma"]) { beta, peers in
       await beta.registry.refresh()
       let directory = KnownHomes([number: .peer(try name("gamma"))])
@@ -27,7 +27,7 @@ import Testing
     }
   }
 
-  @Test func anOperatorSwitchesItOffForAPeer() async throws {
+  @Test func `an operator can switch implicit routes off for a peer`() async throws {
     try await withScriptedPeers(["gamma", "delta"]) { beta, _ in
       let gamma = try name("gamma")
       let routes = beta.routes(by: KnownHomes([number: .peer(gamma)]))
@@ -42,7 +42,7 @@ import Testing
     }
   }
 
-  @Test func whoIsAskedIsRoutedToIfItAloneHasTheNumber() async throws {
+  @Test func `a message goes to the asked peer if that peer alone has the number`() async throws {
     try await withScriptedPeers(["gamma", "delta"]) { beta, peers in
       for peer in ["gamma", "delta"] { try await beta.setContacts(.query, of: peer) }
       let (has, hasNot) = (Self.answers(claiming: number), Self.answers(claiming: nil))
@@ -61,7 +61,7 @@ import Testing
     }
   }
 
-  @Test func whatAPeerIsRememberedToHaveGoesThereWhileItIsSilent() async throws {
+  @Test func `a remembered contact's messages go to its peer, even while the peer is silent`() async throws {
     try await withScriptedPeers(["gamma"]) { beta, peers in
       try await beta.setContacts(.query, of: "gamma")
       peers[0].answer(by: Self.answers(claiming: number))
@@ -75,7 +75,7 @@ import Testing
   }
 
   /// A 404 would tell a client that there is no such number.
-  @Test func whileTheDirectoryIsLoadedNobodyIsSaidNotToExist() async throws {
+  @Test func `while the directory loads, no account is said not to exist`() async throws {
     try await withScriptedPeers(["gamma"]) { beta, _ in
       await beta.registry.refresh()
       let local = AccountNumber(e164: "+15550102031")!
@@ -86,7 +86,7 @@ import Testing
     }
   }
 
-  @Test func aMarkIsTakenUpFromThePeerThatTellsItFirst() async throws {
+  @Test func `a mark is taken up from the peer that tells it first`() async throws {
     try await withScriptedPeers(["gamma", "delta"]) { beta, peers in
       await beta.registry.refresh()
       let routes = beta.routes(by: KnownHomes([:]))
@@ -112,7 +112,7 @@ import Testing
     }
   }
 
-  @Test func theOwnMarkIsNeverAPeers() async throws {
+  @Test func `our own mark is never a peer's`() async throws {
     try await withScriptedPeers(["gamma"]) { beta, peers in
       await beta.registry.refresh()
       let marks = AttachmentMarks(

@@ -9,7 +9,7 @@ import X509
 
 /// The first requests of a new peering, which the peer's processes may not have read of yet.
 @Suite struct IntroductionTests {
-  @Test func aPeerThatHasNotReadOfUsYetIsAskedAgainBeforeItCounts() async throws {
+  @Test func `a peer that has not read of us yet is asked again before it counts`() async throws {
     try await withRelay("alpha") { alpha in
       try await withRelay("beta") { beta in
         try await add(beta, to: alpha)
@@ -27,7 +27,7 @@ import X509
   }
 
   @Test(arguments: [Duration.zero, .seconds(3600)])
-  func aRefusalIsForgivenOfNewPeersOnly(age: Duration) async throws {
+  func `a refusal is forgiven of new peers only`(age: Duration) async throws {
     try await withRelay("alpha") { alpha in
       let peer = try await ScriptedPeer.start("beta")
       try await save(peer.authority, as: "beta", at: alpha, url: peer.url, age: age)
@@ -47,7 +47,7 @@ import X509
   }
 
   /// A new peer that goes on refusing is given up as any other, a little later.
-  @Test func aNewPeerThatGoesOnRefusingIsGivenUp() async throws {
+  @Test func `a new peer that goes on refusing is given up`() async throws {
     try await withRelay("alpha") { alpha in
       let peer = try await ScriptedPeer.start("beta")
       try await save(peer.authority, as: "beta", at: alpha, url: peer.url, age: .zero)

@@ -9,7 +9,7 @@ import Testing
 @Suite struct LegacyRouteTests {
   private let path = "/v1/federation/message"
 
-  @Test func theFirstGenerationsMessageArrivesForDeviceOne() async throws {
+  @Test func `the first generation's message arrives for device one`() async throws {
     try await withPeerClient { relay, client in
       for text in [Base64.encode(Self.signal, padded: false), Base64.encode(Self.signal, padded: true)] {
         let answer = try await client.send(.PUT, path, body: body(text))
@@ -32,7 +32,7 @@ import Testing
     }
   }
 
-  @Test func aSourceDeviceAndAContentAreTakenUp() async throws {
+  @Test func `a source device and content are taken up`() async throws {
     try await withPeerClient { relay, client in
       let signal = Self.signal + [0x38, 3] + [0x42, 2, 7, 8]
       #expect(try await client.send(.PUT, path, body: body(Base64.encode(signal, padded: false))).status == 204)
@@ -42,7 +42,7 @@ import Testing
     }
   }
 
-  @Test func whatIsNoSignalIs400() async throws {
+  @Test func `a body that is no signal is answered with 400`() async throws {
     try await withPeerClient { relay, client in
       let source = [0x12, 12] + Array("+14155550177".utf8)
       let signals: [[UInt8]] = [
@@ -63,7 +63,7 @@ import Testing
     }
   }
 
-  @Test func everythingElseIsRefusedAsElsewhere() async throws {
+  @Test func `other requests are refused as elsewhere`() async throws {
     try await withPeerClient { relay, client in
       let signal = Base64.encode(Self.signal, padded: false)
       for bad in ["", "{", "[]", "{}", #"{"destination":"+14155550100"}"#, #"{"outgoingMessageSignal":"CAE"}"#] {
@@ -91,7 +91,7 @@ import Testing
     }
   }
 
-  @Test func aBundleWithoutASourceDeviceComesFromDeviceOne() async throws {
+  @Test func `a bundle without a source device comes from device one`() async throws {
     try await withPeerClient { relay, client in
       let bundle = #"{"relay":"else","messages":[{"type":1,"destinationDeviceId":2,"body":"AQI","timestamp":5}]}"#
       let path = "/v1/federation/messages/+14155550177/+14155550100"

@@ -7,7 +7,7 @@ import Testing
 
 /// The cost that a peer may cause by reading the listing, and by the walks that it asks for.
 @Suite struct ListingCostTests {
-  @Test func accountsAreCountedOnceForEachStateOfTheListing() async throws {
+  @Test func `accounts are counted once for each state of the listing`() async throws {
     let listing = ListedAccounts(try tokens(3))
     try await withPeerClient(listing: listing) { _, client in
       for _ in 1...5 { #expect(try await client.get("/v1/federation/user_count").text == #"{"count":3}"#) }
@@ -18,7 +18,7 @@ import Testing
     }
   }
 
-  @Test func pagesBehindTheEndAreNotRead() async throws {
+  @Test func `pages behind the end are not read`() async throws {
     let listing = ListedAccounts(try tokens(3))
     try await withPeerClient(listing: listing) { _, client in
       for offset in ["3", "1000000", "\(Int.max)"] {
@@ -34,7 +34,7 @@ import Testing
     }
   }
 
-  @Test func twoReadingsOfAPeerAreUnderWayAtMost() async throws {
+  @Test func `at most two readings of a peer are under way`() async throws {
     let listing = ListedAccounts(try tokens(3))
     try await withPeerClient(listing: listing) { relay, client in
       listing.hold(true)
@@ -56,7 +56,7 @@ import Testing
     }
   }
 
-  @Test func turnsAreBoundedForEachPeerAndForAll() async throws {
+  @Test func `turns are bounded for each peer and for all`() async throws {
     let turns = PeerTurns(perPeer: 1, all: 4, retryAfter: .seconds(15))
     let names = try (1...5).map { try name("peer\($0)") }
     #expect(await depth(of: names[...], turns) == 4)

@@ -10,7 +10,7 @@ import Testing
 
 /// Peers that are asked at look-up time (docs/federation.md, "Asking instead of copying").
 @Suite struct LookupTests {
-  @Test func aContactIsFoundByAskingAndNothingIsCopied() async throws {
+  @Test func `a contact is found by asking and nothing is copied`() async throws {
     try await withListing(3) { listing, beta in
       try await beta.setContacts(.query, of: "alpha")
       try await listing.deactivate(2)
@@ -26,7 +26,7 @@ import Testing
     }
   }
 
-  @Test func whatAPeerSaidIsRememberedForAMinute() async throws {
+  @Test func `a peer's answer is remembered for a minute`() async throws {
     try await withListing(1) { listing, beta in
       try await beta.setContacts(.query, of: "alpha")
       let time = Mutex(Timestamp(millis: 1_700_000_000_000))
@@ -43,7 +43,7 @@ import Testing
     }
   }
 
-  @Test func lookUpsThatGatherTravelTogether() async throws {
+  @Test func `look-ups that gather travel together`() async throws {
     try await withListing(20) { listing, beta in
       try await beta.setContacts(.query, of: "alpha")
       let finder = beta.finder(timeout: .seconds(60))
@@ -65,7 +65,7 @@ import Testing
     }
   }
 
-  @Test func aPeerThatIsSlowIsPassedOver() async throws {
+  @Test func `a peer that is slow is passed over`() async throws {
     try await withListing(2) { listing, beta in
       try await beta.setContacts(.query, of: "alpha")
       let timeout = MachineSpeed.allow(.seconds(2))
@@ -88,7 +88,7 @@ import Testing
     }
   }
 
-  @Test func aPeerThatIsNotToBeAskedIsForgotten() async throws {
+  @Test func `a peer that is not to be asked is forgotten`() async throws {
     try await withListing(1) { listing, beta in
       let finder = beta.finder()
       let tokens = try RecordedListing.tokens(0..<1)
@@ -106,7 +106,7 @@ import Testing
   }
 
   /// By the name that sorts first a peer wins nothing: it was remembered that the other one had it.
-  @Test func theFirstThatClaimedItHasIt() async throws {
+  @Test func `the first peer that claimed a contact has it`() async throws {
     let token = try RecordedListing.token(0)
     let claim = #"{"contacts":[{"token":"\#(token.base64)"}]}"#
     try await withScriptedPeers(["gamma", "alpha"]) { beta, peers in
@@ -125,7 +125,7 @@ import Testing
     }
   }
 
-  @Test func ofTwoThatClaimItAtOnceNobodyHasIt() async throws {
+  @Test func `if two peers claim a contact at once, neither has it`() async throws {
     let token = try RecordedListing.token(0)
     try await withScriptedPeers(["gamma", "alpha"]) { beta, peers in
       for peer in peers { peer.answer(by: Self.lookUps(#"{"contacts":[{"token":"\#(token.base64)"}]}"#)) }
@@ -139,7 +139,7 @@ import Testing
   }
 
   /// Else whoever waits until another is away would have its contacts for good.
-  @Test func whoIsAloneInAnsweringIsNotRemembered() async throws {
+  @Test func `a lone answer is not remembered`() async throws {
     let token = try RecordedListing.token(0)
     let claim = #"{"contacts":[{"token":"\#(token.base64)"}]}"#
     try await withScriptedPeers(["gamma", "evil"]) { beta, peers in
@@ -153,7 +153,7 @@ import Testing
     }
   }
 
-  @Test func aNumberWithAnAccountHereIsNoPeersHoweverItIsAsked() async throws {
+  @Test func `a number with an account here is no peer's, however it is asked for`() async throws {
     let token = try RecordedListing.token(0)
     try await withScriptedPeers(["evil"]) { beta, peers in
       peers[0].answer(by: Self.lookUps(#"{"contacts":[{"token":"\#(token.base64)"}]}"#))
@@ -171,7 +171,7 @@ import Testing
     #"{"contacts":[{"token":"AAAAAAAAAAAAAA"}]}"#, #"{"contacts":[{"token":"TOKEN","inactive":true}]}"#,
     #"{"contacts":[{"token":"x"}]}"#, #"{"contacts":[MANY]}"#, "nothing",
   ])
-  func whatAPeerShouldNotSayIsNotBelieved(answer: String) async throws {
+  func `an answer that a peer may not give is not believed`(answer: String) async throws {
     let token = try RecordedListing.token(0)
     let entry = #"{"token":"\#(token.base64)"}"#
     let many = Array(repeating: entry, count: 10_001).joined(separator: ",")
@@ -183,7 +183,7 @@ import Testing
     }
   }
 
-  @Test func aPeerThatCannotBeAskedIsShownNoTokens() async throws {
+  @Test func `a peer that cannot be asked is shown no tokens`() async throws {
     try await withScriptedPeers(["alpha"]) { beta, peers in
       peers[0].answer(404)
       try await beta.setContacts(.query, of: "alpha")
@@ -202,7 +202,7 @@ import Testing
     }
   }
 
-  @Test func aPeerThatRefusesIsLeftAloneForAsLongAsItSays() async throws {
+  @Test func `a peer that refuses is left alone for as long as it says`() async throws {
     try await withScriptedPeers(["alpha"]) { beta, peers in
       peers[0].answer(by: Self.lookUps("", status: 413, headers: [("Retry-After", "60")]))
       try await beta.setContacts(.query, of: "alpha")
@@ -230,7 +230,7 @@ import Testing
 @Suite struct LookupRouteTests {
   private let path = "/v1/federation/tokens"
 
-  @Test func theScopeLookupCoversLookUpsAndNothingElseOfTheDirectory() async throws {
+  @Test func `the scope lookup covers look-ups and nothing else of the directory`() async throws {
     let listing = ListedAccounts(try tokens(3, inactive: [2]))
     let all = try tokens(4).map(\.token)
     try await withPeerClient(scopes: [.lookup], listing: listing) { relay, client in
@@ -255,7 +255,7 @@ import Testing
     }
   }
 
-  @Test func aLookUpIsBoundedAndCharged() async throws {
+  @Test func `a look-up is bounded and charged`() async throws {
     let listing = ListedAccounts(try tokens(1))
     try await withPeerClient(
       scopes: [.lookup], listing: listing, buckets: [.peerTokens: Bucket(size: 10_001, perMinute: 60)]
@@ -272,7 +272,7 @@ import Testing
     }
   }
 
-  @Test func changesComeBehindACursor() async throws {
+  @Test func `changes come behind a cursor`() async throws {
     let listing = ListedAccounts(try tokens(1))
     try await withPeerClient(listing: listing) { _, client in
       let start = try await client.get("/v1/federation/changes")
@@ -293,7 +293,7 @@ import Testing
 
 /// The gathered and the remembered look-ups, without a peer.
 @Suite struct LookupStateTests {
-  @Test func whatGathersTravelsTogetherUpToABatch() throws {
+  @Test func `look-ups that gather travel together, up to a batch`() throws {
     let tokens = try tokens(7).map(\.token)
     var queue = LookupQueue(batchMax: 2, waitingMax: 6)
     #expect(queue.begin() == nil)
@@ -315,7 +315,7 @@ import Testing
     #expect(queue.add(tokens[6..<7]) == 5)
   }
 
-  @Test func findingsAreBoundedInNumberAndTime() throws {
+  @Test func `findings are bounded in number and time`() throws {
     let tokens = try tokens(5)
     var cache = LookupCache(entriesMax: 4, life: .seconds(60))
     let start = Timestamp(millis: 1_000_000)

@@ -36,7 +36,7 @@ import Testing
     return forth.difference?.finding
   }
 
-  @Test func `what was accepted is what was answered, with what waits or without`() throws {
+  @Test func `the accepted messages are the answered ones, with or without the waiting ones`() throws {
     let sent: [LedgerRecord.Event: [UInt64]] = [
       .handedOver: [1, 2, .max, 9, 5], .answered: [1, 2, .max], .refused: [9],
     ]

@@ -6,7 +6,7 @@ import Testing
 
 /// The answers to our clients when a peer of another make refuses, or answers wrongly (reference 1.13.4).
 @Suite struct OddPeerTests {
-  @Test func everyRequestGoesToThePathOfTheReference() async throws {
+  @Test func `every request goes to the path of the reference`() async throws {
     try await withScriptedPeers(["alpha"]) { beta, peers in
       peers[0].answer(404)
       for request in try Self.requests() {
@@ -26,7 +26,7 @@ import Testing
     }
   }
 
-  @Test func refusalsThatConcernTheClientPassAndNoOthers() async throws {
+  @Test func `refusals that concern the client pass, and no others`() async throws {
     let two = try #require(DeviceID(2))
     let limited = Problem(.rateLimited, retryAfter: .seconds(7))
     let cases: [(answer: ScriptedPeer.Answer, problem: Problem)] = [
@@ -65,7 +65,7 @@ import Testing
     #"{"keys":[{"deviceId":0,"keyId":1,"publicKey":"p","identityKey":"i"}]}"#,
     #"{"keys":[{"deviceId":1,"keyId":1,"publicKey":"","identityKey":"i"}]}"#,
   ])
-  func keysThatAreNoneAreUnavailable(body: String) async throws {
+  func `malformed keys are unavailable`(body: String) async throws {
     try await withScriptedPeers(["alpha"]) { beta, peers in
       peers[0].answer(200, body)
       for version in [PreKeyVersion.one, .two] {
@@ -78,7 +78,7 @@ import Testing
     }
   }
 
-  @Test func aBlobLiesAtAPlainHTTPAddressOrNowhere() async throws {
+  @Test func `a blob lies at a plain HTTP address, or nowhere`() async throws {
     try await withScriptedPeers(["alpha"]) { beta, peers in
       let (alpha, id) = (try name("alpha"), try #require(AttachmentID(7)))
       func located(_ text: String) async throws -> String {

@@ -7,7 +7,7 @@ import Testing
 
 /// The outbox's reaction to a peer's answers and return, and to senders that cannot be told, over real TLS.
 @Suite struct OutboxAnswerTests {
-  @Test func whatThePeerSaysOfHeldMessagesIsNotedToo() async throws {
+  @Test func `the peer's answers for held messages are noted too`() async throws {
     try await withOutbox(isRunning: false) { site in
       let (gone, there) = (try number("+14155550200"), try number("+14155550201"))
       site.alpha.intake.refuse(with: Problem(.unavailable))
@@ -25,7 +25,7 @@ import Testing
     }
   }
 
-  @Test func aPeerThatDoesNotTakeThisRelaysWordIsWaitedFor() async throws {
+  @Test func `messages wait for a peer that does not believe this relay`() async throws {
     try await withOutbox(isRunning: false) { site in
       let (one, other) = (try number("+14155550200"), try number("+14155550201"))
       for destination in [one, other] { try await site.noteConfirmed(destination) }
@@ -37,7 +37,7 @@ import Testing
     }
   }
 
-  @Test func pausesEndWithThePeersReturn() async throws {
+  @Test func `pauses end with the peer's return`() async throws {
     try await withOutbox { site in
       let destinations = try (0..<4).map { try number("+1415555020\($0)") }
       for destination in destinations { try await site.confirm(destination) }
@@ -58,7 +58,7 @@ import Testing
 
   /// The peer was in trouble for a while, and its answer about the devices was forgotten: who writes now is refused, and what
   /// waits is handed over soon and not in minutes.
-  @Test func whatWasPutOffIsHurriedWhenClientsAreRefusedForIt() async throws {
+  @Test func `messages that were put off are tried sooner when clients are refused for them`() async throws {
     try await withOutbox { site in
       let (destination, other) = (try number("+14155550200"), try number("+14155550201"))
       for number in [destination, other] { try await site.confirm(number) }
@@ -84,7 +84,7 @@ import Testing
     }
   }
 
-  @Test func aSenderWithoutRoomIsToldLater() async throws {
+  @Test func `a sender with a full mailbox is told later`() async throws {
     try await withOutbox(isRunning: false) { site in
       let destination = try number("+14155550200")
       try await site.noteConfirmed(destination)
@@ -103,7 +103,7 @@ import Testing
     }
   }
 
-  @Test func aSenderThatNeverHasRoomIsWaitedForADay() async throws {
+  @Test func `if a sender's mailbox stays full for a day, it is told nothing`() async throws {
     try await withOutbox(isRunning: false) { site in
       let destination = try number("+14155550200")
       try await site.noteConfirmed(destination)
@@ -128,7 +128,7 @@ import Testing
     }
   }
 
-  @Test func anOperatorsWordEndsAPause() throws {
+  @Test func `an operator's word ends a pause`() throws {
     let alpha = try name("alpha")
     func usage(retried: Int64) -> [OutboxUsage] {
       let never = Timestamp(millis: 0)

@@ -11,7 +11,7 @@ import Testing
     policy.action(after: HandOverAnswer(status: status, retryAfterSeconds: retryAfter), attempts: attempts)
   }
 
-  @Test func whatThePeerTookIsDeliveredAndWhatItNeverWillIsGivenUp() {
+  @Test func `messages that the peer took are delivered, and hopeless ones are given up`() {
     for status in [200, 204] { #expect(action(status) == .delivered) }
     #expect(action(404) == .giveUp(.notFound))
     for status in [409, 410] { #expect(action(status) == .giveUp(.devices)) }
@@ -19,27 +19,27 @@ import Testing
     for status in [400, 405, 411, 415, 422] { #expect(action(status) == .giveUp(.refused)) }
   }
 
-  @Test func whatMayChangeIsTriedAgain() {
+  @Test func `failures that may pass are tried again`() {
     for status in [100, 302, 401, 403, 408, 413, 425, 429, 500, 503, 504, 999] {
       #expect(action(status) == .putOff(.seconds(5)), "\(status)")
     }
   }
 
-  @Test func pausesGrowToFiveMinutes() {
+  @Test func `pauses grow to five minutes`() {
     let pauses = (0...8).map { action(503, after: $0) }
     let seconds = [5, 10, 20, 40, 80, 160, 300, 300, 300]
     #expect(pauses == seconds.map { .putOff(.seconds($0)) })
     #expect(action(503, after: .max) == .putOff(.seconds(300)))
   }
 
-  @Test func thePeersWordCountsWithinBounds() {
+  @Test func `the peer's requested pause counts, within bounds`() {
     #expect(action(413, after: 5, retryAfter: 7) == .putOff(.seconds(7)))
     #expect(action(503, retryAfter: 0) == .putOff(.seconds(1)))
     #expect(action(503, retryAfter: -3) == .putOff(.seconds(1)))
     #expect(action(503, retryAfter: .max) == .putOff(.seconds(300)))
   }
 
-  @Test func ageIsCountedFromAcceptance() {
+  @Test func `age is counted from acceptance`() {
     let accepted = Timestamp(millis: 1000)
     #expect(!policy.isTooOld(accepted, at: Timestamp(millis: 3_600_999)))
     #expect(policy.isTooOld(accepted, at: Timestamp(millis: 3_601_000)))
@@ -64,7 +64,7 @@ import Testing
       accepted: Timestamp(millis: 0), attempts: 0, notBefore: Timestamp(millis: due))
   }
 
-  @Test func whatAClockThatWasAheadPutOffIsDueWhenItIsRightAgain() throws {
+  @Test func `messages that a clock ahead put off are due when it is right again`() throws {
     var pass = OutboxPass()
     let pause = 600_000
     pass.pageRead([
@@ -74,7 +74,7 @@ import Testing
     #expect(pass.nextWave(at: now).map(\.sequence) == [3, 4])
   }
 
-  @Test func noTwoOfAWaveHaveOneDestination() throws {
+  @Test func `no two messages of a wave have one destination`() throws {
     var pass = OutboxPass()
     pass.pageRead([try held(1, to: 1), try held(2, to: 2), try held(3, to: 1), try held(4, to: 2), try held(5, to: 1)])
     #expect(pass.nextWave(at: now).map(\.sequence) == [1, 2])
@@ -84,7 +84,7 @@ import Testing
     #expect(pass.last == 5)
   }
 
-  @Test func toAPeerThatKeepsTheOrderSomeOfADestinationGoTogether() throws {
+  @Test func `to a peer that keeps the order, several messages of a destination go together`() throws {
     var pass = OutboxPass()
     pass.pageRead(
       try (1...40).map { try held($0, from: $0.isMultiple(of: 2) ? 100 : 200, to: 1) }
@@ -96,7 +96,7 @@ import Testing
     #expect(pass.nextWave(at: now, isInOrder: true).map(\.sequence) == [51])
   }
 
-  @Test func whatStoodBehindOneThatWasPutOffWasNotTried() throws {
+  @Test func `messages behind one that was put off were not tried`() throws {
     var pass = OutboxPass()
     #expect(pass.putOff(try held(1, to: 1)))
     #expect(!pass.putOff(try held(2, to: 1)))
@@ -105,7 +105,7 @@ import Testing
     #expect(!pass.isHopeless)
   }
 
-  @Test func nothingOvertakesWhatIsNotDueOrWasPutOff() throws {
+  @Test func `nothing overtakes a message that is not due or was put off`() throws {
     var pass = OutboxPass()
     pass.pageRead([try held(1, to: 1, due: 1001), try held(2, to: 1), try held(3, to: 2), try held(4, to: 2)])
     let wave = pass.nextWave(at: now)
@@ -117,7 +117,7 @@ import Testing
     #expect(pass.nextWave(at: now).map(\.sequence) == [7])
   }
 
-  @Test func oneSendersTroubleIsNotAnothers() throws {
+  @Test func `one sender's failure does not delay another's`() throws {
     var pass = OutboxPass()
     pass.pageRead([
       try held(1, to: 1, due: 1001), try held(2, from: 200, to: 1), try held(3, to: 2), try held(4, to: 1),
@@ -132,7 +132,7 @@ import Testing
     #expect(!pass.isHopeless)
   }
 
-  @Test func wavesAreBoundedByCountAndBytesAndKeepTheOrder() throws {
+  @Test func `waves are bounded by count and bytes, and keep the order`() throws {
     var pass = OutboxPass()
     pass.pageRead(try (1...300).map { try held($0, to: UInt64($0)) })
     #expect(pass.nextWave(at: now).map(\.sequence) == Array(1...128))
@@ -148,7 +148,7 @@ import Testing
     #expect(pass.nextWave(at: now).map(\.sequence) == [304])
   }
 
-  @Test func aPeerThatServesNothingIsLeftAlone() throws {
+  @Test func `a peer that serves nothing is left alone`() throws {
     var pass = OutboxPass()
     for sequence: Int64 in 1...31 { pass.putOff(try held(sequence, to: UInt64(sequence))) }
     #expect(!pass.isHopeless)
@@ -166,7 +166,7 @@ import Testing
   private let alpha = RelayName("alpha")!  // A literal that is a name.
   private let beta = RelayName("beta")!  // A literal that is a name.
 
-  @Test func onlyAPeerThatCanBeReachedAndWhoseOutboxWasSeenEmptyIsNotLookedUp() {
+  @Test func `only a reachable peer whose outbox was seen empty needs no look-up`() {
     var view = OutboxView()
     #expect(view.mustLookUp(alpha, isReachable: true))
     view.readingEnded(view.readingBegan(), of: [alpha, beta], full: [beta])
@@ -177,7 +177,7 @@ import Testing
     #expect(view.mustLookUp(alpha, isReachable: true))
   }
 
-  @Test func aReadingThatBeganBeforeAHoldSaysNothing() {
+  @Test func `a reading that began before a hold says nothing`() {
     var view = OutboxView()
     let early = view.readingBegan()
     view.willHold(for: alpha)
@@ -220,14 +220,14 @@ import Testing
     }
   }
 
-  @Test func aSubmissionForAllDevicesConfirmsThem() {
+  @Test func `a submission for all devices confirms them`() {
     let confirmed = submission([(two, 0), (.master, 7), (two, 9)]).confirmedDevices
     #expect(confirmed == [.init(id: .master, registrationID: 7), .init(id: two, registrationID: 9)])
     #expect(submission([]).confirmedDevices == nil)
     #expect(submission([(.master, 7)], .masterDevice).confirmedDevices == nil)
   }
 
-  @Test func devicesAreJudgedAsThePeerWould() {
+  @Test func `devices are judged as the peer would`() {
     let known: [(DeviceID, Int64)] = [(.master, 7), (two, 0)]
     #expect(refusal(submission([(.master, 7), (two, 5)]), known) == nil)
     #expect(refusal(submission([(.master, 0), (two, 0)]), known) == nil)
@@ -238,7 +238,7 @@ import Testing
     #expect(refusal(submission([(two, 7)], .masterDevice), known) == .mismatched(missing: [.master], extra: [two]))
   }
 
-  @Test func onlyNewsAndWhatIsOldIsWritten() {
+  @Test func `only new and outdated confirmations are written`() {
     var memory = ConfirmationMemory()
     let start = Timestamp(millis: 1_700_000_000_000)
     let known = [ConfirmedDevice(id: .master, registrationID: 7)]
@@ -264,7 +264,7 @@ import Testing
     #expect(written(blank) == blank)
   }
 
-  @Test func whatWasConfirmedSinceItWasWrittenIsToldOnce() throws {
+  @Test func `confirmations since the last write are told once`() throws {
     var memory = ConfirmationMemory()
     let start = Timestamp(millis: 1_700_000_000_000)
     let devices = [ConfirmedDevice(id: .master, registrationID: 7)]
@@ -282,7 +282,7 @@ import Testing
     #expect(memory.takeUnwritten(of: other.relay).count == 1)
   }
 
-  @Test func whatIsRememberedIsBounded() throws {
+  @Test func `the memory is bounded`() throws {
     var memory = ConfirmationMemory(capacity: 4)
     let devices = [ConfirmedDevice(id: .master, registrationID: 7)]
     func isWritten(_ index: Int) throws -> Bool {

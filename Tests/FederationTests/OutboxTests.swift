@@ -8,7 +8,7 @@ import Testing
 
 /// Messages for a peer that cannot be reached, over real TLS: `beta` holds what is for `alpha`.
 @Suite struct OutboxTests {
-  @Test func whatWasHeldArrivesInOrderOnceThePeerIsBack() async throws {
+  @Test func `held messages arrive in order once the peer is back`() async throws {
     try await withOutbox { site in
       let destinations = try (0..<3).map { try number("+1415555020\($0)") }
       for destination in destinations { try await site.confirm(destination) }
@@ -34,7 +34,7 @@ import Testing
     }
   }
 
-  @Test func whatFollowsAHeldMessageDoesNotOvertakeIt() async throws {
+  @Test func `a message after a held one does not overtake it`() async throws {
     try await withOutbox(isRunning: false) { site in
       let (one, other) = (try number("+14155550200"), try number("+14155550201"))
       for destination in [one, other] { try await site.noteConfirmed(destination) }
@@ -52,7 +52,7 @@ import Testing
     }
   }
 
-  @Test func devicesThatThePeerHasNotConfirmedAreNotGuessed() async throws {
+  @Test func `devices that the peer has not confirmed are not guessed`() async throws {
     try await withOutbox { site in
       let (known, unknown) = (try number("+14155550200"), try number("+14155550201"))
       try await site.confirm(known)
@@ -69,7 +69,7 @@ import Testing
     }
   }
 
-  @Test func holdHelpsThatIsSwitchedOnWhenThePeerIsAlreadyAway() async throws {
+  @Test func `holding helps even if it is switched on while the peer is already away`() async throws {
     try await withOutbox(holds: false) { site in
       let (old, fresh) = (try number("+14155550200"), try number("+14155550201"))
       try await site.confirm(old)
@@ -92,7 +92,7 @@ import Testing
     }
   }
 
-  @Test func whatThePeerContradictsIsForgottenWhetherOrNotMessagesAreHeld() async throws {
+  @Test func `a list that the peer contradicts is forgotten, with or without holding`() async throws {
     try await withOutbox(holds: false) { site in
       let destination = try number("+14155550200")
       try await site.confirm(destination)
@@ -102,7 +102,7 @@ import Testing
     }
   }
 
-  @Test func whatThePeerContradictsIsForgotten() async throws {
+  @Test func `a list of devices that the peer contradicts is forgotten`() async throws {
     try await withOutbox { site in
       let destination = try number("+14155550200")
       try await site.confirm(destination)
@@ -112,7 +112,7 @@ import Testing
     }
   }
 
-  @Test func aFullOutboxRefuses() async throws {
+  @Test func `a full outbox refuses messages`() async throws {
     try await withOutbox(bounds: OutboxBounds(messagesMax: 2, bytesMax: 1 << 20, age: .seconds(3600))) { site in
       let destination = try number("+14155550200")
       try await site.confirm(destination)
@@ -125,7 +125,7 @@ import Testing
     }
   }
 
-  @Test func whatHasWaitedTooLongIsReportedToItsSenderThoughThePeerIsAway() async throws {
+  @Test func `a message that waited too long is reported to its sender, even while the peer is away`() async throws {
     try await withOutbox { site in
       let destination = try number("+14155550200")
       try await site.confirm(destination)
@@ -140,7 +140,7 @@ import Testing
     }
   }
 
-  @Test func whatThePeerWillNeverTakeIsReportedAndHoldsNothingUp() async throws {
+  @Test func `a message that the peer will never take is reported, and holds nothing up`() async throws {
     try await withOutbox { site in
       let (gone, there) = (try number("+14155550200"), try number("+14155550201"))
       for destination in [gone, there] { try await site.confirm(destination) }
@@ -157,7 +157,7 @@ import Testing
     }
   }
 
-  @Test func whatMayStillBeTakenIsPutOffUntilTheOperatorSaysNow() async throws {
+  @Test func `a message that may still be taken is put off until the operator says now`() async throws {
     try await withOutbox { site in
       let destination = try number("+14155550200")
       try await site.confirm(destination)
@@ -175,7 +175,7 @@ import Testing
     }
   }
 
-  @Test func twoProcessesHandOverEachMessageOnce() async throws {
+  @Test func `two processes hand over each message once`() async throws {
     try await withOutbox { site in
       let destinations = try (0..<5).map { try number("+1415555020\($0)") }
       for destination in destinations { try await site.confirm(destination) }
@@ -191,7 +191,7 @@ import Testing
     }
   }
 
-  @Test func withoutTheOperatorsWordNothingIsHeld() async throws {
+  @Test func `without the operator's setting nothing is held`() async throws {
     try await withOutbox(holds: false) { site in
       let destination = try number("+14155550200")
       try await site.submit(to: destination, at: 1)
@@ -208,7 +208,7 @@ import Testing
     }
   }
 
-  @Test func theOperatorMayDropWhatIsHeld() async throws {
+  @Test func `the operator may drop held messages`() async throws {
     try await withOutbox { site in
       let destination = try number("+14155550200")
       try await site.confirm(destination)
@@ -239,7 +239,7 @@ import Testing
 }
 
 extension OutboxTests {
-  @Test func aDropThatLosesTheOutboxHalfWayDoesNotSucceed() async throws {
+  @Test func `a drop that loses the outbox halfway does not succeed`() async throws {
     try await withOutbox(isRunning: false) { site in
       let destination = try number("+14155550200")
       try await site.noteConfirmed(destination)

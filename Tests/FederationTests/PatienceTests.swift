@@ -12,13 +12,13 @@ import Testing
   /// Longer than the machine may stand still: what these tests keep waiting must not time out.
   private static let requestTimeout = Duration.seconds(600)
 
-  @Test func whatIsOverInTimeIsWaitedFor() async throws {
+  @Test func `an answer in time is waited for`() async throws {
     let patience = PeerPatience(.seconds(60))
     #expect(await patience.wait { 7 } == 7)
     #expect(!patience.isExhausted)
   }
 
-  @Test func whatTakesLongerGoesOn() async throws {
+  @Test func `work that takes longer goes on`() async throws {
     let patience = PeerPatience(.milliseconds(20))
     let isDone = Flag()
     let work = Task {
@@ -32,7 +32,7 @@ import Testing
     try await eventually("the peer keeps nobody waiting") { !patience.isExhausted }
   }
 
-  @Test func whatThePeerLeavesWithoutAnAnswerIsHeldInOrderAndArrivesInOrder() async throws {
+  @Test func `messages without an answer are held in order, and arrive in order`() async throws {
     try await withOutbox(isRunning: false, patience: .milliseconds(200), requestTimeout: Self.requestTimeout) { site in
       let destinations = try (0..<2).map { try number("+1415555020\($0)") }
       for destination in destinations { try await site.noteConfirmed(destination) }
@@ -58,7 +58,7 @@ import Testing
     }
   }
 
-  @Test func whatGathersBehindARequestWithoutAnswerIsHeldBehindIt() async throws {
+  @Test func `messages that gather behind a request without answer are held behind it`() async throws {
     try await withOutbox(isRunning: false, patience: .seconds(2), requestTimeout: Self.requestTimeout) { site in
       let destination = try number("+14155550200")
       try await site.noteConfirmed(destination)
@@ -85,7 +85,7 @@ import Testing
     }
   }
 
-  @Test func aReceiptIsNotHeldAndDoesNotWaitBehindSilence() async throws {
+  @Test func `a receipt is not held, and does not wait behind silence`() async throws {
     try await withOutbox(isRunning: false, patience: .milliseconds(200), requestTimeout: Self.requestTimeout) { site in
       let (destination, alpha) = (try number("+14155550200"), try name("alpha"))
       try await site.noteConfirmed(destination)
@@ -100,7 +100,7 @@ import Testing
     }
   }
 
-  @Test func whatCannotBeHeldWaitsForTheLateAnswer() async throws {
+  @Test func `messages that cannot be held wait for the late answer`() async throws {
     try await withOutbox(isRunning: false, patience: .milliseconds(200), requestTimeout: Self.requestTimeout) { site in
       let (destination, alpha) = (try number("+14155550200"), try name("alpha"))
       site.alpha.intake.hold(true)
@@ -123,7 +123,7 @@ import Testing
     }
   }
 
-  @Test func aLateRefusalIsToldToWhoeverWaits() async throws {
+  @Test func `a late refusal is told to callers that wait`() async throws {
     try await withOutbox(isRunning: false, patience: .milliseconds(200), requestTimeout: Self.requestTimeout) { site in
       let (destination, alpha) = (try number("+14155550200"), try name("alpha"))
       let missing = Problem.mismatched(missing: [try #require(DeviceID(2))], extra: [])
@@ -139,7 +139,7 @@ import Testing
     }
   }
 
-  @Test func aLateRefusalOfWhatIsHeldIsNoted() async throws {
+  @Test func `a late refusal of a held message is noted`() async throws {
     try await withOutbox(isRunning: false, patience: .milliseconds(200), requestTimeout: Self.requestTimeout) { site in
       let destination = try number("+14155550200")
       try await site.noteConfirmed(destination)
@@ -158,7 +158,7 @@ import Testing
   }
 
   @Test(arguments: [200, 404])
-  func aPeerWithoutBatchesMayAnswerLateToo(status: Int) async throws {
+  func `a peer without batches may answer late too`(status: Int) async throws {
     var limits = PeerLimits.patient
     limits.patience = .milliseconds(200)
     limits.requestTimeout = Self.requestTimeout
@@ -214,7 +214,7 @@ import Testing
 
 /// How what waits is handed over where the peer keeps the order of a batch.
 @Suite struct OrderedDrainTests {
-  @Test func aLongConversationTravelsTogetherAndArrivesInOrder() async throws {
+  @Test func `a long conversation travels together and arrives in order`() async throws {
     try await withOutbox(isRunning: false) { site in
       let destination = try number("+14155550200")
       try await site.noteConfirmed(destination)
@@ -232,7 +232,7 @@ import Testing
     }
   }
 
-  @Test func whatThePeerPutsOffHoldsUpWhatFollowsOfItsPairAndNothingElse() async throws {
+  @Test func `a message that the peer puts off holds up only its own pair`() async throws {
     try await withOutbox(isRunning: false) { site in
       let (busy, other) = (try number("+14155550200"), try number("+14155550201"))
       for destination in [busy, other] { try await site.noteConfirmed(destination) }

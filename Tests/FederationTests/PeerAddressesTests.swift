@@ -10,7 +10,7 @@ import Testing
 @Suite struct PeerAddressesTests {
   private func endpoint(_ text: String) throws -> PeerEndpoint { try #require(PeerEndpoint(text)) }
 
-  @Test func aPublicRelayReachesNoPrivateAddress() async throws {
+  @Test func `a public relay reaches no private address`() async throws {
     let addresses = PeerAddresses(own: try endpoint("https://relay.example"), allowsPrivate: false)
     for text in [
       "https://10.1.2.3", "https://127.0.0.1:9443", "https://[::1]", "https://[fe80::1]", "https://localhost",
@@ -24,13 +24,13 @@ import Testing
   }
 
   @Test(arguments: ["https://10.0.0.1:9443", "https://[fd00::1]", "https://localhost:9443"])
-  func aPrivateRelayReachesItsNeighbours(own: String) async throws {
+  func `a private relay reaches its neighbours`(own: String) async throws {
     let addresses = PeerAddresses(own: try endpoint(own), allowsPrivate: false)
     #expect(try await addresses.way(to: endpoint("https://127.0.0.1:9443")).host == "127.0.0.1")
     #expect(try await addresses.way(to: endpoint("https://beta.internal")).host == "beta.internal")
   }
 
-  @Test func aNameIsConnectedToAtTheAddressThatWasJudged() async throws {
+  @Test func `a connection to a name goes to the address that was judged`() async throws {
     let answer = Mutex(["1.1.1.1"])
     let addresses = PeerAddresses(
       own: try endpoint("https://relay.example"), allowsPrivate: false,
@@ -47,7 +47,7 @@ import Testing
     await #expect(throws: PeerFailure.privateAddress) { _ = try await addresses.way(to: beta) }
   }
 
-  @Test func anAddressThatIsStaleIsLookedUpAnewWithoutKeepingAnybodyWaiting() async throws {
+  @Test func `a stale address is looked up anew while nobody waits`() async throws {
     let answer = Mutex(["1.1.1.1"])
     let addresses = PeerAddresses(
       own: try endpoint("https://relay.example"), allowsPrivate: false,
@@ -59,7 +59,7 @@ import Testing
   }
 
   /// The peer is at 127.0.0.1, which this host knows `localhost` by; the test's resolver names another address first.
-  @Test func aConnectionGoesWhereItWasJudgedToGoAndThenToTheNextAddress() async throws {
+  @Test func `a connection goes to the judged address, and then to the next`() async throws {
     let addresses = PeerAddresses(
       own: try endpoint("https://relay.example"), allowsPrivate: false,
       resolver: HostResolver { _, _ in ["127.0.0.77", "127.0.0.1"] }, life: .seconds(1000),

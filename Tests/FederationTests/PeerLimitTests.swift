@@ -8,7 +8,7 @@ import Testing
 /// A peer's rights, and how often it may use them: its own limits, that it shares with no other.
 @Suite struct PeerLimitTests {
   /// By the account that received, and refused with 503 as messages are.
-  @Test func aPeersReceiptsAreLimited() async throws {
+  @Test func `a peer's receipts are limited`() async throws {
     try await withPeerClient(buckets: [.receipts: Bucket(size: 2, perMinute: 1)]) { relay, client in
       for time in 1...2 {
         #expect(try await client.send(.PUT, "/v1/receipt/+14155550177/1/+14155550100/\(time)").status == 200)
@@ -22,7 +22,7 @@ import Testing
   }
 
   /// Any peer may claim any number that is not ours.
-  @Test func aPeerCannotUseUpTheLimitsOfAnothersAccounts() async throws {
+  @Test func `a peer cannot use up the limits of another's accounts`() async throws {
     let one = Bucket(size: 1, perMinute: 0.001)
     try await withPeerClient(buckets: [.receipts: one, .messages: one, .preKeys: Bucket(size: 0.1, perMinute: 0.001)]) {
       relay, beta in
@@ -44,7 +44,7 @@ import Testing
   }
 
   /// A bundle is charged by the most messages that name one device.
-  @Test func messagesAreLimitedHoweverManyABundleHolds() async throws {
+  @Test func `messages are limited, however many a bundle holds`() async throws {
     try await withPeerClient(buckets: [.messages: Bucket(size: 4, perMinute: 0.001)]) { relay, client in
       func put(_ devices: [Int]) async throws -> Int {
         let messages = devices.map { #"{"type":1,"destinationDeviceId":\#($0),"body":"AQID"}"# }
@@ -61,7 +61,7 @@ import Testing
   }
 
   /// 413 is what the peer passes on to its client (reference 1.13.4).
-  @Test func drawingTheKeysOfOneDeviceIsLimitedToTenClientsShares() async throws {
+  @Test func `drawing the keys of one device is limited to ten clients' shares`() async throws {
     try await withPeerClient(buckets: [.preKeys: Bucket(size: 0.25, perMinute: 0.1)]) { _, client in
       let path = "/federation/key/+14155550100"
       // One key in any form.
@@ -77,7 +77,7 @@ import Testing
     }
   }
 
-  @Test func epochsReachTheStoreOnceASecond() async throws {
+  @Test func `epochs reach the store once a second`() async throws {
     let epochs = CountingEpochs()
     try await withPeerClient(epochs: epochs) { relay, client in
       func put(_ epoch: Int) async throws -> String {

@@ -8,7 +8,7 @@ import Testing
 
 /// Two operators become peers in one conversation.
 @Suite struct PeeringTests {
-  @Test func inviteAndAcceptMakeBothSidesActiveAndEachSeesTheOthersWords() async throws {
+  @Test func `invite and accept make both sides active, and each sees the other's words`() async throws {
     try await withRelay("alpha") { alpha in
       try await withRelay("beta") { beta in
         let invitation = try await alpha.peering().invite(scopes: [.messages, .keys])
@@ -26,7 +26,7 @@ import Testing
     }
   }
 
-  @Test func peersAnswerEachOtherAtOnce() async throws {
+  @Test func `peers answer each other at once`() async throws {
     try await withPeers { alpha, beta in
       let keys = try await beta.courier.preKeys(
         of: try #require(FixedDispenser.account), devices: .all, version: .two, at: name("alpha"))
@@ -37,7 +37,7 @@ import Testing
     }
   }
 
-  @Test func anInvitationServesOnce() async throws {
+  @Test func `an invitation serves once`() async throws {
     try await withRelay("alpha") { alpha in
       let invitation = try await alpha.peering().invite()
       try await withRelay("beta") { beta in _ = try await beta.peering().accept(invitation.text) }
@@ -51,7 +51,7 @@ import Testing
     }
   }
 
-  @Test func acceptMayBeRepeatedByTheSameOperator() async throws {
+  @Test func `accept may be repeated by the same operator`() async throws {
     try await withRelay("alpha") { alpha in
       try await withRelay("beta") { beta in
         let invitation = try await alpha.peering().invite()
@@ -65,7 +65,7 @@ import Testing
   }
 
   /// An old invitation does not bring back a peer that the operator suspended or removed.
-  @Test func aRepeatedRedemptionReactivatesNobody() async throws {
+  @Test func `a repeated redemption reactivates nobody`() async throws {
     try await withRelay("alpha") { alpha in
       try await withRelay("beta") { beta in
         let word = try await alpha.peering().invite().text
@@ -82,7 +82,7 @@ import Testing
     }
   }
 
-  @Test func anExpiredInvitationIsRefusedByBothSides() async throws {
+  @Test func `an expired invitation is refused by both sides`() async throws {
     try await withRelay("alpha") { alpha in
       try await withRelay("beta") { beta in
         let invitation = try await alpha.peering().invite(validFor: .seconds(-5))
@@ -100,7 +100,7 @@ import Testing
     }
   }
 
-  @Test func aManInTheMiddleIsNoticed() async throws {
+  @Test func `a man in the middle is noticed`() async throws {
     try await withRelay("alpha") { alpha in
       try await withRelay("mallory") { mallory in
         try await withRelay("beta") { beta in
@@ -118,7 +118,7 @@ import Testing
     }
   }
 
-  @Test func theInviterMustProveTheNameThatItInvitedUnder() async throws {
+  @Test func `the inviter must prove the name that it invited under`() async throws {
     try await withRelay("alpha") { alpha in
       try await withRelay("beta") { beta in
         let code = try await alpha.peering().invite()
@@ -131,7 +131,7 @@ import Testing
     }
   }
 
-  @Test func relaysOfOneNameCannotPeer() async throws {
+  @Test func `relays of one name cannot peer`() async throws {
     try await withRelay("local") { one in
       try await withRelay("local") { other in
         let invitation = try await one.peering().invite()
@@ -145,7 +145,7 @@ import Testing
     }
   }
 
-  @Test func aNameThatIsHeldByAnotherAuthorityIsRefusedAndTheInvitationStaysOpen() async throws {
+  @Test func `a name that another authority holds is refused, and the invitation stays open`() async throws {
     try await withRelay("alpha") { alpha in
       let invitation = try await alpha.peering().invite()
       try await save(TestAuthority("beta"), as: "beta", at: alpha)
@@ -161,7 +161,7 @@ import Testing
     }
   }
 
-  @Test func aStrangerMayOnlyRedeem() async throws {
+  @Test func `a stranger may redeem an invitation, and nothing else`() async throws {
     try await withRelay("alpha") { alpha in
       _ = try await alpha.peering().invite()
       let leaf = try TestAuthority("stranger").leaf(relay: "stranger")
@@ -191,7 +191,7 @@ import Testing
     }
   }
 
-  @Test func aStrangersChainMustHoldTogether() async throws {
+  @Test func `a stranger's chain must hold together`() async throws {
     try await withRelay("alpha") { alpha in
       _ = try await alpha.peering().invite()
       let leaf = try TestAuthority("stranger").leaf(relay: "stranger").presented(with: TestAuthority("other"))
@@ -202,7 +202,7 @@ import Testing
     }
   }
 
-  @Test func anInviterThatIsAwayIsSaidToBeUnreachable() async throws {
+  @Test func `an inviter that is away is reported as unreachable`() async throws {
     let invitation = try await withRelay("alpha") { try await $0.peering().invite() }
     try await withRelay("beta") { beta in
       let error = await #expect(throws: FederationError.self) { try await beta.peering().accept(invitation.text) }
@@ -211,7 +211,7 @@ import Testing
   }
 
   /// Scopes that an operator has narrowed stay so, however often the old invitation is redeemed.
-  @Test func aRepeatedRedemptionWidensNothing() async throws {
+  @Test func `a repeated redemption widens nothing`() async throws {
     try await withRelay("alpha") { alpha in
       try await withRelay("beta") { beta in
         let word = try await alpha.peering().invite().text
@@ -226,7 +226,7 @@ import Testing
     }
   }
 
-  @Test func theURLOfAPeerIsFixedAtItsFirstRedemption() async throws {
+  @Test func `the URL of a peer is fixed at its first redemption`() async throws {
     try await withRelay("alpha") { alpha in
       try await withRelay("beta") { beta in
         let (word, another) = (try await alpha.peering().invite().text, try await alpha.peering().invite().text)
@@ -247,7 +247,7 @@ import Testing
     }
   }
 
-  @Test func anInvitationChangesNoPeersURLAtWhoAccepts() async throws {
+  @Test func `an invitation does not change a peer's URL at the side that accepts`() async throws {
     try await withRelay("alpha") { alpha in
       try await withRelay("beta") { beta in
         _ = try await beta.peering().accept(try await alpha.peering().invite().text)
@@ -259,7 +259,7 @@ import Testing
     }
   }
 
-  @Test func whomTheOperatorSuspendedNoInvitationOfTheirsBringsBack() async throws {
+  @Test func `an invitation of a suspended peer does not resume it`() async throws {
     try await withRelay("alpha") { alpha in
       try await withRelay("beta") { beta in
         _ = try await beta.peering().accept(try await alpha.peering().invite().text)
@@ -272,7 +272,7 @@ import Testing
     }
   }
 
-  @Test func whoAcceptsGrantsWhatBothNameAndIsToldWhatItGets() async throws {
+  @Test func `accepting grants the scopes that both name, and tells the scopes received`() async throws {
     try await withRelay("alpha") { alpha in
       try await withRelay("beta") { beta in
         let word = try await alpha.peering().invite(scopes: [.messages, .keys, .directory]).text
@@ -299,7 +299,7 @@ import Testing
     }
   }
 
-  @Test func anInvitationCoversWhatItSaysAndUsuallyNoLookUpsAlone() async throws {
+  @Test func `an invitation covers the scopes that it names, and by default no look-ups alone`() async throws {
     try await withRelay("alpha") { alpha in
       let usual = try await alpha.peering().invite()
       #expect(usual.scopes == [.messages, .keys, .directory, .attachments])

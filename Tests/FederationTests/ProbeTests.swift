@@ -9,7 +9,7 @@ import Testing
 
 /// The way to a peer, step by step, and what each step says when it ends there.
 @Suite struct ProbeTests {
-  @Test func aWalkWithoutMessagesTakesEveryOtherStep() async throws {
+  @Test func `a walk without the scope of messages takes every other step`() async throws {
     try await withPeers { alpha, beta in
       let results = try await walk(from: beta, to: "alpha")
       #expect(
@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  @Test func aSuspendedRelayLearnsThatItIs() async throws {
+  @Test func `a suspended relay learns that it is suspended`() async throws {
     try await withPeers { alpha, beta in
       #expect(try await alpha.storage.setPeerState(.suspended, of: name("beta")))
       await alpha.coordination.publish(.peersChanged)
@@ -35,7 +35,7 @@ import Testing
     }
   }
 
-  @Test func closedScopesAreNamed() async throws {
+  @Test func `closed scopes are named`() async throws {
     try await withPeers { alpha, beta in
       #expect(try await alpha.storage.setPeerScopes([.messages], of: name("beta")))
       await alpha.registry.refresh()
@@ -46,7 +46,7 @@ import Testing
     }
   }
 
-  @Test func aPeerThatIsAwayEndsTheWalkAtTheConnection() async throws {
+  @Test func `a peer that is away ends the walk at the connection`() async throws {
     try await withRelay("beta") { beta in
       let port = try Loopback.freePorts(1)[0]
       let peer = Peer(
@@ -66,7 +66,7 @@ import Testing
     (Int64(20), ProbeResult.Outcome.passed, "behind ours"), (90, .warned, "s behind ours"),
     (-90, .warned, "s ahead of ours"), (600, .failed, "s behind ours"),
   ])
-  func clocksAreCompared(seconds: Int64, outcome: ProbeResult.Outcome, words: String) async throws {
+  func `clocks are compared`(seconds: Int64, outcome: ProbeResult.Outcome, words: String) async throws {
     try await withPeers { alpha, beta in
       let peer = try #require(await beta.registry.peer(named: name("alpha")))
       let wrong = WallClock { beta.clock.now().adding(.seconds(seconds)) }
@@ -76,7 +76,7 @@ import Testing
     }
   }
 
-  @Test func aWalkEndsInTime() async throws {
+  @Test func `a walk ends in time`() async throws {
     try await withPeers { alpha, beta in
       let peer = try #require(await beta.registry.peer(named: name("alpha")))
       let probe = PeerProbe(
@@ -89,7 +89,7 @@ import Testing
   }
 
   /// One walk for each peer, and what is refused for that costs no probe.
-  @Test func walksBackAreBoundedForEachPeer() async throws {
+  @Test func `walks back are bounded for each peer`() async throws {
     let host = HeldProbes(account: try number("+14155550100"))
     try await withRelay("alpha", probes: host) { relay in
       try await withPeer("beta", of: relay) { beta in
@@ -115,7 +115,7 @@ import Testing
 
   // MARK: - Bodies
 
-  @Test func aStatusIsReadAsItWasWritten() throws {
+  @Test func `a status is read as it was written`() throws {
     let status = PeeringStatus(
       name: try name("beta"), state: .active, capabilities: [.probe, .budget], time: Timestamp(millis: 7),
       authorities: [[0, 0x1f, 0xff]], version: 1, attachmentMark: AttachmentMark(513))
@@ -126,20 +126,20 @@ import Testing
     #expect(try PeeringStatus.decode(status.json.span.bytes) == status)
   }
 
-  @Test func aRelayOfBeforeTellsNameAndState() throws {
+  @Test func `a former relay tells its name and state`() throws {
     let status = try PeeringStatus.decode(Array(#"{"name":"beta","state":"suspended"}"#.utf8).span.bytes)
     #expect(status == PeeringStatus(name: try name("beta"), state: .suspended))
     #expect(status.capabilities == nil && status.time == nil && status.version == nil)
   }
 
-  @Test func whatALaterRelayCanDoBesidesIsPassedOver() throws {
+  @Test func `unknown abilities of a later relay are passed over`() throws {
     let text = #"{"name":"b","state":"active","capabilities":["probe","teleport"],"more":[1]}"#
     #expect(try PeeringStatus.decode(Array(text.utf8).span.bytes).capabilities == [.probe])
   }
 
   /// Such times would overflow in the sum.
   @Test(arguments: [Int64.min, -1, (1 << 53) + 1, .max])
-  func aTimeThatNoClockShowsIsNone(time: Int64) throws {
+  func `an impossible time is no time`(time: Int64) throws {
     let text = #"{"name":"b","state":"active","time":\#(time)}"#
     #expect(try PeeringStatus.decode(Array(text.utf8).span.bytes).time == nil)
     for good in [0, Int64(1) << 53] {
@@ -149,7 +149,7 @@ import Testing
   }
 
   @Test(arguments: [Int64.min, 0, 1 << 53, .max])
-  func aPeersClockMayShowAnything(time: Int64) async throws {
+  func `a peer's clock may show anything`(time: Int64) async throws {
     try await withScriptedPeers(["alpha"]) { beta, peers in
       peers[0].answer(200, #"{"name":"beta","state":"active","time":\#(time),"version":\#(time)}"#)
       let clock = try #require(try await walk(from: beta, to: "alpha").of(.clock))
@@ -157,7 +157,7 @@ import Testing
     }
   }
 
-  @Test func theWayBackIsReadWithItsWordsMadePrintable() throws {
+  @Test func `the way back is read, with its words made printable`() throws {
     let text = """
       {"account":"+999123456789012","received":[1,2],"steps":[
         {"step":"tls","outcome":"fail","text":"a\\u001bb","remedy":"c","milliseconds":3},
@@ -171,7 +171,7 @@ import Testing
     #expect(answer.steps?.first?.remedy == "c")
   }
 
-  @Test func budgetsAreRead() throws {
+  @Test func `budgets are read`() throws {
     let text = #"{"budgets":[{"name":"peer-requests","size":100,"perMinute":5,"space":9},{"name":"A B"}]}"#
     let budgets = try RemainingBudget.decode(Array(text.utf8).span.bytes)
     #expect(budgets == [RemainingBudget(name: "peer-requests", size: 100, perMinute: 5, space: 9)])

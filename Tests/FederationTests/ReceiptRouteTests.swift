@@ -7,7 +7,7 @@ import Testing
 
 /// Receipts and attachments, as a peer of any make would ask for them (reference 1.13.2, 1.13.6).
 @Suite struct ReceiptRouteTests {
-  @Test func receiptsArriveUnderTheNameThatTheCertificateProved() async throws {
+  @Test func `receipts arrive under the name that the certificate proved`() async throws {
     try await withPeerClient { relay, client in
       let path = "/v1/receipt/+14155550177/3/+14155550100/1700000000001"
       let answer = try await client.send(.PUT, path)
@@ -24,7 +24,7 @@ import Testing
     }
   }
 
-  @Test func aPeerMayNotSendReceiptsOfOurAccounts() async throws {
+  @Test func `a peer may not send receipts of our accounts`() async throws {
     try await withPeerClient { relay, client in
       let answer = try await client.send(.PUT, "/v1/receipt/+14155550111/1/+14155550100/1")
       #expect(answer.status == 403)
@@ -33,7 +33,7 @@ import Testing
     }
   }
 
-  @Test func pathsThatNameNothingAreNotFound() async throws {
+  @Test func `paths that name nothing are not found`() async throws {
     try await withPeerClient { relay, client in
       for bad in [
         "+1/1/+14155550100/1", "+14155550177/0/+14155550100/1", "+14155550177/x/+14155550100/1", "+14155550177/1/x/1",
@@ -48,7 +48,7 @@ import Testing
     }
   }
 
-  @Test func refusalsOfTheIntakeReachThePeer() async throws {
+  @Test func `refusals of the intake reach the peer`() async throws {
     try await withPeerClient { relay, client in
       let path = "/v1/receipt/+14155550177/1/+14155550100/1"
       relay.intake.refuse(with: Problem(.notFound))
@@ -60,7 +60,7 @@ import Testing
     }
   }
 
-  @Test func attachmentsAreLocatedInTheFormThatPeersKnow() async throws {
+  @Test func `attachments are located in the form that peers know`() async throws {
     try await withPeerClient { relay, client in
       let answer = try await client.get("/v1/federation/attachment/9223372036854775807/")
       #expect(answer.status == 200)

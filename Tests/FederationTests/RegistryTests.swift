@@ -8,7 +8,7 @@ import Testing
 
 /// How soon and how often the list of peers is read.
 @Suite struct RegistryTests {
-  @Test func lookUpsOfUnknownPeersShareFewReadings() async throws {
+  @Test func `look-ups of unknown peers share few readings`() async throws {
     let store = CountingPeers()
     let registry = PeerRegistry(
       store: store, signals: LocalCoordination(clock: TestRelay.systemClock), logger: LogRecorder().logger)
@@ -26,7 +26,7 @@ import Testing
     #expect(store.readings <= rounds)
   }
 
-  @Test func aPeerThatIsSavedIsFoundByTheNextLookUp() async throws {
+  @Test func `a peer that is saved is found by the next look-up`() async throws {
     try await withRelay("alpha") { alpha in
       #expect(await alpha.registry.peer(named: try name("beta")) == nil)
       // No signal: the look-up itself has to read the store.
@@ -38,7 +38,7 @@ import Testing
     }
   }
 
-  @Test func whoDoesNotCareWhoCanBeReachedIsNotToldOfIt() async throws {
+  @Test func `a caller that does not ask who is reachable is not told`() async throws {
     let store = CountingPeers()
     let registry = PeerRegistry(
       store: store, signals: LocalCoordination(clock: TestRelay.systemClock), logger: LogRecorder().logger)
@@ -63,7 +63,7 @@ import Testing
     #expect(all.value == 3 && terms.value == 2)
   }
 
-  @Test func theLastKnownListStaysWhileTheStoreIsAway() async throws {
+  @Test func `the last known list stays while the store is away`() async throws {
     let store = CountingPeers()
     let log = LogRecorder()
     let registry = PeerRegistry(
@@ -86,7 +86,7 @@ import Testing
     #expect(log.contains("can be read again"))
   }
 
-  @Test func anAuthorityUnderTwoNamesProvesNeither() throws {
+  @Test func `an authority under two names proves neither`() throws {
     let der = try TestAuthority("twice").der
     let peers = try ["one", "two"].map {
       Peer(
@@ -98,7 +98,7 @@ import Testing
     #expect(PeerTable([peers[0]]).peer(fingerprint: known.fingerprint)?.name.text == "one")
   }
 
-  @Test func onlyAChangedListIsReported() async throws {
+  @Test func `only a changed list is reported`() async throws {
     let store = CountingPeers()
     let registry = PeerRegistry(
       store: store, signals: LocalCoordination(clock: TestRelay.systemClock), logger: LogRecorder().logger)
@@ -114,7 +114,7 @@ import Testing
     #expect(reported.withLock { $0 } == [[], [peer.name], []])
   }
 
-  @Test func aDamagedPeerIsNobody() throws {
+  @Test func `a damaged peer's row is nobody`() throws {
     let peer = Peer(
       name: try name("broken"), url: "https://127.0.0.1:1", caCertificate: [1, 2, 3], state: .active, scopes: [],
       added: Timestamp(millis: 0))

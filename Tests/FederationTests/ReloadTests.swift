@@ -9,7 +9,7 @@ import X509
 
 /// Certificates are replaced under a running relay.
 @Suite struct ReloadTests {
-  @Test func aRenewedLeafIsPresentedAndOpenConnectionsLiveOn() async throws {
+  @Test func `a renewed leaf is presented, and open connections live on`() async throws {
     try await withRelay("alpha") { alpha in
       let authority = try TestAuthority("beta")
       try await save(authority, as: "beta", at: alpha)
@@ -27,7 +27,7 @@ import X509
     }
   }
 
-  @Test func ourNewLeafIsUsedTowardsPeers() async throws {
+  @Test func `our new leaf is used towards peers`() async throws {
     try await withPeers { alpha, beta in
       let keys = { @Sendable in
         try await beta.courier.preKeys(of: number("+14155550100"), devices: .all, version: .two, at: name("alpha"))
@@ -40,7 +40,7 @@ import X509
     }
   }
 
-  @Test func aBrokenPairIsReportedAndTheFormerOneStays() async throws {
+  @Test func `a broken pair is reported, and the former one stays`() async throws {
     try await withRelay("alpha") { alpha in
       let before = alpha.identity.credentials.leaf
       try alpha.folder.createAuthority(for: alpha.name, replacing: true, now: alpha.clock.now())

@@ -12,7 +12,7 @@ import X509
 @Suite struct RevocationTests {
   private let count = "/v1/federation/user_count"
 
-  @Test func aRevokedLeafIsSaidToBe() async throws {
+  @Test func `a revoked leaf is reported as revoked`() async throws {
     try await withRelay("alpha") { alpha in
       let now = alpha.clock.now()
       let first = try alpha.folder.presentSerial()
@@ -41,7 +41,7 @@ import X509
     }
   }
 
-  @Test func aPeersRevokedLeafIsRefusedAndItsOthersAreServed() async throws {
+  @Test func `a peer's revoked leaf is refused, and its others are served`() async throws {
     try await withRelay("alpha") { alpha in
       let authority = try TestAuthority("beta")
       try await save(authority, as: "beta", at: alpha)
@@ -56,7 +56,7 @@ import X509
     }
   }
 
-  @Test func anOpenConnectionOfARevokedLeafIsServedNoMore() async throws {
+  @Test func `an open connection of a revoked leaf is served no more`() async throws {
     try await withRelay("alpha") { alpha in
       let authority = try TestAuthority("beta")
       try await save(authority, as: "beta", at: alpha)
@@ -76,7 +76,7 @@ import X509
     }
   }
 
-  @Test func aServerWithARevokedLeafIsNotSpokenTo() async throws {
+  @Test func `a server with a revoked leaf is not spoken to`() async throws {
     try await withPeers { alpha, beta in
       let stolen = alpha.identity.credentials.leaf
       #expect(try await keys(of: alpha, for: beta) == FixedDispenser.keys)
@@ -105,7 +105,7 @@ import X509
     }
   }
 
-  @Test func twoProcessesWithTheOldAndTheNewLeafAreBothPeers() async throws {
+  @Test func `two processes with the old and the new leaf are both peers`() async throws {
     try await withPeers { alpha, beta in
       // A second process of beta's, on another host, that still has the files of before.
       let old = IdentityFolder(path: beta.folder.path + "-old")

@@ -14,7 +14,7 @@ import X509
 
   // MARK: The files
 
-  @Test func theNextAuthorityIsNamedAndTakesOver() async throws {
+  @Test func `the next authority is named and takes over`() async throws {
     try await withFolder { folder, relay in
       let before = try folder.load(for: name("alpha"))
       let next = try folder.beginRollover(for: name("alpha"), now: now)
@@ -44,7 +44,7 @@ import X509
     }
   }
 
-  @Test func aRolloverCanBeGivenUp() async throws {
+  @Test func `a rollover can be given up`() async throws {
     try await withFolder { folder, _ in
       #expect(kind { try folder.cancelRollover(for: name("alpha"), now: now) } == .noRollover)
       let first = try folder.beginRollover(for: name("alpha"), now: now)
@@ -55,7 +55,7 @@ import X509
     }
   }
 
-  @Test func whateverWasKilledAfterAnyWriteServesAndCanBeRepeated() async throws {
+  @Test func `a rollover that was killed after any write still serves, and can be repeated`() async throws {
     try await withFolder { folder, relay in
       let former = try folder.load(for: name("alpha")).fingerprint
       let next = try folder.beginRollover(for: name("alpha"), now: now)
@@ -105,7 +105,7 @@ import X509
     }
   }
 
-  @Test func whoReadsMeanwhileNeverMeetsAMixedState() async throws {
+  @Test func `a reader never meets a mixed state`() async throws {
     try await withFolder { folder, relay in
       try await withThrowingTaskGroup(of: Void.self) { group in
         group.addTask {
@@ -122,7 +122,7 @@ import X509
     }
   }
 
-  @Test func commandsOfTwoOperatorsAtOnceDoNotUndoEachOther() async throws {
+  @Test func `commands of two operators at once do not undo each other`() async throws {
     try await withFolder { folder, relay in
       try await withThrowingTaskGroup(of: Void.self) { group in
         for _ in 0..<20 {
@@ -136,7 +136,7 @@ import X509
 
   // MARK: Between two relays
 
-  @Test func aPeerFollowsWithoutALostRequest() async throws {
+  @Test func `a peer follows a rollover without a lost request`() async throws {
     try await withPeers { alpha, beta in
       let former = alpha.identity.credentials.fingerprint
       let next = try alpha.folder.beginRollover(for: alpha.name, now: alpha.clock.now())
@@ -172,7 +172,7 @@ import X509
   }
 
   /// Other hosts of the same operator present the former leaf until the new one was copied to them.
-  @Test func untilTheNewAuthoritySpeaksPeersAcceptLeavesOfBoth() async throws {
+  @Test func `until the new authority speaks, peers accept leaves of both`() async throws {
     try await withPeers { alpha, beta in
       let former = alpha.identity.credentials
       let next = try alpha.folder.beginRollover(for: alpha.name, now: alpha.clock.now())
@@ -198,7 +198,7 @@ import X509
     }
   }
 
-  @Test func aPeerThatHasNotHeardIsNamed() async throws {
+  @Test func `a peer that has not heard of the rollover is named`() async throws {
     try await withPeers { alpha, beta in
       let next = try alpha.folder.beginRollover(for: alpha.name, now: alpha.clock.now())
       let survey = RolloverSurvey(credentials: alpha.identity.credentials, addresses: alpha.addresses, limits: .patient)
@@ -215,7 +215,7 @@ import X509
     }
   }
 
-  @Test func whatAPeerSaysWithoutItsAuthoritysSignatureIsRefusedAndToldOnce() async throws {
+  @Test func `a statement without its authority's signature is refused, and told once`() async throws {
     try await withScriptedPeers(["alpha"]) { beta, peers in
       let thief = try CertificateAuthority(for: name("alpha"), now: now)
       let forged = try SignedStatement(

@@ -10,7 +10,7 @@ import X509
 
 /// The paths of reference 1.13.2, as a peer of any make would call them.
 @Suite struct RouteTests {
-  @Test func keysComeInBothForms() async throws {
+  @Test func `keys come in both forms`() async throws {
     try await withPeerClient { _, client in
       let first = try await client.get("/v1/federation/key/+14155550100")
       #expect(first.status == 200)
@@ -29,7 +29,7 @@ import X509
     }
   }
 
-  @Test func signedKeysComeWithoutPropertiesThatPeersDoNotKnow() async throws {
+  @Test func `signed keys come without properties that peers do not know`() async throws {
     try await withPeerClient { _, client in
       let all = try await client.get("/v2/federation/key/+14155550100/*")
       #expect(all.status == 200)
@@ -53,7 +53,7 @@ import X509
     }
   }
 
-  @Test func messagesArriveUnderTheNameThatTheCertificateProved() async throws {
+  @Test func `messages arrive under the name that the certificate proved`() async throws {
     try await withPeerClient { relay, client in
       let answer = try await client.send(
         .PUT, "/v1/federation/messages/+14155550177/3/+14155550100/",
@@ -69,7 +69,7 @@ import X509
     }
   }
 
-  @Test func aPeerMayNotSpeakForOurAccounts() async throws {
+  @Test func `a peer may not speak for our accounts`() async throws {
     try await withPeerClient { relay, client in
       let answer = try await client.send(
         .PUT, "/v1/federation/messages/+14155550111/1/+14155550100", body: #"{"messages":[]}"#)
@@ -79,7 +79,7 @@ import X509
     }
   }
 
-  @Test func refusalsOfTheIntakeReachThePeerWhole() async throws {
+  @Test func `refusals of the intake reach the peer whole`() async throws {
     try await withPeerClient { relay, client in
       let device = try #require(DeviceID(2))
       relay.intake.refuse(with: .mismatched(missing: [device], extra: []))
@@ -90,7 +90,7 @@ import X509
     }
   }
 
-  @Test func hostileBodiesAreRefused() async throws {
+  @Test func `hostile bodies are refused`() async throws {
     try await withPeerClient { relay, client in
       let path = "/v1/federation/messages/+14155550177/1/+14155550100"
       for body in ["", "{", "[]", #"{"messages":[{"type":1,"body":"*"}]}"#, #"{"messages":[{"type":5}]}"#] {
@@ -107,7 +107,7 @@ import X509
     }
   }
 
-  @Test func theListingIsPagedAndTagged() async throws {
+  @Test func `the listing is paged and tagged`() async throws {
     let listing = ListedAccounts(try tokens(10_001, inactive: [10_000]))
     try await withPeerClient(listing: listing) { _, client in
       let count = try await client.get("/v1/federation/user_count")
@@ -128,7 +128,7 @@ import X509
     }
   }
 
-  @Test func scopesBoundWhatAPeerMayAsk() async throws {
+  @Test func `scopes bound what a peer may ask`() async throws {
     try await withPeerClient(scopes: [.keys]) { relay, client in
       #expect(try await client.get("/v1/federation/key/+14155550100").status == 200)
       #expect(try await client.get("/v2/federation/key/+14155550100/1").status == 200)

@@ -10,7 +10,7 @@ import Testing
 
 /// The listener's beginning and end.
 @Suite struct ShutdownTests {
-  @Test func aPortThatIsTakenIsExplained() async throws {
+  @Test func `a port that is taken is explained`() async throws {
     try await withRelay("alpha") { alpha in
       let error = await #expect(throws: FederationError.self) {
         try await alpha.makeListener(alpha.endpoint.port) { _ in }.run()
@@ -20,7 +20,7 @@ import Testing
     }
   }
 
-  @Test func shuttingDownFinishesWhatIsUnderWayAndEndsIdleConnections() async throws {
+  @Test func `shutting down finishes what is under way and ends idle connections`() async throws {
     try await withRelay("alpha") { alpha in
       let authority = try TestAuthority("beta")
       try await save(authority, as: "beta", at: alpha)
@@ -52,7 +52,7 @@ import Testing
     }
   }
 
-  @Test func connectionsOverHTTP1EndWhenTheyAreToldTo() async throws {
+  @Test func `connections over HTTP/1.1 end when they are told to`() async throws {
     try await withRelay("alpha") { alpha in
       let authority = try TestAuthority("beta")
       try await save(authority, as: "beta", at: alpha)
@@ -71,7 +71,7 @@ import Testing
     }
   }
 
-  @Test func shuttingDownUnderFireLosesNoAnswerThatBeganAndEnds() async throws {
+  @Test func `shutting down under fire loses no answer that began and ends`() async throws {
     try await withRelay("alpha") { alpha in
       let authority = try TestAuthority("beta")
       try await save(authority, as: "beta", at: alpha)
@@ -101,7 +101,7 @@ import Testing
     }
   }
 
-  @Test func connectionsThatHangUpAreForgotten() async throws {
+  @Test func `connections that hang up are forgotten`() async throws {
     try await withRelay("alpha") { alpha in
       for _ in 0..<20 { _ = try await CertificateProbe.presentedChain(by: .own(alpha.endpoint), timeout: .seconds(30)) }
       let authority = try TestAuthority("beta")

@@ -13,7 +13,7 @@ import Testing
   private let message = "/v1/federation/messages/+14155550177/1/+14155550100"
   private let receipt = "/v1/receipt/+14155550177/1/+14155550100/1"
 
-  @Test func aSourceThatOnlyOthersListIsRefused() async throws {
+  @Test func `a source that only others list is refused`() async throws {
     let listing = ListedAccounts()
     try await withPeerClient(listing: listing) { relay, client in
       listing.claim(try token(of: "+14155550177"), by: [try name("gamma")])
@@ -29,7 +29,7 @@ import Testing
     }
   }
 
-  @Test func aNumberThatMovesIsServedSoon() async throws {
+  @Test func `a number that moves is served by its new peer soon`() async throws {
     let listing = ListedAccounts()
     try await withPeerClient(listing: listing) { _, client in
       listing.claim(try token(of: "+14155550177"), by: [try name("gamma")])
@@ -43,7 +43,7 @@ import Testing
     }
   }
 
-  @Test func aConversationAsksTheStoreOnce() async throws {
+  @Test func `a conversation asks the store once`() async throws {
     let listing = ListedAccounts()
     try await withPeerClient(listing: listing) { relay, client in
       #expect(try await client.send(.PUT, receipt).status == 200)
@@ -57,7 +57,7 @@ import Testing
     }
   }
 
-  @Test func withoutAnAnswerNobodyIsBelieved() async throws {
+  @Test func `without an answer, no peer is believed`() async throws {
     let listing = ListedAccounts()
     try await withPeerClient(listing: listing) { relay, client in
       listing.isAway(true)
@@ -70,7 +70,7 @@ import Testing
   }
 
   /// Against the real store: what a peer's listing brought decides.
-  @Test func aListingProtectsItsAccounts() async throws {
+  @Test func `a listing protects its accounts`() async throws {
     try await withPeerClient { relay, client in
       try await save(try TestAuthority("gamma"), as: "gamma", at: relay)
       let listed = ListedAccount(
@@ -93,7 +93,7 @@ import Testing
     }
   }
 
-  @Test func verdictsAreForgottenInTimeAndInNumber() throws {
+  @Test func `verdicts are forgotten in time and in number`() throws {
     let start = ContinuousClock.now
     let (beta, gamma) = (try name("beta"), try name("gamma"))
     let source = try number("+14155550177")

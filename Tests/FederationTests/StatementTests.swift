@@ -11,7 +11,7 @@ import X509
 @Suite struct StatementTests {
   private let now = TestRelay.systemClock.now()
 
-  @Test func aStatementSurvivesItsJourney() throws {
+  @Test func `a statement survives its journey`() throws {
     let (ca, next) = (try authority("beta"), try authority("beta"))
     let signed = try statement(of: "beta", by: ca, sequence: 7, next: next, revoked: [[9], [1, 2]])
     let read = try decode(signed.json())
@@ -21,7 +21,7 @@ import X509
     #expect(!read.isSigned(by: next.certificate))
   }
 
-  @Test func aSmallestAndALargestStatementAreRead() throws {
+  @Test func `the smallest and the largest statement are read`() throws {
     let ca = try authority("beta")
     let small = try statement(of: "beta", by: ca, sequence: 1)
     #expect(try decode(small.json()).statement.next == nil)
@@ -36,7 +36,7 @@ import X509
     #expect(throws: JSONError.tooLarge) { try decode(tooMany.json()) }
   }
 
-  @Test func randomAndDamagedBytesAreRefusedOrProveNothing() throws {
+  @Test func `random and damaged bytes are refused or prove nothing`() throws {
     let ca = try authority("beta")
     let signed = try statement(of: "beta", by: ca, sequence: 7, revoked: [[1]])
     let json = try signed.json()
@@ -62,7 +62,7 @@ import X509
 
   // MARK: Rules
 
-  @Test func theKnownAuthorityNamesItsSuccessorAndRevokes() throws {
+  @Test func `the known authority names its successor and revokes`() throws {
     let (ca, next) = (try authority("beta"), try authority("beta"))
     let peer = try known("beta", ca)
     let change = try statement(of: "beta", by: ca, sequence: 5, next: next, revoked: [[1]]).change(of: peer)
@@ -72,7 +72,7 @@ import X509
         == PeerTrust(nextCACertificate: next.certificate.der, revokedSerials: [[1]], sequence: 5))
   }
 
-  @Test func theSuccessorTakesOverByItsOwnWordAlone() throws {
+  @Test func `the successor takes over by its own word alone`() throws {
     let (ca, next, other) = (try authority("beta"), try authority("beta"), try authority("beta"))
     let peer = try known("beta", ca, next: next, sequence: 5)
     let change = try statement(of: "beta", by: next, sequence: 6).change(of: peer)
@@ -85,7 +85,7 @@ import X509
     #expect(back == TrustChange(trust: PeerTrust(sequence: 6), caCertificate: peer.peer.caCertificate))
   }
 
-  @Test func nobodyElseChangesAnything() throws {
+  @Test func `no other key changes anything`() throws {
     let (ca, stranger, gamma) = (try authority("beta"), try authority("beta"), try authority("gamma"))
     let peer = try known("beta", ca, sequence: 5)
     func fault(_ signed: SignedStatement) -> StatementFault? {
@@ -109,7 +109,7 @@ import X509
     #expect(try statement(of: "beta", by: ca, sequence: 5, revoked: [[1]]).change(of: peer) == nil)
   }
 
-  @Test func aLeafCannotSpeakForItsAuthority() throws {
+  @Test func `a leaf cannot speak for its authority`() throws {
     let ca = try authority("beta")
     let key = Certificate.PrivateKey(P256.Signing.PrivateKey())
     let leaf = try ca.issue(for: name("beta"), at: endpoint("https://beta.example"), key: key.publicKey, now: now)
@@ -123,7 +123,7 @@ import X509
     }
   }
 
-  @Test func namingAnothersAuthorityAsOnesSuccessorTakesNothingFromIt() throws {
+  @Test func `naming another's authority as one's successor takes nothing from it`() throws {
     let (beta, gamma) = (try authority("beta"), try authority("gamma"))
     // As a store would hold it that was filled by other rules.
     let thief = try known("beta", beta, next: gamma).peer
@@ -136,7 +136,7 @@ import X509
 
   // MARK: When peers are asked
 
-  @Test func eachPeerIsAskedOnceAtATimeAndNotTooManyTogether() throws {
+  @Test func `each peer is asked once at a time, and not too many together`() throws {
     var schedule = TrustSchedule(askedMax: 2)
     let names = try ["a", "b", "c"].map { try name($0) }
     let start = ContinuousClock.now

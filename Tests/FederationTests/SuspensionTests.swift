@@ -15,7 +15,7 @@ import X509
 @Suite struct SuspensionTests {
   private let count = "/v1/federation/user_count"
 
-  @Test func suspensionClosesOpenConnectionsWithinSeconds() async throws {
+  @Test func `suspension closes open connections within seconds`() async throws {
     try await withPeer { relay, authority in
       try await save(try TestAuthority("gamma"), as: "gamma", at: relay)
       let connection = try await open(relay, authority.leaf(relay: "beta"))
@@ -31,7 +31,7 @@ import X509
     }
   }
 
-  @Test func aSuspensionEndsByItselfAtItsTime() async throws {
+  @Test func `a suspension ends by itself at its time`() async throws {
     try await withPeer { relay, authority in
       let now = Mutex(Timestamp(millis: 1_000_000))
       let ends = SuspensionEnds(
@@ -53,7 +53,7 @@ import X509
     }
   }
 
-  @Test func removalClosesOpenConnectionsAndNoOthers() async throws {
+  @Test func `removal closes open connections and no others`() async throws {
     try await withPeer { relay, authority in
       let other = try TestAuthority("gamma")
       try await save(other, as: "gamma", at: relay)
@@ -68,7 +68,7 @@ import X509
     }
   }
 
-  @Test func aRevokedLeafLosesItsConnectionsAndAnotherOneKeepsThem() async throws {
+  @Test func `a revoked leaf loses its connections, and another leaf keeps them`() async throws {
     try await withPeer { relay, authority in
       let (stolen, fresh) = (try authority.leaf(relay: "beta"), try authority.leaf(relay: "beta"))
       let connection = try await open(relay, stolen)
@@ -86,7 +86,7 @@ import X509
     }
   }
 
-  @Test func requestsUnderWayHaveTwoSeconds() async throws {
+  @Test func `requests under way have two seconds`() async throws {
     try await withPeer { relay, authority in
       let (quick, stuck) = (
         try await open(relay, authority.leaf(relay: "beta")), try await open(relay, authority.leaf(relay: "beta"))
@@ -116,7 +116,7 @@ import X509
   }
 
   /// A renewed leaf is shown by the next connection.
-  @Test func aConnectionEndsWithItsCertificate() async throws {
+  @Test func `a connection ends with its certificate`() async throws {
     let offset = Mutex<Int64>(0)
     let clock = WallClock { Timestamp(millis: TestRelay.systemClock.now().millis + offset.withLock { $0 }) }
     try await withRelay("alpha", clock: clock) { relay in
@@ -131,7 +131,7 @@ import X509
     }
   }
 
-  @Test func strangersStayWhileAnInvitationIsOpen() async throws {
+  @Test func `strangers stay while an invitation is open`() async throws {
     try await withRelay("alpha") { alpha in
       try await withRelay("beta") { beta in
         let invitation = try await alpha.peering().invite()
@@ -144,7 +144,7 @@ import X509
     }
   }
 
-  @Test func onePeerCannotTakeAllConnections() async throws {
+  @Test func `one peer cannot take all connections`() async throws {
     try await withPeer { relay, authority in
       let leaf = try authority.leaf(relay: "beta")
       let most = FederationListenerConfiguration(host: "", port: 0).connectionsPerPeerMax
@@ -171,7 +171,7 @@ import X509
 
   // MARK: The rules alone
 
-  @Test func theTableSaysOnceWhichConnectionsEnd() throws {
+  @Test func `the table says once which connections end`() throws {
     let (beta, stranger) = (try TestAuthority("beta"), try TestAuthority("gamma"))
     let now = TestRelay.systemClock.now()
     let start = ContinuousClock.now
@@ -213,7 +213,7 @@ import X509
     #expect(connections.opened(known, among: try table(), at: start) != nil)
   }
 
-  @Test func whoComesWhileSuspendedIsToldSoAndHasLittleTime() throws {
+  @Test func `a peer that connects while suspended is told so, and has little time`() throws {
     let beta = try TestAuthority("beta")
     let now = TestRelay.systemClock.now()
     let start = ContinuousClock.now
@@ -240,7 +240,7 @@ import X509
     #expect(try ends(.active, after: .seconds(6)) == [], "it was resumed")
   }
 
-  @Test func refusalsAreToldOnceAMinuteWithTheirNumber() {
+  @Test func `refusals are told once a minute, with their number`() {
     let start = ContinuousClock.now
     var tally = RefusalTally()
     let key = RefusalTally.Key(remote: "192.0.2.1", reason: "expired")

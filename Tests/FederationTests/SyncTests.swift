@@ -7,7 +7,7 @@ import Testing
 
 /// Contacts of a peer, read whole into the embedded store.
 @Suite struct SyncTests {
-  @Test func tokensOfAPeerAppearAndVanish() async throws {
+  @Test func `tokens of a peer appear and vanish`() async throws {
     let listing = ListedAccounts(try tokens(25_000))
     try await withPeers(listing: listing) { _, beta in
       #expect(try await pull(beta) == PullReport(isWhole: true, entries: 25_000))
@@ -23,7 +23,7 @@ import Testing
     }
   }
 
-  @Test func anUnchangedListingIsNotReadAgain() async throws {
+  @Test func `an unchanged listing is not read again`() async throws {
     let listing = ListedAccounts(try tokens(3))
     try await withPeers(listing: listing) { _, beta in
       try await beta.withSync {
@@ -37,7 +37,7 @@ import Testing
     }
   }
 
-  @Test func aPeerThatListsTooMuchIsNotFollowedPastTheBound() async throws {
+  @Test func `a peer that lists too much is not followed past the bound`() async throws {
     let listing = ListedAccounts(try tokens(25_000))
     try await withPeers(listing: listing) { _, beta in
       let report = try await pull(beta, contactsMax: 15_000)
@@ -47,7 +47,7 @@ import Testing
     }
   }
 
-  @Test func aListingIsReadWholeAgainAfterADay() async throws {
+  @Test func `a listing is read whole again after a day`() async throws {
     try await withPeers(listing: ListedAccounts(try tokens(3))) { _, beta in
       let first = try await pull(beta)
       #expect(first?.isWhole == true)
@@ -59,7 +59,7 @@ import Testing
     }
   }
 
-  @Test func whatWasRefusedIsTakenUpWithinTheHourWhereThereIsRoom() async throws {
+  @Test func `refused contacts are taken up within the hour, if there is room`() async throws {
     try await withPeers(listing: ListedAccounts(try tokens(3))) { _, beta in
       let first = try await pull(beta, contactsMax: 2)
       let knownFirst = try await known(3, at: beta)
@@ -73,7 +73,7 @@ import Testing
     }
   }
 
-  @Test func aPeerThatIsAwayIsLoggedOnceAndTriedAgain() async throws {
+  @Test func `a peer that is away is logged once, and tried again`() async throws {
     try await withRelay("beta") { beta in
       try await save(TestAuthority("gone"), as: "gone", at: beta)
       try await beta.withSync {

@@ -13,7 +13,7 @@ import Testing
     ("https://127.0.0.1:1", "https://127.0.0.1:1"), ("https://[::1]:9", "https://[::1]:9"),
     ("HTTPS://a.b-c.d", "https://a.b-c.d:443"),
   ])
-  func endpointsAreRead(text: String, normal: String) throws {
+  func `endpoints are read`(text: String, normal: String) throws {
     #expect(try endpoint(text).text == normal)
   }
 
@@ -23,7 +23,7 @@ import Testing
     "https://[relay]:1", "https://::1", "https://-a.example", "https://a..b", "https://a b", "relay.example:1",
     "https://[::1", "https://relay.example:1:2", "https://[::1\0]:1", "https://[::1\0relay]:1",
   ])
-  func otherURLsAreNoEndpoints(text: String) {
+  func `other URLs are no endpoints`(text: String) {
     #expect(PeerEndpoint(text) == nil)
   }
 
@@ -32,7 +32,7 @@ import Testing
     for text in ["+f", "-0", "00+1", "0", "0g"] { #expect([UInt8](hex: text) == nil, "\(text)") }
   }
 
-  @Test func invitationsSurviveTheTrip() throws {
+  @Test func `invitations survive the trip`() throws {
     let code = try sample()
     #expect(!code.text.contains { $0.isWhitespace })
     #expect(code.text.hasPrefix("relay1."))
@@ -41,14 +41,14 @@ import Testing
     #expect("\(code)" == "<invitation>")
   }
 
-  @Test func brokenInvitationsAreRefused() throws {
+  @Test func `broken invitations are refused`() throws {
     let text = try sample().text
     for broken in ["", "relay1.", "relay2.\(text.dropFirst(7))", String(text.dropLast(5)), String(text.dropFirst())] {
       #expect(throws: FederationError.self) { try InvitationCode(broken) }
     }
   }
 
-  @Test func randomInvitationsNeverCrashTheReader() {
+  @Test func `random invitations never crash the reader`() {
     var random = SplitMix(state: 7)
     for _ in 0..<2000 {
       let bytes = (0..<Int.random(in: 0..<80, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) }
@@ -56,7 +56,7 @@ import Testing
     }
   }
 
-  @Test func thereAre2048WordsThatAreEasilyToldApart() {
+  @Test func `there are 2048 words that are easily told apart`() {
     #expect(WordList.words.count == 2048)
     #expect(WordList.words == WordList.words.sorted())
     #expect(Set(WordList.words.map { $0.prefix(4) }).count == 2048)
@@ -64,7 +64,7 @@ import Testing
   }
 
   /// Reckoned with another program: openssl, and the first 110 bits of its SHA-256.
-  @Test func theWordsOfAnAuthorityAreThoseOfItsKey() throws {
+  @Test func `the words of an authority are those of its key`() throws {
     let key = try P256.Signing.PrivateKey(rawRepresentation: Array(1...32) as [UInt8])
     let expected = "vault protect bar hour imitate confirm orphan fitness choice oil"
     #expect(AuthorityWords(Array(SHA256.hash(data: key.publicKey.derRepresentation))).description == expected)
@@ -75,7 +75,7 @@ import Testing
     }
   }
 
-  @Test func eachWordIsElevenBitsOfTheFingerprint() {
+  @Test func `each word is eleven bits of the fingerprint`() {
     let zero = [UInt8](repeating: 0, count: 32)
     let first = Array(repeating: "abandon", count: 10)
     #expect(AuthorityWords(zero).words == first)

@@ -88,7 +88,7 @@ import Testing
     #expect(throws: Never.self) { try Self.cookie(sessions.open(with: Self.readToken)) }
   }
 
-  @Test func `of many sessions the one that was used longest ago makes room`() throws {
+  @Test func `of many sessions, the one that was used longest ago makes room`() throws {
     let hands = Hands()
     let sessions = hands.sessions()
     var cookies: [String] = []

@@ -7,7 +7,7 @@ import Testing
 @testable import Relay
 
 /// Labels whose values are words of a feature: the table lists exactly these.
-struct LabelValueTests {
+@Suite struct LabelValueTests {
   @Test func `clients' codes and connections`() {
     check(CodeLabel.self, WrongCodes.Subject.allCases.map(\.rawValue))
     check(SocketEndLabel.self, ["client"] + EndReason.allCases.map(\.rawValue))

@@ -7,7 +7,7 @@ import Testing
 
 /// The table of metrics (`RelayMetric`), and what has to follow it: the page of metrics, the sources, docs/metrics.md, the
 /// dashboard and the alerts.
-struct MetricTableTests {
+@Suite struct MetricTableTests {
   private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
 

@@ -1,9 +1,8 @@
 import Operations
 import Testing
 
-struct NumberPrefixTests {
-  @Test("a prefix is one range for each length, and nothing else is one")
-  func ranges() throws {
+@Suite struct NumberPrefixTests {
+  @Test func `a prefix is one range for each length, and nothing else is one`() throws {
     let prefix = try #require(NumberPrefix("+1415"))
     #expect(prefix.ranges.count == 12)
     #expect(prefix.ranges[0] == 1415...1415 && prefix.ranges[7] == 14_150_000_000...14_159_999_999)

@@ -8,9 +8,9 @@ import ServiceLifecycle
 import Synchronization
 import Testing
 
-struct OperatorListenerTests {
-  @Test("livez answers 200, readyz 200 or 503 with the reasons, metrics the page; nothing else is there")
-  func answers() async throws {
+@Suite struct OperatorListenerTests {
+  @Test
+  func `livez answers 200, readyz 200 or 503 with the reasons, metrics the page; nothing else is there`() async throws {
     let readiness = Readiness()
     let storage = Mutex<String?>(nil)
     readiness.add("storage") { storage.withLock { $0 } }
@@ -34,8 +34,7 @@ struct OperatorListenerTests {
     }
   }
 
-  @Test("an answer to HEAD ends with its head")
-  func head() async throws {
+  @Test func `an answer to HEAD ends with its head`() async throws {
     try await Self.serve(Readiness()) { _, port in
       for path in ["/livez", "/readyz", "/metrics", "/nothing"] {
         let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
@@ -57,8 +56,7 @@ struct OperatorListenerTests {
     }
   }
 
-  @Test("a drain begins once, for callers of this host that say so, over whole seconds")
-  func drain() async throws {
+  @Test func `a drain begins once, for callers of this host that say so, over whole seconds`() async throws {
     let control = DrainControl(window: .zero)
     control.counts { 7 }
     try await Self.serve(Readiness(), drain: control) { get, port in
@@ -126,9 +124,8 @@ struct OperatorListenerTests {
   }
 }
 
-struct ReadinessTests {
-  @Test("a check that hangs is a reason after the time-out, runs once however often it is asked, and may recover")
-  func hangingCheck() async {
+@Suite struct ReadinessTests {
+  @Test func `a check that hangs is a reason after the time-out, runs once, and may recover`() async {
     let readiness = Readiness(timeout: .milliseconds(50))
     let (gate, open) = AsyncStream.makeStream(of: Void.self)
     let runs = Atomic<Int>(0)
@@ -145,8 +142,7 @@ struct ReadinessTests {
     while await !readiness.reasons().isEmpty { await Task.yield() }
   }
 
-  @Test("callers that come together share one run of a check")
-  func sharedRun() async {
+  @Test func `callers that come together share one run of a check`() async {
     let readiness = Readiness(timeout: .seconds(60))
     let (gate, open) = AsyncStream.makeStream(of: Void.self)
     let runs = Atomic<Int>(0)
@@ -164,8 +160,7 @@ struct ReadinessTests {
     }
   }
 
-  @Test("without checks a relay is ready until it drains")
-  func drain() async {
+  @Test func `without checks a relay is ready until it drains`() async {
     let readiness = Readiness()
     #expect(await readiness.reasons().isEmpty)
     readiness.drain()

@@ -3,9 +3,8 @@ import Testing
 
 @testable import Operations
 
-struct PrometheusRegistryTests {
-  @Test("counters, gauges and their labels are written in text format 0.0.4")
-  func exposition() {
+@Suite struct PrometheusRegistryTests {
+  @Test func `counters, gauges and their labels are written in text format 0.0.4`() {
     let registry = PrometheusRegistry(
       seriesMax: 10, helps: ["relay_messages_accepted_total": "Messages that were stored.\nAll of them."])
     Counter(label: "messages.accepted", dimensions: [("path", "client"), ("0x", "a\"b\\c\nd")], factory: registry)
@@ -37,8 +36,7 @@ struct PrometheusRegistryTests {
     #expect(lines.last == "", "the page ends with a newline")
   }
 
-  @Test("metrics of the program that we stand in for keep their names and buckets")
-  func foreignNames() {
+  @Test func `metrics of the program that we stand in for keep their names and buckets`() {
     let registry = PrometheusRegistry()
     Counter(label: "sygnal_notifications_received", factory: registry).increment()
     Timer(label: "sygnal_notify_time", dimensions: [("code", "200")], factory: registry).recordMilliseconds(60)
@@ -49,8 +47,7 @@ struct PrometheusRegistryTests {
     #expect(lines.contains("sygnal_notify_time_count{code=\"200\"} 1"))
   }
 
-  @Test("a histogram's buckets are cumulative and end with +Inf, its count and its sum")
-  func histogram() {
+  @Test func `a histogram's buckets are cumulative and end with +Inf, its count and its sum`() {
     let registry = PrometheusRegistry()
     let timer = Timer(label: "request", dimensions: [("route", "messages")], factory: registry)
     timer.recordMilliseconds(1)
@@ -67,8 +64,7 @@ struct PrometheusRegistryTests {
     #expect(lines.contains("relay_request_seconds_sum{route=\"messages\"} 60.004"))
   }
 
-  @Test("nothing is lost when many tasks record at once into one series that each makes anew")
-  func concurrent() async {
+  @Test func `nothing is lost when many tasks record at once into one series that each makes anew`() async {
     let registry = PrometheusRegistry()
     await withTaskGroup(of: Void.self) { group in
       for _ in 0..<8 {
@@ -89,8 +85,7 @@ struct PrometheusRegistryTests {
     #expect(lines.contains("relay_size_bucket{le=\"5\"} 8000"))
   }
 
-  @Test("the number of series is bounded, what is refused is counted, and what is destroyed makes room")
-  func bounded() {
+  @Test func `the number of series is bounded, what is refused is counted, and what is destroyed makes room`() {
     let registry = PrometheusRegistry(seriesMax: 2)
     let counters = (0..<5).map { Counter(label: "c", dimensions: [("n", "\($0)")], factory: registry) }
     for counter in counters { counter.increment() }
@@ -105,8 +100,7 @@ struct PrometheusRegistryTests {
     #expect(!text.contains("relay_c_total{n=\"0\"}"))
   }
 
-  @Test("two types of metric under one name stay apart")
-  func conflict() {
+  @Test func `two types of metric under one name stay apart`() {
     let registry = PrometheusRegistry()
     Meter(label: "size", factory: registry).set(1)
     Recorder(label: "size", factory: registry).record(1)
@@ -121,12 +115,11 @@ struct PrometheusRegistryTests {
 
   #if os(Linux)
     @Test(
-      "the process tells its CPU, memory, files and start",
       arguments: [
         "process_cpu_seconds_total", "process_resident_memory_bytes", "process_open_fds", "process_max_fds",
         "process_start_time_seconds",
       ])
-    func process(_ name: String) throws {
+    func `the process tells its CPU, memory, files and start`(_ name: String) throws {
       let lines = PrometheusRegistry().exposition().split(separator: "\n")
       let line = try #require(lines.first { $0.hasPrefix(name + " ") })
       #expect(try #require(Double(line.dropFirst(name.count + 1))) > 0)

@@ -6,7 +6,7 @@ import Testing
 @testable import Operations
 
 /// `relay top` makes a report of two looks at a page of metrics.
-struct TopReportTests {
+@Suite struct TopReportTests {
   private static func look(_ registry: PrometheusRegistry, at time: ContinuousClock.Instant) -> ProcessLook {
     ProcessLook(
       url: "a", page: MetricsPage(registry.exposition()), time: time, wallSeconds: 0, isReady: true, reasons: [:],

@@ -71,7 +71,7 @@ import Testing
     }
   }
 
-  @Test func `who joins a push that fails is told so`() async throws {
+  @Test func `a caller that joins a failing push is told so`() async throws {
     try await PushSite.with { site in
       site.google.pause(.milliseconds(300))
       site.google.answerAlways(.answer(400, "{}"))
@@ -151,7 +151,7 @@ import Testing
     }
   }
 
-  @Test func `who waits for a push that is given up takes it on`() async throws {
+  @Test func `a caller that waits for a push that is given up takes it on`() async throws {
     try await PushSite.with { site in
       site.google.answer(.answer(503, "{}", headers: ["Retry-After": "600"]))
       try await site.gateway(deadline: .seconds(900)) { gateway in

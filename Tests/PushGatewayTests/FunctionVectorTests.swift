@@ -80,7 +80,7 @@ import Testing
   }
 
   @Test(arguments: ["", "abc/../..", "0102\r\nx: y", "é", String(repeating: "ab", count: 600)])
-  func `what is no hexadecimal token stays out of the path`(pushKey: String) {
+  func `a token that is not hexadecimal stays out of the path`(pushKey: String) {
     #expect(APNsDeviceToken.token(from: pushKey, converts: false) == nil)
   }
 }

@@ -176,7 +176,7 @@ import Testing
   }
 
   @Test(arguments: ["http: {}\n", "- a\n", "apps:\n  a:\n    type: carrier.pigeon\n", "a: [\n"])
-  func `what Sygnal would not start with is refused`(_ yaml: String) async throws {
+  func `a configuration that Sygnal would not start with is refused`(_ yaml: String) async throws {
     try await RelayOperator.with { site in
       let file = site.folder + "/sygnal.yaml"
       try yaml.write(toFile: file, atomically: true, encoding: .utf8)

@@ -10,7 +10,7 @@ import Testing
     #expect(String(decoding: try JSONValue(text).bytes(.spaced), as: UTF8.self) == text)
   }
 
-  @Test func `of two equal keys the later counts`() throws {
+  @Test func `of two equal keys, the later counts`() throws {
     #expect(try JSONValue(#"{"a":1,"b":2,"a":3}"#).json == #"{"a":3,"b":2}"#)
   }
 
@@ -34,7 +34,7 @@ import Testing
       "", " ", "hello", "{", "[1,]", "{\"a\":}", "{\"a\" 1}", "{a:1}", "01", "+1", "1.", ".5", "1e", "NaN", "Infinity",
       "-Infinity", "nul", "\"", "\"\\x\"", "\"\\u12\"", "\"a\nb\"", "1 2", "[1]]", "{\"a\":1,}", "'a'",
     ])
-  func `what is not JSON is refused`(text: String) {
+  func `a text that is not JSON is refused`(text: String) {
     #expect(throws: JSONFault.self) { try JSONValue(parsing: Array(text.utf8)) }
   }
 

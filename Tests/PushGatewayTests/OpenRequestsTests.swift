@@ -7,7 +7,7 @@ import Testing
   /// Stands for a connection.
   private final class Connection: Sendable {}
 
-  @Test func `what is begun once all were given up is cancelled at once`() async {
+  @Test func `a request that begins after all were given up is cancelled at once`() async {
     let (open, connection) = (OpenRequests(), Connection())
     #expect(await open.serve(over: ObjectIdentifier(connection)) { Task.isCancelled } == false)
     #expect(!open.isStopped)
@@ -17,7 +17,7 @@ import Testing
     #expect(wasCancelled)
   }
 
-  @Test func `what is under way is cancelled with all others`() async {
+  @Test func `requests under way are cancelled with all others`() async {
     let (open, connection) = (OpenRequests(), Connection())
     let (begun, telling) = AsyncStream.makeStream(of: Void.self)
     let request = Task {

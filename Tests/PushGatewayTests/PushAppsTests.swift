@@ -74,7 +74,7 @@ import Testing
     #expect(try Self.faults(text) == ["expects at least one app id or pattern with its options"])
   }
 
-  @Test func `what has no effect is warned of`() throws {
+  @Test func `a setting without effect is warned of`() throws {
     let apps = try PushApps(
       try JSONValue(
         #"{"a": {"type": "gcm", "api_key": "k", "colour": "red"}, "b": {"type": "apns", "certfile": "c", "topic": "t"}}"#

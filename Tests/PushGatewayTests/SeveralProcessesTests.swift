@@ -53,7 +53,7 @@ import Testing
     }
   }
 
-  @Test func `what one process is about another waits for`() async throws {
+  @Test func `a push that another process has begun is waited for`() async throws {
     try await Self.with { site, _, first, second in
       site.google.hold()
       async let one = first.notify([(Self.fcm, "k")])

@@ -28,7 +28,7 @@ import Testing
     _ = try PushApps(try #require(imported.configuration.object?["push-gateway"]?.object?["apps"]))
   }
 
-  @Test func `what could not be taken over is said`() throws {
+  @Test func `a setting that could not be taken over is reported`() throws {
     let notes = try SygnalImport(try JSONValue(Self.sygnal)).notes
     for beginning in ["http.bind_addresses:", "log:", "db:", "metrics.prometheus:", "proxy:", "colours:", "Paths"] {
       #expect(notes.contains { $0.hasPrefix(beginning) }, "\(beginning)")

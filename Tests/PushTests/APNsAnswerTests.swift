@@ -16,7 +16,7 @@ import Testing
     "MissingProviderToken", "UnrelatedKeyIdInToken",
   ]
 
-  @Test func everyReasonMeansWhatAppleSays() async throws {
+  @Test func `every reason means what Apple says`() async throws {
     var rows: [(Int, String, PushOutcome)] = []
     func add(_ status: Int, _ words: [String], _ outcome: (String) -> PushOutcome) {
       rows += words.map { (status, $0, outcome($0)) }
@@ -51,7 +51,7 @@ import Testing
     }
   }
 
-  @Test func aDeadTokenIsDeadSinceApplesTime() async throws {
+  @Test func `a dead token is dead since Apple's time`() async throws {
     try await PushSite().withAPNs { provider, apns in
       apns.answer(410, reason: "Unregistered", timestamp: 1_700_000_000_000)
       let outcome = await provider.send(PushSite.apnsMessage(), deadline: .patient)
@@ -60,7 +60,7 @@ import Testing
     }
   }
 
-  @Test func anErrorWithoutAReasonIsKnownByItsStatus() async throws {
+  @Test func `an error without a reason is known by its status`() async throws {
     try await PushSite().withAPNs { provider, apns in
       apns.service.answer(.answer(503), .answer(400, "<html>"), .answer(410, #"{"reason":"a text, not a word"}"#))
       let outcomes = [
@@ -73,7 +73,7 @@ import Testing
     }
   }
 
-  @Test func whenToTryAgainIsTold() async throws {
+  @Test func `the time to try again is told`() async throws {
     try await PushSite().withAPNs { provider, apns in
       apns.answer(429, reason: "TooManyRequests", headers: ["retry-after": "17"])
       let outcome = await provider.send(PushSite.apnsMessage(), deadline: .patient)

@@ -7,7 +7,7 @@ import Testing
 
 /// Pushes to Apple: what they look like, how they are proved, and what becomes of broken connections.
 @Suite struct APNsTests {
-  @Test func aPushHasWhatAppleWants() async throws {
+  @Test func `a push has the headers and body that Apple wants`() async throws {
     let site = try PushSite()
     try await site.withAPNs { provider, apns in
       var message = PushSite.apnsMessage(#"{"aps": {"alert": "x"}}"#)
@@ -34,7 +34,7 @@ import Testing
     }
   }
 
-  @Test func aTokenServesHalfAnHour() async throws {
+  @Test func `a token serves half an hour`() async throws {
     let site = try PushSite()
     try await site.withAPNs { provider, apns in
       for minutes in [0, 15, 14, 2, 28, 1] {
@@ -49,7 +49,7 @@ import Testing
     }
   }
 
-  @Test func aRefusedTokenIsNotReplacedWithinTwentyMinutes() async throws {
+  @Test func `a refused token is not replaced within twenty minutes`() async throws {
     let site = try PushSite()
     try await site.withAPNs { provider, apns in
       for (minutes, count) in [(0, 1), (19, 1), (2, 2)] {
@@ -64,7 +64,7 @@ import Testing
     }
   }
 
-  @Test func manyAtOnceShareATokenAndAConnection() async throws {
+  @Test func `many at once share a token and a connection`() async throws {
     let site = try PushSite()
     try await site.withAPNs { provider, apns in
       await withTaskGroup(of: PushOutcome.self) { group in
@@ -77,7 +77,7 @@ import Testing
     }
   }
 
-  @Test func whatCannotBeATokenOfAppleIsDead() async throws {
+  @Test func `an impossible token of Apple's is dead`() async throws {
     try await PushSite().withAPNs { provider, apns in
       for text in ["", "zz", "../../x", "ab%2f", String(repeating: "a", count: 401)] {
         let outcome = await provider.send(
@@ -91,7 +91,7 @@ import Testing
     }
   }
 
-  @Test func aConnectionThatIsLostUnderARequestIsNamedSo() async throws {
+  @Test func `a connection that is lost during a request is named so`() async throws {
     try await PushSite().withAPNs { provider, apns in
       apns.service.answer(.hangUp)
       #expect(await provider.send(PushSite.apnsMessage(), deadline: .patient) == .temporary(.lost))
@@ -101,7 +101,7 @@ import Testing
   }
 
   /// The lane tries a push again that meets the closing connection.
-  @Test func afterAFarewellAnotherConnectionIsUsedAndNothingIsLost() async throws {
+  @Test func `after a farewell, another connection is used and nothing is lost`() async throws {
     let site = try PushSite()
     try await site.withAPNs { provider, apns in
       let lane = site.lane(provider, limits: .patient())
@@ -119,7 +119,7 @@ import Testing
     }
   }
 
-  @Test func silenceEndsAtTheDeadline() async throws {
+  @Test func `silence ends at the deadline`() async throws {
     try await PushSite().withAPNs { provider, apns in
       // A connection and a token are there.
       #expect(await provider.send(PushSite.apnsMessage(), deadline: .patient).word == "delivered")
@@ -128,7 +128,7 @@ import Testing
     }
   }
 
-  @Test func aServerThatIsNotThereIsUnreachable() async throws {
+  @Test func `a server that is not there is unreachable`() async throws {
     let site = try PushSite()
     let apns = try await site.apns(key: try site.files.makeAPNsKey())
     try await apns.close()
@@ -136,7 +136,7 @@ import Testing
     #expect(await provider.send(PushSite.apnsMessage(), deadline: .patient) == .temporary(.unreachable))
   }
 
-  @Test func aServerThatNobodyVouchesForGetsNothing() async throws {
+  @Test func `a server that nobody vouches for gets nothing`() async throws {
     let site = try PushSite()
     let apns = try await site.apns(key: try site.files.makeAPNsKey())
     let provider = try APNsProvider(

@@ -6,7 +6,7 @@ import Testing
 @Suite struct BreakerTests {
   private let now = ContinuousClock.now
 
-  @Test func threeFailuresWithoutAnAnswerBetweenOpen() {
+  @Test func `three failures without an answer between them open the breaker`() {
     var breaker = PushBreaker()
     #expect(breaker.ended(.failed, now: now) == .none)
     #expect(breaker.ended(.failed, now: now) == .none)
@@ -18,13 +18,13 @@ import Testing
     #expect(breaker.admission(now: now) == .halted(left: PushBreaker.pauseMin))
   }
 
-  @Test func refusedCredentialsOpenAtOnce() {
+  @Test func `refused credentials open the breaker at once`() {
     var breaker = PushBreaker()
     #expect(breaker.ended(.credentialsRefused, now: now) == .opened)
     #expect(breaker.isOpen)
   }
 
-  @Test func onePushProbesAndThePausesGrow() {
+  @Test func `one push probes, and the pauses grow`() {
     var breaker = PushBreaker()
     _ = breaker.ended(.credentialsRefused, now: now)
     var time = now
@@ -42,7 +42,7 @@ import Testing
     #expect(breaker == PushBreaker())
   }
 
-  @Test func aProbeThatSaysNothingLeavesTheNextOneThrough() {
+  @Test func `a probe without a result lets the next one through`() {
     var breaker = PushBreaker()
     _ = breaker.ended(.credentialsRefused, now: now)
     let later = now + PushBreaker.pauseMin
@@ -51,14 +51,14 @@ import Testing
     #expect(breaker.admit(now: later) == .pass)
   }
 
-  @Test func theAnswerToAnEarlierPushCloses() {
+  @Test func `the answer to an earlier push closes the breaker`() {
     var breaker = PushBreaker()
     _ = breaker.ended(.credentialsRefused, now: now)
     #expect(breaker.ended(.answered, now: now) == .closed)
     #expect(breaker.admission(now: now) == .pass)
   }
 
-  @Test func onlyTheProvidersOwnTroubleSpeaksAgainstIt() {
+  @Test func `only the provider's own failures count against it`() {
     let rows: [(PushOutcome, PushBreaker.Verdict)] = [
       (.delivered(id: nil), .answered), (.dead(PushReason(.target, "x")), .answered),
       (.refused(PushReason(.message, "x")), .answered), (.temporary(PushReason(.quota, "x")), .answered),
@@ -78,7 +78,7 @@ import Testing
 
   // MARK: Those of many destinations
 
-  @Test func whatNobodyAsksForIsForgotten() {
+  @Test func `breakers that nobody asks for are forgotten`() {
     var breakers = PushBreakers(max: 10)
     for name in ["a", "b"] { #expect(breakers.ended(.credentialsRefused, name, now: now) == .opened) }
     let later = now + PushBreakers.idleMax
@@ -89,7 +89,7 @@ import Testing
     #expect(breakers.count == 0)
   }
 
-  @Test func aFullTableForgetsTheOldest() {
+  @Test func `a full table forgets the oldest`() {
     var breakers = PushBreakers(max: 3)
     for second in 0..<6 { _ = breakers.ended(.credentialsRefused, "\(second)", now: now + .milliseconds(second)) }
     #expect(breakers.count == 3)

@@ -8,7 +8,7 @@ import Testing
 
 /// Keys and certificates: which are taken, and how they are replaced under a running process.
 @Suite struct CredentialTests {
-  @Test func aCertificateProvesUsAndNamesTheTopic() async throws {
+  @Test func `a certificate proves us and names the topic`() async throws {
     let site = try PushSite()
     let apns = try await FakeAPNs(site.files, key: nil)
     try site.files.makeCertificate(until: Date(timeIntervalSince1970: 4_000_000_000))
@@ -25,7 +25,7 @@ import Testing
     try await apns.close()
   }
 
-  @Test func aConfiguredTopicGoesBeforeTheCertificates() async throws {
+  @Test func `a configured topic goes before the certificates`() async throws {
     let site = try PushSite()
     let apns = try await FakeAPNs(site.files, key: nil)
     try site.files.makeCertificate()
@@ -39,7 +39,7 @@ import Testing
     try await apns.close()
   }
 
-  @Test func aCertificateWithoutATopicIsRefused() throws {
+  @Test func `a certificate without a topic is refused`() throws {
     let site = try PushSite()
     try site.files.makeCertificate(userID: nil)
     let settings = APNsSettings(authentication: .certificate(file: site.files.certificate, topic: nil))
@@ -48,7 +48,7 @@ import Testing
     }
   }
 
-  @Test func whatIsWrongIsSaidWithoutTheKey() throws {
+  @Test func `a fault is named without the key`() throws {
     let site = try PushSite()
     let secret = "MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg"
     for (text, reason) in [
@@ -74,7 +74,7 @@ import Testing
     }
   }
 
-  @Test func aKeyBehindItsParametersIsFound() throws {
+  @Test func `a key behind its parameters is found`() throws {
     let site = try PushSite()
     let key = P256.Signing.PrivateKey()
     try site.files.write(
@@ -84,7 +84,7 @@ import Testing
     #expect(read.rawRepresentation == key.rawRepresentation)
   }
 
-  @Test func aNewKeyIsTakenUpWithoutARestart() async throws {
+  @Test func `a new key is taken up without a restart`() async throws {
     let site = try PushSite()
     try await site.withAPNs { provider, apns in
       #expect(await provider.send(PushSite.apnsMessage(), deadline: .patient).word == "delivered")
@@ -101,7 +101,7 @@ import Testing
     }
   }
 
-  @Test func aBadFileIsReportedOnceAndTheFormerKeyStays() async throws {
+  @Test func `a bad file is reported once, and the former key stays`() async throws {
     let site = try PushSite()
     try await site.withAPNs { provider, apns in
       #expect(await provider.send(PushSite.apnsMessage(), deadline: .patient).word == "delivered")
@@ -115,7 +115,7 @@ import Testing
     }
   }
 
-  @Test func aFileThatWasOnlyTouchedBringsNoNewToken() async throws {
+  @Test func `a file that was only touched brings no new token`() async throws {
     let site = try PushSite()
     try await site.withAPNs { provider, apns in
       #expect(await provider.send(PushSite.apnsMessage(), deadline: .patient).word == "delivered")

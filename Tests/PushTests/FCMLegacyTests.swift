@@ -20,7 +20,7 @@ import Testing
     PushMessage(to: .fcmLegacy(registrationTokens: tokens), PushPayload("{}"))
   }
 
-  @Test func everyErrorOfAResultMeansWhatItDid() async throws {
+  @Test func `every error of a result has the meaning that FCM gave it`() async throws {
     let rows: [(String, PushReason.Kind, String)] = [
       ("MissingRegistration", .target, "dead"), ("InvalidRegistration", .target, "dead"),
       ("NotRegistered", .target, "dead"), ("InvalidPackageName", .target, "dead"),
@@ -41,7 +41,7 @@ import Testing
     }
   }
 
-  @Test func severalTokensHaveAnOutcomeEach() async throws {
+  @Test func `each of several tokens has its own outcome`() async throws {
     try await with { provider, service in
       service.answer(
         .answer(
@@ -57,7 +57,7 @@ import Testing
     }
   }
 
-  @Test func statusesSpeakOfAllTokens() async throws {
+  @Test func `a status applies to all tokens`() async throws {
     let rows: [(FakeAnswer, String)] = [
       (.answer(404), "dead"), (.answer(401), "refused"), (.answer(400), "refused"), (.answer(500), "temporary"),
       (.answer(429), "temporary"), (.answer(200, "no JSON"), "refused"), (.answer(200, #"{"results":[]}"#), "refused"),

@@ -11,7 +11,7 @@ import Testing
     PushReason(kind, provider: word, status: status)
   }
 
-  @Test func aPushIsSentAsItIs() async throws {
+  @Test func `a push is sent unchanged`() async throws {
     try await PushSite().withFCM { provider, fcm in
       let outcome = await provider.send(PushSite.fcmMessage(), deadline: .patient)
       #expect(outcome == .delivered(id: "projects/example-project/messages/0:1"))
@@ -22,7 +22,7 @@ import Testing
   }
 
   /// Push gateway reference, 5.5, and Google's error codes.
-  @Test func everyAnswerMeansWhatGoogleSays() async throws {
+  @Test func `every answer means what Google says`() async throws {
     let rows: [(status: Int, word: String, code: String?, field: String?, expected: PushOutcome)] = [
       (404, "NOT_FOUND", "UNREGISTERED", nil, .dead(reason(.target, "UNREGISTERED", 404))),
       (404, "UNREGISTERED", nil, nil, .dead(reason(.target, "UNREGISTERED", 404))),
@@ -55,7 +55,7 @@ import Testing
     }
   }
 
-  @Test func whenToTryAgainIsReadInBothForms() async throws {
+  @Test func `the time to try again is read in both forms`() async throws {
     let site = try PushSite()
     try await site.withFCM { provider, fcm in
       let forms: [(String, Duration?)] = [
@@ -69,7 +69,7 @@ import Testing
     }
   }
 
-  @Test func oneExchangeServesAllWhoWait() async throws {
+  @Test func `one exchange serves all who wait`() async throws {
     try await PushSite().withFCM { provider, fcm in
       fcm.exchange.pause(.milliseconds(300))
       await withTaskGroup(of: PushOutcome.self) { group in
@@ -81,7 +81,7 @@ import Testing
     }
   }
 
-  @Test func aTokenIsRenewedBeforeItEnds() async throws {
+  @Test func `a token is renewed before it ends`() async throws {
     let site = try PushSite()
     try await site.withFCM { provider, fcm in
       // 225 seconds before its end, not one earlier.
@@ -94,7 +94,7 @@ import Testing
     }
   }
 
-  @Test func aWithdrawnTokenIsNotUsedAgain() async throws {
+  @Test func `a withdrawn token is not used again`() async throws {
     try await PushSite().withFCM { provider, fcm in
       #expect(await provider.send(PushSite.fcmMessage(), deadline: .patient).word == "delivered")
       fcm.withdrawTokens()
@@ -105,7 +105,7 @@ import Testing
     }
   }
 
-  @Test func anExchangeThatFailsIsTemporary() async throws {
+  @Test func `an exchange that fails is temporary`() async throws {
     try await PushSite().withFCM { provider, fcm in
       fcm.exchange.answer(
         .answer(503, "", headers: ["retry-after": "9"]), .answer(400, #"{"error":"invalid_grant"}"#),
@@ -122,7 +122,7 @@ import Testing
     }
   }
 
-  @Test func whoCannotWaitForTheExchangeDoesNot() async throws {
+  @Test func `a push that cannot wait for the exchange does not`() async throws {
     try await PushSite().withFCM { provider, fcm in
       fcm.exchange.answer(.silence)
       let outcome = await provider.send(PushSite.fcmMessage(), deadline: .now + .milliseconds(200))
@@ -130,7 +130,7 @@ import Testing
     }
   }
 
-  @Test func aServiceAccountThatLacksSomethingIsRefused() throws {
+  @Test func `a service account that lacks something is refused`() throws {
     let site = try PushSite()
     for (text, reason) in [
       ("no JSON", "not the JSON of a service account"), ("{}", "no client_email or no private_key"),

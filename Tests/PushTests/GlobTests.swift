@@ -4,7 +4,7 @@ import Testing
 
 /// Patterns of app ids and of endpoints.
 @Suite struct GlobTests {
-  @Test func everyVectorOfPatternsHolds() throws {
+  @Test func `every vector of patterns holds`() throws {
     for item in try VectorFile.items("app_id_glob") {
       let pattern = try #require(item["pattern"] as? String)
       let text = try #require(item["text"] as? String)
@@ -12,7 +12,7 @@ import Testing
     }
   }
 
-  @Test func everyVectorOfAllowedEndpointsHolds() throws {
+  @Test func `every vector of allowed endpoints holds`() throws {
     for item in try VectorFile.items("webpush_allowed_endpoint") {
       let endpoint = try #require(item["endpoint"] as? String)
       let settings = WebPushSettings(
@@ -22,7 +22,7 @@ import Testing
     #expect(WebPushSettings(keyFile: "", contact: "").allows("https://anything.example/x"))
   }
 
-  @Test func manyStarsCostNoMoreThanTheProduct() {
+  @Test func `many stars cost no more than the product of the lengths`() {
     let pattern = PushGlob(String(repeating: "*a", count: 200) + "b")
     #expect(!pattern.matches(String(repeating: "a", count: 5000)))
     #expect(PushGlob(String(repeating: "*?", count: 100)).matches(String(repeating: "é", count: 100)))

@@ -21,7 +21,7 @@ import Testing
     for task in stuck { task.cancel() }
   }
 
-  @Test func aLiveProviderIsUnharmedByADeadOne() async throws {
+  @Test func `a live provider is unharmed by a dead one`() async throws {
     let site = try PushSite()
     try await site.withFCM { dead, fcm in
       fcm.service.answerAlways(.silence)
@@ -43,7 +43,7 @@ import Testing
     }
   }
 
-  @Test func aLivePushServiceIsUnharmedByADeadOneOfTheSameApp() async throws {
+  @Test func `a live push service is unharmed by a dead one of the same app`() async throws {
     let site = try PushSite()
     try await site.withWebPush { provider, live in
       let dead = try await FakeService(site.files)
@@ -59,7 +59,7 @@ import Testing
     }
   }
 
-  @Test func aPushServiceInTroubleIsSparedAlone() async throws {
+  @Test func `a failing push service alone is spared`() async throws {
     let site = try PushSite()
     try await site.withWebPush { provider, live in
       let dead = try await FakeService(site.files)

@@ -22,7 +22,7 @@ import Testing
     return (outcome, skipped.waited, requests)
   }
 
-  @Test func applesTroubleIsTriedThreeTimes() async throws {
+  @Test func `a failure of Apple's is tried three times`() async throws {
     let (once, waits, requests) = try await apns([.answer(500), .answer(200)])
     #expect(once.word == "delivered")
     #expect(waits == [.seconds(10)])
@@ -33,14 +33,14 @@ import Testing
     #expect(three == 3)
   }
 
-  @Test func aLostConnectionIsTriedAgainAtOnceThreeTimesInAll() async throws {
+  @Test func `a lost connection is tried again at once, three times in all`() async throws {
     let (once, none, two) = try await apns([.hangUp])
     #expect(once.word == "delivered" && none == [] && two == 2, "\(once)")
     let (always, waits, three) = try await apns([.hangUp, .hangUp, .hangUp])
     #expect(always == .temporary(.lost) && waits == [] && three == 3)
   }
 
-  @Test func whatIsFinalIsNotTriedAgain() async throws {
+  @Test func `a final answer is not tried again`() async throws {
     for status in [400, 403, 404, 410, 413] {
       let (outcome, waits, requests) = try await apns([.answer(status)])
       #expect(["refused", "dead"].contains(outcome.word))
@@ -49,7 +49,7 @@ import Testing
     }
   }
 
-  @Test func aWaitThatDoesNotFitIsNotBegun() async throws {
+  @Test func `a pause past the deadline is not begun`() async throws {
     let (outcome, waits, requests) = try await apns([.answer(429), .answer(200)], within: .seconds(60))
     #expect(outcome == .temporary(PushReason(.quota, provider: nil, status: 429)))
     #expect(waits == [])
@@ -60,7 +60,7 @@ import Testing
     #expect(two == 2)
   }
 
-  @Test func googlesScheduleAndItsWishesAreKept() async throws {
+  @Test func `Google's schedule and its wishes are kept`() async throws {
     let rows: [([FakeAnswer], [Duration])] = [
       ([.answer(500)], [.seconds(10)]), ([.answer(503, "", headers: ["retry-after": "7"])], [.seconds(7)]),
       ([.answer(429)], [.seconds(60)]), ([.answer(429), .answer(429)], [.seconds(60), .seconds(120)]),
@@ -78,7 +78,7 @@ import Testing
     }
   }
 
-  @Test func aPushServicesWishesAreKeptWhereThereIsTime() async throws {
+  @Test func `a push service's requested pauses are kept, if there is time`() async throws {
     let (site, skipped) = (try PushSite(), SkippedTime())
     try await site.withWebPush { provider, service in
       service.service.answer(
@@ -97,7 +97,7 @@ import Testing
     }
   }
 
-  @Test func anExpiredMessageIsNeverSent() async throws {
+  @Test func `an expired message is never sent`() async throws {
     let (site, skipped) = (try PushSite(), SkippedTime())
     try await site.withAPNs { provider, apns in
       let lane = site.lane(provider, limits: .patient(), time: skipped.time)
@@ -114,7 +114,7 @@ import Testing
     }
   }
 
-  @Test func whoWaitedUntilTheBreakerOpenedIsNotCountedAsStarted() async throws {
+  @Test func `a push that waited until the breaker opened does not count as started`() async throws {
     let (site, events) = (try PushSite(), LaneEvents())
     try await site.withAPNs { provider, apns in
       apns.service.answerAlways(.silence)
@@ -133,7 +133,7 @@ import Testing
     }
   }
 
-  @Test func aLaneTellsWhatItDoes() async throws {
+  @Test func `a lane reports its work`() async throws {
     let (site, events) = (try PushSite(), LaneEvents())
     try await site.withAPNs { provider, apns in
       apns.service.answer(.answer(500))

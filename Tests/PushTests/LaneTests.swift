@@ -23,7 +23,7 @@ import Testing
     }
   }
 
-  @Test func aFullLaneTakesNoMore() async throws {
+  @Test func `a full lane takes no more pushes`() async throws {
     try await whileSilent(.patient(held: 1)) { lane, apns in
       #expect(await lane.send(PushSite.apnsMessage(), deadline: .patient) == .temporary(.queueFull))
       #expect(apns.requests.count == 1)
@@ -34,7 +34,7 @@ import Testing
     }
   }
 
-  @Test func whoWaitsForAWorkerGivesUpAtItsDeadline() async throws {
+  @Test func `a push that waits for a worker gives up at its deadline`() async throws {
     try await whileSilent(.patient(workers: 1)) { lane, apns in
       #expect(await lane.send(PushSite.apnsMessage(), deadline: .now + .milliseconds(200)) == .temporary(.deadline))
       #expect(await lane.send(PushSite.apnsMessage(), deadline: .now) == .temporary(.deadline))
@@ -42,7 +42,7 @@ import Testing
     }
   }
 
-  @Test func whoIsCancelledWhileItWaitsLeavesAtOnce() async throws {
+  @Test func `a push that is cancelled while it waits leaves at once`() async throws {
     try await whileSilent(.patient(workers: 1)) { lane, apns in
       let waiting = Task { await lane.send(PushSite.apnsMessage(), deadline: .now + .seconds(300)) }
       try await eventually("it waits") { lane.heldCount == 2 }
@@ -51,7 +51,7 @@ import Testing
     }
   }
 
-  @Test func whoIsCancelledBetweenTwoTriesLeavesAtOnce() async throws {
+  @Test func `a push that is cancelled between two tries leaves at once`() async throws {
     let site = try PushSite()
     try await site.withAPNs { provider, apns in
       apns.service.answer(.answer(429))
@@ -64,7 +64,7 @@ import Testing
     }
   }
 
-  @Test func anAttemptUnderWayIsFinishedWhoeverGoes() async throws {
+  @Test func `an attempt under way is finished, even if its caller leaves`() async throws {
     let site = try PushSite()
     try await site.withAPNs { provider, apns in
       apns.service.pause(.milliseconds(500))
@@ -76,7 +76,7 @@ import Testing
     }
   }
 
-  @Test func aProviderThatDoesNotAnswerIsSparedAndProbed() async throws {
+  @Test func `a provider that does not answer is spared and probed`() async throws {
     let (site, skipped) = (try PushSite(), SkippedTime())
     try await site.withAPNs { provider, apns in
       let lane = site.lane(provider, limits: .patient(), retries: .none, time: skipped.time)
@@ -98,7 +98,7 @@ import Testing
     }
   }
 
-  @Test func refusedCredentialsSpareTheProviderAtOnce() async throws {
+  @Test func `refused credentials spare the provider at once`() async throws {
     let site = try PushSite()
     try await site.withAPNs { provider, apns in
       let lane = site.lane(provider, limits: .patient(), time: SkippedTime().time)
@@ -108,7 +108,7 @@ import Testing
     }
   }
 
-  @Test func whatTheProviderSaysOfOneMessageSparesNothing() async throws {
+  @Test func `an answer about one message does not spare the provider`() async throws {
     let site = try PushSite()
     try await site.withAPNs { provider, apns in
       let lane = site.lane(provider, limits: .patient(), retries: .none)

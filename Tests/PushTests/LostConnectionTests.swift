@@ -31,7 +31,7 @@ import Testing
     site.lane(provider, limits: .patient(workers: 100, perDestination: 100), retries: retries)
   }
 
-  @Test func whatWasOnALostConnectionIsSentAgainOnAnotherAndTheLossCountsOnce() async throws {
+  @Test func `pushes of a lost connection are sent again on another, and the loss counts once`() async throws {
     let site = try PushSite()
     try await site.withAPNs { provider, apns in
       let lane = lane(site, provider)
@@ -47,7 +47,7 @@ import Testing
   }
 
   /// Two lost connections, each with all of the pushes on it, are two failures: the third opens the breaker.
-  @Test func threeLostConnectionsInARowAreThreeFailures() async throws {
+  @Test func `three lost connections in a row are three failures`() async throws {
     let site = try PushSite()
     try await site.withAPNs { provider, apns in
       let lane = lane(site, provider)
@@ -67,7 +67,7 @@ import Testing
 
   /// Stream 41 is the twentieth of the forty.
   @Test(arguments: [false, true])
-  func afterAFarewellTheStreamsAboveTheLastAreSentAgain(isFault: Bool) async throws {
+  func `after a farewell, the streams above the last are sent again`(isFault: Bool) async throws {
     let site = try PushSite()
     try await site.withAPNs { provider, apns in
       let lane = lane(site, provider)
@@ -82,7 +82,7 @@ import Testing
     }
   }
 
-  @Test func aFarewellIsNoFailureAndAFaultIsOne() async throws {
+  @Test func `a farewell is no failure, and a fault is one`() async throws {
     for isFault in [false, true] {
       let site = try PushSite()
       try await site.withAPNs { provider, apns in

@@ -12,7 +12,7 @@ import Testing
     try PushSite.webMessage(TestSubscription(endpoint: endpoint))
   }
 
-  @Test func privateAddressesAreAskedNothingInWhateverForm() async throws {
+  @Test func `a private address is asked nothing, in whatever form`() async throws {
     let site = try PushSite()
     try await site.withWebPush { _, service in
       let provider = try site.webPush(allowsPrivate: false)
@@ -29,7 +29,7 @@ import Testing
     }
   }
 
-  @Test func aNameWithOnePrivateAddressIsAskedNothing() async throws {
+  @Test func `a name with one private address is asked nothing`() async throws {
     let site = try PushSite()
     try site.files.makeVAPIDKey()
     let provider = try site.webPush(
@@ -38,7 +38,7 @@ import Testing
     #expect(outcome == .refused(.privateAddress))
   }
 
-  @Test func aNameWithoutAnAddressIsTemporary() async throws {
+  @Test func `a name without an address is temporary`() async throws {
     let site = try PushSite()
     try site.files.makeVAPIDKey()
     let provider = try site.webPush(resolver: HostResolver { _, _ in [] })
@@ -47,7 +47,7 @@ import Testing
   }
 
   /// The name is known to nobody but the test's resolver: the connection cannot have been made by another look-up.
-  @Test func connectionsGoToTheAddressThatWasChecked() async throws {
+  @Test func `connections go to the address that was checked`() async throws {
     let site = try PushSite()
     try await site.withWebPush { _, service in
       let asked = Mutex(0)
@@ -69,7 +69,7 @@ import Testing
     }
   }
 
-  @Test func aNameThatTurnsPrivateIsGivenUp() async throws {
+  @Test func `a name that turns private is given up`() async throws {
     let addresses = Mutex(["1.1.1.1"])
     let services = WebPushServices(
       allowsPrivate: false, connectionsMax: 1, trust: [], resolver: HostResolver { _, _ in addresses.withLock { $0 } },
@@ -91,7 +91,7 @@ import Testing
     }
   }
 
-  @Test func theSystemsNamesAreLookedUp() async {
+  @Test func `the system's names are looked up`() async {
     let addresses = await HostResolver.system().addresses("localhost", .seconds(60))
     #expect(addresses?.contains("127.0.0.1") == true || addresses?.contains("::1") == true)
     let none = await HostResolver.system().addresses("push.invalid", .seconds(60))

@@ -26,7 +26,7 @@ import Testing
     }
   }
 
-  @Test func aConnectionThatIsSilentThreeTimesIsReplaced() async throws {
+  @Test func `a connection that is silent three times is replaced`() async throws {
     let site = try PushSite()
     let service = try await FakeService(site.files, speaksHTTP2: true)
     let client = try client(site, patience: .zero)
@@ -43,7 +43,7 @@ import Testing
     try await service.close()
   }
 
-  @Test func whoGivesLittleTimeLearnsNothing() async throws {
+  @Test func `a push with little time teaches nothing about the provider`() async throws {
     let site = try PushSite()
     let service = try await FakeService(site.files, speaksHTTP2: true)
     let client = try client(site, patience: .seconds(5))

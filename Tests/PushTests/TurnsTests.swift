@@ -9,7 +9,7 @@ import Testing
       .init(workersMax: workers, destinationWorkersMax: perDestination, heldMax: held, heldBytesMax: bytes))
   }
 
-  @Test func theQueueHasABoundOfMessagesAndOfBytes() {
+  @Test func `the queue is bounded in messages and in bytes`() {
     var turns = turns()
     for _ in 0..<4 { #expect(turns.admit(bytes: 10, for: "a") == true) }
     #expect(turns.admit(bytes: 1, for: "a") == false)
@@ -19,7 +19,7 @@ import Testing
     #expect(turns.heldBytes == 100)
   }
 
-  @Test func oneDestinationLeavesRoomToTheOthers() {
+  @Test func `one destination leaves room to the others`() {
     var turns = PushTurns(
       .init(workersMax: 1, destinationWorkersMax: 1, heldMax: 4, heldBytesMax: 100, destinationHeldMax: 2))
     #expect(turns.admit(bytes: 1, for: "slow") == true)
@@ -30,7 +30,7 @@ import Testing
     #expect(turns.admit(bytes: 1, for: "slow") == true)
   }
 
-  @Test func whoCameFirstGoesFirst() {
+  @Test func `the first to come goes first`() {
     var turns = turns()
     #expect(turns.enter(1, for: "a") == true)
     #expect(turns.enter(2, for: "a") == true)
@@ -43,7 +43,7 @@ import Testing
     #expect(turns.working == 0)
   }
 
-  @Test func destinationsTakeTurns() {
+  @Test func `destinations take turns`() {
     var turns = turns(workers: 1)
     #expect(turns.enter(1, for: "a") == true)
     for ticket in 2...4 { #expect(turns.enter(PushTurns.Ticket(ticket), for: "a") == false) }
@@ -53,7 +53,7 @@ import Testing
     #expect(turns.leave("b") == 3)
   }
 
-  @Test func oneDestinationLeavesWorkersToTheOthers() {
+  @Test func `one destination leaves workers to the others`() {
     var turns = turns(workers: 2, perDestination: 1)
     #expect(turns.enter(1, for: "slow") == true)
     #expect(turns.enter(2, for: "slow") == false)
@@ -62,7 +62,7 @@ import Testing
     #expect(turns.leave("slow") == 2)
   }
 
-  @Test func whoGivesUpIsPassedOver() {
+  @Test func `a caller that gives up is passed over`() {
     var turns = turns(workers: 1)
     #expect(turns.enter(1, for: "a") == true)
     #expect(turns.enter(2, for: "a") == false)

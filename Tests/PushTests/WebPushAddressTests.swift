@@ -12,7 +12,7 @@ import Testing
 /// Which of its addresses a push service is asked at, and what is known of them while name servers are silent.
 @Suite struct WebPushAddressTests {
   /// It takes connections and never says a word.
-  @Test func anAddressThatIsSilentIsLeft() async throws {
+  @Test func `an address that is silent is left`() async throws {
     let site = try PushSite()
     try await site.withWebPush { _, service in
       let port = service.service.port
@@ -31,7 +31,7 @@ import Testing
     }
   }
 
-  @Test func aCheckedAddressServesWhileItsNameHasNoAnswer() async throws {
+  @Test func `a checked address serves while its name has no answer`() async throws {
     let answers = Answers(["1.1.1.1"])
     let services = WebPushServices(
       allowsPrivate: false, connectionsMax: 1, trust: [], resolver: HostResolver { _, _ in answers.current },
@@ -46,7 +46,7 @@ import Testing
     }
   }
 
-  @Test func aFullResolverSpeaksAgainstNobody() async throws {
+  @Test func `a full resolver counts against no push service`() async throws {
     let site = try PushSite()
     try site.files.makeVAPIDKey()
     let provider = try site.webPush(resolver: HostResolver { _, _ in nil })
@@ -56,7 +56,7 @@ import Testing
     #expect(PushBreaker.Verdict(outcome, isRushed: false) == .nothing)
   }
 
-  @Test func oneLookUpServesAllWhoAskForAHost() async throws {
+  @Test func `one look-up serves all who ask for a host`() async throws {
     let asked = Mutex<[String]>([])
     let gate = Gate()
     let resolver = HostResolver.threads { host in
@@ -73,7 +73,7 @@ import Testing
   }
 
   /// Four others hang: what waits for a thread has not been asked.
-  @Test func whatWaitsForAThreadIsNoMissingName() async throws {
+  @Test func `a look-up that waits for a thread is no missing name`() async throws {
     let asked = Mutex(0)
     let gate = Gate()
     let resolver = HostResolver.threads { _ in

@@ -8,7 +8,7 @@ import Testing
 
 /// The encryption of WebPush, and the URLs that it goes to.
 @Suite struct WebPushEncryptionTests {
-  @Test func everyVectorHolds() throws {
+  @Test func `every vector holds`() throws {
     for item in try VectorFile.items("webpush_encryption") {
       func bytes(_ name: String) throws -> [UInt8] {
         let text = try #require(item[name] as? String)
@@ -33,7 +33,7 @@ import Testing
     }
   }
 
-  @Test func theLongestTextFillsARecordAndNoTwoAreAlike() throws {
+  @Test func `the longest text fills a record and no two are alike`() throws {
     let receiver = TestSubscription(endpoint: "https://push.example/x")
     let subscription = try #require(
       WebPushSubscription(endpoint: receiver.endpoint, p256dh: receiver.p256dh, auth: receiver.auth))
@@ -48,7 +48,7 @@ import Testing
     #expect(first[21..<86] != second[21..<86])
   }
 
-  @Test func whatIsNoSubscriptionIsNone() {
+  @Test func `a malformed subscription is none`() {
     let good = TestSubscription(endpoint: "https://push.example/x")
     #expect(WebPushSubscription(endpoint: good.endpoint, p256dh: good.p256dh, auth: good.auth) != nil)
     #expect(WebPushSubscription(endpoint: good.endpoint, p256dh: "AAAA", auth: good.auth) == nil)
@@ -60,7 +60,7 @@ import Testing
     #expect(WebPushSubscription(endpoint: "push.example/x", p256dh: good.p256dh, auth: good.auth) == nil)
   }
 
-  @Test func endpointsAreReadStrictly() {
+  @Test func `endpoints are read strictly`() {
     let good = [
       ("https://Push.Example/a?b=c#d", "https://push.example", "/a?b=c"),
       ("HTTPS://push.example", "https://push.example", "/"),

@@ -6,7 +6,7 @@ import Testing
 
 /// Pushes to browsers: what they look like, how they are proved, and what the answers mean.
 @Suite struct WebPushTests {
-  @Test func aPushArrivesAsItWasWritten() async throws {
+  @Test func `a push arrives as it was written`() async throws {
     let site = try PushSite()
     try await site.withWebPush { provider, service in
       let subscription = service.subscribe()
@@ -27,7 +27,7 @@ import Testing
     }
   }
 
-  @Test func aTokenServesAnOriginForHours() async throws {
+  @Test func `a token serves an origin for hours`() async throws {
     let site = try PushSite()
     try await site.withWebPush { provider, service in
       let message = try PushSite.webMessage(service.subscribe())
@@ -44,7 +44,7 @@ import Testing
   }
 
   /// Push gateway reference, 7.5 and 13.
-  @Test func everyAnswerMeansWhatItSays() async throws {
+  @Test func `every answer means what it says`() async throws {
     let rows: [(Int, PushReason.Kind?, String)] = [
       (200, nil, "delivered"), (201, nil, "delivered"), (202, nil, "delivered"), (404, .target, "dead"),
       (410, .target, "dead"), (400, .message, "refused"), (401, .message, "refused"), (403, .message, "refused"),
@@ -67,7 +67,7 @@ import Testing
     }
   }
 
-  @Test func aNewKeyIsTakenUp() async throws {
+  @Test func `a new key is taken up`() async throws {
     let site = try PushSite()
     try await site.withWebPush { provider, service in
       let message = try PushSite.webMessage(service.subscribe())
@@ -79,7 +79,7 @@ import Testing
     }
   }
 
-  @Test func whatIsTooLargeIsNotSent() async throws {
+  @Test func `a push that is too large is not sent`() async throws {
     try await PushSite().withWebPush { provider, service in
       let subscription = service.subscribe()
       let largest = try PushSite.webMessage(subscription, String(repeating: "x", count: 3993))
@@ -90,7 +90,7 @@ import Testing
     }
   }
 
-  @Test func onlyAllowedEndpointsGetAnything() async throws {
+  @Test func `only allowed endpoints get anything`() async throws {
     let site = try PushSite()
     try await site.withWebPush { _, service in
       let message = try PushSite.webMessage(service.subscribe())

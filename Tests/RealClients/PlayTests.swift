@@ -94,7 +94,7 @@ import Testing
 
   /// With the limits that a relay has by itself: nobody who goes at a person's pace meets them.
   @Test(arguments: RealClient.allCases, Stage.Kind.allCases)
-  func `what waits for somebody who is away comes in order, and a new installation goes on`(
+  func `messages for somebody who is away come in order, and a new installation goes on`(
     client: RealClient, kind: Stage.Kind
   ) async throws {
     try await Stage.with(kind, settings: Stage.usualLimits) { stage in

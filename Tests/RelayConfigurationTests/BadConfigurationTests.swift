@@ -4,9 +4,9 @@ import Testing
 
 /// Each folder of `Bad` holds a configuration (`config.yaml`, perhaps `environment`) and every fault of it, line by
 /// line, in `expected`.
-struct BadConfigurationTests {
-  @Test("a bad configuration is refused with exactly the expected faults", arguments: try BadConfiguration.all())
-  func refused(_ bad: BadConfiguration) throws {
+@Suite struct BadConfigurationTests {
+  @Test(arguments: try BadConfiguration.all())
+  func `a bad configuration is refused with exactly the expected faults`(_ bad: BadConfiguration) throws {
     let faults = try #require(throws: ConfigurationFaults.self) {
       try RelayConfiguration.load(file: bad.folder + "/config.yaml", environment: bad.environment)
     }
@@ -14,8 +14,7 @@ struct BadConfigurationTests {
     #expect(!faults.description.contains("hunter2"), "a secret is shown")
   }
 
-  @Test("a file that cannot be read is one fault, and the environment's faults come with it")
-  func missingFile() throws {
+  @Test func `a file that cannot be read is one fault, and the environment's faults come with it`() throws {
     let faults = try #require(throws: ConfigurationFaults.self) {
       try RelayConfiguration.load(file: "/nonexistent/relay.yaml", environment: ["RELAY_CLIENT_PORT": "x"])
     }

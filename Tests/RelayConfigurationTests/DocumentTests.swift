@@ -4,9 +4,8 @@ import RelayCore
 import Testing
 
 /// The tables of docs/configuration.md say what the keys say. A row that is missing there is told as it must stand there.
-struct DocumentTests {
-  @Test("every key has its row, and nothing else has one")
-  func tablesAgree() throws {
+@Suite struct DocumentTests {
+  @Test func `every key has its row, and nothing else has one`() throws {
     let documented = try Self.lines().filter { $0.hasPrefix("| `") && $0.components(separatedBy: " | ").count == 4 }
     let expected = Self.rows
     for row in expected where !documented.contains(row) { Issue.record("docs/configuration.md lacks:\n\(row)") }
@@ -16,8 +15,7 @@ struct DocumentTests {
     #expect(documented.count == expected.count)
   }
 
-  @Test("the worked examples are configurations without faults")
-  func examples() throws {
+  @Test func `the worked examples are configurations without faults`() throws {
     let text = try Self.lines().joined(separator: "\n")
     let blocks = text.split(separator: "```yaml\n").dropFirst().compactMap { $0.split(separator: "```").first }
     #expect(blocks.count >= 2)

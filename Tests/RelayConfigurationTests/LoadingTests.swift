@@ -4,9 +4,8 @@ import Testing
 
 @testable import RelayConfiguration
 
-struct LoadingTests {
-  @Test("without file and environment the defaults make an embedded relay on loopback")
-  func defaults() throws {
+@Suite struct LoadingTests {
+  @Test func `without file and environment the defaults make an embedded relay on loopback`() throws {
     let loaded = try RelayConfiguration.load(file: nil, environment: ["PATH": "/bin"])
     let configuration = loaded.configuration
     #expect(configuration.name == RelayName("local"))
@@ -47,8 +46,7 @@ struct LoadingTests {
     for limiter in LimiterName.allCases { #expect(configuration.limits[limiter] == limiter.defaultBucket) }
   }
 
-  @Test("the environment goes before the file, the file before the default, and each says where it came from")
-  func precedence() throws {
+  @Test func `the environment goes before the file, the file before the default, and each is named`() throws {
     let file = try TemporaryFile("client:\n  port: 1001\n  host: 127.0.0.2\n")
     let loaded = try RelayConfiguration.load(file: file.path, environment: ["RELAY_CLIENT_PORT": "1002"])
     #expect(loaded.configuration.client.port == 1002)
@@ -62,16 +60,14 @@ struct LoadingTests {
     #expect(try loaded.setting("operator.port").value == "8081")
   }
 
-  @Test("an empty variable counts as unset")
-  func emptyVariable() throws {
+  @Test func `an empty variable counts as unset`() throws {
     let file = try TemporaryFile("client:\n  port: 1001\n")
     let loaded = try RelayConfiguration.load(
       file: file.path, environment: ["RELAY_CLIENT_PORT": "", "RELAY_STORAGE_URL_FILE": "", "RELAY_CONFIG": ""])
     #expect(loaded.configuration.client.port == 1001)
   }
 
-  @Test("RELAY_CONFIG names the file unless the caller does")
-  func fileByVariable() throws {
+  @Test func `RELAY_CONFIG names the file unless the caller does`() throws {
     let (one, other) = (try TemporaryFile("name: one"), try TemporaryFile("name: other"))
     let environment = ["RELAY_CONFIG": one.path]
     #expect(try RelayConfiguration.load(file: nil, environment: environment).configuration.name.text == "one")
@@ -79,20 +75,19 @@ struct LoadingTests {
   }
 
   @Test(
-    "files without content, in braces, as JSON, quoted and with dotted keys are all read",
     arguments: [
       ("", 8080), ("# nothing\n---\n", 8080), ("client:\n  # port: 1\n", 8080),
       ("client: {port: 1001}", 1001), (#"{"client": {"port": 1001}}"#, 1001),
       ("'client':\n    \"port\" : '1001' # a comment\n", 1001), ("client.port: 1001\n", 1001),
       ("client:\r\n  port: 1001\r\n", 1001),
     ])
-  func styles(_ text: String, port: Int) throws {
+  func `empty files, braces, JSON, quotes and dotted keys are all read`(_ text: String, port: Int) throws {
     let file = try TemporaryFile(text)
     #expect(try RelayConfiguration.load(file: file.path, environment: [:]).configuration.client.port == port)
   }
 
-  @Test("every key is read from its variable and from the file", arguments: ConfigurationKey.all)
-  func everyKey(_ key: ConfigurationKey) throws {
+  @Test(arguments: ConfigurationKey.all)
+  func `every key is read from its variable and from the file`(_ key: ConfigurationKey) throws {
     let value = Sample.value(of: key)
     #expect(try origin(of: key, file: nil, environment: [key.variable: value]) == .environment)
     let file = try TemporaryFile("\(key.name): \(value)\n")
@@ -113,8 +108,7 @@ struct LoadingTests {
     return reader.effective.first { $0.key == key.name }?.origin
   }
 
-  @Test("keys that need each other have no fault together")
-  func wholeSections() throws {
+  @Test func `keys that need each other have no fault together`() throws {
     let file = try TemporaryFile(
       """
       client: {tls: {certificate: a.pem, key: a.key}}
@@ -140,8 +134,7 @@ struct LoadingTests {
     #expect(configuration.push.waking.webPush?.contact == "mailto:push@example.org")
   }
 
-  @Test("variables are told apart although dots and dashes both become underscores")
-  func variablesDiffer() {
+  @Test func `variables are told apart although dots and dashes both become underscores`() {
     let variables = ConfigurationKey.all.flatMap {
       $0.mayComeFromFile ? [$0.variable, $0.fileVariable] : [$0.variable]
     }
@@ -150,8 +143,7 @@ struct LoadingTests {
     #expect(variables.contains("RELAY_CLIENT_PORT"))
   }
 
-  @Test("limits are read by name")
-  func limits() throws {
+  @Test func `limits are read by name`() throws {
     let environment = [
       "RELAY_LIMITS_SMS_DESTINATION_PER_MINUTE": "0.25", "RELAY_LIMITS_SMS_DESTINATION_SIZE": "7",
     ]
@@ -161,18 +153,16 @@ struct LoadingTests {
   }
 
   @Test(
-    "trusted proxies are addresses and ranges, with or without spaces",
     arguments: [
       ("none", []), ("127.0.0.1", ["127.0.0.1"]),
       ("10.0.0.0/8, fd00::/8,::1", ["10.0.0.0/8", "fd00::/8", "::1"]),
     ])
-  func trustedProxies(_ text: String, ranges: [String]) throws {
+  func `trusted proxies are addresses and ranges, with or without spaces`(_ text: String, ranges: [String]) throws {
     let loaded = try RelayConfiguration.load(file: nil, environment: ["RELAY_CLIENT_TRUSTED_PROXIES": text])
     #expect(loaded.configuration.client.trustedProxies == ranges.compactMap { AddressRange(text: $0) })
   }
 
   @Test(
-    "what is not safe is free on loopback, and elsewhere where it is named, as a list or with commas",
     arguments: [
       "client: {host: localhost}\noperator: {host: '::1'}", "client: {host: 127.9.9.9}",
       "client: {host: 0.0.0.0}\nallow-insecure: [plain-http, log-sender]",
@@ -180,13 +170,12 @@ struct LoadingTests {
       "client: {host: '::', tls: {certificate: a, key: b}}\nallow-insecure: [log-sender]",
       "operator: {host: '::'}\nallow-insecure: [operator-listener]",
     ])
-  func allowedInsecurity(_ text: String) throws {
+  func `insecure settings are free on loopback, and elsewhere if they are named`(_ text: String) throws {
     let file = try TemporaryFile(text)
     #expect(throws: Never.self) { try RelayConfiguration.load(file: file.path, environment: [:]) }
   }
 
-  @Test("at private addresses it is a warning, unless it is named")
-  func privateInsecurity() throws {
+  @Test func `at private addresses it is a warning, unless it is named`() throws {
     let hosts = [
       "RELAY_CLIENT_HOST": "10.0.0.5", "RELAY_OPERATOR_HOST": "fd00::5", "RELAY_DEVELOPMENT_ENABLED": "true",
     ]
@@ -202,13 +191,12 @@ struct LoadingTests {
   }
 
   @Test(
-    "peers find a listener at every address, unless they are on this host",
     arguments: [
       ("https://relay.example:9443", "0.0.0.0"), ("https://192.0.2.1:9443", "0.0.0.0"),
       ("https://[2001:db8::1]:9443", "::"), ("https://127.0.0.1:9443", "127.0.0.1"),
       ("https://[::1]:9443", "127.0.0.1"), ("https://localhost:9443", "127.0.0.1"),
     ])
-  func federationHost(_ url: String, host: String) throws {
+  func `peers find a listener at every address, unless they are on this host`(_ url: String, host: String) throws {
     let environment = ["RELAY_FEDERATION_URL": url, "RELAY_FEDERATION_PORT": "9443"]
     let loaded = try RelayConfiguration.load(file: nil, environment: environment)
     #expect(loaded.configuration.federation.host == host)
@@ -217,12 +205,11 @@ struct LoadingTests {
   }
 
   @Test(
-    "a listener that peers do not find is a warning",
     arguments: [
       ("https://relay.example", "127.0.0.1", "peers reach this relay only where"),
       ("https://127.0.0.1:9443", "0.0.0.0", "only peers on this host reach it"),
     ])
-  func federationHostApart(_ url: String, host: String, says text: String) throws {
+  func `a listener that peers do not find is a warning`(_ url: String, host: String, says text: String) throws {
     let environment = [
       "RELAY_FEDERATION_URL": url, "RELAY_FEDERATION_PORT": "9443", "RELAY_FEDERATION_HOST": host,
     ]
@@ -231,8 +218,7 @@ struct LoadingTests {
     #expect(loaded.warnings.map(\.text).contains { $0.contains(text) }, "\(loaded.warnings)")
   }
 
-  @Test("what works but is hardly meant is a warning, not a fault")
-  func warnings() throws {
+  @Test func `a setting that works but is hardly meant is a warning, not a fault`() throws {
     let file = try TemporaryFile("storage:\n  url: postgres://relay@db/relay\ndevelopment:\n  enabled: true\n")
     let loaded = try RelayConfiguration.load(file: file.path, environment: [:])
     #expect(loaded.warnings.map(\.place) == [.file(file.path, line: 2), .file(file.path, line: 4)])

@@ -3,9 +3,8 @@ import Testing
 
 @testable import RelayConfiguration
 
-struct SecretTests {
-  @Test("secrets come from files, without the newline at the end")
-  func fromFiles() throws {
+@Suite struct SecretTests {
+  @Test func `secrets come from files, without the newline at the end`() throws {
     let (url, token) = (try TemporaryFile("postgres://relay:hunter2@db/relay\n"), try TemporaryFile("tok hunter2\r\n"))
     let file = try TemporaryFile(
       """
@@ -30,8 +29,7 @@ struct SecretTests {
     #expect(try loaded.setting("verification.twilio.token").origin == .environment)
   }
 
-  @Test("a variable of either kind takes the place of either kind of key in the file")
-  func variableOverFile() throws {
+  @Test func `a variable of either kind takes the place of either kind of key in the file`() throws {
     let url = try TemporaryFile("sqlite:from-secret.sqlite")
     let file = try TemporaryFile("storage:\n  url: sqlite:from-file.sqlite\ncoordination:\n  url-file: /nonexistent\n")
     let loaded = try RelayConfiguration.load(
@@ -40,11 +38,11 @@ struct SecretTests {
   }
 
   @Test(
-    "a secret's file that is empty, too large or no text is a fault that does not show it",
     arguments: [
       "", "\n", String(repeating: "hunter2", count: 20_000),
     ])
-  func unusableFile(_ content: String) throws {
+  func `a secret's file that is empty, too large or no text is a fault that does not show it`(_ content: String) throws
+  {
     let secret = try TemporaryFile(content)
     let faults = try #require(throws: ConfigurationFaults.self) {
       try RelayConfiguration.load(file: nil, environment: ["RELAY_VERIFICATION_WEBHOOK_SECRET_FILE": secret.path])
@@ -54,7 +52,6 @@ struct SecretTests {
   }
 
   @Test(
-    "no secret is shown, neither by the effective settings nor by describing what was loaded",
     arguments: [
       ["RELAY_STORAGE_URL": "postgres://relay:hunter2@one,two:5433/relay?sslmode=require"],
       ["RELAY_STORAGE_URL": "postgresql://db/relay?user=relay&password=hunter2&sslpassword=hunter2"],
@@ -67,7 +64,9 @@ struct SecretTests {
       ],
       ["RELAY_VERIFICATION_TWILIO_TOKEN": "hunter2"], ["RELAY_ATTACHMENTS_S3_SECRET_KEY": "hunter2"],
     ])
-  func hidden(_ environment: [String: String]) throws {
+  func `no secret is shown, neither by the effective settings nor by describing what was loaded`(
+    _ environment: [String: String]
+  ) throws {
     let loaded = try RelayConfiguration.load(file: nil, environment: environment)
     #expect(!"\(loaded)".contains("hunter2"))
     #expect(loaded.effective.contains { $0.value?.contains("***") == true })
@@ -76,8 +75,7 @@ struct SecretTests {
     #expect(!dumped.contains("hunter2"))
   }
 
-  @Test("keys of bytes are shown nowhere either, in any of their forms")
-  func hiddenKeys() throws {
+  @Test func `keys of bytes are shown nowhere either, in any of their forms`() throws {
     let (base64, hex) = ("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", "000102030405060708090a0b0c0d0e0f")
     let loaded = try RelayConfiguration.load(
       file: nil, environment: ["RELAY_STORAGE_ENCRYPTION_KEY": base64, "RELAY_VERIFICATION_TOKEN_KEY": hex])
@@ -90,8 +88,7 @@ struct SecretTests {
     #expect(try loaded.setting("verification.token-key").value == "***")
   }
 
-  @Test("Redis URLs are read into their parts")
-  func redis() throws {
+  @Test func `Redis URLs are read into their parts`() throws {
     func location(_ url: String) throws -> CoordinationLocation {
       try RelayConfiguration.load(file: nil, environment: ["RELAY_COORDINATION_URL": url])
         .configuration.coordination.location
@@ -107,8 +104,7 @@ struct SecretTests {
         == .redis(.init(address: .unix(path: "/run/redis/redis.sock"), user: nil, password: nil, database: 4)))
   }
 
-  @Test("attachment and file URLs are read into their parts")
-  func attachments() throws {
+  @Test func `attachment and file URLs are read into their parts`() throws {
     let configuration = try RelayConfiguration.load(
       file: nil,
       environment: [

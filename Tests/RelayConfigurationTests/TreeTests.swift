@@ -51,7 +51,7 @@ import Testing
         == .object(["list": .list([.object(["a": .number("1.5")]), .text("1")]), "port": .text("5")]))
   }
 
-  @Test func `what stands beside a tree is read as ever`() throws {
+  @Test func `keys beside a tree are read as before`() throws {
     let own = try TemporaryFile(
       Self.yaml.replacing("base: &base\n  type: webpush\n  ttl: 60\n", with: "")
         .replacing("      <<: *base\n", with: ""))
@@ -72,7 +72,7 @@ import Testing
     #expect(try loaded.setting("push-gateway.apps").origin == .environment)
   }
 
-  @Test func `what the reader of a tree finds is told with its line, and shown as the reader says`() throws {
+  @Test func `a fault in a tree is told with its line, and shown as the reader says`() throws {
     let file = try TemporaryFile("push-gateway:\n  port: 1\n  apps:\n    com.example.ios:\n      type: what\n")
     let readers = TreeReaders { _ in
       TreeReport(

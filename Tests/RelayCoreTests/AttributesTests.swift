@@ -1,7 +1,8 @@
 import RelayCore
 import Testing
 
-@Suite("What devices say of themselves") struct AttributesTests {
+/// What devices say of themselves.
+@Suite struct AttributesTests {
   @Test func `attributes are read whole`() throws {
     let text = #"{"signalingKey":"k","registrationId":"7","supportsSms":true,"voice":"true","name":"n","pin":"1234"}"#
     let attributes = try decode(text, AccountAttributes.decode)
@@ -12,7 +13,7 @@ import Testing
 
   @Test(
     arguments: [("", nil), ("null", nil), ("true", true), ("false", false), (#""false""#, false)] as [(String, Bool?)])
-  func `who does not say whether to be found leaves it`(value: String, expected: Bool?) throws {
+  func `an account that does not say whether to be found leaves it as it is`(value: String, expected: Bool?) throws {
     let property = value.isEmpty ? "" : #","discoverableByPhoneNumber":\#(value)"#
     let attributes = try decode(#"{"signalingKey":"k"\#(property)}"#, AccountAttributes.decode)
     #expect(attributes.isDiscoverable == expected)
@@ -45,7 +46,7 @@ import Testing
     }
   }
 
-  @Test func `of an agent 200 characters and 800 bytes are kept, whole characters alone`() {
+  @Test func `200 characters and 800 bytes of an agent are kept, whole characters alone`() {
     #expect(AccountAttributes.keptAgent("OWA") == "OWA")
     #expect(AccountAttributes.keptAgent(String(repeating: "a", count: 900)) == String(repeating: "a", count: 200))
     #expect(AccountAttributes.keptAgent(String(repeating: "😀", count: 900)) == String(repeating: "😀", count: 200))

@@ -2,7 +2,8 @@ import Foundation
 import RelayCore
 import Testing
 
-@Suite("Answers of the directory") struct ContactAnswerTests {
+/// Answers of the directory.
+@Suite struct ContactAnswerTests {
   private static func entry(
     _ high: UInt64, _ low: UInt16 = 0, relay: String? = nil, sms: Bool = false, voice: Bool = false
   ) throws -> DirectoryEntry {
@@ -42,7 +43,7 @@ import Testing
     }
   }
 
-  @Test func `what has changed is told with what is gone and where to go on`() throws {
+  @Test func `changes are told with what is gone and where to go on`() throws {
     let place = DirectoryPlace(generation: 5, revision: 77, position: 3)
     var answer = ContactAnswer(room: 1)
     answer.add(try Self.entry(0))

@@ -1,7 +1,8 @@
 import RelayCore
 import Testing
 
-@Suite("Identifiers") struct IdentityTests {
+/// Identifiers.
+@Suite struct IdentityTests {
   @Test(arguments: ["+14152222222", "+447100000001", "+298123456", "+123456789012345"])
   func `numbers keep their text`(text: String) throws {
     #expect(try #require(AccountNumber(e164: text)).e164 == text)
@@ -12,7 +13,7 @@ import Testing
     "+299123456",
     "+14152222222\u{0}", "++14152222222", "+١٢٣٤٥٦٧٨٩٠",
   ])
-  func `what is no number is refused`(text: String) {
+  func `a malformed number is refused`(text: String) {
     #expect(AccountNumber(e164: text) == nil)
   }
 
@@ -47,7 +48,7 @@ import Testing
   }
 
   @Test(arguments: ["", "Alpha", "-a", "a b", "a/b", "é", String(repeating: "a", count: 64)])
-  func `what is no relay name is refused`(text: String) {
+  func `a malformed relay name is refused`(text: String) {
     #expect(RelayName(text) == nil)
   }
 }

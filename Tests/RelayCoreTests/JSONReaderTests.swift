@@ -1,7 +1,8 @@
 import RelayCore
 import Testing
 
-@Suite("JSON is read strictly, with the leniency that clients need") struct JSONReaderTests {
+/// JSON is read strictly, with the leniency that clients need.
+@Suite struct JSONReaderTests {
   @Test(arguments: ["7", "\"7\"", " 7 "]) func `integers may be strings`(text: String) throws {
     let value = try decode(text) { json throws(JSONError) in
       var reader = JSONReader(json)
@@ -29,7 +30,7 @@ import Testing
     #expect(throws: JSONError.malformed) { try string(text) }
   }
 
-  @Test func `what ends or breaks a string is seen wherever it stands`() throws {
+  @Test func `characters that end or break a string are seen wherever they stand`() throws {
     for length in 0...40 {
       let plain = String(repeating: "\u{7f}", count: length)
       #expect(try string("\"\(plain)\"") == plain)
@@ -66,7 +67,7 @@ import Testing
   }
 
   @Test(arguments: ["{", "{}x", "[1,]", "{\"a\":1,}", "{\"a\" 1}", "{a:1}", "nul", "[1 2]", "", "\u{0}"])
-  func `what is not JSON is malformed`(text: String) {
+  func `a text that is not JSON is malformed`(text: String) {
     #expect(throws: JSONError.malformed) { try skip(text) }
   }
 

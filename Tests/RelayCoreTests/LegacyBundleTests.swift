@@ -25,7 +25,7 @@ import Testing
     #"{"messages":[{"type":1,"destination":"+1","body":"!"}]}"#,
     #"{"messages":[{"type":1,"destination":7,"body":"Zg"}]}"#,
   ])
-  func `what lacks something is refused`(json: String) {
+  func `a body that lacks something is refused`(json: String) {
     #expect(throws: JSONError.wrongShape) { try decode(json, LegacyBundle.decode) }
   }
 

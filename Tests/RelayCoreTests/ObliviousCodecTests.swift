@@ -31,7 +31,7 @@ import Testing
     // An uncompressed point's first byte.
     (#"{"elements":["BAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=="]}"#, .undecodable),
   ])
-  func `what is no list of elements is refused`(json: String, refusal: ObliviousCodec.Refusal) {
+  func `a text that is no list of elements is refused`(json: String, refusal: ObliviousCodec.Refusal) {
     #expect(throws: refusal) { try Self.elements(json) }
   }
 
@@ -67,7 +67,7 @@ import Testing
   }
 
   @Test(arguments: [(0, 1), (1, 1), (63, 1), (64, 2), (4095, 2)])
-  func `what is written reads back, in one byte or two`(relays: Int, width: Int) {
+  func `a written value reads back, in one byte or two`(relays: Int, width: Int) {
     let outputs = Self.outputs(relays: relays)
     let homes = ObliviousHomes(of: outputs)
     #expect(homes.relays.count == relays && homes.relays == homes.relays.sorted())

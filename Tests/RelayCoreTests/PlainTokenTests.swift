@@ -38,7 +38,7 @@ import Testing
   @Test(arguments: [
     "AAAAAAAAAAAAA", "AAAAAAAAAAAAAAA", "AAAAAAAAAAAAA!", "!AAAAAAAAAAAAA", "AAAAAAAAAA AAA", "AAAAAAAAAAAAA=", "",
     "AAAAAAAAAAA\u{E9}A", #"\u0000"#, #"AAAAAAAAAAAAA\u0000"#, #"AAAAAAAAAAAAAA\u0000"#,
-  ]) func `what is no token is undecodable`(text: String) {
+  ]) func `a malformed token is undecodable`(text: String) {
     #expect(Self.outcome(#"{"contacts":["\#(text)"]}"#) == "undecodable")
     #expect(Self.outcome(#"{"contacts":["AAAAAAAAAAAAAA","\#(text)"]}"#) == "undecodable")
     #expect(Self.outcome(#"{"contacts":["\#(text)","AAAAAAAAAAAAAA"]}"#) == "undecodable")

@@ -42,7 +42,7 @@ import Testing
     #expect(throws: JSONError.wrongShape) { try decode(json, PreKeyCodec.decodeUploadV2) }
   }
 
-  @Test func `what is drawn reads as it was written, missing keys as null`() throws {
+  @Test func `a drawn key reads as it was written, missing keys as null`() throws {
     let drawn = [
       DrawnPreKey(
         device: .master, registrationID: 1234, identityKey: "I", preKey: PreKey(keyID: 7, publicKey: "P"),

@@ -2,7 +2,8 @@ import Foundation
 import RelayCore
 import Testing
 
-@Suite("Refusals") struct ProblemTests {
+/// Refusals.
+@Suite struct ProblemTests {
   @Test func `docs/errors.md mirrors the table in code`() throws {
     let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent()

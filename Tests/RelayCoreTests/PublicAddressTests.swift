@@ -3,7 +3,7 @@ import Testing
 
 /// Addresses to which no user's URL may lead us.
 @Suite struct PublicAddressTests {
-  @Test func onlyThePublicInternetIsPublic() {
+  @Test func `only addresses of the public internet are public`() {
     for text in [
       "0.0.0.0", "0.1.2.3", "10.0.0.1", "10.255.255.255", "100.64.0.1", "100.127.255.255", "127.0.0.1", "127.255.0.1",
       "169.254.169.254", "172.16.0.1", "172.31.255.255", "192.0.0.1", "192.0.2.1", "192.168.0.1", "198.18.0.1",

@@ -15,7 +15,7 @@ import Testing
     "", "aaaaaaaaaaaaa", "aaaaaaaaaaaa", "aaaaaaaaaaaaaa", "AAAAAAAAAAAAC", "aaaaaaaaaaaab", "aaaaaa\naaaaac",
     "aaaaaaaaaaa1c", "ääaaaaaaaaaa",
   ])
-  func `what no relay writes is no id`(text: String) { #expect(RequestID(text) == nil) }
+  func `an id that no relay writes is none`(text: String) { #expect(RequestID(text) == nil) }
 
   @Test func `ids differ, and come back`() {
     let ids = (0..<1000).map { _ in RequestID() }

@@ -1,7 +1,8 @@
 import RelayCore
 import Testing
 
-@Suite("Published vectors of the wire") struct VectorTests {
+/// Published vectors of the wire.
+@Suite struct VectorTests {
   struct BasicAuth: Decodable {
     struct Parsed: Decodable {
       let number: String?

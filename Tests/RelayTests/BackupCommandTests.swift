@@ -37,7 +37,7 @@ import Testing
     return (Int(response.status.code), Data((try await response.body.collect(upTo: 1 << 20)).readableBytesView))
   }
 
-  @Test func `what was accepted before a backup under load is there after a restore, and no key comes twice`()
+  @Test func `messages accepted before a backup under load are there after a restore, and no key comes twice`()
     async throws
   {
     try await RelayOperator.with(settings: RelayUnderTest.unlimited) { site in
@@ -214,7 +214,7 @@ import Testing
     }
   }
 
-  @Test func `what is no backup, damaged or cut changes nothing`() async throws {
+  @Test func `a damaged, cut or foreign file is no backup and changes nothing`() async throws {
     try await RelayOperator.with(settings: RelayUnderTest.unlimited) { site in
       let relay = try await site.serve()
       _ = try await relay.register()

@@ -23,7 +23,7 @@ import Testing
     #expect(try origin(direct, via: fields).address == address, "\(fields)", sourceLocation: location)
   }
 
-  @Test func `who is not trusted speaks for nobody`() throws {
+  @Test func `an untrusted proxy speaks for nobody`() throws {
     try expect(["198.51.100.1"], from: "203.0.113.9", are: "203.0.113.9")
     try expect(["10.0.0.1"], from: "203.0.113.9", are: "203.0.113.9")
     try expect(["::1"], from: "2001:db8::1", are: "2001:db8::1")
@@ -41,7 +41,7 @@ import Testing
     for entry in ["[2001:db8::7]:443", "[2001:db8::7]"] { try expect([entry], are: "2001:db8::7") }
   }
 
-  @Test func `what a client wrote itself is not read`() throws {
+  @Test func `a header that a client wrote itself is not read`() throws {
     try expect(["203.0.113.66, 198.51.100.1"], are: "198.51.100.1")
     try expect(["10.0.0.5, 198.51.100.1"], are: "198.51.100.1")
     try expect(["203.0.113.66", "198.51.100.1"], are: "198.51.100.1")
@@ -161,7 +161,7 @@ struct AddressLimitTests {
     #expect(try await ask("x", from: "198.51.100.1").status == 400)
   }
 
-  @Test func `of IPv6 a whole customer is charged`() async throws {
+  @Test func `with IPv6, a whole customer is charged`() async throws {
     for host in 1...3 {
       #expect(try await ask(TestDevice.freshNumber(), from: "2001:db8:0:1::\(host)").status == 200)
     }

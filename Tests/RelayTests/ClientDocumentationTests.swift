@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The examples of the client library's documentation compile, and do what is said of them.
-@Suite("RelayClient's documentation", .ownRelay) struct ClientDocumentationTests {
+@Suite(.ownRelay) struct ClientDocumentationTests {
   private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
 

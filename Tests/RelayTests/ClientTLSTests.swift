@@ -4,7 +4,8 @@ import RelayClient
 import TestSupport
 import Testing
 
-@Suite("Clients over TLS") struct ClientTLSTests {
+/// Clients over TLS.
+@Suite struct ClientTLSTests {
   @Test func `clients are served over TLS, and changed certificates are taken up without a restart`() async throws {
     try await RelayOperator.with { site in
       let (chain, key) = (site.folder + "/client.pem", site.folder + "/client.key")

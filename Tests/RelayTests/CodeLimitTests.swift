@@ -64,7 +64,7 @@ import Testing
     return judged
   }
 
-  @Test func `of an hour fifteen wrong codes are judged, three of them kept for who asked`() async throws {
+  @Test func `fifteen wrong codes an hour are judged, three of them kept for addresses that asked`() async throws {
     #expect(try await judged(40) == 12)
     try await limits.chargeSending(of: number, by: .sms, from: owner)
     for _ in 0..<3 { #expect(await attempt(from: owner) == .codeRefused) }
@@ -75,7 +75,7 @@ import Testing
     #expect(try await judged(40, from: 100) == 12)
   }
 
-  @Test func `of a day fifty wrong codes are judged, and as many come back a day`() async throws {
+  @Test func `fifty wrong codes a day are judged, and as many come back a day`() async throws {
     var first = 0
     for _ in 0..<24 {
       first += try await judged(20, from: 0)
@@ -91,7 +91,7 @@ import Testing
     #expect((38...41).contains(second), "\(second)")
   }
 
-  @Test func `who asks after the pause began has tries that no stranger takes`() async throws {
+  @Test func `an address that asks after the pause began has tries that no stranger takes`() async throws {
     #expect(try await judged(40) == 12)
     #expect(await attempt(from: owner) == .rateLimited)
     try await limits.chargeSending(of: number, by: .sms, from: owner)

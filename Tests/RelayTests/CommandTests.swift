@@ -163,7 +163,7 @@ import Testing
     }
   }
 
-  @Test func `what the configuration is warned of is said at start and by check, and by nobody else`() async throws {
+  @Test func `warnings of the configuration are printed at start and by check, and by no other command`() async throws {
     let warning = "development.enabled is true"
     try await RelayOperator.with { site in
       let relay = try await site.serve()

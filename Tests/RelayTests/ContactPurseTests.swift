@@ -12,7 +12,7 @@ import Testing
     try #require(AccountNumber(digits: 15_550_000_000 + Int64(index)))
   }
 
-  @Test func `whom the budget refused may ask it for what is new once a minute, until it allows`() throws {
+  @Test func `an account over its budget may ask for news once a minute, until the budget allows more`() throws {
     let start = ContinuousClock.now
     let pauses = BudgetPauses(now: start)
     let (one, other) = (try Self.account(1), try Self.account(2))
@@ -120,7 +120,7 @@ import Testing
     }
   }
 
-  @Test func anOrdinaryCorrespondenceNeverAsksTheBudget() async {
+  @Test func `an ordinary correspondence never asks the budget`() async {
     let budget = Budget(room: 0)
     let gate = Self.gate(budget)
     for _ in 0..<3 {
@@ -129,7 +129,7 @@ import Testing
     #expect(budget.calls == 0)
   }
 
-  @Test func whatIsNotThereIsChargedOnceAndInPlaceOfItsAnswer() async {
+  @Test func `a missing key is charged once, before its answer`() async {
     let budget = Budget(room: 2)
     let gate = Self.gate(budget)
     for _ in 0..<3 { #expect(await ask(gate, numbers[0], .notFound) == "not-found") }
@@ -138,7 +138,7 @@ import Testing
     #expect(await ask(gate, numbers[3], .notFound) == "contact-budget-exceeded")
   }
 
-  @Test func pastTheBudgetNothingIsEvenAsked() async {
+  @Test func `past the budget, nothing is even asked`() async {
     let gate = Self.gate(Budget(room: 0))
     #expect(await ask(gate, numbers[0]) == "200")
     #expect(await ask(gate, numbers[1], .notFound) == "contact-budget-exceeded")
@@ -162,7 +162,7 @@ import Testing
     #expect(await ask(gate, numbers[5]) == "200")
   }
 
-  @Test func manyThatAnswerAreChargedTogether() async throws {
+  @Test func `many that answer are charged together`() async throws {
     let budget = Budget(room: 2 * Correspondents.debtMax)
     let gate = Self.gate(budget)
     for number in numbers { #expect(await ask(gate, number, .mismatchedDevices) == "mismatched-devices") }
@@ -171,7 +171,7 @@ import Testing
     #expect(budget.calls <= 2 + Correspondents.debtMax)
   }
 
-  @Test func whoCannotPayForManyIsRefusedWhateverComes() async throws {
+  @Test func `an account that cannot pay for many is refused, whatever comes`() async throws {
     let budget = Budget(room: Correspondents.debtMax - 1)
     let gate = Self.gate(budget)
     for number in numbers[..<Correspondents.debtMax] { #expect(await ask(gate, number) == "200") }
@@ -185,7 +185,7 @@ import Testing
     #expect(await ask(gate, numbers[next]) == "contact-budget-exceeded")
   }
 
-  @Test func whatFailsForAnotherReasonCostsNothing() async {
+  @Test func `a failure for another reason costs nothing`() async {
     let budget = Budget(room: 0)
     let gate = Self.gate(budget)
     for _ in 0..<3 { #expect(await ask(gate, numbers[0], .peerUnavailable) == "peer-unavailable") }
@@ -199,7 +199,7 @@ import Testing
     try #require(AccountNumber(digits: 15_553_000_000 + Int64(index)))
   }
 
-  @Test func newNumbersArePaidManyAtOnceAndKnownForHalfADayAtLeast() throws {
+  @Test func `new numbers are paid many at once, and known for half a day at least`() throws {
     let start = ContinuousClock.now
     let known = Correspondents(now: start)
     let (one, other) = (try Self.number(1), try Self.number(2))
@@ -225,7 +225,7 @@ import Testing
     #expect(admit(most, one, mayOwe: false, hours: 36) == .charged)
   }
 
-  @Test func whatIsPaidByItselfIsNotOwed() throws {
+  @Test func `a contact that was paid by itself is not owed`() throws {
     let known = Correspondents()
     let account = try Self.number(1)
     for index in 0..<200 {
@@ -235,7 +235,7 @@ import Testing
     }
   }
 
-  @Test func whatIsRememberedIsBounded() throws {
+  @Test func `the memory is bounded`() throws {
     let start = ContinuousClock.now
     let known = Correspondents(capacity: 20, now: start)
     let account = try Self.number(1)

@@ -29,7 +29,7 @@ import Testing
     }
   }
 
-  @Test func `what asks for credentials refuses everybody else`() async throws {
+  @Test func `a route that asks for credentials refuses everybody else`() async throws {
     for endpoint in endpoints where endpoint.access != .open {
       let answer = try await relay.send(endpoint.method, endpoint.path, json: endpoint.json)
       #expect(answer.status == 401, "\(endpoint.testDescription)")
@@ -38,7 +38,7 @@ import Testing
     }
   }
 
-  @Test func `what asks for none ignores those that do not exist yet`() async throws {
+  @Test func `a route that asks for none ignores credentials that do not exist yet`() async throws {
     let future = TestDevice(number: TestDevice.freshNumber(), password: "not yet")
     for endpoint in endpoints where endpoint.access == .open {
       for header in [future.authorization, "Basic !", "Bearer x"] {

@@ -118,7 +118,7 @@ struct DevicesTests {
     #expect(try await redeem(code).status == 403)
   }
 
-  @Test func `what is wrong with a request uses no code up`() async throws {
+  @Test func `a malformed request uses no code up`() async throws {
     let code = try await code()
     let unauthorized = try await relay.send("PUT", "/v1/devices/\(code)", json: attributes)
     #expect(unauthorized.status == 401)

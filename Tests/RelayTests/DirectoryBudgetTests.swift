@@ -89,7 +89,7 @@ struct DirectoryBudgetTests {
     #expect(try await ask(try Self.tokens(500..<700)).status == 200)
   }
 
-  @Test func `what no time allows promises none`() async throws {
+  @Test func `a refusal that no waiting ends promises no time`() async throws {
     try await RelayOperator.with(
       settings: RelayUnderTest.unlimited.merging([
         "RELAY_DIRECTORY_BUDGET_FIRST": "5", "RELAY_DIRECTORY_BUDGET_PER_DAY": "0",
@@ -152,7 +152,7 @@ struct DirectoryBudgetTests {
     }
   }
 
-  @Test func `where they are refused they are so each time, and address books are not`() async throws {
+  @Test func `if sequential numbers are refused, they are refused each time, and address books are not`() async throws {
     try await Self.serve(refusing: true) { relay, row, known in
       let caller = try await relay.register()
       for count in 1...3 {

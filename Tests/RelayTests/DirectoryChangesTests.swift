@@ -57,7 +57,7 @@ import Testing
   }
 
   /// People come, go and change, and now and then the client asks.
-  @Test func `whoever applies every answer has what the directory has`() async throws {
+  @Test func `a client that applies every answer has what the directory has`() async throws {
     let client = try client()
     var random = SeededGenerator(seed: 20)
     var devices: [TestDevice] = []

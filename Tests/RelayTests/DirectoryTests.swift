@@ -38,7 +38,7 @@ import Testing
     #expect(try await ask([unknown]).text == #"{"contacts":[]}"#)
   }
 
-  @Test func `what an account says of itself is shown when it is true`() async throws {
+  @Test func `an account's words about itself are shown when they are true`() async throws {
     let device = try await relay.register(attributes: #","supportsSms":true,"voice":true"#)
     let token = try TestTokens.token(of: device.number)
     let entry = #"{"token":"\#(token)","supportsSms":true,"voice":true}"#

@@ -31,7 +31,7 @@ import Testing
     #expect(try await relay.send("PUT", "/v1/accounts/attributes", json: json, as: device).status == 200)
   }
 
-  @Test func `who says so is not found, gets messages and keys, and comes back by saying so`() async throws {
+  @Test func `a hidden account is not found, gets messages and keys, and comes back by saying so`() async throws {
     let device = try await relay.register()
     try await relay.upload([1], as: device)
     #expect(try await isFound(device))
@@ -62,7 +62,7 @@ import Testing
     #expect(try await isFound(still))
   }
 
-  @Test func `what is neither true nor false is refused`() async throws {
+  @Test func `a value that is neither true nor false is refused`() async throws {
     let device = try await relay.register()
     for value in ["1", "[]", #""yes""#] {
       let json = #"{"signalingKey":"c2ln","fetchesMessages":true,"discoverableByPhoneNumber":\#(value)}"#

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// How connections over HTTP/1.1 end, and how long whoever sends may take; on one listener of this process.
-@Suite("Edge: HTTP/1.1") struct EdgeHTTP1Tests {
+@Suite struct EdgeHTTP1Tests {
   private static func text(_ lines: String...) -> [UInt8] { Array((lines + ["", ""]).joined(separator: "\r\n").utf8) }
 
   private static func put(_ path: String, length: Int) -> [UInt8] {
@@ -61,7 +61,7 @@ import Testing
     }
   }
 
-  @Test func `who waits to be told to go on is told, and the last answer still is the last`() async throws {
+  @Test func `a client that waits for 100 Continue gets it, and the last answer still is the last`() async throws {
     try await TransportSite.with { site in
       let socket = try await site.connect()
       try await socket.send(

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// HTTP/2 frame by frame, on one listener of this process.
-@Suite("Edge: HTTP/2") struct EdgeHTTP2Tests {
+@Suite struct EdgeHTTP2Tests {
   private static var brief: RequestTimes {
     var times = RequestTimes()
     times.head = .milliseconds(500)

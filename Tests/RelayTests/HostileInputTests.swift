@@ -150,7 +150,7 @@ import Testing
     expectNoInternalErrors()
   }
 
-  @Test func `what is not HTTP is refused`() async throws {
+  @Test func `bytes that are not HTTP are refused`() async throws {
     let garbage: [[UInt8]] = [
       Array("hello\r\n\r\n".utf8), [0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00, 0x01, 0xFC, 0x03, 0x03],
       Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8), Array("GET / HTTP/9.9\r\n\r\n".utf8),

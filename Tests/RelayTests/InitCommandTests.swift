@@ -16,7 +16,7 @@ import Testing
         + arguments)
   }
 
-  @Test func `what it writes is checked, served, and has its CA`() async throws {
+  @Test func `the written configuration is checked and served, and has its CA`() async throws {
     try await RelayOperator.with { site in
       let done = try await configured(site, ["--name", "alpha", "--host", "relay.alpha.example"])
       #expect(done.exit == .code(0), "\(done.errors)")

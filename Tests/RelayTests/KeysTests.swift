@@ -128,7 +128,7 @@ import Testing
     #expect(try await count() == #"{"count":1}"#)
   }
 
-  @Test func `who does not exist, cannot be reached or has no key is not found`() async throws {
+  @Test func `an account that does not exist, is unreachable or has no key is not found`() async throws {
     #expect(try await draw().status == 404)
     #expect(try await draw("/*").status == 404)
     #expect(try await draw("").status == 404)

@@ -31,7 +31,7 @@ private func request(_ entries: [String]) -> String { #"{"messages":[\#(entries.
     try await relay.mailbox(of: device).map(Shown.init)
   }
 
-  @Test func `what is accepted lies in the mailbox of device 1, with the relay's time`() async throws {
+  @Test func `an accepted message lies in the mailbox of device 1, with the relay's time`() async throws {
     let before = Int64(Date.now.timeIntervalSince1970 * 1000)
     let answer = try await post(entry(recipient.number, "Zm9v", #","timestamp":1393500009.5,"relay":"""#))
     let after = Int64(Date.now.timeIntervalSince1970 * 1000)
@@ -93,7 +93,7 @@ private func request(_ entries: [String]) -> String { #"{"messages":[\#(entries.
     }
   }
 
-  @Test func `who cannot be reached is a failure, as are copies to oneself by way of a relay`() async throws {
+  @Test func `an unreachable recipient is a failure, as are copies to oneself through a relay`() async throws {
     let silent = TestDevice(number: TestDevice.freshNumber(), password: "p")
     let code = try await relay.code(for: silent.number)
     let body = #"{"signalingKey":"c2ln"}"#

@@ -111,7 +111,7 @@ import WireMessages
     await socket.raw.close()
   }
 
-  @Test func `who asks for much and does not read yet is answered all of it in the end`() async throws {
+  @Test func `a client that asks for much and does not read yet gets every answer in the end`() async throws {
     // Without a signaling key: nothing but answers is sent.
     let asker = LiveDevice(device: try await relay.register(), key: [])
     let large = Data(repeating: 0x41, count: 60_000).base64EncodedString()
@@ -137,7 +137,7 @@ import WireMessages
   }
 
   @Test(arguments: [[UInt8](), [0], [8, 1], [8, 3, 0x12, 0], [0xFF, 0xFF, 0xFF]])
-  func `what is no frame closes the connection`(bytes: [UInt8]) async throws {
+  func `a malformed frame closes the connection`(bytes: [UInt8]) async throws {
     let socket = try await relay.open(device)
     try await socket.raw.sendBinary(bytes)
     #expect(try await socket.raw.closeCode() == 1002)

@@ -25,7 +25,7 @@ import WireMessages
     try await relay.mailbox(of: recipient.device).compactMap { Shown($0).timestamp }
   }
 
-  @Test func `what waited comes first, then what is sent, all in order and each once`() async throws {
+  @Test func `waiting messages come first, then new ones, all in order and each once`() async throws {
     try await send(1...40)
     let socket = try await relay.open(recipient)
     async let live: Void = send(41...80)
@@ -53,7 +53,7 @@ import WireMessages
     for socket in [socket, senders] { await socket.raw.close() }
   }
 
-  @Test func `what is not acknowledged comes again on the next connection, in order`() async throws {
+  @Test func `unacknowledged messages come again on the next connection, in order`() async throws {
     try await send(1...5)
     let first = try await relay.open(recipient)
     for time: Int64 in 1...5 {
@@ -68,7 +68,7 @@ import WireMessages
     await second.raw.close()
   }
 
-  @Test func `what is refused stays, does not come again on this connection, and does not stand in the way`()
+  @Test func `a refused message stays, does not come again on this connection, and delays no other`()
     async throws
   {
     let first = try await relay.open(recipient)
@@ -104,7 +104,7 @@ import WireMessages
     await newer.raw.close()
   }
 
-  @Test func `what a displaced client had acknowledged before it knew counts`() async throws {
+  @Test func `acknowledgements of a displaced client before it knew count`() async throws {
     try await send([1])
     let older = try await relay.open(recipient)
     let delivery = try await older.delivery()
@@ -115,7 +115,7 @@ import WireMessages
     for socket in [older, newer] { await socket.raw.close() }
   }
 
-  @Test func `what a device removes over HTTP makes room on its connection`() async throws {
+  @Test func `a message that a device removes over HTTP makes room on its connection`() async throws {
     try await send(1...101)
     let socket = try await relay.open(recipient)
     try await eventually("the window is full") { try await socket.waitingCount() == 100 }
@@ -143,7 +143,7 @@ import WireMessages
     for socket in [one, two] { await socket.raw.close() }
   }
 
-  @Test func `whoever registers anew ends the connections of before, and they get nothing more`() async throws {
+  @Test func `a new registration ends former connections, and they get nothing more`() async throws {
     let before = try await relay.open(recipient)
     let after = try await relay.registerLive(recipient.number)
     #expect(try await before.raw.closeCode() == 1008)

@@ -47,7 +47,7 @@ import WireMessages
     try await eventually("all others are checked") { begun.load(ordering: .relaxed) == 7 }
   }
 
-  @Test func `who stays connected is seen each day, and not all at midnight`() async throws {
+  @Test func `a device that stays connected is seen each day, and not all at midnight`() async throws {
     let path = NSTemporaryDirectory() + "relay-hub-" + UUID().uuidString
     defer { try? FileManager.default.removeItem(atPath: path) }  // A leftover in the temporary folder hurts nobody.
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
@@ -75,7 +75,7 @@ import WireMessages
     await store.close()
   }
 
-  @Test func `what was asked over a socket before SIGTERM is answered, however long it takes`() async throws {
+  @Test func `a request over a socket before SIGTERM is answered, however long it takes`() async throws {
     let (listener, port) = try Loopback.listen()
     defer { close(listener) }
     let settings = [

@@ -48,7 +48,7 @@ struct LiveJSONTests {
     }
   }
 
-  @Test func `what is not understood closes, binary is ignored`() async throws {
+  @Test func `an unknown frame closes the connection, and a binary one is ignored`() async throws {
     for text in ["nonsense", #"{"type":9}"#] {
       let socket = try await RawSocket.open(recipient.path(), on: relay.clientPort)
       try await socket.sendBinary([1, 2, 3])

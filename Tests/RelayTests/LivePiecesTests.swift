@@ -58,7 +58,7 @@ import Testing
     #expect(empty.received(Self.call()) == false)
   }
 
-  @Test func `what fails together is divided, and comes behind all others`() {
+  @Test func `a batch that fails together is divided, and comes after all others`() {
     func groups(_ items: [(String, Int)]) -> [[String]] {
       failureGroups(of: items, max: 4) { $0.1 }.map { $0.map(\.0) }
     }

@@ -33,7 +33,7 @@ import WireMessages
     try await socket.sendBinary(try frame.serializedBytes())
   }
 
-  @Test func `what one device hands over reaches the one at the address, and that is all`() async throws {
+  @Test func `a device's message reaches the one at the address, and that is all`() async throws {
     let device = try await relay.register()
     let (socket, address) = try await open()
     #expect(address.utf8.count == 22 && !address.contains("="))
@@ -82,7 +82,7 @@ import WireMessages
     #expect(try await relay.send("PUT", "/v1/provisioning/\(nobody)", json: #"{"body":"QUJD"}"#).status == 401)
   }
 
-  @Test func `whoever was told is there no more, also while its connection stays`() async throws {
+  @Test func `a device that was told is not there any more, even while its connection stays`() async throws {
     let device = try await relay.register()
     let (socket, address) = try await open()
     func handOver() async throws -> Int {
@@ -94,7 +94,7 @@ import WireMessages
     await socket.close()
   }
 
-  @Test func `whoever leaves at once leaves no trace`() async throws {
+  @Test func `a device that leaves at once leaves no trace`() async throws {
     let farewell = RawSocket.request("/v1/websocket/provisioning/") + RawSocket.frame(8, [0x03, 0xE8])
     for _ in 0..<60 {
       let socket = try await RawSocket.connect(to: relay.clientPort)

@@ -59,7 +59,7 @@ import Testing
     #expect(window.woken() == .read)
   }
 
-  @Test mutating func `what is being removed is named until it is gone`() {
+  @Test mutating func `messages under removal are named until they are gone`() {
     _ = deliver(1, 2)
     #expect(window.acknowledged(1).removal == Self.delivery(1))
     #expect(window.acknowledged(1).removal == nil)
@@ -81,7 +81,7 @@ import Testing
     #expect(window.holds(1) && !window.holds(7))
   }
 
-  @Test mutating func `what was refused stays held, makes room, and can be acknowledged later`() {
+  @Test mutating func `a refused message stays held, makes room, and can be acknowledged later`() {
     _ = deliver(1, 2, 3)
     _ = deliver(4)
     _ = window.woken()
@@ -92,7 +92,7 @@ import Testing
     #expect(window.acknowledged(1).removal == Self.delivery(1))
   }
 
-  @Test mutating func `what is left unacknowledged stops counting, but not being held`() {
+  @Test mutating func `unacknowledged messages stop counting, but not being held`() {
     _ = deliver(1, 2, 3)
     _ = deliver(4)
     _ = window.woken()
@@ -101,7 +101,7 @@ import Testing
     #expect(window.readBegan() == DeliveryWindow.Read(held: [10, 20, 30, 40], limit: 3))
   }
 
-  @Test mutating func `who lets a whole window pass without a word gets what is new at once`() {
+  @Test mutating func `a device silent for a whole window gets new messages at once`() {
     var bounds = Self.small
     bounds.shortPatience = .seconds(20)
     window = DeliveryWindow(hasKey: true, bounds: bounds)
@@ -121,7 +121,7 @@ import Testing
     #expect(window.woken(now: start + .seconds(20)) == .read)
   }
 
-  @Test mutating func `who acknowledges some of a window is given time for the others`() {
+  @Test mutating func `a device that acknowledges some of a window is given time for the others`() {
     var bounds = Self.small
     bounds.shortPatience = .seconds(1)
     window = DeliveryWindow(hasKey: true, bounds: bounds)
@@ -134,7 +134,7 @@ import Testing
     #expect(window.retryDelay == nil)
   }
 
-  @Test mutating func `what somebody else removed makes room`() {
+  @Test mutating func `messages that somebody else removed make room`() {
     _ = deliver(1, 2, 3)
     _ = deliver(4)
     _ = window.woken()
@@ -172,7 +172,7 @@ import Testing
     #expect(window.removed(3) == .read)
   }
 
-  @Test mutating func `what the store has no more makes room in a full window`() {
+  @Test mutating func `messages that left the store make room in a full window`() {
     for id: UInt64 in 1...5 {
       _ = deliver(id)
       _ = window.refused(id)
@@ -193,7 +193,7 @@ import Testing
     #expect(!window.holds(1) && window.holds(2) && !window.holds(3))
   }
 
-  @Test mutating func `what the store has no more stops standing in the way, though it was never acknowledged`() {
+  @Test mutating func `messages that left the store stop standing in the way, even if never acknowledged`() {
     _ = deliver(1, 2, 3)
     _ = deliver(4)
     _ = window.woken()
@@ -231,7 +231,7 @@ import Testing
     #expect(window.woken() == .read)
   }
 
-  @Test mutating func `what could not be removed is kept, and not sent again`() {
+  @Test mutating func `messages that could not be removed are kept, and not sent again`() {
     _ = deliver(1)
     _ = window.acknowledged(1)
     window.removalFailed(1)
@@ -239,7 +239,7 @@ import Testing
     #expect(window.readBegan()?.held == [10])
   }
 
-  @Test(arguments: 0..<40) func `whatever happens, nothing is missed, nothing comes twice, and no bound is exceeded`(
+  @Test(arguments: 0..<40) func `in any order of events nothing is missed or comes twice, and no bound is exceeded`(
     seed: UInt64
   ) {
     var model = WindowModel(bounds: Self.small, seed: seed)

@@ -80,7 +80,7 @@ import Testing
   }
 
   @Test(arguments: ["", "00", "0801", "0802", "0803", "08021200", "ff", "08011a00", "0801120a", "080112050a03474554"])
-  func `what is no frame is malformed`(hex: String) {
+  func `bytes that are no frame are malformed`(hex: String) {
     guard case .malformed = ProtobufDialect().read(.binary(ByteBuffer(bytes: bytes(hex)))) else {
       Issue.record("read")
       return
@@ -117,7 +117,7 @@ import Testing
   }
 
   @Test(arguments: ["", "{", "[]", #"{"id":1}"#, #"{"type":4}"#, #"{"type":"x"}"#, #"{"type":1.5}"#, "\u{0}"])
-  func `what is no JSON frame is malformed`(text: String) {
+  func `a text that is no JSON frame is malformed`(text: String) {
     guard case .malformed(let close) = JSONDialect().read(.text(ByteBuffer(string: text))) else {
       Issue.record("read")
       return
@@ -164,14 +164,14 @@ import Testing
     "login=%2B14155550101&password=x&password=x", "login=%2B14155550101&user=%2B14155550101&password=x",
     "login=%2&password=x", "login&password=x", "login=%2B14155550101&password=%FF",
   ])
-  func `what says nothing, or more than one thing, is no login`(query: String) {
+  func `a query that says nothing, or more than one thing, is no login`(query: String) {
     #expect(login(query) == nil)
   }
 
   @Test(arguments: [
     "login=14155550101&password=x", "login=%2B14155550101", "login=%2B14155550101.0&password=x", "login=&password=",
   ])
-  func `what no device can have are no credentials`(query: String) throws {
+  func `impossible credentials are none`(query: String) throws {
     let login = try #require(self.login(query))
     #expect(login.credentials == nil)
   }

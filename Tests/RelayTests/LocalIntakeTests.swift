@@ -80,7 +80,7 @@ import Testing
     OutgoingMessage(relay: try #require(RelayName("alpha")), source: source, submission: submission(at: time))
   }
 
-  @Test func `who wrote what cannot be delivered is told so on every device, once`() async throws {
+  @Test func `the sender of an undeliverable message is told so on every device, once`() async throws {
     let intake = intake(knowing: [sender.account])
     for time: Int64 in [7, 7, 8] { #expect(try await intake.reportUndeliverable(try outgoing(from: sender, at: time))) }
     // The same account of the peer has received another message of the same time: another word.

@@ -69,7 +69,7 @@ import Testing
     #expect(try await times(recipient) == [1, 2])
   }
 
-  @Test func `what matches nothing is acknowledged all the same`() async throws {
+  @Test func `an acknowledgement that matches nothing is accepted all the same`() async throws {
     try await send(bundle(message(), timestamp: 1))
     #expect(try await acknowledge(99, as: recipient) == 200)
     #expect(try await acknowledge(-1, as: recipient) == 200)

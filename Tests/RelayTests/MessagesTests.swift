@@ -23,7 +23,7 @@ import Testing
   /// The messages that the recipient's first device holds.
   private func shown() async throws -> [Shown] { try await relay.mailbox(of: recipient).map(Shown.init) }
 
-  @Test func `what is accepted lies in the mailbox until it is acknowledged`() async throws {
+  @Test func `an accepted message lies in the mailbox until it is acknowledged`() async throws {
     let answer = try await send(bundle(message("Zm9vYmFyego=", registrationID: 333), timestamp: 1_447_500_000_000))
     #expect(answer.status == 200)
     #expect(answer.text == #"{"needsSync":false}"#)

@@ -41,7 +41,7 @@ import Testing
     }
   }
 
-  @Test func `what is blinded, evaluated and unblinded is what the relay computes of the contact itself`() throws {
+  @Test func `a blinded, evaluated and unblinded contact is the relay's own output for it`() throws {
     let relay = try Relay(1)
     let (first, second) = (try ObliviousBatch(Self.tokens), try ObliviousBatch(Self.tokens))
     #expect(first.elements != second.elements, "a contact looks different each time")

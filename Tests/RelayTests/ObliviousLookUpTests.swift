@@ -97,7 +97,7 @@ struct ObliviousLookUpTests {
       "undecodable-element"
     ),
   ])
-  func `what cannot be evaluated is refused`(json: String, status: Int, code: String) async throws {
+  func `a point that cannot be evaluated is refused`(json: String, status: Int, code: String) async throws {
     let answer = try await relay.send("PUT", "/v1/directory/oblivious/evaluations", json: json, as: caller)
     #expect(answer.status == status && answer.text.hasPrefix("\(code): "), "\(answer.text)")
   }
@@ -116,7 +116,7 @@ struct ObliviousLookUpTests {
   }
 
   @Test(arguments: ["prefix=g", "prefix=123456789", "after=0", "after=zzzzzzzzzzzzzzzz", "prefix=0&after=%20"])
-  func `what is no prefix or no place is refused`(query: String) async throws {
+  func `a malformed prefix or place is refused`(query: String) async throws {
     let answer = try await relay.send("GET", "/v1/directory/oblivious/registered?\(query)", as: caller)
     #expect(answer.status == 400 && answer.text.hasPrefix("invalid-prefix: "), "\(answer.text)")
   }

@@ -168,7 +168,7 @@ import Testing
     }
   }
 
-  @Test func `whoever sends most is ranked by handle`() async throws {
+  @Test func `the senders of most messages are ranked by handle`() async throws {
     try await withRelay { _, relay in
       let (ann, bob) = (try await relay.register(), try await relay.register())
       for time in 1...7 {

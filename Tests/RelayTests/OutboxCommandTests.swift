@@ -4,7 +4,7 @@ import Testing
 
 /// A peer that is killed and comes back, and what its operator's neighbour sees: real processes, embedded stores.
 @Suite struct OutboxCommandTests {
-  @Test func `what was accepted for a peer that is away arrives, or its sender is told`() async throws {
+  @Test func `a message accepted for a peer that is away arrives, or its sender is told`() async throws {
     try await PeeredOperator.withTwo { alpha, beta in
       let bob = try await alpha.relay.register()
       let alice = try await beta.relay.register()

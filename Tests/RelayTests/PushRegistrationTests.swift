@@ -90,7 +90,7 @@ import Testing
     #expect(try await isReachable())
   }
 
-  @Test func `what is no registration is refused and changes nothing`() async throws {
+  @Test func `a malformed registration is refused and changes nothing`() async throws {
     let tooLong = String(repeating: "a", count: 4097)
     for path in ["gcm", "apn"] {
       for id in ["null", "\"\"", "7", "[]", "\"\(tooLong)\""] {

@@ -105,7 +105,7 @@ import Testing
     #expect(try await receipt(text).status == 404)
   }
 
-  @Test func `what is no number is not found`() async throws {
+  @Test func `a malformed number is not found`() async throws {
     for number in ["x", "+123", "%FF"] { #expect(try await receipt("1", to: number).status == 404, "\(number)") }
   }
 }

@@ -107,7 +107,7 @@ struct RegistrationLockTests {
   }
 
   @Test(arguments: ["", "123", String(repeating: "a", count: 101)])
-  func `what is no pin is refused and changes nothing`(pin: String) async throws {
+  func `a malformed pin is refused and changes nothing`(pin: String) async throws {
     let (device, next) = try await locked()
     let answer = try await relay.send("PUT", "/v1/accounts/pin/", json: #"{"pin":"\#(pin)"}"#, as: device)
     #expect(answer.status == 415)
@@ -134,7 +134,7 @@ struct RegistrationLockTests {
     expectLocked(try await confirm(try await relay.code(for: device.number), nil, as: next))
   }
 
-  @Test func `whoever fetches is seen, and a lock holds`() async throws {
+  @Test func `a device that fetches is seen, and a lock holds`() async throws {
     let (former, next) = try await locked()
     try await site.age(former.number, byDays: 40)
     _ = try await relay.send("PUT", "/v1/accounts/wsc", as: former)  // The relay reads the account anew.

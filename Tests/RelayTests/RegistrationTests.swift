@@ -98,7 +98,7 @@ import Testing
     "+123456789", "14155550000", "+1415555000a", "+1234567890123456", "+", "x", "+0123456789", "+1415%205550000",
     "+298", "+29812345", "+2981234567890123",
   ])
-  func `what is no number is refused, before its transport is looked at`(text: String) async throws {
+  func `a malformed number is refused before its transport is looked at`(text: String) async throws {
     for transport in ["sms", "voice", "dev", "pigeon"] {
       #expect(try await relay.send("GET", "/v1/accounts/\(transport)/code/\(text)").status == 400)
     }
@@ -134,7 +134,7 @@ import Testing
   }
 
   @Test(arguments: ["", ".0", ".2", ".99999999999999999999"])
-  func `whatever device the credentials to be name, it is ignored`(device: String) async throws {
+  func `the device in the credentials to be is ignored`(device: String) async throws {
     let code = try await relay.code(for: number)
     #expect(try await confirm(code, authorization: TestDevice.basic("\(number)\(device):secret")).status == 200)
     #expect(try await isKnown("secret"))
@@ -285,8 +285,7 @@ import Testing
 
 @Suite(.ownRelay(RelayUnderTest.unlimited.merging(["RELAY_FEDERATION_NUMBER_CLAIMS": "refuse"]) { $1 }))
 struct ClaimedNumberTests {
-  @Test func `where claims are respected, a number that a peer lists is refused, and its code stays good`() async throws
-  {
+  @Test func `if claims are respected, a number that a peer lists is refused, and its code stays good`() async throws {
     let (site, relay) = (try suiteRelay().site, try suiteRelay().relay)
     let number = TestDevice.freshNumber()
     try await site.listAtPeer("elsewhere", tokens: [try TestTokens.contactToken(of: number)])

@@ -28,14 +28,14 @@ import Testing
   }
 
   @Test(arguments: [0, 1, 16, 10_000])
-  func whatIsSealedIsOpenedByTheHolderOfTheKey(length: Int) throws {
+  func `a sealed text is opened by the holder of the key`(length: Int) throws {
     let text = String(repeating: "x", count: length)
     let box = try seal(text)
     #expect(box.count == text.utf8.count + SealedBox.overheadBytes)
     #expect(try keys.open(box, from: sender, to: recipient) == Array(text.utf8))
   }
 
-  @Test func layoutIsTheDocumentedOne() throws {
+  @Test func `the layout is the documented one`() throws {
     let box = try seal("hello", to: 2)
     #expect(Array(box[0..<9]) == [1, 0, 0, 0, 0, 0, 0, 0, 2])
     #expect(box[9] == 5)
@@ -43,7 +43,7 @@ import Testing
   }
 
   /// Opens a box by the docstring alone, without our code, so that the words and the bytes cannot drift apart.
-  @Test func aReaderOfTheDocumentationCanOpenABox() throws {
+  @Test func `a reader of the documentation can open a box`() throws {
     let privateKey = Curve25519.KeyAgreement.PrivateKey()
     let identity: [UInt8] = [5] + Array(Curve25519.KeyAgreement.PrivateKey().publicKey.rawRepresentation)
     let preKey: [UInt8] = [5] + Array(privateKey.publicKey.rawRepresentation)
@@ -68,7 +68,7 @@ import Testing
     #expect(String(decoding: plaintext, as: UTF8.self) == "by the book")
   }
 
-  @Test func aChangeOfAnyByteIsRefusedAndCostsNoKey() throws {
+  @Test func `a change of any byte is refused, and costs no key`() throws {
     let box = try seal("meet me at nine")
     for index in box.indices {
       var forged = box
@@ -79,7 +79,7 @@ import Testing
     #expect(try keys.open(box, from: sender, to: recipient) == Array("meet me at nine".utf8))
   }
 
-  @Test func aBoxCutShortAnywhereIsRefused() throws {
+  @Test func `a box cut short anywhere is refused`() throws {
     let box = try seal("meet me at nine")
     for count in 0..<box.count {
       #expect(throws: SealedBoxError.self, "\(count) bytes") {
@@ -88,7 +88,7 @@ import Testing
     }
   }
 
-  @Test func aOneTimeKeyOpensOneBoxOnly() throws {
+  @Test func `a one-time key opens one box only`() throws {
     let first = try seal("first")
     let second = try seal("second")
     _ = try keys.open(first, from: sender, to: recipient)
@@ -97,7 +97,7 @@ import Testing
     #expect(throws: SealedBoxError.unknownKey) { try keys.open(second, from: sender, to: recipient) }
   }
 
-  @Test func theLastResortOpensAnyNumber() throws {
+  @Test func `the last resort opens any number`() throws {
     for text in ["one", "two"] {
       let box = try seal(text, to: DeviceKeys.lastResortID)
       #expect(try keys.open(box, from: sender, to: recipient) == Array(text.utf8))
@@ -105,13 +105,13 @@ import Testing
     #expect(keys.unusedKeyCount == 3)
   }
 
-  @Test func aKeyIDThatWasNeverOursIsUnknown() throws {
+  @Test func `a key id that was never ours is unknown`() throws {
     var box = try seal("x")
     box[8] = 77
     #expect(throws: SealedBoxError.unknownKey) { try keys.open(box, from: sender, to: recipient) }
   }
 
-  @Test func aBoxIsBoundToSenderAndRecipient() throws {
+  @Test func `a box is bound to sender and recipient`() throws {
     let box = try seal("x")
     let stranger = Correspondent(try #require(PhoneNumber("+447700900999")))
     let linked = Correspondent(sender.number, deviceID: 2)
@@ -121,17 +121,17 @@ import Testing
     }
   }
 
-  @Test func anotherDevicesKeysDoNotOpenIt() throws {
+  @Test func `another device's keys do not open it`() throws {
     let box = try seal("x")
     #expect(throws: SealedBoxError.notAuthentic) { try DeviceKeys().open(box, from: sender, to: recipient) }
   }
 
-  @Test func twoBoxesOfOneTextShareNothing() throws {
+  @Test func `two boxes of one text share nothing`() throws {
     #expect(try seal("same").dropFirst(9) != seal("same").dropFirst(9))
   }
 
   @Test(arguments: ["", "BQ", Base64.encode([UInt8](repeating: 5, count: 32), padded: false), "not base64!"])
-  func aMalformedPublicKeyIsRefused(text: String) throws {
+  func `a malformed public key is refused`(text: String) throws {
     let key = RemotePreKey(
       deviceID: 1, registrationID: 0, identityKey: keys.bundle.identityKey,
       preKey: PublicPreKey(keyID: 1, publicKey: text))
@@ -141,7 +141,7 @@ import Testing
   }
 
   /// The secret with a point of small order is known to everybody.
-  @Test func aPointOfSmallOrderIsRefused() throws {
+  @Test func `a point of small order is refused`() throws {
     let key = RemotePreKey(
       deviceID: 1, registrationID: 0, identityKey: keys.bundle.identityKey,
       preKey: PublicPreKey(keyID: 1, publicKey: Base64.encode([5] + [UInt8](repeating: 0, count: 32), padded: false)))
@@ -150,7 +150,7 @@ import Testing
     }
   }
 
-  @Test func uploadedKeysHaveTheFormOfTheWire() {
+  @Test func `uploaded keys have the form of the wire`() {
     let bundle = DeviceKeys().bundle
     #expect(bundle.oneTimeKeys.count == 100)
     #expect(Set(bundle.oneTimeKeys.map(\.keyID)).count == 100)
@@ -165,11 +165,11 @@ import Testing
   @Test(arguments: [
     ("+14152222222", "BQVVHxMt5zAFXA"), ("+14150000000", "9p/8mrYemAhNrw"), ("+447100000001", "iRcjtzbuEDaI+w"),
   ])
-  func contactTokensAreThePublishedOnes(number: String, token: String) throws {
+  func `contact tokens match the published ones`(number: String, token: String) throws {
     #expect(ContactTokens.token(for: try #require(PhoneNumber(number))) == token)
   }
 
-  @Test func credentialsAndNumbersDoNotShowThemselves() {
+  @Test func `credentials and numbers do not show themselves`() {
     let credentials = Credentials(sender, password: "hunter2")
     for text in ["\(credentials)", String(reflecting: credentials), "\(sender)", String(reflecting: sender)] {
       #expect(!text.contains("hunter2") && !text.contains("7700900001"))

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The client library's later half, against a relay: signed keys, devices, receipts, attachments.
-@Suite("RelayClient", .ownRelay) struct RelayClientTests {
+@Suite(.ownRelay) struct RelayClientTests {
   let nobody: RelayClient
 
   init() throws { nobody = try RelayClient(url: try suiteRelay().relay.url) }

@@ -17,7 +17,7 @@ import Testing
       logger: Logger(label: "test"))
   }
 
-  @Test func `where Redis remembers, peers are not asked`() async {
+  @Test func `if Redis remembers, peers are not asked`() async {
     (redis.answers, peers.answers) = ([100], [900, 900, 900])
     let restores = restores(redis: redis, peers: peers)
     await restores.check()
@@ -144,7 +144,7 @@ extension RestoreGuardTests {
     #expect(redis.asked <= 5)
   }
 
-  @Test func `what was handed out has an epoch behind it soon, though nobody asks any more`() async throws {
+  @Test func `handed-out keys have an epoch behind them soon, even if nobody asks any more`() async throws {
     redis.answers = [100]
     let restores = restores(redis: redis, peers: nil)
     await restores.check()

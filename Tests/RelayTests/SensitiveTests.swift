@@ -3,7 +3,7 @@ import RelayCore
 import Testing
 
 /// Private values have no textual form by accident.
-struct SensitiveTests {
+@Suite struct SensitiveTests {
   /// One value of each type of RelayCore that says it is sensitive, full of things that must not be seen.
   private static func samples() throws -> [any Sensitive] {
     let number = try #require(AccountNumber(e164: "+15557654321"))

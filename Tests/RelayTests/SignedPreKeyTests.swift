@@ -58,7 +58,7 @@ import Testing
     }
   }
 
-  @Test func `what has not the length or the type of a key or a signature is none`() throws {
+  @Test func `a text without the length or type of a key or a signature is none`() throws {
     let (identity, key, signature) = Self.vectors[0]
     let parts = [try bytes(identity), try bytes(key), try bytes(signature)]
     for part in parts.indices {
@@ -148,7 +148,7 @@ import Testing
     #expect(try await draw(version: 1).list("keys").first?["identityKey"] as? String == keys.identity.publicKey)
   }
 
-  @Test func `what a device lacks is null, and version 1 leaves out devices without a prekey`() async throws {
+  @Test func `a missing key is null, and version 1 leaves out devices without a prekey`() async throws {
     try await relay.upload(keys, [], lastResort: nil, as: owner)
     #expect(try await draw().text.contains(#""preKey":null"#))
     #expect(try await draw(version: 1).status == 404)

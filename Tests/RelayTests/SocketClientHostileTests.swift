@@ -6,7 +6,7 @@ import Testing
 
 /// The client library's live connections end with a reason, and nothing worse, if a server is broken, hostile or
 /// vanished.
-@Suite("RelayClient against hostile servers") struct SocketClientHostileTests {
+@Suite struct SocketClientHostileTests {
   private typealias Server = ScriptedSocketServer
 
   private let key: SignalingKey
@@ -81,7 +81,7 @@ import Testing
     #expect(isLost(end), "\(end)")
   }
 
-  @Test func `what comes right behind the upgrade is delivered, and pings are answered`() async throws {
+  @Test func `frames right behind the upgrade are delivered, and pings are answered`() async throws {
     let delivery = bytes(of: LiveDialect.request(id: 5, verb: "PUT", path: "/api/v1/message", body: [1, 2]))
     let unknown = bytes(of: LiveDialect.request(id: 6, verb: "GET", path: "/v9/unknown"))
     let server = try Server(.upgrade(Server.frame(2, delivery) + Server.frame(2, unknown) + Server.frame(9, [7])))

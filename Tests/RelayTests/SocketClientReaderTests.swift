@@ -7,7 +7,7 @@ import Testing
 @testable import RelayClient
 
 /// Frames to messages, messages to whoever takes them, and the pauses between connections: without a network.
-@Suite("RelayClient's WebSocket parts") struct SocketClientReaderTests {
+@Suite struct SocketClientReaderTests {
   // MARK: Frames
 
   private func frame(
@@ -71,7 +71,7 @@ import Testing
 
   // MARK: The inbox
 
-  @Test func `what is offered is taken in order, and the bounds ask for a pause`() async throws {
+  @Test func `offered elements are taken in order, and the bounds ask for a pause`() async throws {
     let inbox = Inbox<Int>(bounds: .init(count: 4, bytes: 100))
     let resumed = Mutex(0)
     inbox.whenRoom { resumed.withLock { $0 += 1 } }
@@ -99,7 +99,7 @@ import Testing
     #expect(try await own.next() == nil)
   }
 
-  @Test func `whoever waits is woken by an element, the end, or cancellation`() async throws {
+  @Test func `a reader that waits is woken by an element, the end, or cancellation`() async throws {
     for _ in 0..<200 {
       let inbox = Inbox<Int>(bounds: .init(count: 4, bytes: 100))
       let waiting = Task { try await inbox.next() }

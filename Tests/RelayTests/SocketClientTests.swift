@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// The client library's live connections, against a relay.
-@Suite("RelayClient, live", .ownRelay) struct SocketClientTests {
+@Suite(.ownRelay) struct SocketClientTests {
   let nobody: RelayClient
 
   init() throws { nobody = try RelayClient(url: try suiteRelay().relay.url) }
@@ -50,7 +50,8 @@ import Testing
   }
 
   @Test(arguments: [LiveDialect.protobuf, .json])
-  func `what waits comes first, then what is new; acknowledged, it is gone`(_ dialect: LiveDialect) async throws {
+  func `waiting messages come first, then new ones, and acknowledged ones are gone`(_ dialect: LiveDialect) async throws
+  {
     let (sender, receiver, to) = try await pair()
     try await sender.client.send([OutgoingMessage(body: [1])], to: to, timestamp: 11)
     let live = try await receiver.connect(options: options { $0.dialect = dialect })
@@ -85,7 +86,7 @@ import Testing
     await #expect(throws: RelayClientError.self) { _ = try await nobody.connect(signalingKey: key) }
   }
 
-  @Test func `what is refused or not acknowledged comes again on the next connection`() async throws {
+  @Test func `refused or unacknowledged messages come again on the next connection`() async throws {
     let (sender, receiver, to) = try await pair()
     for timestamp in 1...3 {
       try await sender.client.send([OutgoingMessage(body: [7])], to: to, timestamp: Int64(timestamp))

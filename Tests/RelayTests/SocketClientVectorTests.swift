@@ -7,7 +7,7 @@ import Testing
 @testable import RelayClient
 
 /// The published vectors, and what RFC 6455 says of a server's frames, as the client library reads them.
-@Suite("RelayClient's frames") struct SocketClientVectorTests {
+@Suite struct SocketClientVectorTests {
   // MARK: Envelopes
 
   @Test func `envelopes open under their signaling key, field by field`() throws {
@@ -29,7 +29,7 @@ import Testing
     }
   }
 
-  @Test func `what was changed, cut short or encrypted under another key does not open`() throws {
+  @Test func `a text that was changed, cut short or encrypted under another key does not open`() throws {
     let rejected = try WholeRelayVectorTests.load("signaling_envelopes_rejected")
     #expect(rejected.count == 3)
     for vector in rejected { try expectNotAuthentic(bytes(vector, "envelope_hex"), text(vector, "signaling_key_b64")) }

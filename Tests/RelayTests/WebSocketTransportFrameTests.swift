@@ -5,7 +5,7 @@ import Testing
 @testable import RelayHTTP
 
 /// The transport's parts that know no network: frames, limits and times.
-@Suite("WebSocket transport: frames and limits") struct WebSocketTransportFrameTests {
+@Suite struct WebSocketTransportFrameTests {
   private let max = 100_000
 
   /// The events that come out of `bytes`, cut into pieces of these sizes, over and over.
@@ -66,7 +66,7 @@ import Testing
     }
   }
 
-  @Test func `what RFC 6455 forbids is refused as soon as it shows`() {
+  @Test func `frames that RFC 6455 forbids are refused as soon as they show`() {
     let refused: [([UInt8], Int)] = [
       (RawSocket.frame(1, [65], mask: nil), 1002), ([0x81, 0x01], 1002),  // unmasked
       ([0xC1], 1002), ([0xA1], 1002), ([0x91], 1002),  // reserved bits
@@ -90,7 +90,7 @@ import Testing
     #expect(events(RawSocket.frame(8, [])) == ["closed without a code"])
   }
 
-  @Test func `what is too large is refused by its head alone`() {
+  @Test func `a frame that is too large is refused by its head alone`() {
     let refused: [[UInt8]] = [
       [0x82, 0xFE, 0x03, 0xE9],
       [0x82, 0xFF, 0, 0, 0, 0, 0, 0, 0x03, 0xE9], [0x82, 0xFF, 0x80, 0, 0, 0, 0, 0, 0, 0],
@@ -131,7 +131,7 @@ import Testing
     #expect(after(&pace, 1000) == 0)
   }
 
-  @Test func `who sends nothing, or never ends a message, is closed; who takes nothing is cut off`() {
+  @Test func `a client that sends nothing, never ends a message or takes nothing is cut off`() {
     let start = NIODeadline.now()
     let at = { (seconds: Int64) in start + .seconds(seconds) }
     var pace = SocketPace(limits(idle: .seconds(90)), SocketTimes(), now: start)

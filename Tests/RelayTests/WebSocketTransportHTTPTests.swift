@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// Plain HTTP beside WebSockets on one port, and what a stopping listener does to both.
-@Suite("WebSocket transport: HTTP and stopping") struct WebSocketTransportHTTPTests {
+@Suite struct WebSocketTransportHTTPTests {
   private static let hello = Array("GET /v1/hello HTTP/1.1\r\nHost: relay\r\n\r\n".utf8)
 
   private static func echo(_ body: String) -> [UInt8] {

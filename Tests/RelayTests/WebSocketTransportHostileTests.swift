@@ -5,9 +5,9 @@ import TestSupport
 import Testing
 
 /// Clients that mean no good, or vanish.
-@Suite("WebSocket transport: hostile clients", .serialized) struct WebSocketTransportHostileTests {
+@Suite(.serialized) struct WebSocketTransportHostileTests {
   @Test(arguments: [false, true])
-  func `who breaks the protocol is told and dropped, and nobody else notices`(isSecure: Bool) async throws {
+  func `a client that breaks the protocol is told and dropped, and no other notices`(isSecure: Bool) async throws {
     try await TransportSite.with(isSecure: isSecure) { site in
       let witness = try await site.open()
       let cases: [([UInt8], Int)] = [
@@ -41,7 +41,7 @@ import Testing
   }
 
   @Test(arguments: [1, 9, 10, 0])
-  func `who sends more than it may is closed`(opcode: UInt8) async throws {
+  func `a client that sends more than it may is closed`(opcode: UInt8) async throws {
     let limits = SocketLimits(messageBytesMax: 4096, burst: 20, perSecond: 0.01, idle: .seconds(300))
     try await TransportSite.with(limits: limits) { site in
       let socket = try await site.open()
@@ -55,7 +55,7 @@ import Testing
     }
   }
 
-  @Test func `who is silent for too long is closed, and who pings is not`() async throws {
+  @Test func `a client that is silent for too long is closed, and one that pings is not`() async throws {
     let idle = MachineSpeed.allow(.seconds(2))
     let limits = SocketLimits(messageBytesMax: 4096, burst: 1000, perSecond: 100, idle: idle)
     try await TransportSite.with(limits: limits) { site in
@@ -75,7 +75,7 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `who reads nothing holds no more than its share, and is cut off`(isSecure: Bool) async throws {
+  func `a client that reads nothing holds no more than its share, and is cut off`(isSecure: Bool) async throws {
     var times = SocketTimes()
     times.stalled = .seconds(3)
     try await TransportSite.with(isSecure: isSecure, times: times) { site in
@@ -100,7 +100,7 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `who takes less than it asks for is cut off before it fills the memory`(isSecure: Bool) async throws {
+  func `a client that takes less than it asks for is cut off before it fills the memory`(isSecure: Bool) async throws {
     var times = SocketTimes()
     times.stalled = .seconds(3000)
     try await TransportSite.with(isSecure: isSecure, times: times) { site in
@@ -116,7 +116,7 @@ import Testing
     }
   }
 
-  @Test func `what answers ours costs nothing`() async throws {
+  @Test func `answers to our requests cost nothing`() async throws {
     let limits = SocketLimits(messageBytesMax: 4096, burst: 20, perSecond: 0.01, idle: .seconds(300))
     try await TransportSite.with(limits: limits) { site in
       let socket = try await site.open()
@@ -127,7 +127,7 @@ import Testing
     }
   }
 
-  @Test func `what came before the client knew of the end reaches the session`() async throws {
+  @Test func `frames from before the client knew of the end reach the session`() async throws {
     try await TransportSite.with { site in
       let socket = try await site.open()
       let frames = ["close", "answer", "answer"].flatMap { RawSocket.frame(1, Array($0.utf8)) }
@@ -138,7 +138,7 @@ import Testing
     }
   }
 
-  @Test func `who reads slowly gets everything`() async throws {
+  @Test func `a client that reads slowly gets everything`() async throws {
     var times = SocketTimes()
     times.stalled = .seconds(20)
     try await TransportSite.with(times: times) { site in

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// How connections become WebSockets, and how all others stay what they were.
-@Suite("WebSocket transport: upgrade") struct WebSocketTransportUpgradeTests {
+@Suite struct WebSocketTransportUpgradeTests {
   @Test(arguments: [false, true])
   func `a WebSocket echoes text, large messages and pings, and closes`(isSecure: Bool) async throws {
     try await TransportSite.with(isSecure: isSecure) { site in
@@ -111,7 +111,7 @@ import Testing
     }
   }
 
-  @Test func `what asks for no WebSocket as it should, is told how`() async throws {
+  @Test func `a malformed request for a WebSocket is answered with the reason`() async throws {
     try await TransportSite.with { site in
       for request in broken() {
         let answer = try await site.ask(Array(request.utf8))

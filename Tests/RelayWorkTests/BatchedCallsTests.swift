@@ -12,7 +12,7 @@ import Testing
     Queue(bounds: .init(batch: batch, waiting: waiting, countsUnderWay: countsUnderWay)) { .init(items: 1, bytes: $0) }
   }
 
-  @Test func `one goes at once and the rest together`() {
+  @Test func `one goes at once, and the rest together`() {
     var queue = Self.queue(batch: .init(items: 10, bytes: 100), waiting: .init(items: 10, bytes: 100))
     #expect(queue.admit(1) == .isFirst)
     #expect(queue.next() == [1])

@@ -8,7 +8,7 @@ import Testing
 @Suite struct BatcherTests {
   @TaskLocal private static var request: Int?
 
-  @Test func `what is to be done again comes behind what waits`() async throws {
+  @Test func `work to be done again comes after waiting work`() async throws {
     let batches = Mutex<[[Int]]>([])
     let batcher = Batcher<Int>(retryingBatchesOf: 2, waitingMax: 10) { batch in
       batches.withLock { $0.append(batch) }
@@ -19,7 +19,7 @@ import Testing
     #expect(batches.withLock { $0 } == [[1, 2], [3, 4], [11]])
   }
 
-  @Test func `what comes during a call goes in the next, in order, one call at a time`() async throws {
+  @Test func `items that come during a call go in the next, in order, one call at a time`() async throws {
     let calls = Mutex<(batches: [[Int]], underWay: Int)>(([], 0))
     let batcher = Batcher<Int>(batchMax: 10, waitingMax: 1000) { batch in
       calls.withLock {
@@ -42,7 +42,7 @@ import Testing
     try await eventually("it begins anew") { calls.withLock { $0.batches.last } == [500] }
   }
 
-  @Test func `what does not fit is not taken`() async throws {
+  @Test func `an item that does not fit is not taken`() async throws {
     let hasBegun = Flag()
     let isOpen = Flag()
     let taken = Mutex<[Int]>([])

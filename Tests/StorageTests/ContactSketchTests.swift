@@ -21,14 +21,12 @@ import Testing
   }
 
   /// Reference: `openssl mac -macopt hexkey:000102030405060708090a0b0c0d0e0f -macopt size:8 SIPHASH` of the bytes 0 to 9.
-  @Test("The hash is SipHash-2-4")
-  func vector() {
+  @Test func `the hash is SipHash-2-4`() {
     let hash = SipHash(key: (0x0706_0504_0302_0100, 0x0F0E_0D0C_0B0A_0908))
     #expect(hash.hash(0x0706_0504_0302_0100, 0x0908) == 0x7A5D_BBC5_94DD_B9F3)
   }
 
-  @Test("Of 20,000 contacts all are allowed, and of those behind them one in a hundred at most")
-  func exact() {
+  @Test func `of 20,000 contacts all are allowed, and of the next ones one in a hundred at most`() {
     var sketch = Self.sketch()
     for some in stride(from: 0, to: 20_000, by: 1000) {
       guard
@@ -50,8 +48,7 @@ import Testing
     #expect(sketch.byteCount <= 70_000)
   }
 
-  @Test("What was asked for costs nothing, in any order, and repeated in one request")
-  func repeats() {
+  @Test func `contacts that were asked for cost nothing, in any order and repeated`() {
     var sketch = Self.sketch()
     let tokens = Self.tokens(0..<3000)
     #expect(
@@ -65,8 +62,7 @@ import Testing
     #expect(sketch == before)
   }
 
-  @Test("A refusal counts nothing, and the allowance grows by the day")
-  func growth() {
+  @Test func `a refusal counts nothing, and the allowance grows by the day`() {
     let allowance = LookUpAllowance(first: 100, firstDays: 2, perDay: 50)
     var sketch = Self.sketch()
     #expect(sketch.spend(Self.tokens(0..<100), within: allowance, at: Sample.noon) == .allowed(new: 100))
@@ -91,8 +87,7 @@ import Testing
     #expect(sketch.spend(rest, within: never, at: .init(millis: .max)) == .refused(retryAfter: nil))
   }
 
-  @Test("Whoever waits for as long as he is told is allowed, and not a moment before")
-  func waits() {
+  @Test func `a caller that waits as long as it is told is allowed, and not a moment before`() {
     var random = SeededGenerator(seed: 3)
     for _ in 0..<2000 {
       let allowance = LookUpAllowance(
@@ -110,8 +105,7 @@ import Testing
     }
   }
 
-  @Test("A sketch forgets the oldest of more contacts than it may remember, and stays small")
-  func bounded() {
+  @Test func `a sketch forgets the oldest of more contacts than it may remember, and stays small`() {
     let allowance = LookUpAllowance(first: .max, firstDays: 1, perDay: 0)
     var sketch = Self.sketch()
     for some in stride(from: 0, to: 150_000, by: 10_000) {
@@ -128,8 +122,7 @@ import Testing
     }
   }
 
-  @Test("A sketch survives its bytes, which hold no token")
-  func bytes() throws {
+  @Test func `a sketch survives its bytes, which hold no token`() throws {
     var sketch = Self.sketch()
     #expect(sketch.byteCount == ContactSketch.headerBytes)
     for count in [0, 1, 200, 5000, 30_000] {
@@ -155,8 +148,7 @@ import Testing
     #expect(first.bytes.dropFirst(ContactSketch.headerBytes) != second.bytes.dropFirst(ContactSketch.headerBytes))
   }
 
-  @Test("Other bytes are no sketch")
-  func damage() {
+  @Test func `other bytes are no sketch`() {
     var sketch = Self.sketch()
     _ = sketch.spend(Self.tokens(0..<300), within: Self.allowance, at: Sample.noon)
     let bytes = sketch.bytes
@@ -191,8 +183,7 @@ import Testing
     return (count - 5...count).contains(new)
   }
 
-  @Test("The table takes no more room than it may, and forgets nobody who asks again and again")
-  func bounded() throws {
+  @Test func `the table is bounded, and forgets no account that keeps asking`() throws {
     let tokens = Self.tokens(100)
     var table = ContactSketchTable(bytesMax: 100_000)
     let busy = try Sample.number(0)
@@ -206,8 +197,7 @@ import Testing
     }
   }
 
-  @Test("Who has not asked for long begins anew, and who asks for too much at first is not noted")
-  func memory() throws {
+  @Test func `an account that has not asked for long begins anew, and an excess at first is not noted`() throws {
     var table = ContactSketchTable()
     let number = try Sample.number(0)
     #expect(

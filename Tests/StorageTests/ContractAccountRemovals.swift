@@ -30,8 +30,8 @@ import Testing
     }
   }
 
-  @Test("A deleted account leaves nothing, and nobody else's rows go", arguments: Backend.allCases)
-  func removed(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a deleted account leaves nothing, and nobody else's rows go`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await fill(store)
       let (own, storage) = (try Sample.address(1), store.storage)
@@ -59,8 +59,8 @@ import Testing
     }
   }
 
-  @Test("An installation deletes itself, and no other one of its number", arguments: Backend.allCases)
-  func byInstallation(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `an installation deletes itself, and no other one of its number`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await fill(store)
       let number = try Sample.number(1)
@@ -73,8 +73,10 @@ import Testing
     }
   }
 
-  @Test("Peers read a deleted account as inactive once, and one that is listed again once", arguments: Backend.allCases)
-  func told(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `peers read a deleted account as inactive once, and one that is listed again once`(_ backend: Backend)
+    async throws
+  {
     try await backend.withStore { store in
       try await store.registerAccounts(3)
       let (number, storage) = (try Sample.number(1), store.storage)
@@ -103,8 +105,8 @@ import Testing
     }
   }
 
-  @Test("The tokens of deleted accounts end, and older places in the feed with them", arguments: Backend.withClock)
-  func forgotten(_ backend: Backend) async throws {
+  @Test(arguments: Backend.withClock)
+  func `the tokens of deleted accounts end, and older places in the feed with them`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       // The time of a deletion is the database's own.
       store.clock.set(Timestamp(millis: Int64(Date().timeIntervalSince1970 * 1000)))
@@ -126,8 +128,8 @@ import Testing
     }
   }
 
-  @Test("A banned number registers by no proof until it is unbanned", arguments: Backend.allCases)
-  func banned(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a banned number registers by no proof until it is unbanned`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(1)
       let (number, storage) = (try Sample.number(0), store.storage)
@@ -155,8 +157,7 @@ import Testing
   /// In which a row of a deleted account may be: what it has sent, and what peers said of accounts of their own.
   private static let others: Set<String> = ["outbox", "confirmed_devices"]
 
-  @Test("Every table with rows of an account was looked into")
-  func tables() async throws {
+  @Test func `every table with rows of an account was looked into`() async throws {
     try await withPostgres { storage, server, url in
       try await fill(Store(storage: storage, clock: ManualClock(Sample.noon)))
       let tables = try server.sql(

@@ -3,8 +3,8 @@ import Storage
 import Testing
 
 @Suite struct AccountReportContract {
-  @Test("Accounts are counted and listed in the order of their numbers, page by page", arguments: Backend.allCases)
-  func listed(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `accounts are counted and listed in the order of their numbers, page by page`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let storage = store.storage
       #expect(
@@ -26,8 +26,8 @@ import Testing
     }
   }
 
-  @Test("What is held for a device is counted: messages, receipts, bytes, prekeys", arguments: Backend.allCases)
-  func holdings(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a device's messages, receipts, bytes and prekeys are counted`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let storage = store.storage
       try await store.registerAccounts(2)

@@ -3,8 +3,8 @@ import Storage
 import Testing
 
 @Suite struct AccountContract {
-  @Test("An account comes back as it was registered", arguments: Backend.allCases)
-  func roundTrip(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `an account comes back as it was registered`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let registration = try Sample.registration(1, supportsSMS: false, voice: true)
       #expect(try await store.storage.account(registration.number) == nil)
@@ -20,8 +20,8 @@ import Testing
     }
   }
 
-  @Test("A registration takes the place of devices, keys and messages", arguments: Backend.allCases)
-  func replaces(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a registration takes the place of devices, keys and messages`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(3)
       let (own, other) = try (Sample.address(1), Sample.address(2))
@@ -48,8 +48,7 @@ import Testing
     }
   }
 
-  @Test("A code is used once", arguments: Backend.allCases)
-  func codeIsUsedOnce(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases) func `a code is used once`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let registration = try Sample.registration(1)
       #expect(try await store.register(registration) == .registered)
@@ -58,8 +57,8 @@ import Testing
     }
   }
 
-  @Test("64 callers with one right code make one registration", arguments: Backend.allCases)
-  func codeIsUsedOnceAtOnce(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `64 callers with one right code make one registration`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let number = try Sample.number(1)
       try await store.expect(Store.code, for: number)
@@ -75,8 +74,7 @@ import Testing
     }
   }
 
-  @Test("A code ends at its time of expiry", arguments: Backend.allCases)
-  func codeExpires(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases) func `a code ends at its time of expiry`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let registration = try Sample.registration(1)
       let code = VerificationCode(code: Store.code, expires: store.now.adding(.seconds(60)))
@@ -87,8 +85,7 @@ import Testing
     }
   }
 
-  @Test("Wrong tries use a code up", arguments: Backend.allCases)
-  func triesAreCounted(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases) func `wrong tries use a code up`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let registration = try Sample.registration(1)
       let code = VerificationCode(code: Store.code, expires: store.now.adding(.seconds(60)))
@@ -107,8 +104,8 @@ import Testing
     }
   }
 
-  @Test("Only the last code of a number counts, and only for that number", arguments: Backend.allCases)
-  func lastCodeCounts(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `only the last code of a number counts, and only for that number`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (one, two) = try (Sample.registration(1), Sample.registration(2))
       let (older, newer) = (Secret("111111"), Secret("222222"))
@@ -119,8 +116,8 @@ import Testing
     }
   }
 
-  @Test("A number that an active peer lists is refused, unless it is ours already", arguments: Backend.allCases)
-  func numberElsewhere(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a number that an active peer lists is refused, unless it is ours already`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.register(Sample.registration(1))
       #expect(try await store.storage.savePeer(Sample.peer("beta")))

@@ -16,8 +16,8 @@ private typealias Attachment = RelayCore.Attachment
     try Attachment(id: id(value), account: Sample.number(index), bytes: nil, expires: expires)
   }
 
-  @Test("An attachment is known from when it was given out until it is removed", arguments: Backend.allCases)
-  func life(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `an attachment is known from when it was given out until it is removed`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(2)
       let (storage, given) = (store.storage, try Self.attachment(.max))
@@ -40,8 +40,8 @@ private typealias Attachment = RelayCore.Attachment
     }
   }
 
-  @Test("An account holds as much as its quota, small ones counted as large", arguments: Backend.allCases)
-  func quota(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `an account holds as much as its quota, small ones counted as large`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(3)
       let storage = store.storage
@@ -72,8 +72,8 @@ private typealias Attachment = RelayCore.Attachment
     }
   }
 
-  @Test("Additions at once do not overrun the quota", arguments: Backend.allCases)
-  func quotaAtOnce(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `additions at once do not overrun the quota`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(2)
       let quota = AttachmentQuota(bytesMax: 10 * AttachmentQuota.chargeMin)
@@ -99,8 +99,9 @@ private typealias Attachment = RelayCore.Attachment
     }
   }
 
-  @Test("Of uploads at once of one attachment one is complete first", arguments: Backend.allCases)
-  func uploadsAtOnce(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `if one attachment is uploaded many times at once, one upload is complete first`(_ backend: Backend) async throws
+  {
     try await backend.withStore { store in
       try await store.registerAccounts(2)
       #expect(try await store.storage.addAttachment(Self.attachment(1), quota: Self.quota))
@@ -118,8 +119,8 @@ private typealias Attachment = RelayCore.Attachment
     }
   }
 
-  @Test("Expired attachments are found, the oldest first", arguments: Backend.allCases)
-  func expiry(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `expired attachments are found, the oldest first`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(3)
       let storage = store.storage
@@ -145,8 +146,8 @@ private typealias Attachment = RelayCore.Attachment
     }
   }
 
-  @Test("A registration leaves attachments: they expire by themselves", arguments: Backend.allCases)
-  func registration(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a registration leaves attachments: they expire by themselves`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(2)
       #expect(try await store.storage.addAttachment(Self.attachment(1), quota: Self.quota))

@@ -6,8 +6,8 @@ import Testing
   private static let anna = AuditActor.user("anna")
   private static let robot = AuditActor.token("robot")
 
-  @Test("What is noted comes back in its order, with its outcome", arguments: Backend.allCases)
-  func entries(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `noted entries come back in their order, with their outcome`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let storage = store.storage
       let deeds = [
@@ -35,8 +35,7 @@ import Testing
     }
   }
 
-  @Test("Texts are one bounded line", arguments: Backend.allCases)
-  func texts(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases) func `texts are one bounded line`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let long = String(repeating: "ä", count: 2_000)
       let id = try await store.storage.beginAudit(
@@ -53,8 +52,8 @@ import Testing
     }
   }
 
-  @Test("A deed is noted before it is done, and how it ended", arguments: Backend.allCases)
-  func noting(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a deed is noted before it is done, and how it ended`(_ backend: Backend) async throws {
     struct Refusal: Error {}
     try await backend.withStore { store in
       let storage = store.storage
@@ -73,8 +72,7 @@ import Testing
     }
   }
 
-  @Test("Entries end after their time", arguments: Backend.withClock)
-  func forgotten(_ backend: Backend) async throws {
+  @Test(arguments: Backend.withClock) func `entries end after their time`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let deed = AuditDeed(by: Self.anna, action: "peer set", subject: nil)
       _ = try await store.storage.beginAudit(deed)
@@ -92,8 +90,8 @@ import Testing
 }
 
 @Suite struct AccountHandleContract {
-  @Test("A handle is the number's for good, and tells nothing of it", arguments: Backend.allCases)
-  func handles(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a handle is the number's for good, and tells nothing of it`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       var seen: Set<AccountHandle> = []
       for index in 0..<50 {
@@ -111,8 +109,7 @@ import Testing
     }
   }
 
-  @Test("Each relay has handles of its own", arguments: Backend.allCases)
-  func relays(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases) func `each relay has handles of its own`(_ backend: Backend) async throws {
     let number = try Sample.number(1)
     var first: AccountHandle?
     try await backend.withStore { store in first = try await store.storage.handle(of: number) }
@@ -124,13 +121,12 @@ import Testing
   }
 
   @Test(
-    "What is no handle is none",
     arguments: [
       "", "+14155550100", "00000000-0000-4000-8000-00000000000", "00000000-0000-4000-8000-0000000000000",
       "0000000000004000800000000000000000", "g0000000-0000-4000-8000-000000000000",
       "00000000_0000-4000-8000-000000000000",
     ])
-  func malformed(_ text: String) {
+  func `a malformed handle is none`(_ text: String) {
     #expect(AccountHandle(text) == nil)
   }
 }

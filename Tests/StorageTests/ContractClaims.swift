@@ -39,9 +39,11 @@ import Testing
   enum Loss: String, CaseIterable { case feed, page, wholeReading }
 
   @Test(
-    "A contact that is un-listed and listed again stays with who listed it first", arguments: Backend.allCases,
+    arguments: Backend.allCases,
     Loss.allCases)
-  func returns(_ backend: Backend, loss: Loss) async throws {
+  func `a contact that is un-listed and listed again stays with who listed it first`(_ backend: Backend, loss: Loss)
+    async throws
+  {
     try await Self.withRivals(on: backend) { store, gamma, evil, token in
       let storage = store.storage
       var reader = try await DirectoryReader(of: storage)
@@ -72,8 +74,8 @@ import Testing
     }
   }
 
-  @Test("What was never listed leaves no claim", arguments: Backend.allCases)
-  func neverListed(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a contact that was never listed leaves no claim`(_ backend: Backend) async throws {
     try await Self.withRivals(on: backend) { store, gamma, evil, _ in
       let inactive = [try Self.listed(2, isInactive: true)]
       try await store.storage.mergeContacts(inactive, of: evil, pass: 1)
@@ -84,8 +86,8 @@ import Testing
     }
   }
 
-  @Test("A tombstone ends after its days, and the contact passes to the next claim", arguments: Backend.allCases)
-  func ends(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a tombstone ends after its days, and the contact passes to the next claim`(_ backend: Backend) async throws {
     try await Self.withRivals(on: backend) { store, gamma, evil, token in
       let storage = store.storage
       try await storage.applyContactChanges(
@@ -107,8 +109,8 @@ import Testing
     }
   }
 
-  @Test("The end of a claim that had nothing passes nothing", arguments: Backend.allCases)
-  func endsBehind(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `the end of a claim that had nothing passes nothing`(_ backend: Backend) async throws {
     try await Self.withRivals(on: backend) { store, gamma, evil, token in
       try await store.storage.applyContactChanges([Self.listed(1, isInactive: true)], of: evil, mark: "m")
       #expect(try await store.storage.endClaims(of: evil, afterDays: -1) == EndedClaims(ended: 1, passed: 0))
@@ -117,8 +119,8 @@ import Testing
     }
   }
 
-  @Test("The operator's word puts a peer first, at once and for good", arguments: Backend.allCases)
-  func decided(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `the operator's word puts a peer first, at once and for good`(_ backend: Backend) async throws {
     try await Self.withRivals(on: backend) { store, gamma, evil, token in
       let storage = store.storage
       var reader = try await DirectoryReader(of: storage)
@@ -145,8 +147,8 @@ import Testing
     }
   }
 
-  @Test("The claims of a removed peer end, and those of a suspended one rest", arguments: Backend.allCases)
-  func removed(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `the claims of a removed peer end, and those of a suspended one rest`(_ backend: Backend) async throws {
     try await Self.withRivals(on: backend) { store, gamma, evil, token in
       let storage = store.storage
       try await storage.applyContactChanges([Self.listed(1, isInactive: true)], of: gamma, mark: "m")
@@ -166,8 +168,8 @@ import Testing
     }
   }
 
-  @Test("A number with an account here is no peer's, though it is hidden or inactive", arguments: Backend.allCases)
-  func local(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a number with an account here is no peer's, though it is hidden or inactive`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (storage, evil) = (store.storage, try Sample.relay("evil"))
       #expect(try await storage.savePeer(Sample.peer("evil")))
@@ -202,8 +204,8 @@ import Testing
       respectsClaims: false)
   }
 
-  @Test("Contacts that several claim are counted, both ways", arguments: Backend.allCases)
-  func contested(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `contacts that several claim are counted, both ways`(_ backend: Backend) async throws {
     try await Self.withRivals(on: backend) { store, gamma, evil, _ in
       let storage = store.storage
       try await storage.mergeContacts([Self.listed(2), Self.listed(3)], of: gamma, pass: 1)
@@ -223,8 +225,8 @@ import Testing
     }
   }
 
-  @Test("What a peer said that is asked is remembered, bounded, and its own alone", arguments: Backend.allCases)
-  func asked(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `the answer of an asked peer is remembered, bounded, and its own alone`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (storage, gamma, evil) = (store.storage, try Sample.relay("gamma"), try Sample.relay("evil"))
       for name in [gamma, evil] {
@@ -274,8 +276,10 @@ import Testing
     }
   }
 
-  @Test("What was never listed is in no listing, and what is hidden later is there once", arguments: Backend.allCases)
-  func neverShown(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `an account that was never listed is in no listing, and one hidden later is there once`(_ backend: Backend)
+    async throws
+  {
     try await backend.withStore { store in
       let storage = store.storage
       let (start, revision) = (try await storage.listingCursor(), try await storage.accountsRevision())

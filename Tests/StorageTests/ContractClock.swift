@@ -8,9 +8,10 @@ import Testing
 @Suite struct ClockContract {
   private static let retention = Duration.seconds(30 * 86_400)
 
-  @Test(
-    "A clock that is ahead by more than the retention removes nothing, until it is back", arguments: Backend.allCases)
-  func ahead(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a clock that is ahead by more than the retention removes nothing, until it is back`(_ backend: Backend)
+    async throws
+  {
     try await backend.withStore { store in
       let (mailbox, source) = try (Sample.address(1), Sample.address(2))
       let waiting = Sample.envelope(to: mailbox, from: source, id: 1)
@@ -40,8 +41,10 @@ import Testing
     }
   }
 
-  @Test("What comes while a clock is wrong is kept, ahead and behind", arguments: Backend.allCases, [40, -40])
-  func arrivals(_ backend: Backend, jump: Int) async throws {
+  @Test(arguments: Backend.allCases, [40, -40])
+  func `messages that come while a clock is wrong are kept, ahead and behind`(_ backend: Backend, jump: Int)
+    async throws
+  {
     try await backend.withStore { store in
       let (mailbox, source) = try (Sample.address(1), Sample.address(2))
       let envelopes = (0..<4).map { Sample.envelope(to: mailbox, from: source, id: $0) }
@@ -64,8 +67,8 @@ import Testing
     }
   }
 
-  @Test("The operator's word lets removal go on, some days' worth at a time", arguments: Backend.allCases)
-  func accepted(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `the operator's word lets removal go on, some days' worth at a time`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let mailbox = try Sample.address(1)
       try await store.storage.append([Sample.envelope(to: mailbox, from: Sample.address(2), id: 1)])
@@ -84,8 +87,8 @@ import Testing
     }
   }
 
-  @Test("A device that a wrong clock calls inactive keeps its place and its mailbox", arguments: Backend.allCases)
-  func devices(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a device that a wrong clock calls inactive keeps its place and its mailbox`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(2)
       let number = try Sample.number(1)
@@ -108,8 +111,8 @@ import Testing
     }
   }
 
-  @Test("A lease that was taken while the clock was ahead is not held until then", arguments: Backend.withClock)
-  func leases(_ backend: Backend) async throws {
+  @Test(arguments: Backend.withClock)
+  func `a lease that was taken while the clock was ahead is not held until then`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       func acquire(_ holder: Int64) async throws -> Bool {
         try await store.storage.acquireLease("outbox", holder: holder, for: .seconds(30))
@@ -122,8 +125,8 @@ import Testing
     }
   }
 
-  @Test("Several runs at once move the last seen time once", arguments: Backend.allCases)
-  func atOnce(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `several runs at once move the last seen time once`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.run()
       try await store.jump(days: 40)

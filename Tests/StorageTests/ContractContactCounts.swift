@@ -26,8 +26,7 @@ import Testing
     return ContactCounts(listed: claims.count - unlisted, unlisted: unlisted)
   }
 
-  @Test("Contacts are counted, of one peer alone", arguments: Backend.allCases)
-  func count(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases) func `contacts are counted, of one peer alone`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (storage, beta) = (store.storage, try Sample.relay("beta"))
       for (name, count) in [("beta", 20), ("gamma", 7)] {
@@ -52,9 +51,11 @@ import Testing
   }
 
   @Test(
-    "The count is what is kept after whatever adds, refreshes and removes, once and again", arguments: Backend.allCases,
+    arguments: Backend.allCases,
     [1, 2, 3] as [UInt64])
-  func random(_ backend: Backend, seed: UInt64) async throws {
+  func `the count is what is kept after whatever adds, refreshes and removes, once and again`(
+    _ backend: Backend, seed: UInt64
+  ) async throws {
     try await backend.withStore { store in
       let (storage, beta, gamma) = (store.storage, try Sample.relay("beta"), try Sample.relay("gamma"))
       for name in ["beta", "gamma"] { #expect(try await storage.savePeer(Sample.peer(name))) }
@@ -96,8 +97,8 @@ import Testing
     }
   }
 
-  @Test("Counting again changes nothing where nothing went wrong", arguments: Backend.allCases)
-  func recount(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `counting again changes nothing where nothing went wrong`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (storage, beta) = (store.storage, try Sample.relay("beta"))
       try await storage.recountContacts(of: beta)

@@ -9,8 +9,8 @@ import Testing
     try ListedAccount(token: Sample.token(index), isInactive: isInactive, supportsSMS: true, voice: voice)
   }
 
-  @Test("Changes add, refresh and remove on top of the last pass, with their mark", arguments: Backend.allCases)
-  func changes(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `changes add, refresh and remove on top of the last pass, with their mark`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (storage, beta) = (store.storage, try Sample.relay("beta"))
       #expect(try await storage.savePeer(Sample.peer("beta")))
@@ -43,8 +43,8 @@ import Testing
     }
   }
 
-  @Test("Changes of a peer that does not exist are not stored", arguments: Backend.allCases)
-  func unknownPeer(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `changes of a peer that does not exist are not stored`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let name = try Sample.relay("nobody")
       try await store.storage.applyContactChanges([Self.listed(1)], of: name, mark: "m")
@@ -55,8 +55,8 @@ import Testing
     }
   }
 
-  @Test("Those that list a token are its active peers, who came first before others", arguments: Backend.allCases)
-  func claimants(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a token's listers are its active peers, the first of them first`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (storage, token) = (store.storage, try Sample.token(1))
       let (alpha, beta, gamma) = try (Sample.relay("alpha"), Sample.relay("beta"), Sample.relay("gamma"))
@@ -99,8 +99,8 @@ import Testing
     try await Task.sleep(for: .milliseconds(5))
   }
 
-  @Test("Where no copy is wanted none is kept, and the next one begins anew", arguments: Backend.allCases)
-  func noCopy(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `if no copy is wanted none is kept, and the next one begins anew`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (storage, beta, token) = (store.storage, try Sample.relay("beta"), try Sample.token(1))
       for name in ["beta", "gamma"] { #expect(try await storage.savePeer(Sample.peer(name))) }
@@ -128,8 +128,8 @@ import Testing
     }
   }
 
-  @Test("A claim of a peer stops a registration where claims count, and only there", arguments: Backend.allCases)
-  func respectedClaims(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a claim of a peer stops a registration where claims count, and only there`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (storage, beta) = (store.storage, try Sample.relay("beta"))
       #expect(try await storage.savePeer(Sample.peer("beta")))

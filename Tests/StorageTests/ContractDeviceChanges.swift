@@ -3,8 +3,8 @@ import Storage
 import Testing
 
 @Suite struct DeviceChangeContract {
-  @Test("A change changes what it sets, and nothing else", arguments: Backend.allCases)
-  func everyField(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a change changes what it sets, and nothing else`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(2)
       let master = try Sample.address(1)
@@ -47,8 +47,8 @@ import Testing
     }
   }
 
-  @Test("Nothing is stored for a device that does not exist", arguments: Backend.allCases)
-  func unknownDevice(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `nothing is stored for a device that does not exist`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(2)
       let before = try await store.storage.account(Sample.number(1))
@@ -66,8 +66,8 @@ import Testing
     }
   }
 
-  @Test("An account is listed exactly while device 1 can be reached", arguments: Backend.allCases)
-  func listing(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `an account is listed exactly while device 1 can be reached`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.register(Sample.registration(1, isReachable: false))
       let (master, token) = try (Sample.address(1), Sample.token(Sample.number(1)))
@@ -101,8 +101,7 @@ import Testing
     }
   }
 
-  @Test("Peers are told of what they can see, once", arguments: Backend.allCases)
-  func revision(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases) func `peers are told of what they can see, once`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(2)
       let master = try Sample.address(1)
@@ -122,8 +121,8 @@ import Testing
     }
   }
 
-  @Test("Changes at once of several devices all take effect", arguments: Backend.allCases)
-  func atOnce(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `changes at once of several devices all take effect`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(2)
       let master = try Sample.address(1)

@@ -3,8 +3,8 @@ import Storage
 import Testing
 
 @Suite struct LinkContract {
-  @Test("A device is linked as it was given, under ids from 2 on", arguments: Backend.allCases)
-  func link(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a device is linked as it was given, under ids from 2 on`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(2)
       let second = try await store.linkActive(1, registrationID: 21)
@@ -26,8 +26,8 @@ import Testing
     }
   }
 
-  @Test("A code links one device, and before it expires", arguments: Backend.allCases)
-  func codeIsUsedOnce(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a code links one device, and before it expires`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let second = try Sample.device(2)
       try await store.registerAccounts(2)
@@ -44,8 +44,8 @@ import Testing
     }
   }
 
-  @Test("No device is linked to an account that does not exist", arguments: Backend.allCases)
-  func noAccount(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `no device is linked to an account that does not exist`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let link = try Sample.link(7)
       #expect(try await store.link(link) == .codeRefused)
@@ -53,8 +53,7 @@ import Testing
     }
   }
 
-  @Test("Wrong tries use a linking code up", arguments: Backend.allCases)
-  func triesAreCounted(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases) func `wrong tries use a linking code up`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let second = try Sample.device(2)
       try await store.registerAccounts(2)
@@ -69,8 +68,8 @@ import Testing
     }
   }
 
-  @Test("A full account takes no device, and the code stays", arguments: Backend.allCases)
-  func deviceLimit(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a full account takes no device, and the code stays`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(2)
       let second = try await store.linkActive(1)
@@ -88,10 +87,10 @@ import Testing
     }
   }
 
-  @Test(
-    "The lowest id of an inactive device is used again, and nothing of that device is left", arguments: Backend.allCases
-  )
-  func reuse(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `the lowest id of an inactive device is used again, and nothing of that device is left`(_ backend: Backend)
+    async throws
+  {
     try await backend.withStore { store in
       try await store.registerAccounts(3)
       let source = try Sample.address(2)
@@ -122,8 +121,8 @@ import Testing
     }
   }
 
-  @Test("Device 1 is never replaced, however inactive", arguments: Backend.allCases)
-  func masterStays(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `device 1 is never replaced, however inactive`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let second = try Sample.device(2)
       try await store.register(Sample.registration(1, isReachable: false))
@@ -134,8 +133,8 @@ import Testing
     }
   }
 
-  @Test("64 callers with one right code link one device", arguments: Backend.allCases)
-  func codeAtOnce(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `64 callers with one right code link one device`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let second = try Sample.device(2)
       try await store.registerAccounts(2)
@@ -152,8 +151,8 @@ import Testing
     }
   }
 
-  @Test("Links at once give out different ids, and no more than the limit", arguments: Backend.allCases)
-  func linksAtOnce(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `links at once give out different ids, and no more than the limit`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(2)
       let ids = try await withThrowingTaskGroup(of: [DeviceID].self) { group in
@@ -177,8 +176,8 @@ import Testing
     }
   }
 
-  @Test("A registration ends a pending linking code", arguments: Backend.allCases)
-  func registrationEndsCodes(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a registration ends a pending linking code`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(2)
       try await store.expect(Store.code, for: Sample.number(1), purpose: .linking)
@@ -189,8 +188,8 @@ import Testing
 }
 
 @Suite struct RemovalContract {
-  @Test("A removed device takes its prekeys and its mailbox with it", arguments: Backend.allCases)
-  func removal(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a removed device takes its prekeys and its mailbox with it`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(3)
       let (removed, other, source) = (
@@ -221,8 +220,8 @@ import Testing
     }
   }
 
-  @Test("What was on its way to a removed device is not the next one's", arguments: Backend.allCases)
-  func lateMessage(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a message on its way to a removed device does not reach the next one`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(3)
       let removed = try await store.linkActive(1)
@@ -233,8 +232,8 @@ import Testing
     }
   }
 
-  @Test("Device 1 stays, and so does what does not exist", arguments: Backend.allCases)
-  func nothingToRemove(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `device 1 stays, and so does what does not exist`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(2)
       #expect(try await !store.storage.removeDevice(Sample.address(1)))

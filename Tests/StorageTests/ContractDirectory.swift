@@ -3,8 +3,9 @@ import Storage
 import Testing
 
 @Suite struct DirectoryContract {
-  @Test("Active accounts are listed with their flags, unknown and inactive ones are not", arguments: Backend.allCases)
-  func localAccounts(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `active accounts are listed with their flags, unknown and inactive ones are not`(_ backend: Backend) async throws
+  {
     try await backend.withStore { store in
       try await store.register(Sample.registration(1, supportsSMS: true, voice: false))
       try await store.register(Sample.registration(2, supportsSMS: false, voice: true))
@@ -24,8 +25,9 @@ import Testing
     }
   }
 
-  @Test("Ours come before any peer's, then the active peer that listed the number first", arguments: Backend.allCases)
-  func precedence(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `ours come before any peer's, then the active peer that listed the number first`(_ backend: Backend) async throws
+  {
     try await backend.withStore { store in
       for name in ["gamma", "beta"] { #expect(try await store.storage.savePeer(Sample.peer(name))) }
       let (alpha, beta, gamma) = try (Sample.number(1), Sample.relay("beta"), Sample.relay("gamma"))
@@ -64,8 +66,8 @@ import Testing
   }
 
   /// Reference 1.13.5.
-  @Test("What a peer lists changes entries as the vectors say", arguments: Backend.allCases)
-  func vectors(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a peer's listing changes entries as the vectors say`(_ backend: Backend) async throws {
     let vectors = try Vectors.load().directorySync
     try #require(vectors.count == 8)
     try await backend.withStore { store in
@@ -97,8 +99,8 @@ import Testing
     }
   }
 
-  @Test("A complete pass removes what it did not see, of its peer alone", arguments: Backend.allCases)
-  func passes(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a complete pass removes what it did not see, of its peer alone`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (beta, gamma) = try (Sample.relay("beta"), Sample.relay("gamma"))
       for name in ["beta", "gamma"] { #expect(try await store.storage.savePeer(Sample.peer(name))) }
@@ -129,8 +131,8 @@ import Testing
     }
   }
 
-  @Test("Contacts of a peer that does not exist are not stored", arguments: Backend.allCases)
-  func unknownPeer(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `contacts of a peer that does not exist are not stored`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (name, token) = try (Sample.relay("nobody"), Sample.token(1))
       try await store.merge([.init(token: token, isInactive: false, supportsSMS: true, voice: true)], of: name)
@@ -141,8 +143,8 @@ import Testing
     }
   }
 
-  @Test("Pages of the listing hold every account once, in one order", arguments: Backend.allCases)
-  func listing(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `pages of the listing hold every account once, in one order`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(23)
       try await store.register(Sample.registration(5, isReachable: false))
@@ -164,8 +166,8 @@ import Testing
     }
   }
 
-  @Test("The revision of the accounts rises when a listing changes", arguments: Backend.allCases)
-  func revision(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `the revision of the accounts rises when a listing changes`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let changes = try [
         Sample.registration(1), Sample.registration(2), Sample.registration(1, voice: true),

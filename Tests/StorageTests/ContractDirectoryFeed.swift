@@ -113,11 +113,15 @@ import Testing
     Step("removed too", 2, peer { try await $0.removePeer(Sample.relay("beta")) == .removed }),
   ]
 
-  @Test("What a look-up can see of accounts is a change, once, and nothing else is", arguments: Backend.allCases)
-  func accounts(_ backend: Backend) async throws { try await Self.follow(Self.ofAccounts, on: backend) }
+  @Test(arguments: Backend.allCases)
+  func `a change of an account is in the feed once, if a look-up can see it`(_ backend: Backend) async throws {
+    try await Self.follow(Self.ofAccounts, on: backend)
+  }
 
-  @Test("What a look-up can see of peers' contacts is a change, and nothing else is", arguments: Backend.allCases)
-  func contacts(_ backend: Backend) async throws { try await Self.follow(Self.ofContacts, on: backend) }
+  @Test(arguments: Backend.allCases)
+  func `a change of a peer's contact is in the feed, if a look-up can see it`(_ backend: Backend) async throws {
+    try await Self.follow(Self.ofContacts, on: backend)
+  }
 
   private static func follow(_ steps: [Step], on backend: Backend) async throws {
     try await backend.withStore { store in
@@ -133,8 +137,8 @@ import Testing
     }
   }
 
-  @Test("An account of ours covers a peer's claim, also while it is hidden", arguments: Backend.allCases)
-  func covered(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `an account of ours covers a peer's claim, also while it is hidden`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.register(Sample.registration(1))
       #expect(try await store.storage.savePeer(Sample.peer("beta")))
@@ -151,8 +155,8 @@ import Testing
     }
   }
 
-  @Test("Pages of the feed hold each change once, in order", arguments: Backend.allCases)
-  func pages(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `pages of the feed hold each change once, in order`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let start = try await store.storage.directoryPlace()
       try await store.registerAccounts(23)
@@ -183,8 +187,7 @@ import Testing
     }
   }
 
-  @Test("A place that is none of this directory's is told", arguments: Backend.allCases)
-  func foreignPlaces(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases) func `a place of another directory is reported`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(2)
       let end = try await store.storage.directoryPlace()
@@ -204,8 +207,8 @@ import Testing
     }
   }
 
-  @Test("Who asks for the last changes learns how far back they go", arguments: Backend.allCases)
-  func recent(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a reader that asks for the last changes learns how far back they go`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let empty = try await store.storage.recentDirectoryChanges(limit: 3)
       #expect(empty.changes.isEmpty)
@@ -224,8 +227,8 @@ import Testing
     }
   }
 
-  @Test("Changes of today are kept, and so are the places of who follows them", arguments: Backend.allCases)
-  func nothingToPrune(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `today's changes are kept, and so are the places of their followers`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let start = try await store.storage.directoryPlace()
       try await store.registerAccounts(5)

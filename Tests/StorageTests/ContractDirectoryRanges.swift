@@ -6,8 +6,8 @@ import Testing
 // The stores' view of the directory as a whole, by ranges, and of accounts that do not want to be found.
 
 @Suite struct DirectoryRangeContract {
-  @Test("A range's digest is that of its entries, wherever their tokens begin", arguments: Backend.allCases)
-  func digests(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a range's digest is that of its entries, wherever their tokens begin`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(40)
       try await store.register(Sample.registration(3, isReachable: false))
@@ -37,8 +37,8 @@ import Testing
     }
   }
 
-  @Test("Each of 100,000 entries is read once, and those that two list are told", arguments: Backend.allCases)
-  func whole(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `each of 100,000 entries is read once, and doubly listed ones are told`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(20)
       for name in ["beta", "gamma", "away"] { #expect(try await store.storage.savePeer(Sample.peer(name))) }
@@ -88,8 +88,8 @@ import Testing
     }
   }
 
-  @Test("What a peer lists is read page by page, each contact once", arguments: Backend.allCases)
-  func contactTokens(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a peer's contacts are read page by page, each once`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       for name in ["beta", "gamma"] { #expect(try await store.storage.savePeer(Sample.peer(name))) }
       let tokens = try (0..<23).map { try Sample.token($0) }
@@ -109,8 +109,8 @@ import Testing
     }
   }
 
-  @Test("Accounts are found by the tokens of their numbers, active or not", arguments: Backend.allCases)
-  func accountsHolding(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `accounts are found by the tokens of their numbers, active or not`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let numbers = try await store.registerAccounts(3)
       try await store.register(Sample.registration(1, isReachable: false))
@@ -160,8 +160,8 @@ import Testing
       isDiscoverable: isDiscoverable)
   }
 
-  @Test("Who does not want to be found is found nowhere, and by nobody who follows", arguments: Backend.allCases)
-  func hidden(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `an account that does not want to be found is in no listing and no feed`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.register(Sample.registration(1))
       #expect(try await Sight(in: store.storage) == .found)
@@ -187,8 +187,7 @@ import Testing
     }
   }
 
-  @Test("A registration leaves it, or says it", arguments: Backend.allCases)
-  func registrations(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases) func `a registration leaves it, or says it`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       var reader = try await DirectoryReader(of: store.storage)
       // Hidden from the beginning: no look-up ever shows it.

@@ -3,8 +3,8 @@ import Storage
 import Testing
 
 @Suite struct EpochContract {
-  @Test("The epoch rises by one, or to the floor, and never falls", arguments: Backend.allCases)
-  func rises(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `the epoch rises by one, or to the floor, and never falls`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let first = try await store.storage.advanceEpoch(atLeast: 0)
       #expect(first.before == 0 && first.after == 1)
@@ -21,8 +21,8 @@ import Testing
     }
   }
 
-  @Test("Each of 64 steps at once begins where another ended", arguments: Backend.allCases)
-  func stepsAtOnce(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `each of 64 steps at once begins where another ended`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let steps = try await withThrowingTaskGroup(of: (before: Int64, after: Int64).self) { group in
         for _ in 0..<64 { group.addTask { try await store.storage.advanceEpoch(atLeast: 10) } }
@@ -33,8 +33,10 @@ import Testing
     }
   }
 
-  @Test("Keys set aside are gone; last resorts and signed ones serve until devices refill", arguments: Backend.allCases)
-  func setAside(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `keys set aside are gone; last resorts and signed ones serve until devices refill`(_ backend: Backend)
+    async throws
+  {
     try await backend.withStore { store in
       let numbers = try await store.registerAccounts(3)
       let upload = Sample.upload([1, 2, 3], signed: Sample.signedKey(4))
@@ -54,8 +56,9 @@ import Testing
     }
   }
 
-  @Test("A store that has not come as far as its caller knows hands out no one-time key", arguments: Backend.allCases)
-  func drawsBehind(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a store that has not come as far as its caller knows hands out no one-time key`(_ backend: Backend) async throws
+  {
     try await backend.withStore { store in
       let number = try await store.registerAccounts(1)[0]
       let device = DeviceAddress(number, .master)
@@ -69,8 +72,8 @@ import Testing
     }
   }
 
-  @Test("What was said of a restore is kept, the last of each kind", arguments: Backend.allCases)
-  func notes(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `notes about a restore are kept, the last of each kind`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (storage, beta) = (store.storage, try Sample.relay("beta"))
       #expect(try await storage.restoreNotes() == RestoreNotes(setAside: nil, claim: nil, heldBack: nil))
@@ -97,8 +100,8 @@ import Testing
     }
   }
 
-  @Test("Of a peer's epochs the highest is remembered, with the peer", arguments: Backend.allCases)
-  func peers(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a peer's highest epoch is remembered, with the peer`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (storage, beta, gamma) = (store.storage, try Sample.relay("beta"), try Sample.relay("gamma"))
       #expect(try await storage.rememberEpoch(5, of: beta) == nil)
@@ -117,8 +120,7 @@ import Testing
     }
   }
 
-  @Test("A peer's epoch is no change of the peer", arguments: Backend.allCases)
-  func revision(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases) func `a peer's epoch is no change of the peer`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       #expect(try await store.storage.savePeer(Sample.peer("beta")))
       let before = try await store.storage.peersRevision()

@@ -18,8 +18,8 @@ import Testing
     try await store.storage.wasHandedOver(tag, in: hour)
   }
 
-  @Test("What was handed over is known, in its hour, and nothing else", arguments: Backend.allCases)
-  func known(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a hand-over is known in its hour, and nothing else is`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let tags = self.tags(1...300) + [HandOverTag(bits: .min), HandOverTag(bits: .max)]
       // A message that is handed over again is noted once, also twice in one call and by two at once.
@@ -39,8 +39,8 @@ import Testing
     }
   }
 
-  @Test("What was answered is known, and what was refused is not", arguments: Backend.allCases)
-  func settled(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `an answered hand-over is known, and a refused one is not`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let tags = tags(1...4)
       try await record(.handedOver, Array(tags[0...2]), in: store)
@@ -53,8 +53,8 @@ import Testing
     }
   }
 
-  @Test("It is known for 30 days, and then removed", arguments: Backend.withClock)
-  func days(_ backend: Backend) async throws {
+  @Test(arguments: Backend.withClock)
+  func `it is known for 30 days, and then removed`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (storage, day) = (store.storage, Duration.seconds(86_400))
       let tags = self.tags(1...2500)

@@ -21,8 +21,8 @@ import Testing
       secretHash: secret, caFingerprint: holder, adding: peer, judgedAt: revision ?? current, now: now ?? store.now)
   }
 
-  @Test("An invitation serves one CA, which may repeat itself", arguments: Backend.allCases)
-  func singleUse(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `an invitation serves one CA, which may repeat itself`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let invitation = invitation(expiresIn: .seconds(60), of: store)
       try await store.storage.saveInvitation(invitation)
@@ -41,8 +41,8 @@ import Testing
     }
   }
 
-  @Test("An invitation and the peer that it makes are stored together", arguments: Backend.allCases)
-  func together(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `an invitation and the peer that it makes are stored together`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (beta, gamma) = (try Sample.peer("beta"), try Sample.peer("gamma", ca: 2))
       try await store.storage.saveInvitation(invitation(expiresIn: .seconds(60), of: store))
@@ -69,8 +69,8 @@ import Testing
     }
   }
 
-  @Test("Of many at once that redeem one invitation for a peer of their own, one is added", arguments: Backend.allCases)
-  func togetherAtOnce(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `if many peers redeem one invitation at once, one is added`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.storage.saveInvitation(invitation(expiresIn: .seconds(60), of: store))
       let revision = try await store.storage.peersRevision()
@@ -92,8 +92,8 @@ import Testing
     }
   }
 
-  @Test("Invitations are listed until they end, and withdrawn", arguments: Backend.allCases)
-  func listed(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `invitations are listed until they end, and withdrawn`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let storage = store.storage
       let first = invitation(expiresIn: .seconds(60), of: store)
@@ -112,8 +112,8 @@ import Testing
     }
   }
 
-  @Test("A used invitation brings no suspended or removed peer back", arguments: Backend.allCases)
-  func usedUp(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a used invitation brings no suspended or removed peer back`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let peer = try Sample.peer("beta")
       let ends: [@Sendable () async throws -> Bool] = [
@@ -135,8 +135,8 @@ import Testing
     }
   }
 
-  @Test("Of 16 CAs that redeem at once one succeeds", arguments: Backend.allCases)
-  func singleUseAtOnce(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `of 16 CAs that redeem at once, one succeeds`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.storage.saveInvitation(invitation(expiresIn: .seconds(60), of: store))
       let redeemed = try await withThrowingTaskGroup(of: Bool.self) { group in
@@ -151,8 +151,8 @@ import Testing
     }
   }
 
-  @Test("An expired invitation is refused, to its first holder too", arguments: Backend.allCases)
-  func expiry(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `an expired invitation is refused, to its first holder too`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let invitation = invitation(expiresIn: .seconds(60), of: store)
       try await store.storage.saveInvitation(invitation)
@@ -163,8 +163,8 @@ import Testing
     }
   }
 
-  @Test("An invitation is open until it expires or is used", arguments: Backend.allCases)
-  func open(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `an invitation is open until it expires or is used`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       #expect(try await !store.storage.hasOpenInvitation(now: store.now))
       let invitation = invitation(expiresIn: .seconds(60), of: store)

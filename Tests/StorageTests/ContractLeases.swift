@@ -4,8 +4,8 @@ import TestSupport
 import Testing
 
 @Suite struct LeaseContract {
-  @Test("A lease has one holder, who may renew it and give it up", arguments: Backend.allCases)
-  func holder(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a lease has one holder, who may renew it and give it up`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       func acquire(_ name: String, _ holder: Int64) async throws -> Bool {
         try await store.storage.acquireLease(name, holder: holder, for: .seconds(60))
@@ -24,8 +24,8 @@ import Testing
     }
   }
 
-  @Test("Who has no word of its holder any more gets the lease when it has run out", arguments: Backend.allCases)
-  func expiry(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a caller that does not hear of the holder gets the lease when it has run out`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       // By PostgreSQL's clock time goes by itself, and a busy machine is slow.
       func acquire(_ holder: Int64) async throws -> Bool {
@@ -53,8 +53,8 @@ import Testing
     }
   }
 
-  @Test("Of 32 that take a lease at once one gets it", arguments: Backend.allCases)
-  func atOnce(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `of 32 callers that take a lease at once, one gets it`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let holders = try await withThrowingTaskGroup(of: Bool.self) { group in
         for holder in 0..<32 as Range<Int64> {

@@ -35,8 +35,8 @@ import Testing
     return found.first?.sum ?? LedgerSum()
   }
 
-  @Test("What is handed over is counted once, and its sum does not depend on the order", arguments: Backend.allCases)
-  func handedOver(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `each hand-over is counted once, and the sum does not depend on the order`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let bits: [Int64] = [.min, .max, -1, 1, 0x7FFF_FFFF_FFFF_FFF0, 0x0123_4567_89AB_CDEF]
       let crossings = bits.map { self.crossing($0) }
@@ -53,9 +53,10 @@ import Testing
     }
   }
 
-  @Test(
-    "Each is answered or refused once; what was refused and comes again is counted again", arguments: Backend.allCases)
-  func settled(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `each is answered or refused once; a refused one that comes again is counted again`(_ backend: Backend)
+    async throws
+  {
     try await backend.withStore { store in
       try await record(store, .handedOver, [crossing(1), crossing(2), crossing(3), crossing(4, .receipt)])
       for _ in 0..<2 { try await record(store, .answered, [crossing(1), crossing(4, .receipt)]) }
@@ -85,8 +86,7 @@ import Testing
     }
   }
 
-  @Test("Hours and peers are counted apart", arguments: Backend.allCases)
-  func apart(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases) func `hours and peers are counted apart`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await record(store, .handedOver, [crossing(1), crossing(1, hoursLater: 1), crossing(2, hoursLater: -1)])
       try await record(store, .handedOver, [crossing(3)], of: "gamma")
@@ -97,8 +97,8 @@ import Testing
     }
   }
 
-  @Test("What is stored is accepted, what was stored before is not", arguments: Backend.allCases)
-  func accepted(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a newly stored message is accepted, a repeated one is not`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (to, from) = (try Sample.address(1), try Sample.address(2))
       func envelope(_ id: Int, _ mark: Int64?, relay: String? = "beta", to: DeviceAddress) throws -> Envelope {
@@ -127,8 +127,8 @@ import Testing
     }
   }
 
-  @Test("What is held is handed over, and answered or refused with its removal", arguments: Backend.allCases)
-  func held(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a held message is handed over, and answered or refused with its removal`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       #expect(try await store.storage.savePeer(Sample.peer("beta")))
       let (beta, messages) = (try Sample.relay("beta"), try (1...3).map { try Sample.outgoing($0) })
@@ -156,8 +156,8 @@ import Testing
     }
   }
 
-  @Test("Counts are kept for 35 days, and hours far ahead are forgotten", arguments: Backend.withClock)
-  func life(_ backend: Backend) async throws {
+  @Test(arguments: Backend.withClock)
+  func `counts are kept for 35 days, and hours far ahead are forgotten`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await record(store, .handedOver, (0..<1500).map { crossing($0) })
       try await record(store, .answered, (0..<1500).map { crossing($0) })

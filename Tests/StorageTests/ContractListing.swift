@@ -5,8 +5,8 @@ import Testing
 // The feed of changes to our own listing.
 
 @Suite struct ListingContract {
-  @Test("Who reads the listing and then follows the feed knows what the listing says", arguments: Backend.allCases)
-  func follows(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a reader of the listing that follows the feed knows the listing`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       for index in 0..<3 { try await store.register(Sample.registration(index)) }
       var reader = try await ListingReader(of: store.storage)
@@ -31,8 +31,8 @@ import Testing
     }
   }
 
-  @Test("What changes nothing in the listing is no change of it", arguments: Backend.allCases)
-  func silent(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a write that changes nothing in the listing is no change of it`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(3)
       let cursor = try await store.storage.listingCursor()
@@ -50,8 +50,8 @@ import Testing
     }
   }
 
-  @Test("Pages of the feed hold each change once, in order", arguments: Backend.allCases)
-  func pages(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `pages of the feed hold each change once, in order`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let start = try await store.storage.listingCursor()
       try await store.registerAccounts(23)
@@ -72,8 +72,7 @@ import Testing
     }
   }
 
-  @Test("A place that is none of this listing's is told", arguments: Backend.allCases)
-  func foreignPlaces(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases) func `a place of another listing is reported`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(2)
       let end = try await store.storage.listingCursor()
@@ -91,8 +90,8 @@ import Testing
     }
   }
 
-  @Test("Keys set aside begin another generation, each time", arguments: Backend.allCases)
-  func generations(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `keys set aside begin another generation, each time`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(2)
       var last = try await store.storage.listingCursor()
@@ -113,8 +112,8 @@ import Testing
     }
   }
 
-  @Test("A peer that asks learns which tokens are active accounts of ours", arguments: Backend.allCases)
-  func localEntries(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a peer that asks learns which tokens are active accounts of ours`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.register(Sample.registration(1, supportsSMS: true, voice: false))
       try await store.register(Sample.registration(2, isReachable: false))
@@ -128,8 +127,8 @@ import Testing
     }
   }
 
-  @Test("A reader that follows while many register misses nobody", arguments: Backend.allCases)
-  func atOnce(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a reader that follows while many register misses nobody`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await followWhileManyWrite(to: [store.storage], accounts: 60, limit: 5)
     }

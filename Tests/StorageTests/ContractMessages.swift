@@ -3,8 +3,8 @@ import Storage
 import Testing
 
 @Suite struct MessageContract {
-  @Test("Envelopes come back whole and in the order of acceptance", arguments: Backend.allCases)
-  func order(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `envelopes come back whole and in the order of acceptance`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(3)
       let (mailbox, other) = try (Sample.address(1), Sample.address(1, device: 2))
@@ -28,8 +28,8 @@ import Testing
     }
   }
 
-  @Test("Pages continue after a sequence and hold at most the limit", arguments: Backend.allCases)
-  func paging(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `pages continue after a sequence and hold at most the limit`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (mailbox, source) = try (Sample.address(1), Sample.address(2))
       let sent = (0..<25).map { Sample.envelope(to: mailbox, from: source, id: $0) }
@@ -44,8 +44,8 @@ import Testing
     }
   }
 
-  @Test("A repeated envelope is stored once, also after it was acknowledged", arguments: Backend.allCases)
-  func idempotence(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a repeated envelope is stored once, also after it was acknowledged`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (mailbox, source) = try (Sample.address(1), Sample.address(2))
       let envelope = Sample.envelope(to: mailbox, from: source, id: 1)
@@ -70,8 +70,8 @@ import Testing
     }
   }
 
-  @Test("64 callers who append the same envelope store it once", arguments: Backend.allCases)
-  func idempotenceAtOnce(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `64 callers who append the same envelope store it once`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (mailbox, source) = try (Sample.address(1), Sample.address(2))
       let shared = Sample.envelope(to: mailbox, from: source, id: 1000)
@@ -90,8 +90,8 @@ import Testing
     }
   }
 
-  @Test("Appends that wait for each other keep their order while others append", arguments: Backend.allCases)
-  func orderOfOneCaller(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `appends that wait for each other keep their order while others append`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let mailbox = try Sample.address(1)
       try await withThrowingTaskGroup(of: Void.self) { group in
@@ -113,8 +113,8 @@ import Testing
     }
   }
 
-  @Test("Nothing is accepted once the store is closed", arguments: Backend.allCases)
-  func closed(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `nothing is accepted once the store is closed`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let envelope = try Sample.envelope(to: Sample.address(1), from: Sample.address(2), id: 1)
       await store.storage.close()
@@ -126,8 +126,8 @@ import Testing
     }
   }
 
-  @Test("An acknowledgement removes the oldest match of this device alone", arguments: Backend.allCases)
-  func acknowledge(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `an acknowledgement removes the oldest match of this device alone`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (mailbox, sibling, source) = try (Sample.address(1), Sample.address(1, device: 2), Sample.address(2))
       let time = Timestamp(millis: 1234)
@@ -150,8 +150,8 @@ import Testing
     }
   }
 
-  @Test("A mailbox knows whose message it took in, queued or acknowledged", arguments: Backend.allCases)
-  func received(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a mailbox knows whose message it took in, queued or acknowledged`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (mailbox, sibling, source) = try (Sample.address(1), Sample.address(1, device: 2), Sample.address(2))
       let time = Timestamp(millis: 1234)
@@ -176,8 +176,9 @@ import Testing
     }
   }
 
-  @Test("A receipt, or word of what was not delivered, is no message that was received", arguments: Backend.allCases)
-  func receivedNotice(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a receipt, or word of what was not delivered, is no message that was received`(_ backend: Backend) async throws
+  {
     try await backend.withStore { store in
       let (mailbox, source) = try (Sample.address(1), Sample.address(2))
       let time = Timestamp(millis: 1234)
@@ -197,8 +198,8 @@ import Testing
     }
   }
 
-  @Test("A mailbox knows what was acknowledged today and yesterday, and no longer", arguments: Backend.withClock)
-  func receivedLongAgo(_ backend: Backend) async throws {
+  @Test(arguments: Backend.withClock)
+  func `a mailbox knows messages acknowledged today and yesterday, and no older ones`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (mailbox, source) = try (Sample.address(1), Sample.address(2))
       let envelope = Sample.envelope(to: mailbox, from: source, id: 1)
@@ -213,8 +214,8 @@ import Testing
     }
   }
 
-  @Test("Envelopes are counted in all and by sender, up to a bound", arguments: Backend.allCases)
-  func usage(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `envelopes are counted in all and by sender, up to a bound`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (mailbox, sibling, source) = try (Sample.address(1), Sample.address(1, device: 2), Sample.address(2))
       func usage(_ mailbox: DeviceAddress, countingTo max: Int = 100) async throws -> MailboxUsage {
@@ -239,8 +240,8 @@ import Testing
     }
   }
 
-  @Test("Of peers' envelopes those of all peers and of one are counted as well", arguments: Backend.allCases)
-  func usageOfPeers(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `envelopes of all peers and of one peer are counted as well`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (mailbox, source) = try (Sample.address(1), Sample.address(2))
       func usage(from peer: String, countingTo max: Int = 100) async throws -> MailboxUsage {
@@ -260,8 +261,8 @@ import Testing
     }
   }
 
-  @Test("Retention drops whole days, and only when all of a day is older", arguments: Backend.withClock)
-  func retention(_ backend: Backend) async throws {
+  @Test(arguments: Backend.withClock)
+  func `retention drops whole days, and only when all of a day is older`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (mailbox, source) = try (Sample.address(1), Sample.address(2))
       let retention = Duration.seconds(2 * 86_400)
@@ -288,8 +289,8 @@ import Testing
     }
   }
 
-  @Test("Maintenance by several at once drops each day once and leaves appends alone", arguments: Backend.withClock)
-  func maintenanceAtOnce(_ backend: Backend) async throws {
+  @Test(arguments: Backend.withClock)
+  func `maintenance by several at once drops each day once and leaves appends alone`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (mailbox, source) = try (Sample.address(1), Sample.address(2))
       try await store.storage.append((0..<50).map { Sample.envelope(to: mailbox, from: source, id: $0) })

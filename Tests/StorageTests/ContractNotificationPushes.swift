@@ -4,8 +4,8 @@ import TestSupport
 import Testing
 
 @Suite struct NotificationPushContract {
-  @Test("A push is one process's while its claim holds", arguments: Backend.allCases)
-  func claims(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a push is one process's while its claim holds`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let user = try await store.addAccount(recipients: 3)
       let number = try await store.sent(to: try (1...3).map { try Sample.recipient($0).text }, of: user)
@@ -31,8 +31,8 @@ import Testing
     }
   }
 
-  @Test("A claim runs out, and whoever had it changes nothing any more", arguments: Backend.allCases)
-  func claimsEnd(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a claim runs out, and its former holder changes nothing any more`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let user = try await store.addAccount(recipients: 1)
       _ = try await store.sent(to: [try Sample.recipient(1).text], of: user)
@@ -50,8 +50,8 @@ import Testing
     }
   }
 
-  @Test("Whoever leaves hands its pushes over to another one with its key", arguments: Backend.allCases)
-  func heirs(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a process that leaves hands its pushes over to another one with its key`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let user = try await store.addAccount()
       let numbers = try (1...4).map { try Sample.recipient(Int64($0)) }
@@ -76,8 +76,8 @@ import Testing
     }
   }
 
-  @Test("An account has so many recipients and no more", arguments: Backend.allCases)
-  func accountFull(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `an account has so many recipients and no more`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let user = try await store.addAccount(recipients: 2)
       func add(_ index: Int64, max: Int64) async throws -> RecipientAddition {
@@ -92,8 +92,8 @@ import Testing
     }
   }
 
-  @Test("A notification is kept while there are pushes of it", arguments: Backend.allCases)
-  func keptForPushes(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a notification is kept as long as it has pushes`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let user = try await store.addAccount(recipients: 1)
       _ = try await store.sent(to: [try Sample.recipient(1).text], of: user)
@@ -108,8 +108,7 @@ import Testing
     }
   }
 
-  @Test("Of many that claim at once each push is one's", arguments: Backend.allCases)
-  func atOnce(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases) func `if many claim at once, each push is one's`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let user = try await store.addAccount(recipients: 60)
       _ = try await store.sent(to: try (1...60).map { try Sample.recipient($0).text }, of: user)
@@ -130,8 +129,7 @@ import Testing
     }
   }
 
-  @Test("A key that several have is pushed to once", arguments: Backend.allCases)
-  func sameKey(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases) func `a key that several have is pushed to once`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let user = try await store.addAccount()
       let keys = [Sample.fcm, Sample.fcm, RecipientKey(provider: .gcm, text: Sample.fcm.text), Sample.apns]
@@ -149,8 +147,8 @@ import Testing
     }
   }
 
-  @Test("A dead key costs its recipient, once, and no other key's", arguments: Backend.allCases)
-  func deadKey(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a dead key costs its recipient, once, and no other key's`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let user = try await store.addAccount(recipients: 1)
       let number = try Sample.recipient(1)
@@ -175,8 +173,9 @@ import Testing
     }
   }
 
-  @Test("A push goes where the key now leads, and a former key's death changes nothing", arguments: Backend.allCases)
-  func replacedKey(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a push goes where the key now leads, and a former key's death changes nothing`(_ backend: Backend) async throws
+  {
     try await backend.withStore { store in
       let user = try await store.addAccount(recipients: 1)
       let number = try Sample.recipient(1)
@@ -199,8 +198,8 @@ import Testing
     }
   }
 
-  @Test("Events are sent one after the other, and put off together", arguments: Backend.allCases)
-  func eventTurns(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `events are sent one after the other, and put off together`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let user = try await store.addAccount(recipients: 1)
       func turns() async throws -> [EventTurn] {

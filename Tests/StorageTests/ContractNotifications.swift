@@ -3,8 +3,8 @@ import Storage
 import Testing
 
 @Suite struct NotificationContract {
-  @Test("An account is added once, read, changed, and removed with what it has", arguments: Backend.allCases)
-  func accounts(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `an account is added once, read, changed, and removed with what it has`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let user = try Sample.user()
       var account = try Sample.account()
@@ -37,9 +37,10 @@ import Testing
     }
   }
 
-  @Test(
-    "What an account had is gone with it, and its recipients' numbers are nobody else's", arguments: Backend.allCases)
-  func removal(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a removed account's data is gone, and its recipients' numbers are nobody else's`(_ backend: Backend)
+    async throws
+  {
     try await backend.withStore { store in
       let user = try await store.addAccount(recipients: 2)
       let group = NotificationGroup(name: "All", shortName: nil, members: [try Sample.recipient(1)])
@@ -58,8 +59,8 @@ import Testing
     }
   }
 
-  @Test("A name is one group's, long or short, whatever its case", arguments: Backend.allCases)
-  func groups(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a name is one group's, long or short, whatever its case`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let user = try await store.addAccount()
       let members = [try Sample.recipient(1), try Sample.recipient(2)]
@@ -86,8 +87,8 @@ import Testing
     }
   }
 
-  @Test("A recipient goes through its states, and each change has its event or none", arguments: Backend.allCases)
-  func states(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a recipient goes through its states, and each change has its event or none`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.storage.raiseMessageNumber(to: 100)
       let user = try await store.addAccount(recipients: 1)
@@ -123,8 +124,8 @@ import Testing
     }
   }
 
-  @Test("Nobody registers where there is no account, or none that may", arguments: Backend.allCases)
-  func registration(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `nobody registers where there is no account, or none that may`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let number = try Sample.recipient(1)
       func add(_ user: NotificationUser) async throws -> RecipientAddition {
@@ -144,8 +145,8 @@ import Testing
     }
   }
 
-  @Test("Words of a list stand for numbers first, then names, then short names", arguments: Backend.allCases)
-  func addresses(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `words of a list stand for numbers first, then names, then short names`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let user = try await store.addAccount(recipients: 4)
       _ = try await store.addAccount("beta")
@@ -174,8 +175,8 @@ import Testing
     }
   }
 
-  @Test("Credits and quota go down by recipients, and a new period begins anew", arguments: Backend.allCases)
-  func charges(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `credits and quota go down by recipients, and a new period begins anew`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let user = try await store.addAccount(recipients: 3)
       var change = NotificationAccountChange()
@@ -199,8 +200,8 @@ import Testing
     }
   }
 
-  @Test("Credits that are enough for some are spent once, however many send", arguments: Backend.allCases)
-  func atOnce(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `credits that are enough for some are spent once, however many send`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let user = try await store.addAccount(recipients: 1)
       var change = NotificationAccountChange()
@@ -220,8 +221,8 @@ import Testing
     }
   }
 
-  @Test("Notifications are listed by number and by time, as long as they are kept", arguments: Backend.allCases)
-  func listing(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `notifications are listed by number and by time, as long as they are kept`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let user = try await store.addAccount(recipients: 2)
       let (first, second) = (try Sample.recipient(1), try Sample.recipient(2))

@@ -16,8 +16,8 @@ import Testing
     return try await store.storage.drawNumberToken(for: number, by: password, now: now ?? store.now)
   }
 
-  @Test("A token is good once, and the next one bears another second", arguments: Backend.allCases)
-  func once(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a token is good once, and the next one bears another second`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.register(Sample.registration(1))
       let first = try #require(try await draw(store))
@@ -31,8 +31,8 @@ import Testing
     }
   }
 
-  @Test("64 callers with one token make one registration", arguments: Backend.allCases)
-  func onceAtOnce(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `64 callers with one token make one registration`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.register(Sample.registration(1))
       let second = try #require(try await draw(store))
@@ -44,8 +44,8 @@ import Testing
     }
   }
 
-  @Test("A registration ends the tokens drawn before, also those of a clock ahead", arguments: Backend.allCases)
-  func ended(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a registration ends the tokens drawn before, also those of a clock ahead`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.register(Sample.registration(1))
       let drawn = [
@@ -60,8 +60,8 @@ import Testing
     }
   }
 
-  @Test("Only the installation that there is draws one", arguments: Backend.allCases)
-  func installation(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `only the installation that there is draws one`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let number = try Sample.number(1)
       let former = try Sample.registration(1)
@@ -74,8 +74,8 @@ import Testing
     }
   }
 
-  @Test("A number without an account has no tokens that are void; then the first is", arguments: Backend.allCases)
-  func firstAccount(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a number without an account has no tokens that are void; then the first is`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let second = store.now.millis / 1000 - 30
       let outcomes = [try await use(second, store), try await use(second, store)]
@@ -83,8 +83,8 @@ import Testing
     }
   }
 
-  @Test("A code that is looked at stays, a wrong one is a try", arguments: Backend.allCases)
-  func check(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a code that is looked at stays, a wrong one is a try`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let number = try Sample.number(1)
       let check = { (code: Secret, now: Timestamp) in

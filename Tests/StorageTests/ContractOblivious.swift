@@ -36,10 +36,10 @@ import Testing
     return found?.map(\.output)
   }
 
-  @Test(
-    "Outputs are written with the progress, all or nothing, by whoever knows the last step", arguments: Backend.allCases
-  )
-  func steps(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `outputs are written with the progress, all or nothing, by whoever knows the last step`(_ backend: Backend)
+    async throws
+  {
     try await backend.withStore { store in
       let storage = store.storage
       let before = try await storage.obliviousProgress()
@@ -62,8 +62,8 @@ import Testing
     }
   }
 
-  @Test("Of 16 that write at once over one step one does", arguments: Backend.allCases)
-  func atOnce(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `of 16 that write one step at once, one does`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       #expect(try await store.storage.writeOutputs(ObliviousChange(), Self.progress(store, 1), over: nil))
       let written = try await withThrowingTaskGroup(of: Bool.self) { group in
@@ -80,8 +80,8 @@ import Testing
     }
   }
 
-  @Test("Pages are ascending, within their prefix, and lead to each other", arguments: Backend.allCases)
-  func pages(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `pages are ascending, within their prefix, and lead to each other`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let contacts = Self.contacts(1..<300)
       let edges = [
@@ -105,8 +105,8 @@ import Testing
     }
   }
 
-  @Test("There are no outputs of another key, nor before every contact has its own", arguments: Backend.allCases)
-  func completeness(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `there are no outputs of another key, nor before every contact has its own`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let nothing = try await Self.outputs(store)
       #expect(nothing == nil)
@@ -127,8 +127,10 @@ import Testing
     }
   }
 
-  @Test("There are no outputs of a directory that is long past, nor of another generation", arguments: Backend.allCases)
-  func age(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `there are no outputs of a directory that is long past, nor of another generation`(_ backend: Backend)
+    async throws
+  {
     try await backend.withStore { store in
       let change = ObliviousChange(added: Self.contacts(0..<2))
       #expect(try await store.storage.writeOutputs(change, Self.progress(store, 1), over: nil))
@@ -144,8 +146,8 @@ import Testing
     }
   }
 
-  @Test("It is told which tokens have no output, and which have one", arguments: Backend.allCases)
-  func tokens(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `it is told which tokens have no output, and which have one`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let storage = store.storage
       let known = Self.contacts(0..<25)

@@ -85,8 +85,8 @@ extension Backend {
 }
 
 @Suite struct OutboxContract {
-  @Test("Messages come back whole, in the order they were held, each peer's by itself", arguments: Backend.allCases)
-  func roundTrip(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `messages come back whole, in the order they were held, each peer's by itself`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       for name in ["beta", "gamma"] { #expect(try await store.storage.savePeer(Sample.peer(name))) }
       let messages = try (0..<8).map {
@@ -107,8 +107,8 @@ extension Backend {
     }
   }
 
-  @Test("A repeated message waits once; one that differs in anything waits beside it", arguments: Backend.allCases)
-  func repeated(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a repeated message waits once; one that differs in anything waits beside it`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       for name in ["beta", "gamma"] { #expect(try await store.storage.savePeer(Sample.peer(name))) }
       let first = try Sample.outgoing(1)
@@ -131,8 +131,10 @@ extension Backend {
     }
   }
 
-  @Test("The bounds of count and bytes hold for each peer, and what is removed makes room", arguments: Backend.allCases)
-  func bounds(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `the bounds of count and bytes hold for each peer, and what is removed makes room`(_ backend: Backend)
+    async throws
+  {
     try await backend.withStore { store in
       for name in ["beta", "gamma"] { #expect(try await store.storage.savePeer(Sample.peer(name))) }
       let bounds = OutboxBounds(messagesMax: 3, bytesMax: 100, age: .seconds(60))
@@ -157,8 +159,10 @@ extension Backend {
     }
   }
 
-  @Test("What is put off is counted, and due again when its time comes or is called", arguments: Backend.allCases)
-  func putOff(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a message that is put off is counted, and due again when its time comes or is called`(_ backend: Backend)
+    async throws
+  {
     try await backend.withStore { store in
       #expect(try await store.storage.savePeer(Sample.peer("beta")))
       for id in 0..<3 {
@@ -200,8 +204,8 @@ extension Backend {
     }
   }
 
-  @Test("Whether something waits is known by destination and peer", arguments: Backend.allCases)
-  func isHeld(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `waiting messages are known by destination and peer`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       #expect(try await store.storage.savePeer(Sample.peer("beta")))
       #expect(try await store.hold(Sample.outgoing(1, to: 100)))
@@ -223,8 +227,8 @@ extension Backend {
     }
   }
 
-  @Test("A page of large messages ends early, and never without one", arguments: Backend.allCases)
-  func largePages(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a page of large messages ends early, and never without one`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       #expect(try await store.storage.savePeer(Sample.peer("beta")))
       // A message has its most: some 87,000 bytes in base64, ninety of them 7.8 MB.
@@ -239,9 +243,10 @@ extension Backend {
     }
   }
 
-  @Test(
-    "Nothing is held for a peer that is unknown or gone; one that comes back starts anew", arguments: Backend.allCases)
-  func removal(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `nothing is held for a peer that is unknown or gone; one that comes back starts anew`(_ backend: Backend)
+    async throws
+  {
     try await backend.withStore { store in
       let beta = try Sample.relay("beta")
       let device = ConfirmedDevice(id: .master, registrationID: 1)
@@ -276,8 +281,8 @@ extension Backend {
     }
   }
 
-  @Test("What was accepted while its peer is removed keeps the peer", arguments: Backend.allCases)
-  func removalMeanwhile(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a message accepted while its peer is removed keeps the peer`(_ backend: Backend) async throws {
     try await backend.withStores(3) { stores in
       let beta = try Sample.relay("beta")
       for round in 0..<10 {
@@ -307,8 +312,8 @@ extension Backend {
     }
   }
 
-  @Test("While many processes hold, a reader that goes forward misses nothing", arguments: Backend.allCases)
-  func forward(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `while many processes hold, a reader that goes forward misses nothing`(_ backend: Backend) async throws {
     try await backend.withStores(4) { stores in
       #expect(try await stores[0].storage.savePeer(Sample.peer("beta")))
       try await withThrowingTaskGroup(of: Void.self) { group in
@@ -329,8 +334,8 @@ extension Backend {
     }
   }
 
-  @Test("While many processes hold and some remove, bounds are kept and charges exact", arguments: Backend.allCases)
-  func drained(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `while many processes hold and some remove, bounds are kept and charges exact`(_ backend: Backend) async throws {
     try await backend.withStores(4) { stores in
       #expect(try await stores[0].storage.savePeer(Sample.peer("beta")))
       let bounds = OutboxBounds(messagesMax: 40, bytesMax: 350, age: .seconds(60))
@@ -394,8 +399,8 @@ extension Backend {
 }
 
 @Suite struct ConfirmedDevicesContract {
-  @Test("The last word on an account's devices counts, for as long as it is asked for", arguments: Backend.allCases)
-  func lastWord(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `the last word on an account's devices counts, for as long as it is asked for`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       for name in ["beta", "gamma"] { #expect(try await store.storage.savePeer(Sample.peer(name))) }
       let (account, beta) = try (Sample.number(1), Sample.relay("beta"))
@@ -430,8 +435,7 @@ extension Backend {
     }
   }
 
-  @Test("Lists that serve no more are forgotten", arguments: Backend.allCases)
-  func forgotten(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases) func `lists that serve no more are forgotten`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       // PostgreSQL has a clock of its own.
       store.clock.set(Timestamp(millis: Int64(Date().timeIntervalSince1970 * 1000)))

@@ -4,8 +4,8 @@ import Testing
 
 /// Messages that are held in one transaction.
 extension OutboxContract {
-  @Test("Several are held together, in their order, each once", arguments: Backend.allCases)
-  func together(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `several are held together, in their order, each once`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       #expect(try await store.storage.savePeer(Sample.peer("beta")))
       let messages = try (0..<40).map { try Sample.outgoing($0, from: $0 % 7, to: 100 + $0 % 3) }
@@ -22,8 +22,10 @@ extension OutboxContract {
     }
   }
 
-  @Test("Of several, those from the first without room on are not held", arguments: Backend.allCases)
-  func togetherWithinBounds(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `if several do not all fit, the ones from the first without room on are not held`(_ backend: Backend)
+    async throws
+  {
     try await backend.withStore { store in
       #expect(try await store.storage.savePeer(Sample.peer("beta")))
       let messages = try (0..<6).map { try Sample.outgoing($0) }
@@ -43,8 +45,8 @@ extension OutboxContract {
     }
   }
 
-  @Test("While many processes hold several at once, each one's order is kept", arguments: Backend.allCases)
-  func manyTogether(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `while many processes hold several at once, each one's order is kept`(_ backend: Backend) async throws {
     try await backend.withStores(3) { stores in
       #expect(try await stores[0].storage.savePeer(Sample.peer("beta")))
       try await withThrowingTaskGroup(of: Void.self) { group in

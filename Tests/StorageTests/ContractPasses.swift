@@ -11,8 +11,8 @@ import Testing
     }
   }
 
-  @Test("Each pass that begins is above all before it, finished or not", arguments: Backend.allCases)
-  func rise(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `each pass that begins is above all before it, finished or not`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (storage, beta) = (store.storage, try Sample.relay("beta"))
       #expect(try await storage.beginContacts(of: beta) == nil)
@@ -35,8 +35,10 @@ import Testing
     }
   }
 
-  @Test("What broken-off passes leave stays listed until a complete one has not seen it", arguments: Backend.allCases)
-  func leftovers(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `leftovers of interrupted passes stay listed until a complete one has not seen them`(_ backend: Backend)
+    async throws
+  {
     try await backend.withStore { store in
       let (storage, beta, gamma) = (store.storage, try Sample.relay("beta"), try Sample.relay("gamma"))
       for name in ["beta", "gamma"] { #expect(try await storage.savePeer(Sample.peer(name))) }
@@ -61,8 +63,8 @@ import Testing
     }
   }
 
-  @Test("Which tokens are kept is told of one peer alone", arguments: Backend.allCases)
-  func kept(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `the kept tokens of one peer alone are told`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (storage, beta) = (store.storage, try Sample.relay("beta"))
       for name in ["beta", "gamma"] { #expect(try await storage.savePeer(Sample.peer(name))) }

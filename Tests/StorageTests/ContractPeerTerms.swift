@@ -6,8 +6,8 @@ import Testing
   private static let first = Timestamp(millis: 1_000)
   private static let later = Timestamp(millis: 2_000)
 
-  @Test("A peer comes back with its policy, its trust and its condition", arguments: Backend.allCases)
-  func roundTrip(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a peer comes back with its policy, its trust and its condition`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let whole = Self.peer(
         try Sample.peer("beta"), policy: PeerPolicy(holdsMessages: true, contacts: .query, routesImplicitly: false),
@@ -30,8 +30,8 @@ import Testing
     }
   }
 
-  @Test("URL, scopes and policy change alone, and raise the revision", arguments: Backend.allCases)
-  func urlScopesAndPolicy(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `URL, scopes and policy change alone, and raise the revision`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let peer = try Sample.peer("beta")
       let policy = PeerPolicy(holdsMessages: true, contacts: .none, routesImplicitly: false)
@@ -56,8 +56,8 @@ import Testing
     }
   }
 
-  @Test("A mark is the first peer's that told it, and of a peer the newest stay", arguments: Backend.allCases)
-  func attachmentMarks(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a mark is the first peer's that told it, and of a peer the newest stay`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (beta, gamma) = (try Sample.peer("beta"), try Sample.peer("gamma"))
       func note(_ mark: Int, _ peer: Peer) async throws -> Bool {
@@ -85,8 +85,8 @@ import Testing
     }
   }
 
-  @Test("Of peers that tell one mark at once, one has it", arguments: Backend.allCases)
-  func attachmentMarksAtOnce(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `if several peers tell one mark at once, one has it`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let peers = try (0..<8).map { try Sample.peer("peer\($0)") }
       for peer in peers { #expect(try await store.storage.savePeer(peer)) }
@@ -100,8 +100,8 @@ import Testing
     }
   }
 
-  @Test("A statement is taken up if it is newer, and only then", arguments: Backend.allCases)
-  func trust(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a statement is taken up if it is newer, and only then`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let peer = try Sample.peer("beta")
       let successor: [UInt8] = [0x30, 9, 9]
@@ -134,8 +134,8 @@ import Testing
     }
   }
 
-  @Test("Of statements at once, the highest stays", arguments: Backend.allCases)
-  func trustAtOnce(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `of several statements at once, the highest stays`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let peer = try Sample.peer("beta")
       #expect(try await store.storage.savePeer(peer))
@@ -153,8 +153,8 @@ import Testing
     }
   }
 
-  @Test("A condition counts once, and its beginning stays", arguments: Backend.allCases)
-  func condition(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a condition counts once, and its beginning stays`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let peer = try Sample.peer("beta")
       func set(_ condition: PeerCondition) async throws -> Bool {
@@ -180,8 +180,8 @@ import Testing
     }
   }
 
-  @Test("Of 16 processes that find a peer gone at once, one says so", arguments: Backend.allCases)
-  func conditionAtOnce(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `of 16 processes that find a peer gone at once, one says so`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let peer = try Sample.peer("beta")
       #expect(try await store.storage.savePeer(peer))

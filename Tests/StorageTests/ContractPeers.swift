@@ -3,8 +3,7 @@ import Storage
 import Testing
 
 @Suite struct PeerContract {
-  @Test("Peers come back whole, ascending by name", arguments: Backend.allCases)
-  func roundTrip(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases) func `peers come back whole, ascending by name`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       #expect(try await store.storage.peers().isEmpty)
       let saved = try ["gamma", "alpha.net", "alpha-net", "beta"].map { try Sample.peer($0) }
@@ -13,8 +12,7 @@ import Testing
     }
   }
 
-  @Test("A peer is replaced by its own CA only", arguments: Backend.allCases)
-  func replacement(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases) func `a peer is replaced by its own CA only`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let first = try Sample.peer("beta")
       let moved = Peer(
@@ -30,8 +28,8 @@ import Testing
     }
   }
 
-  @Test("Of many at once that claim one name with CAs of their own, one is stored", arguments: Backend.allCases)
-  func replacementAtOnce(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `if many with CAs of their own claim one name at once, one is stored`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let saved = try await withThrowingTaskGroup(of: Bool.self) { group in
         for ca in 0..<16 { group.addTask { try await store.storage.savePeer(Sample.peer("beta", ca: UInt8(ca))) } }
@@ -42,8 +40,8 @@ import Testing
     }
   }
 
-  @Test("Suspending and resuming change the state alone", arguments: Backend.allCases)
-  func state(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `suspending and resuming change the state alone`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let peer = try Sample.peer("beta")
       #expect(try await !store.storage.setPeerState(.suspended, of: peer.name))
@@ -55,8 +53,8 @@ import Testing
     }
   }
 
-  @Test("What is said of a suspension stays with it, and its end resumes the peer once", arguments: Backend.allCases)
-  func suspension(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a suspension's note stays with it, and its end resumes the peer once`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let storage = store.storage
       let names = try ["beta", "delta", "gamma"].map { try Sample.relay($0) }
@@ -85,8 +83,8 @@ import Testing
     }
   }
 
-  @Test("A removed peer takes its contacts, its passes and its epoch with it", arguments: Backend.allCases)
-  func removal(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a removed peer takes its contacts, its passes and its epoch with it`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (beta, gamma) = try (Sample.peer("beta"), Sample.peer("gamma"))
       let tokens = try [Sample.token(1), Sample.token(2)]
@@ -111,8 +109,8 @@ import Testing
     }
   }
 
-  @Test("What a peer remembers stays when it is saved again or suspended", arguments: Backend.allCases)
-  func epochStays(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a peer's epoch stays when the peer is saved again or suspended`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let peer = try Sample.peer("beta")
       #expect(try await store.storage.savePeer(peer))
@@ -126,8 +124,8 @@ import Testing
     }
   }
 
-  @Test("The revision of the peers rises with every change", arguments: Backend.allCases)
-  func revision(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `the revision of the peers rises with every change`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let peer = try Sample.peer("beta")
       let changes: [@Sendable () async throws -> Bool] = [

@@ -4,8 +4,8 @@ import Testing
 
 @Suite struct PreKeyContract {
   /// One-time keys by smallest id, then the last resort (reference 1.6).
-  @Test("Keys are served in the order of the vectors", arguments: Backend.allCases)
-  func vectors(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `keys are served in the order of the vectors`(_ backend: Backend) async throws {
     let vectors = try Vectors.load().preKeySelection.filter { !$0.rule.hasPrefix("insertion order") }
     try #require(vectors.count == 2)
     try await backend.withStore { store in
@@ -26,8 +26,8 @@ import Testing
     }
   }
 
-  @Test("A drawn key comes with its device, its registration id and the identity key", arguments: Backend.allCases)
-  func drawnKeyIsComplete(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a drawn key comes with its device, its registration id and the identity key`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.register(Sample.registration(1, registrationID: 4711))
       let device = try Sample.address(1)
@@ -42,8 +42,7 @@ import Testing
     }
   }
 
-  @Test("The last resort is never used up", arguments: Backend.allCases)
-  func lastResortStays(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases) func `the last resort is never used up`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(2)
       let device = try Sample.address(1)
@@ -56,8 +55,8 @@ import Testing
     }
   }
 
-  @Test("An upload replaces all keys of its device; of two with one id the later wins", arguments: Backend.allCases)
-  func uploadReplaces(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `an upload replaces all keys of its device; of two with one id the later wins`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(3)
       let (device, other) = try (Sample.address(1), Sample.address(2))
@@ -80,8 +79,8 @@ import Testing
     }
   }
 
-  @Test("Nothing is stored for a device that does not exist", arguments: Backend.allCases)
-  func unknownDevice(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `nothing is stored for a device that does not exist`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(2)
       for device in try [Sample.address(1, device: 2), Sample.address(7)] {
@@ -94,8 +93,8 @@ import Testing
     }
   }
 
-  @Test("64 callers who draw 1,000 keys get none twice", arguments: Backend.allCases)
-  func noKeyTwice(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `64 callers who draw 1,000 keys get none twice`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(2)
       let device = try Sample.address(1)
@@ -120,8 +119,8 @@ import Testing
     }
   }
 
-  @Test("What an upload does not bring stays; one-time keys do not", arguments: Backend.allCases)
-  func uploadKeeps(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `keys that an upload does not bring stay, except one-time keys`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(2)
       let device = try Sample.address(1)
@@ -144,8 +143,8 @@ import Testing
     }
   }
 
-  @Test("A signed prekey is its device's, and goes with it", arguments: Backend.allCases)
-  func signedPreKey(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a signed prekey is its device's, and goes with it`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(2)
       let (master, key) = (try Sample.address(1), Sample.signedKey(4))
@@ -165,8 +164,8 @@ import Testing
     }
   }
 
-  @Test("A device with a signed prekey alone is drawn with it, one with none is not", arguments: Backend.allCases)
-  func signedAlone(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a device with a signed prekey alone is drawn with it, one with none is not`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(2)
       let master = try Sample.address(1)
@@ -188,8 +187,8 @@ import Testing
     }
   }
 
-  @Test("Of devices that may not give one-time keys the last resort serves", arguments: Backend.allCases)
-  func oneTimeSelection(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `devices that may not give one-time keys give their last resort`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(2)
       let master = try Sample.address(1)
@@ -212,8 +211,7 @@ import Testing
   }
 
   /// Reference Part 6, 10.
-  @Test("Only device 1 changes the identity key", arguments: Backend.allCases)
-  func identityKey(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases) func `only device 1 changes the identity key`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(2)
       let master = try Sample.address(1)
@@ -241,8 +239,8 @@ import Testing
     }
   }
 
-  @Test("A changed identity key takes the signed prekeys of all devices with it", arguments: Backend.allCases)
-  func changedIdentityKey(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a changed identity key takes the signed prekeys of all devices with it`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(3)
       let (master, other) = (try Sample.address(1), try Sample.address(2))
@@ -275,8 +273,10 @@ import Testing
     }
   }
 
-  @Test("A signed prekey is stored while the identity key that signed it is the account's", arguments: Backend.allCases)
-  func identityKeyOfSigned(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a signed prekey is stored while the identity key that signed it is the account's`(_ backend: Backend)
+    async throws
+  {
     try await backend.withStore { store in
       try await store.registerAccounts(2)
       let (device, key) = (try Sample.address(1), Sample.signedKey(4))
@@ -295,8 +295,8 @@ import Testing
     }
   }
 
-  @Test("Of two devices that bring the first identity key at once one wins", arguments: Backend.allCases)
-  func firstIdentityKeyAtOnce(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `if two devices bring the first identity key at once, one wins`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(2)
       let number = try Sample.number(1)

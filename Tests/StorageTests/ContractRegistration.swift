@@ -5,8 +5,8 @@ import Testing
 // The proofs of a registration beside a code: a number token, and the former installation's registration lock.
 
 @Suite struct RegistrationContract {
-  @Test("A lock is kept, asked for, and replaced by the new installation's", arguments: Backend.allCases)
-  func lockIsKept(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a lock is kept, asked for, and replaced by the new installation's`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (first, second) = (Sample.lock(1), Sample.lock(2))
       #expect(try await store.register(Sample.registration(1, newLock: first)) == .registered)
@@ -22,8 +22,8 @@ import Testing
     }
   }
 
-  @Test("A lock that is missing or not the present one refuses, and changes nothing", arguments: Backend.allCases)
-  func lockRefuses(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a lock that is missing or not the present one refuses, and changes nothing`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let lock = Sample.lock(1)
       try await store.register(Sample.registration(1, newLock: lock))
@@ -43,8 +43,8 @@ import Testing
     }
   }
 
-  @Test("A lock that was removed meanwhile refuses who satisfied it", arguments: Backend.allCases)
-  func lockRemovedMeanwhile(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a lock that was removed meanwhile refuses the caller that satisfied it`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.register(Sample.registration(1))
       let attempt = try Sample.registration(1, satisfiedLock: Sample.lock(1))
@@ -53,8 +53,8 @@ import Testing
     }
   }
 
-  @Test("A lock that is not satisfied counts as a try", arguments: Backend.allCases)
-  func lockCountsAsTry(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a lock that is not satisfied counts as a try`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let lock = Sample.lock(1)
       try await store.register(Sample.registration(1, newLock: lock))
@@ -70,8 +70,8 @@ import Testing
     }
   }
 
-  @Test("A number token needs no code, and no word of a peer stops it", arguments: Backend.allCases)
-  func token(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a number token needs no code, and no word of a peer stops it`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let registration = try Sample.registration(1)
       #expect(try await store.storage.savePeer(Sample.peer("beta")))
@@ -90,8 +90,8 @@ import Testing
     }
   }
 
-  @Test("A number token opens no lock, and uses a pending code up", arguments: Backend.allCases)
-  func tokenAndLock(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a number token opens no lock, and uses a pending code up`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let lock = Sample.lock(1)
       try await store.register(Sample.registration(1, newLock: lock))
@@ -105,8 +105,8 @@ import Testing
     }
   }
 
-  @Test("Of registrations at once that set a lock, none goes past another's", arguments: Backend.allCases)
-  func locksAtOnce(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `of several registrations that set a lock at once, none passes another's`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       // No caller has satisfied the lock that the first one sets.
       let outcomes = try await withThrowingTaskGroup(of: RegistrationOutcome.self) { group in

@@ -3,8 +3,8 @@ import Storage
 import Testing
 
 @Suite struct SchemaContract {
-  @Test("A new store is too old until its migrations ran", arguments: Backend.allCases)
-  func migrations(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a new store is too old until its migrations ran`(_ backend: Backend) async throws {
     try await backend.withStore(migrated: false) { store in
       let before = try await store.storage.migrations()
       #expect(before.map(\.version) == Array(1...before.count))
@@ -24,8 +24,8 @@ import Testing
     }
   }
 
-  @Test("Migrations run once, however often and by however many they are started", arguments: Backend.allCases)
-  func repeated(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `migrations run once, however often and by however many they are started`(_ backend: Backend) async throws {
     try await backend.withStore(migrated: false) { store in
       let runs = Counter()
       try await withThrowingTaskGroup(of: Void.self) { group in
@@ -41,8 +41,8 @@ import Testing
     }
   }
 
-  @Test("Texts of clients come back with every character", arguments: Backend.allCases)
-  func texts(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `texts of clients come back with every character`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let odd = "a\0b \u{1F600} \u{301} '\"; --\u{FFFD}\r\n"
       let sample = try Sample.registration(1)

@@ -61,8 +61,8 @@ private struct Builds {
     }
   }
 
-  @Test("A step that adds runs beside builds that do not know it", arguments: Backend.allCases)
-  func adds(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a step that adds runs beside builds that do not know it`(_ backend: Backend) async throws {
     try await Self.withBuilds(backend) { builds in
       let next = builds.next(usableFrom: 1)
       try await builds.with(builds.today) { former in
@@ -86,8 +86,8 @@ private struct Builds {
     }
   }
 
-  @Test("A step that takes away keeps former builds from the store", arguments: Backend.allCases)
-  func takesAway(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a step that takes away keeps former builds from the store`(_ backend: Backend) async throws {
     try await Self.withBuilds(backend) { builds in
       let next = builds.next(usableFrom: 2)
       try await builds.with(next) { later in
@@ -103,8 +103,8 @@ private struct Builds {
     }
   }
 
-  @Test("A step that fails leaves nothing behind, and runs once it can", arguments: Backend.allCases)
-  func fails(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a step that fails leaves nothing behind, and runs once it can`(_ backend: Backend) async throws {
     try await Self.withBuilds(backend) { builds in
       try await builds.with(builds.today) { try await $0.migrate { _ in } }
       let broken =

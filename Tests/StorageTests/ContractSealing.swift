@@ -65,8 +65,9 @@ private let changingKey = SecretSealer(
     return false
   }
 
-  @Test("A new store is sealed from the beginning where there is a key, and else is not", arguments: Backend.allCases)
-  func newStores(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a new store is sealed from the beginning where there is a key, and else is not`(_ backend: Backend) async throws
+  {
     try await backend.withKeys { open in
       try await open(firstKey) { store in
         #expect(try await store.storage.contactSealing() == .sealed)
@@ -105,8 +106,8 @@ private let changingKey = SecretSealer(
     }
   }
 
-  @Test("A store that is sealed says what it said before, and goes on", arguments: Backend.allCases)
-  func existing(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a sealed store answers as before, and goes on`(_ backend: Backend) async throws {
     try await backend.withKeys { open in
       let before = Collected<Directory>()
       try await open(.none) { store in
@@ -144,8 +145,8 @@ private let changingKey = SecretSealer(
     }
   }
 
-  @Test("Without the key, or with another, tokens are neither read nor written", arguments: Backend.allCases)
-  func locked(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `without the key, or with another, tokens are neither read nor written`(_ backend: Backend) async throws {
     try await backend.withKeys { open in
       try await open(firstKey) { store in try await Directory.fill(store) }
       for sealer in [SecretSealer.none, secondKey] {
@@ -173,8 +174,8 @@ private let changingKey = SecretSealer(
     }
   }
 
-  @Test("When the encryption key changes, tokens stay as they lie", arguments: Backend.allCases)
-  func changedKey(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `when the encryption key changes, tokens stay as they lie`(_ backend: Backend) async throws {
     try await backend.withKeys { open in
       let before = Collected<Directory>()
       let keys = Collected<SecretBytes?>()
@@ -225,8 +226,7 @@ private let changingKey = SecretSealer(
     tokens.count { data.range(of: Data($0.bytes.suffix(9))) != nil }
   }
 
-  @Test("A file that was sealed from the beginning has no token in it, and one that is sealed later neither")
-  func files() async throws {
+  @Test func `a file has no token in it, sealed from the beginning or later`() async throws {
     let tokens = try Self.tokens()
     try await withTemporaryFolder { folder in
       let path = folder + "/relay.sqlite"
@@ -253,8 +253,7 @@ private let changingKey = SecretSealer(
     }
   }
 
-  @Test("A process that did not hear of the sealing cannot write a plain token")
-  func guards() async throws {
+  @Test func `a process that did not hear of the sealing cannot write a plain token`() async throws {
     try await withTemporaryFolder { folder in
       let path = folder + "/relay.sqlite"
       try await Self.use(path, .none) { stale, _ in
@@ -271,8 +270,7 @@ private let changingKey = SecretSealer(
     }
   }
 
-  @Test("A new file that was not made to its end is sealed by the next run")
-  func birth() async throws {
+  @Test func `a new file that was not made to its end is sealed by the next run`() async throws {
     try await withTemporaryFolder { folder in
       let storage = try EmbeddedStorage(
         path: folder + "/relay.sqlite", sealer: firstKey, clock: ManualClock(Sample.noon).wall)
@@ -287,8 +285,8 @@ private let changingKey = SecretSealer(
     }
   }
 
-  @Test("A sealing that ended before the file was written anew goes on, and no token is read before")
-  func brokenOff() async throws {
+  @Test
+  func `a sealing that ended before the file was written anew goes on, and no token is read before`() async throws {
     try await withTemporaryFolder { folder in
       let path = folder + "/relay.sqlite"
       try await Self.use(path, .none) { store, _ in try await Directory.fill(store) }

@@ -3,8 +3,8 @@ import Storage
 import Testing
 
 @Suite struct ServerSecretContract {
-  @Test("A secret is what was stored first under its name", arguments: Backend.allCases)
-  func first(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a secret is the one stored first under its name`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (mine, other) = ([0, 1, 255] as [UInt8], [2, 3] as [UInt8])
       let found = try await store.storage.serverSecret("a", orStore: mine)
@@ -15,8 +15,7 @@ import Testing
     }
   }
 
-  @Test("64 that ask at once all get the same", arguments: Backend.allCases)
-  func atOnce(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases) func `64 that ask at once all get the same`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let secrets = try await withThrowingTaskGroup(of: [UInt8].self) { group in
         for caller in 0..<64 {
@@ -28,8 +27,7 @@ import Testing
     }
   }
 
-  @Test("A secret is replaced by whoever knows it", arguments: Backend.allCases)
-  func replacement(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases) func `a secret is replaced by whoever knows it`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (first, second) = ([0, 1, 255] as [UInt8], [2] as [UInt8])
       let before = try await store.storage.serverSecret("a")
@@ -65,8 +63,8 @@ import Testing
     try await store.storage.account(Sample.number(index))?.devices.map(\.signalingKey)
   }
 
-  @Test("After resealing the current key opens all, step by step", arguments: Backend.allCases)
-  func resealing(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `after resealing the current key opens all, step by step`(_ backend: Backend) async throws {
     try await backend.withKeys { open in
       try await open(SecretSealer(current: Self.key(1))) { store in
         try await store.registerAccounts(4)
@@ -94,8 +92,8 @@ import Testing
     }
   }
 
-  @Test("What is not under the former key stays as it is, and holds nothing up", arguments: Backend.allCases)
-  func others(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a secret not under the former key stays as it is, and holds nothing up`(_ backend: Backend) async throws {
     try await backend.withKeys { open in
       // Without a code: the key of codes would be under another key, too.
       for (index, sealer) in [.none, SecretSealer(current: Self.key(3)), SecretSealer(current: Self.key(1))]
@@ -122,8 +120,8 @@ import Testing
     }
   }
 
-  @Test("Devices that change meanwhile keep what they were given", arguments: Backend.allCases)
-  func meanwhile(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `devices that change meanwhile keep what they were given`(_ backend: Backend) async throws {
     try await backend.withKeys { open in
       try await open(SecretSealer(current: Self.key(1))) { store in try await store.registerAccounts(20) }
       try await open(Self.changing) { store in
@@ -183,8 +181,10 @@ import Testing
     await #expect(throws: StoreError.self) { try await key(store) }
   }
 
-  @Test("A key lies sealed from the first on, and is sealed anew with the encryption key", arguments: Backend.allCases)
-  func sealing(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a key lies sealed from the first on, and is sealed anew with the encryption key`(_ backend: Backend)
+    async throws
+  {
     try await backend.withKeys { open in
       try await open(Self.former) { store in
         try await Self.expectKey(store)
@@ -202,8 +202,8 @@ import Testing
     }
   }
 
-  @Test("A key of before there was an encryption key is sealed when it is read", arguments: Backend.allCases)
-  func plain(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a key from before there was an encryption key is sealed when it is read`(_ backend: Backend) async throws {
     try await backend.withKeys { open in
       try await open(.none) { store in
         try await Self.expectKey(store)

@@ -4,9 +4,10 @@ import Testing
 
 /// Reads of the mailboxes by live connections.
 @Suite struct WaitingContract {
-  @Test(
-    "What is not held comes in the order of acceptance, of each mailbox up to its limit", arguments: Backend.allCases)
-  func order(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `messages that the reader lacks come in the order of acceptance, up to each mailbox's limit`(_ backend: Backend)
+    async throws
+  {
     try await backend.withStore { store in
       let mailboxes = try (1...3).map { try Sample.address($0) }
       let sent = try await store.fill([(mailboxes[0], 10), (mailboxes[1], 3)], turns: true)
@@ -29,8 +30,9 @@ import Testing
     }
   }
 
-  @Test("What is held is left out wherever it stands, and nothing else is", arguments: Backend.allCases)
-  func held(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `messages that the reader holds are left out wherever they stand, and no others`(_ backend: Backend) async throws
+  {
     try await backend.withStore { store in
       let (mailbox, other) = try (Sample.address(1), Sample.address(1, device: 2))
       try await store.fill([(mailbox, 12), (other, 4)], turns: true)
@@ -49,8 +51,8 @@ import Testing
     }
   }
 
-  @Test("Many mailboxes are read at once, each for itself", arguments: Backend.allCases)
-  func many(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `many mailboxes are read at once, each for itself`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let mailboxes = try (1...150).map { try Sample.address($0 % 50 + 1, device: Int64($0 / 50 + 1)) }
       let sent = try await store.fill(mailboxes.enumerated().map { ($1, $0 % 4) }, turns: true)
@@ -68,8 +70,8 @@ import Testing
     }
   }
 
-  @Test("What was accepted before a read is seen by it, whoever appends beside it", arguments: Backend.allCases)
-  func freshness(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a read sees all messages accepted before it, while others append`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let mailbox = try Sample.address(1)
       try await withThrowingTaskGroup(of: Void.self) { group in
@@ -92,8 +94,7 @@ import Testing
     }
   }
 
-  @Test("Large messages come whole", arguments: Backend.allCases)
-  func large(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases) func `large messages come whole`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (mailbox, source) = try (Sample.address(1), Sample.address(2))
       let sent = (0..<20).map { id in
@@ -110,8 +111,8 @@ import Testing
     }
   }
 
-  @Test("A removal takes what it names and says what it took", arguments: Backend.allCases)
-  func removal(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a removal takes the places that it names, and says which it took`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let mailboxes = try [Sample.address(1), Sample.address(1, device: 2), Sample.address(2)]
       try await store.fill(mailboxes.map { ($0, 6) }, turns: true)
@@ -140,8 +141,8 @@ import Testing
     }
   }
 
-  @Test("Many places in many mailboxes are removed at once", arguments: Backend.allCases)
-  func manyRemovals(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `many places in many mailboxes are removed at once`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let mailboxes = try (1...30).map { try Sample.address($0) }
       try await store.fill(mailboxes.map { ($0, 50) })
@@ -158,8 +159,8 @@ import Testing
     }
   }
 
-  @Test("Of several who remove the same, each place is one's", arguments: Backend.allCases)
-  func removalsAtOnce(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `if several remove the same messages, each place is one's`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let mailbox = try Sample.address(1)
       try await store.fill([(mailbox, 200)])
@@ -176,10 +177,10 @@ import Testing
     }
   }
 
-  @Test(
-    "What was removed is remembered: a retry is not stored again, and who sent it is known", arguments: Backend.allCases
-  )
-  func remembered(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a removed message is remembered: a retry is not stored again, and its sender is known`(_ backend: Backend)
+    async throws
+  {
     try await backend.withStore { store in
       let (mailbox, source) = try (Sample.address(1), Sample.address(2))
       let message = Sample.envelope(to: mailbox, from: source, id: 1)
@@ -203,8 +204,8 @@ import Testing
     }
   }
 
-  @Test("Nothing is read or removed once the store is closed", arguments: Backend.allCases)
-  func closed(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `nothing is read or removed once the store is closed`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let mailbox = try Sample.address(1)
       await store.storage.close()

@@ -7,10 +7,10 @@ import Testing
 @Suite struct WakeContract {
   private static let both = WakeTerms(providers: [.fcm, .apns], lifetime: .seconds(3600))
 
-  @Test(
-    "A device waits once, however often it is asked for, and only where a provider knows it",
-    arguments: Backend.allCases)
-  func asking(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a device waits once, however often it is asked for, and only where a provider knows it`(_ backend: Backend)
+    async throws
+  {
     try await backend.withStore { store in
       let (google, apple, neither) = try await store.registerPushed()
       let gone = try Sample.address(77)
@@ -36,8 +36,8 @@ import Testing
     }
   }
 
-  @Test("Who sends through which provider is known to all processes, for a day", arguments: Backend.withClock)
-  func providers(_ backend: Backend) async throws {
+  @Test(arguments: Backend.withClock)
+  func `the processes that send through a provider are known to all, for a day`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let nobody = try await store.announce([])
       #expect(nobody.isEmpty)
@@ -49,8 +49,7 @@ import Testing
     }
   }
 
-  @Test("What several processes announce adds up", arguments: Backend.allCases)
-  func announced(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases) func `announcements of several processes add up`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let nobody = try await store.announce([])
       #expect(nobody.isEmpty)
@@ -60,8 +59,8 @@ import Testing
     }
   }
 
-  @Test("What was claimed without an answer is due again once it is returned", arguments: Backend.allCases)
-  func returned(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a job that was claimed without an answer is due again once it is returned`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let device = try await store.registerAtGoogle(1)
       let other = try await store.registerAtGoogle(2)
@@ -82,8 +81,8 @@ import Testing
     }
   }
 
-  @Test("A claim that is renewed is nobody else's meanwhile, one that is not ends", arguments: Backend.allCases)
-  func renewed(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a renewed claim is nobody else's meanwhile, and one that is not renewed ends`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (held, other) = (try await store.registerAtGoogle(1), try await store.registerAtGoogle(2))
       try await store.ask(held)
@@ -107,8 +106,7 @@ import Testing
     }
   }
 
-  @Test("Of many who claim at once each job is one's", arguments: Backend.allCases)
-  func claimsAtOnce(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases) func `if many claim at once, each job is one's`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       var devices: Set<DeviceAddress> = []
       for index in 1...20 { devices.insert(try await store.registerAtGoogle(index)) }
@@ -124,8 +122,8 @@ import Testing
     }
   }
 
-  @Test("A claim ends by itself, and what its holder says afterwards counts for nothing", arguments: Backend.allCases)
-  func takeover(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a claim ends by itself, and its holder's later word counts for nothing`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let device = try await store.registerAtGoogle(1)
       try await store.ask(device)
@@ -139,8 +137,8 @@ import Testing
     }
   }
 
-  @Test("What is asked for while it is under way comes again, after its rest", arguments: Backend.allCases)
-  func askedAgain(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a device that is asked for during its wake-up is woken again, after its rest`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let device = try await store.registerAtGoogle(1)
       try await store.ask(device)
@@ -157,8 +155,8 @@ import Testing
     }
   }
 
-  @Test("A device that was woken rests: it waits for nothing, and who asks for it waits", arguments: Backend.allCases)
-  func rest(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a woken device rests: it waits for nothing, and its next wake-up waits`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let device = try await store.registerAtGoogle(1)
       try await store.ask(device)
@@ -182,8 +180,8 @@ import Testing
     }
   }
 
-  @Test("A delay holds until somebody asks without one", arguments: Backend.allCases)
-  func delay(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a delay holds until somebody asks without one`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let device = try await store.registerAtGoogle(1)
       try await store.ask(device, after: .seconds(3600))
@@ -193,8 +191,8 @@ import Testing
     }
   }
 
-  @Test("What was put off counts its attempts, and nobody hurries it but a test", arguments: Backend.allCases)
-  func putOff(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a job that was put off counts its attempts, and only a test hurries it`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let device = try await store.registerAtGoogle(1)
       try await store.ask(device)
@@ -213,8 +211,7 @@ import Testing
     }
   }
 
-  @Test("An ordinary push follows a VoIP push", arguments: Backend.allCases)
-  func call(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases) func `an ordinary push follows a VoIP push`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let device = try await store.registerPushed().apple
       try await store.ask(device)
@@ -229,9 +226,8 @@ import Testing
     }
   }
 
-  @Test(
-    "A job says when it is too old, and is still given out, so that somebody may say so", arguments: Backend.allCases)
-  func expiry(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a job says when it is too old, and is still given out`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let device = try await store.registerAtGoogle(1)
       let brief = WakeTerms(providers: [.fcm], lifetime: .zero)
@@ -242,8 +238,8 @@ import Testing
 
   // MARK: The flight recorder
 
-  @Test("Of each device the newest attempts are kept, as they were", arguments: Backend.allCases)
-  func history(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `the newest attempts of each device are kept, as they were`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (google, apple, _) = try await store.registerPushed()
       for device in [google, apple] { try await store.ask(device) }
@@ -278,8 +274,9 @@ import Testing
 
   // MARK: Push ids
 
-  @Test("A dead id is cleared only while it is the device's, and was registered before", arguments: Backend.allCases)
-  func deadIDs(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a dead id is cleared only while it is the device's, and was registered before`(_ backend: Backend) async throws
+  {
     try await backend.withStore { store in
       let (google, apple, _) = try await store.registerPushed()
       func change(
@@ -317,10 +314,10 @@ import Testing
     }
   }
 
-  @Test(
-    "A browser is woken, reachable by its subscription alone, and cleared when that is dead",
-    arguments: Backend.allCases)
-  func browsers(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a browser is woken, reachable by its subscription alone, and cleared when that is dead`(_ backend: Backend)
+    async throws
+  {
     try await backend.withStore { store in
       try await store.register(Sample.registration(1))
       let browser = try Sample.address(1)
@@ -355,8 +352,7 @@ import Testing
     }
   }
 
-  @Test("A glance tells messages from notices", arguments: Backend.allCases)
-  func glance(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases) func `a glance tells messages from notices`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (mailbox, source) = try (Sample.address(1), Sample.address(2))
       #expect(try await store.storage.glance(at: mailbox, countingTo: 5) == MailboxGlance(count: 0, messages: 0))
@@ -372,8 +368,8 @@ import Testing
 
   // MARK: The sweep
 
-  @Test("The sweep asks for whom a message waits and nobody remembers, once", arguments: Backend.allCases)
-  func sweep(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `the sweep finds each device with a forgotten waiting message, once`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (google, apple, neither) = try await store.registerPushed()
       let source = try Sample.address(99)
@@ -400,8 +396,9 @@ import Testing
     }
   }
 
-  @Test("The sweep leaves those alone who were just woken, and forgets them in time", arguments: Backend.allCases)
-  func sweepRemembers(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `the sweep leaves devices alone that were just woken, and forgets them in time`(_ backend: Backend) async throws
+  {
     try await backend.withStore { store in
       let (device, forgotten) = (try await store.registerAtGoogle(1), try await store.registerAtGoogle(2))
       try await store.storage.beginWakeSweep(pause: .zero, Self.both)
@@ -420,8 +417,8 @@ import Testing
     }
   }
 
-  @Test("The sweep asks again for what has come since the device was last woken", arguments: Backend.allCases)
-  func sweepPastWakeUps(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `the sweep asks again for messages that came since the device was last woken`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let device = try await store.registerAtGoogle(1)
       let source = try Sample.address(99)
@@ -447,8 +444,8 @@ import Testing
     }
   }
 
-  @Test("Where nobody swept for longer than a wake-up lives, nobody is asked for", arguments: Backend.allCases)
-  func sweepAfterLong(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `if nobody swept for longer than a wake-up lives, no device is asked for`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let device = try await store.registerAtGoogle(1)
       // The first sweep ever.
@@ -462,8 +459,8 @@ import Testing
     }
   }
 
-  @Test("Who connected is forgotten only if nobody has asked since", arguments: Backend.allCases)
-  func lateRelease(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a device that connected is forgotten only if nobody has asked since`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let device = try await store.registerAtGoogle(1)
       try await store.ask(device)
@@ -475,8 +472,8 @@ import Testing
     }
   }
 
-  @Test("What is looked at again later is due at once when it is asked for", arguments: Backend.allCases)
-  func lookAgain(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a job that is postponed is due at once when it is asked for`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let device = try await store.registerAtGoogle(1)
       try await store.ask(device)
@@ -492,8 +489,8 @@ import Testing
     }
   }
 
-  @Test("A test is not worth sending for long, but for a device that waits for more", arguments: Backend.allCases)
-  func testsEnd(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `a test is not worth sending for long, but for a device that waits for more`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       let (idle, waiting) = (try await store.registerAtGoogle(1), try await store.registerAtGoogle(2))
       try await store.ask(waiting)
@@ -507,8 +504,8 @@ import Testing
     }
   }
 
-  @Test("Many who ask, forget and remove at once do not wait for each other for ever", arguments: Backend.allCases)
-  func noDeadlock(_ backend: Backend) async throws {
+  @Test(arguments: Backend.allCases)
+  func `many that ask, forget and remove at once never deadlock`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       var devices: [DeviceAddress] = []
       for index in 1...20 { devices.append(try await store.registerAtGoogle(index)) }

@@ -20,9 +20,10 @@ private func isNew(_ count: Int, _ spending: ContactSpending) -> Bool {
   private static let allowance = LookUpAllowance(first: 1000, firstDays: 10, perDay: 100)
   private static let day: Int64 = 86_400
 
-  @Test(
-    "New contacts are counted, repeats are free, and a refusal counts nothing", arguments: CoordinationBackend.allCases)
-  func counts(_ backend: CoordinationBackend) async throws {
+  @Test(arguments: CoordinationBackend.allCases)
+  func `new contacts are counted, repeats are free, and a refusal counts nothing`(_ backend: CoordinationBackend)
+    async throws
+  {
     let clock = ManualClock(Sample.noon)
     try await backend.with(2, clock: clock) { coordination in
       let number = try Sample.number(1)
@@ -52,8 +53,8 @@ private func isNew(_ count: Int, _ spending: ContactSpending) -> Bool {
     }
   }
 
-  @Test("An allowance that never grows refuses for good", arguments: CoordinationBackend.allCases)
-  func never(_ backend: CoordinationBackend) async throws {
+  @Test(arguments: CoordinationBackend.allCases)
+  func `an allowance that never grows refuses for good`(_ backend: CoordinationBackend) async throws {
     try await backend.with { coordination in
       let fixed = LookUpAllowance(first: 10, firstDays: 1, perDay: 0)
       let number = try Sample.number(1)
@@ -63,8 +64,8 @@ private func isNew(_ count: Int, _ spending: ContactSpending) -> Bool {
     }
   }
 
-  @Test("An address book of 20,000 is off by 1 % at most", arguments: CoordinationBackend.allCases)
-  func large(_ backend: CoordinationBackend) async throws {
+  @Test(arguments: CoordinationBackend.allCases)
+  func `an address book of 20,000 is off by 1 % at most`(_ backend: CoordinationBackend) async throws {
     try await backend.with { coordination in
       let allowance = LookUpAllowance(first: 20_000, firstDays: 10, perDay: 2000)
       let number = try Sample.number(1)
@@ -82,8 +83,9 @@ private func isNew(_ count: Int, _ spending: ContactSpending) -> Bool {
     }
   }
 
-  @Test("Of 16 that ask at once as many are allowed as the allowance holds", arguments: CoordinationBackend.allCases)
-  func atOnce(_ backend: CoordinationBackend) async throws {
+  @Test(arguments: CoordinationBackend.allCases)
+  func `of 16 that ask at once, as many are allowed as the allowance holds`(_ backend: CoordinationBackend) async throws
+  {
     try await backend.with(2) { coordination in
       let number = try Sample.number(1)
       let allowed = await withTaskGroup(of: Bool.self) { group in
@@ -118,8 +120,7 @@ private func isNew(_ count: Int, _ spending: ContactSpending) -> Bool {
     return "relay:contacts:\(Base64.encodeURLSafe(digest))"
   }
 
-  @Test("What an account asked for lies under no number, and goes when it has not asked for long")
-  func keys() async throws {
+  @Test func `an account's contacts lie under no number, and go when it has not asked for long`() async throws {
     try await RedisServer.with { server in
       try await withRedis(server) { coordination in
         let number = try Sample.number(1)
@@ -143,8 +144,7 @@ private func isNew(_ count: Int, _ spending: ContactSpending) -> Bool {
     }
   }
 
-  @Test("Days are those of Redis's clock where no other one is given")
-  func serverTime() async throws {
+  @Test func `days are those of Redis's clock if no other one is given`() async throws {
     try await RedisServer.with { server in
       let coordination = try RedisCoordination(
         RedisEndpoint(address: .tcp(host: "127.0.0.1", port: server.port)), clock: ManualClock(Sample.noon).wall,
@@ -163,8 +163,7 @@ private func isNew(_ count: Int, _ spending: ContactSpending) -> Bool {
     }
   }
 
-  @Test("Without Redis a process counts by itself, and with Redis again where it was")
-  func outage() async throws {
+  @Test func `without Redis a process counts by itself, and with Redis again it continues there`() async throws {
     try await RedisServer.with { server in
       try await withRedis(server) { coordination in
         let coordination = coordination[0]
@@ -185,8 +184,7 @@ private func isNew(_ count: Int, _ spending: ContactSpending) -> Bool {
     }
   }
 
-  @Test("A Redis that forgot an account, or holds something else there, lets it begin anew")
-  func damaged() async throws {
+  @Test func `a Redis that forgot an account, or holds something else there, lets it begin anew`() async throws {
     try await RedisServer.with { server in
       try await withRedis(server) { coordination in
         let number = try Sample.number(1)

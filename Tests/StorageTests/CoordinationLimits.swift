@@ -4,8 +4,8 @@ import Testing
 
 @Suite struct LimitContract {
   /// Reference 3.6, as corrected.
-  @Test("Charges are allowed and refused as the vectors say", arguments: CoordinationBackend.allCases)
-  func vectors(_ backend: CoordinationBackend) async throws {
+  @Test(arguments: CoordinationBackend.allCases)
+  func `charges are allowed and refused as the vectors say`(_ backend: CoordinationBackend) async throws {
     let vectors = try Vectors.load().leakyBucket
     try #require(vectors.count == 4)
     for vector in vectors {
@@ -22,8 +22,8 @@ import Testing
     }
   }
 
-  @Test("64 concurrent callers are allowed what the bucket holds, no more", arguments: CoordinationBackend.allCases)
-  func atomic(_ backend: CoordinationBackend) async throws {
+  @Test(arguments: CoordinationBackend.allCases)
+  func `64 concurrent callers are allowed what the bucket holds, no more`(_ backend: CoordinationBackend) async throws {
     try await backend.with(2, buckets: [.messages: Bucket(size: 1000, perMinute: 60)]) { coordination in
       let key = LimitKey(try Sample.number(1))
       let allowed = await withTaskGroup(of: Int.self) { group in
@@ -42,8 +42,8 @@ import Testing
     }
   }
 
-  @Test("A refusal charges nothing and says how long to wait", arguments: CoordinationBackend.allCases)
-  func refusal(_ backend: CoordinationBackend) async throws {
+  @Test(arguments: CoordinationBackend.allCases)
+  func `a refusal charges nothing and says how long to wait`(_ backend: CoordinationBackend) async throws {
     let clock = ManualClock(Sample.noon)
     try await backend.with(buckets: [.attachments: Bucket(size: 3, perMinute: 6)], clock: clock) { coordination in
       let key = LimitKey(try Sample.number(1))
@@ -62,8 +62,8 @@ import Testing
     }
   }
 
-  @Test("Keys and limiters have buckets of their own", arguments: CoordinationBackend.allCases)
-  func separate(_ backend: CoordinationBackend) async throws {
+  @Test(arguments: CoordinationBackend.allCases)
+  func `keys and limiters have buckets of their own`(_ backend: CoordinationBackend) async throws {
     let one = Bucket(size: 1, perMinute: 1)
     try await backend.with(buckets: [.messages: one, .preKeys: one]) { coordination in
       let (own, target) = try (Sample.number(1), Sample.number(2))
@@ -79,8 +79,8 @@ import Testing
     }
   }
 
-  @Test("The default shapes serve where none is configured", arguments: CoordinationBackend.allCases)
-  func defaults(_ backend: CoordinationBackend) async throws {
+  @Test(arguments: CoordinationBackend.allCases)
+  func `the default shapes serve where none is configured`(_ backend: CoordinationBackend) async throws {
     try await backend.with { coordination in
       let key = LimitKey(try Sample.number(1))
       for _ in 0..<60 { #expect(await coordination[0].take(1, from: .preKeys, key: key) == .allowed) }
@@ -88,10 +88,10 @@ import Testing
     }
   }
 
-  @Test(
-    "A free bucket's space is all of it, then what charges leave, and comes back",
-    arguments: CoordinationBackend.allCases)
-  func space(_ backend: CoordinationBackend) async throws {
+  @Test(arguments: CoordinationBackend.allCases)
+  func `a free bucket's space is all of it, then what charges leave, and comes back`(_ backend: CoordinationBackend)
+    async throws
+  {
     let clock = ManualClock(Sample.noon)
     try await backend.with(buckets: [.messages: Bucket(size: 10, perMinute: 6)], clock: clock) { coordination in
       let key = LimitKey(try Sample.number(1))
@@ -117,8 +117,8 @@ import Testing
     .messages: Bucket(size: 5, perMinute: 0.7),
   ]
 
-  @Test("All are charged or none, and the longest wait is told", arguments: CoordinationBackend.allCases)
-  func allOrNone(_ backend: CoordinationBackend) async throws {
+  @Test(arguments: CoordinationBackend.allCases)
+  func `all are charged or none, and the longest wait is told`(_ backend: CoordinationBackend) async throws {
     try await backend.with(buckets: Self.shapes) { coordination in
       let key = LimitKey(try Sample.relay("beta"))
       func take(_ requests: Double, _ recipients: Double, _ bytes: Double) async -> LimitDecision {
@@ -149,8 +149,8 @@ import Testing
     }
   }
 
-  @Test("Random charges are judged as by buckets side by side", arguments: CoordinationBackend.allCases)
-  func model(_ backend: CoordinationBackend) async throws {
+  @Test(arguments: CoordinationBackend.allCases)
+  func `random charges are judged as by buckets side by side`(_ backend: CoordinationBackend) async throws {
     let clock = ManualClock(Sample.noon)
     let limiters = Self.shapes.keys.sorted { $0.rawValue < $1.rawValue }
     try await backend.with(2, buckets: Self.shapes, clock: clock) { coordination in
@@ -184,10 +184,10 @@ import Testing
     }
   }
 
-  @Test(
-    "32 concurrent callers exhaust the narrowest bucket, and charge no other for what it refuses",
-    arguments: CoordinationBackend.allCases)
-  func concurrent(_ backend: CoordinationBackend) async throws {
+  @Test(arguments: CoordinationBackend.allCases)
+  func `32 concurrent callers exhaust the narrowest bucket, and charge no other for what it refuses`(
+    _ backend: CoordinationBackend
+  ) async throws {
     let buckets: [LimiterName: Bucket] = [
       .peerRequests: Bucket(size: 1000, perMinute: 60), .peerRecipients: Bucket(size: 600, perMinute: 60),
     ]

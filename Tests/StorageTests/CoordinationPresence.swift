@@ -5,8 +5,8 @@ import Testing
 
 /// The promises of presence, for one process by itself as for several over Redis.
 @Suite struct PresenceContract {
-  @Test("Who listens hears the present state first", arguments: CoordinationBackend.allCases)
-  func state(_ backend: CoordinationBackend) async throws {
+  @Test(arguments: CoordinationBackend.allCases)
+  func `a listener hears the present state first`(_ backend: CoordinationBackend) async throws {
     try await backend.with { coordination in
       for _ in 0..<2 {
         let heard = HeardPresence()
@@ -17,8 +17,10 @@ import Testing
     }
   }
 
-  @Test("What comes for an address reaches who waits there, whole and once", arguments: CoordinationBackend.allCases)
-  func handOver(_ backend: CoordinationBackend) async throws {
+  @Test(arguments: CoordinationBackend.allCases)
+  func `a message for an address reaches the one that waits there, whole and once`(_ backend: CoordinationBackend)
+    async throws
+  {
     try await backend.with(2) { coordination in
       let heard = HeardPresence()
       coordination[0].hear(heard.handler)
@@ -37,8 +39,8 @@ import Testing
     }
   }
 
-  @Test("Nobody waits at an address that was left or never entered", arguments: CoordinationBackend.allCases)
-  func handOverToNobody(_ backend: CoordinationBackend) async throws {
+  @Test(arguments: CoordinationBackend.allCases)
+  func `nobody waits at an address that was left or never entered`(_ backend: CoordinationBackend) async throws {
     try await backend.with(2) { coordination in
       let (address, other) = try (Sample.waiting(1), Sample.waiting(2))
       await coordination[0].enter(address)
@@ -50,8 +52,8 @@ import Testing
     }
   }
 
-  @Test("A connection is noted, whatever was noted for its device", arguments: CoordinationBackend.allCases)
-  func noted(_ backend: CoordinationBackend) async throws {
+  @Test(arguments: CoordinationBackend.allCases)
+  func `a connection is noted, whatever was noted for its device`(_ backend: CoordinationBackend) async throws {
     try await backend.with(2) { coordination in
       for (index, id) in ([7, 7, 8, 6, 8] as [UInt64]).enumerated() {
         let connection = try Sample.connection(1, id: id, age: .seconds(10 - index))
@@ -61,8 +63,8 @@ import Testing
     }
   }
 
-  @Test("Devices that no other process holds are absent", arguments: CoordinationBackend.allCases)
-  func absent(_ backend: CoordinationBackend) async throws {
+  @Test(arguments: CoordinationBackend.allCases)
+  func `devices that no other process holds are absent`(_ backend: CoordinationBackend) async throws {
     try await backend.with { coordination in
       #expect(await coordination[0].wake([]) == .told(absent: []))
       let devices = try (1...3).map { try Sample.address($0) }
@@ -75,8 +77,7 @@ import Testing
     }
   }
 
-  @Test("An address is forgotten by its own process when it was not noted for a while")
-  func expiry() async throws {
+  @Test func `an address is forgotten by its own process when it was not noted for a while`() async throws {
     let clock = ManualClock(Sample.noon)
     try await CoordinationBackend.local.with(clock: clock) { coordination in
       let addresses = try (1...3).map { try Sample.waiting($0) }

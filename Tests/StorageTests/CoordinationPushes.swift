@@ -7,13 +7,11 @@ import Testing
 @Suite struct PushBoardTests {
   private static func mark(_ number: UInt8) -> PushMark { PushMark([number, 0, 0x0A, 0xFF, 0x20]) }
 
-  @Test("A process by itself has none")
-  func local() {
+  @Test func `a process by itself has none`() {
     #expect(LocalCoordination(clock: ManualClock(Sample.noon).wall).pushBoard == nil)
   }
 
-  @Test("A push is one process's, and what became of it every process knows")
-  func claims() async throws {
+  @Test func `a push is one process's, and every process knows its outcome`() async throws {
     try await RedisServer.with { server in
       try await withRedis(server, 2) { coordination in
         let boards = try coordination.map { try #require($0.pushBoard) }
@@ -31,8 +29,7 @@ import Testing
     }
   }
 
-  @Test("A claim of a process that died ends")
-  func abandoned() async throws {
+  @Test func `a claim of a process that died ends`() async throws {
     try await RedisServer.with { server in
       try await withRedis(server, 2) { coordination in
         let boards = try coordination.map { try #require($0.pushBoard) }
@@ -46,8 +43,7 @@ import Testing
     }
   }
 
-  @Test("After a day what is older than that is forgotten, and Redis holds no more than two hashes")
-  func forgetting() async throws {
+  @Test func `older pushes are forgotten after a day, and Redis holds no more than two hashes`() async throws {
     try await RedisServer.with { server in
       try await withRedis(server, 1) { coordination in
         let board = try #require(coordination[0].pushBoard)
@@ -69,8 +65,7 @@ import Testing
     }
   }
 
-  @Test("Without Redis nobody can tell")
-  func away() async throws {
+  @Test func `without Redis there is no answer`() async throws {
     try await RedisServer.with { server in
       try await withRedis(server, 1) { coordination in
         let board = try #require(coordination[0].pushBoard)

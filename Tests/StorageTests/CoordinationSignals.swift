@@ -4,8 +4,8 @@ import TestSupport
 import Testing
 
 @Suite struct SignalContract {
-  @Test("Signals reach every listener of every process once, in order", arguments: CoordinationBackend.allCases)
-  func delivery(_ backend: CoordinationBackend) async throws {
+  @Test(arguments: CoordinationBackend.allCases)
+  func `signals reach every listener of every process once, in order`(_ backend: CoordinationBackend) async throws {
     try await backend.with(2) { coordination in
       let (first, second, third) = (Heard(), Heard(), Heard())
       coordination[0].listen(first.handler)
@@ -22,8 +22,8 @@ import Testing
     }
   }
 
-  @Test("The listeners of the publishing process know on return", arguments: CoordinationBackend.allCases)
-  func ownListeners(_ backend: CoordinationBackend) async throws {
+  @Test(arguments: CoordinationBackend.allCases)
+  func `the listeners of the publishing process know on return`(_ backend: CoordinationBackend) async throws {
     try await backend.with { coordination in
       let heard = Heard()
       coordination[0].listen(heard.handler)
@@ -32,8 +32,7 @@ import Testing
     }
   }
 
-  @Test("Operators with prefixes of their own share a Redis and nothing else")
-  func prefixes() async throws {
+  @Test func `operators with prefixes of their own share a Redis and nothing else`() async throws {
     try await RedisServer.with { server in
       let endpoint = RedisEndpoint(address: .tcp(host: "127.0.0.1", port: server.port))
       let clock = ManualClock(Sample.noon)

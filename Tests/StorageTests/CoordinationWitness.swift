@@ -5,13 +5,11 @@ import Testing
 
 /// Redis's memory of the store's epoch.
 @Suite struct WitnessTests {
-  @Test("Nothing outlives a process by itself")
-  func local() {
+  @Test func `nothing outlives a process by itself`() {
     #expect(LocalCoordination(clock: ManualClock(Sample.noon).wall).epochWitness == nil)
   }
 
-  @Test("The highest epoch is remembered, for every process of the operator")
-  func remembered() async throws {
+  @Test func `the highest epoch is remembered, for every process of the operator`() async throws {
     try await RedisServer.with { server in
       try await withRedis(server, 2) { coordination in
         let witnesses = try coordination.map { try #require($0.epochWitness) }
@@ -26,8 +24,7 @@ import Testing
     }
   }
 
-  @Test("No digit of an epoch is lost")
-  func exact() async throws {
+  @Test func `no digit of an epoch is lost`() async throws {
     try await RedisServer.with { server in
       try await withRedis(server) { coordination in
         let large = Int64.max - 3
@@ -38,8 +35,7 @@ import Testing
     }
   }
 
-  @Test("Of many at once each is told of a lower one, or of the highest")
-  func atOnce() async throws {
+  @Test func `of many at once, each is told of a lower epoch or of the highest`() async throws {
     try await RedisServer.with { server in
       try await withRedis(server, 2) { coordination in
         let former = await withTaskGroup(of: [Int64?].self) { group in
@@ -52,8 +48,7 @@ import Testing
     }
   }
 
-  @Test("Operators with prefixes of their own have epochs of their own")
-  func prefixes() async throws {
+  @Test func `operators with prefixes of their own have epochs of their own`() async throws {
     try await RedisServer.with { server in
       let endpoint = RedisEndpoint(address: .tcp(host: "127.0.0.1", port: server.port))
       for prefix in ["alpha:", "beta:"] {
@@ -66,8 +61,7 @@ import Testing
     }
   }
 
-  @Test("A Redis that is away, silent or confused is no witness")
-  func away() async throws {
+  @Test func `a Redis that is away, silent or confused is no witness`() async throws {
     try await RedisServer.with { server in
       try await withRedis(server) { coordination in
         #expect(await coordination[0].epochs(after: 5) == [0])
@@ -95,8 +89,7 @@ import Testing
     #expect(await never.epochs(after: 1) == [nil])
   }
 
-  @Test("A Redis that lost its memory knows of none, and remembers again")
-  func flushed() async throws {
+  @Test func `a Redis that lost its memory knows of none, and remembers again`() async throws {
     try await RedisServer.with { server in
       try await withRedis(server) { coordination in
         #expect(await coordination[0].epochs(after: 5) == [0])

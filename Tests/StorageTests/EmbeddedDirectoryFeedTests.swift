@@ -6,8 +6,7 @@ import Testing
 @testable import Storage
 
 @Suite struct EmbeddedDirectoryFeedTests {
-  @Test("What is forgotten is told to who needs it, and to nobody else")
-  func pruning() async throws {
+  @Test func `a forgotten change is told to readers that need it, and to no others`() async throws {
     try await withTemporaryFolder { folder in
       let storage = try EmbeddedStorage(path: folder + "/relay.sqlite", clock: ManualClock(Sample.noon).wall)
       try await storage.migrate { _ in }
@@ -52,8 +51,7 @@ import Testing
     }
   }
 
-  @Test("What another process changes is in the feed")
-  func otherProcesses() async throws {
+  @Test func `another process's changes are in the feed`() async throws {
     try await withTemporaryFolder { folder in
       let path = folder + "/relay.sqlite"
       let serving = try EmbeddedStorage(path: path, clock: ManualClock(Sample.noon).wall)

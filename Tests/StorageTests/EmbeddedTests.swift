@@ -24,8 +24,7 @@ import Testing
     try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
   }
 
-  @Test("Only the owner can read the database, its log and its folder")
-  func permissions() async throws {
+  @Test func `only the owner can read the database, its log and its folder`() async throws {
     try await withStorage { storage, path in
       try await storage.append([Sample.envelope(to: Sample.address(1), from: Sample.address(2), id: 1)])
       #expect(try permissions(path) == 0o600)
@@ -34,8 +33,7 @@ import Testing
     }
   }
 
-  @Test("Commits are synchronous, over a write-ahead log")
-  func synchronous() async throws {
+  @Test func `commits are synchronous, over a write-ahead log`() async throws {
     try await withStorage { storage, _ in
       func setting(_ name: String) async throws -> Int64? {
         try await storage.write { db in try db.row("PRAGMA \(sql: name)")?.integer(0) }
@@ -48,8 +46,7 @@ import Testing
     }
   }
 
-  @Test("What one process commits another sees, its revisions included")
-  func otherProcesses() async throws {
+  @Test func `one process's commits are seen by another, their revisions included`() async throws {
     try await withStorage { serving, path in
       let visiting = try EmbeddedStorage(path: path, clock: clock.wall)
       let before = try await serving.peersRevision()
@@ -70,8 +67,7 @@ import Testing
     }
   }
 
-  @Test("Many processes can create one database at once")
-  func createdAtOnce() async throws {
+  @Test func `many processes can create one database at once`() async throws {
     try await withTemporaryFolder { folder in
       try await withThrowingTaskGroup(of: Void.self) { group in
         for _ in 0..<8 {
@@ -87,8 +83,7 @@ import Testing
     }
   }
 
-  @Test("A full disk stores nothing and says that it may pass")
-  func fullDisk() async throws {
+  @Test func `a full disk stores nothing and says that it may pass`() async throws {
     try await withStorage { storage, _ in
       let mailbox = try Sample.address(1)
       let source = try Sample.address(2)
@@ -108,8 +103,7 @@ import Testing
     }
   }
 
-  @Test("A file that is no database is refused with SQLite's words alone")
-  func damaged() async throws {
+  @Test func `a file that is no database is refused with SQLite's words alone`() async throws {
     try await withTemporaryFolder { folder in
       let path = folder + "/relay.sqlite"
       try Data(repeating: 0x41, count: 8192).write(to: URL(fileURLWithPath: path))
@@ -123,8 +117,8 @@ import Testing
     }
   }
 
-  @Test("Signaling keys lie sealed in the file, and those of before the key was given are read too")
-  func sealing() async throws {
+  @Test
+  func `signaling keys lie sealed in the file, and those of before the key was given are read too`() async throws {
     try await withTemporaryFolder { folder in
       let path = folder + "/relay.sqlite"
       let key = SecretBytes(Array(repeating: 9, count: 32))
@@ -168,8 +162,7 @@ import Testing
     }
   }
 
-  @Test("What is asked on every submission reads indexes alone, however full the mailbox is")
-  func plans() async throws {
+  @Test func `the queries of every submission read indexes alone, however full the mailbox is`() async throws {
     try await withStorage { storage, _ in
       let (mailbox, sender) = (try Sample.address(1), try Sample.number(2))
       let queries = [
@@ -195,8 +188,7 @@ import Testing
     }
   }
 
-  @Test("Codes that nobody used are forgotten when they have expired")
-  func expiredCodes() async throws {
+  @Test func `codes that nobody used are forgotten when they have expired`() async throws {
     try await withStorage { storage, _ in
       let code = VerificationCode(code: Secret("123456"), expires: clock.now.adding(.seconds(60)))
       for purpose in [CodePurpose.registration, .linking] {
@@ -216,8 +208,7 @@ import Testing
     }
   }
 
-  @Test("A mailbox remembers what was acknowledged today and yesterday, and no longer")
-  func memory() async throws {
+  @Test func `a mailbox remembers messages acknowledged today and yesterday, and no older ones`() async throws {
     try await withStorage { storage, _ in
       let (mailbox, source) = try (Sample.address(1), Sample.address(2))
       let envelope = Sample.envelope(to: mailbox, from: source, id: 1)
@@ -234,8 +225,7 @@ import Testing
     }
   }
 
-  @Test("A second process that would serve the same database is refused until the first is gone")
-  func lock() async throws {
+  @Test func `a second process that would serve the same database is refused until the first is gone`() async throws {
     let path = NSTemporaryDirectory() + "relay-lock-" + UUID().uuidString
     defer { unlink(path + ".lock") }
     var first: EmbeddedLock? = try EmbeddedLock(databasePath: path)

@@ -48,7 +48,9 @@ private final class Gate: Sendable {
     }
   }
 
-  @Test func `what comes while others are judged is judged together, each by itself and in order`() async throws {
+  @Test func `messages that come while others are judged are judged together, each by itself and in order`()
+    async throws
+  {
     let judge = Judge()
     let takes = GatheredTakes(judge: judge.judge)
     let decisions = Mutex<[Int: LimitDecision?]>([:])

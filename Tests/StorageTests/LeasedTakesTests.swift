@@ -43,7 +43,7 @@ import Testing
     #expect(!allows())
   }
 
-  @Test func `what Redis was asked for counts as used`() {
+  @Test func `charges that Redis was asked for count as used`() {
     leases.charged([LimitCharge(16, from: .messages, key: key)])
     #expect(!allows())
     #expect(allows(from: .receipts))
@@ -72,7 +72,7 @@ import Testing
     }
   }
 
-  @Test func `what is owed is charged in a while, though nobody asks any more`() async throws {
+  @Test func `an owed charge is paid in a while, even if nobody asks any more`() async throws {
     try await RedisServer.with { server in
       let buckets = [LimiterName.messages: Bucket(size: 64, perMinute: 60)]
       try await withRedis(server, 2, buckets: buckets, leased: [.messages], clock: clock) { processes in
@@ -93,7 +93,7 @@ import Testing
     #expect(leases.debt(of: .messages, key) == 0)
   }
 
-  @Test func `what a bucket has no room for stays owed, and goes before the next charge`() async {
+  @Test func `a charge without room in its bucket stays owed, and goes before the next one`() async {
     for _ in 0..<4 { #expect(allows()) }
     await leases.payNow { $0.map { _ in .refused(retryAfter: .seconds(1)) } }
     #expect(leases.debt(of: .messages, key) == 4 && !allows())

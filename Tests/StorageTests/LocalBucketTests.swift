@@ -4,8 +4,7 @@ import Testing
 @testable import Storage
 
 @Suite struct BucketTableTests {
-  @Test("The table holds no more buckets than it may")
-  func bounded() throws {
+  @Test func `the table holds no more buckets than it may`() throws {
     var table = BucketTable(buckets: [:], bucketsMax: 100)
     for index in 0..<10_000 {
       _ = table.take(1, from: .messages, key: LimitKey(try Sample.number(index)), at: Sample.noon)
@@ -13,8 +12,7 @@ import Testing
     }
   }
 
-  @Test("A bucket that is charged again and again is not forgotten")
-  func keepsTheBusy() throws {
+  @Test func `a bucket that is charged again and again is not forgotten`() throws {
     var table = BucketTable(buckets: [.messages: Bucket(size: 50, perMinute: 1)], bucketsMax: 20)
     let busy = LimitKey(try Sample.number(0))
     var allowed = 0
@@ -25,8 +23,7 @@ import Testing
     #expect(allowed == 50)
   }
 
-  @Test("Buckets that are full again are dropped, each limiter's in its own time")
-  func dropsTheFull() throws {
+  @Test func `buckets that are full again are dropped, each limiter's in its own time`() throws {
     var table = BucketTable(buckets: [:], bucketsMax: 1000)
     var now = Sample.noon
     let limiters: [LimiterName] = [.messages, .registrationLock]
@@ -46,8 +43,7 @@ import Testing
     #expect(table.count == 2)
   }
 
-  @Test("All limiters together hold no more buckets than the table may")
-  func boundedTogether() throws {
+  @Test func `all limiters together hold no more buckets than the table may`() throws {
     var table = BucketTable(buckets: [:], bucketsMax: 100)
     for index in 0..<10_000 {
       let limiter = LimiterName.allCases[index / 7 % LimiterName.allCases.count]
@@ -56,8 +52,7 @@ import Testing
     }
   }
 
-  @Test("Whoever floods one limiter with keys makes no other forget")
-  func floods() throws {
+  @Test func `a flood of keys at one limiter makes no other forget`() throws {
     var table = BucketTable(buckets: [:], bucketsMax: 100)
     let victim = LimitKey(try Sample.number(0))
     func attempt() -> LimitDecision { table.take(1, from: .registrationLock, key: victim, at: Sample.noon) }
@@ -72,8 +67,7 @@ import Testing
     }
   }
 
-  @Test("A process by itself allows a quarter, and at least one charge")
-  func conservative() {
+  @Test func `a process by itself allows a quarter, and at least one charge`() {
     #expect(Bucket(size: 60, perMinute: 60).conservative == Bucket(size: 15, perMinute: 15))
     #expect(Bucket(size: 2, perMinute: 2).conservative == Bucket(size: 1, perMinute: 0.5))
     #expect(Bucket(size: 0, perMinute: 0).conservative == Bucket(size: 0, perMinute: 0))
@@ -81,8 +75,7 @@ import Testing
 }
 
 @Suite struct RedisSignalTests {
-  @Test("A signal survives its text")
-  func roundTrip() throws {
+  @Test func `a signal survives its text`() throws {
     let contents: [RedisSignal.Content] = [
       .signal(.accountChanged(try Sample.number(1))), .signal(.peersChanged), .missed,
     ]
@@ -92,9 +85,8 @@ import Testing
     }
   }
 
-  @Test(
-    "Anything else is no signal", arguments: ["", "a", "a ", "a b", "a account", "a account 12", "a peers x", "\0"])
-  func garbage(_ text: String) {
+  @Test(arguments: ["", "a", "a ", "a b", "a account", "a account 12", "a peers x", "\0"])
+  func `other texts are no signals`(_ text: String) {
     #expect(RedisSignal(Array(text.utf8)) == nil)
   }
 }

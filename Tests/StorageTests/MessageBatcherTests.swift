@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite struct MessageBatcherTests {
-  @Test func whatArrivesDuringAWriteFormsTheNextBatchInOrder() async throws {
+  @Test func `messages that arrive during a write form the next batch, in order`() async throws {
     let store = SlowStore()
     let batcher = MessageBatcher { envelopes throws(StoreError) in try await store.write(envelopes) }
     try await withThrowingTaskGroup { group in
@@ -26,7 +26,7 @@ import Testing
     for index in stride(from: 0, to: 6, by: 2) { #expect(second[index] + 1 == second[index + 1]) }
   }
 
-  @Test func anEnvelopeThatTheStoreRefusesFailsItsOwnCallOnly() async throws {
+  @Test func `an envelope that the store refuses fails its own call only`() async throws {
     let store = SlowStore(refuses: 3)
     let batcher = MessageBatcher { envelopes throws(StoreError) in try await store.write(envelopes) }
     let failed = Collected<Int>()
@@ -41,7 +41,7 @@ import Testing
     #expect(failed.values == [3])
   }
 
-  @Test func aFullQueueRefusesAtOnce() async throws {
+  @Test func `a full queue refuses at once`() async throws {
     let store = SlowStore()
     var bounds = MessageBatcher.Bounds()
     bounds.waitingEnvelopesMax = 2
@@ -57,7 +57,7 @@ import Testing
     #expect(store.batches == [[0, 1], [3]])
   }
 
-  @Test func aBatchStaysWithinItsBoundsUnlessOneCallIsLarger() async throws {
+  @Test func `a batch stays within its bounds unless one call is larger`() async throws {
     let store = SlowStore()
     var bounds = MessageBatcher.Bounds()
     bounds.batchEnvelopesMax = 2

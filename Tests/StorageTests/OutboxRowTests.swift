@@ -4,8 +4,7 @@ import Testing
 @testable import Storage
 
 @Suite struct OutboxRowTests {
-  @Test("A submission survives its row")
-  func roundTrip() throws {
+  @Test func `a submission survives its row`() throws {
     for coverage in [Submission.Coverage.activeDevices, .masterDevice] {
       let message = try Sample.outgoing(1, coverage: coverage)
       let row = OutboxRow(message)
@@ -16,8 +15,7 @@ import Testing
     }
   }
 
-  @Test("A damaged row is a submission that no peer takes, and still says whose it is")
-  func damaged() throws {
+  @Test func `a damaged row is a submission that no peer takes, and still says whose it is`() throws {
     let message = try Sample.outgoing(1)
     var bundle = OutboxRow(message).bundle
     bundle[bundle.count / 2] = 0

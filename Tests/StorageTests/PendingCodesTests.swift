@@ -4,7 +4,7 @@ import Testing
 @testable import Storage
 
 @Suite struct PendingCodesTests {
-  @Test func `what is stored of a code is bound to number, purpose and key, and is no code`() throws {
+  @Test func `a stored code's digest is bound to number, purpose and key, and is no code`() throws {
     let codes = PendingCodes(key: SecretBytes([UInt8](repeating: 1, count: 32)))
     let others = PendingCodes(key: SecretBytes([UInt8](repeating: 2, count: 32)))
     let (one, two) = (try Sample.number(1), try Sample.number(2))

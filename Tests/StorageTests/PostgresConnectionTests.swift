@@ -9,7 +9,7 @@ import Testing
 @testable import Storage
 
 @Suite struct PostgresConnectionTests {
-  @Test func aReadThatFailsLeavesItsNeighboursTheirAnswers() async throws {
+  @Test func `a failed read leaves its neighbours their answers`() async throws {
     try await withConnection { connection in
       let outcomes = await withTaskGroup(of: (Int64, Result<Int64, PostgresError>).self) { group in
         // A zero fails; all of a burst share a transaction.
@@ -29,7 +29,7 @@ import Testing
     }
   }
 
-  @Test func aSharedWriteThatFailsUndoesItselfAlone() async throws {
+  @Test func `a failed shared write undoes itself alone`() async throws {
     try await withConnection { connection in
       _ = try await connection.run("CREATE TABLE numbers (value bigint PRIMARY KEY CHECK (value <> 7))")
       let failed = Collected<Int64>()
@@ -54,7 +54,7 @@ import Testing
     }
   }
 
-  @Test func aTransactionIsDoneWhollyOrNotAtAll() async throws {
+  @Test func `a transaction is done wholly or not at all`() async throws {
     try await withConnection { connection in
       _ = try await connection.run("CREATE TABLE numbers (value bigint PRIMARY KEY)")
       await #expect(throws: StoreError.self) {
@@ -68,7 +68,7 @@ import Testing
   }
 
   /// An answer to the statement is not yet success: a deferred rule speaks at the commit.
-  @Test func aCommitThatFailsFailsTheTransaction() async throws {
+  @Test func `a failed commit fails the transaction`() async throws {
     try await withConnection { connection in
       _ = try await connection.run("CREATE TABLE numbers (value bigint UNIQUE DEFERRABLE INITIALLY DEFERRED)")
       let insert = PostgresStep(.once("INSERT INTO numbers VALUES (1), (1)"))
@@ -83,7 +83,7 @@ import Testing
   }
 
   /// Sent again from within an answer's arrival, it is more than the socket takes at once.
-  @Test func aLargeTransactionThatIsSentAgainIsSentWhole() async throws {
+  @Test func `a large transaction that is sent again is sent whole`() async throws {
     try await withConnection { connection in
       _ = try await connection.run("CREATE SEQUENCE attempts")
       _ = try await connection.run(
@@ -102,7 +102,7 @@ import Testing
     }
   }
 
-  @Test func aStatementPastItsDeadlineEndsTheConnectionAndAnotherOneIsMade() async throws {
+  @Test func `a statement past its deadline ends the connection, and another one is made`() async throws {
     try await withConnection(deadline: .milliseconds(500)) { connection in
       // Whichever comes first, the other waits behind it and fails with it.
       await withTaskGroup(of: Void.self) { group in
@@ -120,7 +120,7 @@ import Testing
   }
 
   /// As after a failover: whoever takes writes now is looked for.
-  @Test func aServerThatBecameReadOnlyIsLeft() async throws {
+  @Test func `a server that became read-only is left`() async throws {
     try await withConnection { connection in
       _ = try await connection.run("CREATE TABLE numbers (value bigint)")
       _ = try await connection.run("SET default_transaction_read_only = on")
@@ -131,7 +131,7 @@ import Testing
     }
   }
 
-  @Test func aServerThatAcceptsAndSaysNothingIsGivenUp() async throws {
+  @Test func `a server that accepts and then is silent is given up`() async throws {
     let (listener, port) = try Loopback.listen()
     defer { close(listener) }
     let reactor = try Reactor(name: "test")
@@ -146,7 +146,7 @@ import Testing
     await reactor.stop()
   }
 
-  @Test func anErrorNeverCarriesAValue() async throws {
+  @Test func `an error never carries a value`() async throws {
     try await withConnection { connection in
       let error = await #expect(throws: PostgresError.self) {
         try await connection.read("cast", "SELECT \("secret")::bigint")
@@ -155,7 +155,7 @@ import Testing
     }
   }
 
-  @Test func everyKindOfValueArrivesAsItWasSent() async throws {
+  @Test func `every kind of value arrives as it was sent`() async throws {
     try await withConnection { connection in
       let fingerprint = Fingerprint(high: 0x0102_0304_0506_0708, low: .max)
       let blobs = PostgresParameter(each: [[0, 255], nil] as [[UInt8]?])

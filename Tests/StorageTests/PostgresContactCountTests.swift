@@ -18,7 +18,7 @@ import Testing
   }
 
   /// Both think that it is their turn, as for a moment when a lease changes hands; and the operator sets the peer.
-  @Test func twoProcessesThatWriteAtOnceCountRight() async throws {
+  @Test func `two processes that write at once count right`() async throws {
     try await withPostgres { storage, server, url in
       let peer = try Sample.peer("beta")
       #expect(try await storage.savePeer(peer))
@@ -53,7 +53,7 @@ import Testing
   }
 
   /// Rows that a killed process had not committed are neither kept nor counted; rows that a former build writes are.
-  @Test func aTransactionCountsWhenItCommits() async throws {
+  @Test func `a transaction counts when it commits`() async throws {
     try await withPostgres { storage, server, url in
       let peer = try Sample.peer("beta")
       #expect(try await storage.savePeer(peer))
@@ -74,7 +74,7 @@ import Testing
     }
   }
 
-  @Test func whatWasWrittenPastTheTriggersIsFoundByCounting() async throws {
+  @Test func `contacts that were written past the triggers are found by counting`() async throws {
     try await withPostgres { storage, server, url in
       let peer = try Sample.peer("beta")
       #expect(try await storage.savePeer(peer))
@@ -88,7 +88,7 @@ import Testing
   }
 
   /// However many rows there are: what a round asks for looks at none of them.
-  @Test func askingForTheCountReadsNoContact() async throws {
+  @Test func `asking for the count reads no contact`() async throws {
     try await withPostgres { storage, server, url in
       let peer = try Sample.peer("beta")
       #expect(try await storage.savePeer(peer))

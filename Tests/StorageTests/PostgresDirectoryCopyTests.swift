@@ -24,7 +24,7 @@ import Testing
       "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'COPY%'", in: url)
   }
 
-  @Test func manyAreReadInPortions() async throws {
+  @Test func `many are read in portions`() async throws {
     try await withPostgres { storage, server, url in
       try Self.fill(100_000, on: server, in: url)
       let portions = Collected<Int>()
@@ -34,14 +34,14 @@ import Testing
     }
   }
 
-  @Test func anEmptyDirectoryIsReadToo() async throws {
+  @Test func `an empty directory is read too`() async throws {
     try await withPostgres { storage, _, _ in
       let place = try await storage.readDirectory { _ in Issue.record("there is nothing") }
       #expect(try await storage.directoryChanges(after: place, limit: 1)?.changes.isEmpty == true)
     }
   }
 
-  @Test func aReaderThatGivesUpEndsTheCopy() async throws {
+  @Test func `a reader that gives up ends the copy`() async throws {
     try await withPostgres { storage, server, url in
       try Self.fill(100_000, on: server, in: url)
       let begun = Counter()
@@ -61,7 +61,7 @@ import Testing
     }
   }
 
-  @Test func aStoreThatClosesEndsTheCopy() async throws {
+  @Test func `a store that closes ends the copy`() async throws {
     try await withPostgres { _, server, url in
       try Self.fill(100_000, on: server, in: url)
       let storage = try await PostgresStorage.connected(to: url)
@@ -91,7 +91,7 @@ import Testing
     do { return .success(try await storage.readDirectory { _ in take() }) } catch { return .failure(error) }
   }
 
-  @Test func aServerThatIsAwayIsSaid() async throws {
+  @Test func `a server that is away is reported`() async throws {
     let port = try Loopback.freePorts(1)[0]
     let storage = try PostgresStorage(url: "postgres://relay@127.0.0.1:\(port)/none", logger: .quiet)
     guard case .failure(.unavailable) = await Self.read(storage, {}) else {
@@ -101,7 +101,7 @@ import Testing
     await storage.close()
   }
 
-  @Test func aServerThatDiesMeanwhileIsSaid() async throws {
+  @Test func `a server that dies meanwhile is reported`() async throws {
     try await withPostgres { storage, server, url in
       try Self.fill(100_000, on: server, in: url)
       let begun = Counter()
@@ -129,7 +129,7 @@ import Testing
     }
   }
 
-  @Test func whatIsNoCopyIsRefused() throws {
+  @Test func `a malformed copy is refused`() throws {
     let header: [UInt8] = [0x50, 0x47, 0x43, 0x4F, 0x50, 0x59, 0x0A, 0xFF, 0x0D, 0x0A, 0, 0, 0, 0, 0, 0, 0, 0, 0]
     let token: [UInt8] = [0, 0, 0, 10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
     let flags: [UInt8] = [0, 0, 0, 1, 1, 0, 0, 0, 1, 0]

@@ -18,7 +18,7 @@ import Testing
     """
   }
 
-  @Test func aChangeThatBeganFirstAndIsCommittedLastIsNotMissed() async throws {
+  @Test func `a change that began first and is committed last is not missed`() async throws {
     try await withPostgres { storage, _, url in
       let store = Store(storage: storage, clock: ManualClock(Sample.noon))
       #expect(try await storage.savePeer(Sample.peer("beta")))
@@ -42,7 +42,7 @@ import Testing
     }
   }
 
-  @Test func aCommitBetweenTwoPagesOfOneReadingIsNotMissed() async throws {
+  @Test func `a commit between two pages of one reading is not missed`() async throws {
     try await withPostgres { storage, _, url in
       let store = Store(storage: storage, clock: ManualClock(Sample.noon))
       #expect(try await storage.savePeer(Sample.peer("beta")))
@@ -64,7 +64,7 @@ import Testing
     }
   }
 
-  @Test func whatIsUndoneIsNoChange() async throws {
+  @Test func `a rolled-back write is no change`() async throws {
     try await withPostgres { storage, _, url in
       #expect(try await storage.savePeer(Sample.peer("beta")))
       var reader = try await DirectoryReader(of: storage)
@@ -82,7 +82,7 @@ import Testing
   }
 
   /// Registrations, removals, passes and suspensions side by side, whose transactions last and overlap.
-  @Test func aReaderThatFollowsWhileSeveralProcessesWriteKnowsWhatTheStoreSays() async throws {
+  @Test func `a reader that follows while several processes write knows the store's content`() async throws {
     try await withPostgres { first, server, url in
       let processes = try await [first] + PostgresStorage.connected(3, to: url)
       for table in ["accounts", "peer_contacts", "peers"] {
@@ -162,7 +162,7 @@ import Testing
     }
   }
 
-  @Test func whatIsForgottenIsToldToWhoNeedsIt() async throws {
+  @Test func `a forgotten change is told to readers that need it`() async throws {
     try await withPostgres { storage, server, url in
       let store = Store(storage: storage, clock: ManualClock(Sample.noon))
       let start = try await storage.directoryPlace()
@@ -187,7 +187,7 @@ import Testing
   }
 
   /// The mark of a server whose transactions had higher numbers keeps nobody from following this one.
-  @Test func whatARestoredDumpHadForgottenIsNotForgottenHere() async throws {
+  @Test func `changes that a restored dump had forgotten are not forgotten here`() async throws {
     try await withPostgres { storage, server, url in
       let store = Store(storage: storage, clock: ManualClock(Sample.noon))
       let start = try await storage.directoryPlace()
@@ -205,7 +205,7 @@ import Testing
   }
 
   /// Numbers of transactions that this server has yet to give out.
-  @Test func whatARestoredDumpBroughtAlongIsNoChange() async throws {
+  @Test func `changes that a restored dump brought along are no changes`() async throws {
     try await withPostgres { storage, server, url in
       let store = Store(storage: storage, clock: ManualClock(Sample.noon))
       let start = try await storage.directoryPlace()
@@ -225,7 +225,7 @@ import Testing
     }
   }
 
-  @Test func theFeedDoesNotWaitForAMergeThatWaits() async throws {
+  @Test func `the feed does not wait for a merge that waits`() async throws {
     try await withPostgres { storage, _, url in
       let store = Store(storage: storage, clock: ManualClock(Sample.noon))
       #expect(try await storage.savePeer(Sample.peer("beta")))
@@ -247,7 +247,7 @@ import Testing
   }
 
   /// Also by plans that were made while the tables were empty.
-  @Test func theDirectoryIsReadByIndexes() async throws {
+  @Test func `the directory is read by indexes`() async throws {
     try await withPostgres { _, _, url in
       try await withSession(url) { session in
         for (name, rule) in [("listed", "token = ANY ($1)"), ("range", "token >= $1[1] AND token < $1[2]")] {

@@ -8,8 +8,7 @@ import Testing
 @Suite struct PostgresNotificationTests {
   private static let (stores, writersOfEach, sendsOfEach) = (4, 2, 25)
 
-  @Test("A reader that asks for what is new since its last number sees each once, whoever sends meanwhile")
-  func numbersInOrder() async throws {
+  @Test func `a reader that asks for news since its last number sees each once, while others send`() async throws {
     try await withPostgres { storage, _, url in
       let store = Store(storage: storage, clock: ManualClock(Sample.noon))
       let recipient = try Sample.recipient(1)

@@ -24,7 +24,7 @@ import Testing
     return numbers.map { $0[0]..<$0[1] }.sorted { $0.lowerBound < $1.lowerBound }
   }
 
-  @Test func aRetentionOfAYearTakesWidePartitionsAndAWeekTakesDaysAgain() async throws {
+  @Test func `a retention of a year takes wide partitions, and a week takes days again`() async throws {
     try await withPostgres { storage, server, url in
       let (mailbox, source) = try (Sample.address(1), Sample.address(2))
       func arrive(_ id: Int) async throws {
@@ -60,7 +60,7 @@ import Testing
     }
   }
 
-  @Test func partitionsThatAClockAheadLeftBehindGoWhenTheyAreEmpty() async throws {
+  @Test func `partitions that a clock ahead left behind go when they are empty`() async throws {
     try await withPostgres { storage, server, url in
       _ = try await storage.maintain(retention: Self.days(30))
       for daysAhead in [40, 41] { try server.addDay(-daysAhead, to: "messages", in: url) }
@@ -73,7 +73,7 @@ import Testing
     }
   }
 
-  @Test func whatIsLearnedOfAMailboxWhileTheClockIsAheadHidesNothingLater() async throws {
+  @Test func `facts learned of a mailbox while the clock is ahead hide nothing later`() async throws {
     try await withPostgres { storage, server, url in
       let mailbox = try Sample.address(1)
       _ = try await storage.maintain(retention: Self.days(30))
@@ -86,7 +86,7 @@ import Testing
     }
   }
 
-  @Test func doctorKnowsTheRoomForLocks() async throws {
+  @Test func `doctor knows the room for locks`() async throws {
     try await withPostgres { storage, server, url in
       let few = try await storage.diagnose().locks
       #expect(few.partitions == 4 && few.perStatement > few.partitions * 3 && few.sessions >= 1 && !few.areScarce)

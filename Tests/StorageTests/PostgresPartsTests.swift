@@ -8,8 +8,7 @@ import Testing
 
 /// The parts of the schema that statements count on without naming them.
 @Suite struct PostgresPartsTests {
-  @Test("The triggers and functions that are looked for are those of a new store, and none is missing there")
-  func parts() async throws {
+  @Test func `the expected triggers and functions are those of a new store, and none is missing there`() async throws {
     let postgres = try await Loopback.blocking { try PostgresServer.shared() }
     let database = try await Loopback.blocking { try postgres.createDatabase() }
     let name = String(database.split(separator: "/").last ?? "")

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @Suite struct PostgresProcessesTests {
-  @Test func concurrentDrawersOnSeveralProcessesNeverGetOneKeyTwice() async throws {
+  @Test func `concurrent drawers on several processes never get one key twice`() async throws {
     try await withPostgres { first, _, url in
       let store = Store(storage: first, clock: ManualClock(Sample.noon))
       let number = try await store.registerAccounts(1)[0]
@@ -36,7 +36,7 @@ import Testing
   }
 
   /// None has satisfied the lock that the first of them sets, on a number that has no account to begin with.
-  @Test func ofFirstRegistrationsOnSeveralProcessesOneSetsTheLock() async throws {
+  @Test func `of several first registrations at once, one process sets the lock`() async throws {
     try await withPostgres { first, server, url in
       let processes = try await [first] + PostgresStorage.connected(3, to: url)
       // Slow enough that all are on their way at once.
@@ -61,7 +61,7 @@ import Testing
     }
   }
 
-  @Test func quotasAndLinkingIdsHoldAcrossProcesses() async throws {
+  @Test func `quotas and linking ids hold across processes`() async throws {
     try await withPostgres { first, _, url in
       let store = Store(storage: first, clock: ManualClock(Sample.noon))
       try await store.registerAccounts(2)
@@ -95,7 +95,7 @@ import Testing
   }
 
   /// Each upload grows to half of the quota: beside what the others count at least there is room for one.
-  @Test func uploadsOnSeveralProcessesDoNotOverrunTheQuota() async throws {
+  @Test func `uploads on several processes do not overrun the quota`() async throws {
     try await withPostgres { first, server, url in
       let store = Store(storage: first, clock: ManualClock(Sample.noon))
       let numbers = try await store.registerAccounts(5)
@@ -130,7 +130,7 @@ import Testing
   }
 
   /// Removals and uploads lock the same rows: in one order, or they would undo each other.
-  @Test func attachmentsAreRemovedByManyProcessesWhileOthersFinish() async throws {
+  @Test func `attachments are removed by many processes while others finish`() async throws {
     try await withPostgres { first, server, url in
       let store = Store(storage: first, clock: ManualClock(Sample.noon))
       let numbers = try await store.registerAccounts(4)
@@ -169,7 +169,7 @@ import Testing
 
   /// Changes whose transactions last, so that they overlap: each waits for whoever took the feed's revision before it, and
   /// whatever the order in which they take their rows, none waits in a circle.
-  @Test func aReaderThatFollowsWhileSeveralProcessesWriteMissesNobody() async throws {
+  @Test func `a reader that follows while several processes write misses nobody`() async throws {
     try await withPostgres { first, server, url in
       let processes = try await [first] + PostgresStorage.connected(3, to: url)
       try server.sql(
@@ -185,7 +185,7 @@ import Testing
     }
   }
 
-  @Test func aLeaseHasOneHolderAmongProcesses() async throws {
+  @Test func `a lease has one holder among processes`() async throws {
     try await withPostgres { first, _, url in
       let processes = try await [first] + PostgresStorage.connected(3, to: url)
       for round in 0..<10 {
@@ -204,7 +204,7 @@ import Testing
   }
 
   /// More than one step of the removal takes.
-  @Test func aRemovedPeerLeavesNothingHoweverMuchItHad() async throws {
+  @Test func `a removed peer leaves nothing, however much it had`() async throws {
     try await withPostgres { storage, server, url in
       let peer = try Sample.peer("beta")
       for name in ["beta", "gamma"] {

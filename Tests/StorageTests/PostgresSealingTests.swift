@@ -78,7 +78,7 @@ import Testing
     .split(separator: "\n").count { dump.contains($0) }
   }
 
-  @Test func aSealingThatIsBrokenOffGoesOn() async throws {
+  @Test func `an interrupted sealing goes on`() async throws {
     try await Self.withDatabase { server, url in
       try Self.fill(server, in: url)
       let before = try await Self.state(url, .none)
@@ -125,8 +125,8 @@ import Testing
     return found.values.first
   }
 
-  @Test("Whoever is connected keeps it from beginning", arguments: ["", "?application_name=other"])
-  func connected(_ name: String) async throws {
+  @Test(arguments: ["", "?application_name=other"])
+  func `another connection keeps the sealing from beginning`(_ name: String) async throws {
     try await Self.withDatabase { server, url in
       try Self.fill(server, in: url)
       try await Self.open(url + name, .none) { other in
@@ -142,7 +142,7 @@ import Testing
     }
   }
 
-  @Test func whatWasBegunAndSealedNothingIsTakenBackBesideOthers() async throws {
+  @Test func `a sealing that sealed nothing yet is taken back beside others`() async throws {
     try await Self.withDatabase { server, url in
       try Self.fill(server, in: url)
       // As a command leaves it that died before its first portion.
@@ -160,7 +160,7 @@ import Testing
     }
   }
 
-  @Test func whatIsSealedInPartIsNotTakenBack() async throws {
+  @Test func `a partly sealed store is not taken back`() async throws {
     try await Self.withDatabase { server, url in
       try Self.fill(server, in: url)
       let isDone = try await Self.sealOnePortion(url)
@@ -194,7 +194,7 @@ import Testing
     try server.sql("SELECT count(*) FROM server_secrets WHERE name LIKE 'contact-token%'", in: url)
   }
 
-  @Test func aTableMayTakeDaysToBeWrittenAnew() async throws {
+  @Test func `a table's rewrite may take days`() async throws {
     try await withPostgres(migrated: false) { storage, _, _ in
       let limit = try await storage.maintenance.run(limit: PostgresStorage.statementMax) {
         connection throws(StoreError) in
@@ -206,7 +206,7 @@ import Testing
     }
   }
 
-  @Test func aNewStoreThatWasNotMadeToItsEndIsSealedByTheNextRun() async throws {
+  @Test func `an unfinished new store is sealed by the next run`() async throws {
     try await withPostgres(migrated: false, sealer: Self.key) { storage, server, url in
       // The last step fails.
       try server.sql("CREATE TABLE oblivious_outputs (token bytea)", in: url)
@@ -218,7 +218,7 @@ import Testing
     }
   }
 
-  @Test func aSealedDatabaseTakesNoPlainToken() async throws {
+  @Test func `a sealed database takes no plain token`() async throws {
     try await withPostgres(sealer: Self.key) { storage, server, url in
       let store = Store(storage: storage, clock: ManualClock(Sample.noon))
       try await store.registerAccounts(200)

@@ -83,7 +83,7 @@ private final class AskedStatements {
     }
   }
 
-  @Test func `what was prepared is not prepared again`() async throws {
+  @Test func `a prepared statement is not prepared again`() async throws {
     try await Self.withLoggedStore { storage, asked in
       let (mailbox, sender) = (try Sample.address(1), try Sample.address(2))
       for id in 0..<5 { try await storage.append([Sample.envelope(to: mailbox, from: sender, id: id)]) }

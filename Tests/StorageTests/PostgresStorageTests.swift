@@ -8,7 +8,7 @@ import Testing
 @testable import Storage
 
 @Suite struct PostgresStorageTests {
-  @Test func processesThatMigrateAtOnceRunEachStepOnce() async throws {
+  @Test func `processes that migrate at once run each step once`() async throws {
     try await withPostgres(migrated: false) { first, _, url in
       let reports = Counter()
       try await withThrowingTaskGroup { group in
@@ -26,7 +26,7 @@ import Testing
     }
   }
 
-  @Test func aDayWithoutPartitionIsMadeByTheFirstAppend() async throws {
+  @Test func `a day without partition is made by the first append`() async throws {
     try await withPostgres { storage, server, url in
       let partitions = try server.sql("SELECT inhrelid::regclass FROM pg_inherits ORDER BY 1", in: url)
       #expect(partitions.split(separator: "\n").filter { $0.hasPrefix("messages_2") }.count >= 2)
@@ -39,7 +39,7 @@ import Testing
     }
   }
 
-  @Test func maintenanceDropsWholeDaysPastTheRetention() async throws {
+  @Test func `maintenance drops whole days past the retention`() async throws {
     try await withPostgres { storage, server, url in
       #expect(try await storage.maintain(retention: .seconds(30 * 86_400)) == 0)
       for daysAgo in [1, 29, 30, 31, 40] { try server.addDay(daysAgo, to: "messages", in: url) }
@@ -53,7 +53,7 @@ import Testing
 
   /// A drop that waits for the reader holds up everybody behind it. Two seconds were a try's wait once. The server notes
   /// each wait of half a second, by its own clock.
-  @Test func aReaderOfMessagesKeepsMaintenanceWaitingAndNobodyElse() async throws {
+  @Test func `a reader of messages delays maintenance and nothing else`() async throws {
     try await withPostgres { storage, server, url in
       try server.addDay(40, to: "messages", in: url)
       let database = try #require(url.split(separator: "/").last)
@@ -84,7 +84,7 @@ import Testing
     }
   }
 
-  @Test func aRetryIsKnownAcrossMidnight() async throws {
+  @Test func `a retry is known across midnight`() async throws {
     try await withPostgres { storage, server, url in
       let mailbox = try Sample.address(1)
       let queued = try Sample.envelope(to: mailbox, from: Sample.address(2), id: 1)
@@ -103,7 +103,7 @@ import Testing
     }
   }
 
-  @Test func signalingKeysLieSealed() async throws {
+  @Test func `signaling keys are stored sealed`() async throws {
     let key = SecretBytes([UInt8](repeating: 7, count: 32))
     try await withPostgres(sealer: SecretSealer(current: key)) { sealing, server, url in
       let store = Store(storage: sealing, clock: ManualClock(Sample.noon))
@@ -132,7 +132,7 @@ import Testing
     }
   }
 
-  @Test func codesThatExpiredLongAgoAreForgotten() async throws {
+  @Test func `codes that expired long ago are forgotten`() async throws {
     try await withPostgres { storage, server, url in
       let (number, other) = try (Sample.number(1), Sample.number(2))
       let code = { VerificationCode(code: Secret("123456"), expires: $0) }
@@ -147,7 +147,7 @@ import Testing
     }
   }
 
-  @Test func aServerThatReturnsIsUsedAgainWithoutARestart() async throws {
+  @Test func `a server that returns is used again without a restart`() async throws {
     let server = try await Loopback.blocking { try PostgresServer() }
     let url = try server.createDatabase()
     let storage = try await PostgresStorage.connected(to: url)
@@ -173,7 +173,7 @@ import Testing
     await storage.close()
   }
 
-  @Test func whatWasAcceptedSurvivesACrashOfTheServer() async throws {
+  @Test func `an accepted message survives a crash of the server`() async throws {
     let server = try await Loopback.blocking { try PostgresServer() }
     let storage = try await PostgresStorage.connected(to: server.createDatabase())
     try await storage.migrate { _ in }
@@ -204,14 +204,14 @@ import Testing
     await storage.close()
   }
 
-  @Test func aBadURLIsRefusedWithoutRepeatingIt() throws {
+  @Test func `a bad URL is refused without repeating it`() throws {
     for url in ["mysql://a:secret@b/c", "postgres://a:secret@b/c?sslmode", "secret"] {
       let error = #expect(throws: StoreError.self) { try PostgresStorage(url: url, logger: .quiet) }
       #expect(error.map { !"\($0)".contains("secret") } == true)
     }
   }
 
-  @Test func aHostThatIsDownIsPassedOver() async throws {
+  @Test func `a host that is down is passed over`() async throws {
     await Turns.postgres.take()
     defer { Turns.postgres.giveBack() }
     let server = try await Loopback.blocking { try PostgresServer.shared() }

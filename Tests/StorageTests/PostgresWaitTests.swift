@@ -21,7 +21,7 @@ import Testing
     fingerprint.bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
   }
 
-  @Test func batchesThatHoldTheSameInOppositeOrderWaitInOneOrder() async throws {
+  @Test func `batches with the same messages in opposite order wait in one order`() async throws {
     try await withPostgres { storage, server, url in
       let (mailbox, source) = try (Sample.address(1), Sample.address(2))
       let envelopes = (0..<20).map { Sample.envelope(to: mailbox, from: source, id: $0) }
@@ -80,7 +80,7 @@ import Testing
   }
 
   /// A registration compares the values that stand when its turn comes, not those that stood when it was sent.
-  @Test func aLockThatIsSetWhileARegistrationWaitsRefusesIt() async throws {
+  @Test func `a lock set during a waiting registration refuses it`() async throws {
     try await withPostgres { storage, server, url in
       let store = Store(storage: storage, clock: ManualClock(Sample.noon))
       let number = try await store.registerAccounts(1)[0]
@@ -96,7 +96,7 @@ import Testing
     }
   }
 
-  @Test func aDeviceThatBecomesActiveWhileALinkWaitsKeepsItsId() async throws {
+  @Test func `a device that becomes active while a link waits keeps its id`() async throws {
     try await withPostgres { storage, server, url in
       let store = Store(storage: storage, clock: ManualClock(Sample.noon))
       let number = try await store.registerAccounts(1)[0]
@@ -112,7 +112,7 @@ import Testing
     }
   }
 
-  @Test func aDirectoryThatWaitsLeavesTheStoreReady() async throws {
+  @Test func `a waiting directory leaves the store ready`() async throws {
     try await withPostgres { storage, server, url in
       let other = """
         DO $$ BEGIN
@@ -173,7 +173,7 @@ import Testing
   }
 
   /// A draw of keys stands behind a truncation that waits.
-  @Test func settingKeysAsideGivesUpSoonWhenItMustWait() async throws {
+  @Test func `setting keys aside gives up soon if it must wait`() async throws {
     try await withPostgres { storage, server, url in
       let store = Store(storage: storage, clock: ManualClock(Sample.noon))
       let device = DeviceAddress(try await store.registerAccounts(1)[0], .master)
@@ -197,7 +197,7 @@ import Testing
     }
   }
 
-  @Test func aPeersEpochThatDoesNotRiseWaitsForNobody() async throws {
+  @Test func `a peer's epoch that does not rise waits for nobody`() async throws {
     try await withPostgres { storage, server, url in
       let peer = try Sample.peer("beta")
       #expect(try await storage.savePeer(peer))
@@ -213,7 +213,7 @@ import Testing
     }
   }
 
-  @Test func contactsThatArriveWhileTheirPeerIsRemovedGoWithIt() async throws {
+  @Test func `contacts that arrive while their peer is removed go with it`() async throws {
     try await withPostgres { storage, server, url in
       let peer = try Sample.peer("beta")
       #expect(try await storage.savePeer(peer))
@@ -232,7 +232,7 @@ import Testing
     }
   }
 
-  @Test func whatIsKnownOfAMailboxExpires() throws {
+  @Test func `facts known of a mailbox expire`() throws {
     let (days, mailbox, now) = try (PostgresMailboxDays(), Sample.address(1), ContinuousClock.now)
     days.learned(mailbox, oldest: nil, today: 100, now: now)
     let known = days.first(of: mailbox, now: now + .seconds(3599))

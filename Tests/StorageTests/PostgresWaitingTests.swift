@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct PostgresWaitingTests {
   /// A row that shows late with a lower sequence is neither lost nor shown before what it follows.
-  @Test func aReaderWhileTwoProcessesAppendGetsAllOnceAndInOrder() async throws {
+  @Test func `a reader gets all once and in order while two processes append`() async throws {
     try await withPostgres { reading, _, url in
       let processes = try await PostgresStorage.connected(2, to: url)
       let mailbox = try Sample.address(1)
@@ -62,7 +62,7 @@ import Testing
   }
 
   /// Each waits for nobody: what another is removing is passed over, and what both remember they remember in one order.
-  @Test func processesThatRemoveTheSameTakeEachPlaceOnceAndNeverDeadlock() async throws {
+  @Test func `processes that remove the same messages take each once, and never deadlock`() async throws {
     try await withPostgres { first, server, url in
       let processes = try await [first] + PostgresStorage.connected(2, to: url)
       let mailboxes = try (1...20).map { try Sample.address($0) }
@@ -106,7 +106,7 @@ import Testing
   }
 
   /// The days that a mailbox can have messages of are learned from reads that leave something out, too.
-  @Test func whatIsOldIsFoundWhateverAReaderHeldBefore() async throws {
+  @Test func `old messages are found, whatever a reader held before`() async throws {
     try await withPostgres { storage, server, url in
       let source = try Sample.address(99)
       for daysAgo in [25, 10] { try server.addDay(daysAgo, to: "messages", in: url) }

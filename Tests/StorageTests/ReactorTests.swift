@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite struct ReactorTests {
-  @Test func workRunsInOrderOnOneThreadAndEndsARound() async throws {
+  @Test func `work runs in order on one thread, and ends a round`() async throws {
     let reactor = try Reactor(name: "test")
     let events = Collected<String>()
     #expect(!reactor.isCurrent)
@@ -25,7 +25,7 @@ import Testing
     await reactor.stop()
   }
 
-  @Test func timersRunInTheirOrderUnlessCancelled() async throws {
+  @Test func `timers run in their order unless they are cancelled`() async throws {
     let reactor = try Reactor(name: "test")
     let events = Collected<Int>()
     #expect(
@@ -40,7 +40,7 @@ import Testing
     await reactor.stop()
   }
 
-  @Test func aDescriptorIsReportedWhileItIsReadyAndWatched() async throws {
+  @Test func `a descriptor is reported while it is ready and watched`() async throws {
     let reactor = try Reactor(name: "test")
     var ends: [Int32] = [0, 0]
     #expect(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)

@@ -9,8 +9,9 @@ import Testing
   /// A process's word about a connection.
   private enum Word: CaseIterable, Sendable { case enter, renew }
 
-  @Test("In every order of entering and renewing, with Redis emptied before, the newest connection stays")
-  func everyOrder() async throws {
+  @Test
+  func `in every order of entering and renewing, with Redis emptied before, the newest connection stays`() async throws
+  {
     try await RedisServer.with { server in
       try await withPresence(server, 3) { coordination, heard in
         var index = 0
@@ -52,8 +53,8 @@ import Testing
     }
   }
 
-  @Test("Connections that processes opened while Redis was away: the newest of each device stays when it is back")
-  func outage() async throws {
+  @Test
+  func `of connections opened while Redis was away, the newest of each device stays when it is back`() async throws {
     try await RedisServer.with { server in
       try await withPresence(server, 2) { coordination, heard in
         server.stop()
@@ -93,8 +94,7 @@ import Testing
     }
   }
 
-  @Test("Two connections that were opened at one instant: one stays, and it is the same one for both processes")
-  func tie() async throws {
+  @Test func `of two connections opened at one instant one stays, the same one for both processes`() async throws {
     try await RedisServer.with { server in
       try await withPresence(server, 2) { coordination, heard in
         for index in 1...50 {
@@ -118,8 +118,7 @@ import Testing
     }
   }
 
-  @Test("An entry of a build of before gives way to a new connection, and not to the renewal of one")
-  func formerBuild() async throws {
+  @Test func `an entry of a former build gives way to a new connection, not to a renewal`() async throws {
     try await RedisServer.with { server in
       try await withPresence(server, 2) { coordination, heard in
         let connection = try Sample.connection(1, id: 7)
@@ -144,8 +143,8 @@ import Testing
     }
   }
 
-  @Test("An entry that lies in the future, of a Redis whose clock went back, is replaced, and its process not told")
-  func future() async throws {
+  @Test
+  func `an entry in the future is replaced after Redis's clock went back, and its process not told`() async throws {
     try await RedisServer.with { server in
       try await withPresence(server, 2) { coordination, heard in
         let (old, new) = try (Sample.connection(1, id: 7, age: .seconds(60)), Sample.connection(1, id: 8))

@@ -15,8 +15,7 @@ import Testing
     return 100
   }
 
-  @Test("Without Redis a smaller bucket of the process serves, and Redis's when it is back")
-  func stoppedAndStarted() async throws {
+  @Test func `without Redis a smaller bucket of the process serves, and Redis's when it is back`() async throws {
     let lines = LogRecorder.Lines()
     let logger = Logger(label: "redis") { _ in LogRecorder(lines: lines) }
     try await RedisServer.with { server in
@@ -51,8 +50,7 @@ import Testing
     #expect(lines.count(.notice, containing: "limits") == 1)
   }
 
-  @Test("A silent Redis is given up within its deadline, and used again when it answers")
-  func silent() async throws {
+  @Test func `a silent Redis is given up within its deadline, and used again when it answers`() async throws {
     try await RedisServer.with { server in
       try await withRedis(server, buckets: buckets) { coordination in
         let coordination = coordination[0]
@@ -69,8 +67,7 @@ import Testing
     }
   }
 
-  @Test("An idle connection to a silent Redis is found out")
-  func silentWhileIdle() async throws {
+  @Test func `an idle connection to a silent Redis is found out`() async throws {
     try await RedisServer.with { server in
       try await withRedis(server) { coordination in
         let heard = Heard()
@@ -84,8 +81,7 @@ import Testing
     }
   }
 
-  @Test("A Redis that forgot its scripts is given them again")
-  func forgottenScripts() async throws {
+  @Test func `a Redis that forgot its scripts is given them again`() async throws {
     try await RedisServer.with { server in
       try await withRedis(server, buckets: buckets) { coordination in
         let key = LimitKey(try Sample.number(1))
@@ -97,8 +93,7 @@ import Testing
     }
   }
 
-  @Test("A bucket's key holds no number, and goes when the bucket is full again")
-  func keys() async throws {
+  @Test func `a bucket's key holds no number, and goes when the bucket is full again`() async throws {
     try await RedisServer.with { server in
       try await withRedis(server, buckets: buckets) { coordination in
         let number = try Sample.number(1)
@@ -112,8 +107,7 @@ import Testing
     }
   }
 
-  @Test("Password, database and Unix socket are used as the URL says")
-  func authentication() async throws {
+  @Test func `password, database and Unix socket are used as the URL says`() async throws {
     try await RedisServer.with(password: "secret") { server in
       func reach(_ password: String?) throws -> RedisCoordination {
         try RedisCoordination(
@@ -133,8 +127,7 @@ import Testing
     }
   }
 
-  @Test("A Redis that was never there leaves a process that limits by itself")
-  func neverThere() async throws {
+  @Test func `a Redis that was never there leaves a process that limits by itself`() async throws {
     let port = try Loopback.freePorts(1)[0]
     let coordination = try RedisCoordination(
       RedisEndpoint(address: .tcp(host: "127.0.0.1", port: port)), buckets: buckets,
@@ -145,8 +138,8 @@ import Testing
     #expect(await coordination.take(1, from: .messages, key: LimitKey(try Sample.number(2))) == .allowed)
   }
 
-  @Test("Without Redis, or with one that forgot everything, charges of several are still all or none")
-  func several() async throws {
+  @Test
+  func `without Redis, or with one that forgot everything, charges of several are still all or none`() async throws {
     let buckets = [
       LimiterName.peerRequests: Bucket(size: 40, perMinute: 40), .peerBytes: Bucket(size: 400, perMinute: 40),
     ]

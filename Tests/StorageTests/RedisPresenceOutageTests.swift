@@ -6,8 +6,7 @@ import Testing
 
 /// Presence without Redis, with one that is silent, and with one that returns empty.
 @Suite struct RedisPresenceOutageTests {
-  @Test("Without Redis a process knows its own addresses; when it returns, what is noted anew is found again")
-  func stoppedAndStarted() async throws {
+  @Test func `without Redis a process knows its own addresses, and with Redis again all are found`() async throws {
     try await RedisServer.with { server in
       try await withPresence(server, 2) { coordination, heard in
         let connection = try Sample.connection(1, id: 1)
@@ -36,8 +35,7 @@ import Testing
     }
   }
 
-  @Test("A silent Redis holds nobody up for long")
-  func silent() async throws {
+  @Test func `a silent Redis holds nobody up for long`() async throws {
     try await RedisServer.with { server in
       try await withPresence(server, 2) { coordination, heard in
         let connection = try Sample.connection(1, id: 1)
@@ -52,8 +50,7 @@ import Testing
     }
   }
 
-  @Test("A Redis that was never there leaves a process with its own addresses")
-  func neverThere() async throws {
+  @Test func `a Redis that was never there leaves a process with its own addresses`() async throws {
     let port = try Loopback.freePorts(1)[0]
     let coordination = try RedisCoordination(
       RedisEndpoint(address: .tcp(host: "127.0.0.1", port: port)), clock: ManualClock(Sample.noon).wall, logger: .quiet)
@@ -66,8 +63,7 @@ import Testing
     #expect(await coordination.wake([try Sample.address(1)]) == .unknown)
   }
 
-  @Test("A connection to Redis that breaks is mended, and both subscriptions with it")
-  func cut() async throws {
+  @Test func `a connection to Redis that breaks is mended, and both subscriptions with it`() async throws {
     try await RedisServer.with { server in
       try await withPresence(server, 2) { coordination, heard in
         let signals = Heard()
@@ -94,8 +90,7 @@ import Testing
     }
   }
 
-  @Test("What no relay says is ignored, and what follows is heard")
-  func strangeWords() async throws {
+  @Test func `unknown words are ignored, and the next ones are heard`() async throws {
     try await RedisServer.with { server in
       try await withPresence(server) { coordination, heard in
         let device = try Sample.address(1)

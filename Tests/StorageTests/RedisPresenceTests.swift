@@ -7,8 +7,7 @@ import Testing
 
 /// Several processes over one Redis: who holds which device.
 @Suite struct RedisPresenceTests {
-  @Test("Each process is told at once of all its devices, itself too, and the rest is absent")
-  func wakeUps() async throws {
+  @Test func `each process is told at once of all its devices, itself too, and the rest is absent`() async throws {
     try await RedisServer.with { server in
       try await withPresence(server, 3) { coordination, heard in
         var devices: [DeviceAddress] = []
@@ -35,8 +34,7 @@ import Testing
     }
   }
 
-  @Test("Entries that a process left behind are forgotten at its word, those of others stay")
-  func forgotten() async throws {
+  @Test func `entries that a process left behind are forgotten at its word, and others' stay`() async throws {
     try await RedisServer.with { server in
       try await withPresence(server, 2) { coordination, heard in
         let connections = try (1...1500).map { try Sample.connection($0, id: UInt64($0)) }
@@ -55,8 +53,7 @@ import Testing
     }
   }
 
-  @Test("Thousands of devices are noted, renewed and woken in one call")
-  func many() async throws {
+  @Test func `thousands of devices are noted, renewed and woken in one call`() async throws {
     try await RedisServer.with { server in
       try await withPresence(server, 2) { coordination, heard in
         let connections = try (1...2500).map { try Sample.connection($0, id: .max - UInt64($0)) }
@@ -79,8 +76,8 @@ import Testing
     }
   }
 
-  @Test("A newer connection takes the place of the former one, and the process that held that is told")
-  func displacement() async throws {
+  @Test
+  func `a newer connection takes the place of the former one, and the process that held that is told`() async throws {
     try await RedisServer.with { server in
       try await withPresence(server, 2) { coordination, heard in
         // Neither the ids nor the processes have a say.
@@ -110,8 +107,7 @@ import Testing
     }
   }
 
-  @Test("Of two connections of one process it is told as well: it knows better")
-  func sameProcess() async throws {
+  @Test func `of two connections of one process, too, the former one is told`() async throws {
     try await RedisServer.with { server in
       try await withPresence(server, 2) { coordination, heard in
         // Opened in one instant: the process saw which came first.
@@ -131,8 +127,7 @@ import Testing
     }
   }
 
-  @Test("Who renews never takes a newer one's place, and is told again each time")
-  func toldAgain() async throws {
+  @Test func `a renewal never takes a newer connection's place, and is told again each time`() async throws {
     try await RedisServer.with { server in
       try await withPresence(server, 2) { coordination, heard in
         let (old, new) = try (Sample.connection(1, id: 8, age: .seconds(1)), Sample.connection(1, id: 7))
@@ -151,8 +146,7 @@ import Testing
     }
   }
 
-  @Test("An entry holds no number, expires, and what is not renewed is forgotten")
-  func expiry() async throws {
+  @Test func `an entry holds no number, expires, and what is not renewed is forgotten`() async throws {
     try await RedisServer.with { server in
       try await withPresence(server, 2) { coordination, heard in
         let connection = try Sample.connection(1, id: 7)
@@ -184,8 +178,7 @@ import Testing
     }
   }
 
-  @Test("Devices and addresses of a process that is gone are nowhere, before they expire")
-  func processGone() async throws {
+  @Test func `devices and addresses of a process that is gone are nowhere, before they expire`() async throws {
     try await RedisServer.with { server in
       try await withPresence(server, 2) { coordination, _ in
         let connection = try Sample.connection(1, id: 7)
@@ -202,8 +195,7 @@ import Testing
     }
   }
 
-  @Test("What stands in Redis and is no entry is replaced, and wakes nobody")
-  func strangeEntries() async throws {
+  @Test func `a malformed entry in Redis is replaced, and wakes nobody`() async throws {
     try await RedisServer.with { server in
       try await withPresence(server) { coordination, heard in
         let connections = try (1...6).map { try Sample.connection($0, id: UInt64($0)) }
@@ -219,8 +211,7 @@ import Testing
     }
   }
 
-  @Test("Operators with prefixes of their own know nothing of each other's devices")
-  func prefixes() async throws {
+  @Test func `operators with prefixes of their own know nothing of each other's devices`() async throws {
     try await RedisServer.with { server in
       let endpoint = RedisEndpoint(address: .tcp(host: "127.0.0.1", port: server.port))
       let operators = try ["alpha:", "beta:"].map {

@@ -7,8 +7,8 @@ import Testing
 
 /// A Redis that has become a replica answers, and takes no writes: its primary is looked for.
 @Suite struct RedisReplicaTests {
-  @Test("The name moves to the new primary: limits, signals and presence follow it within a few seconds")
-  func theNameMoves() async throws {
+  @Test
+  func `the name moves to the new primary: limits, signals and presence follow it within a few seconds`() async throws {
     let lines = LogRecorder.Lines()
     let logger = Logger(label: "redis") { _ in LogRecorder(lines: lines) }
     try await RedisServer.with { first in
@@ -59,8 +59,7 @@ import Testing
     #expect(lines.count(.warning, containing: "cannot be used as it is configured") > 0)
   }
 
-  @Test("A server that is demoted and promoted again is used again, by an idle process too")
-  func demotedAndPromoted() async throws {
+  @Test func `a server that is demoted and promoted again is used again, by an idle process too`() async throws {
     try await RedisServer.with { server in
       try await RedisServer.with { other in
         try await withPresence(server, 2) { coordination, heard in
@@ -88,8 +87,7 @@ import Testing
     }
   }
 
-  @Test("A replica that has lost its primary is none to keep either")
-  func lostItsPrimary() async throws {
+  @Test func `a replica that has lost its primary is none to keep either`() async throws {
     try await RedisServer.with { server in
       try await RedisServer.with { other in
         try await withRedis(server) { coordination in

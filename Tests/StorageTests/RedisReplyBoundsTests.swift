@@ -18,7 +18,7 @@ import Testing
     return Int(raw.assumingMemoryBound(to: redisReply.self).pointee.elements)
   }
 
-  @Test func whatAnnouncesTooManyElementsIsRefusedBeforeTheyCome() throws {
+  @Test func `a reply that announces too many elements is refused before they come`() throws {
     #expect(try elements("*3\r\n:1\r\n+OK\r\n*1\r\n$2\r\nab\r\n") == 3)
     #expect(try elements("*\(RedisReplyBounds.elementsMax + 1)\r\n") == nil)
     #expect(try elements("*2147483647\r\n") == nil)

@@ -13,16 +13,15 @@ import Testing
     return reason
   }
 
-  @Test("What was sealed opens, whatever the text", arguments: ["", "a", "\u{1}b", "\0", "\u{FF}\u{1F600}", "c2ln"])
-  func roundTrip(_ text: String) throws {
+  @Test(arguments: ["", "a", "\u{1}b", "\0", "\u{FF}\u{1F600}", "c2ln"])
+  func `a sealed text opens, whatever it says`(_ text: String) throws {
     let account = try Sample.number(1)
     for sealer in [SecretSealer(current: first), .none] {
       #expect(try sealer.open(sealer.seal(Secret(text), of: account), of: account) == Secret(text))
     }
   }
 
-  @Test("A sealed text shows nothing of the secret, and no two are equal")
-  func neverTwice() throws {
+  @Test func `a sealed text shows nothing of the secret, and no two are equal`() throws {
     let account = try Sample.number(1)
     let sealer = SecretSealer(current: first)
     let sealed = try (0..<100).map { _ in try sealer.seal(secret, of: account) }
@@ -32,8 +31,7 @@ import Testing
     #expect(sealer.isSealing)
   }
 
-  @Test("Without a key a text is stored as it is, and read by whoever has one")
-  func plain() throws {
+  @Test func `without a key a text is stored as it is, and anyone can read it`() throws {
     let account = try Sample.number(1)
     let stored = try SecretSealer.none.seal(secret, of: account)
     #expect(stored == Array(secret.value.utf8))
@@ -41,15 +39,13 @@ import Testing
     #expect(!SecretSealer.none.isSealing)
   }
 
-  @Test("A sealed text opens for its account alone")
-  func otherAccount() throws {
+  @Test func `a sealed text opens for its account alone`() throws {
     let sealer = SecretSealer(current: first)
     let stored = try sealer.seal(secret, of: Sample.number(1))
     #expect(refusal { _ = try sealer.open(stored, of: Sample.number(2)) } == "a sealed secret does not open")
   }
 
-  @Test("A changed text does not open")
-  func altered() throws {
+  @Test func `a changed text does not open`() throws {
     let (sealer, account) = (SecretSealer(current: first), try Sample.number(1))
     let stored = try sealer.seal(secret, of: account)
     for index in stored.indices.dropFirst() {
@@ -62,8 +58,7 @@ import Testing
     }
   }
 
-  @Test("A key that is not known is named as the reason, and nothing of it")
-  func unknownKey() throws {
+  @Test func `a key that is not known is named as the reason, and nothing of it`() throws {
     let account = try Sample.number(1)
     let stored = try SecretSealer(current: first).seal(secret, of: account)
     for sealer in [SecretSealer(current: second), .none] {
@@ -72,8 +67,7 @@ import Testing
     }
   }
 
-  @Test("After a change of key both keys' texts open, and new ones are sealed under the new one")
-  func formerKey() throws {
+  @Test func `after a change of key both keys' texts open, and new ones are sealed under the new one`() throws {
     let account = try Sample.number(1)
     let old = try SecretSealer(current: first).seal(secret, of: account)
     let changed = SecretSealer(current: second, former: first)
@@ -83,8 +77,7 @@ import Testing
     #expect(refusal { _ = try SecretSealer(current: first).open(new, of: account) } != nil)
   }
 
-  @Test("What was sealed under the former key is sealed anew, and nothing else")
-  func resealing() throws {
+  @Test func `secrets under the former key are sealed anew, and no others`() throws {
     let account = try Sample.number(1)
     let (old, new) = (SecretSealer(current: first), SecretSealer(current: second))
     let changing = SecretSealer(current: second, former: first)
@@ -101,8 +94,7 @@ import Testing
     #expect(refusal { _ = try changing.resealed(stored.dropLast(), of: account) } == "a sealed secret does not open")
   }
 
-  @Test("A key of another length is refused before anything is stored")
-  func wrongLength() throws {
+  @Test func `a key of another length is refused before anything is stored`() throws {
     let account = try Sample.number(1)
     let short = SecretSealer(current: SecretBytes([1, 2, 3]))
     #expect(refusal { _ = try short.seal(secret, of: account) } == "a secret could not be sealed")

@@ -152,7 +152,7 @@ import Testing
     }
   }
 
-  @Test func `what is sealed is moved as it is, and is opened by the same key`() async throws {
+  @Test func `sealed values are moved as they are, and opened by the same key`() async throws {
     let sealer = SecretSealer(current: SecretBytes([UInt8](repeating: 7, count: 32)))
     try await withPostgres(migrated: false) { target, _, url in
       try await withTemporaryFolder { folder in
@@ -175,7 +175,7 @@ import Testing
     }
   }
 
-  @Test func `of two pages only what both reach is judged`() {
+  @Test func `only rows that both of two pages reach are judged`() {
     func row(_ key: Int64, _ value: Int64 = 0) -> MovedRow {
       MovedRow(key: [.integer(key)], values: [.integer(key), .integer(value)])
     }

@@ -17,13 +17,12 @@ import Testing
 
   /// Made by `openssl enc -aes-256-ecb -nopad` of the token and six zeros, the token's first byte before it.
   @Test(
-    "Known tokens are sealed as another implementation seals them",
     arguments: [
       ("a0b1c2d3e4f506172839", "a04af458131a140539919d429b04f2116d"),
       ("00000000000000000000", "00f29000b62a499fd0a9f39a6add2e7780"),
       ("ffffffffffffffffffff", "ffb31bcd68978af94e07f2aec4f232e70b"),
     ])
-  func vectors(_ token: String, _ stored: String) throws {
+  func `known tokens are sealed as another implementation seals them`(_ token: String, _ stored: String) throws {
     let sealer = try TokenSealer(key: Self.key)
     let plain = try #require(ContactToken(bytes: Self.bytes(token)))
     #expect(try sealer.seal(plain).bytes == Self.bytes(stored))
@@ -33,8 +32,7 @@ import Testing
     #expect(try TokenSealer.plain.open(packed: Self.bytes(token + token)) == [plain, plain])
   }
 
-  @Test("Many open as each by itself", arguments: [0, 1, 2, 3, 1000])
-  func many(_ count: Int) throws {
+  @Test(arguments: [0, 1, 2, 3, 1000]) func `many open as each by itself`(_ count: Int) throws {
     for sealer in [try TokenSealer(key: Self.key), .plain] {
       let tokens = (0..<count).map { ContactToken(high: UInt64($0) &* 0x9E37_79B9_7F4A_7C15, low: UInt16($0)) }
       let stored = try sealer.seal(tokens)
@@ -48,8 +46,7 @@ import Testing
     }
   }
 
-  @Test("What is altered, of another length or under another key does not open, alone or among others")
-  func damage() throws {
+  @Test func `an altered token, or one under another key, does not open, alone or among others`() throws {
     let sealer = try TokenSealer(key: Self.key)
     let good = try sealer.seal([Sample.token(1), Sample.token(2), Sample.token(3)])
     for index in good[1].bytes.indices {
@@ -71,8 +68,7 @@ import Testing
     #expect(Self.refusal { _ = try TokenSealer(key: SecretBytes([1, 2, 3])) })
   }
 
-  @Test("The key for files is another for each store, and none where tokens lie as they are")
-  func fileKeys() throws {
+  @Test func `each store has its own key for files, and a store with plain tokens has none`() throws {
     let first = try TokenSealer(key: Self.key).fileKey
     let second = try TokenSealer(key: SecretBytes([UInt8](repeating: 9, count: 32))).fileKey
     #expect(first?.bytes.count == 32 && first != second && first != Self.key)

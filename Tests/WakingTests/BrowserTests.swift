@@ -176,7 +176,7 @@ import Testing
     }
   }
 
-  @Test func `where nobody has said which pages, none is told anything and WebSockets may come from anywhere`()
+  @Test func `if no pages are configured, none is told anything and WebSockets may come from anywhere`()
     async throws
   {
     try await Self.with { _, _, relay in

@@ -56,7 +56,7 @@ import Testing
     Seed(place: .google, fault: "provider-unreachable") { try await $0.fcm.service.close() },
   ]
 
-  @Test func `what a provider answers, or does not, has its name`() async throws {
+  @Test func `each answer of a provider, and each silence, has its name`() async throws {
     try await WakingSite.with { waking in
       try await RelayOperator.with(settings: waking.settings()) { site in
         let relay = try await site.serve()
@@ -95,7 +95,7 @@ import Testing
     }
   }
 
-  @Test func `what this relay lacks has its name`() async throws {
+  @Test func `each lack of this relay has its name`() async throws {
     try await WakingSite.with { waking in
       try await RelayOperator.with(settings: waking.settings([.google])) { site in
         let relay = try await site.serve()

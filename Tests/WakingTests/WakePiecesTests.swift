@@ -8,7 +8,7 @@ import Testing
   private static let noon = Timestamp(millis: 1_000_000)
   private static let token = Secret("to\"ken")
 
-  @Test func whatDoesNotFitIsAWakeUp() {
+  @Test func `an envelope that does not fit becomes a wake-up`() {
     for (bytes, kind) in [(3000, WakeAttempt.Kind.content), (3054, .content), (3060, .wakeUp), (9000, .wakeUp)] {
       let content = WakePayload.Content(sealed: [UInt8](repeating: 1, count: bytes), isReceipt: false)
       let fcm = WakePayload.fcm(to: Self.token, content, expires: Self.noon, now: Self.noon)
@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  @Test func theShapesAreThoseOfTheReference() {
+  @Test func `the shapes are those of the reference`() {
     let later = Self.noon.adding(.seconds(90))
     let wakeUp = WakePayload.fcm(to: Self.token, nil, expires: later, now: Self.noon)
     #expect(
@@ -46,7 +46,7 @@ import Testing
     #expect(call.message.kind == .voip && call.message.topicSuffix == "voip" && call.message.expires == later)
   }
 
-  @Test func waitsGrowWithinBoundsAndNeverBelowWhatIsAskedFor() {
+  @Test func `waits grow within bounds, and are never shorter than asked for`() {
     let backOff = WakeBackOff()
     #expect(backOff.wait(after: 1, asked: nil, spread: 0.5) == .seconds(5))
     #expect(backOff.wait(after: 3, asked: nil, spread: 0.5) == .seconds(20))
@@ -57,7 +57,7 @@ import Testing
     #expect(backOff.wait(after: 1, asked: .seconds(1), spread: 0) == .seconds(4))
   }
 
-  @Test func everyFaultHasWordsAndARemedy() {
+  @Test func `every fault has words and a remedy`() {
     for fault in WakeFault.allCases {
       #expect(!fault.text.isEmpty && fault.remedy.hasSuffix(".") || fault.remedy.hasSuffix("?"))
     }
@@ -68,7 +68,7 @@ import Testing
     }
   }
 
-  @Test func aProvidersWordGoesBeforeItsStatus() {
+  @Test func `a provider's reason counts more than its status`() {
     let rows: [(String?, Int?, WakeFault)] = [
       ("TopicDisallowed", 400, .topic), ("BadDeviceToken", 400, .environment), ("status-404", 404, .refused),
       ("PayloadTooLarge", 413, .tooLarge), ("x", 413, .tooLarge),
@@ -83,7 +83,7 @@ import Testing
   }
 
   /// By these alone ids are cleared.
-  @Test func whatSpeaksOfARegistration() {
+  @Test func `only answers about a registration count against it`() {
     let rows: [(WakeProvider, String?, Int, Bool)] = [
       (.fcm, "UNREGISTERED", 404, true), (.fcm, "UNREGISTERED", 400, true), (.fcm, "INVALID_ARGUMENT", 400, true),
       (.fcm, "NOT_FOUND", 404, false), (.fcm, nil, 404, false), (.apns, "Unregistered", 410, true),

@@ -9,7 +9,7 @@ import Testing
 
 /// Processes that die between a message and its push.
 @Suite struct WakeSurvivalTests {
-  @Test func `what a process leaves behind when it dies, others carry out`() async throws {
+  @Test func `work that a dying process leaves behind is carried out by others`() async throws {
     try await WakingSite.with { waking in
       let postgres = try await Loopback.blocking { try PostgresServer.shared() }
       let database = try await Loopback.blocking { try postgres.createDatabase() }
@@ -24,7 +24,7 @@ import Testing
     }
   }
 
-  @Test func `who lacks a provider's keys leaves its devices to those that have them`() async throws {
+  @Test func `a process without a provider's keys leaves its devices to processes that have them`() async throws {
     try await WakingSite.with { waking in
       let postgres = try await Loopback.blocking { try PostgresServer.shared() }
       let database = try await Loopback.blocking { try postgres.createDatabase() }

@@ -6,7 +6,7 @@ import Testing
 
 /// A deleted account's credentials, keys and number are of no use to anybody.
 @Suite struct DeletedAccountTests {
-  @Test(.timeLimit(.minutes(5))) func aDeletedAccountIsClosedAtEveryProcessAtOnce() async throws {
+  @Test(.timeLimit(.minutes(5))) func `a deleted account is closed at every process at once`() async throws {
     try await Victim.with(.servers) { victim in
       let second = try await victim.site.serve()
       let (ann, bob) = (try await victim.relay.register(), try await victim.relay.register())

@@ -14,7 +14,9 @@ import Testing
     "VERIFY_DEVICE_PER_MINUTE": "0",
   ])
 
-  @Test(arguments: StoreKind.allCases) func wrongCodesCountByNumberWhateverTheAddress(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `wrong codes count by number, from any address`(kind: StoreKind)
+    async throws
+  {
     try await Victim.with(kind, settings: Self.twoTries) { victim in
       let relay = victim.relay
       let device = TestDevice(number: TestDevice.freshNumber(), password: "p")
@@ -36,7 +38,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases) func wrongLinkingCodesCountByNumberToo(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `wrong linking codes count by number too`(kind: StoreKind) async throws {
     try await Victim.with(kind, settings: Self.twoTries) { victim in
       let relay = victim.relay
       let master = try await owner.register(TestDevice.freshNumber(), at: relay)
@@ -52,7 +54,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases) func aNewCodeGivesNoFreshTries(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `a new code gives no fresh tries`(kind: StoreKind) async throws {
     let settings = Victim.guarded(["WRONG_CODES_HOUR_SIZE": "15", "WRONG_CODES_HOUR_PER_MINUTE": "0"])
     try await Victim.with(kind, settings: settings) { victim in
       try await victim.withOthers(kind) { others in
@@ -74,7 +76,9 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases) func whoAsksForACodeAfterThePauseBeganStillRegisters(kind: StoreKind)
+  @Test(arguments: StoreKind.allCases) func `a number can still register with a code asked for after the pause began`(
+    kind: StoreKind
+  )
     async throws
   {
     let settings = Victim.guarded(["WRONG_CODES_HOUR_SIZE": "15", "WRONG_CODES_HOUR_PER_MINUTE": "0"])
@@ -108,7 +112,8 @@ import Testing
   }
 
   /// A code that is answered makes its asker known as one that is sent does.
-  @Test(arguments: StoreKind.allCases) func inDevelopmentWhoAsksAfterThePauseRegistersToo(kind: StoreKind) async throws
+  @Test(arguments: StoreKind.allCases)
+  func `in development, too, a number can register with a code asked for after the pause`(kind: StoreKind) async throws
   {
     let settings = Victim.guarded(["WRONG_CODES_HOUR_SIZE": "15", "WRONG_CODES_HOUR_PER_MINUTE": "0"])
       .merging(["RELAY_DEVELOPMENT_ENABLED": "true"]) { $1 }
@@ -126,7 +131,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases) func aRightCodeUsesNoTriesUp(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `a right code uses up no tries`(kind: StoreKind) async throws {
     let settings = Victim.guarded([
       "WRONG_CODES_HOUR_SIZE": "2", "WRONG_CODES_HOUR_PER_MINUTE": "0", "WRONG_CODES_ADDRESS_SIZE": "2",
       "WRONG_CODES_ADDRESS_PER_MINUTE": "0",
@@ -137,7 +142,9 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases) func wrongCodesOfAnAddressAreBoundedWhateverTheNumber(kind: StoreKind)
+  @Test(arguments: StoreKind.allCases) func `wrong codes of an address are bounded, for all numbers together`(
+    kind: StoreKind
+  )
     async throws
   {
     let settings = Victim.guarded(["WRONG_CODES_ADDRESS_SIZE": "3", "WRONG_CODES_ADDRESS_PER_MINUTE": "0"])
@@ -153,7 +160,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases) func theCodesOfANumberAreBoundedByDay(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `the codes of a number are bounded by day`(kind: StoreKind) async throws {
     let settings = Victim.guarded(["CODES_DAY_SIZE": "3", "CODES_DAY_PER_MINUTE": "0"])
     try await Victim.with(kind, settings: settings) { victim in
       let number = TestDevice.freshNumber()
@@ -168,7 +175,9 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases) func manyNetworksOfOneCustomerAreChargedAsOne(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `many networks of one customer are charged as one`(kind: StoreKind)
+    async throws
+  {
     let settings = Victim.guarded(["VERIFY_ADDRESS_SIZE": "2", "VERIFY_ADDRESS_PER_MINUTE": "0"])
     try await Victim.with(kind, settings: settings) { victim in
       let judged = { (networks: [String]) in
@@ -191,7 +200,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases) func wrongCodesAreCountedAndTold(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `wrong codes are counted and told`(kind: StoreKind) async throws {
     let settings = Victim.guarded(["WRONG_CODES_HOUR_SIZE": "4", "WRONG_CODES_HOUR_PER_MINUTE": "0"])
     try await Victim.with(kind, settings: settings) { victim in
       let device = TestDevice(number: TestDevice.freshNumber(), password: "p")

@@ -9,7 +9,7 @@ import Testing
     try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [[String: Any]])
   }
 
-  @Test(.timeLimit(.minutes(5))) func whoIsLimitedIsShownAndHelped() async throws {
+  @Test(.timeLimit(.minutes(5))) func `the limits command shows who is limited, and lifts the limit`() async throws {
     let settings = ["RELAY_LIMITS_ATTACHMENTS_SIZE": "2", "RELAY_LIMITS_ATTACHMENTS_PER_MINUTE": "0"]
     try await Victim.with(.servers, settings: Victim.unlimited.merging(settings) { $1 }) { victim in
       let (relay, site) = (victim.relay, victim.site)
@@ -32,7 +32,7 @@ import Testing
     }
   }
 
-  @Test func embeddedLimitsAreAskedOfTheProcess() async throws {
+  @Test func `without Redis the limits command asks the process`() async throws {
     try await RelayOperator.with { site in
       let refused = try await site.run(["accounts", "limits", TestDevice.freshNumber()])
       #expect(refused.exit == .code(1) && refused.errors.contains("/api/v1/accounts"), "\(refused.errors)")

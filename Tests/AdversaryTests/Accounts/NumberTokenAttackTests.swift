@@ -27,7 +27,7 @@ import Testing
     TestDevice(number: device.number, password: UUID().uuidString)
   }
 
-  @Test(arguments: StoreKind.allCases) func aLinkedDeviceDrawsNoNumberToken(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `a linked device draws no number token`(kind: StoreKind) async throws {
     try await Victim.with(kind, settings: Self.settings) { victim in
       let relay = victim.relay
       let master = try await relay.register()
@@ -47,7 +47,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases) func aNumberTokenServesOnce(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `a number token serves once`(kind: StoreKind) async throws {
     try await Victim.with(kind, settings: Self.settings) { victim in
       let relay = victim.relay
       let former = try await relay.register()
@@ -73,7 +73,9 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases) func aNewInstallationEndsTheTokensOfTheFormerOne(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `a new installation ends the tokens of the former one`(kind: StoreKind)
+    async throws
+  {
     try await Victim.with(kind, settings: Self.settings) { victim in
       let relay = victim.relay
       let former = try await relay.register()
@@ -92,7 +94,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases) func aNumberTokenEndsAfterTenMinutes(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `a number token ends after ten minutes`(kind: StoreKind) async throws {
     try await Victim.with(kind, settings: Self.settings) { victim in
       // As a sister service draws them, whoever has verified the number.
       let device = TestDevice(number: TestDevice.freshNumber(), password: "sister")

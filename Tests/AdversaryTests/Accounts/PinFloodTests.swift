@@ -6,7 +6,9 @@ import TestSupport
 import Testing
 
 @Suite struct PinFloodTests {
-  @Test(arguments: StoreKind.allCases) func aFloodWithoutCodesKeepsNoRegistrationWithAPinWaiting(kind: StoreKind)
+  @Test(arguments: StoreKind.allCases) func `a flood without codes does not delay a registration with a pin`(
+    kind: StoreKind
+  )
     async throws
   {
     try await Victim.with(kind, settings: Victim.guarded()) { victim in

@@ -37,7 +37,7 @@ import Testing
   }
 
   @Test(arguments: StoreKind.allCases)
-  func unknownNumbersCostOneBudgetWhicheverWayTheyAreAskedFor(kind: StoreKind) async throws {
+  func `unknown numbers cost one budget, in whichever way they are asked for`(kind: StoreKind) async throws {
     try await Victim.with(kind, settings: Self.settings) { victim in
       let evil = try await ScriptedPeer.start("evil")
       evil.answer(404)
@@ -74,7 +74,7 @@ import Testing
   }
 
   @Test(arguments: StoreKind.allCases)
-  func pastItsBudgetAnAccountLearnsOfNoNumberWhetherItIsRegistered(kind: StoreKind) async throws {
+  func `past its budget an account cannot learn whether a number is registered`(kind: StoreKind) async throws {
     try await Victim.with(kind, settings: Self.settings) { victim in
       let (relay, caller) = (victim.relay, try await victim.relay.register())
       let (friend, stranger) = (try await relay.register(), try await relay.register())
@@ -103,7 +103,7 @@ import Testing
   }
 
   @Test(arguments: StoreKind.allCases)
-  func registeredNumbersAreNotFreeWithoutEnd(kind: StoreKind) async throws {
+  func `registered numbers are free up to a bound only`(kind: StoreKind) async throws {
     try await Victim.with(kind, settings: Self.settings) { victim in
       let (relay, caller) = (victim.relay, try await victim.relay.register())
       var answered = 0
@@ -121,7 +121,7 @@ import Testing
   }
 
   @Test(arguments: StoreKind.allCases)
-  func manyAtOnceCostAsMuchAsOneByOne(kind: StoreKind) async throws {
+  func `many at once cost as much as one by one`(kind: StoreKind) async throws {
     try await Victim.with(kind, settings: Self.settings) { victim in
       let (relay, caller) = (victim.relay, try await victim.relay.register())
       let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
@@ -139,7 +139,7 @@ import Testing
   }
 
   @Test(arguments: StoreKind.allCases)
-  func anAddressBookThatIsTooLargeKeepsNobodyFromWriting(kind: StoreKind) async throws {
+  func `an account with too large an address book can still write`(kind: StoreKind) async throws {
     try await Victim.with(kind, settings: Self.settings) { victim in
       let (relay, caller) = (victim.relay, try await victim.relay.register())
       let book = try Self.unknown(2 * Self.first).map { "\"\(try TestTokens.token(of: $0))\"" }
@@ -152,7 +152,7 @@ import Testing
     }
   }
 
-  @Test func anotherProcessKnowsWhatWasSpent() async throws {
+  @Test func `another process knows what was spent`() async throws {
     try await Victim.with(.servers, settings: Self.settings) { victim in
       let caller = try await victim.relay.register()
       let stranger = try await victim.relay.register()

@@ -59,7 +59,7 @@ import Testing
   private static let right = "N 28"
   private static let wrong = "N 7"
 
-  @Test(arguments: StoreKind.allCases) func aChosenPasswordLiesUnderASlowHash(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `a chosen password lies under a slow hash`(kind: StoreKind) async throws {
     try await Self.with(kind) { victim, send in
       let name = try #require(NotificationUser("acme"))
       let stored = try await victim.withStorage { storage in
@@ -78,8 +78,9 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases) func aFloodOfWrongPasswordsStallsNobodyWhoWasRight(kind: StoreKind) async throws
-  {
+  @Test(arguments: StoreKind.allCases) func `a flood of wrong passwords does not delay users with the right one`(
+    kind: StoreKind
+  ) async throws {
     try await Self.with(kind) { _, send in
       #expect(try await send(Self.password) == Self.right)
       let flood = Flood()
@@ -104,7 +105,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases) func aNewPasswordEndsTheOldOneAtOnce(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `a new password ends the old one at once`(kind: StoreKind) async throws {
     try await Self.with(kind) { victim, send in
       #expect(try await send(Self.password) == Self.right)
       try await Self.user(["set", "acme"], "another horse", victim.site)

@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct ObliviousHomeTests {
   @Test(arguments: StoreKind.allCases)
-  func anObliviousLookUpSaysWhereContactsLiveAndNoOtherFollows(kind: StoreKind) async throws {
+  func `an oblivious look-up says where contacts live, and no other look-up follows`(kind: StoreKind) async throws {
     // As many as the contacts: an ordinary look-up of one of them would be one too many.
     let settings = Victim.unlimited.merging([
       "RELAY_DIRECTORY_OBLIVIOUS": "true", "RELAY_DIRECTORY_BUDGET_FIRST": "4", "RELAY_DIRECTORY_BUDGET_PER_DAY": "0",

@@ -45,7 +45,9 @@ import Testing
     return try await victim.site.serve(["RELAY_FEDERATION_PORT": "\(victim.site.federationPort)"])
   }
 
-  @Test(arguments: StoreKind.allCases) func onePeersEpochEmptiesNobodysKeys(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `the epoch of a single peer empties nobody's keys`(kind: StoreKind)
+    async throws
+  {
     try await Victim.with(kind) { victim in
       let pair = try await Pair(at: victim.relay)
       let evil = try await victim.startPeer("evil")
@@ -64,7 +66,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases) func twoPeersThatAgreeAreBelieved(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `two peers that agree are believed`(kind: StoreKind) async throws {
     try await Victim.with(kind) { victim in
       let pair = try await Pair(at: victim.relay)
       let peers = [try await victim.startPeer("one"), try await victim.startPeer("two")]
@@ -83,7 +85,9 @@ import Testing
   }
 
   /// One peer lies, and another is away: nobody can tell, and nothing is handed out twice. The operator's word ends it.
-  @Test(arguments: StoreKind.allCases) func theOperatorsWordEndsTheWaitingForWhoIsSilent(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `the operator's word ends the waiting for a silent peer`(kind: StoreKind)
+    async throws
+  {
     try await Victim.with(kind) { victim in
       let pair = try await Pair(at: victim.relay)
       let (evil, silent) = (try await victim.startPeer("evil"), try await victim.startPeer("silent"))
@@ -109,7 +113,7 @@ import Testing
     }
   }
 
-  @Test func whereRedisRemembersPeersAreNotAsked() async throws {
+  @Test func `if Redis remembers the epoch, peers are not asked`() async throws {
     try await Victim.with(.servers) { victim in
       let pair = try await Pair(at: victim.relay)
       try await eventually("Redis remembers an epoch") {
@@ -126,7 +130,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases) func theOperatorsWordSetsKeysAside(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `the operator's word sets keys aside`(kind: StoreKind) async throws {
     try await Victim.with(kind) { victim in
       let pair = try await Pair(at: victim.relay)
       #expect(try await pair.draw(at: victim.relay) == 1)

@@ -10,7 +10,9 @@ import Testing
 @Suite struct MailboxShareTests {
   private static let settings = Victim.unlimited.merging(["RELAY_MESSAGES_MAILBOX_MAX": "20"]) { $1 }
 
-  @Test(arguments: StoreKind.allCases) func aPeerLeavesRoomInAMailboxForLocalSenders(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `a peer leaves room in a mailbox for local senders`(kind: StoreKind)
+    async throws
+  {
     try await Victim.with(kind, settings: Self.settings) { victim in
       let owner = try await victim.relay.register()
       let friend = try await victim.relay.register()
@@ -35,7 +37,7 @@ import Testing
   }
 
   @Test(arguments: StoreKind.allCases)
-  func aPeerLeavesRoomForOtherPeersAndAllOfThemForLocalSenders(kind: StoreKind) async throws {
+  func `a peer leaves room for other peers, and all of them for local senders`(kind: StoreKind) async throws {
     try await Victim.with(kind, settings: Self.settings) { victim in
       let owner = try await victim.relay.register()
       let friend = try await victim.relay.register()

@@ -29,7 +29,9 @@ import WireMessages
     try await relay.mailbox(of: device).filter { $0["type"] as? Int == 5 }.compactMap { $0["timestamp"] as? Int }
   }
 
-  @Test(arguments: StoreKind.allCases) func aReceiptIsTakenForHandedMessagesOnly(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `a receipt is accepted only for messages that were handed over`(
+    kind: StoreKind
+  ) async throws {
     try await Victim.with(kind) { victim in
       let (relay, sender, other) = (victim.relay, try await victim.relay.register(), try await victim.relay.register())
       let evil = try await victim.startPeer("evil")
@@ -62,7 +64,9 @@ import WireMessages
     }
   }
 
-  @Test(arguments: StoreKind.allCases) func aBatchBringsNoMoreReceiptsThanRequests(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `a batch brings no more receipts than requests`(kind: StoreKind)
+    async throws
+  {
     try await Victim.with(kind) { victim in
       let sender = try await victim.relay.register()
       let evil = try await victim.startPeer("evil")
@@ -87,7 +91,7 @@ import WireMessages
   }
 
   @Test(arguments: StoreKind.allCases)
-  func aReceiptArrivesThoughTheProcessThatHandedTheMessageOverWasKilled(kind: StoreKind) async throws {
+  func `a receipt arrives even if the process that handed the message over was killed`(kind: StoreKind) async throws {
     try await Victim.with(kind) { victim in
       let sender = try await victim.relay.register()
       let evil = try await victim.startPeer("evil")
@@ -105,7 +109,7 @@ import WireMessages
     }
   }
 
-  @Test func aReceiptArrivesWhicheverProcessIsToldOfIt() async throws {
+  @Test func `a receipt arrives at whichever process it is told to`() async throws {
     try await Victim.with(.servers) { victim in
       let sender = try await victim.relay.register()
       let evil = try await victim.startPeer("evil")
@@ -121,7 +125,9 @@ import WireMessages
     }
   }
 
-  @Test(arguments: StoreKind.allCases) func aPeersReceiptsAreChargedToItAlone(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `a peer's receipts are charged to that peer alone`(kind: StoreKind)
+    async throws
+  {
     let few = [
       "RELAY_LIMITS_PEER_RECEIPTS_SIZE": "3", "RELAY_LIMITS_PEER_RECEIPTS_PER_MINUTE": "0.1",
     ]

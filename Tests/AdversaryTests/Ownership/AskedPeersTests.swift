@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct AskedPeersTests {
   @Test(arguments: StoreKind.allCases)
-  func theFirstPeerThatClaimedAContactHasItOnEveryProcess(kind: StoreKind) async throws {
+  func `the first peer that claimed a contact has it on every process`(kind: StoreKind) async throws {
     try await Victim.with(kind, settings: Victim.quickRounds) { victim in
       // Its name sorts first.
       let evil = try await victim.befriend("evil", .asked)

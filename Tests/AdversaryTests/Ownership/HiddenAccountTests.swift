@@ -8,7 +8,7 @@ import Testing
 
 @Suite struct HiddenAccountTests {
   @Test(arguments: StoreKind.allCases, [ListingPeer.Style.feed, .asked])
-  func aNumberThatProvedItselfHereIsNoPeers(kind: StoreKind, style: ListingPeer.Style) async throws {
+  func `a number that proved itself here belongs to no peer`(kind: StoreKind, style: ListingPeer.Style) async throws {
     try await Victim.with(kind, settings: Victim.quickRounds) { victim in
       let evil = try await victim.befriend("evil", style)
       let (user, spare) = (TestDevice.freshNumber(), TestDevice.freshNumber())
@@ -34,7 +34,7 @@ import Testing
   }
 
   @Test(arguments: StoreKind.allCases)
-  func whatWasNeverListedNeverAppears(kind: StoreKind) async throws {
+  func `a contact that was never listed never appears`(kind: StoreKind) async throws {
     try await Victim.with(kind, settings: Victim.quickRounds) { victim in
       let evil = try await victim.befriend("evil", .pages)
       try await eventually("evil is known") {

@@ -9,7 +9,7 @@ import Testing
 @Suite struct OwnershipTests {
   /// gamma lists a user, and evil lists the same later. Then gamma's user registers again, or leaves and comes back.
   @Test(arguments: StoreKind.allCases, [ListingPeer.Style.pages, .feed])
-  func aContactStaysWithWhoListedItFirst(kind: StoreKind, style: ListingPeer.Style) async throws {
+  func `a contact stays with the peer that listed it first`(kind: StoreKind, style: ListingPeer.Style) async throws {
     try await Victim.with(kind, settings: Victim.quickRounds) { victim in
       let (user, spare) = (TestDevice.freshNumber(), TestDevice.freshNumber())
       let gamma = try await victim.befriend("gamma", style)
@@ -51,7 +51,7 @@ import Testing
   }
 
   @Test(arguments: StoreKind.allCases)
-  func aContactPassesWhenItsTombstoneEndsAndIsCountedWithoutItsNumber(kind: StoreKind) async throws {
+  func `a contact passes when its tombstone ends, and is counted without its number`(kind: StoreKind) async throws {
     try await Victim.with(kind, settings: Victim.quickRounds) { victim in
       let (user, other) = (TestDevice.freshNumber(), TestDevice.freshNumber())
       let gamma = try await victim.befriend("gamma", .feed)
@@ -76,7 +76,7 @@ import Testing
   }
 
   @Test(arguments: StoreKind.allCases)
-  func theOperatorDecidesAndSeesWhatIsContested(kind: StoreKind) async throws {
+  func `the operator decides whose a contact is, and sees which are contested`(kind: StoreKind) async throws {
     try await Victim.with(kind, settings: Victim.quickRounds) { victim in
       let (user, spare) = (TestDevice.freshNumber(), TestDevice.freshNumber())
       let evil = try await victim.befriend("evil", .feed)
@@ -126,7 +126,9 @@ import Testing
 
   /// Commands on a peer move contacts that others claim too. These passes are counted like any other.
   @Test(arguments: StoreKind.allCases)
-  func whatPassesByTheOperatorsCommandsIsCountedWhileNoProcessRunsToo(kind: StoreKind) async throws {
+  func `contacts that the operator's commands move are counted, even while no process runs`(kind: StoreKind)
+    async throws
+  {
     try await Victim.with(kind, settings: Victim.quickRounds) { victim in
       let (user, spare) = (TestDevice.freshNumber(), TestDevice.freshNumber())
       let gamma = try await victim.befriend("gamma", .feed)
@@ -171,7 +173,7 @@ import Testing
 
   /// Evil lists as many as it may, un-lists them, and lists others.
   @Test(arguments: StoreKind.allCases)
-  func tombstonesTakeTheRoomOfTheirOwnPeerAlone(kind: StoreKind) async throws {
+  func `tombstones count against the room of their own peer alone`(kind: StoreKind) async throws {
     let settings = Victim.quickRounds.merging(["RELAY_FEDERATION_CONTACTS_MAX": "20"]) { $1 }
     try await Victim.with(kind, settings: settings) { victim in
       let gamma = try await victim.befriend("gamma", .feed)

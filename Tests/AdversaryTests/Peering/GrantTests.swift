@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite struct GrantTests {
-  @Test(arguments: StoreKind.allCases) func acceptGrantsNoMoreThanTheInvitationAndTheOperatorBothName(
+  @Test(arguments: StoreKind.allCases) func `accept grants no more than the invitation and the operator both name`(
     kind: StoreKind
   ) async throws {
     try await Victim.with(kind) { victim in
@@ -35,7 +35,9 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases) func whatIsGrantedIsShownBeforeAnythingIsStored(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `the scopes are shown before anything is stored`(kind: StoreKind)
+    async throws
+  {
     try await Victim.with(kind) { victim in
       try await withOperator("greedy") { greedy in
         let invited = try await greedy.invite(scope: "messages,directory")
@@ -57,7 +59,9 @@ import Testing
   }
 
   /// Somebody on the way has us believe that the inviter asks for more, and gives more, than it does.
-  @Test(arguments: StoreKind.allCases) func anInvitationThatWasWidenedOnItsWayIsSeen(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `an invitation that was widened on its way is noticed`(kind: StoreKind)
+    async throws
+  {
     try await Victim.with(kind) { victim in
       try await withOperator("modest") { modest in
         var widened = try OpenedInvitation(try await modest.invite(scope: "messages").invitation)

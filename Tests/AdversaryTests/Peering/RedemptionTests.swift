@@ -13,7 +13,9 @@ import Testing
   private static let nowhere = "https://127.0.0.1:1"
 
   /// With any URL, and then a walk back to it, it had our relay look for it who listens where.
-  @Test(arguments: StoreKind.allCases) func anInvitedPeerCannotRedeemAgainWithAnotherURL(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `an invited peer cannot redeem again with another URL`(kind: StoreKind)
+    async throws
+  {
     try await Victim.with(kind) { victim in
       let evil = try await ScriptedPeer.start("evil")
       let invitations = try await [victim.site.invite(), victim.site.invite()].map {
@@ -46,7 +48,9 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases) func ofRedemptionsAtOnceOneURLStands(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `if an invitation is redeemed twice at once, one URL stands`(
+    kind: StoreKind
+  ) async throws {
     try await Victim.with(kind) { victim in
       let evil = try await ScriptedPeer.start("evil")
       var relays: [RelayProcess] = []
@@ -88,7 +92,9 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases) func theOperatorMovesAPeerAndAllProcessesFollow(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `if the operator moves a peer, all processes follow`(kind: StoreKind)
+    async throws
+  {
     try await Victim.with(kind) { victim in
       let evil = try await ScriptedPeer.start("evil")
       let impostor = try await ScriptedPeer.start("evil")

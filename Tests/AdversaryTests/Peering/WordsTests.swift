@@ -5,7 +5,9 @@ import Testing
 
 @Suite struct PeeringWordsTests {
   /// They were made of both CAs, so that who stood between could choose his own two until both operators saw the same.
-  @Test(arguments: StoreKind.allCases) func anAuthorityShowsTheSameWordsWhoeverThePeerIs(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `an authority shows the same words to every peer`(kind: StoreKind)
+    async throws
+  {
     try await Victim.with(kind) { victim in
       try await withOperator("beta") { beta in
         try await withOperator("gamma") { gamma in
@@ -25,8 +27,9 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases) func aManInTheMiddleOfTheInvitationIsSeenByTheWords(kind: StoreKind) async throws
-  {
+  @Test(arguments: StoreKind.allCases) func `a man in the middle of the invitation is noticed by the words`(
+    kind: StoreKind
+  ) async throws {
     try await Victim.with(kind) { victim in
       try await withOperator("beta") { beta in
         // One who keeps our invitation for himself, as beta, and gives beta one of his own, as us.
@@ -47,7 +50,9 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases) func aRollOverShowsTheWordsOfTheNewAuthority(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `a roll-over shows the words of the new authority`(kind: StoreKind)
+    async throws
+  {
     try await Victim.with(kind) { victim in
       try await withOperator("beta") { beta in
         let before = try await beta.accept(try await victim.site.invite().invitation).theirWords

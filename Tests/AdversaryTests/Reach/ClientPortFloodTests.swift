@@ -13,7 +13,7 @@ import Testing
     try await victim.metric("relay_client_connections{", "state=\"\(state)\"")
   }
 
-  @Test func oneAddressThatTricklesHeadsHoldsItsShareAndKeepsNobodyOut() async throws {
+  @Test func `an address that trickles heads holds its share, and keeps nobody out`() async throws {
     try await Victim.with(.embedded, settings: Victim.unlimited.merging(Self.settings) { $1 }) { victim in
       let flood = Flood(port: victim.relay.clientPort)
       for _ in 0..<60 { try await flood.connect(from: "127.0.0.9", saying: Self.halfHead) }
@@ -31,7 +31,7 @@ import Testing
     }
   }
 
-  @Test func oneAddressThatIdlesBehindRequestsHoldsItsShareAndIsRefusedThen() async throws {
+  @Test func `an address that idles after requests holds its share, and then is refused`() async throws {
     try await Victim.with(.embedded, settings: Victim.unlimited.merging(Self.settings) { $1 }) { victim in
       var idle: [RawSocket] = []
       for _ in 0..<12 {
@@ -49,7 +49,7 @@ import Testing
     }
   }
 
-  @Test func aProxyIsNotBoundedAndWebSocketsTakeNoShare() async throws {
+  @Test func `a proxy is not bounded, and WebSockets take no share`() async throws {
     let settings = Self.settings.merging(["RELAY_CLIENT_TRUSTED_PROXIES": "127.0.0.9"]) { $1 }
     try await Victim.with(.embedded, settings: Victim.unlimited.merging(settings) { $1 }) { victim in
       let proxied = Flood(port: victim.relay.clientPort)

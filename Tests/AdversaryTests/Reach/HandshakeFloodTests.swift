@@ -8,7 +8,7 @@ import Testing
 
   /// One address gets 32 places and, after 64 at once, 16 a second. The peer comes from another address.
   @Test(arguments: StoreKind.allCases)
-  func oneAddressHoldsItsShareOfPlacesAndNoMore(kind: StoreKind) async throws {
+  func `one address holds its share of places and no more`(kind: StoreKind) async throws {
     try await Victim.with(kind) { victim in
       let peer = try await ScriptedPeer.start("beta")
       try await victim.trust(peer, as: "beta")
@@ -28,7 +28,9 @@ import Testing
 
   /// Each address keeps to its share, and all together take every place that strangers have.
   @Test(arguments: StoreKind.allCases)
-  func aKnownPeerIsServedWhileAFloodFromManyAddressesHoldsAllPlacesOfStrangers(kind: StoreKind) async throws {
+  func `a known peer is served while a flood from many addresses holds all places of strangers`(kind: StoreKind)
+    async throws
+  {
     try await Victim.with(kind) { victim in
       let peer = try await ScriptedPeer.start("beta")
       try await victim.trust(peer, as: "beta")
@@ -52,7 +54,7 @@ import Testing
 
   /// A gateway, or a cloud's address: it is known for the peer's sake, and the flood has it too.
   @Test(arguments: StoreKind.allCases)
-  func aPeerIsServedThoughTheFloodComesFromItsOwnAddress(kind: StoreKind) async throws {
+  func `a peer is served even if the flood comes from its own address`(kind: StoreKind) async throws {
     try await Victim.with(kind) { victim in
       let peer = try await ScriptedPeer.start("beta")
       try await victim.trust(peer, as: "beta")

@@ -17,7 +17,7 @@ import Testing
   }
 
   @Test(arguments: StoreKind.allCases)
-  func aPrivateAddressIsConnectedToForNoPeer(kind: StoreKind) async throws {
+  func `a private address is connected to for no peer`(kind: StoreKind) async throws {
     try await Victim.with(kind, settings: settings(allowsPrivate: false)) { victim in
       try await Trap.with { trap in
         var peers: [ScriptedPeer] = []
@@ -43,7 +43,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases) func theOperatorMayAllowPrivateAddresses(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `the operator may allow private addresses`(kind: StoreKind) async throws {
     try await Victim.with(kind, settings: settings(allowsPrivate: true)) { victim in
       try await Trap.with { trap in
         let peer = try await ScriptedPeer.start("beta")
@@ -55,7 +55,7 @@ import Testing
   }
 
   @Test(arguments: StoreKind.allCases)
-  func anInvitationMakesNoPeerOfAPrivateAddress(kind: StoreKind) async throws {
+  func `an invitation makes no peer of a private address`(kind: StoreKind) async throws {
     try await Victim.with(kind, settings: settings(allowsPrivate: false)) { victim in
       let evil = try await ScriptedPeer.start("evil")
       let word = try await victim.site.relay("peer", "invite").split(separator: "\n").last.map(String.init) ?? ""
@@ -78,7 +78,7 @@ import Testing
   }
 
   @Test(arguments: StoreKind.allCases)
-  func anInvitationToAPrivateAddressIsNotAccepted(kind: StoreKind) async throws {
+  func `an invitation to a private address is not accepted`(kind: StoreKind) async throws {
     try await Victim.with(kind, settings: settings(allowsPrivate: false)) { victim in
       try await RelayOperator.with("other") { other in
         try await other.relay("ca", "init")

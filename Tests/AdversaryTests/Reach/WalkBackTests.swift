@@ -7,7 +7,7 @@ import Testing
   /// An open port, a closed one, a host that does not exist, and a relay of somebody else: the same words after the same
   /// time.
   @Test(arguments: StoreKind.allCases)
-  func untilTLSHasProvenAPeerItLearnsOnlyThatItWasNotReached(kind: StoreKind) async throws {
+  func `until TLS has proven a peer it learns only that it was not reached`(kind: StoreKind) async throws {
     try await Victim.with(kind) { victim in
       try await Trap.with { open in
         let stranger = try await ScriptedPeer.start("stranger")
@@ -46,7 +46,9 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases) func aPeerThatTLSHasProvenIsToldEveryStep(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `a peer that TLS has proven is told every step`(kind: StoreKind)
+    async throws
+  {
     try await Victim.with(kind) { victim in
       let peer = try await ScriptedPeer.start("beta")
       peer.answer { request in

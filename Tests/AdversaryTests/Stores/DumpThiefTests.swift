@@ -12,7 +12,7 @@ import Testing
   ]) { $1 }
 
   /// A code is one of 900,000: whatever is computed from it and the store alone is found in a second.
-  @Test(arguments: StoreKind.allCases) func aDumpTellsNoPendingCode(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `a dump tells no pending code`(kind: StoreKind) async throws {
     try await Victim.with(kind, settings: Self.settings) { victim in
       let phone = try await victim.relay.register()
       // A number whose code is pending, and another code that links a device.
@@ -47,7 +47,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases) func aDumpSignsNoAttachmentURL(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `a dump signs no attachment URL`(kind: StoreKind) async throws {
     try await Victim.with(kind, settings: Self.settings) { victim in
       let phone = try await victim.relay.register()
       let given = try await victim.relay.send("GET", "/v1/attachments", as: phone)

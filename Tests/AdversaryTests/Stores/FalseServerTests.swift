@@ -29,7 +29,7 @@ import Testing
   }
 
   /// Serves on a Redis inside TLS: the right one, and one that somebody put in its place.
-  @Test func aFalseRedisHearsNothing() async throws {
+  @Test func `a false Redis hears nothing`() async throws {
     let (right, wrong) = (try TestAuthority("right"), try TestAuthority("wrong"))
     try await RelayOperator.with { site in
       let settings = try Self.files(site.folder, trusting: right, from: right)
@@ -62,7 +62,7 @@ import Testing
     }
   }
 
-  @Test func aFalsePostgresHearsNothing() async throws {
+  @Test func `a false PostgreSQL hears nothing`() async throws {
     let (right, wrong) = (try TestAuthority("right"), try TestAuthority("wrong"))
     let server = try await Loopback.blocking { try PostgresServer(tls: ServerTLS(right.leaf(relay: nil))) }
     let database = try await Loopback.blocking { try server.createDatabase() }

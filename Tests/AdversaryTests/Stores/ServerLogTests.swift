@@ -53,7 +53,7 @@ import Testing
     ).output
   }
 
-  @Test func theServersLogGetsNoNumber() async throws {
+  @Test func `the server's log gets no number`() async throws {
     try await Self.with(mayBeDiscreet: true) { site, server, database in
       let numbers = Self.numbers(3)
       // A number that must never be registered: an error in the midst of it shows the row that it met.
@@ -87,7 +87,7 @@ import Testing
     }
   }
 
-  @Test func whereTheRoleMayNotHideValuesTheDoctorNamesTheRemedy() async throws {
+  @Test func `if the role may not hide values, doctor names the remedy`() async throws {
     try await Self.with(mayBeDiscreet: false) { site, server, _ in
       let number = Self.numbers(1)[0]
       let relay = try await site.serve()

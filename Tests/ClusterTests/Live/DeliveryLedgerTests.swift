@@ -70,7 +70,7 @@ import Testing
     #expect(audit.repeated == 1 && audit.returned.isEmpty && audit.foreign.isEmpty)
   }
 
-  @Test func `what comes again over a connection that was opened after its receipt is found`() {
+  @Test func `a message that comes again on a connection opened after its receipt is found`() {
     let ledger = Self.books()
     ledger.receipted(Self.id(4), at: Self.at(99))
     ledger.receipted(Self.id(5), at: Self.at(101))
@@ -81,7 +81,7 @@ import Testing
     #expect(audit.repeated == 2 && audit.doubled.isEmpty)
   }
 
-  @Test func `what nobody sent is found`() {
+  @Test func `a delivery that nobody sent is found`() {
     let ledger = Self.books()
     Self.arrive(8, in: ledger)
     let audit = ledger.audit()
@@ -105,7 +105,7 @@ import Testing
     #expect(audit.lost.isEmpty && audit.doubled.isEmpty)
   }
 
-  @Test func `what was under way at the same time has no order, and repeats have none`() {
+  @Test func `concurrent messages have no order, and neither have repeats`() {
     let ledger = DeliveryLedger()
     for number in 1...3 { ledger.submitting(Self.id(number), to: "A", body: Self.body(number), at: Self.at(number)) }
     for number in 1...3 { ledger.accepted(Self.id(number), at: Self.at(10 + number)) }
@@ -114,7 +114,7 @@ import Testing
     #expect(ledger.audit().isClean)
   }
 
-  @Test func `what no answer came for may be there or not`() {
+  @Test func `a message without an answer may be there or not`() {
     let ledger = Self.books()
     for number in 7...8 { ledger.submitting(Self.id(number), to: "A", body: Self.body(number), at: Self.at(99)) }
     Self.arrive(7, in: ledger)

@@ -50,7 +50,7 @@ import Testing
     #expect(try Self.isSequential(found, among: book))
   }
 
-  @Test func `of few numbers nothing is said, and a repeated neighbour is one`() throws {
+  @Test func `few numbers are no pattern, and a repeated neighbour counts once`() throws {
     let row = Array(Self.first..<Self.first + 200)
     #expect(try Self.isSequential([], among: row) == false)
     let three = [10, 20, 30].map { Self.first + $0 }

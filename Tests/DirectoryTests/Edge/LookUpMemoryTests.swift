@@ -46,7 +46,7 @@ import Testing
     #expect(books.holds(digests[2], of: one), "a repeated book takes no other's place")
   }
 
-  @Test func `what is remembered of books is bounded in number and in time`() throws {
+  @Test func `the memory of address books is bounded in number and in time`() throws {
     let start = ContinuousClock.now
     let books = KnownBooks(capacity: 20, now: start)
     let digest = books.digest(of: Self.tokens(0..<3))

@@ -48,7 +48,7 @@ import Testing
     #expect(ranks.count == 21 && ranks.firstIndex(of: .later) == 8)
   }
 
-  @Test func `what comes on top of the queue is refused with a time to wait, and its room comes back`() throws {
+  @Test func `a question on top of a full queue is refused with a time to wait, and its room comes back`() throws {
     let evaluator = ObliviousEvaluator(threads: ObliviousThreads(1), elementsMax: 10, metrics: ObliviousMetrics())
     var first: RequestRoom.Place? = try evaluator.admit(7, of: Self.account(1))
     let second = try evaluator.admit(3, of: Self.account(2))
@@ -80,7 +80,7 @@ import Testing
     #expect(answers.sorted() == counts.sorted())
   }
 
-  @Test func `what is no point fails its request and no other`() async throws {
+  @Test func `an invalid point fails its request and no other`() async throws {
     let key = try ObliviousKey.test()
     let evaluator = ObliviousEvaluator(threads: ObliviousThreads(1), metrics: ObliviousMetrics())
     let bad = try Self.elements(1) + [[2] + [UInt8](repeating: 0xFF, count: 48)]

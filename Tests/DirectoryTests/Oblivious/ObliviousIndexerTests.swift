@@ -114,7 +114,7 @@ extension FollowerSite {
   }
 
   @Test(arguments: FollowerSite.Backend.allCases)
-  func `what a process left in the midst is finished by the next one`(backend: FollowerSite.Backend) async throws {
+  func `work that a process left unfinished is finished by the next one`(backend: FollowerSite.Backend) async throws {
     try await FollowerSite.with(backend) { site in
       let tokens = try Self.tokens(1...12)
       for index in 1...12 { try await site.register(index) }
@@ -157,7 +157,7 @@ extension FollowerSite {
   }
 
   @Test(arguments: FollowerSite.Backend.allCases)
-  func `who has been overtaken begins with what the other has written`(backend: FollowerSite.Backend) async throws {
+  func `an overtaken process begins with the other's results`(backend: FollowerSite.Backend) async throws {
     try await FollowerSite.with(backend) { site in
       let tokens = try Self.tokens(1...10)
       for index in 1...3 { try await site.register(index) }
@@ -202,7 +202,9 @@ extension FollowerSite {
   }
 
   @Test(arguments: FollowerSite.Backend.allCases)
-  func `who cannot follow the feed any more goes through everything again`(backend: FollowerSite.Backend) async throws {
+  func `a process that cannot follow the feed any more goes through everything again`(backend: FollowerSite.Backend)
+    async throws
+  {
     try await FollowerSite.with(backend) { site in
       let tokens = try Self.tokens(1...10)
       for index in 1...5 { try await site.register(index) }
@@ -239,7 +241,7 @@ extension FollowerSite {
   }
 
   @Test(arguments: FollowerSite.Backend.allCases)
-  func `where they are not offered any more all outputs go, and come again when they are`(
+  func `when look-ups are no longer offered all outputs go, and they come again when they are`(
     backend: FollowerSite.Backend
   ) async throws {
     try await FollowerSite.with(backend) { site in

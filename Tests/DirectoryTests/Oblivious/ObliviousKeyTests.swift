@@ -61,7 +61,7 @@ import Testing
     #expect(evaluations.map { Array($0.prefix(49)) } == [[UInt8](hex: vectors.evaluation.evaluatedHex)])
   }
 
-  @Test func `what is no point of the curve is refused, and ends no process`() throws {
+  @Test func `bytes that are no point of the curve are refused, and end no process`() throws {
     let key = try ObliviousKey.test()
     var random = SystemRandomNumberGenerator()
     var refused = 0

@@ -27,7 +27,7 @@ import Testing
     #expect(work.rangesDone == 256 && work.isSwept && work.step == nil)
   }
 
-  @Test func `what has no output is evaluated some at a time, and each once`() {
+  @Test func `contacts without an output are evaluated some at a time, each once`() {
     var work = ObliviousWork(rangesDone: 255, isSwept: true)
     work.found(Self.tokens)
     #expect(work.pending == 250 && work.rangesDone == 255)
