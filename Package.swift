@@ -251,6 +251,8 @@ let package = Package(
       path: "Tools/RelayBenchmark", swiftSettings: strict, linkerSettings: linking),
 
     // Tests.
+    // What a suite needs, by its tag.
+    .target(name: "TestTags", path: "Tests/TestTags", swiftSettings: strict),
     .target(
       name: "TestSupport",
       dependencies: [
@@ -268,29 +270,31 @@ let package = Package(
       ],
       path: "Tests/Campaign", swiftSettings: strict, linkerSettings: linking),
     // How the sources are laid out.
-    .testTarget(name: "StructureTests", swiftSettings: strict),
-    .testTarget(name: "RelayWorkTests", dependencies: ["RelayWork", "TestSupport"], swiftSettings: strict),
-    .testTarget(name: "CampaignModelTests", dependencies: ["CampaignModel"], swiftSettings: strict),
+    .testTarget(name: "StructureTests", dependencies: ["TestTags"], swiftSettings: strict),
+    .testTarget(name: "RelayWorkTests", dependencies: ["RelayWork", "TestSupport", "TestTags"], swiftSettings: strict),
+    .testTarget(name: "CampaignModelTests", dependencies: ["TestTags", "CampaignModel"], swiftSettings: strict),
     .testTarget(
-      name: "RelayCoreTests", dependencies: ["RelayCore"], resources: [.copy("Vectors")],
+      name: "RelayCoreTests", dependencies: ["TestTags", "RelayCore"], resources: [.copy("Vectors")],
       swiftSettings: strict),
     .testTarget(
-      name: "RelayConfigurationTests", dependencies: ["RelayConfiguration", "RelayCore", ordered],
+      name: "RelayConfigurationTests", dependencies: ["TestTags", "RelayConfiguration", "RelayCore", ordered],
       exclude: ["Bad"], swiftSettings: strict),
     .testTarget(
       name: "OperationsTests",
       dependencies: [
-        "Operations", "RelayMetrics", "RelayCore", "Relay", "Federation", "Push", mustache, asyncHTTPClient,
+        "TestTags", "Operations", "RelayMetrics", "RelayCore", "Relay", "Federation", "Push", mustache, asyncHTTPClient,
         coreMetrics, metrics, logging, lifecycle, nioCore, nioPosix, nioHTTP1,
       ],
       swiftSettings: strict),
     .testTarget(
-      name: "StorageTests", dependencies: ["Storage", "RelayCore", "TestSupport", crypto, x509, grdb, logging],
+      name: "StorageTests",
+      dependencies: ["Storage", "RelayCore", "TestSupport", "TestTags", crypto, x509, grdb, logging],
       swiftSettings: strict),
     .testTarget(
       name: "FederationTests",
       dependencies: [
-        "Federation", "RelayCore", "RelayHTTP", "Storage", "TestSupport", "WireMessages", protobuf, x509, asn1, crypto,
+        "Federation", "RelayCore", "RelayHTTP", "Storage", "TestSupport", "TestTags", "WireMessages", protobuf, x509,
+        asn1, crypto,
         nioCore, nioPosix, nioHTTP1, nioSSL, grdb, asyncHTTPClient, logging, lifecycle,
       ],
       swiftSettings: strict),
@@ -298,27 +302,30 @@ let package = Package(
       name: "RelayTests",
       dependencies: [
         "Relay", "RelayCore", "RelayHTTP", "RelayClient", "WireMessages", protobuf, "Storage", "ChildProcesses",
-        "TestSupport", crypto, cryptoExtras, nioCore, nioPosix, nioHTTP1, nioSSL, nioWebSocket, httpTypes, hummingbird,
+        "TestSupport", "TestTags", crypto, cryptoExtras, nioCore, nioPosix, nioHTTP1, nioSSL, nioWebSocket, httpTypes,
+        hummingbird,
         hummingbirdCore, hummingbirdHTTP2, logging, lifecycle, asyncHTTPClient,
       ],
       swiftSettings: strict),
     .testTarget(
       name: "DirectoryTests",
       dependencies: [
-        "Directory", "RelayCore", "Storage", "TestSupport", crypto, cryptoExtras, logging, lifecycle,
+        "Directory", "RelayCore", "Storage", "TestSupport", "TestTags", crypto, cryptoExtras, logging, lifecycle,
       ],
       swiftSettings: strict),
     .testTarget(
       name: "AttachmentsTests",
       dependencies: [
-        "Attachments", "RelayCore", "RelayHTTP", "RelayClient", "Storage", "ChildProcesses", "TestSupport", crypto,
+        "Attachments", "RelayCore", "RelayHTTP", "RelayClient", "Storage", "ChildProcesses", "TestSupport", "TestTags",
+        crypto,
         cryptoExtras, nioCore, nioHTTP1, nioSSL, hummingbird, logging, lifecycle, asyncHTTPClient,
       ],
       swiftSettings: strict),
     .testTarget(
       name: "PushTests",
       dependencies: [
-        "Push", "RelayCore", "RelayHTTP", "TestSupport", crypto, cryptoExtras, x509, asn1, nioCore, nioPosix, nioHTTP1,
+        "Push", "RelayCore", "RelayHTTP", "TestSupport", "TestTags", crypto, cryptoExtras, x509, asn1, nioCore,
+        nioPosix, nioHTTP1,
         nioHTTP2, nioSSL,
         asyncHTTPClient, jwtKit, logging,
       ],
@@ -326,7 +333,7 @@ let package = Package(
     .testTarget(
       name: "PushGatewayTests",
       dependencies: [
-        "PushGateway", "Push", "RelayCore", "RelayHTTP", "Storage", "ChildProcesses", "TestSupport", crypto,
+        "PushGateway", "Push", "RelayCore", "RelayHTTP", "Storage", "ChildProcesses", "TestSupport", "TestTags", crypto,
         hummingbird,
         nioCore, nioHTTP1, asyncHTTPClient, logging, lifecycle, ordered,
       ],
@@ -334,14 +341,16 @@ let package = Package(
     .testTarget(
       name: "WakingTests",
       dependencies: [
-        "Waking", "Push", "RelayCore", "RelayClient", "Storage", "ChildProcesses", "TestSupport", crypto, nioCore,
+        "Waking", "Push", "RelayCore", "RelayClient", "Storage", "ChildProcesses", "TestSupport", "TestTags", crypto,
+        nioCore,
         logging, lifecycle,
       ],
       swiftSettings: strict),
     .testTarget(
       name: "DeviceNotificationsTests",
       dependencies: [
-        "DeviceNotifications", "Push", "Relay", "RelayCore", "RelayHTTP", "Storage", "TestSupport", hummingbird,
+        "DeviceNotifications", "Push", "Relay", "RelayCore", "RelayHTTP", "Storage", "TestSupport", "TestTags",
+        hummingbird,
         nioCore, nioHTTP1, nioPosix, asyncHTTPClient, grdb, logging, lifecycle,
       ],
       swiftSettings: strict),
@@ -349,16 +358,19 @@ let package = Package(
       name: "AdversaryTests",
       dependencies: [
         "Federation", "RelayClient", "RelayCore", "RelayHTTP", "Storage", "WireMessages", "ChildProcesses",
-        "TestSupport", protobuf, x509, asn1, crypto, cryptoExtras, grdb, nioCore, nioPosix, nioHTTP1, nioSSL,
+        "TestSupport", "TestTags", protobuf, x509, asn1, crypto, cryptoExtras, grdb, nioCore, nioPosix, nioHTTP1,
+        nioSSL,
         asyncHTTPClient, logging,
       ],
       swiftSettings: strict),
     .testTarget(
-      name: "RealClients", dependencies: ["RelayClient", "ChildProcesses", "TestSupport"], swiftSettings: strict),
+      name: "RealClients", dependencies: ["RelayClient", "ChildProcesses", "TestSupport", "TestTags"],
+      swiftSettings: strict),
     .testTarget(
       name: "ClusterTests",
       dependencies: [
         "CampaignModel", "RelayCampaign", "RelayClient", "RelayCore", "RelayMetrics", "ChildProcesses", "TestSupport",
+        "TestTags",
         crypto, nioCore, nioPosix, asyncHTTPClient,
       ],
       swiftSettings: strict),

@@ -1,8 +1,9 @@
 import Foundation
+import TestTags
 import Testing
 
 /// docs/security.md names a test for each promise. A test that was renamed or removed would leave an empty word there.
-@Suite struct SecurityPageTests {
+@Suite(.tags(.unit)) struct SecurityPageTests {
   @Test func `the security page names only tests that exist`() throws {
     let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent()

@@ -1,9 +1,10 @@
 // The base of the attacks: a hostile peer is heard as the peer that it is, and nobody else is.
 
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct VictimTests {
+@Suite(.tags(.processes)) struct VictimTests {
   @Test(arguments: StoreKind.allCases) func `only a trusted peer is heard`(kind: StoreKind) async throws {
     try await Victim.with(kind) { victim in
       let evil = try await ScriptedPeer.start("evil")

@@ -2,10 +2,11 @@ import ChildProcesses
 import Foundation
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 /// Attachments through a whole relay.
-@Suite struct AttachmentRelayTests {
+@Suite(.tags(.processes)) struct AttachmentRelayTests {
   @Test func `a message that one client encrypts, another decrypts`() async throws {
     try await withRelay { _, relay in
       let (ann, bob) = (try await relay.register(), try await relay.register())

@@ -5,10 +5,11 @@ import NIOHTTP1
 import RelayCore
 import Storage
 import TestSupport
+import TestTags
 import Testing
 
 /// Transfers that go wrong on their way, byte for byte.
-@Suite struct BrokenTransferTests {
+@Suite(.tags(.stores)) struct BrokenTransferTests {
   private static let impatient = TransferPace(bytesMin: 1000, window: .milliseconds(300), limit: .seconds(5))
 
   @Test func `too large is told before a byte of it is read`() async throws {

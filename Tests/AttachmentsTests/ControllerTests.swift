@@ -7,10 +7,11 @@ import RelayHTTP
 import Storage
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
 /// The answers to devices about attachments (reference 1.10).
-@Suite struct ControllerTests {
+@Suite(.tags(.stores)) struct ControllerTests {
   @Test func `a new attachment has a random id, twice, and a URL that takes its blob`() async throws {
     try await Self.with { site, _ in
       var ids = Set<Int64>()

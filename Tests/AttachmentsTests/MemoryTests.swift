@@ -6,9 +6,10 @@ import NIOCore
 import NIOHTTP1
 import NIOSSL
 import TestSupport
+import TestTags
 import Testing
 
-@Suite(.serialized) struct MemoryTests {
+@Suite(.tags(.time), .serialized) struct MemoryTests {
   @Test func `a blob of 100 MiB passes without being held`() async throws {
     try await withRelay(["RELAY_ATTACHMENTS_BYTES_MAX": "104857600"]) { _, relay in
       let ann = try await relay.register()

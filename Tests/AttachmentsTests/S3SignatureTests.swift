@@ -4,9 +4,10 @@ import ChildProcesses
 import Foundation
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct S3SignatureTests {
+@Suite(.tags(.processes)) struct S3SignatureTests {
   /// 2013-05-24T00:00:00Z.
   private static let published = Timestamp(millis: 1_369_353_600_000)
 

@@ -5,10 +5,11 @@ import NIOHTTP1
 import RelayCore
 import Storage
 import TestSupport
+import TestTags
 import Testing
 
 /// Blobs in a bucket of a real S3-protocol server.
-@Suite struct S3Tests {
+@Suite(.tags(.stores)) struct S3Tests {
   private struct Bucket {
     let store: EmbeddedStorage
     let blobs: S3Store

@@ -5,9 +5,10 @@ import Logging
 import RelayCore
 import Storage
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct SweeperTests {
+@Suite(.tags(.stores)) struct SweeperTests {
   @Test func `an attachment ends with its blob, when its time has come`() async throws {
     try await BlobSite.with { site in
       let id = try await site.allocate()

@@ -7,9 +7,10 @@ import NIOHTTP1
 import RelayCore
 import Storage
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct UploadTests {
+@Suite(.tags(.stores)) struct UploadTests {
   @Test func `an uploaded blob is downloaded, and both answers are exactly 200`() async throws {
     try await BlobSite.with { site in
       for size in [0, 1, 64, 300_000, 1 << 20] {

@@ -1,9 +1,10 @@
 import CampaignModel
 import Foundation
+import TestTags
 import Testing
 
 /// A history is written by many, and read as it was written.
-@Suite struct HistoryTests {
+@Suite(.tags(.unit)) struct HistoryTests {
   private static func withFile<Result>(_ body: (String) async throws -> Result) async throws -> Result {
     let path = FileManager.default.temporaryDirectory.appending(path: "history-\(UUID().uuidString)").path
     defer { try? FileManager.default.removeItem(atPath: path) }  // A leftover there hurts nobody.

@@ -1,8 +1,9 @@
 import CampaignModel
+import TestTags
 import Testing
 
 /// Figures of a run: how soon things go on after somebody is back, and how long they stand still meanwhile.
-@Suite struct ReturnTests {
+@Suite(.tags(.unit)) struct ReturnTests {
   private static func figures(_ tell: (inout Story) -> Void) -> Figures {
     var story = Story()
     // Device 0 is at one operator, 1 at the other.

@@ -1,8 +1,9 @@
 import CampaignModel
+import TestTags
 import Testing
 
 /// Each rule keeps silent over a history that keeps it, and names every one that breaks it.
-@Suite struct RuleTests {
+@Suite(.tags(.unit)) struct RuleTests {
   private static let lost = "accepted is delivered or waits"
   private static let sent = "delivered is what was sent, once a connection"
   private static let order = "order within a sender"

@@ -1,8 +1,9 @@
 import CampaignModel
+import TestTags
 import Testing
 
 /// Schedules come from a seed, are repeated by it, and are cut down to what matters.
-@Suite struct ScheduleTests {
+@Suite(.tags(.unit)) struct ScheduleTests {
   /// SplitMix64.
   private struct Numbers: RandomNumberGenerator {
     var state: UInt64

@@ -1,8 +1,9 @@
 import CampaignModel
+import TestTags
 import Testing
 
 /// Rules about what must have happened by some time, or how often within one.
-@Suite struct TimedRuleTests {
+@Suite(.tags(.unit)) struct TimedRuleTests {
   private static let one = "one live connection a device"
   private static let deaf = "nobody deaf, unwoken or shut out"
   private static let refused = "nobody is refused when all is whole"

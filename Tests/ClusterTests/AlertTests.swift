@@ -3,10 +3,11 @@ import Foundation
 import RelayClient
 import RelayMetrics
 import TestSupport
+import TestTags
 import Testing
 
 /// The alerts of deploy/prometheus: their syntax, a history for each, and real relays that make them fire.
-@Suite struct AlertTests {
+@Suite(.tags(.processes)) struct AlertTests {
   private static var text: String {
     get throws {
       try String(contentsOf: PrometheusServer.rules.appending(path: "relay.rules.yml"), encoding: .utf8)

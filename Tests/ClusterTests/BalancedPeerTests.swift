@@ -2,10 +2,11 @@ import ChildProcesses
 import Foundation
 import RelayClient
 import TestSupport
+import TestTags
 import Testing
 
 /// An operator's view of a peer that stands behind HAProxy.
-@Suite struct BalancedPeerTests {
+@Suite(.tags(.processes)) struct BalancedPeerTests {
   @Test func `no ready process reads as network, and a suspension as refused`()
     async throws
   {

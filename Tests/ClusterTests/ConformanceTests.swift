@@ -1,9 +1,10 @@
 import ChildProcesses
 import TestSupport
+import TestTags
 import Testing
 
 /// The whole client API, on PostgreSQL and Redis.
-@Suite struct ConformanceTests {
+@Suite(.tags(.processes)) struct ConformanceTests {
   @Test func `one of two processes over real servers keeps every rule`() async throws {
     try await Cluster.with { cluster in
       try await cluster.serve(2) { relays in

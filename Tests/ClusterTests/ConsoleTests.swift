@@ -4,10 +4,11 @@ import Foundation
 import NIOCore
 import NIOHTTP1
 import TestSupport
+import TestTags
 import Testing
 
 /// The operator's pages as an operator has them: in a browser, by keyboard, and without scripts.
-@Suite struct ConsoleTests {
+@Suite(.tags(.processes)) struct ConsoleTests {
   private static let read = String(repeating: "r", count: 40)
   private static let change = String(repeating: "c", count: 40)
   private static let tokens = [

@@ -2,9 +2,10 @@
 
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct DeviceRemovalTests {
+@Suite(.tags(.processes)) struct DeviceRemovalTests {
   /// The promise is a second; the bound leaves room for a machine that runs everything at once.
   private static let limit = Duration.seconds(5)
 

@@ -4,9 +4,10 @@ import ChildProcesses
 import Foundation
 import RelayClient
 import TestSupport
+import TestTags
 import Testing
 
-@Suite(.serialized) struct DirectoryAcrossTests {
+@Suite(.tags(.processes), .serialized) struct DirectoryAcrossTests {
   /// The promise is a second; the bounds leave room for a machine that runs everything at once.
   private static let limit = Duration.seconds(30)
 

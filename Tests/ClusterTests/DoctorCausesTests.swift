@@ -1,10 +1,11 @@
 import Foundation
 import Glibc
 import TestSupport
+import TestTags
 import Testing
 
 /// `relay doctor` passes on what it knows of causes, and the remedy fits.
-@Suite struct DoctorCausesTests {
+@Suite(.tags(.processes)) struct DoctorCausesTests {
   /// The first finding of `group` of a relay with `settings`.
   private static func finding(
     _ group: String, _ check: String? = nil, at site: RelayOperator, _ settings: [String: String]

@@ -2,10 +2,11 @@ import ChildProcesses
 import Foundation
 import Glibc
 import TestSupport
+import TestTags
 import Testing
 
 /// `relay doctor` names what is wrong and what to do, and says with its exit code whether anything is.
-@Suite struct DoctorTests {
+@Suite(.tags(.processes)) struct DoctorTests {
   struct Diagnosis: Decodable {
     let group: String
     let check: String

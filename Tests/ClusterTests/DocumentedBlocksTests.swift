@@ -1,6 +1,7 @@
 import ChildProcesses
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
 /// A block of shell commands in a document, with the mark in front of it that says who runs it.
@@ -64,7 +65,7 @@ private struct Block {
 }
 
 /// Every block of shell commands in the documents is run here or by the suite that it names, or says why not.
-@Suite struct DocumentedBlocksTests {
+@Suite(.tags(.processes)) struct DocumentedBlocksTests {
   private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
   /// The documents' own example of a number.

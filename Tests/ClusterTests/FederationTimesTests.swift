@@ -3,10 +3,11 @@ import Foundation
 import Glibc
 import RelayClient
 import TestSupport
+import TestTags
 import Testing
 
 /// Times of messages between two operators on PostgreSQL and Redis, with every interval at its default.
-@Suite struct FederationTimesTests {
+@Suite(.tags(.time)) struct FederationTimesTests {
   @Test func `a registration is found at the peer, also by a process that does not follow the feed`() async throws {
     try await PeeredClusters.with { alpha, beta in
       let ann = try await RelayClient(url: alpha.relays[0].url).register(try TestDevice.freshPhoneNumber())

@@ -1,10 +1,11 @@
 import ChildProcesses
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
 /// A store whose disk is full takes nothing: that is told everywhere, and what only reads goes on.
-@Suite struct FullDiskTests {
+@Suite(.tags(.processes)) struct FullDiskTests {
   @Test(.enabled(if: TestDisk.isPossible, "a file system of its own takes root"))
   func `PostgreSQL's disk is full: readiness, metric, log and doctor name it, reads go on, and it passes by itself`()
     async throws

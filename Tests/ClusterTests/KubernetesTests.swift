@@ -1,10 +1,11 @@
 import ChildProcesses
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
 /// `deploy/kubernetes`: checked against the published schemas, and what it configures against a relay.
-@Suite struct KubernetesTests {
+@Suite(.tags(.processes)) struct KubernetesTests {
   private static var manifests: String { NginxTests.deploy.appending(path: "kubernetes/relay.yaml").path }
 
   /// Of scripts/install-python-tools.sh.

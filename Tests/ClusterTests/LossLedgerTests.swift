@@ -3,10 +3,11 @@ import Foundation
 import RelayClient
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
 /// Two operators count what crosses between them, and compare what they counted.
-@Suite struct LossLedgerTests {
+@Suite(.tags(.time)) struct LossLedgerTests {
   enum Stores: String, CaseIterable, Sendable { case embedded, servers }
 
   @Test(arguments: Stores.allCases)

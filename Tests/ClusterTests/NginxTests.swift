@@ -5,10 +5,11 @@ import NIOCore
 import NIOHTTP1
 import NIOSSL
 import TestSupport
+import TestTags
 import Testing
 
 /// `deploy/nginx/relay.conf`, as an operator puts it before a relay.
-@Suite struct NginxTests {
+@Suite(.tags(.processes)) struct NginxTests {
   @Test func `clients get Retry-After, are known by their own address, and say nothing of it themselves`() async throws
   {
     let settings = [

@@ -1,10 +1,12 @@
 import ChildProcesses
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
 /// An older build and this one on one store, side by side, and back again. `RELAY_OLD_BINARY` names the older one.
 @Suite(
+  .tags(.processes),
   .enabled(
     if: ProcessInfo.processInfo.environment["RELAY_OLD_BINARY"] != nil, "RELAY_OLD_BINARY names no older build"))
 struct OlderBuildTests {

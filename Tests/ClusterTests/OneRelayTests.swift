@@ -1,8 +1,9 @@
 import TestSupport
+import TestTags
 import Testing
 
 /// Two processes over one PostgreSQL and one Redis behave as one relay.
-@Suite struct OneRelayTests {
+@Suite(.tags(.processes)) struct OneRelayTests {
   @Test func `a change at one process takes effect at the other`() async throws {
     try await Cluster.with { cluster in
       try await cluster.serve(2) { relays in

@@ -1,9 +1,10 @@
 import ChildProcesses
 import TestSupport
+import TestTags
 import Testing
 
 /// A server that dies takes no answered request with it, and one that comes back is used again.
-@Suite(.serialized) struct OutageTests {
+@Suite(.tags(.time), .serialized) struct OutageTests {
   @Test func `kill -9 under 32 senders: what was answered with success is fetched exactly once, on shared stores`()
     async throws
   {

@@ -1,10 +1,11 @@
 import ChildProcesses
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
 /// Passwords of the stores change under a running relay, whose URLs stand in files of their own.
-@Suite struct PasswordRotationTests {
+@Suite(.tags(.processes)) struct PasswordRotationTests {
   @Test func `a relay that loses its stores comes back with the passwords that its files hold by then`() async throws {
     let postgres = try await Loopback.blocking { try PostgresServer() }
     let database = try await Loopback.blocking { try postgres.createDatabase() }

@@ -2,10 +2,11 @@ import ChildProcesses
 import Foundation
 import RelayClient
 import TestSupport
+import TestTags
 import Testing
 
 /// An operator's work with a peer by `relay peer`, while both relays serve.
-@Suite struct PeerCommandTests {
+@Suite(.tags(.processes)) struct PeerCommandTests {
   private struct Step: Decodable {
     let step: String
     let outcome: String

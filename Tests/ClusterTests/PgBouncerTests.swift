@@ -2,10 +2,11 @@ import ChildProcesses
 import Foundation
 import Glibc
 import TestSupport
+import TestTags
 import Testing
 
 /// A relay behind PgBouncer, as docs/deploy.md has it.
-@Suite struct PgBouncerTests {
+@Suite(.tags(.processes)) struct PgBouncerTests {
   @Test func `in session mode everything is served`() async throws {
     let postgres = try await Loopback.blocking { try PostgresServer.shared() }
     let database = try await Loopback.blocking { try postgres.createDatabase() }

@@ -1,10 +1,11 @@
 import ChildProcesses
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
 /// Two operators speak of one failure by the id of the request.
-@Suite struct RequestTraceTests {
+@Suite(.tags(.processes)) struct RequestTraceTests {
   @Test func `a request that a peer does not serve is found by one id in both logs`() async throws {
     let logs = Cluster.unlimited.merging(["RELAY_LOG_FORMAT": "json"]) { $1 }
     try await RelayOperator.with("alpha", settings: logs) { alpha in

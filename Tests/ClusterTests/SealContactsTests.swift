@@ -2,10 +2,11 @@ import ChildProcesses
 import Foundation
 import Glibc
 import TestSupport
+import TestTags
 import Testing
 
 /// `relay storage seal-contacts` on PostgreSQL, killed in the middle of it.
-@Suite struct SealContactsTests {
+@Suite(.tags(.processes)) struct SealContactsTests {
   private static let key = ["RELAY_STORAGE_ENCRYPTION_KEY": Data(repeating: 1, count: 32).base64EncodedString()]
 
   /// 200,000 accounts: some tens of portions.

@@ -1,10 +1,11 @@
 import ChildProcesses
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
 /// `relay storage move`: an operator outgrows one process, and nothing that was accepted is lost on the way.
-@Suite struct StorageMoveTests {
+@Suite(.tags(.processes)) struct StorageMoveTests {
   @Test func `a store is moved under load, and served from PostgreSQL with all that was accepted`() async throws {
     try await RelayOperator.with("alpha", settings: Cluster.unlimited) { site in
       let postgres = try await Loopback.blocking { try PostgresServer.shared() }

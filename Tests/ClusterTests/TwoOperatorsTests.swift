@@ -2,10 +2,11 @@ import ChildProcesses
 import Foundation
 import RelayClient
 import TestSupport
+import TestTags
 import Testing
 
 /// Two operators, peered by their commands while both serve.
-@Suite struct TwoOperatorsTests {
+@Suite(.tags(.processes)) struct TwoOperatorsTests {
   enum Kind: String, CaseIterable, Sendable { case embedded, servers }
 
   @Test(arguments: Kind.allCases)

@@ -1,10 +1,11 @@
 import Relay
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 /// Passwords that people chose (docs/decisions/2026-11-21-password-hash.md).
-@Suite struct ChosenPasswordTests {
+@Suite(.tags(.unit)) struct ChosenPasswordTests {
   private let user: NotificationUser
   private let passwords = ChosenPasswords(capacity: 4)
 

@@ -1,10 +1,11 @@
 import NIOHTTP1
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 /// The worked examples of docs/device-notifications.md, one after the other, over both kinds of store.
-@Suite struct ExampleTests {
+@Suite(.tags(.stores)) struct ExampleTests {
   private struct Example: Sendable {
     let number: Int
     /// The method, and for GET its query string.

@@ -2,10 +2,11 @@ import NIOHTTP1
 import RelayCore
 import RelayHTTP
 import TestSupport
+import TestTags
 import Testing
 
 /// The rules of the interface that no example shows.
-@Suite struct MethodTests {
+@Suite(.tags(.stores)) struct MethodTests {
   @Test(arguments: Backend.allCases) func `a recipient's states, with what each method does`(_ backend: Backend)
     async throws
   {

@@ -2,9 +2,10 @@ import DeviceNotifications
 import Foundation
 import Push
 import RelayCore
+import TestTags
 import Testing
 
-@Suite struct PieceTests {
+@Suite(.tags(.unit)) struct PieceTests {
   private static func job(
     _ text: String, provider: NotificationProvider = .fcm, key: String = "tokB", attempt: Int = 1,
     ttl: Int64? = nil, collapse: String? = nil, idle: Bool = false, package: String? = nil

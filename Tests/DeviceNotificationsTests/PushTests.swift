@@ -1,10 +1,11 @@
 import NIOHTTP1
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 /// The pushes to the providers, and their outcome.
-@Suite struct PushTests {
+@Suite(.tags(.stores)) struct PushTests {
   /// The life of a push in these tests: the clock may be moved far.
   private static let longLife = "&timetolive=2419200"
 

@@ -2,9 +2,10 @@ import ChildProcesses
 import Foundation
 import NIOHTTP1
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct ServeTests {
+@Suite(.tags(.processes)) struct ServeTests {
   @Test func `an accepted notification is pushed and listed, even if the process is killed`() async throws {
     try await ServedNotifications.with { served in
       let password = try await served.addUser("acme")

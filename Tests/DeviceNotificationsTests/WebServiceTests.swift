@@ -1,9 +1,10 @@
 import NIOHTTP1
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct WebServiceTests {
+@Suite(.tags(.stores)) struct WebServiceTests {
   private static func envelope(_ body: String, prolog: String = "") -> String {
     prolog + #"<soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/"# + "\"><soapenv:Header/>"
       + "<soapenv:Body>\(body)</soapenv:Body></soapenv:Envelope>"

@@ -2,12 +2,13 @@ import Foundation
 import RelayCore
 import Storage
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Directory
 
 /// The directory in memory over real stores.
-@Suite struct DirectoryFollowerTests {
+@Suite(.tags(.stores)) struct DirectoryFollowerTests {
   @Test(arguments: FollowerSite.Backend.allCases)
   func `entries from the start and later ones are found, with their flags, until they go`(
     backend: FollowerSite.Backend

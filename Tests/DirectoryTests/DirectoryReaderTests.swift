@@ -1,12 +1,13 @@
 import Foundation
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Directory
 
 /// One reader over a real store, step by step.
-@Suite struct DirectoryReaderTests {
+@Suite(.tags(.stores)) struct DirectoryReaderTests {
   @Test(arguments: FollowerSite.Backend.allCases)
   func `contacts that a peer dropped unseen go when it comes back`(backend: FollowerSite.Backend)
     async throws

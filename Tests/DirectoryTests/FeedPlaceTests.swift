@@ -1,11 +1,12 @@
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Directory
 
 /// The order in which a reader sees what transactions that run side by side change.
-@Suite struct FeedPlaceTests {
+@Suite(.tags(.unit)) struct FeedPlaceTests {
   /// Transactions begin, change things and commit in any order; pages are read between. Every committed change is
   /// received once, and never is anything missing before the settled place.
   @Test(arguments: 1...10 as ClosedRange<UInt64>)

@@ -2,12 +2,13 @@ import Foundation
 import RelayCore
 import Storage
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Directory
 
 /// Starts with and without the file, and what is found and repaired behind everybody's back.
-@Suite struct FollowerRestartTests {
+@Suite(.tags(.stores)) struct FollowerRestartTests {
   @Test(arguments: FollowerSite.Backend.allCases)
   func `a restart begins with the file, and catches up with what happened meanwhile`(backend: FollowerSite.Backend)
     async throws

@@ -1,9 +1,10 @@
 import RelayCore
+import TestTags
 import Testing
 
 @testable import Directory
 
-@Suite struct PeerWorkTests {
+@Suite(.tags(.unit)) struct PeerWorkTests {
   private static let tokens = (0..<12_000).map { ContactToken(high: UInt64($0), low: 0) }
 
   @Test func `a peer that came is read page by page to its end`() throws {
@@ -77,7 +78,7 @@ extension PeerWorkTests {
   }
 }
 
-@Suite struct FailureRowTests {
+@Suite(.tags(.unit)) struct FailureRowTests {
   @Test func `a row of failures begins and ends once, and its pauses are bounded`() {
     var row = FailureRow()
     let wasFailing = row.succeeded()
@@ -93,7 +94,7 @@ extension PeerWorkTests {
   }
 }
 
-@Suite struct CatchUpsTests {
+@Suite(.tags(.unit)) struct CatchUpsTests {
   @Test func `a caller that waits is released by a reading that began afterwards, and by no other`() async {
     let catchUps = CatchUps()
     let before = catchUps.begin()

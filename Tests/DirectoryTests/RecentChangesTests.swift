@@ -1,10 +1,11 @@
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Directory
 
-@Suite struct RecentChangesTests {
+@Suite(.tags(.unit)) struct RecentChangesTests {
   private static let tokens = (0..<100).map { ContactToken(high: UInt64($0), low: 7) }
   private static func place(_ revision: UInt64, _ position: Int64 = 0) -> DirectoryPlace {
     DirectoryPlace(generation: 3, revision: revision, position: position)
@@ -80,7 +81,7 @@ import Testing
   }
 }
 
-@Suite struct RelayNumbersTests {
+@Suite(.tags(.unit)) struct RelayNumbersTests {
   @Test func `a relay keeps its number, and this one has 0`() throws {
     let numbers = RelayNumbers()
     let (alpha, beta) = (try #require(RelayName("alpha")), try #require(RelayName("beta")))

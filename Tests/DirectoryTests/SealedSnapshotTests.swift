@@ -1,11 +1,12 @@
 import Foundation
 import RelayCore
+import TestTags
 import Testing
 
 @testable import Directory
 
 /// The file of a directory whose store is sealed.
-@Suite struct SealedSnapshotTests {
+@Suite(.tags(.unit)) struct SealedSnapshotTests {
   private static let key = SecretBytes([UInt8](repeating: 5, count: 32))
   private static let otherKey = SecretBytes([UInt8](repeating: 6, count: 32))
 

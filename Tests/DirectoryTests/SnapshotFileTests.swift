@@ -2,11 +2,12 @@ import Foundation
 import Glibc
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Directory
 
-@Suite struct SnapshotFileTests {
+@Suite(.tags(.unit)) struct SnapshotFileTests {
   @Test(arguments: [0, 1, 2, 3, 1000, 70_001]) func `a table is read as it was written`(count: Int) throws {
     try SnapshotSite.with { site in
       let head = try site.write(count)
@@ -184,7 +185,7 @@ import Testing
   }
 }
 
-@Suite struct WordChecksumTests {
+@Suite(.tags(.unit)) struct WordChecksumTests {
   /// FNV's and Murmur's weakness: words that change together.
   @Test func `another order of words, and words of zeros, show`() {
     func sum(_ words: [UInt64]) -> UInt64 {

@@ -1,12 +1,13 @@
 import Foundation
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Directory
 
 /// When the file is written, and when it had better not be.
-@Suite struct SnapshotKeeperTests {
+@Suite(.tags(.stores)) struct SnapshotKeeperTests {
   @Test func `a table that was read anew is written, whatever was written before`() async throws {
     try await Self.withKeeper { site, _, keeper in
       await keeper.saveAtTheEnd()

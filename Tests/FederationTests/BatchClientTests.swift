@@ -3,13 +3,14 @@ import RelayCore
 import SwiftProtobuf
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 import WireMessages
 
 @testable import Federation
 
 /// The hand-overs that gather while a batch is under way, and their outcome.
-@Suite struct BatchClientTests {
+@Suite(.tags(.stores)) struct BatchClientTests {
   @Test func `messages that gather travel together, and each has its own answer`() async throws {
     try await withBatchingPeer { beta, alpha in
       async let first = status(of: 0, beta)

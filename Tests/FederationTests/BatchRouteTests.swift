@@ -4,13 +4,14 @@ import NIOHTTP1
 import RelayCore
 import SwiftProtobuf
 import TestSupport
+import TestTags
 import Testing
 import WireMessages
 
 @testable import Federation
 
 /// Batches of hand-overs between relays of this kind (docs/federation-wire.md, "Batches").
-@Suite struct BatchRouteTests {
+@Suite(.tags(.stores)) struct BatchRouteTests {
   private let path = "/v1/federation/batch"
   private let source: UInt64 = 14_155_550_177
 

@@ -3,13 +3,14 @@ import RelayCore
 import Storage
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 import X509
 
 @testable import Federation
 
 /// When a peer that is away is asked, and when it is not.
-@Suite struct BreakerTests {
+@Suite(.tags(.stores)) struct BreakerTests {
   private let noon = Timestamp(millis: 1_700_000_000_000)
 
   @Test func `three failures without an answer between them open the breaker`() {

@@ -5,13 +5,14 @@ import RelayCore
 import Storage
 import SwiftProtobuf
 import TestSupport
+import TestTags
 import Testing
 import WireMessages
 
 @testable import Federation
 
 /// A peer's budget here, all of its accounts together (docs/federation.md, "Budgets").
-@Suite struct BudgetTests {
+@Suite(.tags(.stores)) struct BudgetTests {
   private let message = "/v1/federation/messages/+14155550177/1/+14155550100"
   private let receipt = "/v1/receipt/+14155550177/1/+14155550100/1"
   private let key = "/v2/federation/key/+14155550100/1"

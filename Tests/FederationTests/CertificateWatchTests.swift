@@ -2,12 +2,13 @@ import RelayCore
 import Storage
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Federation
 
 /// Warnings before certificates end.
-@Suite struct CertificateWatchTests {
+@Suite(.tags(.stores)) struct CertificateWatchTests {
   private static let day = Timestamp.millisPerDay
 
   @Test(

@@ -2,12 +2,13 @@ import RelayCore
 import Storage
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Federation
 
 /// The answers to our clients when a request goes to a peer, over real TLS.
-@Suite struct CourierTests {
+@Suite(.tags(.stores)) struct CourierTests {
   @Test func `a message arrives as it was sent`() async throws {
     try await withPeers { alpha, beta in
       let submission = try sample()

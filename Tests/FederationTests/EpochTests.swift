@@ -3,10 +3,11 @@ import NIOHTTP1
 import RelayCore
 import Storage
 import TestSupport
+import TestTags
 import Testing
 
 /// Peers' memory of how far a relay's store had come.
-@Suite struct EpochTests {
+@Suite(.tags(.stores)) struct EpochTests {
   @Test func `a peer answers the highest epoch that it was told`() async throws {
     try await withPeers { alpha, beta in
       #expect(await beta.witness().epochs(after: 5) == [0])

@@ -2,13 +2,14 @@ import Foundation
 import GRDB
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Federation
 @testable import Storage
 
 /// A peer's contacts, followed change by change (docs/federation.md, "The directory").
-@Suite struct FeedTests {
+@Suite(.tags(.stores)) struct FeedTests {
   @Test func `a registration is found at the peer without reading the listing again`() async throws {
     try await withListing(3) { listing, beta in
       let all = try RecordedListing.tokens(0..<5)
@@ -139,7 +140,7 @@ import Testing
 }
 
 /// Peers of other makes, and hostile ones, against the relay that follows them: nothing is asked without end.
-@Suite struct HostileListingTests {
+@Suite(.tags(.stores)) struct HostileListingTests {
   private static let alpha = "alpha"
 
   @Test func `a peer without a feed is read as before`() async throws {
@@ -339,7 +340,7 @@ extension ListingMark {
 }
 
 /// How many contacts a peer may have, without a store.
-@Suite struct ContactAllowanceTests {
+@Suite(.tags(.unit)) struct ContactAllowanceTests {
   @Test func `only as many are admitted as there is room for`() throws {
     var allowance = ContactAllowance(max: 4, kept: 1)
     let page = try tokens(5, inactive: [1])

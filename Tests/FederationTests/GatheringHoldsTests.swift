@@ -2,12 +2,13 @@ import RelayCore
 import Storage
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Federation
 
 /// How messages that are to be held come together, and what becomes of each.
-@Suite struct GatheringHoldsTests {
+@Suite(.tags(.unit)) struct GatheringHoldsTests {
   @Test func `messages that come during a transaction form the next one, in order`() async throws {
     let store = SlowHolds()
     let gathering = GatheringHolds { await store.hold($0) }
@@ -88,7 +89,7 @@ private final class SlowHolds: Sendable {
 }
 
 /// A relay's answers in a peer's place, each by itself, over a real store.
-@Suite struct OutboxAcceptanceTests {
+@Suite(.tags(.stores)) struct OutboxAcceptanceTests {
   @Test func `a message that cannot be held does not keep others out`() async throws {
     try await withOutbox(isRunning: false) { site in
       let (known, unknown) = (try number("+14155550200"), try number("+14155550201"))

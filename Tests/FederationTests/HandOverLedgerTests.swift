@@ -3,12 +3,13 @@ import NIOHTTP1
 import RelayCore
 import Storage
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Federation
 
 /// Receipts are taken for what was handed over, by whichever process (docs/federation.md, "Receipts").
-@Suite struct HandOverLedgerTests {
+@Suite(.tags(.stores)) struct HandOverLedgerTests {
   private static let key = SecretBytes([UInt8](repeating: 1, count: 32))
 
   private func message(at time: Int64, from sender: String, to recipient: String) throws -> HandOver {

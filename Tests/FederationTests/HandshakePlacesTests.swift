@@ -1,10 +1,11 @@
 import RelayCore
+import TestTags
 import Testing
 
 @testable import Federation
 
 /// The connections that may be in a handshake, and those that make room for others.
-@Suite struct HandshakePlacesTests {
+@Suite(.tags(.unit)) struct HandshakePlacesTests {
   private let now = ContinuousClock.now
   private static let bounds = HandshakeBounds(
     strangers: .init(

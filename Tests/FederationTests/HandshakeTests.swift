@@ -7,11 +7,12 @@ import RelayCore
 import Storage
 import SwiftASN1
 import TestSupport
+import TestTags
 import Testing
 import X509
 
 /// The right to connect, with a real handshake for each answer.
-@Suite struct HandshakeTests {
+@Suite(.tags(.stores)) struct HandshakeTests {
   private let count = "/v1/federation/user_count"
 
   @Test func `the right certificate is served over HTTP/2`() async throws {

@@ -1,13 +1,14 @@
 import Foundation
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 import X509
 
 @testable import Federation
 
 /// Our CA, leaf and keys on disk.
-@Suite struct IdentityFolderTests {
+@Suite(.tags(.stores)) struct IdentityFolderTests {
   private let now = TestRelay.systemClock.now()
 
   @Test func `keys are readable by their owner alone`() async throws {

@@ -2,12 +2,13 @@ import RelayCore
 import Storage
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Federation
 
 /// Which peer a request is for that names no relay (docs/federation.md, "Clients that name no relay").
-@Suite struct ImplicitRoutesTests {
+@Suite(.tags(.stores)) struct ImplicitRoutesTests {
   private let number = AccountNumber(e164: "+15550102030")!
 
   @Test func `copied contacts are routed from memory alone`() async throws {

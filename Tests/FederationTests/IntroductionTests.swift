@@ -2,13 +2,14 @@ import RelayCore
 import Storage
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 import X509
 
 @testable import Federation
 
 /// The first requests of a new peering, which the peer's processes may not have read of yet.
-@Suite struct IntroductionTests {
+@Suite(.tags(.stores)) struct IntroductionTests {
   @Test func `a peer that has not read of us yet is asked again before it counts`() async throws {
     try await withRelay("alpha") { alpha in
       try await withRelay("beta") { beta in

@@ -3,10 +3,11 @@ import NIOCore
 import NIOHTTP1
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 /// The older forms in which relays hand messages over (reference 1.13.2), byte for byte.
-@Suite struct LegacyRouteTests {
+@Suite(.tags(.stores)) struct LegacyRouteTests {
   private let path = "/v1/federation/message"
 
   @Test func `the first generation's message arrives for device one`() async throws {

@@ -1,12 +1,13 @@
 import NIOHTTP1
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Federation
 
 /// The cost that a peer may cause by reading the listing, and by the walks that it asks for.
-@Suite struct ListingCostTests {
+@Suite(.tags(.stores)) struct ListingCostTests {
   @Test func `accounts are counted once for each state of the listing`() async throws {
     let listing = ListedAccounts(try tokens(3))
     try await withPeerClient(listing: listing) { _, client in

@@ -4,12 +4,13 @@ import RelayCore
 import Storage
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Federation
 
 /// Peers that are asked at look-up time (docs/federation.md, "Asking instead of copying").
-@Suite struct LookupTests {
+@Suite(.tags(.stores)) struct LookupTests {
   @Test func `a contact is found by asking and nothing is copied`() async throws {
     try await withListing(3) { listing, beta in
       try await beta.setContacts(.query, of: "alpha")
@@ -227,7 +228,7 @@ import Testing
 }
 
 /// A peer's requests to us with the scope `lookup`, as a peer of any make would make them.
-@Suite struct LookupRouteTests {
+@Suite(.tags(.stores)) struct LookupRouteTests {
   private let path = "/v1/federation/tokens"
 
   @Test func `the scope lookup covers look-ups and nothing else of the directory`() async throws {
@@ -292,7 +293,7 @@ import Testing
 }
 
 /// The gathered and the remembered look-ups, without a peer.
-@Suite struct LookupStateTests {
+@Suite(.tags(.unit)) struct LookupStateTests {
   @Test func `look-ups that gather travel together, up to a batch`() throws {
     let tokens = try tokens(7).map(\.token)
     var queue = LookupQueue(batchMax: 2, waitingMax: 6)

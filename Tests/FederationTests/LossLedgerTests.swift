@@ -1,10 +1,11 @@
 import Foundation
 import RelayCore
+import TestTags
 import Testing
 
 @testable import Federation
 
-@Suite struct LossLedgerTests {
+@Suite(.tags(.stores)) struct LossLedgerTests {
   private static let day = "2026-11-22"
 
   /// A file of `hours` of messages: the marks that were handed over, answered, refused by the peer, and accepted from

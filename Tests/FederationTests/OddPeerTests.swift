@@ -2,10 +2,11 @@ import Federation
 import NIOHTTP1
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 /// The answers to our clients when a peer of another make refuses, or answers wrongly (reference 1.13.4).
-@Suite struct OddPeerTests {
+@Suite(.tags(.stores)) struct OddPeerTests {
   @Test func `every request goes to the path of the reference`() async throws {
     try await withScriptedPeers(["alpha"]) { beta, peers in
       peers[0].answer(404)

@@ -1,12 +1,13 @@
 import RelayCore
 import Storage
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Federation
 
 /// The outbox's reaction to a peer's answers and return, and to senders that cannot be told, over real TLS.
-@Suite struct OutboxAnswerTests {
+@Suite(.tags(.stores)) struct OutboxAnswerTests {
   @Test func `the peer's answers for held messages are noted too`() async throws {
     try await withOutbox(isRunning: false) { site in
       let (gone, there) = (try number("+14155550200"), try number("+14155550201"))

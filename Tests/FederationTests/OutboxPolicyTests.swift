@@ -1,10 +1,11 @@
 import RelayCore
+import TestTags
 import Testing
 
 @testable import Federation
 
 /// The decisions about held messages, without any of them moving.
-@Suite struct OutboxPolicyTests {
+@Suite(.tags(.unit)) struct OutboxPolicyTests {
   private let policy = OutboxPolicy(age: .seconds(3600))
 
   private func action(_ status: Int, after attempts: Int = 0, retryAfter: Int? = nil) -> OutboxPolicy.Action {
@@ -47,7 +48,7 @@ import Testing
 }
 
 /// The order of a walk through what waits for a peer.
-@Suite struct OutboxPassTests {
+@Suite(.tags(.unit)) struct OutboxPassTests {
   private let now = Timestamp(millis: 1000)
 
   private func held(
@@ -162,7 +163,7 @@ import Testing
 }
 
 /// A process's knowledge of outboxes without asking.
-@Suite struct OutboxViewTests {
+@Suite(.tags(.unit)) struct OutboxViewTests {
   private let alpha = RelayName("alpha")!  // A literal that is a name.
   private let beta = RelayName("beta")!  // A literal that is a name.
 
@@ -190,7 +191,7 @@ import Testing
 }
 
 /// The devices that a peer confirms by accepting, and the judgement of submissions by them.
-@Suite struct ConfirmedDevicesTests {
+@Suite(.tags(.unit)) struct ConfirmedDevicesTests {
   private let two = DeviceID(2)!  // A device's id.
   private let three = DeviceID(3)!  // A device's id.
   private let key: ConfirmationMemory.Key

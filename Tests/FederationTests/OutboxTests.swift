@@ -2,12 +2,13 @@ import RelayCore
 import Storage
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Federation
 
 /// Messages for a peer that cannot be reached, over real TLS: `beta` holds what is for `alpha`.
-@Suite struct OutboxTests {
+@Suite(.tags(.stores)) struct OutboxTests {
   @Test func `held messages arrive in order once the peer is back`() async throws {
     try await withOutbox { site in
       let destinations = try (0..<3).map { try number("+1415555020\($0)") }

@@ -2,13 +2,14 @@ import RelayCore
 import Storage
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Federation
 
 /// A peer that keeps us waiting: messages that may be held wait no longer than patience lasts (docs/federation.md, "A peer
 /// that keeps us waiting").
-@Suite struct PatienceTests {
+@Suite(.tags(.stores)) struct PatienceTests {
   /// Longer than the machine may stand still: what these tests keep waiting must not time out.
   private static let requestTimeout = Duration.seconds(600)
 
@@ -213,7 +214,7 @@ import Testing
 }
 
 /// How what waits is handed over where the peer keeps the order of a batch.
-@Suite struct OrderedDrainTests {
+@Suite(.tags(.stores)) struct OrderedDrainTests {
   @Test func `a long conversation travels together and arrives in order`() async throws {
     try await withOutbox(isRunning: false) { site in
       let destination = try number("+14155550200")

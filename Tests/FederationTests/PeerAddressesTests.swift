@@ -2,12 +2,13 @@ import RelayCore
 import RelayHTTP
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Federation
 
 /// The addresses that a peer's URL may lead to. A connection goes to the address that was judged.
-@Suite struct PeerAddressesTests {
+@Suite(.tags(.stores)) struct PeerAddressesTests {
   private func endpoint(_ text: String) throws -> PeerEndpoint { try #require(PeerEndpoint(text)) }
 
   @Test func `a public relay reaches no private address`() async throws {

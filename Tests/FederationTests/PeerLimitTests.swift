@@ -3,10 +3,11 @@ import NIOHTTP1
 import RelayCore
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
 /// A peer's rights, and how often it may use them: its own limits, that it shares with no other.
-@Suite struct PeerLimitTests {
+@Suite(.tags(.stores)) struct PeerLimitTests {
   /// By the account that received, and refused with 503 as messages are.
   @Test func `a peer's receipts are limited`() async throws {
     try await withPeerClient(buckets: [.receipts: Bucket(size: 2, perMinute: 1)]) { relay, client in

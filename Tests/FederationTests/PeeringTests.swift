@@ -2,12 +2,13 @@ import NIOHTTP1
 import RelayCore
 import Storage
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Federation
 
 /// Two operators become peers in one conversation.
-@Suite struct PeeringTests {
+@Suite(.tags(.stores)) struct PeeringTests {
   @Test func `invite and accept make both sides active, and each sees the other's words`() async throws {
     try await withRelay("alpha") { alpha in
       try await withRelay("beta") { beta in

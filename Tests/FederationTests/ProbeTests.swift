@@ -3,12 +3,13 @@ import RelayCore
 import Storage
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Federation
 
 /// The way to a peer, step by step, and what each step says when it ends there.
-@Suite struct ProbeTests {
+@Suite(.tags(.stores)) struct ProbeTests {
   @Test func `a walk without the scope of messages takes every other step`() async throws {
     try await withPeers { alpha, beta in
       let results = try await walk(from: beta, to: "alpha")

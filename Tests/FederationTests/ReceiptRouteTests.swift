@@ -3,10 +3,11 @@ import NIOCore
 import NIOHTTP1
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 /// Receipts and attachments, as a peer of any make would ask for them (reference 1.13.2, 1.13.6).
-@Suite struct ReceiptRouteTests {
+@Suite(.tags(.stores)) struct ReceiptRouteTests {
   @Test func `receipts arrive under the name that the certificate proved`() async throws {
     try await withPeerClient { relay, client in
       let path = "/v1/receipt/+14155550177/3/+14155550100/1700000000001"

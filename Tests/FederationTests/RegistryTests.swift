@@ -2,12 +2,13 @@ import RelayCore
 import Storage
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Federation
 
 /// How soon and how often the list of peers is read.
-@Suite struct RegistryTests {
+@Suite(.tags(.stores)) struct RegistryTests {
   @Test func `look-ups of unknown peers share few readings`() async throws {
     let store = CountingPeers()
     let registry = PeerRegistry(

@@ -2,13 +2,14 @@ import RelayCore
 import Storage
 import SwiftASN1
 import TestSupport
+import TestTags
 import Testing
 import X509
 
 @testable import Federation
 
 /// Certificates are replaced under a running relay.
-@Suite struct ReloadTests {
+@Suite(.tags(.stores)) struct ReloadTests {
   @Test func `a renewed leaf is presented, and open connections live on`() async throws {
     try await withRelay("alpha") { alpha in
       let authority = try TestAuthority("beta")

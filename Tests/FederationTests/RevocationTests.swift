@@ -3,13 +3,14 @@ import RelayCore
 import Storage
 import SwiftASN1
 import TestSupport
+import TestTags
 import Testing
 import X509
 
 @testable import Federation
 
 /// Leaves that their CA withdraws, and leaves that overlap.
-@Suite struct RevocationTests {
+@Suite(.tags(.stores)) struct RevocationTests {
   private let count = "/v1/federation/user_count"
 
   @Test func `a revoked leaf is reported as revoked`() async throws {

@@ -3,13 +3,14 @@ import RelayCore
 import Storage
 import SwiftASN1
 import TestSupport
+import TestTags
 import Testing
 import X509
 
 @testable import Federation
 
 /// The way from one CA to the next.
-@Suite struct RolloverTests {
+@Suite(.tags(.stores)) struct RolloverTests {
   private let now = TestRelay.systemClock.now()
 
   // MARK: The files

@@ -5,11 +5,12 @@ import NIOHTTP1
 import RelayCore
 import Storage
 import TestSupport
+import TestTags
 import Testing
 import X509
 
 /// The paths of reference 1.13.2, as a peer of any make would call them.
-@Suite struct RouteTests {
+@Suite(.tags(.stores)) struct RouteTests {
   @Test func `keys come in both forms`() async throws {
     try await withPeerClient { _, client in
       let first = try await client.get("/v1/federation/key/+14155550100")

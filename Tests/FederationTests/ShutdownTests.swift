@@ -4,12 +4,13 @@ import RelayCore
 import ServiceLifecycle
 import Storage
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Federation
 
 /// The listener's beginning and end.
-@Suite struct ShutdownTests {
+@Suite(.tags(.stores)) struct ShutdownTests {
   @Test func `a port that is taken is explained`() async throws {
     try await withRelay("alpha") { alpha in
       let error = await #expect(throws: FederationError.self) {

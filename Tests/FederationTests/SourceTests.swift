@@ -4,12 +4,13 @@ import NIOHTTP1
 import RelayCore
 import Storage
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Federation
 
 /// For whom a peer may speak.
-@Suite struct SourceTests {
+@Suite(.tags(.stores)) struct SourceTests {
   private let message = "/v1/federation/messages/+14155550177/1/+14155550100"
   private let receipt = "/v1/receipt/+14155550177/1/+14155550100/1"
 

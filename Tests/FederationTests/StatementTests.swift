@@ -2,13 +2,14 @@ import Crypto
 import RelayCore
 import SwiftASN1
 import TestSupport
+import TestTags
 import Testing
 import X509
 
 @testable import Federation
 
 /// A CA's statements about itself, and the rules for believing them.
-@Suite struct StatementTests {
+@Suite(.tags(.stores)) struct StatementTests {
   private let now = TestRelay.systemClock.now()
 
   @Test func `a statement survives its journey`() throws {

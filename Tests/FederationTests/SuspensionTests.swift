@@ -6,13 +6,14 @@ import RelayCore
 import Storage
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 import X509
 
 @testable import Federation
 
 /// The end of connections, and its time (docs/federation.md, "Suspending and removing").
-@Suite struct SuspensionTests {
+@Suite(.tags(.stores)) struct SuspensionTests {
   private let count = "/v1/federation/user_count"
 
   @Test func `suspension closes open connections within seconds`() async throws {

@@ -1,12 +1,13 @@
 import RelayCore
 import Storage
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Federation
 
 /// Contacts of a peer, read whole into the embedded store.
-@Suite struct SyncTests {
+@Suite(.tags(.stores)) struct SyncTests {
   @Test func `tokens of a peer appear and vanish`() async throws {
     let listing = ListedAccounts(try tokens(25_000))
     try await withPeers(listing: listing) { _, beta in

@@ -1,12 +1,13 @@
 import Crypto
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Federation
 
 /// The texts that operators copy, read out and type.
-@Suite struct TextFormTests {
+@Suite(.tags(.unit)) struct TextFormTests {
   @Test(arguments: [
     ("https://relay.example:8443", "https://relay.example:8443"),
     ("https://Relay.Example/", "https://relay.example:443"),

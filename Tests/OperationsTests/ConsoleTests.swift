@@ -1,12 +1,13 @@
 import Mustache
 import RelayCore
 import Synchronization
+import TestTags
 import Testing
 
 @testable import Operations
 
 /// Sessions by a manual clock; templates and pictures.
-@Suite struct ConsoleSessionTests {
+@Suite(.tags(.unit)) struct ConsoleSessionTests {
   private final class Hands: Sendable {
     private let time = Mutex(ContinuousClock.now)
     private let tokens = Mutex(

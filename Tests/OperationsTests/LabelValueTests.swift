@@ -1,5 +1,6 @@
 import RelayCore
 import RelayMetrics
+import TestTags
 import Testing
 
 @testable import Federation
@@ -7,7 +8,7 @@ import Testing
 @testable import Relay
 
 /// Labels whose values are words of a feature: the table lists exactly these.
-@Suite struct LabelValueTests {
+@Suite(.tags(.unit)) struct LabelValueTests {
   @Test func `clients' codes and connections`() {
     check(CodeLabel.self, WrongCodes.Subject.allCases.map(\.rawValue))
     check(SocketEndLabel.self, ["client"] + EndReason.allCases.map(\.rawValue))

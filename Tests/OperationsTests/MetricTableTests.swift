@@ -1,13 +1,14 @@
 import CoreMetrics
 import Foundation
 import RelayMetrics
+import TestTags
 import Testing
 
 @testable import Operations
 
 /// The table of metrics (`RelayMetric`), and what has to follow it: the page of metrics, the sources, docs/metrics.md, the
 /// dashboard and the alerts.
-@Suite struct MetricTableTests {
+@Suite(.tags(.unit)) struct MetricTableTests {
   private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
 

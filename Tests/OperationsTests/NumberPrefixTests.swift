@@ -1,7 +1,8 @@
 import Operations
+import TestTags
 import Testing
 
-@Suite struct NumberPrefixTests {
+@Suite(.tags(.unit)) struct NumberPrefixTests {
   @Test func `a prefix is one range for each length, and nothing else is one`() throws {
     let prefix = try #require(NumberPrefix("+1415"))
     #expect(prefix.ranges.count == 12)

@@ -6,9 +6,10 @@ import NIOPosix
 import Operations
 import ServiceLifecycle
 import Synchronization
+import TestTags
 import Testing
 
-@Suite struct OperatorListenerTests {
+@Suite(.tags(.unit)) struct OperatorListenerTests {
   @Test
   func `livez answers 200, readyz 200 or 503 with the reasons, metrics the page; nothing else is there`() async throws {
     let readiness = Readiness()
@@ -124,7 +125,7 @@ import Testing
   }
 }
 
-@Suite struct ReadinessTests {
+@Suite(.tags(.unit)) struct ReadinessTests {
   @Test func `a check that hangs is a reason after the time-out, runs once, and may recover`() async {
     let readiness = Readiness(timeout: .milliseconds(50))
     let (gate, open) = AsyncStream.makeStream(of: Void.self)

@@ -1,9 +1,10 @@
 import CoreMetrics
+import TestTags
 import Testing
 
 @testable import Operations
 
-@Suite struct PrometheusRegistryTests {
+@Suite(.tags(.unit)) struct PrometheusRegistryTests {
   @Test func `counters, gauges and their labels are written in text format 0.0.4`() {
     let registry = PrometheusRegistry(
       seriesMax: 10, helps: ["relay_messages_accepted_total": "Messages that were stored.\nAll of them."])

@@ -1,12 +1,13 @@
 import CoreMetrics
 import RelayCore
 import RelayMetrics
+import TestTags
 import Testing
 
 @testable import Operations
 
 /// `relay top` makes a report of two looks at a page of metrics.
-@Suite struct TopReportTests {
+@Suite(.tags(.unit)) struct TopReportTests {
   private static func look(_ registry: PrometheusRegistry, at time: ContinuousClock.Instant) -> ProcessLook {
     ProcessLook(
       url: "a", page: MetricsPage(registry.exposition()), time: time, wallSeconds: 0, isReady: true, reasons: [:],

@@ -5,10 +5,11 @@ import PushGateway
 import RelayCore
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
 /// Devices of one request, and requests that are repeated (reference 9, 12, 13).
-@Suite struct DispatchTests {
+@Suite(.tags(.unit)) struct DispatchTests {
   private static let (apns, fcm, web) = ("com.example.apns", "com.example.fcm", "com.example.web")
   private static let token = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 

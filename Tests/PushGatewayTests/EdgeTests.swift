@@ -3,10 +3,11 @@ import NIOHTTP1
 import Push
 import PushGateway
 import TestSupport
+import TestTags
 import Testing
 
 /// The listener's promises, whatever is pushed (reference 2, 11).
-@Suite struct EdgeTests {
+@Suite(.tags(.unit)) struct EdgeTests {
   private static func with(_ body: (GatewayClient) async throws -> Void) async throws {
     try await GatewayClient.with(PushGatewaySettings(host: "127.0.0.1", port: 0), [], .system, body)
   }

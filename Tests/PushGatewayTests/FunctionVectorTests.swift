@@ -2,10 +2,11 @@ import OrderedCollections
 import Push
 import PushGateway
 import RelayCore
+import TestTags
 import Testing
 
 /// The reference's small pure functions.
-@Suite struct FunctionVectorTests {
+@Suite(.tags(.unit)) struct FunctionVectorTests {
   @Test func `patterns match as the reference's do`() throws {
     for vector in try Vectors().function("app_id_glob") {
       let (pattern, text) = (try vector.text("pattern"), try vector.text("text"))

@@ -3,10 +3,11 @@ import Foundation
 import OrderedCollections
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 /// The words to operators from `relay serve`, `relay check`, `relay doctor` and `relay push-gateway import`.
-@Suite struct GatewayCommandTests {
+@Suite(.tags(.processes)) struct GatewayCommandTests {
   private struct Diagnosis: Decodable {
     let group: String
     let check: String

@@ -1,10 +1,11 @@
 import OrderedCollections
 import PushGateway
 import RelayCore
+import TestTags
 import Testing
 
 /// JSON that only passes through.
-@Suite struct JSONTests {
+@Suite(.tags(.unit)) struct JSONTests {
   @Test func `order and digits survive`() throws {
     let text = #"{"b": 1.50, "a": [1e400, -0, 12345678901234567890], "c": {"z": null, "y": true}}"#
     #expect(String(decoding: try JSONValue(text).bytes(.spaced), as: UTF8.self) == text)

@@ -2,13 +2,14 @@ import OrderedCollections
 import PushGateway
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 /// The recorded exchanges: the post, the providers' answers, the requests that they see, and the answer to the
 /// homeserver.
 ///
 /// A vector's recommendation goes before the reference's newer dialect, and that before the older one.
-@Suite struct NotifyVectorTests {
+@Suite(.tags(.unit)) struct NotifyVectorTests {
   @Test(arguments: ["apns", "fcm", "legacy", "web", "mix"])
   func `every recorded exchange is repeated`(group: String) async throws {
     try await PushSite.with { site in

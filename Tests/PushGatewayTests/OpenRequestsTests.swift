@@ -1,9 +1,10 @@
+import TestTags
 import Testing
 
 @testable import PushGateway
 
 /// The fate of requests whose caller leaves, or that are still open when the gateway stops.
-@Suite struct OpenRequestsTests {
+@Suite(.tags(.unit)) struct OpenRequestsTests {
   /// Stands for a connection.
   private final class Connection: Sendable {}
 

@@ -1,10 +1,11 @@
 import OrderedCollections
 import PushGateway
 import RelayCore
+import TestTags
 import Testing
 
 /// The memory of pushes for their repeats.
-@Suite struct OutcomeMemoryTests {
+@Suite(.tags(.unit)) struct OutcomeMemoryTests {
   private let start = ContinuousClock.now
 
   private static func push(_ number: Int, key: String = "k", data: JSONObject? = nil) -> PushIdentity {

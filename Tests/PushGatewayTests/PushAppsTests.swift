@@ -2,10 +2,11 @@ import OrderedCollections
 import Push
 import PushGateway
 import RelayCore
+import TestTags
 import Testing
 
 /// `push-gateway.apps`, with the reference's options.
-@Suite struct PushAppsTests {
+@Suite(.tags(.unit)) struct PushAppsTests {
   private static func faults(_ text: String) throws -> [String] {
     let tree = try JSONValue(text)
     do throws(PushAppFaults) {

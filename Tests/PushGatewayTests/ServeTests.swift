@@ -4,10 +4,11 @@ import OrderedCollections
 import RelayCore
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
 /// The gateway of a real `relay serve`, from the homeserver's request to the provider's answer.
-@Suite struct ServeTests {
+@Suite(.tags(.processes)) struct ServeTests {
   private typealias Site = ServedGateway
 
   @Test func `each provider once, and the metrics that dashboards know`() async throws {

@@ -3,10 +3,11 @@ import Logging
 import RelayCore
 import Storage
 import TestSupport
+import TestTags
 import Testing
 
 /// Gateways of several processes behind a load balancer, over one Redis (reference 12).
-@Suite struct SeveralProcessesTests {
+@Suite(.tags(.stores)) struct SeveralProcessesTests {
   private static let (apns, fcm) = ("com.example.apns", "com.example.fcm")
   private static let token = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 

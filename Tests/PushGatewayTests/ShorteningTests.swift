@@ -2,10 +2,11 @@ import OrderedCollections
 import PushGateway
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 /// The rules of shortening beyond the recorded examples.
-@Suite struct ShorteningTests {
+@Suite(.tags(.unit)) struct ShorteningTests {
   /// The reference's rule to the letter: everything is measured anew for each character.
   private static func slowly(_ payload: JSONObject, bytesMax: Int) -> [UInt8]? {
     var payload = payload

@@ -1,10 +1,11 @@
 import OrderedCollections
 import PushGateway
 import RelayCore
+import TestTags
 import Testing
 
 /// An existing Sygnal configuration as ours.
-@Suite struct SygnalImportTests {
+@Suite(.tags(.unit)) struct SygnalImportTests {
   private static let sygnal = #"""
     {"http": {"bind_addresses": ["127.0.0.1", "::1"], "port": 5001},
      "log": {"setup": {}}, "db": null,

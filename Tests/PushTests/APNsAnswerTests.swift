@@ -1,11 +1,12 @@
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Push
 
 /// Every answer of Apple's, from a real server (push gateway reference, 4.7, and Apple's own table).
-@Suite struct APNsAnswerTests {
+@Suite(.tags(.unit)) struct APNsAnswerTests {
   private static let dead = ["BadDeviceToken", "DeviceTokenNotForTopic", "TopicDisallowed"]
   private static let message = [
     "BadCollapseId", "BadExpirationDate", "BadMessageId", "BadPriority", "BadTopic", "DuplicateHeaders",

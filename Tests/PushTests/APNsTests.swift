@@ -1,12 +1,13 @@
 import NIOCore
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Push
 
 /// Pushes to Apple: what they look like, how they are proved, and what becomes of broken connections.
-@Suite struct APNsTests {
+@Suite(.tags(.unit)) struct APNsTests {
   @Test func `a push has the headers and body that Apple wants`() async throws {
     let site = try PushSite()
     try await site.withAPNs { provider, apns in

@@ -1,9 +1,10 @@
+import TestTags
 import Testing
 
 @testable import Push
 
 /// When pushes to a destination are held back, and when not.
-@Suite struct BreakerTests {
+@Suite(.tags(.unit)) struct BreakerTests {
   private let now = ContinuousClock.now
 
   @Test func `three failures without an answer between them open the breaker`() {

@@ -2,12 +2,13 @@ import Crypto
 import Foundation
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Push
 
 /// Keys and certificates: which are taken, and how they are replaced under a running process.
-@Suite struct CredentialTests {
+@Suite(.tags(.unit)) struct CredentialTests {
   @Test func `a certificate proves us and names the topic`() async throws {
     let site = try PushSite()
     let apns = try await FakeAPNs(site.files, key: nil)

@@ -1,11 +1,12 @@
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Push
 
 /// The answers of Google's former service (push gateway reference, 6).
-@Suite struct FCMLegacyTests {
+@Suite(.tags(.unit)) struct FCMLegacyTests {
   private func with(_ body: (FCMLegacyProvider, FakeService) async throws -> Void) async throws {
     let site = try PushSite()
     let service = try await FakeService(site.files)

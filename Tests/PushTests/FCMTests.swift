@@ -1,12 +1,13 @@
 import NIOCore
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Push
 
 /// Pushes to Google: its answers, and the exchange that they need.
-@Suite struct FCMTests {
+@Suite(.tags(.unit)) struct FCMTests {
   private func reason(_ kind: PushReason.Kind, _ word: String, _ status: Int) -> PushReason {
     PushReason(kind, provider: word, status: status)
   }

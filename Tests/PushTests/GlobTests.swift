@@ -1,9 +1,10 @@
+import TestTags
 import Testing
 
 @testable import Push
 
 /// Patterns of app ids and of endpoints.
-@Suite struct GlobTests {
+@Suite(.tags(.unit)) struct GlobTests {
   @Test func `every vector of patterns holds`() throws {
     for item in try VectorFile.items("app_id_glob") {
       let pattern = try #require(item["pattern"] as? String)

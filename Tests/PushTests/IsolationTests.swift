@@ -1,11 +1,12 @@
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Push
 
 /// A provider in trouble slows no other.
-@Suite struct IsolationTests {
+@Suite(.tags(.unit)) struct IsolationTests {
   private static let stuckCount = 100
 
   /// Messages to a service that answers nothing, and `body` while they are all held.

@@ -1,11 +1,12 @@
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Push
 
 /// A lane's retries: which pushes, when, and when it stops.
-@Suite struct LaneRetryTests {
+@Suite(.tags(.unit)) struct LaneRetryTests {
   /// Far beyond all waits of the tables.
   private var late: ContinuousClock.Instant { .now + .seconds(3600) }
 

@@ -1,11 +1,12 @@
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Push
 
 /// Bounds of a lane, its ends, and its breaker.
-@Suite struct LaneTests {
+@Suite(.tags(.unit)) struct LaneTests {
   /// A message under way that is not answered, and `body` meanwhile.
   private func whileSilent(
     _ limits: PushLaneLimits, _ body: (PushLane, FakeAPNs) async throws -> Void

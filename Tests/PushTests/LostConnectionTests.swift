@@ -1,10 +1,11 @@
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Push
 
 /// The fate of pushes whose connection to Apple ends under them (push gateway reference, 4.7).
-@Suite struct LostConnectionTests {
+@Suite(.tags(.unit)) struct LostConnectionTests {
   private static let count = 40
 
   /// Forty pushes that wait for their answers on the one connection that there is, and `body` meanwhile.

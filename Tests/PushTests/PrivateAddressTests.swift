@@ -2,12 +2,13 @@ import RelayCore
 import RelayHTTP
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Push
 
 /// No request goes where a stranger's URL must not lead.
-@Suite struct PrivateAddressTests {
+@Suite(.tags(.unit)) struct PrivateAddressTests {
   private func message(to endpoint: String) throws -> PushMessage {
     try PushSite.webMessage(TestSubscription(endpoint: endpoint))
   }

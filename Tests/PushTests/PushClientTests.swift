@@ -1,12 +1,13 @@
 import NIOHTTP1
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Push
 
 /// Connections that are there, and carry nothing any more.
-@Suite struct PushClientTests {
+@Suite(.tags(.unit)) struct PushClientTests {
   private func client(_ site: PushSite, patience: Duration) throws -> PushClient {
     var settings = PushClient.Settings()
     settings.speaksHTTP2 = true

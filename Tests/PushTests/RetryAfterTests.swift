@@ -1,10 +1,11 @@
 import RelayCore
+import TestTags
 import Testing
 
 @testable import Push
 
 /// Both forms of `Retry-After`.
-@Suite struct RetryAfterTests {
+@Suite(.tags(.unit)) struct RetryAfterTests {
   /// 21 October 2026, 07:27:30 UTC.
   private let now = Timestamp(millis: 1_792_567_650_000)
 

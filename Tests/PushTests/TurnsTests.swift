@@ -1,9 +1,10 @@
+import TestTags
 import Testing
 
 @testable import Push
 
 /// The order of turns, and the room for pushes.
-@Suite struct TurnsTests {
+@Suite(.tags(.unit)) struct TurnsTests {
   private func turns(workers: Int = 2, perDestination: Int = 2, held: Int = 4, bytes: Int = 100) -> PushTurns {
     PushTurns(
       .init(workersMax: workers, destinationWorkersMax: perDestination, heldMax: held, heldBytesMax: bytes))

@@ -5,12 +5,13 @@ import RelayCore
 import RelayHTTP
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Push
 
 /// Which of its addresses a push service is asked at, and what is known of them while name servers are silent.
-@Suite struct WebPushAddressTests {
+@Suite(.tags(.unit)) struct WebPushAddressTests {
   /// It takes connections and never says a word.
   @Test func `an address that is silent is left`() async throws {
     let site = try PushSite()

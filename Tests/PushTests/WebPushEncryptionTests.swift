@@ -2,12 +2,13 @@ import Crypto
 import Foundation
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Push
 
 /// The encryption of WebPush, and the URLs that it goes to.
-@Suite struct WebPushEncryptionTests {
+@Suite(.tags(.unit)) struct WebPushEncryptionTests {
   @Test func `every vector holds`() throws {
     for item in try VectorFile.items("webpush_encryption") {
       func bytes(_ name: String) throws -> [UInt8] {

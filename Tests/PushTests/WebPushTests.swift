@@ -1,11 +1,12 @@
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Push
 
 /// Pushes to browsers: what they look like, how they are proved, and what the answers mean.
-@Suite struct WebPushTests {
+@Suite(.tags(.unit)) struct WebPushTests {
   @Test func `a push arrives as it was written`() async throws {
     let site = try PushSite()
     try await site.withWebPush { provider, service in

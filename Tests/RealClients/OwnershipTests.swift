@@ -2,10 +2,11 @@ import ChildProcesses
 import Foundation
 import RelayClient
 import TestSupport
+import TestTags
 import Testing
 
 /// The account that a request without a relay's name reaches, and those that it does not reach.
-@Suite struct OwnershipTests {
+@Suite(.tags(.processes)) struct OwnershipTests {
   @Test func `a number that two peers claim when they are asked is nobody's, and counted`() async throws {
     try await RelayOperator.with("alpha", settings: Stage.settings) { alpha in
       try await RelayOperator.with("beta", settings: Stage.settings) { beta in

@@ -1,11 +1,12 @@
 import Foundation
 import RelayClient
 import TestSupport
+import TestTags
 import Testing
 
 /// Each client's part in a conversation, request by request, on one operator and across two (docs/clients.md has the
 /// table).
-@Suite struct PlayTests {
+@Suite(.tags(.processes)) struct PlayTests {
   private typealias Copy = RealClient.Copy
 
   @Test(arguments: RealClient.allCases, Stage.Kind.allCases)

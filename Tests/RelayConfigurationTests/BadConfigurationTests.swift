@@ -1,10 +1,11 @@
 import Foundation
 import RelayConfiguration
+import TestTags
 import Testing
 
 /// Each folder of `Bad` holds a configuration (`config.yaml`, perhaps `environment`) and every fault of it, line by
 /// line, in `expected`.
-@Suite struct BadConfigurationTests {
+@Suite(.tags(.unit)) struct BadConfigurationTests {
   @Test(arguments: try BadConfiguration.all())
   func `a bad configuration is refused with exactly the expected faults`(_ bad: BadConfiguration) throws {
     let faults = try #require(throws: ConfigurationFaults.self) {

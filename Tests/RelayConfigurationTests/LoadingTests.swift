@@ -1,10 +1,11 @@
 import Foundation
 import RelayCore
+import TestTags
 import Testing
 
 @testable import RelayConfiguration
 
-@Suite struct LoadingTests {
+@Suite(.tags(.unit)) struct LoadingTests {
   @Test func `without file and environment the defaults make an embedded relay on loopback`() throws {
     let loaded = try RelayConfiguration.load(file: nil, environment: ["PATH": "/bin"])
     let configuration = loaded.configuration

@@ -1,9 +1,10 @@
 import RelayCore
+import TestTags
 import Testing
 
 @testable import RelayConfiguration
 
-@Suite struct SecretTests {
+@Suite(.tags(.unit)) struct SecretTests {
   @Test func `secrets come from files, without the newline at the end`() throws {
     let (url, token) = (try TemporaryFile("postgres://relay:hunter2@db/relay\n"), try TemporaryFile("tok hunter2\r\n"))
     let file = try TemporaryFile(

@@ -1,10 +1,11 @@
 import OrderedCollections
 import RelayConfiguration
 import RelayCore
+import TestTags
 import Testing
 
 /// Sections that are read as they stand, names with dots included.
-@Suite struct TreeTests {
+@Suite(.tags(.unit)) struct TreeTests {
   private static let yaml = """
     client:
       port: 8099

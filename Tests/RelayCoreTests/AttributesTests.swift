@@ -1,8 +1,9 @@
 import RelayCore
+import TestTags
 import Testing
 
 /// What devices say of themselves.
-@Suite struct AttributesTests {
+@Suite(.tags(.unit)) struct AttributesTests {
   @Test func `attributes are read whole`() throws {
     let text = #"{"signalingKey":"k","registrationId":"7","supportsSms":true,"voice":"true","name":"n","pin":"1234"}"#
     let attributes = try decode(text, AccountAttributes.decode)

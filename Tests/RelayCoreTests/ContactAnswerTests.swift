@@ -1,9 +1,10 @@
 import Foundation
 import RelayCore
+import TestTags
 import Testing
 
 /// Answers of the directory.
-@Suite struct ContactAnswerTests {
+@Suite(.tags(.unit)) struct ContactAnswerTests {
   private static func entry(
     _ high: UInt64, _ low: UInt16 = 0, relay: String? = nil, sms: Bool = false, voice: Bool = false
   ) throws -> DirectoryEntry {

@@ -1,8 +1,9 @@
 import RelayCore
+import TestTags
 import Testing
 
 /// The Edwards forms of public keys. Expected values were computed with Python's integers.
-@Suite struct Curve25519PointTests {
+@Suite(.tags(.unit)) struct Curve25519PointTests {
   @Test(arguments: [
     // The base point: u = 9, y = 4/5 (RFC 7748, 4.1).
     (

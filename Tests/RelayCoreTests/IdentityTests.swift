@@ -1,8 +1,9 @@
 import RelayCore
+import TestTags
 import Testing
 
 /// Identifiers.
-@Suite struct IdentityTests {
+@Suite(.tags(.unit)) struct IdentityTests {
   @Test(arguments: ["+14152222222", "+447100000001", "+298123456", "+123456789012345"])
   func `numbers keep their text`(text: String) throws {
     #expect(try #require(AccountNumber(e164: text)).e164 == text)

@@ -1,8 +1,9 @@
 import RelayCore
+import TestTags
 import Testing
 
 /// JSON is read strictly, with the leniency that clients need.
-@Suite struct JSONReaderTests {
+@Suite(.tags(.unit)) struct JSONReaderTests {
   @Test(arguments: ["7", "\"7\"", " 7 "]) func `integers may be strings`(text: String) throws {
     let value = try decode(text) { json throws(JSONError) in
       var reader = JSONReader(json)

@@ -1,8 +1,9 @@
 import RelayCore
+import TestTags
 import Testing
 
 /// Messages of the first generation on the wire (reference 1.8).
-@Suite struct LegacyBundleTests {
+@Suite(.tags(.unit)) struct LegacyBundleTests {
   @Test func `entries are read with their own destinations and relays, whatever else they hold`() throws {
     let bundle = try decode(
       #"""

@@ -1,7 +1,8 @@
 import RelayCore
+import TestTags
 import Testing
 
-@Suite struct LineBudgetTests {
+@Suite(.tags(.unit)) struct LineBudgetTests {
   @Test func `so many lines at once, then so many a second, and the next line says how many there were not`() {
     let start = ContinuousClock.now
     let budget = LineBudget(atOnce: 3, perSecond: 2, now: start)

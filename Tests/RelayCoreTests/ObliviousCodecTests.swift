@@ -1,8 +1,9 @@
 import Foundation
 import RelayCore
+import TestTags
 import Testing
 
-@Suite struct ObliviousCodecTests {
+@Suite(.tags(.unit)) struct ObliviousCodecTests {
   private static func elements(_ json: String) throws(ObliviousCodec.Refusal) -> [[UInt8]] {
     let bytes = Array(json.utf8)
     return try ObliviousCodec.elements(bytes.span.bytes)
@@ -57,7 +58,7 @@ import Testing
 }
 
 /// The homes of the contacts of a page.
-@Suite struct ObliviousHomesTests {
+@Suite(.tags(.unit)) struct ObliviousHomesTests {
   private static func outputs(relays: Int) -> [RegisteredOutput] {
     (0...relays).map { index in
       let name = index == 0 ? nil : RelayName("relay-\(index * 7919 % 5003)")
@@ -88,7 +89,7 @@ import Testing
   }
 }
 
-@Suite struct ObliviousPrefixTests {
+@Suite(.tags(.unit)) struct ObliviousPrefixTests {
   @Test func `a prefix holds the outputs that begin with its digits`() throws {
     let all = try #require(ObliviousPrefix(""))
     #expect(all == .all && all.range == ObliviousOutput(bits: 0)...ObliviousOutput(bits: .max))

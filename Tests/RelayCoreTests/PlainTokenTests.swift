@@ -1,9 +1,10 @@
+import TestTags
 import Testing
 
 @testable import RelayCore
 
 /// Tokens that are read without a string are the ones that strings would give.
-@Suite struct PlainTokenTests {
+@Suite(.tags(.unit)) struct PlainTokenTests {
   @Test func `every way to write a token reads as the same`() throws {
     var random = SystemRandomNumberGenerator()
     for _ in 0..<2000 {

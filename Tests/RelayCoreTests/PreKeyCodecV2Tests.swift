@@ -1,8 +1,9 @@
 import RelayCore
+import TestTags
 import Testing
 
 /// Prekeys of version 2 on the wire (reference 1.7).
-@Suite struct PreKeyCodecV2Tests {
+@Suite(.tags(.unit)) struct PreKeyCodecV2Tests {
   private static let signed = SignedPreKey(keyID: 5, publicKey: "S", signature: "sig")
 
   @Test func `an upload is read, numbers as strings too, unknown properties skipped`() throws {

@@ -1,9 +1,10 @@
 import Foundation
 import RelayCore
+import TestTags
 import Testing
 
 /// Refusals.
-@Suite struct ProblemTests {
+@Suite(.tags(.unit)) struct ProblemTests {
   @Test func `docs/errors.md mirrors the table in code`() throws {
     let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent()

@@ -1,8 +1,9 @@
 import RelayCore
+import TestTags
 import Testing
 
 /// Addresses to which no user's URL may lead us.
-@Suite struct PublicAddressTests {
+@Suite(.tags(.unit)) struct PublicAddressTests {
   @Test func `only addresses of the public internet are public`() {
     for text in [
       "0.0.0.0", "0.1.2.3", "10.0.0.1", "10.255.255.255", "100.64.0.1", "100.127.255.255", "127.0.0.1", "127.255.0.1",

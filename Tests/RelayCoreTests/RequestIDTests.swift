@@ -1,7 +1,8 @@
 import RelayCore
+import TestTags
 import Testing
 
-@Suite struct RequestIDTests {
+@Suite(.tags(.unit)) struct RequestIDTests {
   @Test(arguments: [
     (UInt64(1), "aaaaaaaaaaaac"), (UInt64.max, "7777777777776"), (0x0123_4567_89AB_CDEF, "aerukz4jvpg66"),
   ])

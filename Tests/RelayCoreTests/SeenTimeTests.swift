@@ -1,8 +1,9 @@
 import RelayCore
+import TestTags
 import Testing
 
 /// Which clocks are believed, and what removal by age makes of them.
-@Suite struct SeenTimeTests {
+@Suite(.tags(.unit)) struct SeenTimeTests {
   private static let day = Timestamp.millisPerDay
   private let noon = Timestamp(millis: 20_000 * day + day / 2)
 

@@ -1,8 +1,9 @@
 import RelayCore
+import TestTags
 import Testing
 
 /// Published vectors of the wire.
-@Suite struct VectorTests {
+@Suite(.tags(.unit)) struct VectorTests {
   struct BasicAuth: Decodable {
     struct Parsed: Decodable {
       let number: String?

@@ -1,7 +1,8 @@
 import RelayCore
+import TestTags
 import Testing
 
-@Suite struct WriteRefusalsTests {
+@Suite(.tags(.unit)) struct WriteRefusalsTests {
   @Test func `a nearly full disk, which takes some writes, counts as full until nothing was refused for a while`() {
     let refusals = WriteRefusals()
     #expect(refusals.reason == nil)

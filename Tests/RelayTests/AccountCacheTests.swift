@@ -4,12 +4,13 @@ import RelayHTTP
 import Storage
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Relay
 
 /// The cache of accounts, with and without signals of their changes.
-@Suite struct AccountCacheTests {
+@Suite(.tags(.stores)) struct AccountCacheTests {
   @Test func `while signals arrive an account is kept, and read again after a signal`() async throws {
     try await Self.with { site in
       let cache = AccountCache(store: site.store, bus: site.bus)

@@ -1,10 +1,11 @@
 import ChildProcesses
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
 /// Accounts that are deleted by the person, or by the operator, and numbers that are banned.
-@Suite struct AccountRemovalTests {
+@Suite(.tags(.processes)) struct AccountRemovalTests {
   private static func object(_ text: String) throws -> [String: Any] {
     try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
   }

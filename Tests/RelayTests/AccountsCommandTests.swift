@@ -1,10 +1,11 @@
 import ChildProcesses
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
 /// An operator looks at accounts while the relay runs.
-@Suite struct AccountsCommandTests {
+@Suite(.tags(.processes)) struct AccountsCommandTests {
   private static func objects(_ text: String) throws -> [[String: Any]] {
     try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [[String: Any]])
   }

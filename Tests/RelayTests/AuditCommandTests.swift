@@ -1,10 +1,11 @@
 import ChildProcesses
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
 /// Changes by commands are noted: who, what, when, with which result.
-@Suite struct AuditCommandTests {
+@Suite(.tags(.processes)) struct AuditCommandTests {
   private static func lines(_ text: String) throws -> [[String: Any]] {
     try text.split(separator: "\n").map { line in
       try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])

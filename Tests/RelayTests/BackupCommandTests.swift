@@ -4,11 +4,12 @@ import Foundation
 import NIOCore
 import NIOHTTP1
 import TestSupport
+import TestTags
 import Testing
 
 /// `relay backup`, `relay backup verify` and `relay restore`: what was accepted before the backup is there again, and
 /// nothing one-time is handed out twice.
-@Suite struct BackupCommandTests {
+@Suite(.tags(.processes)) struct BackupCommandTests {
   private static func send(_ relay: RelayProcess, to number: String, as sender: TestDevice, _ time: Int) async throws
     -> Int
   {

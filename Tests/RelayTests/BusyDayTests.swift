@@ -8,12 +8,13 @@ import RelayHTTP
 import Storage
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Relay
 
 /// The default limits of prekeys against a day of people, and against those who drain (docs/security.md, "A client").
-@Suite struct BusyDayTests {
+@Suite(.tags(.stores)) struct BusyDayTests {
   /// Starts sessions, ends them, installs anew and writes to a group, each several times within minutes, as the examined
   /// clients draw keys for it (reference 1.6, 1.8, 4.1).
   @Test func `a day of an account with five devices passes at a person's pace`() async throws {

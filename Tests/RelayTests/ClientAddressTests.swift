@@ -1,10 +1,11 @@
 import ChildProcesses
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 /// The address that a request is said to come from when proxies stand before us.
-@Suite struct TrustedProxiesTests {
+@Suite(.tags(.unit)) struct TrustedProxiesTests {
   private func origin(
     _ direct: String?, via fields: [String] = [], proto: [String] = [],
     trusting ranges: [String] = ["10.0.0.0/8", "::1"]
@@ -135,7 +136,7 @@ private let perAddress = [
 ]
 
 /// The limits by client address (reference Part 6, 2 and 3), behind a trusted proxy: the tests themselves.
-@Suite(.ownRelay(perAddress.merging(["RELAY_CLIENT_TRUSTED_PROXIES": "127.0.0.0/8"]) { $1 }))
+@Suite(.tags(.processes), .ownRelay(perAddress.merging(["RELAY_CLIENT_TRUSTED_PROXIES": "127.0.0.0/8"]) { $1 }))
 struct AddressLimitTests {
   let relay: RelayProcess
 
@@ -198,7 +199,7 @@ private let fewTries = [
 ]
 
 /// Tries by number, at the sizes of reference 3.6 (two), behind a trusted proxy.
-@Suite(.ownRelay(fewTries)) struct TriesByAddressTests {
+@Suite(.tags(.processes), .ownRelay(fewTries)) struct TriesByAddressTests {
   let relay: RelayProcess
 
   init() throws { relay = try suiteRelay().relay }
@@ -227,7 +228,7 @@ private let fewTries = [
 }
 
 /// The same without a trusted proxy.
-@Suite(.ownRelay(perAddress)) struct UntrustedAddressTests {
+@Suite(.tags(.processes), .ownRelay(perAddress)) struct UntrustedAddressTests {
   @Test func `a header does not make a client somebody else`() async throws {
     let relay = try suiteRelay().relay
     let statuses = try await (1...5).asyncMap { index in
@@ -245,7 +246,7 @@ private let inTotal = [
   "RELAY_CLIENT_TRUSTED_PROXIES": "127.0.0.1",
 ]
 
-@Suite(.ownRelay(inTotal)) struct TotalLimitTests {
+@Suite(.tags(.processes), .ownRelay(inTotal)) struct TotalLimitTests {
   @Test func `all codes that are sent are limited together, and those that are not sent do not count`() async throws {
     let relay = try suiteRelay().relay
     let ask = { (transport: String, number: String, host: Int) in

@@ -1,10 +1,11 @@
 import Foundation
 import RelayClient
 import TestSupport
+import TestTags
 import Testing
 
 /// The examples of the client library's documentation compile, and do what is said of them.
-@Suite(.ownRelay) struct ClientDocumentationTests {
+@Suite(.tags(.processes), .ownRelay) struct ClientDocumentationTests {
   private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
 

@@ -1,10 +1,11 @@
 import Foundation
 import RelayClient
 import TestSupport
+import TestTags
 import Testing
 
 /// The examined clients' requests to a server, one by one (reference Part 4 and 4.1).
-@Suite(.ownRelay) struct ClientSequencesTests {
+@Suite(.tags(.processes), .ownRelay) struct ClientSequencesTests {
   let relay: RelayProcess
 
   init() throws { relay = try suiteRelay().relay }

@@ -2,10 +2,11 @@ import ChildProcesses
 import Foundation
 import RelayClient
 import TestSupport
+import TestTags
 import Testing
 
 /// Clients over TLS.
-@Suite struct ClientTLSTests {
+@Suite(.tags(.processes)) struct ClientTLSTests {
   @Test func `clients are served over TLS, and changed certificates are taken up without a restart`() async throws {
     try await RelayOperator.with { site in
       let (chain, key) = (site.folder + "/client.pem", site.folder + "/client.key")

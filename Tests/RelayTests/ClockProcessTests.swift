@@ -3,10 +3,11 @@ import Foundation
 import RelayCore
 import Storage
 import TestSupport
+import TestTags
 import Testing
 
 /// Processes whose clock is far ahead of the last time that their store has seen.
-@Suite struct ClockProcessTests {
+@Suite(.tags(.processes)) struct ClockProcessTests {
   private struct ClockState: Decodable {
     let isBelieved: Bool
     let leadSeconds: Int64

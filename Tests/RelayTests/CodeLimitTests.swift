@@ -2,12 +2,13 @@ import Logging
 import RelayCore
 import Storage
 import Synchronization
+import TestTags
 import Testing
 
 @testable import Relay
 
 /// The cost of wrong codes, hour by hour, at the default sizes.
-@Suite struct CodeLimitTests {
+@Suite(.tags(.unit)) struct CodeLimitTests {
   /// A clock that stands still until it is moved.
   private final class Hours: Sendable {
     private let millis = Mutex<Int64>(1_700_000_000_000)
@@ -128,7 +129,7 @@ import Testing
 }
 
 /// The line that says that codes are being guessed.
-@Suite struct WrongCodeLineTests {
+@Suite(.tags(.unit)) struct WrongCodeLineTests {
   @Test func `it comes when a number is paused, or when many are wrong, and once a minute`() {
     let lines = Lines()
     let moment = Mutex(ContinuousClock.now)

@@ -1,10 +1,11 @@
 import ChildProcesses
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
 /// The parts of commands that scripts rely on: names, exit codes, JSON.
-@Suite struct CommandTests {
+@Suite(.tags(.processes)) struct CommandTests {
   private struct Step: Decodable {
     let version: Int
     let name: String

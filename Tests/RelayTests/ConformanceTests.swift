@@ -3,6 +3,7 @@ import Foundation
 import FoundationXML
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
 /// With a key for number tokens, so that these are examined as well.
@@ -11,7 +12,7 @@ private let examined = RelayUnderTest.unlimited.merging([
 ]) { $1 }
 
 /// `relay conformance`: a relay of ours keeps every rule, and a server with a defect is found out.
-@Suite(.ownRelay(examined), .serialized) struct ConformanceTests {
+@Suite(.tags(.processes), .ownRelay(examined), .serialized) struct ConformanceTests {
   let site: RelayOperator
   let relay: RelayProcess
 

@@ -2,12 +2,13 @@ import RelayCore
 import RelayHTTP
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Relay
 
 /// How many different contacts an account may ask for, whichever way it does (docs/directory.md, "The budget").
-@Suite struct ContactPurseTests {
+@Suite(.tags(.unit)) struct ContactPurseTests {
   private static func account(_ index: Int) throws -> AccountNumber {
     try #require(AccountNumber(digits: 15_550_000_000 + Int64(index)))
   }
@@ -67,7 +68,7 @@ import Testing
 }
 
 /// Requests for keys and messages, charged to that budget (docs/directory.md, "Keys and messages").
-@Suite struct CorrespondenceGateTests {
+@Suite(.tags(.unit)) struct CorrespondenceGateTests {
   /// A budget of exactly `room` contacts, which notes how often it is asked.
   private final class Budget: ContactBudget {
     private struct State {
@@ -194,7 +195,7 @@ import Testing
 }
 
 /// Which numbers an account is in contact with, as far as a process remembers.
-@Suite struct CorrespondentsTests {
+@Suite(.tags(.unit)) struct CorrespondentsTests {
   private static func number(_ index: Int) throws -> AccountNumber {
     try #require(AccountNumber(digits: 15_553_000_000 + Int64(index)))
   }

@@ -1,9 +1,10 @@
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
 /// Rules that hold for every endpoint (reference 1.1).
-@Suite(.ownRelay) struct ConventionTests {
+@Suite(.tags(.processes), .ownRelay) struct ConventionTests {
   let relay: RelayProcess
   let caller: TestDevice
   let endpoints: [Endpoint]

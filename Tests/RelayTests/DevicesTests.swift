@@ -1,9 +1,10 @@
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
 /// Linking, listing and removing devices (reference 1.14).
-@Suite(.ownRelay(RelayUnderTest.unlimited.merging(["RELAY_KEYS_VERIFY_SIGNATURES": "false"]) { $1 }))
+@Suite(.tags(.processes), .ownRelay(RelayUnderTest.unlimited.merging(["RELAY_KEYS_VERIFY_SIGNATURES": "false"]) { $1 }))
 struct DevicesTests {
   let relay: RelayProcess
   let master: TestDevice
@@ -230,7 +231,7 @@ struct DevicesTests {
 }
 
 /// Buckets at the sizes of reference 3.6.
-@Suite(.ownRelay([:])) struct DeviceLimitTests {
+@Suite(.tags(.processes), .ownRelay([:])) struct DeviceLimitTests {
   @Test func `codes and their tries are limited by number`() async throws {
     let relay = try suiteRelay().relay
     let master = try await relay.register()

@@ -1,10 +1,12 @@
 import ChildProcesses
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
 /// How many different contacts an account may ask for (docs/directory.md, "Look-ups and budgets").
 @Suite(
+  .tags(.processes),
   .ownRelay(
     RelayUnderTest.unlimited.merging([
       "RELAY_DIRECTORY_BUDGET_FIRST": "200", "RELAY_DIRECTORY_BUDGET_PER_DAY": "50",
@@ -107,7 +109,7 @@ struct DirectoryBudgetTests {
 }
 
 /// Look-ups that look like an enumeration.
-@Suite struct EnumerationTests {
+@Suite(.tags(.processes)) struct EnumerationTests {
   /// In a row of 200 numbers every twentieth has an account.
   private static func serve(
     refusing: Bool, _ body: (_ relay: RelayProcess, _ row: [String], _ known: [String]) async throws -> Void

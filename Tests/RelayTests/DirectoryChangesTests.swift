@@ -1,10 +1,11 @@
 import Foundation
 import RelayClient
 import TestSupport
+import TestTags
 import Testing
 
 /// The changes since a client asked before (docs/protocol.md, "Directory").
-@Suite(.ownRelay) struct DirectoryChangesTests {
+@Suite(.tags(.processes), .ownRelay) struct DirectoryChangesTests {
   let site: RelayOperator
   let relay: RelayProcess
   let caller: TestDevice

@@ -1,10 +1,11 @@
 import ChildProcesses
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
 /// docs/security.md says what scripts/directory-exposure.py computes.
-@Suite struct DirectoryExposureTests {
+@Suite(.tags(.processes)) struct DirectoryExposureTests {
   private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
 

@@ -1,9 +1,10 @@
 import ChildProcesses
 import TestSupport
+import TestTags
 import Testing
 
 /// How old the directory is, as the operator sees it (docs/directory.md, "Metrics").
-@Suite struct DirectoryLagTests {
+@Suite(.tags(.processes)) struct DirectoryLagTests {
   private static let metrics = ["relay_directory_lag_seconds", "relay_oblivious_lag_seconds"]
 
   /// - Returns: nil for what is not shown.

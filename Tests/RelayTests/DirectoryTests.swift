@@ -1,9 +1,10 @@
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
 /// Contact look-ups (reference 1.11).
-@Suite(.ownRelay) struct DirectoryTests {
+@Suite(.tags(.processes), .ownRelay) struct DirectoryTests {
   let site: RelayOperator
   let relay: RelayProcess
   let caller: TestDevice

@@ -1,8 +1,9 @@
 import TestSupport
+import TestTags
 import Testing
 
 /// Accounts that do not want to be found by their number.
-@Suite(.ownRelay) struct DiscoverabilityTests {
+@Suite(.tags(.processes), .ownRelay) struct DiscoverabilityTests {
   let relay: RelayProcess
   let caller: TestDevice
 
@@ -73,7 +74,7 @@ import Testing
 }
 
 /// The accounts as peers find them.
-@Suite struct DiscoverabilityAtPeersTests {
+@Suite(.tags(.processes)) struct DiscoverabilityAtPeersTests {
   private static let settings = RelayUnderTest.unlimited.merging(["RELAY_FEDERATION_DIRECTORY_INTERVAL": "0.2"]) { $1 }
 
   private static func isFound(_ device: TestDevice, by caller: TestDevice, at relay: RelayProcess) async throws -> Bool

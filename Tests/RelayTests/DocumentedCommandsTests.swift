@@ -1,9 +1,10 @@
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
 /// Every command of this program that a document shows in a block exists, with the options that it is given.
-@Suite struct DocumentedCommandsTests {
+@Suite(.tags(.processes)) struct DocumentedCommandsTests {
   /// The program's description of itself (`--experimental-dump-help`).
   private struct Help: Decodable {
     let command: Command

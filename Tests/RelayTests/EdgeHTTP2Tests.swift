@@ -1,10 +1,11 @@
 import NIOCore
 import RelayHTTP
 import TestSupport
+import TestTags
 import Testing
 
 /// HTTP/2 frame by frame, on one listener of this process.
-@Suite struct EdgeHTTP2Tests {
+@Suite(.tags(.unit)) struct EdgeHTTP2Tests {
   private static var brief: RequestTimes {
     var times = RequestTimes()
     times.head = .milliseconds(500)

@@ -1,10 +1,11 @@
 import ChildProcesses
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
 /// The way from one encryption key to the next (docs/configuration.md, "The encryption key").
-@Suite struct EncryptionKeyTests {
+@Suite(.tags(.processes)) struct EncryptionKeyTests {
   private static func key(_ byte: UInt8) -> String { Data(repeating: byte, count: 32).base64EncodedString() }
 
   private static func keys(_ current: UInt8, former: UInt8? = nil) -> [String: String] {

@@ -3,10 +3,11 @@ import Foundation
 import Glibc
 import RelayHTTP
 import TestSupport
+import TestTags
 import Testing
 
 /// The words to an operator when something below the relay fails: a sentence of ours that names the remedy.
-@Suite struct FaultWordsTests {
+@Suite(.tags(.processes)) struct FaultWordsTests {
   /// Words of calls, types and codes of the libraries below us.
   private static let foreign = [
     "errno", "descriptor:", "NIO", "IOError", "SocketAddressError", "SSLError", "failedToLoad", "The operation",

@@ -1,10 +1,11 @@
 import NIOCore
+import TestTags
 import Testing
 
 @testable import RelayHTTP
 
 /// The decision who gets a connection's first bytes, however they are cut into pieces.
-@Suite struct FirstRequestTests {
+@Suite(.tags(.unit)) struct FirstRequestTests {
   private static let door = "GET /v1/websocket?login=1 HTTP/1.1\r\nHost: relay\r\n\r\n"
 
   private static let cases: [(bytes: String, decision: String)] = [

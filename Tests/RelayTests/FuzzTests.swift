@@ -3,10 +3,11 @@ import Foundation
 import Glibc
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
 /// Requests that a generator made of docs/openapi.yaml, thousands of them, right ones and wrong ones.
-@Suite(.serialized, .ownRelay) struct FuzzTests {
+@Suite(.tags(.processes), .serialized, .ownRelay) struct FuzzTests {
   @Test func `no generated request is answered with 5xx, or with what docs/openapi.yaml does not say`() async throws {
     let relay = try suiteRelay().relay
     let outcome = try await fuzz(relay.url, "--seconds", "150")

@@ -3,10 +3,11 @@ import NIOCore
 import RelayCore
 import RelayHTTP
 import TestSupport
+import TestTags
 import Testing
 
 /// Requests whose bodies come long after their heads: a device that has lost its credentials meanwhile does nothing.
-@Suite(.ownRelay, .serialized) struct HeldBodyTests {
+@Suite(.tags(.processes), .ownRelay, .serialized) struct HeldBodyTests {
   let site: RelayOperator
   let relay: RelayProcess
 
@@ -88,7 +89,7 @@ import Testing
 }
 
 /// A body that never ends is ended: no part keeps a request waiting for the next one for ever.
-@Suite struct BodyDeadlineTests {
+@Suite(.tags(.unit)) struct BodyDeadlineTests {
   private func request(_ body: RequestBody) -> Request {
     Request(
       head: .init(

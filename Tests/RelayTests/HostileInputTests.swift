@@ -2,10 +2,11 @@ import ChildProcesses
 import Foundation
 import Glibc
 import TestSupport
+import TestTags
 import Testing
 
 /// Every endpoint answers any input rightly, and the relay lives on in steady memory.
-@Suite(.ownRelay, .serialized) struct HostileInputTests {
+@Suite(.tags(.processes), .ownRelay, .serialized) struct HostileInputTests {
   let relay: RelayProcess
   let caller: TestDevice
   let endpoints: [Endpoint]

@@ -2,10 +2,11 @@ import ChildProcesses
 import Foundation
 import Glibc
 import TestSupport
+import TestTags
 import Testing
 
 /// `relay init`: what it writes can be checked, served and peered with.
-@Suite struct InitCommandTests {
+@Suite(.tags(.processes)) struct InitCommandTests {
   private static func mode(_ path: String) throws -> Int? {
     try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
   }

@@ -1,8 +1,9 @@
 import TestSupport
+import TestTags
 import Testing
 
 /// Prekeys of version 1 (reference 1.6).
-@Suite(.ownRelay) struct KeysTests {
+@Suite(.tags(.processes), .ownRelay) struct KeysTests {
   let site: RelayOperator
   let relay: RelayProcess
   let caller: TestDevice

@@ -1,5 +1,6 @@
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
 /// One entry of a first-generation request as JSON.
@@ -10,7 +11,7 @@ private func entry(_ destination: String, _ body: String = "Zm9v", _ more: Strin
 private func request(_ entries: [String]) -> String { #"{"messages":[\#(entries.joined(separator: ","))]}"# }
 
 /// `POST /v1/messages/` of the first generation (reference 1.8).
-@Suite(.ownRelay) struct LegacyMessagesTests {
+@Suite(.tags(.processes), .ownRelay) struct LegacyMessagesTests {
   let site: RelayOperator
   let relay: RelayProcess
   let sender: TestDevice
@@ -131,7 +132,7 @@ private func request(_ entries: [String]) -> String { #"{"messages":[\#(entries.
 }
 
 /// The same, where little is allowed.
-@Suite(.ownRelay(["RELAY_LIMITS_MESSAGES_SIZE": "2", "RELAY_LIMITS_MESSAGES_PER_MINUTE": "1"]))
+@Suite(.tags(.processes), .ownRelay(["RELAY_LIMITS_MESSAGES_SIZE": "2", "RELAY_LIMITS_MESSAGES_PER_MINUTE": "1"]))
 struct LegacyLimitTests {
   @Test func `every message is charged to its destination; the request is refused only when nothing passes`()
     async throws
@@ -166,7 +167,7 @@ struct LegacyLimitTests {
 }
 
 /// The same, for peers' numbers.
-@Suite struct LegacyPeerTests {
+@Suite(.tags(.processes)) struct LegacyPeerTests {
   @Test func `messages go to peers; a peer that is away is trouble only when nothing was accepted`() async throws {
     try await PeeredOperator.withTwo { alpha, beta in
       let sender = try await alpha.relay.register()

@@ -3,10 +3,11 @@ import Foundation
 import Glibc
 import RelayClient
 import TestSupport
+import TestTags
 import Testing
 
 /// How a relay starts, stops, and tells its operator about itself.
-@Suite struct LifecycleTests {
+@Suite(.tags(.processes)) struct LifecycleTests {
   @Test func `the operator's listener tells life, readiness and metrics`() async throws {
     try await RelayOperator.with { site in
       let relay = try await site.serve()

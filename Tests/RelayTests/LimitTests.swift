@@ -1,4 +1,5 @@
 import TestSupport
+import TestTags
 import Testing
 
 private let tightLimits = [
@@ -17,7 +18,7 @@ private func expectLimited(_ answer: Answer, within seconds: ClosedRange<Int>) t
 }
 
 /// Buckets at the sizes of reference 3.6, or small ones where those are large.
-@Suite(.ownRelay(tightLimits)) struct LimitTests {
+@Suite(.tags(.processes), .ownRelay(tightLimits)) struct LimitTests {
   let relay: RelayProcess
   let caller: TestDevice
 
@@ -129,7 +130,7 @@ private let ownLimits = RelayUnderTest.unlimited.merging([
 ]) { $1 }
 
 /// The other limiters, small.
-@Suite(.ownRelay(ownLimits)) struct FurtherLimitTests {
+@Suite(.tags(.processes), .ownRelay(ownLimits)) struct FurtherLimitTests {
   let relay: RelayProcess
   let caller: TestDevice
 

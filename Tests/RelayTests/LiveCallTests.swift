@@ -1,10 +1,11 @@
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 import WireMessages
 
 /// The right to open a WebSocket, and the requests over it (reference 1.12).
-@Suite(.ownRelay) struct LiveCallTests {
+@Suite(.tags(.processes), .ownRelay) struct LiveCallTests {
   let relay: RelayProcess
   let device: LiveDevice
 

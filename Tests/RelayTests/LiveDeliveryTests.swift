@@ -1,10 +1,11 @@
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 import WireMessages
 
 /// Messages to devices that are connected (reference 1.12).
-@Suite(.ownRelay) struct LiveDeliveryTests {
+@Suite(.tags(.processes), .ownRelay) struct LiveDeliveryTests {
   let site: RelayOperator
   let relay: RelayProcess
   let sender: LiveDevice

@@ -6,13 +6,14 @@ import RelayCore
 import Storage
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 import WireMessages
 
 @testable import Relay
 
 /// A process's work for all its connections.
-@Suite struct LiveHubTests {
+@Suite(.tags(.processes)) struct LiveHubTests {
   private final class Session: Sendable {}
 
   @Test func `a session waits once for its check, and is checked again when it changes during one`() async throws {

@@ -1,9 +1,10 @@
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
 /// The dialect of the years before protobuf (reference 1.12.3).
-@Suite(.ownRelay(RelayUnderTest.unlimited.merging(["RELAY_CLIENT_WEBSOCKET_LOGIN": "json"]) { $1 }))
+@Suite(.tags(.processes), .ownRelay(RelayUnderTest.unlimited.merging(["RELAY_CLIENT_WEBSOCKET_LOGIN": "json"]) { $1 }))
 struct LiveJSONTests {
   let relay: RelayProcess
   let sender: LiveDevice

@@ -1,11 +1,12 @@
 import NIOCore
 import RelayHTTP
+import TestTags
 import Testing
 
 @testable import Relay
 
 /// The small parts that live delivery is made of.
-@Suite struct LivePiecesTests {
+@Suite(.tags(.unit)) struct LivePiecesTests {
   private static func call(bodyBytes: Int = 0, id: UInt64? = 1) -> SocketCall {
     SocketCall(
       verb: "PUT", path: "/v1/x", headers: [], body: ByteBuffer(repeating: 0, count: bodyBytes), id: id)

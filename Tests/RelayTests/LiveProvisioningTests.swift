@@ -1,13 +1,14 @@
 import Foundation
 import SwiftProtobuf
 import TestSupport
+import TestTags
 import Testing
 import WireMessages
 
 /// How a device that is about to be linked hears from one that is (reference 1.14).
 ///
 /// One after the other: one of them takes all places of this machine.
-@Suite(.ownRelay, .serialized) struct LiveProvisioningTests {
+@Suite(.tags(.processes), .ownRelay, .serialized) struct LiveProvisioningTests {
   let relay: RelayProcess
 
   init() throws { relay = try suiteRelay().relay }

@@ -1,11 +1,12 @@
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Relay
 
 /// The envelopes that a connection holds, and the moments at which it reads more.
-@Suite struct LiveWindowTests {
+@Suite(.tags(.unit)) struct LiveWindowTests {
   private var window = DeliveryWindow(hasKey: true, bounds: Self.small)
   private let start = ContinuousClock.now
 

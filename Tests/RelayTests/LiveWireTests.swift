@@ -4,12 +4,13 @@ import HTTPTypes
 import NIOCore
 import RelayCore
 import RelayHTTP
+import TestTags
 import Testing
 
 @testable import Relay
 
 /// The bytes that live delivery writes and reads.
-@Suite struct LiveWireTests {
+@Suite(.tags(.processes)) struct LiveWireTests {
   @Test func `an envelope is sealed as the vectors say`() throws {
     let vectors = try WholeRelayVectorTests.load("signaling_envelopes")
     #expect(vectors.count == 6)

@@ -3,12 +3,13 @@ import Logging
 import RelayCore
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Relay
 
 /// The decisions before a submission is made durable, and the fields that make it the same one again.
-@Suite struct LocalIntakeTests {
+@Suite(.tags(.unit)) struct LocalIntakeTests {
   private let store = MemoryMessages()
   private let sender: DeviceAddress
   private let recipient: AccountNumber

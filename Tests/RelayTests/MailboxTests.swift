@@ -1,8 +1,9 @@
 import TestSupport
+import TestTags
 import Testing
 
 /// Fetching and acknowledging (reference 1.9).
-@Suite(.ownRelay) struct MailboxTests {
+@Suite(.tags(.processes), .ownRelay) struct MailboxTests {
   let site: RelayOperator
   let relay: RelayProcess
   let sender: TestDevice

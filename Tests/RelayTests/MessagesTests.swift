@@ -1,9 +1,10 @@
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
 /// Submitting messages (reference 1.8, 3.2 to 3.4).
-@Suite(.ownRelay) struct MessagesTests {
+@Suite(.tags(.processes), .ownRelay) struct MessagesTests {
   let site: RelayOperator
   let relay: RelayProcess
   let sender: TestDevice

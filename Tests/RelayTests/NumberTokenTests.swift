@@ -2,10 +2,11 @@ import Foundation
 import Relay
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 /// Signed number tokens (reference 2.6, 5.6).
-@Suite struct NumberTokenTests {
+@Suite(.tags(.processes)) struct NumberTokenTests {
   @Test func `the published tokens are made and judged as published`() throws {
     let vectors = try WholeRelayVectorTests.load("authorization_token")
     #expect(vectors.count == 3)
@@ -71,7 +72,8 @@ import Testing
 
 private let tokenKey = "3a078586eea8971155f5c1ebd73c8c923cbec1c3ed22a54722e4e88321dc749f"
 
-@Suite(.ownRelay(RelayUnderTest.unlimited.merging(["RELAY_VERIFICATION_TOKEN_KEY": tokenKey]) { $1 }))
+@Suite(
+  .tags(.processes), .ownRelay(RelayUnderTest.unlimited.merging(["RELAY_VERIFICATION_TOKEN_KEY": tokenKey]) { $1 }))
 struct NumberTokenRegistrationTests {
   let site: RelayOperator
   let relay: RelayProcess
@@ -123,7 +125,7 @@ struct NumberTokenRegistrationTests {
   }
 }
 
-@Suite(.ownRelay) struct NoNumberTokenTests {
+@Suite(.tags(.processes), .ownRelay) struct NoNumberTokenTests {
   @Test func `without a key there are no tokens, and none is good`() async throws {
     let relay = try suiteRelay().relay
     let device = try await relay.register()

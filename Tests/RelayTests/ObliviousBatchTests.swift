@@ -3,10 +3,11 @@ import CryptoExtras
 import Foundation
 import RelayClient
 import RelayCore
+import TestTags
 import Testing
 
 /// The client's side of the oblivious pseudorandom function, against the library's server side.
-@Suite struct ObliviousBatchTests {
+@Suite(.tags(.unit)) struct ObliviousBatchTests {
   private static let tokens = (0..<3).map { ContactToken(high: UInt64($0), low: 7) }
 
   /// A relay's key, and what it answers.

@@ -5,10 +5,11 @@ import Foundation
 import RelayClient
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 /// Look-ups that do not tell the relay what is looked for (docs/protocol.md, "Oblivious look-up").
-@Suite(.ownRelay(RelayUnderTest.unlimited.merging(["RELAY_DIRECTORY_OBLIVIOUS": "true"]) { $1 }))
+@Suite(.tags(.processes), .ownRelay(RelayUnderTest.unlimited.merging(["RELAY_DIRECTORY_OBLIVIOUS": "true"]) { $1 }))
 struct ObliviousLookUpTests {
   let site: RelayOperator
   let relay: RelayProcess
@@ -142,7 +143,7 @@ extension RelayProcess {
 }
 
 /// The cost of oblivious look-ups to an account.
-@Suite struct ObliviousLimitTests {
+@Suite(.tags(.processes)) struct ObliviousLimitTests {
   private static let path = "/v1/directory/oblivious/evaluations"
 
   private static func serve(

@@ -1,10 +1,11 @@
 import ChildProcesses
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 /// The bounds of pages of outputs (docs/protocol.md, "Oblivious look-up").
-@Suite struct ObliviousPageTests {
+@Suite(.tags(.processes)) struct ObliviousPageTests {
   private static let pageMax = ObliviousCodec.outputsPerPage
 
   /// Outputs that begin with eight times the same digit: no other contact's do but by a chance of one in 2^32.

@@ -1,10 +1,11 @@
 import Foundation
 import RelayClient
 import TestSupport
+import TestTags
 import Testing
 
 /// The requests of the clients of the first years (reference Part 4).
-@Suite(.ownRelay) struct OldClientsTests {
+@Suite(.tags(.processes), .ownRelay) struct OldClientsTests {
   let relay: RelayProcess
 
   init() throws { relay = try suiteRelay().relay }

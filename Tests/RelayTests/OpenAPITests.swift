@@ -1,10 +1,11 @@
 import Foundation
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 /// docs/openapi.yaml, the router and the table of refusals say the same.
-@Suite(.ownRelay) struct OpenAPITests {
+@Suite(.tags(.processes), .ownRelay) struct OpenAPITests {
   @Test func `every route is documented with its methods, and nothing else is`() async throws {
     let suite = try suiteRelay()
     let caller = try await suite.relay.register()

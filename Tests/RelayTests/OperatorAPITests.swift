@@ -1,10 +1,11 @@
 import ChildProcesses
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
 /// Operators' acts over HTTP, behind tokens, and the notes that are made of them.
-@Suite struct OperatorAPITests {
+@Suite(.tags(.processes)) struct OperatorAPITests {
   private static let read = String(repeating: "r", count: 40)
   private static let change = String(repeating: "c", count: 40)
 

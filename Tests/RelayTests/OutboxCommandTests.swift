@@ -1,9 +1,10 @@
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
 /// A peer that is killed and comes back, and what its operator's neighbour sees: real processes, embedded stores.
-@Suite struct OutboxCommandTests {
+@Suite(.tags(.processes)) struct OutboxCommandTests {
   @Test func `a message accepted for a peer that is away arrives, or its sender is told`() async throws {
     try await PeeredOperator.withTwo { alpha, beta in
       let bob = try await alpha.relay.register()

@@ -1,10 +1,11 @@
 import ChildProcesses
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
 /// Invitations that are listed and taken back, and suspensions with a reason and an end.
-@Suite struct PeerTermsCommandTests {
+@Suite(.tags(.processes)) struct PeerTermsCommandTests {
   private static func objects(_ text: String) throws -> [[String: Any]] {
     try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [[String: Any]])
   }

@@ -2,9 +2,10 @@ import ChildProcesses
 import Foundation
 import RelayClient
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct PrivacyTests {
+@Suite(.tags(.processes)) struct PrivacyTests {
   @Test(arguments: ["text", "json"])
   func `nothing that is private reaches the log or the metrics, at the finest level`(format: String) async throws {
     let secrets = Secrets()

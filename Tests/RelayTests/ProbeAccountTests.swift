@@ -2,10 +2,11 @@ import Foundation
 import Relay
 import RelayCore
 import Storage
+import TestTags
 import Testing
 
 /// The account for tests of peerings, whose mailbox any peer may fill with what it likes.
-@Suite struct ProbeAccountTests {
+@Suite(.tags(.stores)) struct ProbeAccountTests {
   @Test func `messages of any time are taken out`() async throws {
     try await withProbeAccount { probe, store, clock in
       let (alpha, beta) = (try #require(RelayName("alpha")), try #require(RelayName("beta")))

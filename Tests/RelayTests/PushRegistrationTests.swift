@@ -1,9 +1,10 @@
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
 /// Push registration and attributes (reference 1.5), seen by whether others find and reach the account.
-@Suite(.ownRelay) struct PushRegistrationTests {
+@Suite(.tags(.processes), .ownRelay) struct PushRegistrationTests {
   let site: RelayOperator
   let relay: RelayProcess
   let other: TestDevice

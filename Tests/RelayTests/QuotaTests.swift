@@ -1,4 +1,5 @@
 import TestSupport
+import TestTags
 import Testing
 
 private let smallMailboxes = RelayUnderTest.unlimited.merging([
@@ -6,7 +7,7 @@ private let smallMailboxes = RelayUnderTest.unlimited.merging([
 ]) { $1 }
 
 /// How much may wait in a mailbox (reference 3.10, Part 6 no. 13).
-@Suite(.ownRelay(smallMailboxes)) struct QuotaTests {
+@Suite(.tags(.processes), .ownRelay(smallMailboxes)) struct QuotaTests {
   let site: RelayOperator
   let relay: RelayProcess
   let recipient: TestDevice
@@ -104,7 +105,7 @@ private let smallMailboxes = RelayUnderTest.unlimited.merging([
 }
 
 /// Larger mailboxes, where credit is given out.
-@Suite(.ownRelay(RelayUnderTest.unlimited.merging(["RELAY_MESSAGES_MAILBOX_MAX": "320"]) { $1 }))
+@Suite(.tags(.processes), .ownRelay(RelayUnderTest.unlimited.merging(["RELAY_MESSAGES_MAILBOX_MAX": "320"]) { $1 }))
 struct QuotaCreditTests {
   @Test func `one process keeps a mailbox to its limit, whoever sends at once`() async throws {
     let relay = try suiteRelay().relay

@@ -3,12 +3,13 @@ import RelayCore
 import ServiceLifecycle
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Relay
 
 /// Receipts for senders at peers, when the process is told to stop.
-@Suite struct ReceiptForwarderTests {
+@Suite(.tags(.unit)) struct ReceiptForwarderTests {
   private let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 
   @Test func `a process that stops first sends the receipts it has`() async throws {

@@ -1,8 +1,9 @@
 import TestSupport
+import TestTags
 import Testing
 
 /// Receipts that clients send themselves (reference 1.9, Part 6 no. 12).
-@Suite(.ownRelay) struct ReceiptTests {
+@Suite(.tags(.processes), .ownRelay) struct ReceiptTests {
   let site: RelayOperator
   let relay: RelayProcess
   let sender: TestDevice
@@ -110,8 +111,8 @@ import Testing
   }
 }
 
-@Suite(.ownRelay(["RELAY_LIMITS_RECEIPTS_SIZE": "2", "RELAY_LIMITS_RECEIPTS_PER_MINUTE": "1"])) struct ReceiptLimitTests
-{
+@Suite(.tags(.processes), .ownRelay(["RELAY_LIMITS_RECEIPTS_SIZE": "2", "RELAY_LIMITS_RECEIPTS_PER_MINUTE": "1"]))
+struct ReceiptLimitTests {
   @Test func `receipts are limited by their sender`() async throws {
     let relay = try suiteRelay().relay
     let (caller, other) = (try await relay.register(), try await relay.register())
@@ -124,7 +125,7 @@ import Testing
 }
 
 /// Receipts between relays (reference 1.13.6).
-@Suite struct PeerReceiptTests {
+@Suite(.tags(.processes)) struct PeerReceiptTests {
   @Test func `a message from a peer is receipted to it, by acknowledgement and by word`() async throws {
     try await PeeredOperator.withTwo { alpha, beta in
       let sender = try await alpha.relay.register()

@@ -1,12 +1,15 @@
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
 private let tokenKey = "3a078586eea8971155f5c1ebd73c8c923cbec1c3ed22a54722e4e88321dc749f"
 
 /// The optional registration lock (reference Part 6, 4). One after the other: the relay takes pins one by one, and few
 /// at once.
-@Suite(.ownRelay(RelayUnderTest.unlimited.merging(["RELAY_VERIFICATION_TOKEN_KEY": tokenKey]) { $1 }), .serialized)
+@Suite(
+  .tags(.processes), .ownRelay(RelayUnderTest.unlimited.merging(["RELAY_VERIFICATION_TOKEN_KEY": tokenKey]) { $1 }),
+  .serialized)
 struct RegistrationLockTests {
   let site: RelayOperator
   let relay: RelayProcess
@@ -178,7 +181,8 @@ private let fewPins = [
   "RELAY_LIMITS_REGISTRATION_LOCK_SIZE": "2", "RELAY_LIMITS_REGISTRATION_LOCK_PER_MINUTE": "0.1",
 ]
 
-@Suite(.ownRelay(RelayUnderTest.unlimited.merging(fewPins) { $1 })) struct RegistrationLockLimitTests {
+@Suite(.tags(.processes), .ownRelay(RelayUnderTest.unlimited.merging(fewPins) { $1 })) struct RegistrationLockLimitTests
+{
   @Test func `pins are limited by number, once the code is proved`() async throws {
     let relay = try suiteRelay().relay
     let former = try await relay.register(attributes: #","pin":"hunter22""#)
@@ -199,7 +203,7 @@ private let fewPins = [
   }
 }
 
-@Suite(.ownRelay) struct RegistrationLockFloodTests {
+@Suite(.tags(.time), .ownRelay) struct RegistrationLockFloodTests {
   @Test func `a flood of pins is refused beyond a bound, and holds nobody else up`() async throws {
     let relay = try suiteRelay().relay
     let device = try await relay.register()

@@ -1,9 +1,10 @@
 import Foundation
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
-@Suite(.ownRelay) struct RegistrationTests {
+@Suite(.tags(.processes), .ownRelay) struct RegistrationTests {
   let site: RelayOperator
   let relay: RelayProcess
   let number = TestDevice.freshNumber()
@@ -283,7 +284,8 @@ import Testing
   }
 }
 
-@Suite(.ownRelay(RelayUnderTest.unlimited.merging(["RELAY_FEDERATION_NUMBER_CLAIMS": "refuse"]) { $1 }))
+@Suite(
+  .tags(.processes), .ownRelay(RelayUnderTest.unlimited.merging(["RELAY_FEDERATION_NUMBER_CLAIMS": "refuse"]) { $1 }))
 struct ClaimedNumberTests {
   @Test func `if claims are respected, a number that a peer lists is refused, and its code stays good`() async throws {
     let (site, relay) = (try suiteRelay().site, try suiteRelay().relay)
@@ -299,7 +301,7 @@ struct ClaimedNumberTests {
   }
 }
 
-@Suite(.ownRelay(["RELAY_DEVELOPMENT_ENABLED": "false"])) struct ProductionTests {
+@Suite(.tags(.processes), .ownRelay(["RELAY_DEVELOPMENT_ENABLED": "false"])) struct ProductionTests {
   @Test func `without development mode nobody is told a code`() async throws {
     let suite = try suiteRelay()
     let number = TestDevice.freshNumber()

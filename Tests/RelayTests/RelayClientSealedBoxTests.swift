@@ -1,11 +1,12 @@
 import Crypto
 import RelayCore
+import TestTags
 import Testing
 
 @testable import RelayClient
 
 /// The demo's end-to-end format keeps what its documentation promises.
-@Suite struct SealedBoxTests {
+@Suite(.tags(.unit)) struct SealedBoxTests {
   let keys = DeviceKeys(oneTimeKeyCount: 3)
   let sender: Correspondent
   let recipient: Correspondent

@@ -1,9 +1,10 @@
 import RelayClient
 import TestSupport
+import TestTags
 import Testing
 
 /// The client library's later half, against a relay: signed keys, devices, receipts, attachments.
-@Suite(.ownRelay) struct RelayClientTests {
+@Suite(.tags(.processes), .ownRelay) struct RelayClientTests {
   let nobody: RelayClient
 
   init() throws { nobody = try RelayClient(url: try suiteRelay().relay.url) }

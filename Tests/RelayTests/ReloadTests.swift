@@ -3,10 +3,11 @@ import Crypto
 import Foundation
 import Glibc
 import TestSupport
+import TestTags
 import Testing
 
 /// SIGHUP: what changes while a relay serves, and what waits for a restart.
-@Suite struct ReloadTests {
+@Suite(.tags(.processes)) struct ReloadTests {
   /// Writes `text` as the configuration file of `site`'s relays. - Returns: its path.
   @discardableResult
   private static func write(_ text: String, at site: RelayOperator) throws -> String {

@@ -3,10 +3,11 @@ import Relay
 import RelayCore
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
 /// `RestoreGuard`'s use of witnesses' answers (docs/decisions/2026-11-21-restored-stores.md).
-@Suite struct RestoreGuardTests {
+@Suite(.tags(.unit)) struct RestoreGuardTests {
   private let store = MemoryEpochs(at: 100)
   private let redis = FixedWitness()
   private let peers = FixedWitness(["alpha", "beta", "gamma"])

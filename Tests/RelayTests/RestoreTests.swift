@@ -1,11 +1,12 @@
 import ChildProcesses
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
 /// No one-time prekey is handed out twice, not even by a store that was put back to an older state
 /// (docs/decisions/2026-11-21-restored-stores.md).
-@Suite struct RestoreTests {
+@Suite(.tags(.processes)) struct RestoreTests {
   static let lastResort = 16_777_215
 
   /// The ids of the next `count` keys of `owner`; calls that fail are repeated.

@@ -1,10 +1,11 @@
 import ChildProcesses
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
 /// States of a store that are only seconds older than the keys that were handed out: a standby that lags, a young copy.
-@Suite struct RestoreYoungTests {
+@Suite(.tags(.processes)) struct RestoreYoungTests {
   @Test(arguments: [true, false])
   func `a standby that lags is promoted: no one-time key is handed out twice`(isRestarted: Bool) async throws {
     try await RestoreTests.withServers { site, postgres, redis in

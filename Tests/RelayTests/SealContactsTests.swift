@@ -2,10 +2,11 @@ import ChildProcesses
 import Foundation
 import RelayClient
 import TestSupport
+import TestTags
 import Testing
 
 /// How an operator seals the contact tokens of a store that is in use (docs/operating.md).
-@Suite struct SealContactsTests {
+@Suite(.tags(.processes)) struct SealContactsTests {
   private static func key(_ byte: UInt8) -> [String: String] {
     ["RELAY_STORAGE_ENCRYPTION_KEY": Data(repeating: byte, count: 32).base64EncodedString()]
   }

@@ -1,9 +1,10 @@
 import Foundation
 import RelayCore
+import TestTags
 import Testing
 
 /// Private values have no textual form by accident.
-@Suite struct SensitiveTests {
+@Suite(.tags(.unit)) struct SensitiveTests {
   /// One value of each type of RelayCore that says it is sensitive, full of things that must not be seen.
   private static func samples() throws -> [any Sensitive] {
     let number = try #require(AccountNumber(e164: "+15557654321"))

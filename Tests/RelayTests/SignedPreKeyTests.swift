@@ -3,10 +3,11 @@ import Relay
 import RelayClient
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 /// Checks of a prekey's signature.
-@Suite struct SignatureTests {
+@Suite(.tags(.unit)) struct SignatureTests {
   /// Identity key, signed key, signature. The first was published with libsignal; the others were made with PyPI's
   /// `xeddsa` 1.2.0 and checked against its own verification.
   static let vectors = [
@@ -99,7 +100,7 @@ import Testing
 }
 
 /// Prekeys of version 2 (reference 1.7).
-@Suite(.ownRelay) struct SignedPreKeyTests {
+@Suite(.tags(.processes), .ownRelay) struct SignedPreKeyTests {
   let site: RelayOperator
   let relay: RelayProcess
   let caller: TestDevice
@@ -253,7 +254,7 @@ import Testing
 }
 
 /// An operator whose clients sign in a way of their own.
-@Suite(.ownRelay(["RELAY_KEYS_VERIFY_SIGNATURES": "false"])) struct UnverifiedSignatureTests {
+@Suite(.tags(.processes), .ownRelay(["RELAY_KEYS_VERIFY_SIGNATURES": "false"])) struct UnverifiedSignatureTests {
   @Test func `signatures are opaque where they are not verified`() async throws {
     let relay = try suiteRelay().relay
     let owner = try await relay.register()
@@ -270,6 +271,7 @@ import Testing
 
 /// The pace at which all together take one device's one-time keys.
 @Suite(
+  .tags(.processes),
   .ownRelay(
     RelayUnderTest.unlimited.merging([
       "RELAY_LIMITS_PREKEYS_TARGET_SIZE": "3", "RELAY_LIMITS_PREKEYS_TARGET_PER_MINUTE": "0",

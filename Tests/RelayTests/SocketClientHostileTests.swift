@@ -1,12 +1,13 @@
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
 @testable import RelayClient
 
 /// The client library's live connections end with a reason, and nothing worse, if a server is broken, hostile or
 /// vanished.
-@Suite struct SocketClientHostileTests {
+@Suite(.tags(.unit)) struct SocketClientHostileTests {
   private typealias Server = ScriptedSocketServer
 
   private let key: SignalingKey

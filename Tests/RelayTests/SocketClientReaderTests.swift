@@ -2,12 +2,13 @@ import NIOCore
 import NIOWebSocket
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
 @testable import RelayClient
 
 /// Frames to messages, messages to whoever takes them, and the pauses between connections: without a network.
-@Suite struct SocketClientReaderTests {
+@Suite(.tags(.unit)) struct SocketClientReaderTests {
   // MARK: Frames
 
   private func frame(

@@ -3,10 +3,11 @@ import Foundation
 import RelayClient
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
 /// The client library's live connections, against a relay.
-@Suite(.ownRelay) struct SocketClientTests {
+@Suite(.tags(.processes), .ownRelay) struct SocketClientTests {
   let nobody: RelayClient
 
   init() throws { nobody = try RelayClient(url: try suiteRelay().relay.url) }

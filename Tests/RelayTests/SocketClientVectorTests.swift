@@ -2,12 +2,13 @@ import Foundation
 import NIOCore
 import NIOWebSocket
 import RelayCore
+import TestTags
 import Testing
 
 @testable import RelayClient
 
 /// The published vectors, and what RFC 6455 says of a server's frames, as the client library reads them.
-@Suite struct SocketClientVectorTests {
+@Suite(.tags(.processes)) struct SocketClientVectorTests {
   // MARK: Envelopes
 
   @Test func `envelopes open under their signaling key, field by field`() throws {

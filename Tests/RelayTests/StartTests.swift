@@ -1,10 +1,11 @@
 import ChildProcesses
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
 /// Relays that are there before their store.
-@Suite struct StartTests {
+@Suite(.tags(.processes)) struct StartTests {
   /// Runs `body` with a relay that was started while its PostgreSQL did not run.
   private static func withoutStore(
     _ settings: [String: String] = [:], _ body: (PostgresServer, RelayProcess) async throws -> Void

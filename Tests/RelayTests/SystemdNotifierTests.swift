@@ -2,10 +2,11 @@ import ChildProcesses
 import Foundation
 import Glibc
 import TestSupport
+import TestTags
 import Testing
 
 /// The messages to systemd from a process that it started with `Type=notify`.
-@Suite struct SystemdNotifierTests {
+@Suite(.tags(.processes)) struct SystemdNotifierTests {
   /// The socket on which systemd listens.
   private final class Listener {
     let path: String

@@ -3,10 +3,11 @@ import Foundation
 import Glibc
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
 /// `relay top`, as scripts and terminals see it.
-@Suite struct TopCommandTests {
+@Suite(.tags(.processes)) struct TopCommandTests {
   private static func object(_ text: String) throws -> [String: Any] {
     try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
   }

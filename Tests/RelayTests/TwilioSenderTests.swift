@@ -4,10 +4,11 @@ import Logging
 import Relay
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 /// Twilio's REST API as the relay speaks it, to a local server that keeps what it was asked.
-@Suite struct TwilioSenderTests {
+@Suite(.tags(.processes)) struct TwilioSenderTests {
   @Test func `a text carries credentials, numbers and the displayed code`() async throws {
     let request = try await sent(by: .sms)
     #expect(request.requestLine == "POST /2010-04-01/Accounts/AC1/Messages.json HTTP/1.1")

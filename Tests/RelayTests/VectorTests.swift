@@ -1,9 +1,10 @@
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
 /// The published vectors that need a whole relay to be seen. Two of them are about one number: one after the other.
-@Suite(.ownRelay, .serialized) struct WholeRelayVectorTests {
+@Suite(.tags(.processes), .ownRelay, .serialized) struct WholeRelayVectorTests {
   let site: RelayOperator
   let relay: RelayProcess
 

@@ -1,8 +1,9 @@
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct VersionTests {
+@Suite(.tags(.processes)) struct VersionTests {
   private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
 

@@ -1,11 +1,12 @@
 import NIOCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import RelayHTTP
 
 /// The transport's parts that know no network: frames, limits and times.
-@Suite struct WebSocketTransportFrameTests {
+@Suite(.tags(.unit)) struct WebSocketTransportFrameTests {
   private let max = 100_000
 
   /// The events that come out of `bytes`, cut into pieces of these sizes, over and over.

@@ -4,10 +4,11 @@ import NIOHTTP1
 import NIOSSL
 import RelayHTTP
 import TestSupport
+import TestTags
 import Testing
 
 /// Plain HTTP beside WebSockets on one port, and what a stopping listener does to both.
-@Suite struct WebSocketTransportHTTPTests {
+@Suite(.tags(.unit)) struct WebSocketTransportHTTPTests {
   private static let hello = Array("GET /v1/hello HTTP/1.1\r\nHost: relay\r\n\r\n".utf8)
 
   private static func echo(_ body: String) -> [UInt8] {

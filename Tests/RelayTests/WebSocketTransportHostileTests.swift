@@ -2,10 +2,11 @@ import Foundation
 import NIOCore
 import RelayHTTP
 import TestSupport
+import TestTags
 import Testing
 
 /// Clients that mean no good, or vanish.
-@Suite(.serialized) struct WebSocketTransportHostileTests {
+@Suite(.tags(.unit), .serialized) struct WebSocketTransportHostileTests {
   @Test(arguments: [false, true])
   func `a client that breaks the protocol is told and dropped, and no other notices`(isSecure: Bool) async throws {
     try await TransportSite.with(isSecure: isSecure) { site in

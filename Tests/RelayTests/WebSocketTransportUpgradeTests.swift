@@ -3,10 +3,11 @@ import NIOCore
 import RelayCore
 import RelayHTTP
 import TestSupport
+import TestTags
 import Testing
 
 /// How connections become WebSockets, and how all others stay what they were.
-@Suite struct WebSocketTransportUpgradeTests {
+@Suite(.tags(.unit)) struct WebSocketTransportUpgradeTests {
   @Test(arguments: [false, true])
   func `a WebSocket echoes text, large messages and pings, and closes`(isSecure: Bool) async throws {
     try await TransportSite.with(isSecure: isSecure) { site in

@@ -2,9 +2,10 @@ import ChildProcesses
 import Crypto
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct WebhookTests {
+@Suite(.tags(.processes)) struct WebhookTests {
   @Test func `codes go to the webhook, signed, and a webhook that fails is told to the client`() async throws {
     let webhook = try WebhookServer()
     defer { webhook.close() }

@@ -1,11 +1,12 @@
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
 @testable import RelayWork
 
 /// Calls that gather, for those who wait for theirs.
-@Suite struct BatchedCallsTests {
+@Suite(.tags(.unit)) struct BatchedCallsTests {
   typealias Queue = BatchQueue<Int>
 
   private static func queue(batch: Queue.Size, waiting: Queue.Size, countsUnderWay: Bool = false) -> Queue {

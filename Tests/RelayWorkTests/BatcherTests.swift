@@ -1,11 +1,12 @@
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
 @testable import RelayWork
 
 /// What gathers while a batch is under way, for those who do not wait for it.
-@Suite struct BatcherTests {
+@Suite(.tags(.unit)) struct BatcherTests {
   @TaskLocal private static var request: Int?
 
   @Test func `work to be done again comes after waiting work`() async throws {

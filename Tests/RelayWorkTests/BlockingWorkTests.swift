@@ -1,9 +1,10 @@
 import TestSupport
+import TestTags
 import Testing
 
 @testable import RelayWork
 
-@Suite struct BlockingWorkTests {
+@Suite(.tags(.unit)) struct BlockingWorkTests {
   @Test func `work runs to its end, with its value or its failure`() async throws {
     #expect(await BlockingWork.run { 7 } == 7)
     await #expect(throws: TestFailure.self) {

@@ -1,9 +1,10 @@
 import TestSupport
+import TestTags
 import Testing
 
 @testable import RelayWork
 
-@Suite struct TwoGenerationsTests {
+@Suite(.tags(.unit)) struct TwoGenerationsTests {
   @Test func `the last half of the capacity is always there, and no more than all of it`() {
     var table = TwoGenerations<Int, Int>(capacity: 10)
     for key in 0..<1000 {

@@ -1,11 +1,12 @@
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
 @testable import RelayWork
 
 /// Work that one process at a time does.
-@Suite struct LeaseTests {
+@Suite(.tags(.unit)) struct LeaseTests {
   let clock = ManualClock()
   let store = Turns()
 

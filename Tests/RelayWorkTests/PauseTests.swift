@@ -1,11 +1,12 @@
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
 @testable import RelayWork
 
 /// What waits for time to pass, and what does something when it has.
-@Suite struct PauseTests {
+@Suite(.tags(.unit)) struct PauseTests {
   let clock = ManualClock()
 
   @Test func `a pause lasts as long as it is to`() async throws {

@@ -1,11 +1,12 @@
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
 @testable import RelayWork
 
 /// Loops that come round, and readers that are woken.
-@Suite struct PeriodicTests {
+@Suite(.tags(.unit)) struct PeriodicTests {
   let clock = ManualClock()
   /// When turns began, in seconds.
   let turns = TurnLog()

@@ -1,10 +1,11 @@
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
 @testable import RelayWork
 
-@Suite struct WaiterTests {
+@Suite(.tags(.unit)) struct WaiterTests {
   let clock = ManualClock()
 
   @Test func `a value is had, whether it comes before the wait or behind it`() async throws {

@@ -1,10 +1,11 @@
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Storage
 
-@Suite struct ContactSketchTests {
+@Suite(.tags(.unit)) struct ContactSketchTests {
   private static let allowance = LookUpAllowance(first: 20_000, firstDays: 10, perDay: 2_000)
 
   /// Different tokens, the same in every run.
@@ -170,7 +171,7 @@ import Testing
   }
 }
 
-@Suite struct ContactSketchTableTests {
+@Suite(.tags(.unit)) struct ContactSketchTableTests {
   private static let allowance = LookUpAllowance(first: 110, firstDays: 10, perDay: 0)
 
   private static func tokens(_ count: Int) -> [ContactToken] {

@@ -2,9 +2,10 @@ import Foundation
 import RelayCore
 import Storage
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct AccountRemovalContract {
+@Suite(.tags(.stores)) struct AccountRemovalContract {
   private static let later = Timestamp(millis: Sample.noon.millis + 86_400_000)
 
   /// Account 1 with a linked device, keys, messages, codes and attachments; accounts 0 and 2 with the like.

@@ -1,8 +1,9 @@
 import RelayCore
 import Storage
+import TestTags
 import Testing
 
-@Suite struct AccountReportContract {
+@Suite(.tags(.stores)) struct AccountReportContract {
   @Test(arguments: Backend.allCases)
   func `accounts are counted and listed in the order of their numbers, page by page`(_ backend: Backend) async throws {
     try await backend.withStore { store in

@@ -1,8 +1,9 @@
 import RelayCore
 import Storage
+import TestTags
 import Testing
 
-@Suite struct AccountContract {
+@Suite(.tags(.stores)) struct AccountContract {
   @Test(arguments: Backend.allCases)
   func `an account comes back as it was registered`(_ backend: Backend) async throws {
     try await backend.withStore { store in

@@ -1,11 +1,12 @@
 import RelayCore
 import Storage
+import TestTags
 import Testing
 
 /// Testing has one of its own.
 private typealias Attachment = RelayCore.Attachment
 
-@Suite struct AttachmentContract {
+@Suite(.tags(.stores)) struct AttachmentContract {
   private static let quota = AttachmentQuota(bytesMax: 100_000)
   private static let later = Sample.noon.adding(.seconds(86_400))
 

@@ -1,8 +1,9 @@
 import RelayCore
 import Storage
+import TestTags
 import Testing
 
-@Suite struct AuditContract {
+@Suite(.tags(.stores)) struct AuditContract {
   private static let anna = AuditActor.user("anna")
   private static let robot = AuditActor.token("robot")
 
@@ -89,7 +90,7 @@ import Testing
   }
 }
 
-@Suite struct AccountHandleContract {
+@Suite(.tags(.stores)) struct AccountHandleContract {
   @Test(arguments: Backend.allCases)
   func `a handle is the number's for good, and tells nothing of it`(_ backend: Backend) async throws {
     try await backend.withStore { store in

@@ -1,10 +1,11 @@
 import RelayCore
 import Storage
+import TestTags
 import Testing
 
 // The ownership of contacts (docs/federation.md, "Whose a contact is").
 
-@Suite struct ClaimContract {
+@Suite(.tags(.stores)) struct ClaimContract {
   private static func listed(_ index: Int, isInactive: Bool = false) throws -> ListedAccount {
     try ListedAccount(token: Sample.token(index), isInactive: isInactive, supportsSMS: true, voice: false)
   }

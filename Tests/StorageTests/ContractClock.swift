@@ -1,11 +1,12 @@
 // A clock that is wrong removes nothing, and what comes meanwhile is kept as long as anything else.
 
 import RelayCore
+import TestTags
 import Testing
 
 @testable import Storage
 
-@Suite struct ClockContract {
+@Suite(.tags(.stores)) struct ClockContract {
   private static let retention = Duration.seconds(30 * 86_400)
 
   @Test(arguments: Backend.allCases)

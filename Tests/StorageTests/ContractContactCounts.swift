@@ -3,9 +3,10 @@
 import RelayCore
 import Storage
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct ContactCountContract {
+@Suite(.tags(.stores)) struct ContactCountContract {
   private static let places = 60
 
   private static func listed(_ indices: some Sequence<Int>, isInactive: Bool = false) throws -> [ListedAccount] {

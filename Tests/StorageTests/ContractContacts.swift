@@ -1,10 +1,11 @@
 import RelayCore
 import Storage
+import TestTags
 import Testing
 
 // The contacts that peers list, as they feed them to us, and the peers that list them.
 
-@Suite struct ContactContract {
+@Suite(.tags(.stores)) struct ContactContract {
   private static func listed(_ index: Int, voice: Bool = false, isInactive: Bool = false) throws -> ListedAccount {
     try ListedAccount(token: Sample.token(index), isInactive: isInactive, supportsSMS: true, voice: voice)
   }

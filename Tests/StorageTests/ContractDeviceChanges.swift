@@ -1,8 +1,9 @@
 import RelayCore
 import Storage
+import TestTags
 import Testing
 
-@Suite struct DeviceChangeContract {
+@Suite(.tags(.stores)) struct DeviceChangeContract {
   @Test(arguments: Backend.allCases)
   func `a change changes what it sets, and nothing else`(_ backend: Backend) async throws {
     try await backend.withStore { store in

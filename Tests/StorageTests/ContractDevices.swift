@@ -1,8 +1,9 @@
 import RelayCore
 import Storage
+import TestTags
 import Testing
 
-@Suite struct LinkContract {
+@Suite(.tags(.stores)) struct LinkContract {
   @Test(arguments: Backend.allCases)
   func `a device is linked as it was given, under ids from 2 on`(_ backend: Backend) async throws {
     try await backend.withStore { store in
@@ -187,7 +188,7 @@ import Testing
   }
 }
 
-@Suite struct RemovalContract {
+@Suite(.tags(.stores)) struct RemovalContract {
   @Test(arguments: Backend.allCases)
   func `a removed device takes its prekeys and its mailbox with it`(_ backend: Backend) async throws {
     try await backend.withStore { store in

@@ -1,8 +1,9 @@
 import RelayCore
 import Storage
+import TestTags
 import Testing
 
-@Suite struct DirectoryContract {
+@Suite(.tags(.stores)) struct DirectoryContract {
   @Test(arguments: Backend.allCases)
   func `active accounts are listed with their flags, unknown and inactive ones are not`(_ backend: Backend) async throws
   {

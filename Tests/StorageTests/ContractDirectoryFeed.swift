@@ -1,11 +1,12 @@
 import RelayCore
 import Storage
 import TestSupport
+import TestTags
 import Testing
 
 // The feed by which every process keeps the whole directory in memory.
 
-@Suite struct DirectoryFeedContract {
+@Suite(.tags(.stores)) struct DirectoryFeedContract {
   private static func listed(_ indices: Range<Int>, isInactive: Bool = false, voice: Bool = false) throws
     -> [ListedAccount]
   {

@@ -1,11 +1,12 @@
 import RelayCore
 import Storage
 import Synchronization
+import TestTags
 import Testing
 
 // The stores' view of the directory as a whole, by ranges, and of accounts that do not want to be found.
 
-@Suite struct DirectoryRangeContract {
+@Suite(.tags(.stores)) struct DirectoryRangeContract {
   @Test(arguments: Backend.allCases)
   func `a range's digest is that of its entries, wherever their tokens begin`(_ backend: Backend) async throws {
     try await backend.withStore { store in
@@ -123,7 +124,7 @@ import Testing
   }
 }
 
-@Suite struct DiscoverabilityContract {
+@Suite(.tags(.stores)) struct DiscoverabilityContract {
   /// The sight of account 1: by a look-up, by a peer that asks, in the listing, and in its feed.
   private struct Sight: Equatable {
     let isEntry: Bool

@@ -1,8 +1,9 @@
 import RelayCore
 import Storage
+import TestTags
 import Testing
 
-@Suite struct EpochContract {
+@Suite(.tags(.stores)) struct EpochContract {
   @Test(arguments: Backend.allCases)
   func `the epoch rises by one, or to the floor, and never falls`(_ backend: Backend) async throws {
     try await backend.withStore { store in

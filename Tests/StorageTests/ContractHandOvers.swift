@@ -1,8 +1,9 @@
 import RelayCore
 import Storage
+import TestTags
 import Testing
 
-@Suite struct HandOverContract {
+@Suite(.tags(.stores)) struct HandOverContract {
   private static let hour = LedgerHour(of: Sample.noon)
 
   private func tags(_ range: ClosedRange<Int64>) -> [HandOverTag] {

@@ -1,8 +1,9 @@
 import RelayCore
 import Storage
+import TestTags
 import Testing
 
-@Suite struct InvitationContract {
+@Suite(.tags(.stores)) struct InvitationContract {
   private let secret: [UInt8] = Array(repeating: 7, count: 32)
   private let holder: [UInt8] = Array(repeating: 1, count: 32)
   private let other: [UInt8] = Array(repeating: 2, count: 32)

@@ -1,9 +1,10 @@
 import RelayCore
 import Storage
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct LeaseContract {
+@Suite(.tags(.stores)) struct LeaseContract {
   @Test(arguments: Backend.allCases)
   func `a lease has one holder, who may renew it and give it up`(_ backend: Backend) async throws {
     try await backend.withStore { store in

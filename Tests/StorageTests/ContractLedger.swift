@@ -1,9 +1,10 @@
 import Foundation
 import RelayCore
 import Storage
+import TestTags
 import Testing
 
-@Suite struct LedgerContract {
+@Suite(.tags(.stores)) struct LedgerContract {
   private static let hour = LedgerHour(of: Sample.noon)
   private static let hours = hour.adding(hours: -48)...hour.adding(hours: 48)
 

@@ -1,10 +1,11 @@
 import RelayCore
 import Storage
+import TestTags
 import Testing
 
 // The feed of changes to our own listing.
 
-@Suite struct ListingContract {
+@Suite(.tags(.stores)) struct ListingContract {
   @Test(arguments: Backend.allCases)
   func `a reader of the listing that follows the feed knows the listing`(_ backend: Backend) async throws {
     try await backend.withStore { store in

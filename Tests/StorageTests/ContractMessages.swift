@@ -1,8 +1,9 @@
 import RelayCore
 import Storage
+import TestTags
 import Testing
 
-@Suite struct MessageContract {
+@Suite(.tags(.stores)) struct MessageContract {
   @Test(arguments: Backend.allCases)
   func `envelopes come back whole and in the order of acceptance`(_ backend: Backend) async throws {
     try await backend.withStore { store in

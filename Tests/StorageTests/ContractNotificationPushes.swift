@@ -1,9 +1,10 @@
 import RelayCore
 import Storage
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct NotificationPushContract {
+@Suite(.tags(.stores)) struct NotificationPushContract {
   @Test(arguments: Backend.allCases)
   func `a push is one process's while its claim holds`(_ backend: Backend) async throws {
     try await backend.withStore { store in

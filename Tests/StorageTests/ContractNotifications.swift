@@ -1,8 +1,9 @@
 import RelayCore
 import Storage
+import TestTags
 import Testing
 
-@Suite struct NotificationContract {
+@Suite(.tags(.stores)) struct NotificationContract {
   @Test(arguments: Backend.allCases)
   func `an account is added once, read, changed, and removed with what it has`(_ backend: Backend) async throws {
     try await backend.withStore { store in

@@ -1,10 +1,11 @@
 import RelayCore
 import Storage
+import TestTags
 import Testing
 
 // Number tokens: which seconds hold for an account. And the code that is looked at before anything else.
 
-@Suite struct NumberTokenContract {
+@Suite(.tags(.stores)) struct NumberTokenContract {
   private func use(_ second: Int64, _ store: Store, registrationID: Int32 = 7) async throws -> RegistrationOutcome {
     try await store.storage.register(
       Sample.registration(1, registrationID: registrationID), proof: .numberToken(second: second), now: store.now)

@@ -1,9 +1,10 @@
 import RelayCore
 import Storage
+import TestTags
 import Testing
 
 /// The outputs of registered contacts, on both back ends.
-@Suite struct ObliviousContract {
+@Suite(.tags(.stores)) struct ObliviousContract {
   private static let key = ObliviousKeyID(bits: 0xF000_0000_0000_0007)
   private static let otherKey = ObliviousKeyID(bits: 8)
 

@@ -2,6 +2,7 @@ import Foundation
 import RelayCore
 import Storage
 import TestSupport
+import TestTags
 import Testing
 
 extension Sample {
@@ -84,7 +85,7 @@ extension Backend {
   }
 }
 
-@Suite struct OutboxContract {
+@Suite(.tags(.stores)) struct OutboxContract {
   @Test(arguments: Backend.allCases)
   func `messages come back whole, in the order they were held, each peer's by itself`(_ backend: Backend) async throws {
     try await backend.withStore { store in
@@ -398,7 +399,7 @@ extension Backend {
   }
 }
 
-@Suite struct ConfirmedDevicesContract {
+@Suite(.tags(.stores)) struct ConfirmedDevicesContract {
   @Test(arguments: Backend.allCases)
   func `the last word on an account's devices counts, for as long as it is asked for`(_ backend: Backend) async throws {
     try await backend.withStore { store in

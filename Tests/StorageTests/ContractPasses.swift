@@ -1,10 +1,11 @@
 import RelayCore
 import Storage
+import TestTags
 import Testing
 
 // Readings of what peers list that begin, and may not end.
 
-@Suite struct PassContract {
+@Suite(.tags(.stores)) struct PassContract {
   private static func listed(_ indices: Range<Int>, isInactive: Bool = false) throws -> [ListedAccount] {
     try indices.map {
       ListedAccount(token: try Sample.token($0), isInactive: isInactive, supportsSMS: true, voice: true)

@@ -1,8 +1,9 @@
 import RelayCore
 import Storage
+import TestTags
 import Testing
 
-@Suite struct PeerTermsContract {
+@Suite(.tags(.stores)) struct PeerTermsContract {
   private static let first = Timestamp(millis: 1_000)
   private static let later = Timestamp(millis: 2_000)
 

@@ -1,8 +1,9 @@
 import RelayCore
 import Storage
+import TestTags
 import Testing
 
-@Suite struct PeerContract {
+@Suite(.tags(.stores)) struct PeerContract {
   @Test(arguments: Backend.allCases) func `peers come back whole, ascending by name`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       #expect(try await store.storage.peers().isEmpty)

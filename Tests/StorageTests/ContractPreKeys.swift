@@ -1,8 +1,9 @@
 import RelayCore
 import Storage
+import TestTags
 import Testing
 
-@Suite struct PreKeyContract {
+@Suite(.tags(.stores)) struct PreKeyContract {
   /// One-time keys by smallest id, then the last resort (reference 1.6).
   @Test(arguments: Backend.allCases)
   func `keys are served in the order of the vectors`(_ backend: Backend) async throws {

@@ -1,10 +1,11 @@
 import RelayCore
 import Storage
+import TestTags
 import Testing
 
 // The proofs of a registration beside a code: a number token, and the former installation's registration lock.
 
-@Suite struct RegistrationContract {
+@Suite(.tags(.stores)) struct RegistrationContract {
   @Test(arguments: Backend.allCases)
   func `a lock is kept, asked for, and replaced by the new installation's`(_ backend: Backend) async throws {
     try await backend.withStore { store in

@@ -1,8 +1,9 @@
 import RelayCore
 import Storage
+import TestTags
 import Testing
 
-@Suite struct SchemaContract {
+@Suite(.tags(.stores)) struct SchemaContract {
   @Test(arguments: Backend.allCases)
   func `a new store is too old until its migrations ran`(_ backend: Backend) async throws {
     try await backend.withStore(migrated: false) { store in

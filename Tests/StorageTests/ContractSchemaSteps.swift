@@ -4,6 +4,7 @@ import Foundation
 import Logging
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Storage
@@ -37,7 +38,7 @@ private struct Builds {
   }
 }
 
-@Suite struct SchemaStepContract {
+@Suite(.tags(.stores)) struct SchemaStepContract {
   private static func withBuilds(_ backend: Backend, _ body: (Builds) async throws -> Void) async throws {
     switch backend {
     case .embedded:

@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Storage
@@ -50,7 +51,7 @@ private let secondKey = SecretSealer(current: SecretBytes([UInt8](repeating: 2, 
 private let changingKey = SecretSealer(
   current: SecretBytes([UInt8](repeating: 2, count: 32)), former: SecretBytes([UInt8](repeating: 1, count: 32)))
 
-@Suite struct ContactSealingContract {
+@Suite(.tags(.stores)) struct ContactSealingContract {
   private static func refusal(_ storage: any Storage) async -> ContactSealingFailure? {
     do throws(ContactSealingFailure) {
       try await storage.sealContacts { _ in }
@@ -197,7 +198,7 @@ private let changingKey = SecretSealer(
   }
 }
 
-@Suite struct EmbeddedSealingTests {
+@Suite(.tags(.stores)) struct EmbeddedSealingTests {
   /// The bytes of the file, and of the log beside it.
   private static func bytes(_ path: String) throws -> Data {
     var all = try Data(contentsOf: URL(fileURLWithPath: path))

@@ -1,8 +1,9 @@
 import RelayCore
 import Storage
+import TestTags
 import Testing
 
-@Suite struct ServerSecretContract {
+@Suite(.tags(.stores)) struct ServerSecretContract {
   @Test(arguments: Backend.allCases)
   func `a secret is the one stored first under its name`(_ backend: Backend) async throws {
     try await backend.withStore { store in
@@ -44,7 +45,7 @@ import Testing
   }
 }
 
-@Suite struct ResealingContract {
+@Suite(.tags(.stores)) struct ResealingContract {
   private static func key(_ byte: UInt8) -> SecretBytes { SecretBytes([UInt8](repeating: byte, count: 32)) }
   private static let changing = SecretSealer(current: key(2), former: key(1))
 
@@ -150,7 +151,7 @@ import Testing
 }
 
 /// The keys that the relay draws for itself.
-@Suite struct ServerKeyContract {
+@Suite(.tags(.stores)) struct ServerKeyContract {
   private static let name = ServerKeyName.oblivious
   private static let drawn = SecretBytes((0..<48).map { 255 - $0 })
   private static let former = SecretSealer(current: SecretBytes([UInt8](repeating: 1, count: 32)))

@@ -1,9 +1,10 @@
 import RelayCore
 import Storage
+import TestTags
 import Testing
 
 /// Reads of the mailboxes by live connections.
-@Suite struct WaitingContract {
+@Suite(.tags(.stores)) struct WaitingContract {
   @Test(arguments: Backend.allCases)
   func `messages that the reader lacks come in the order of acceptance, up to each mailbox's limit`(_ backend: Backend)
     async throws

@@ -1,10 +1,11 @@
 import RelayCore
 import Storage
 import TestSupport
+import TestTags
 import Testing
 
 /// Devices that are to be woken by push, and the flight recorder.
-@Suite struct WakeContract {
+@Suite(.tags(.stores)) struct WakeContract {
   private static let both = WakeTerms(providers: [.fcm, .apns], lifetime: .seconds(3600))
 
   @Test(arguments: Backend.allCases)

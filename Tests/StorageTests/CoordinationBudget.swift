@@ -3,6 +3,7 @@ import Foundation
 import RelayCore
 import Storage
 import TestSupport
+import TestTags
 import Testing
 
 /// Different tokens, the same in every run.
@@ -16,7 +17,7 @@ private func isNew(_ count: Int, _ spending: ContactSpending) -> Bool {
   return (count - 5 - count / 100...count).contains(new)
 }
 
-@Suite struct ContactBudgetContract {
+@Suite(.tags(.stores)) struct ContactBudgetContract {
   private static let allowance = LookUpAllowance(first: 1000, firstDays: 10, perDay: 100)
   private static let day: Int64 = 86_400
 
@@ -112,7 +113,7 @@ private func isNew(_ count: Int, _ spending: ContactSpending) -> Bool {
   }
 }
 
-@Suite struct RedisBudgetTests {
+@Suite(.tags(.stores)) struct RedisBudgetTests {
   private static let allowance = LookUpAllowance(first: 100, firstDays: 10, perDay: 0)
 
   private static func key(_ number: AccountNumber) -> String {

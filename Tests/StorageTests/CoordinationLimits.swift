@@ -1,8 +1,9 @@
 import RelayCore
 import Storage
+import TestTags
 import Testing
 
-@Suite struct LimitContract {
+@Suite(.tags(.stores)) struct LimitContract {
   /// Reference 3.6, as corrected.
   @Test(arguments: CoordinationBackend.allCases)
   func `charges are allowed and refused as the vectors say`(_ backend: CoordinationBackend) async throws {
@@ -108,7 +109,7 @@ import Testing
   }
 }
 
-@Suite struct SeveralLimitsContract {
+@Suite(.tags(.stores)) struct SeveralLimitsContract {
   // All take minutes to refill: Redis forgets a bucket that must be full by then, and its clock for that does not stand
   // still with the test's.
   private static let shapes: [LimiterName: Bucket] = [

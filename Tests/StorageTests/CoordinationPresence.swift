@@ -1,10 +1,11 @@
 import RelayCore
 import Storage
 import TestSupport
+import TestTags
 import Testing
 
 /// The promises of presence, for one process by itself as for several over Redis.
-@Suite struct PresenceContract {
+@Suite(.tags(.stores)) struct PresenceContract {
   @Test(arguments: CoordinationBackend.allCases)
   func `a listener hears the present state first`(_ backend: CoordinationBackend) async throws {
     try await backend.with { coordination in

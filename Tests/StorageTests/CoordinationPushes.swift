@@ -1,10 +1,11 @@
 import RelayCore
 import Storage
 import TestSupport
+import TestTags
 import Testing
 
 /// Redis's memory of the push gateway's pushes.
-@Suite struct PushBoardTests {
+@Suite(.tags(.stores)) struct PushBoardTests {
   private static func mark(_ number: UInt8) -> PushMark { PushMark([number, 0, 0x0A, 0xFF, 0x20]) }
 
   @Test func `a process by itself has none`() {

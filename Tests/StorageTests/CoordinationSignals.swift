@@ -1,9 +1,10 @@
 import RelayCore
 import Storage
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct SignalContract {
+@Suite(.tags(.stores)) struct SignalContract {
   @Test(arguments: CoordinationBackend.allCases)
   func `signals reach every listener of every process once, in order`(_ backend: CoordinationBackend) async throws {
     try await backend.with(2) { coordination in

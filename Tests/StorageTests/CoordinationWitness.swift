@@ -1,10 +1,11 @@
 import RelayCore
 import Storage
 import TestSupport
+import TestTags
 import Testing
 
 /// Redis's memory of the store's epoch.
-@Suite struct WitnessTests {
+@Suite(.tags(.stores)) struct WitnessTests {
   @Test func `nothing outlives a process by itself`() {
     #expect(LocalCoordination(clock: ManualClock(Sample.noon).wall).epochWitness == nil)
   }

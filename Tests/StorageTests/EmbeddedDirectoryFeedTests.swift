@@ -1,11 +1,12 @@
 import GRDB
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Storage
 
-@Suite struct EmbeddedDirectoryFeedTests {
+@Suite(.tags(.stores)) struct EmbeddedDirectoryFeedTests {
   @Test func `a forgotten change is told to readers that need it, and to no others`() async throws {
     try await withTemporaryFolder { folder in
       let storage = try EmbeddedStorage(path: folder + "/relay.sqlite", clock: ManualClock(Sample.noon).wall)

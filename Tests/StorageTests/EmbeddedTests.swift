@@ -2,12 +2,13 @@ import Foundation
 import GRDB
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Storage
 
 /// SQLite's promises beyond the contracts.
-@Suite struct EmbeddedTests {
+@Suite(.tags(.stores)) struct EmbeddedTests {
   private let clock = ManualClock(Sample.noon)
 
   private func withStorage(_ body: (EmbeddedStorage, String) async throws -> Void) async throws {

@@ -1,6 +1,7 @@
 import RelayCore
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Storage
@@ -29,7 +30,7 @@ private final class Gate: Sendable {
 }
 
 /// Charges that share a script.
-@Suite struct GatheredTakesTests {
+@Suite(.tags(.unit)) struct GatheredTakesTests {
   private static func take(_ key: String) -> GatheredTakes.Take {
     GatheredTakes.Take(keys: [key], charges: [(1, Bucket(size: 1, perMinute: 1))])
   }

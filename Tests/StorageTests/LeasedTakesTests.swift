@@ -1,11 +1,12 @@
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Storage
 
 /// The takes that a process allows before Redis has charged it.
-@Suite struct LeasedTakesTests {
+@Suite(.tags(.stores)) struct LeasedTakesTests {
   private let clock = ManualClock(Sample.noon)
   private let key: LimitKey
   private let leases: LeasedTakes

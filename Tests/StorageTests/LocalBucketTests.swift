@@ -1,9 +1,10 @@
 import RelayCore
+import TestTags
 import Testing
 
 @testable import Storage
 
-@Suite struct BucketTableTests {
+@Suite(.tags(.unit)) struct BucketTableTests {
   @Test func `the table holds no more buckets than it may`() throws {
     var table = BucketTable(buckets: [:], bucketsMax: 100)
     for index in 0..<10_000 {
@@ -74,7 +75,7 @@ import Testing
   }
 }
 
-@Suite struct RedisSignalTests {
+@Suite(.tags(.unit)) struct RedisSignalTests {
   @Test func `a signal survives its text`() throws {
     let contents: [RedisSignal.Content] = [
       .signal(.accountChanged(try Sample.number(1))), .signal(.peersChanged), .missed,

@@ -2,9 +2,10 @@ import RelayCore
 import Storage
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct MessageBatcherTests {
+@Suite(.tags(.stores)) struct MessageBatcherTests {
   @Test func `messages that arrive during a write form the next batch, in order`() async throws {
     let store = SlowStore()
     let batcher = MessageBatcher { envelopes throws(StoreError) in try await store.write(envelopes) }

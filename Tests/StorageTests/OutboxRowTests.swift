@@ -1,9 +1,10 @@
 import RelayCore
+import TestTags
 import Testing
 
 @testable import Storage
 
-@Suite struct OutboxRowTests {
+@Suite(.tags(.unit)) struct OutboxRowTests {
   @Test func `a submission survives its row`() throws {
     for coverage in [Submission.Coverage.activeDevices, .masterDevice] {
       let message = try Sample.outgoing(1, coverage: coverage)

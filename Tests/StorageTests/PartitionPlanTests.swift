@@ -1,9 +1,10 @@
+import TestTags
 import Testing
 
 @testable import Storage
 
 /// How the days of messages are divided, whatever the retention, and whatever it was before.
-@Suite struct PartitionPlanTests {
+@Suite(.tags(.unit)) struct PartitionPlanTests {
   typealias Day = PartitionPlan.Day
 
   /// Days that pass, one run each: what can go goes, what is missing is made.

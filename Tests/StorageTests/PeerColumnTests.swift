@@ -1,8 +1,9 @@
+import TestTags
 import Testing
 
 @testable import Storage
 
-@Suite struct PeerColumnTests {
+@Suite(.tags(.unit)) struct PeerColumnTests {
   @Test func `serial numbers are read as they were written, and nothing else is`() {
     let serials: [[UInt8]] = [[0x0F, 0xA0], [1]]
     #expect(SerialsText.encode(serials) == "0fa0 01")

@@ -1,9 +1,10 @@
 import RelayCore
+import TestTags
 import Testing
 
 @testable import Storage
 
-@Suite struct PendingCodesTests {
+@Suite(.tags(.unit)) struct PendingCodesTests {
   @Test func `a stored code's digest is bound to number, purpose and key, and is no code`() throws {
     let codes = PendingCodes(key: SecretBytes([UInt8](repeating: 1, count: 32)))
     let others = PendingCodes(key: SecretBytes([UInt8](repeating: 2, count: 32)))

@@ -4,11 +4,12 @@ import Glibc
 import Logging
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Storage
 
-@Suite struct PostgresConnectionTests {
+@Suite(.tags(.stores)) struct PostgresConnectionTests {
   @Test func `a failed read leaves its neighbours their answers`() async throws {
     try await withConnection { connection in
       let outcomes = await withTaskGroup(of: (Int64, Result<Int64, PostgresError>).self) { group in

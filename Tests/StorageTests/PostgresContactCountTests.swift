@@ -2,11 +2,12 @@
 
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Storage
 
-@Suite struct PostgresContactCountTests {
+@Suite(.tags(.stores)) struct PostgresContactCountTests {
   private static func listed(_ indices: Range<Int>, isInactive: Bool = false) throws -> [ListedAccount] {
     try indices.map {
       ListedAccount(token: try Sample.token($0), isInactive: isInactive, supportsSMS: true, voice: false)

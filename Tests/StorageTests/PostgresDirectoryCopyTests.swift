@@ -4,11 +4,12 @@ import Glibc
 import RelayCore
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Storage
 
-@Suite struct PostgresDirectoryCopyTests {
+@Suite(.tags(.stores)) struct PostgresDirectoryCopyTests {
   private static func fill(_ count: Int, on server: PostgresServer, in url: String) throws {
     try server.sql(
       """

@@ -4,11 +4,12 @@ import Logging
 import RelayCore
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Storage
 
-@Suite struct PostgresDirectoryFeedTests {
+@Suite(.tags(.stores)) struct PostgresDirectoryFeedTests {
   /// Not an account: of those one waits for the other, for the listing's sake.
   private static func insert(_ index: Int) throws -> String {
     """

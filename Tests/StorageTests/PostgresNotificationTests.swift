@@ -2,10 +2,11 @@ import Logging
 import RelayCore
 import Storage
 import TestSupport
+import TestTags
 import Testing
 
 /// Several processes over one database.
-@Suite struct PostgresNotificationTests {
+@Suite(.tags(.stores)) struct PostgresNotificationTests {
   private static let (stores, writersOfEach, sendsOfEach) = (4, 2, 25)
 
   @Test func `a reader that asks for news since its last number sees each once, while others send`() async throws {

@@ -2,11 +2,12 @@
 
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Storage
 
-@Suite struct PostgresPartitionTests {
+@Suite(.tags(.stores)) struct PostgresPartitionTests {
   private static func days(_ count: Int) -> Duration { .seconds(count * 86_400) }
 
   /// First day and the day behind the last, relative to today; ascending.

@@ -2,12 +2,13 @@ import Foundation
 import Logging
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Storage
 
 /// The parts of the schema that statements count on without naming them.
-@Suite struct PostgresPartsTests {
+@Suite(.tags(.stores)) struct PostgresPartsTests {
   @Test func `the expected triggers and functions are those of a new store, and none is missing there`() async throws {
     let postgres = try await Loopback.blocking { try PostgresServer.shared() }
     let database = try await Loopback.blocking { try postgres.createDatabase() }

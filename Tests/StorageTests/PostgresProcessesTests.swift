@@ -3,9 +3,10 @@
 import RelayCore
 import Storage
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct PostgresProcessesTests {
+@Suite(.tags(.stores)) struct PostgresProcessesTests {
   @Test func `concurrent drawers on several processes never get one key twice`() async throws {
     try await withPostgres { first, _, url in
       let store = Store(storage: first, clock: ManualClock(Sample.noon))

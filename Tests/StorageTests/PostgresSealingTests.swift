@@ -3,11 +3,12 @@
 import Foundation
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Storage
 
-@Suite struct PostgresSealingTests {
+@Suite(.tags(.stores)) struct PostgresSealingTests {
   private static let key = SecretSealer(current: SecretBytes([UInt8](repeating: 1, count: 32)))
 
   /// 12,000 accounts, of whom each has changed, and 6,000 contacts of a peer: several portions of each table.

@@ -3,6 +3,7 @@
 import Foundation
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Storage
@@ -28,7 +29,7 @@ private final class AskedStatements {
   }
 }
 
-@Suite struct PostgresStatementCountTests {
+@Suite(.tags(.stores)) struct PostgresStatementCountTests {
   private static func withLoggedStore(_ body: (PostgresStorage, AskedStatements) async throws -> Void) async throws {
     let server = try await Loopback.blocking { try PostgresServer() }
     let url = try await Loopback.blocking { try server.createDatabase() }

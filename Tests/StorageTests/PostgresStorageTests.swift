@@ -3,11 +3,12 @@
 import Logging
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Storage
 
-@Suite struct PostgresStorageTests {
+@Suite(.tags(.stores)) struct PostgresStorageTests {
   @Test func `processes that migrate at once run each step once`() async throws {
     try await withPostgres(migrated: false) { first, _, url in
       let reports = Counter()

@@ -2,10 +2,11 @@ import Foundation
 import RelayCore
 import Storage
 import TestSupport
+import TestTags
 import Testing
 
 /// PostgreSQL inside TLS: what of libpq's settings in `storage.url` protects.
-@Suite struct PostgresTLSTests {
+@Suite(.tags(.stores)) struct PostgresTLSTests {
   @Test func `the server is verified by name and CA, and refused where either is another's`() async throws {
     let authority = try TestAuthority("postgres")
     let tls = ServerTLS(try authority.leaf(relay: nil, host: "db.example"), clients: authority)

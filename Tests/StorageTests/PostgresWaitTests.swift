@@ -2,11 +2,12 @@
 
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Storage
 
-@Suite struct PostgresWaitTests {
+@Suite(.tags(.stores)) struct PostgresWaitTests {
   /// A loop that ends when somebody waits for this transaction, or after a minute with an error.
   private static let untilSomebodyWaits = """
     FOR turn IN 1..6000 LOOP

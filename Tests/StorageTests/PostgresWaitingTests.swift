@@ -3,9 +3,10 @@
 import RelayCore
 import Storage
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct PostgresWaitingTests {
+@Suite(.tags(.stores)) struct PostgresWaitingTests {
   /// A row that shows late with a lower sequence is neither lost nor shown before what it follows.
   @Test func `a reader gets all once and in order while two processes append`() async throws {
     try await withPostgres { reading, _, url in

@@ -1,11 +1,12 @@
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Storage
 
 /// The words that a process is told over Redis.
-@Suite struct PresenceWordTests {
+@Suite(.tags(.unit)) struct PresenceWordTests {
   private func event(_ text: String) -> PresenceEvent? { PresenceWord.event(Array(text.utf8)) }
 
   @Test func `words are read as they were said`() throws {

@@ -1,9 +1,10 @@
 import Glibc
 import Storage
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct ReactorTests {
+@Suite(.tags(.stores)) struct ReactorTests {
   @Test func `work runs in order on one thread, and ends a round`() async throws {
     let reactor = try Reactor(name: "test")
     let events = Collected<String>()

@@ -1,10 +1,11 @@
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Storage
 
 /// A Redis that keeps its data on a disk that is full answers, and takes no writes.
-@Suite struct RedisFullDiskTests {
+@Suite(.tags(.stores)) struct RedisFullDiskTests {
   @Test(.enabled(if: TestDisk.isPossible, "a file system of its own takes root"))
   func `it is done without and told of, and used again as soon as there is room`() async throws {
     try await RedisServer.with(hasOwnDisk: true) { server in

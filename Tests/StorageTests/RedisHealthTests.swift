@@ -1,11 +1,12 @@
 import Logging
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Storage
 
 /// Whether Redis is there is what its connection says; answers that arrive late change nothing.
-@Suite struct RedisHealthTests {
+@Suite(.tags(.unit)) struct RedisHealthTests {
   private let lines = LogRecorder.Lines()
   private var health: RedisHealth {
     RedisHealth(logger: Logger(label: "redis") { [lines] _ in LogRecorder(lines: lines) })

@@ -1,11 +1,12 @@
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Storage
 
 /// The newest of several connections of a device stays, in whatever order processes speak of them.
-@Suite struct RedisNewestConnectionTests {
+@Suite(.tags(.stores)) struct RedisNewestConnectionTests {
   /// A process's word about a connection.
   private enum Word: CaseIterable, Sendable { case enter, renew }
 
@@ -179,7 +180,7 @@ import Testing
 }
 
 /// A process's knowledge of a server's clock.
-@Suite struct ServerClockTests {
+@Suite(.tags(.unit)) struct ServerClockTests {
   private let start = ContinuousClock.now
 
   private func clock(_ micros: Int64, at seconds: Double, roundTrip: Duration) -> ServerClock {

@@ -4,9 +4,10 @@ import Logging
 import RelayCore
 import Storage
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct RedisOutageTests {
+@Suite(.tags(.stores)) struct RedisOutageTests {
   private let buckets = [LimiterName.messages: Bucket(size: 40, perMinute: 40)]
 
   /// How many charges pass before the first refusal, 100 at most.

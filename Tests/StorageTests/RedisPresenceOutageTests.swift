@@ -1,11 +1,12 @@
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Storage
 
 /// Presence without Redis, with one that is silent, and with one that returns empty.
-@Suite struct RedisPresenceOutageTests {
+@Suite(.tags(.stores)) struct RedisPresenceOutageTests {
   @Test func `without Redis a process knows its own addresses, and with Redis again all are found`() async throws {
     try await RedisServer.with { server in
       try await withPresence(server, 2) { coordination, heard in

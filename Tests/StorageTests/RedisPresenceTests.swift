@@ -3,10 +3,11 @@ import Foundation
 import RelayCore
 import Storage
 import TestSupport
+import TestTags
 import Testing
 
 /// Several processes over one Redis: who holds which device.
-@Suite struct RedisPresenceTests {
+@Suite(.tags(.stores)) struct RedisPresenceTests {
   @Test func `each process is told at once of all its devices, itself too, and the rest is absent`() async throws {
     try await RedisServer.with { server in
       try await withPresence(server, 3) { coordination, heard in

@@ -1,12 +1,13 @@
 import Logging
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Storage
 
 /// A Redis that has become a replica answers, and takes no writes: its primary is looked for.
-@Suite struct RedisReplicaTests {
+@Suite(.tags(.time)) struct RedisReplicaTests {
   @Test
   func `the name moves to the new primary: limits, signals and presence follow it within a few seconds`() async throws {
     let lines = LogRecorder.Lines()

@@ -1,9 +1,10 @@
 import CHiredis
+import TestTags
 import Testing
 
 @testable import Storage
 
-@Suite struct RedisReplyBoundsTests {
+@Suite(.tags(.unit)) struct RedisReplyBoundsTests {
   /// - Returns: the elements of the array that `text` is; nil where it is refused.
   private func elements(_ text: String) throws -> Int? {
     let reader = try #require(redisReaderCreate())

@@ -2,13 +2,14 @@ import Foundation
 import Logging
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 import X509
 
 @testable import Storage
 
 /// Redis inside TLS: the relay talks to the server that it means, or to none and says why.
-@Suite struct RedisTLSTests {
+@Suite(.tags(.stores)) struct RedisTLSTests {
   /// A server for `localhost` that serves clients of the same CA alone, and the files of such a client.
   private static func with(
     leaf: (TestAuthority) throws -> TestLeaf = { try $0.leaf(relay: nil) },

@@ -1,8 +1,9 @@
 import RelayCore
 import Storage
+import TestTags
 import Testing
 
-@Suite struct SecretSealerTests {
+@Suite(.tags(.unit)) struct SecretSealerTests {
   private let first = SecretBytes(Array(repeating: 1, count: 32))
   private let second = SecretBytes(Array(repeating: 2, count: 32))
   private let secret = Secret("c2lnbmFsaW5nIGtleQ==")

@@ -2,12 +2,13 @@ import Foundation
 import GRDB
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Storage
 
 /// Every table of the embedded store goes to PostgreSQL, whatever is in it.
-@Suite struct StoreMoveTests {
+@Suite(.tags(.stores)) struct StoreMoveTests {
   private let clock = ManualClock(Sample.noon)
   /// In the sense of `arrived_day`.
   private static let firstDay: Int64 = 20_400

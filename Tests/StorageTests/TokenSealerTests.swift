@@ -1,9 +1,10 @@
 import RelayCore
+import TestTags
 import Testing
 
 @testable import Storage
 
-@Suite struct TokenSealerTests {
+@Suite(.tags(.unit)) struct TokenSealerTests {
   private static let key = SecretBytes((0..<32).map { UInt8($0) })
 
   private static func bytes(_ hex: String) -> [UInt8] {

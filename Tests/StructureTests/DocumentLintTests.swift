@@ -1,8 +1,9 @@
 import Foundation
+import TestTags
 import Testing
 
 /// scripts/lint-docs.py finds each kind of fault, at its line. `make lint` runs it on this repository.
-@Suite struct DocumentLintTests {
+@Suite(.tags(.unit)) struct DocumentLintTests {
   /// One change to a faultless tree, and the line that the script then prints.
   struct Planted: CustomTestStringConvertible, Sendable {
     let file: String

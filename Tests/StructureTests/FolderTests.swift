@@ -1,8 +1,9 @@
 import Foundation
+import TestTags
 import Testing
 
 /// Folders of a target use each other downwards only (docs/architecture.md, "Folders").
-@Suite struct FolderTests {
+@Suite(.tags(.unit)) struct FolderTests {
   private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
 

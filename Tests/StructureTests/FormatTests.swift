@@ -1,8 +1,9 @@
 import Foundation
+import TestTags
 import Testing
 
 /// The client library's layout is everybody's: its configuration of swift-format only demands more documentation.
-@Suite struct FormatTests {
+@Suite(.tags(.unit)) struct FormatTests {
   private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
 

@@ -1,9 +1,10 @@
 import Foundation
 import RegexBuilder
+import TestTags
 import Testing
 
 /// Comments and documents cite sections of docs/reference: each is there.
-@Suite struct ReferenceTests {
+@Suite(.tags(.unit)) struct ReferenceTests {
   private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
 

@@ -1,8 +1,9 @@
 import Foundation
+import TestTags
 import Testing
 
 /// Every suite says by one tag what it needs (Tests/TestTags): scripts/test-groups.py finds its group by that.
-@Suite struct TestSuiteTests {
+@Suite(.tags(.unit)) struct TestSuiteTests {
   private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
 
   /// A type of a test file, or an extension of one.

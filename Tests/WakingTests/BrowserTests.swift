@@ -3,10 +3,11 @@ import Foundation
 import Glibc
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 /// Browsers: how their devices are woken, and which pages may use the API.
-@Suite struct BrowserTests {
+@Suite(.tags(.processes)) struct BrowserTests {
   /// Runs `body` with a relay that wakes browsers, and the push service of theirs.
   private static func with(
     _ settings: [String: String] = [:],

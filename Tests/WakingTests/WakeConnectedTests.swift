@@ -3,10 +3,11 @@ import Foundation
 import RelayClient
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 /// `relay push test` where no push is needed.
-@Suite struct WakeConnectedTests {
+@Suite(.tags(.processes)) struct WakeConnectedTests {
   private struct Report: Decodable {
     let outcome: String
     let fault: String?

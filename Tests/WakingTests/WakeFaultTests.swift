@@ -3,10 +3,11 @@ import Foundation
 import RelayCore
 import Storage
 import TestSupport
+import TestTags
 import Testing
 
 /// Every kind of failure that an operator may meet is seeded, and named by `relay push test` or `relay push history`.
-@Suite struct WakeFaultTests {
+@Suite(.tags(.processes)) struct WakeFaultTests {
   private struct Report: Decodable {
     let outcome: String
     let fault: String?

@@ -1,10 +1,11 @@
 import Push
 import RelayCore
+import TestTags
 import Testing
 
 @testable import Waking
 
-@Suite struct WakePiecesTests {
+@Suite(.tags(.unit)) struct WakePiecesTests {
   private static let noon = Timestamp(millis: 1_000_000)
   private static let token = Secret("to\"ken")
 

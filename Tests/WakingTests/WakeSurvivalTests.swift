@@ -5,10 +5,11 @@ import RelayClient
 import RelayCore
 import Storage
 import TestSupport
+import TestTags
 import Testing
 
 /// Processes that die between a message and its push.
-@Suite struct WakeSurvivalTests {
+@Suite(.tags(.processes)) struct WakeSurvivalTests {
   @Test func `work that a dying process leaves behind is carried out by others`() async throws {
     try await WakingSite.with { waking in
       let postgres = try await Loopback.blocking { try PostgresServer.shared() }

@@ -3,10 +3,11 @@ import Foundation
 import RelayClient
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 /// Devices of a relay, and the providers that wake them.
-@Suite struct WakingTests {
+@Suite(.tags(.processes)) struct WakingTests {
   /// Runs `body` with a relay that wakes by both providers, and a device that writes to others.
   private static func with(
     _ settings: [String: String] = [:],

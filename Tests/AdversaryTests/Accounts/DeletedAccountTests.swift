@@ -2,10 +2,11 @@ import ChildProcesses
 import Foundation
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 /// A deleted account's credentials, keys and number are of no use to anybody.
-@Suite struct DeletedAccountTests {
+@Suite(.tags(.processes)) struct DeletedAccountTests {
   @Test(.timeLimit(.minutes(5))) func `a deleted account is closed at every process at once`() async throws {
     try await Victim.with(.servers) { victim in
       let second = try await victim.site.serve()

@@ -3,9 +3,10 @@
 import Foundation
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct GuessingTests {
+@Suite(.tags(.processes)) struct GuessingTests {
   private let owner = Caller(address: "203.0.113.9")
 
   /// Two tries at once, and none comes back while the test runs.

@@ -1,10 +1,11 @@
 import ChildProcesses
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
 /// An operator gives somebody back what was charged by mistake; limits are in Redis.
-@Suite struct LimitsCommandTests {
+@Suite(.tags(.processes)) struct LimitsCommandTests {
   private static func rows(_ text: String) throws -> [[String: Any]] {
     try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [[String: Any]])
   }

@@ -5,9 +5,10 @@ import Crypto
 import Foundation
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct NumberTokenAttackTests {
+@Suite(.tags(.processes)) struct NumberTokenAttackTests {
   private static let key = String(repeating: "0f", count: 32)
   private static let settings = Victim.unlimited.merging(["RELAY_VERIFICATION_TOKEN_KEY": key]) { $1 }
 

@@ -3,9 +3,10 @@
 import Foundation
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct PinFloodTests {
+@Suite(.tags(.time)) struct PinFloodTests {
   @Test(arguments: StoreKind.allCases) func `a flood without codes does not delay a registration with a pin`(
     kind: StoreKind
   )

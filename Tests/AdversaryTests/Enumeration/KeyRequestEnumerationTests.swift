@@ -3,9 +3,10 @@
 import ChildProcesses
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct KeyRequestEnumerationTests {
+@Suite(.tags(.processes)) struct KeyRequestEnumerationTests {
   private static let first = 30
   /// The sketch takes one new contact in a hundred at most for one that was asked for before.
   private static let budget = first...first + 2

@@ -9,9 +9,10 @@ import NIOHTTP1
 import RelayCore
 import Synchronization
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct NotificationUserTests {
+@Suite(.tags(.processes)) struct NotificationUserTests {
   private static let password = "correct horse battery"
 
   /// Runs `relay notifications user ARGUMENTS --password-stdin` with `password` as the first line of its input.

@@ -3,9 +3,10 @@
 import RelayClient
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct ObliviousHomeTests {
+@Suite(.tags(.processes)) struct ObliviousHomeTests {
   @Test(arguments: StoreKind.allCases)
   func `an oblivious look-up says where contacts live, and no other look-up follows`(kind: StoreKind) async throws {
     // As many as the contacts: an ordinary look-up of one of them would be one too many.

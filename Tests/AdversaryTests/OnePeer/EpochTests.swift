@@ -5,10 +5,11 @@ import Foundation
 import NIOHTTP1
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 /// The peers whose word sets one-time prekeys aside (docs/decisions/2026-11-21-restored-stores.md).
-@Suite struct EpochTests {
+@Suite(.tags(.processes)) struct EpochTests {
   private static let lastResort = 16_777_215
 
   /// An account with keys, and who draws them.

@@ -3,11 +3,12 @@
 import NIOHTTP1
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 /// The share of a mailbox that one peer, and all of them, may fill (docs/federation.md, "A peer's share of a
 /// mailbox").
-@Suite struct MailboxShareTests {
+@Suite(.tags(.processes)) struct MailboxShareTests {
   private static let settings = Victim.unlimited.merging(["RELAY_MESSAGES_MAILBOX_MAX": "20"]) { $1 }
 
   @Test(arguments: StoreKind.allCases) func `a peer leaves room in a mailbox for local senders`(kind: StoreKind)

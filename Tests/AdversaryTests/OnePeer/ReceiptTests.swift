@@ -6,11 +6,12 @@ import NIOHTTP1
 import RelayCore
 import SwiftProtobuf
 import TestSupport
+import TestTags
 import Testing
 import WireMessages
 
 /// For what receipts of a peer are taken (docs/federation.md, "Receipts").
-@Suite struct ReceiptTests {
+@Suite(.tags(.processes)) struct ReceiptTests {
   private static let theirs = "+16665550001"
 
   private static func receipt(

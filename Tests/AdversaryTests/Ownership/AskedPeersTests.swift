@@ -2,9 +2,10 @@
 
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct AskedPeersTests {
+@Suite(.tags(.processes)) struct AskedPeersTests {
   @Test(arguments: StoreKind.allCases)
   func `the first peer that claimed a contact has it on every process`(kind: StoreKind) async throws {
     try await Victim.with(kind, settings: Victim.quickRounds) { victim in

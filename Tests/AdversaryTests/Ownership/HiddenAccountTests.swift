@@ -4,9 +4,10 @@ import Foundation
 import NIOHTTP1
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct HiddenAccountTests {
+@Suite(.tags(.processes)) struct HiddenAccountTests {
   @Test(arguments: StoreKind.allCases, [ListingPeer.Style.feed, .asked])
   func `a number that proved itself here belongs to no peer`(kind: StoreKind, style: ListingPeer.Style) async throws {
     try await Victim.with(kind, settings: Victim.quickRounds) { victim in

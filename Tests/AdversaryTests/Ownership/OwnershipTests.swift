@@ -4,9 +4,10 @@ import ChildProcesses
 import Foundation
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct OwnershipTests {
+@Suite(.tags(.processes)) struct OwnershipTests {
   /// gamma lists a user, and evil lists the same later. Then gamma's user registers again, or leaves and comes back.
   @Test(arguments: StoreKind.allCases, [ListingPeer.Style.pages, .feed])
   func `a contact stays with the peer that listed it first`(kind: StoreKind, style: ListingPeer.Style) async throws {

@@ -2,9 +2,10 @@
 
 import ChildProcesses
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct GrantTests {
+@Suite(.tags(.processes)) struct GrantTests {
   @Test(arguments: StoreKind.allCases) func `accept grants no more than the invitation and the operator both name`(
     kind: StoreKind
   ) async throws {

@@ -6,9 +6,10 @@ import NIOHTTP1
 import RelayClient
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct RedemptionTests {
+@Suite(.tags(.processes)) struct RedemptionTests {
   private static let path = "/v1/federation/peering"
   private static let nowhere = "https://127.0.0.1:1"
 

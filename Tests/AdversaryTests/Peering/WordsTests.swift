@@ -1,9 +1,10 @@
 // Somebody reads and changes the invitation on its way: what both operators see of it.
 
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct PeeringWordsTests {
+@Suite(.tags(.processes)) struct PeeringWordsTests {
   /// They were made of both CAs, so that who stood between could choose his own two until both operators saw the same.
   @Test(arguments: StoreKind.allCases) func `an authority shows the same words to every peer`(kind: StoreKind)
     async throws

@@ -1,9 +1,10 @@
 // Connections to the clients' port that never finish a request: they must not keep clients out.
 
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct ClientPortFloodTests {
+@Suite(.tags(.time)) struct ClientPortFloodTests {
   /// A quarter of 50 connections.
   private static let settings = ["RELAY_CLIENT_CONNECTIONS_MAX": "50"]
   private static let share = 12.0

@@ -1,9 +1,10 @@
 // Connections without certificates, many and silent: they must not keep peers out.
 
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct HandshakeFloodTests {
+@Suite(.tags(.time)) struct HandshakeFloodTests {
   private static let refusals = "relay_federation_connections_refused_total"
 
   /// One address gets 32 places and, after 64 at once, 16 a second. The peer comes from another address.

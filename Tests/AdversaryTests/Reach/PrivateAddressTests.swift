@@ -5,9 +5,10 @@ import Foundation
 import NIOHTTP1
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct PrivateAddressTests {
+@Suite(.tags(.processes)) struct PrivateAddressTests {
   /// Reached from everywhere, as its URL has it; on this host, as it is.
   private func settings(allowsPrivate: Bool) -> [String: String] {
     var settings = Victim.unlimited

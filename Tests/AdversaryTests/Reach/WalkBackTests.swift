@@ -1,9 +1,10 @@
 // A peer asks for walks to a URL of its choice: it must not learn from them what lies there.
 
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct WalkBackTests {
+@Suite(.tags(.processes)) struct WalkBackTests {
   /// An open port, a closed one, a host that does not exist, and a relay of somebody else: the same words after the same
   /// time.
   @Test(arguments: StoreKind.allCases)

@@ -4,9 +4,10 @@ import Crypto
 import Foundation
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct DumpThiefTests {
+@Suite(.tags(.processes)) struct DumpThiefTests {
   private static let settings = Victim.unlimited.merging([
     "RELAY_STORAGE_ENCRYPTION_KEY": Data((0..<32).map { UInt8($0) }).base64EncodedString()
   ]) { $1 }

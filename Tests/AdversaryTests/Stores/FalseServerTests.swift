@@ -3,9 +3,10 @@
 import ChildProcesses
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct FalseServerTests {
+@Suite(.tags(.processes)) struct FalseServerTests {
   private static func files(_ folder: String, trusting authority: TestAuthority, from own: TestAuthority) throws
     -> [String: String]
   {

@@ -3,9 +3,10 @@
 import ChildProcesses
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
-@Suite struct ServerLogTests {
+@Suite(.tags(.processes)) struct ServerLogTests {
   /// A role on the shared server, the way an administrator would make it.
   private static func role(_ server: PostgresServer, mayBeDiscreet: Bool) throws -> String {
     let name = "relay_\(UInt32.random(in: .min ... .max))"

@@ -1,12 +1,13 @@
 import CampaignModel
 import Foundation
+import TestTags
 import Testing
 
 @testable import RelayCampaign
 
 /// The judge is judged: relays with a fault planted are caught by the rule that it breaks.
 @Suite(
-  .serialized,
+  .tags(.processes), .serialized,
   .enabled(if: ProcessInfo.processInfo.environment["RELAY_CAMPAIGN_CHECK"] != nil, "`make campaign-check` runs it"))
 struct PlantedFaultTests {
   struct Planted: Sendable, CustomTestStringConvertible {

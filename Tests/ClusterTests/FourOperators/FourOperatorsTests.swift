@@ -2,10 +2,11 @@ import ChildProcesses
 import Foundation
 import Glibc
 import TestSupport
+import TestTags
 import Testing
 
 /// Alpha and its three peers, of which delta falls into every kind of trouble (docs/federation.md, "What happened").
-@Suite struct FourOperatorsTests {
+@Suite(.tags(.time)) struct FourOperatorsTests {
   private struct Trouble: Sendable {
     let name: String
     /// Whether the packets between hosts have to be touched.

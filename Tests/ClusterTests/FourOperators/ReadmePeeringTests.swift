@@ -1,10 +1,11 @@
 import ChildProcesses
 import Foundation
 import TestSupport
+import TestTags
 import Testing
 
 /// The README's lines for peering, as two operators type them on hosts of their own.
-@Suite struct ReadmePeeringTests {
+@Suite(.tags(.processes)) struct ReadmePeeringTests {
   @Test(.enabled(if: Network.isAllowed, "network namespaces are not allowed here"))
   func `the README's lines peer two operators whose hosts have addresses of their own`() async throws {
     let lines = try Self.lines()

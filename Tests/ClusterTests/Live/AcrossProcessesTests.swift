@@ -1,9 +1,10 @@
 import RelayClient
 import TestSupport
+import TestTags
 import Testing
 
 /// Devices and senders on different processes, with Redis between them or away.
-@Suite struct AcrossProcessesTests {
+@Suite(.tags(.time)) struct AcrossProcessesTests {
   /// Runs `body` with two processes, and devices that are connected to the second: a sender, the others recipients.
   /// - Parameter pollSeconds: nil for the relay's default.
   private static func with(

@@ -1,10 +1,11 @@
 import Foundation
 import RelayClient
 import TestSupport
+import TestTags
 import Testing
 
 /// Every accepted message is delivered at least once, in order, and once after de-duplication, whatever dies.
-@Suite struct ChaosTests {
+@Suite(.tags(.time)) struct ChaosTests {
   /// How large the run is. `make soak` sets what docs/performance.md tells of; a run is repeated with its seed.
   private struct Extent {
     /// At least: messages are sent until every kind of mishap has happened.

@@ -1,8 +1,9 @@
 import TestSupport
+import TestTags
 import Testing
 
 /// The proof that nothing is lost must itself notice a loss.
-@Suite struct DeliveryLedgerTests {
+@Suite(.tags(.unit)) struct DeliveryLedgerTests {
   private static let start = ContinuousClock.now
   private static func at(_ second: Int) -> ContinuousClock.Instant { start + .seconds(second) }
   private static func id(_ number: Int) -> MessageID { MessageID("+1", Int64(number)) }

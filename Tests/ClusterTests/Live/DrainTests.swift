@@ -3,10 +3,11 @@ import Glibc
 import NIOCore
 import RelayClient
 import TestSupport
+import TestTags
 import Testing
 
 /// A process that stops lets everybody go in peace.
-@Suite struct DrainTests {
+@Suite(.tags(.time)) struct DrainTests {
   private struct Ending: Sendable {
     let end: ConnectionEnd?
     let at: ContinuousClock.Instant

@@ -1,10 +1,11 @@
 import ChildProcesses
 import RelayClient
 import TestSupport
+import TestTags
 import Testing
 
 /// The newer of two live connections of a device at two processes stays, whatever happens to Redis between them.
-@Suite struct NewestConnectionTests {
+@Suite(.tags(.time)) struct NewestConnectionTests {
   private static let redisPause = Duration.seconds(60)
 
   /// Two processes, each with its own way to Redis, and devices.

@@ -1,11 +1,12 @@
 import ChildProcesses
 import RelayClient
 import TestSupport
+import TestTags
 import Testing
 
 /// Replacing every process of an operator, one after the other, behind a balancer with the file of deploy: nobody notices
 /// more than a reconnect.
-@Suite(.serialized) struct RollingRestartTests {
+@Suite(.tags(.time), .serialized) struct RollingRestartTests {
   @Test func `behind HAProxy no request fails, and no message is lost`() async throws {
     try await Self.withTeam { team in
       try await HAProxyServer.with(before: team.ports) { balancer in

@@ -1,10 +1,11 @@
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Directory
 
-@Suite struct ContactHitsTests {
+@Suite(.tags(.unit)) struct ContactHitsTests {
   /// Requests of few different tokens, most of them repeated, beside sets.
   @Test(arguments: 1...50 as ClosedRange<UInt64>)
   func `each known token counts once, at its first place, and what is unknown is left`(seed: UInt64) {

@@ -1,11 +1,12 @@
 import Crypto
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Directory
 
-@Suite struct EnumerationPatternTests {
+@Suite(.tags(.unit)) struct EnumerationPatternTests {
   /// For numbers as their digits: those that were found, among those that were asked for.
   private static func isSequential(_ found: some Sequence<Int64>, among asked: some Sequence<Int64>) throws -> Bool {
     EnumerationPattern.isSequential(try found.map(number), among: try asked.map(token))

@@ -1,11 +1,12 @@
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Directory
 
 /// A process's memory of look-ups: address books that were asked for.
-@Suite struct LookUpMemoryTests {
+@Suite(.tags(.unit)) struct LookUpMemoryTests {
   private static func account(_ index: Int) throws -> AccountNumber {
     try #require(AccountNumber(digits: 15_550_000_000 + Int64(index)))
   }

@@ -1,10 +1,11 @@
 import RelayCore
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Directory
 
-@Suite struct ObliviousEvaluatorTests {
+@Suite(.tags(.stores)) struct ObliviousEvaluatorTests {
   private static func elements(_ count: Int) throws -> [[UInt8]] {
     let element = [UInt8](hex: try ObliviousVectors.load().evaluation.elementHex)
     return Array(repeating: element, count: count)

@@ -2,6 +2,7 @@ import Foundation
 import RelayCore
 import Storage
 import TestSupport
+import TestTags
 import Testing
 
 @testable import Directory
@@ -57,7 +58,7 @@ extension FollowerSite {
 }
 
 /// The outputs follow the directory.
-@Suite struct ObliviousIndexerTests {
+@Suite(.tags(.stores)) struct ObliviousIndexerTests {
   private static func tokens(_ range: ClosedRange<Int>) throws -> [ContactToken] {
     try range.map { try FollowerSite.token($0) }
   }

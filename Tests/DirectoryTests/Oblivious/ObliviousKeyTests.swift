@@ -2,11 +2,12 @@ import Crypto
 import CryptoExtras
 import Foundation
 import RelayCore
+import TestTags
 import Testing
 
 @testable import Directory
 
-@Suite struct ObliviousKeyTests {
+@Suite(.tags(.unit)) struct ObliviousKeyTests {
   /// RFC 9497, appendix A.4.2: P384-SHA384, VOPRF.
   private static let rfcSecret =
     "051646b9e6e7a71ae27c1e1d0b87b4381db6d3595eeeb1adb41579adbf992f4278f9016eafc944edaa2b43183581779d"

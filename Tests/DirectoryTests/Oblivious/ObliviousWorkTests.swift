@@ -1,9 +1,10 @@
 import RelayCore
+import TestTags
 import Testing
 
 @testable import Directory
 
-@Suite struct ObliviousWorkTests {
+@Suite(.tags(.unit)) struct ObliviousWorkTests {
   private static let tokens = (0..<250).map { ContactToken(high: UInt64($0), low: 0) }
 
   /// Works `work` off, a page of each peer being all of `tokens`.
