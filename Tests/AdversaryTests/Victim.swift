@@ -88,7 +88,7 @@ struct Victim: Sendable {
       storage = try PostgresStorage(url: database, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     } else {
       let clock = WallClock { Timestamp(millis: Int64(Date().timeIntervalSince1970 * 1000)) }
-      storage = try EmbeddedStorage(path: site.folder + "/relay.sqlite", clock: clock)
+      storage = try SQLiteStorage(path: site.folder + "/relay.sqlite", clock: clock)
     }
     do {
       // A machine that starts many tests takes longer to connect than a call waits.

@@ -18,7 +18,7 @@ import Testing
 struct BlobSite: Sendable {
   /// The folder of this site's files.
   let folder: String
-  let store: EmbeddedStorage
+  let store: SQLiteStorage
   let blobs: FolderStore
   let policy: AttachmentPolicy
   let clock: SettableClock
@@ -35,15 +35,15 @@ struct BlobSite: Sendable {
   static func with(
     _ policy: AttachmentPolicy = Self.megabyte, uploadPace: TransferPace = .upload,
     downloadPace: TransferPace = .download, downloads: DownloadBounds = DownloadBounds(),
-    uploadsTo wrap: (EmbeddedStorage) -> any AttachmentStore = { $0 },
-    routes: @escaping @Sendable (Router<ClientContext>, EmbeddedStorage, FolderStore, SettableClock) -> Void = {
+    uploadsTo wrap: (SQLiteStorage) -> any AttachmentStore = { $0 },
+    routes: @escaping @Sendable (Router<ClientContext>, SQLiteStorage, FolderStore, SettableClock) -> Void = {
       _, _, _, _ in
     },
     isolation: isolated (any Actor)? = #isolation, _ body: (BlobSite) async throws -> Void
   ) async throws {
     try await withTemporaryFolder { folder in
       let clock = SettableClock()
-      let store = try EmbeddedStorage(path: folder + "/relay.sqlite", clock: clock.wall)
+      let store = try SQLiteStorage(path: folder + "/relay.sqlite", clock: clock.wall)
       try await store.migrate { _ in }
       let blobs = try FolderStore(
         folder: folder + "/attachments", signer: try await BlobURLSigner(store: store))

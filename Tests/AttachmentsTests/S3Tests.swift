@@ -11,7 +11,7 @@ import Testing
 /// Blobs in a bucket of a real S3-protocol server.
 @Suite(.tags(.stores)) struct S3Tests {
   private struct Bucket {
-    let store: EmbeddedStorage
+    let store: SQLiteStorage
     let blobs: S3Store
     let sweeper: AttachmentSweeper
     let clock: SettableClock
@@ -120,7 +120,7 @@ import Testing
       try await withTemporaryFolder { folder in
         // moto_server refuses URLs whose time is over by the real clock.
         let clock = SettableClock.current()
-        let store = try EmbeddedStorage(path: folder + "/relay.sqlite", clock: clock.wall)
+        let store = try SQLiteStorage(path: folder + "/relay.sqlite", clock: clock.wall)
         try await store.migrate { _ in }
         let blobs = S3Store(
           endpoint: server.endpoint, bucket: server.bucket, region: "eu-west-1", accessKey: "key",

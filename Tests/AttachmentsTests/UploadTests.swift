@@ -180,7 +180,7 @@ import Testing
 
 /// Refuses every upload, and lets another of the same bytes in before it says so.
 private struct OvertakingStore: AttachmentStore {
-  let store: EmbeddedStorage
+  let store: SQLiteStorage
 
   func finishAttachment(_ id: AttachmentID, bytes: Int64, expires: Timestamp, quota: AttachmentQuota)
     async throws(StoreError) -> AttachmentOutcome

@@ -65,7 +65,7 @@ struct NotificationSite: Sendable {
         // A leftover there hurts nobody.
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let clock = ManualClock(start)
-        let store = try EmbeddedStorage(path: folder + "/relay.sqlite", clock: clock.wall)
+        let store = try SQLiteStorage(path: folder + "/relay.sqlite", clock: clock.wall)
         try await run(store, .embedded(path: folder + "/relay.sqlite"), clock, limits, providers, body)
       case .postgres:
         let server = try await Loopback.blocking { try PostgresServer.shared() }

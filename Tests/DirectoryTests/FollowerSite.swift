@@ -32,7 +32,7 @@ struct FollowerSite: Sendable {
       let sql: @Sendable (String) async throws -> Void
       switch backend {
       case .embedded:
-        store = try EmbeddedStorage(path: folder + "/relay.sqlite", clock: clock)
+        store = try SQLiteStorage(path: folder + "/relay.sqlite", clock: clock)
         sql = { _ in throw TestFailure("there is no psql for SQLite") }
       case .postgres:
         let server = try await Loopback.blocking { try PostgresServer.shared() }

@@ -18,10 +18,10 @@ final class RecordedListing: DirectoryStore {
     /// The tokens of each look-up, in the order of arrival.
     var lookUps: [Int] = []
   }
-  let storage: EmbeddedStorage
+  let storage: SQLiteStorage
   private let state = Mutex((asked: Asked(), isHolding: false))
 
-  init(_ storage: EmbeddedStorage) { self.storage = storage }
+  init(_ storage: SQLiteStorage) { self.storage = storage }
 
   var asked: Asked { state.withLock { $0.asked } }
   /// While it holds, look-ups are not answered.
@@ -106,7 +106,7 @@ func withListing(
   _ count: Int, _ body: @Sendable (_ listing: RecordedListing, _ beta: TestRelay) async throws -> Void
 ) async throws {
   try await withTemporaryFolder { path in
-    let storage = try EmbeddedStorage(path: path + "/listing.sqlite", clock: TestRelay.systemClock)
+    let storage = try SQLiteStorage(path: path + "/listing.sqlite", clock: TestRelay.systemClock)
     try await storage.migrate { _ in }
     let listing = RecordedListing(storage)
     try await listing.register(0..<count)

@@ -11,7 +11,7 @@ struct TestRelay: Sendable {
   let name: RelayName
   let endpoint: PeerEndpoint
   let folder: IdentityFolder
-  let storage: EmbeddedStorage
+  let storage: SQLiteStorage
   let coordination: LocalCoordination
   let identity: FederationIdentity
   let registry: PeerRegistry
@@ -86,7 +86,7 @@ func withRelay<Value: Sendable>(
     let folder = IdentityFolder(path: path + "/federation")
     try folder.createAuthority(for: name, now: clock.now())
     try folder.issueLeaf(for: name, at: placeholder, now: clock.now())
-    let storage = try EmbeddedStorage(path: path + "/relay.sqlite", clock: clock)
+    let storage = try SQLiteStorage(path: path + "/relay.sqlite", clock: clock)
     try await storage.migrate { _ in }
     let coordination = LocalCoordination(buckets: buckets, clock: clock)
     let identity = try FederationIdentity(

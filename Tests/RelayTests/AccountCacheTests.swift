@@ -78,7 +78,7 @@ import Testing
 
   /// A store with one account, and a bus that says what a test has it say.
   private struct Site {
-    let store: EmbeddedStorage
+    let store: SQLiteStorage
     let bus = SwitchedBus()
     let known: AccountNumber
     let unknown: AccountNumber
@@ -119,7 +119,7 @@ import Testing
     defer { try? FileManager.default.removeItem(atPath: path) }  // A leftover in the temporary folder hurts nobody.
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
     let clock = WallClock { Timestamp(millis: 1_700_000_000_000) }
-    let store = try EmbeddedStorage(path: path + "/relay.sqlite", clock: clock)
+    let store = try SQLiteStorage(path: path + "/relay.sqlite", clock: clock)
     try await store.migrate { _ in }
     let relay = try #require(RelayName("gamma"))
     let site = Site(

@@ -87,7 +87,7 @@ import Testing
 private struct KeyDesk {
   static let supply = 100
 
-  let storage: EmbeddedStorage
+  let storage: SQLiteStorage
   let clock: DeskClock
   private let accounts: AccountCache
   private let responder: any HTTPResponder<ClientContext>
@@ -97,7 +97,7 @@ private struct KeyDesk {
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(at: folder) }  // A leftover in the temporary folder hurts nobody.
     let clock = DeskClock()
-    let storage = try EmbeddedStorage(path: folder.appending(path: "relay.sqlite").path, clock: clock.wall)
+    let storage = try SQLiteStorage(path: folder.appending(path: "relay.sqlite").path, clock: clock.wall)
     try await storage.migrate { _ in }
     let result: Result<Void, any Error>
     do {
@@ -109,7 +109,7 @@ private struct KeyDesk {
     try result.get()
   }
 
-  private init(_ storage: EmbeddedStorage, _ clock: DeskClock) {
+  private init(_ storage: SQLiteStorage, _ clock: DeskClock) {
     (self.storage, self.clock) = (storage, clock)
     let logger = Logger(label: "test")
     let coordination = LocalCoordination(clock: clock.wall)

@@ -19,9 +19,9 @@ import Testing
   }
 
   /// By a clock of the past: what lies in the store is 40 days old then, for whoever has the present one.
-  private static func store(of site: RelayOperator, daysAgo: Int = 40) throws -> EmbeddedStorage {
+  private static func store(of site: RelayOperator, daysAgo: Int = 40) throws -> SQLiteStorage {
     let past = Timestamp(millis: Int64(Date().timeIntervalSince1970 * 1000) - Int64(daysAgo) * Timestamp.millisPerDay)
-    return try EmbeddedStorage(path: site.folder + "/relay.sqlite", clock: WallClock { past })
+    return try SQLiteStorage(path: site.folder + "/relay.sqlite", clock: WallClock { past })
   }
 
   private static func waiting(at site: RelayOperator, _ mailbox: DeviceAddress) async throws -> Int {

@@ -145,21 +145,12 @@ import Testing
         #expect(refused.exit == .code(1) && refused.errors.contains(words), "\(refused.errors)")
       }
       #expect(try await site.relay("migrate", "plan").contains("The store is new"))
-      let first = try decoded(try await site.relay("migrate", "run", "--to", "2", "--json"), as: [Step].self)
-      #expect(first.map(\.version) == [1, 2] && first.allSatisfy { $0.applied != nil })
-      let floor = try #require(planned.map(\.usableFrom).max())
-      #expect(floor > 2)
-      let impossible = try await site.relay("migrate", "plan")
-      #expect(impossible.contains("Going back is not possible behind these steps: a build must know step \(floor)"))
-      try await site.relay("migrate", "run", "--to", "\(floor)")
-      #expect(
-        try await site.relay("migrate", "plan").contains("Going back is possible: builds that know step \(floor)"))
-      let done = try decoded(try await site.relay("migrate", "run", "--json"), as: [Step].self)
-      #expect(done.map(\.version) == pending.dropFirst(floor).map(\.version) && done.allSatisfy { $0.applied != nil })
+      let done = try decoded(try await site.relay("migrate", "run", "--to", "1", "--json"), as: [Step].self)
+      #expect(done.map(\.version) == [1] && done.allSatisfy { $0.applied != nil })
       let after = try decoded(try await site.relay("migrate", "status", "--json"), as: [Step].self)
       #expect(after.allSatisfy { $0.applied != nil })
       #expect(try decoded(try await site.relay("migrate", "plan", "--json"), as: [Step].self).isEmpty)
-      #expect(try await site.relay("migrate", "plan").contains("Going back: builds that know step \(floor) can serve"))
+      #expect(try await site.relay("migrate", "plan").contains("Going back: builds that know step 1 can serve"))
       #expect(try decoded(try await site.relay("migrate", "run", "--json"), as: [Step].self).isEmpty)
     }
   }

@@ -54,19 +54,19 @@ import WireMessages
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
     let now = Atomic<Int64>(1_700_000_000_000)
     let clock = WallClock { Timestamp(millis: now.load(ordering: .relaxed)) }
-    let store = try EmbeddedStorage(path: path + "/relay.sqlite", clock: clock)
+    let store = try SQLiteStorage(path: path + "/relay.sqlite", clock: clock)
     try await store.migrate { _ in }
     let accounts = AccountCache(store: store, bus: LocalCoordination(buckets: [:], clock: clock))
     let name = try #require(RelayName("gamma"))
     let number = try await ProbeAccount(name: name, store: store, accounts: accounts, clock: clock).prepare()
-    let attendance = Attendance(store: store, accounts: accounts, clock: clock)
+    let lastSeen = LastSeen(store: store, accounts: accounts, clock: clock)
     let address = DeviceAddress(number, .master)
     let device = try #require(try await store.account(number)?.device(.master))
 
     let midnight = clock.now().startOfDay.millis + 86_400_000
     func lastSeen(at millis: Int64, draw: UInt64) async throws -> Int64? {
       now.store(millis, ordering: .relaxed)
-      await attendance.noteStaying(device, at: address, draw: draw, logger: Logger(label: "test"))
+      await lastSeen.noteStaying(device, at: address, draw: draw, logger: Logger(label: "test"))
       return try await store.account(number)?.device(.master)?.lastSeen.startOfDay.millis
     }
     #expect(try await lastSeen(at: midnight, draw: 3_599_999) == midnight - 86_400_000)

@@ -38,14 +38,14 @@ import Testing
   }
 
   private func withProbeAccount(
-    _ body: (ProbeAccount, EmbeddedStorage, WallClock) async throws -> Void
+    _ body: (ProbeAccount, SQLiteStorage, WallClock) async throws -> Void
   ) async throws {
     let path = NSTemporaryDirectory() + "relay-probe-" + UUID().uuidString
     defer { try? FileManager.default.removeItem(atPath: path) }  // A leftover in the temporary folder hurts nobody.
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
     let now = Timestamp(millis: Int64(Date().timeIntervalSince1970 * 1000))
     let clock = WallClock { now }
-    let store = try EmbeddedStorage(path: path + "/relay.sqlite", clock: clock)
+    let store = try SQLiteStorage(path: path + "/relay.sqlite", clock: clock)
     try await store.migrate { _ in }
     let coordination = LocalCoordination(buckets: [:], clock: clock)
     let probe = ProbeAccount(

@@ -129,7 +129,7 @@ struct TransportSite: Sendable {
 }
 
 /// Opens WebSockets at `/socket`, and answers as the query says.
-final class EchoDoor: SocketDoor {
+final class EchoDoor: SocketAuthorizer {
   static let generous = SocketLimits(
     messageBytesMax: 256 << 10, burst: 100_000, perSecond: 100_000, idle: .seconds(300))
 

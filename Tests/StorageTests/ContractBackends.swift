@@ -52,7 +52,7 @@ extension Backend {
       await Turns.embedded.take()
       defer { Turns.embedded.giveBack() }
       try await withTemporaryFolder { folder in
-        let storage = try EmbeddedStorage(path: folder + "/relay.sqlite", sealer: Self.sealer, clock: clock)
+        let storage = try SQLiteStorage(path: folder + "/relay.sqlite", sealer: Self.sealer, clock: clock)
         do {
           try await body(storage)
         } catch {
@@ -77,7 +77,7 @@ extension Backend {
       defer { Turns.embedded.giveBack() }
       try await withTemporaryFolder { folder in
         try await body { sealer, use in
-          let storage = try EmbeddedStorage(path: folder + "/relay.sqlite", sealer: sealer, clock: clock.wall)
+          let storage = try SQLiteStorage(path: folder + "/relay.sqlite", sealer: sealer, clock: clock.wall)
           try await Self.use(Store(storage: storage, clock: clock), use)
         }
       }

@@ -59,7 +59,7 @@ extension Backend {
       defer { Turns.embedded.giveBack() }
       try await withTemporaryFolder { folder in
         try await Self.use(count, clock, body) {
-          try EmbeddedStorage(path: folder + "/relay.sqlite", clock: clock.wall)
+          try SQLiteStorage(path: folder + "/relay.sqlite", clock: clock.wall)
         }
       }
     case .postgres:

@@ -45,7 +45,7 @@ private struct Builds {
       try await withTemporaryFolder { folder in
         let builds = Builds(
           open: { steps in
-            try EmbeddedStorage(path: folder + "/relay.sqlite", steps: steps, clock: ManualClock(Sample.noon).wall)
+            try SQLiteStorage(path: folder + "/relay.sqlite", steps: steps, clock: ManualClock(Sample.noon).wall)
           }, today: SchemaStep.embedded)
         try await body(builds)
       }

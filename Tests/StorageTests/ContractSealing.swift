@@ -198,7 +198,7 @@ private let changingKey = SecretSealer(
   }
 }
 
-@Suite(.tags(.stores)) struct EmbeddedSealingTests {
+@Suite(.tags(.stores)) struct SQLiteSealingTests {
   /// The bytes of the file, and of the log beside it.
   private static func bytes(_ path: String) throws -> Data {
     var all = try Data(contentsOf: URL(fileURLWithPath: path))
@@ -209,10 +209,10 @@ private let changingKey = SecretSealer(
   }
 
   private static func use(
-    _ path: String, _ sealer: SecretSealer, _ body: (Store, EmbeddedStorage) async throws -> Void
+    _ path: String, _ sealer: SecretSealer, _ body: (Store, SQLiteStorage) async throws -> Void
   ) async throws {
     let clock = ManualClock(Sample.noon)
-    let storage = try EmbeddedStorage(path: path, sealer: sealer, clock: clock.wall)
+    let storage = try SQLiteStorage(path: path, sealer: sealer, clock: clock.wall)
     try await storage.migrate { _ in }
     try await body(Store(storage: storage, clock: clock), storage)
     await storage.close()
@@ -273,7 +273,7 @@ private let changingKey = SecretSealer(
 
   @Test func `a new file that was not made to its end is sealed by the next run`() async throws {
     try await withTemporaryFolder { folder in
-      let storage = try EmbeddedStorage(
+      let storage = try SQLiteStorage(
         path: folder + "/relay.sqlite", sealer: firstKey, clock: ManualClock(Sample.noon).wall)
       // The last step fails.
       try await storage.write { db in try db.run("CREATE TABLE oblivious_outputs (token BLOB)") }

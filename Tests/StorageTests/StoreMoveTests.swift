@@ -14,11 +14,11 @@ import Testing
   private static let firstDay: Int64 = 20_400
 
   private func withStores(
-    _ body: (EmbeddedStorage, PostgresStorage, StoreMove) async throws -> Void
+    _ body: (SQLiteStorage, PostgresStorage, StoreMove) async throws -> Void
   ) async throws {
     try await withPostgres(migrated: false) { target, _, _ in
       try await withTemporaryFolder { folder in
-        let source = try EmbeddedStorage(path: folder + "/relay.sqlite", clock: clock.wall)
+        let source = try SQLiteStorage(path: folder + "/relay.sqlite", clock: clock.wall)
         try await source.migrate { _ in }
         try await body(source, target, StoreMove(source, named: "here", to: target))
         await source.close()
@@ -27,7 +27,7 @@ import Testing
   }
 
   /// Makes rows of every table that is moved. References lead to the row of the same index.
-  private func fill(_ source: EmbeddedStorage, rows: ClosedRange<Int>) async throws {
+  private func fill(_ source: SQLiteStorage, rows: ClosedRange<Int>) async throws {
     let columns = try await MoveSource(store: source).columns()
     try await source.write { db in
       // As what came in any order leaves them.
@@ -157,7 +157,7 @@ import Testing
     let sealer = SecretSealer(current: SecretBytes([UInt8](repeating: 7, count: 32)))
     try await withPostgres(migrated: false) { target, _, url in
       try await withTemporaryFolder { folder in
-        let source = try EmbeddedStorage(path: folder + "/relay.sqlite", sealer: sealer, clock: clock.wall)
+        let source = try SQLiteStorage(path: folder + "/relay.sqlite", sealer: sealer, clock: clock.wall)
         try await source.migrate { _ in }
         try await Store(storage: source, clock: clock).registerAccounts(3)
         let move = StoreMove(source, named: "here", to: target)

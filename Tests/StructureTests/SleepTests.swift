@@ -10,7 +10,7 @@ import Testing
   /// Files that may sleep by themselves, with the reason; five at most.
   private static let exceptions = [
     "RelayClient/Live/LiveSession.swift": "an example for those who use the library, which shows no RelayWork",
-    "Storage/Stores/EmbeddedStorage.swift": "a blocking call at the start of a process, while another holds the file",
+    "Storage/Stores/SQLiteStorage.swift": "a blocking call at the start of a process, while another holds the file",
     "Federation/Certificates/IdentityFolder.swift": "a blocking call, while another process replaces the files",
     "Federation/Certificates/SecretFile.swift": "a blocking call, while another process holds the file's lock",
   ]

@@ -8,7 +8,7 @@ extension RelayOperator {
   /// was until its next change; registration reads it anew.
   package func age(_ number: String, byDays days: Int64) async throws {
     guard let account = AccountNumber(e164: number) else { throw TestFailure("not a number") }
-    let queue = try EmbeddedDatabase.open(folder + "/relay.sqlite")
+    let queue = try SQLiteDatabase.open(folder + "/relay.sqlite")
     try await queue.write { db in
       try db.execute(
         sql: "UPDATE devices SET last_seen = last_seen - ? WHERE account = ?",
@@ -19,7 +19,7 @@ extension RelayOperator {
 
   /// Makes the store one that no relay has looked after for so long: a right clock is ahead of it then.
   package func leaveStoreAlone(forDays days: Int64) async throws {
-    let queue = try EmbeddedDatabase.open(folder + "/relay.sqlite")
+    let queue = try SQLiteDatabase.open(folder + "/relay.sqlite")
     try await queue.write { db in
       try db.execute(
         sql: "UPDATE store_clock SET seen = seen - ?1, cleared = seen - ?1",

@@ -9,7 +9,7 @@ extension RelayOperator {
   /// messages, and has the password of device 1. The running relay may know the account as it was until its next change.
   package func linkDevice(_ id: Int, registrationID: Int, to device: TestDevice) async throws -> TestDevice {
     guard let number = AccountNumber(e164: device.number) else { throw TestFailure("not a number") }
-    let queue = try EmbeddedDatabase.open(databasePath)
+    let queue = try SQLiteDatabase.open(databasePath)
     try await queue.write { db in
       try db.execute(
         sql: """
@@ -26,7 +26,7 @@ extension RelayOperator {
   /// Writes down that the active peer `relay` lists the numbers of `tokens`.
   package func listAtPeer(_ relay: String, tokens: [ContactToken]) async throws {
     guard let name = RelayName(relay) else { throw TestFailure("not a relay's name") }
-    let storage = try EmbeddedStorage(path: databasePath, clock: WallClock { Timestamp(millis: 0) })
+    let storage = try SQLiteStorage(path: databasePath, clock: WallClock { Timestamp(millis: 0) })
     let peer = Peer(
       name: name, url: "https://127.0.0.1:1", caCertificate: [1], state: .active, scopes: Set(Peer.Scope.allCases),
       added: Timestamp(millis: 0))
@@ -41,7 +41,7 @@ extension RelayOperator {
     guard let number = AccountNumber(e164: device.number), let name = RelayName(relay) else {
       throw TestFailure("not a number, or not a relay's name")
     }
-    let storage = try EmbeddedStorage(path: databasePath, clock: WallClock { Timestamp(millis: 0) })
+    let storage = try SQLiteStorage(path: databasePath, clock: WallClock { Timestamp(millis: 0) })
     let devices = try await storage.confirmedDevices(of: number, at: name, since: Timestamp(millis: 0))
     await storage.close()
     return devices != nil
@@ -55,7 +55,7 @@ extension RelayOperator {
 extension RelayOperator {
   /// Writes down outputs that the running relay has not computed, under its key, as soon as it has done all that is its own.
   package func addOutputs(_ outputs: [ContactOutput]) async throws {
-    let storage = try EmbeddedStorage(path: databasePath, clock: WallClock { Timestamp(millis: 0) })
+    let storage = try SQLiteStorage(path: databasePath, clock: WallClock { Timestamp(millis: 0) })
     try await eventually("the relay has done its part") {
       guard let progress = try await storage.obliviousProgress(), progress.isComplete, progress.isSwept else {
         return false
@@ -72,7 +72,7 @@ extension RelayOperator {
   package func hideDirectoryFeed(_ isHidden: Bool) async throws {
     let names = ["directory_changes", "directory_changes_hidden"]
     let (from, to) = isHidden ? (names[0], names[1]) : (names[1], names[0])
-    let queue = try EmbeddedDatabase.open(databasePath)
+    let queue = try SQLiteDatabase.open(databasePath)
     try await queue.write { db in try db.execute(sql: "ALTER TABLE \(from) RENAME TO \(to)") }
     try queue.close()
   }

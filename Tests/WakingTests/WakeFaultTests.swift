@@ -61,7 +61,7 @@ import Testing
     try await WakingSite.with { waking in
       try await RelayOperator.with(settings: waking.settings()) { site in
         let relay = try await site.serve()
-        let storage = try EmbeddedStorage(path: site.folder + "/relay.sqlite", clock: .now)
+        let storage = try SQLiteStorage(path: site.folder + "/relay.sqlite", clock: .now)
         for seed in Self.seeds {
           let device = try await WokenDevice(at: relay)
           switch seed.place {

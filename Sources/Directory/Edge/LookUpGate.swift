@@ -11,14 +11,14 @@ struct LookUpGate: Sendable {
   struct Admission: Sendable {
     fileprivate let account: AccountNumber
     /// nil: this process has answered the same before.
-    fileprivate let newBook: KnownBooks.Digest?
+    fileprivate let newBook: AddressBookCache.Digest?
   }
 
   private let limiter: any RateLimiter
   private let purse: ContactPurse
   private let detector: EnumerationDetector
   private let refusesEnumeration: Bool
-  private let books = KnownBooks()
+  private let books = AddressBookCache()
 
   init(
     limiter: any RateLimiter, purse: ContactPurse, detector: EnumerationDetector, refusesEnumeration: Bool

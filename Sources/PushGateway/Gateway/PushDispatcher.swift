@@ -10,7 +10,7 @@ package struct PushDispatcher: Sendable {
 
   private let selection: PushAppSelection
   private let apps: [GatewayApp]
-  private let book: OutcomeBook
+  private let book: OutcomeCache
   private let board: (any PushBoard)?
   /// Names this process to the others.
   private let claimant = UInt64.random(in: .min ... .max)
@@ -29,7 +29,7 @@ package struct PushDispatcher: Sendable {
     self.now = now
     self.logger = logger
     selection = PushAppSelection(names: apps.map(\.app.name))
-    book = OutcomeBook(max: rememberedMax, now: now)
+    book = OutcomeCache(max: rememberedMax, now: now)
   }
 
   /// Every device is tried, whatever became of the others. Ends soon after `deadline` at the latest.

@@ -8,7 +8,7 @@ extension Hub: Service {
     await cancelWhenGracefulShutdown { [self] in
       await withTaskGroup(of: Void.self) { group in
         group.addTask { for await _ in Beat(every: self.steps.renewal) { self.renew() } }
-        group.addTask { for await _ in Beat(every: self.steps.renewal) { await self.desk.renew() } }
+        group.addTask { for await _ in Beat(every: self.steps.renewal) { await self.registry.renew() } }
         group.addTask { for await _ in Beat(every: self.steps.poll) { self.poll() } }
       }
     }

@@ -16,10 +16,10 @@ package final class Hub: MailboxWatch {
     var isDraining = false
   }
 
-  let desk: ProvisioningDesk
+  let registry: ProvisioningRegistry
   let metrics = LiveMetrics()
   private let state: Mutex<State>
-  private let book: PresenceBook
+  private let book: PresenceWriter
   private let elsewhere: Batcher<DeviceAddress>
   let presence: any Presence
   /// Wakes devices with no connection; nil if they are not woken.
@@ -32,16 +32,16 @@ package final class Hub: MailboxWatch {
 
   /// - Parameter pollInterval: how long a session's mailbox goes unread at most.
   package init(
-    presence: any Presence, signals: any SignalBus, accounts: AccountCache, attendance: Attendance,
+    presence: any Presence, signals: any SignalBus, accounts: AccountCache, lastSeen: LastSeen,
     pollInterval: Duration, notifier: (any Notifier)? = nil, logger: Logger
   ) {
     self.presence = presence
     self.notifier = notifier
-    desk = ProvisioningDesk(presence: presence, metrics: metrics, logger: logger)
+    registry = ProvisioningRegistry(presence: presence, metrics: metrics, logger: logger)
     let pollSteps = max(1, min(Self.pollStepsMax, Int(pollInterval / Self.pollStepMin)))
     pollStep = pollInterval / pollSteps
     state = Mutex(State(table: SessionTable(renewalSteps: Self.renewalSteps, pollSteps: pollSteps)))
-    book = PresenceBook(presence)
+    book = PresenceWriter(presence)
     elsewhere = Batcher(batchMax: Self.wakeUpsPerCall, waitingMax: Self.wakeUpsMax) { [metrics] devices in
       let distinct = Array(Set(devices))
       let outcome = await presence.wake(distinct)
@@ -54,14 +54,14 @@ package final class Hub: MailboxWatch {
     checks = CredentialChecks { (session: DeviceSession) in _ = await session.check(accounts) }
     routineChecks = CredentialChecks { (session: DeviceSession) in
       guard let device = await session.check(accounts) else { return }
-      await attendance.noteStaying(device, at: session.device, draw: session.id, logger: logger)
+      await lastSeen.noteStaying(device, at: session.device, draw: session.id, logger: logger)
     }
     signals.listen { [weak self] event in self?.heard(event) }
     presence.hear { [weak self] event in self?.heard(event) }
   }
 
   /// WebSockets that are open, of every kind.
-  package var connectionCount: Int { state.withLock { $0.table.count } + desk.count }
+  package var connectionCount: Int { state.withLock { $0.table.count } + registry.count }
   var isDraining: Bool { state.withLock { $0.isDraining } }
 
   // MARK: Coming and going
@@ -163,7 +163,7 @@ package final class Hub: MailboxWatch {
       let taken = book.strayed(strays, heardBy: self)
       if taken < strays.count { metrics.wakeUpsDropped(strays.count - taken) }
     case .displaced(let device, let id): displaced(device, id)
-    case .handedOver(let bytes, let address): desk.handedOver(bytes, to: address)
+    case .handedOver(let bytes, let address): registry.handedOver(bytes, to: address)
     // Entries and words may have been lost meanwhile.
     case .connected:
       let all = state.withLock { $0.table.all }
@@ -237,7 +237,7 @@ package final class Hub: MailboxWatch {
       state.isDraining = true
       return state.table.all
     }
-    return (sessions as [any LiveSession] + desk.sessions).shuffled()
+    return (sessions as [any LiveSession] + registry.sessions).shuffled()
   }
 
   func settle(until deadline: ContinuousClock.Instant) async {

@@ -4,11 +4,11 @@ package import RelayHTTP
 
 /// Hands what a device has to tell a device to be to where that one waits (reference 1.14).
 package struct ProvisioningController: Sendable {
-  private let desk: ProvisioningDesk
+  private let registry: ProvisioningRegistry
   private let limiter: any RateLimiter
 
   package init(hub: Hub, limiter: any RateLimiter) {
-    desk = hub.desk
+    registry = hub.registry
     self.limiter = limiter
   }
 
@@ -22,7 +22,7 @@ package struct ProvisioningController: Sendable {
     let bytes = try body.decodeJSON(Self.decode)
     guard bytes.count <= Self.bytesMax else { throw Problem(.bodyTooLarge) }
     try await limiter.charge(.messages, LimitKey(context.caller.address.account))
-    guard await desk.handOver(bytes, to: address) else { throw Problem(.notFound) }
+    guard await registry.handOver(bytes, to: address) else { throw Problem(.notFound) }
     return .done
   }
 

@@ -23,8 +23,8 @@ final class ProvisioningSession: SocketSession, LiveSession, @unchecked Sendable
   }
 
   private let socket: any Socket
-  private let place: ProvisioningDesk.Place
-  private let desk: ProvisioningDesk
+  private let place: ProvisioningRegistry.Place
+  private let registry: ProvisioningRegistry
   private let metrics: LiveMetrics
   private let logger: Logger
   private let address: ProvisioningAddress
@@ -34,22 +34,22 @@ final class ProvisioningSession: SocketSession, LiveSession, @unchecked Sendable
   private var state = State.opening
 
   init(
-    _ socket: any Socket, at place: ProvisioningDesk.Place, desk: ProvisioningDesk, metrics: LiveMetrics,
+    _ socket: any Socket, at place: ProvisioningRegistry.Place, registry: ProvisioningRegistry, metrics: LiveMetrics,
     logger: Logger
   ) {
     self.socket = socket
     self.place = place
-    self.desk = desk
+    self.registry = registry
     self.metrics = metrics
     self.logger = logger
     address = .random()
   }
 
   func opened() {
-    desk.enter(self, at: address)
+    registry.enter(self, at: address)
     // The client is told its address once others find it there.
-    Task { [self, desk, address, loop = socket.eventLoop] in
-      await desk.announce(address)
+    Task { [self, registry, address, loop = socket.eventLoop] in
+      await registry.announce(address)
       loop.execute { self.announce() }
     }
   }
@@ -120,7 +120,7 @@ final class ProvisioningSession: SocketSession, LiveSession, @unchecked Sendable
     if case .closing = state {} else { metrics.ended(nil) }
     state = .closing
     waiting.store(false, ordering: .releasing)
-    desk.left(address)
+    registry.left(address)
   }
 
   func end(_ reason: EndReason) { socket.eventLoop.execute { self.finish(reason) } }

@@ -11,14 +11,14 @@ package struct MessagesController: Sendable {
   private let limiter: any RateLimiter
   private let gate: CorrespondenceGate
   private let deliveryReceipts: DeliveryReceipts
-  private let attendance: Attendance
+  private let lastSeen: LastSeen
   private let senders: TopSenders
   private let legacy: LegacySubmission
   private let receipts: ReceiptsController
 
   package init(
     store: any MessageStore, intake: LocalIntake, courier: any Courier, homes: any HomeFinder,
-    limiter: any RateLimiter, gate: CorrespondenceGate, deliveryReceipts: DeliveryReceipts, attendance: Attendance,
+    limiter: any RateLimiter, gate: CorrespondenceGate, deliveryReceipts: DeliveryReceipts, lastSeen: LastSeen,
     senders: TopSenders
   ) {
     self.store = store
@@ -28,7 +28,7 @@ package struct MessagesController: Sendable {
     self.limiter = limiter
     self.gate = gate
     self.deliveryReceipts = deliveryReceipts
-    self.attendance = attendance
+    self.lastSeen = lastSeen
     self.senders = senders
     legacy = LegacySubmission(
       intake: intake, courier: courier, homes: homes, limiter: limiter, gate: gate, senders: senders)
@@ -78,7 +78,7 @@ package struct MessagesController: Sendable {
   @Sendable private func pending(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
     do throws(StoreError) {
       let page = try await page(of: context.caller.address)
-      await attendance.note(context.caller, logger: context.logger)
+      await lastSeen.note(context.caller, logger: context.logger)
       return .json(MailboxCodec.encode(page.envelopes, more: page.isCut))
     } catch {
       throw Problem(error)

@@ -22,27 +22,10 @@ struct MigrateCommand: AsyncParsableCommand {
         let all = try await storage.migrations()
         try MigrateCommand.show(
           all.filter { $0.applied == nil }, json: json, empty: "Nothing to do: the schema is up to date.")
-        let words = Self.words(of: SchemaReturn(all), pending: all.count { $0.applied == nil })
+        let words = SchemaReturn(all).words
         // A program finds `usableFrom` in the JSON.
         if json { Output.note(words) } else { Output.line(words) }
       }
-    }
-
-    private static func words(of way: SchemaReturn, pending: Int) -> String {
-      guard way.present > 0 else { return "The store is new: there is nothing to go back to." }
-      guard pending > 0 else {
-        return "Going back: builds that know step \(way.usableFrom) can serve this store."
-      }
-      guard way.isPossible else {
-        return """
-          Going back is not possible behind these steps: a build must know step \(way.usableFrom) then, and the store is at \
-          step \(way.present). Make a backup first (`relay backup`): it is the only way back.
-          """
-      }
-      return """
-        Going back is possible: builds that know step \(way.usableFrom) can serve the store behind these steps, and it is at \
-        step \(way.present) now. They may go on serving meanwhile.
-        """
     }
   }
 

@@ -40,19 +40,19 @@ struct RoutesCommand: AsyncParsableCommand {
     let coordination = try openCoordination(settings, logger: logger)
     var lines: [String] = []
     try await withStorage(settings) { storage in
-      let local = LocalParts(
+      let local = LocalGraph(
         settings, storage: storage, coordination: coordination, peers: nil, quickPeers: nil, notifier: nil,
         logger: logger)
-      let attachments = try await AttachmentParts(
+      let attachments = try await AttachmentGraph(
         settings.attachments, at: settings.client.url, present: { settings.attachments }, storage: storage,
         client: client,
         logger: logger)
-      let directory = try DirectoryParts(
+      let directory = try DirectoryGraph(
         settings.directory, storage: storage, coordination: coordination, readiness: Readiness(), logger: logger)
-      let clients = ClientParts(
+      let clients = ClientGraph(
         settings, local, storage: storage, coordination: coordination, courier: NoPeers(), homes: NoPeers(),
         finder: nil, directory: directory, attachments: attachments, sender: LogSender(logger: logger),
-        webPush: WakingParts.webPushTerms(settings.push, by: nil), logger: logger)
+        webPush: WakingGraph.webPushTerms(settings.push, by: nil), logger: logger)
       lines = Set(clients.router.routes.map { String(describing: $0.path) }).sorted()
     }
     return lines

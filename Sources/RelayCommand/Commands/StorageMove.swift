@@ -57,7 +57,7 @@ extension StorageCommand {
       // Opening would make one.
       guard FileManager.default.fileExists(atPath: path) else { throw CommandFailure("There is no store \(path).") }
       try await withStorage(settings, .asItIs) { source in
-        guard let source = source as? EmbeddedStorage else { return }
+        guard let source = source as? SQLiteStorage else { return }
         try await withTarget { target in
           let name = URL(fileURLWithPath: path).standardizedFileURL.path
           let move = StoreMove(source, named: name, to: target)
@@ -102,13 +102,13 @@ extension StorageCommand {
     }
 
     private func perform(
-      _ move: StoreMove, _ settings: RelayConfiguration, _ source: EmbeddedStorage, _ target: PostgresStorage
+      _ move: StoreMove, _ settings: RelayConfiguration, _ source: SQLiteStorage, _ target: PostgresStorage
     ) async throws(MoveFailure) {
       try await demandUsable(source)
       try await move.begin()
       let shown = MoveProgress()
       let changed = try await move.copy { shown.show($0) }
-      let lock: EmbeddedLock?
+      let lock: SQLiteLock?
       do {
         lock = try lockEmbeddedStore(settings)
       } catch {
@@ -124,7 +124,7 @@ extension StorageCommand {
     }
 
     /// The steps of this build have run: others it does not know.
-    private func demandUsable(_ source: EmbeddedStorage) async throws(MoveFailure) {
+    private func demandUsable(_ source: SQLiteStorage) async throws(MoveFailure) {
       do throws(StoreError) {
         switch try await source.compatibility() {
         case .moved: return

@@ -20,11 +20,12 @@ struct ClientListener {
   ///   - drain: whether clients are to be sent elsewhere.
   /// - Throws: `CommandFailure` when certificate and key cannot be used.
   init(
-    _ settings: RelayConfiguration.Client, router: Router<ClientContext>, door: (any SocketDoor)?, drain: DrainState,
+    _ settings: RelayConfiguration.Client, router: Router<ClientContext>, authorizer: (any SocketAuthorizer)?,
+    drain: DrainState,
     state: ListenerState, logger: Logger
   ) throws {
     let sockets = SocketWatch()
-    let terms = door.map { Self.terms($0, settings, drain: drain, sockets: sockets) }
+    let terms = authorizer.map { Self.terms($0, settings, drain: drain, sockets: sockets) }
     let shares = ConnectionShares(
       share: max(1, settings.connectionsMax / Self.addressesMin),
       proxies: settings.trustedProxies)
@@ -34,13 +35,13 @@ struct ClientListener {
       let (context, watches) = try ServerCertificate.reloading(tls, keys: "client.tls", logger: logger)
       services += watches
       server = HTTPServerBuilder { responder in
-        let http1 = Self.http1(responder, drain: drain, door: door)
+        let http1 = Self.http1(responder, drain: drain, authorizer: authorizer)
         guard let terms else { return Self.secure(context, http1, responder, shares) }
         return Self.secure(context, SocketUpgradeChannel(http1, terms), responder, shares)
       }
     } else {
       server = HTTPServerBuilder { responder in
-        let http1 = Self.http1(responder, drain: drain, door: door)
+        let http1 = Self.http1(responder, drain: drain, authorizer: authorizer)
         guard let terms else { return ClaimedChannel(SharedChannel(http1, shares)) }
         return ClaimedChannel(SharedChannel(SocketUpgradeChannel(http1, terms), shares))
       }
@@ -77,24 +78,24 @@ struct ClientListener {
   private static let (headFieldBytesMax, headBytesMax, headFieldsMax) = (16 << 10, 32 << 10, 100)
 
   private static func http1(
-    _ responder: @escaping HTTPChannelHandler.Responder, drain: DrainState, door: (any SocketDoor)?
+    _ responder: @escaping HTTPChannelHandler.Responder, drain: DrainState, authorizer: (any SocketAuthorizer)?
   ) -> EdgeHTTP1 {
     EdgeHTTP1(
       responder: responder, idleTimeout: idleTimeout,
       headLimits: .init(
         maxHeaderFieldSize: headFieldBytesMax, maxHeaderListSize: headBytesMax, maxHeaderFieldCount: headFieldsMax),
-      drain: drain, door: door)
+      drain: drain, authorizer: authorizer)
   }
 
   private static func terms(
-    _ door: any SocketDoor, _ settings: RelayConfiguration.Client, drain: DrainState, sockets: SocketWatch
+    _ authorizer: any SocketAuthorizer, _ settings: RelayConfiguration.Client, drain: DrainState, sockets: SocketWatch
   ) -> SocketTerms {
     var limits = NIOHTTPDecoderLimitConfiguration()
     limits.maxHeaderFieldSize = headFieldBytesMax
     limits.maxHeaderListSize = headBytesMax
     limits.maxHeaderFieldCount = headFieldsMax
     return SocketTerms(
-      door: door,
+      authorizer: authorizer,
       forwarded: ForwardedMiddleware(
         proxies: TrustedProxies(settings.trustedProxies), isSecure: settings.tls != nil),
       drain: drain, watch: sockets, headLimits: limits)

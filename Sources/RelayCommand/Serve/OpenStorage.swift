@@ -43,7 +43,7 @@ func openStorage(_ settings: RelayConfiguration, logger: Logger) throws -> any S
   switch settings.storage.location {
   case .sqlite(let path):
     do throws(StoreError) {
-      return try EmbeddedStorage(path: path, sealer: sealer, clock: .system)
+      return try SQLiteStorage(path: path, sealer: sealer, clock: .system)
     } catch {
       throw CommandFailure("The store \(path) cannot be opened: \(error). Check storage.url and the folder's owner.")
     }
@@ -63,10 +63,10 @@ extension SchemaCompatibility {
 }
 
 /// Keeps every other process that serves off embedded stores, until what is returned ends; nil for other stores.
-func lockEmbeddedStore(_ settings: RelayConfiguration) throws -> EmbeddedLock? {
+func lockEmbeddedStore(_ settings: RelayConfiguration) throws -> SQLiteLock? {
   guard case .sqlite(let path) = settings.storage.location else { return nil }
-  do throws(EmbeddedLock.Failure) {
-    return try EmbeddedLock(databasePath: path)
+  do throws(SQLiteLock.Failure) {
+    return try SQLiteLock(databasePath: path)
   } catch {
     throw CommandFailure("\(error). One process serves embedded stores; for several, use postgres:// and redis://.")
   }

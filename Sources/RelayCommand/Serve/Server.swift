@@ -151,35 +151,35 @@ struct Server {
       logger.info("coordination is shared", metadata: ["state": "\(state)"])
     }
 
-    let peers = try PeerParts(settings, storage: storage, coordination: coordination, logger: logger)
+    let peers = try PeerGraph(settings, storage: storage, coordination: coordination, logger: logger)
     let pushTokens = APNsTokens()
-    let waking = try WakingParts(settings.push, tokens: pushTokens, storage: storage, logger: logger)
-    let local = LocalParts(
+    let waking = try WakingGraph(settings.push, tokens: pushTokens, storage: storage, logger: logger)
+    let local = LocalGraph(
       settings, storage: storage, coordination: coordination, peers: peers?.witness, quickPeers: peers?.quickWitness,
-      notifier: waking.desk, logger: logger)
+      notifier: waking.requests, logger: logger)
     let ledger = try await HandOverLedger.open(storage, clock: .system)
     let federation = peers.map {
-      FederationParts(settings, $0, local, ledger: ledger, storage: storage, logger: logger)
+      FederationGraph(settings, $0, local, ledger: ledger, storage: storage, logger: logger)
     }
-    let attachments = try await AttachmentParts(
+    let attachments = try await AttachmentGraph(
       settings.attachments, at: settings.client.url, present: { [present] in present.value.configuration.attachments },
       storage: storage, client: outbound, logger: logger)
-    let directory = try DirectoryParts(
+    let directory = try DirectoryGraph(
       settings.directory, storage: storage, coordination: coordination, readiness: readiness, logger: logger)
-    let clients = ClientParts(
+    let clients = ClientGraph(
       settings, local, storage: storage, coordination: coordination, courier: federation?.courier ?? NoPeers(),
       homes: federation?.homes(local, directory: directory.view) ?? NoPeers(), finder: federation?.finder,
       directory: directory, attachments: attachments, sender: makeSender(outbound),
-      webPush: WakingParts.webPushTerms(settings.push, by: waking), logger: logger)
-    let gateway = try PushGatewayParts(
+      webPush: WakingGraph.webPushTerms(settings.push, by: waking), logger: logger)
+    let gateway = try PushGatewayGraph(
       settings, tokens: pushTokens, board: coordination.pushBoard, readiness: readiness, logger: logger)
     await local.restores.check()
     let drain = DrainState()
-    let notifications = try NotificationParts(
+    let notifications = try NotificationGraph(
       settings, storage: storage, coordination: coordination, tokens: pushTokens, drain: drain, readiness: readiness,
       logger: logger)
     let client = try ClientListener(
-      settings.client, router: clients.router, door: clients.door, drain: drain,
+      settings.client, router: clients.router, authorizer: clients.authorizer, drain: drain,
       state: ListenerState("client", in: readiness), logger: logger)
     api.open(
       .init(

@@ -38,14 +38,32 @@ package struct SchemaReturn: Sendable, Equatable {
   package let present: Int
   /// A build must know this step.
   package let usableFrom: Int
+  private let hasPending: Bool
 
   package init(_ steps: [MigrationStatus]) {
+    hasPending = steps.contains { $0.applied == nil }
     present = steps.filter { $0.applied != nil }.map(\.version).max() ?? 0
     usableFrom = steps.map(\.usableFrom).max() ?? 0
   }
 
   /// Whether the build can be put back that brought the store to where it is.
   package var isPossible: Bool { present >= usableFrom }
+
+  /// For the operator.
+  package var words: String {
+    guard present > 0 else { return "The store is new: there is nothing to go back to." }
+    guard hasPending else { return "Going back: builds that know step \(usableFrom) can serve this store." }
+    guard isPossible else {
+      return """
+        Going back is not possible behind these steps: a build must know step \(usableFrom) then, and the store is at step \
+        \(present). Make a backup first (`relay backup`): it is the only way back.
+        """
+    }
+    return """
+      Going back is possible: builds that know step \(usableFrom) can serve the store behind these steps, and it is at step \
+      \(present) now. They may go on serving meanwhile.
+      """
+  }
 }
 
 package enum SchemaCompatibility: Sendable, Equatable {

@@ -11,7 +11,7 @@ package struct EdgeHTTP1: ServerChildChannel {
   private let base: HTTP1Channel
   private let times: RequestTimes
   private let drain: DrainState?
-  private let door: (any SocketDoor)?
+  private let authorizer: (any SocketAuthorizer)?
 
   /// - Parameters:
   ///   - idleTimeout: a connection without a request for so long is closed.
@@ -20,7 +20,7 @@ package struct EdgeHTTP1: ServerChildChannel {
   ///   - handlers: further ones, behind the codec.
   package init(
     responder: @escaping HTTPChannelHandler.Responder, idleTimeout: TimeAmount, headLimits: HeadLimits = .init(),
-    times: RequestTimes = RequestTimes(), drain: DrainState? = nil, door: (any SocketDoor)? = nil,
+    times: RequestTimes = RequestTimes(), drain: DrainState? = nil, authorizer: (any SocketAuthorizer)? = nil,
     handlers: @escaping @Sendable () -> [any RemovableChannelHandler] = { [] }
   ) {
     base = HTTP1Channel(
@@ -29,14 +29,14 @@ package struct EdgeHTTP1: ServerChildChannel {
         additionalChannelHandlers: handlers(), idleTimeout: idleTimeout, httpDecoderConfiguration: headLimits))
     self.times = times
     self.drain = drain
-    self.door = door
+    self.authorizer = authorizer
   }
 
   package func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
     base.setup(channel: channel, logger: logger).flatMapThrowing { value in
       let pipeline = channel.pipeline.syncOperations
       let parser = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
-      let answers = FinalAnswers(drain: drain, door: door, times: times)
+      let answers = FinalAnswers(drain: drain, authorizer: authorizer, times: times)
       try pipeline.addHandler(answers, position: .after(parser))
       try pipeline.addHandler(HeadTimer(times.head, answers), position: .before(parser))
       return value

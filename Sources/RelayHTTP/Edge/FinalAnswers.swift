@@ -11,7 +11,7 @@ import RelayCore
 /// NIO's parser reads nothing any more. Hummingbird (2.28, `HTTPChannelHandler.handleHTTP`) knows a `Connection` of
 /// exactly `close`, does not answer it, and waits without a limit for the rest of a request that it has answered.
 ///
-/// Upgrades that come here are not carried out: those to WebSockets are `SocketGate`'s, which sees the first request of
+/// Upgrades that come here are not carried out: those to WebSockets are `UpgradeHandler`'s, which sees the first request of
 /// a connection. A later one for a WebSocket is not answered: proxies that use connections again, and sent it over one
 /// that had been idle, try again over a fresh one. Stands between NIO's parser and the codec of HTTP's types, which do not
 /// tell the version.
@@ -26,7 +26,7 @@ final class FinalAnswers: ChannelDuplexHandler, RemovableChannelHandler, BodyWat
   private enum Hearing { case all, restOfRequest, nothing }
 
   private let drain: DrainState?
-  private let door: (any SocketDoor)?
+  private let authorizer: (any SocketAuthorizer)?
   private let linger: TimeAmount
   /// Requests that are not answered whole, the one that is being answered first.
   private var open = CircularBuffer<Ask>()
@@ -45,9 +45,9 @@ final class FinalAnswers: ChannelDuplexHandler, RemovableChannelHandler, BodyWat
   var bodies: BodyWatch
 
   /// - Parameter times: of bodies, and for the client to close behind the last answer.
-  init(drain: DrainState?, door: (any SocketDoor)?, times: RequestTimes) {
+  init(drain: DrainState?, authorizer: (any SocketAuthorizer)?, times: RequestTimes) {
     self.drain = drain
-    self.door = door
+    self.authorizer = authorizer
     linger = times.linger
     bodies = BodyWatch(times.body)
   }
@@ -93,8 +93,8 @@ final class FinalAnswers: ChannelDuplexHandler, RemovableChannelHandler, BodyWat
     if headsRead == 1 { context.triggerUserOutboundEvent(ConnectionEvent.requestCame, promise: nil) }
     let ask = Ask(head)
     guard HostField.isProper(head.headers["host"], isOptional: ask.isOld) else { return refuse(Problem(.invalidHost)) }
-    if head.headers["upgrade"].contains(where: { $0.lowercased().contains("websocket") }), let door,
-      door.isAt(RequestTarget.split(head.uri).path)
+    if head.headers["upgrade"].contains(where: { $0.lowercased().contains("websocket") }), let authorizer,
+      authorizer.isAt(RequestTarget.split(head.uri).path)
     {
       return context.close(promise: nil)
     }

@@ -5,7 +5,7 @@ package import NIOHTTP1
 
 /// The common terms of a listener's connections for WebSockets.
 package struct SocketTerms: Sendable {
-  let door: any SocketDoor
+  let authorizer: any SocketAuthorizer
   let forwarded: ForwardedMiddleware
   let drain: DrainState
   let watch: SocketWatch
@@ -18,10 +18,10 @@ package struct SocketTerms: Sendable {
   ///   - forwarded: finds out where a request comes from.
   ///   - headLimits: of requests to the door; all others have those of the HTTP/1.1 channel.
   package init(
-    door: any SocketDoor, forwarded: ForwardedMiddleware, drain: DrainState, watch: SocketWatch,
+    authorizer: any SocketAuthorizer, forwarded: ForwardedMiddleware, drain: DrainState, watch: SocketWatch,
     headLimits: NIOHTTPDecoderLimitConfiguration, times: SocketTimes = SocketTimes()
   ) {
-    self.door = door
+    self.authorizer = authorizer
     self.forwarded = forwarded
     self.drain = drain
     self.watch = watch
@@ -37,8 +37,8 @@ package struct SocketTerms: Sendable {
 /// stop the listener, wait for `SocketWatch.allClosed`.
 package struct SocketUpgradeChannel<HTTP1: ServerChildChannel>: ServerChildChannel {
   package struct Value: ServerChildChannelValue {
-    fileprivate let gate: NIOLoopBound<SocketGate<HTTP1>>
-    fileprivate let arrival: EventLoopFuture<SocketGate<HTTP1>.Arrival>
+    fileprivate let gate: NIOLoopBound<UpgradeHandler<HTTP1>>
+    fileprivate let arrival: EventLoopFuture<UpgradeHandler<HTTP1>.Arrival>
     package let channel: any Channel
   }
 
@@ -53,7 +53,7 @@ package struct SocketUpgradeChannel<HTTP1: ServerChildChannel>: ServerChildChann
   package func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
     channel.eventLoop.makeCompletedFuture {
       try ReadBuffers.keepNone(channel)
-      let gate = SocketGate(terms, http1: http1, on: channel.eventLoop, logger: logger)
+      let gate = UpgradeHandler(terms, http1: http1, on: channel.eventLoop, logger: logger)
       try channel.pipeline.syncOperations.addHandler(gate)
       return Value(
         gate: NIOLoopBound(gate, eventLoop: channel.eventLoop), arrival: gate.arrival, channel: channel)
@@ -65,7 +65,7 @@ package struct SocketUpgradeChannel<HTTP1: ServerChildChannel>: ServerChildChann
       switch try await value.arrival.get() {
       case .http(let connection): await http1.handle(value: connection, logger: logger)
       case .socket(let request):
-        let admission = await terms.door.admit(request)
+        let admission = await terms.authorizer.admit(request)
         value.channel.eventLoop.execute { value.gate.value.decide(admission) }
       }
     } catch {

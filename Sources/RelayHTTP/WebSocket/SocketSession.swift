@@ -40,7 +40,7 @@ package enum SocketAdmission: Sendable {
 }
 
 /// Decides on WebSockets.
-package protocol SocketDoor: Sendable {
+package protocol SocketAuthorizer: Sendable {
   /// Whether WebSockets are to be had at `path` (with or without a slash at its end). Other paths are the router's,
   /// whatever they ask to be upgraded to.
   func isAt(_ path: Substring) -> Bool

@@ -4,7 +4,7 @@ import RelayCore
 
 /// The embedded store that is moved. Relays may work on it.
 struct MoveSource: Sendable {
-  let store: EmbeddedStorage
+  let store: SQLiteStorage
 
   func columns() async throws(StoreError) -> [String: [String]] {
     try await store.read { db in

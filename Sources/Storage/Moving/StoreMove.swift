@@ -54,7 +54,7 @@ package struct StoreMove: Sendable {
   /// - Parameters:
   ///   - name: of the source, for a move that goes on.
   ///   - target: opened without an encryption key: what is sealed is moved as it is.
-  package init(_ source: EmbeddedStorage, named name: String, to target: PostgresStorage) {
+  package init(_ source: SQLiteStorage, named name: String, to target: PostgresStorage) {
     self.source = MoveSource(store: source)
     self.target = MoveTarget(store: target)
     self.name = name

@@ -149,7 +149,7 @@ extension Victim {
           "UPDATE peer_contacts SET unlisted = 0 WHERE unlisted IS NOT NULL", in: database)
       }
     } else {
-      let queue = try EmbeddedDatabase.open(site.folder + "/relay.sqlite")
+      let queue = try SQLiteDatabase.open(site.folder + "/relay.sqlite")
       try await queue.write { db in
         try db.execute(sql: "UPDATE contacts SET unlisted = 0 WHERE unlisted IS NOT NULL")
       }

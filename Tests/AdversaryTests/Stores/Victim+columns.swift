@@ -19,7 +19,7 @@ extension Victim {
         }
       }
     }
-    let queue = try EmbeddedDatabase.open(site.folder + "/relay.sqlite")
+    let queue = try SQLiteDatabase.open(site.folder + "/relay.sqlite")
     let columns = try await queue.read { db in
       try tables.flatMap { try Data.fetchAll(db, sql: "SELECT code FROM \($0)") }
     }

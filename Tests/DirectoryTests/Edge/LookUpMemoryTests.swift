@@ -16,7 +16,7 @@ import Testing
 
   @Test func `an address book is the same in any order, and another with one contact more, less, changed or repeated`()
   {
-    let books = KnownBooks()
+    let books = AddressBookCache()
     let book = Self.tokens(0..<1000)
     let digest = books.digest(of: book)
     var random = SeededGenerator(seed: 3)
@@ -30,11 +30,11 @@ import Testing
     let (a, b) = (ContactToken(high: 1, low: 5), ContactToken(high: 4, low: 5))
     let (c, d) = (ContactToken(high: 2, low: 5), ContactToken(high: 3, low: 5))
     #expect(books.digest(of: [a, b]) != books.digest(of: [c, d]))
-    #expect(KnownBooks().digest(of: book) != digest, "each process has a secret of its own")
+    #expect(AddressBookCache().digest(of: book) != digest, "each process has a secret of its own")
   }
 
   @Test func `the last few books of each account are known, and nobody else's`() throws {
-    let books = KnownBooks()
+    let books = AddressBookCache()
     let (one, other) = (try Self.account(1), try Self.account(2))
     let digests = (0..<5).map { books.digest(of: Self.tokens(0..<UInt64(10 + $0))) }
     #expect(!books.holds(digests[0], of: one))
@@ -49,7 +49,7 @@ import Testing
 
   @Test func `the memory of address books is bounded in number and in time`() throws {
     let start = ContinuousClock.now
-    let books = KnownBooks(capacity: 20, now: start)
+    let books = AddressBookCache(capacity: 20, now: start)
     let digest = books.digest(of: Self.tokens(0..<3))
     for index in 0..<1000 { books.add(digest, of: try Self.account(index), at: start) }
     let known = try (0..<1000).count { books.holds(digest, of: try Self.account($0), at: start) }

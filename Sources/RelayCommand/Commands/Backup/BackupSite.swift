@@ -55,11 +55,11 @@ struct BackupSite {
   }
 
   /// Opens the database at `path` with the relay's keys, and closes it.
-  func withStore<Value>(at path: String, _ body: (EmbeddedStorage) async throws -> Value) async throws -> Value {
+  func withStore<Value>(at path: String, _ body: (SQLiteStorage) async throws -> Value) async throws -> Value {
     let sealer = SecretSealer(current: settings.storage.encryptionKey, former: settings.storage.formerEncryptionKey)
-    let store: EmbeddedStorage
+    let store: SQLiteStorage
     do throws(StoreError) {
-      store = try EmbeddedStorage(path: path, sealer: sealer, clock: .system)
+      store = try SQLiteStorage(path: path, sealer: sealer, clock: .system)
     } catch {
       throw CommandFailure("The store \(path) cannot be opened: \(error).")
     }

@@ -94,7 +94,7 @@ struct PushChecks {
       // This check reports their faults, so their log is dropped.
       provider = try make(Logger(label: "relay.doctor") { _ in SwiftLogNoOpLogHandler() })
     } catch {
-      return [Finding.failed("\(error)", remedy: PushGatewayParts.remedy).named("\(name) credentials")]
+      return [Finding.failed("\(error)", remedy: PushGatewayGraph.remedy).named("\(name) credentials")]
     }
     let judged = provider.credentialsExpire.map {
       CertificateChecks.judge($0, remedy: "Get a new one and replace the file; running relays take it up.")

@@ -57,7 +57,7 @@ extension Storage {
   }
 }
 
-extension WakingParts {
+extension WakingGraph {
   /// Whether anybody works on what devices are to be woken for: always, but for a planted fault.
   static var hasWorkers: Bool {
     #if PLANTED_FAULTS

@@ -1,0 +1,142 @@
+import Attachments
+import Directory
+import Hummingbird
+import Logging
+import Relay
+import RelayConfiguration
+import RelayCore
+import RelayHTTP
+import ServiceLifecycle
+
+/// The parts that the client edge and the peers' edge share: the accounts, messages and keys of this relay.
+struct LocalGraph {
+  let accounts: AccountCache
+  let lastSeen: LastSeen
+  let hub: Hub
+  let intake: LocalIntake
+  let restores: RestoreGuard
+  let dispenser: LocalPreKeys
+  let senders = TopSenders()
+
+  /// - Parameters:
+  ///   - peers: who remembers this store's epoch beside Redis, and those who do so quickly; nil without federation.
+  ///   - notifier: who wakes devices by push; nil for nobody.
+  init(
+    _ settings: RelayConfiguration, storage: any Storage, coordination: any Coordination,
+    peers: (any EpochWitness)?, quickPeers: (any EpochWitness)?, notifier: (any Notifier)?, logger: Logger
+  ) {
+    accounts = AccountCache(store: storage, bus: coordination)
+    lastSeen = LastSeen(store: storage, accounts: accounts, clock: .system)
+    // Behind the cache: what a signal makes it forget is read anew for the sessions.
+    hub = Hub(
+      presence: coordination.presence, signals: coordination, accounts: accounts, lastSeen: lastSeen,
+      pollInterval: settings.messages.pollInterval, notifier: notifier, logger: logger)
+    let quota = MailboxQuota(store: storage, bounds: settings.messages.bounds)
+    let clock = JudgedClock(.system, by: storage.judge)
+    intake = LocalIntake(store: storage.messages, accounts: accounts, quota: quota, watch: hub, clock: clock)
+    restores = RestoreGuard(
+      store: storage, redis: coordination.epochWitness, peers: peers, quickPeers: quickPeers, clock: .system,
+      logger: logger)
+    dispenser = LocalPreKeys(
+      store: storage.preKeys, accounts: accounts, limiter: coordination.limiter, restores: restores,
+      clock: clock.believing)
+  }
+}
+
+extension RelayConfiguration.Messages {
+  /// A peer may fill half of a mailbox: less delays what a whole operator sends, more leaves too little to the others
+  /// (docs/federation.md, "A peer's share of a mailbox").
+  var bounds: MailboxBounds {
+    MailboxBounds(mailboxMax: mailboxMax, senderMax: mailboxSenderMax, peerPercent: 50)
+  }
+}
+
+/// Terms that users know from the clients, and that security.md counts with: no operator has a reason to differ.
+private enum AccountTerms {
+  /// A text message arrives within it, and a person types within it.
+  static let codeLifetime = Duration.seconds(15 * 60)
+  /// Wrong tries after which a code is void.
+  static let triesMax = 5
+  /// After an account was last seen, so that a number that passes to somebody else gets free (reference Part 6, 4).
+  static let lockLifetime = Duration.seconds(7 * 86_400)
+  /// What clients are told with 411; they make that many sessions for each account (the reference has 3 too).
+  static let devicesMax = 3
+}
+
+/// The client edge's part of the graph.
+struct ClientGraph {
+  let router: Router<ClientContext>
+  let authorizer: LiveSocketAuthorizer
+  /// In the order in which they start.
+  let services: [any Service]
+
+  init(
+    _ settings: RelayConfiguration, _ local: LocalGraph, storage: any Storage, coordination: any Coordination,
+    courier: any Courier, homes: any HomeFinder, finder: (any ContactFinder)?, directory: DirectoryGraph,
+    attachments: AttachmentGraph, sender: any Relay.VerificationSender, webPush: PushController.WebPushTerms,
+    logger: Logger
+  ) {
+    let forwarder = ReceiptForwarder(courier: courier, logger: logger)
+    let receipts = DeliveryReceipts(intake: local.intake, forwarder: forwarder, logger: logger)
+    let purse = { ContactPurse(budget: coordination, allowance: settings.directory.allowance) }
+    let gate = CorrespondenceGate(purse: purse())
+    let keys = KeysController(
+      store: storage, accounts: local.accounts, local: local.dispenser, courier: courier, homes: homes,
+      limiter: coordination.limiter, gate: gate, verifiesSignatures: settings.keys.verifiesSignatures)
+    let messages = MessagesController(
+      store: storage, intake: local.intake, courier: courier, homes: homes, limiter: coordination, gate: gate,
+      deliveryReceipts: receipts, lastSeen: local.lastSeen, senders: local.senders)
+    let contacts = directory.controller(
+      storage: storage, coordination: coordination, purse: purse(), finder: finder)
+    let blobs = attachments.controller(storage: storage, courier: courier, homes: homes, limiter: coordination)
+
+    let limits = CodeLimits(
+      limiter: coordination, wrongCodes: WrongCodes(logger: logger),
+      isDevelopment: settings.development.isEnabled)
+    let registrar = Registrar(
+      store: storage, accounts: local.accounts, limits: limits, locks: RegistrationLocks(),
+      lockLifetime: AccountTerms.lockLifetime, respectsClaims: settings.federation.respectsClaims,
+      clock: JudgedClock(.system, by: storage.judge), directory: directory.follower)
+    let registration = RegistrationController(
+      store: storage, registrar: registrar, limits: limits, sender: sender,
+      tokens: settings.verification.tokenKey.map { NumberTokens(key: $0, clock: .system) },
+      policy: .init(
+        codeLifetime: AccountTerms.codeLifetime, triesMax: AccountTerms.triesMax,
+        isDevelopment: settings.development.isEnabled),
+      clock: .system)
+    let devices = DevicesController(
+      store: storage, accounts: local.accounts, limits: limits,
+      policy: .init(
+        devicesMax: AccountTerms.devicesMax, codeLifetime: AccountTerms.codeLifetime,
+        triesMax: AccountTerms.triesMax),
+      clock: .system)
+
+    let edge = ClientEdge(
+      accounts: local.accounts,
+      forwarded: ForwardedMiddleware(
+        proxies: TrustedProxies(settings.client.trustedProxies), isSecure: settings.client.tls != nil),
+      origins: settings.client.origins,
+      controllers: .init(
+        account: AccountController(
+          remover: AccountRemover(store: storage, attachments: attachments.removal), accounts: local.accounts,
+          directory: directory.follower),
+        registration: registration,
+        push: PushController(
+          store: storage, accounts: local.accounts, directory: directory.follower, webPush: webPush, clock: .system),
+        lock: LockController(
+          store: storage, accounts: local.accounts, limits: limits, locks: RegistrationLocks(), clock: .system),
+        devices: devices, provisioning: ProvisioningController(hub: local.hub, limiter: coordination), keys: keys,
+        messages: messages)
+    ) { router in
+      attachments.addOpenRoutes(to: router)
+    } deviceRoutes: { router in
+      contacts.addRoutes(to: router)
+      blobs.addRoutes(to: router)
+    }
+    router = edge.router()
+    let live = LiveGraph(
+      settings.client, local, storage: storage, receipts: receipts, router: router, logger: logger)
+    authorizer = live.authorizer
+    services = [forwarder, attachments.sweeper] + live.services
+  }
+}

@@ -1,0 +1,140 @@
+import GRDB
+package import RelayCore
+
+extension SQLiteStorage {
+  package func linkDevice(
+    _ link: DeviceLink, code: Secret, triesMax: Int, now: Timestamp
+  ) async throws(StoreError) -> LinkOutcome {
+    let code = try await knownCodes.value(in: self).stored(code, .linking, of: link.account)
+    // A device that a wrong clock calls inactive keeps its place, and what waits for it.
+    let then = judge.time?.believed(now) ?? now
+    return try await write { db in
+      let number = link.account
+      guard try Self.isPending(code, .linking, of: number, triesMax: triesMax, now: now, in: db),
+        try db.row("SELECT 1 FROM accounts WHERE number = \(number)") != nil
+      else { return .codeRefused }
+      let devices = try devices(of: number, in: db)
+      let active = devices.count { $0.isActive(at: then) }
+      guard active < link.devicesMax else { return .tooManyDevices(current: active) }
+      let replaced = devices.first { $0.id != .master && !$0.isActive(at: then) }?.id
+      let highest = devices.last?.id ?? .master
+      let id = try replaced ?? Fields.valid(DeviceID(Int64(highest.value) + 1))
+      // Also where nobody is replaced: a message on its way may have come after its device was removed.
+      try Self.remove(DeviceAddress(number, id), in: db)
+      try Self.dropCode(.linking, of: number, in: db)
+      try insert(link.device, as: id, of: number, in: db)
+      return .linked(id)
+    }
+  }
+
+  package func removeDevice(_ device: DeviceAddress) async throws(StoreError) -> Bool {
+    guard device.device != .master else { return false }
+    return try await write { db in try Self.remove(device, in: db) }
+  }
+
+  /// A device takes its prekeys with it, by their foreign keys.
+  /// - Returns: false when there was no such device.
+  @discardableResult
+  private static func remove(_ device: DeviceAddress, in db: Database) throws -> Bool {
+    let (account, id) = (device.account, device.device)
+    try db.run("DELETE FROM devices WHERE account = \(account) AND id = \(id)")
+    let isKnown = db.changesCount > 0
+    try db.run("DELETE FROM messages WHERE account = \(account) AND device = \(id)")
+    try db.run("DELETE FROM acknowledged WHERE account = \(account) AND device = \(id)")
+    return isKnown
+  }
+}
+
+// MARK: - Changes
+
+extension SQLiteStorage {
+  package func updateDevice(_ device: DeviceAddress, _ change: DeviceChange) async throws(StoreError) -> Bool {
+    try await write { db in
+      guard try update(device, change, in: db) else { return false }
+      try Self.changeListing(of: device.account, in: db) { try Self.update(device.account, change, in: db) }
+      return true
+    }
+  }
+
+  /// - Returns: false when there is no such device.
+  private func update(_ device: DeviceAddress, _ change: DeviceChange, in db: Database) throws -> Bool {
+    let signalingKey = try change.signalingKey.new.map { try sealer.seal($0, of: device.account) }
+    try db.run(
+      """
+      UPDATE devices SET gcm_id = iif(\(change.gcmID.isSet), \(opaque: change.gcmID.new??.value), gcm_id),
+        apn_id = iif(\(change.apnID.isSet), \(opaque: change.apnID.new??.value), apn_id),
+        voip_apn_id = iif(\(change.voipApnID.isSet), \(opaque: change.voipApnID.new??.value), voip_apn_id),
+        web_push = iif(\(change.webPushID.isSet), \(opaque: change.webPushID.new??.value), web_push),
+        push_registered = iif(\(change.pushRegistered.isSet), \(change.pushRegistered.new ?? nil), push_registered),
+        fetches_messages = iif(\(change.fetchesMessages.isSet), \(change.fetchesMessages.new), fetches_messages),
+        signaling_key = iif(\(change.signalingKey.isSet), \(signalingKey), signaling_key),
+        registration_id = iif(\(change.registrationID.isSet), \(change.registrationID.new), registration_id),
+        name = iif(\(change.name.isSet), \(opaque: change.name.new ?? nil), name),
+        user_agent = iif(\(change.userAgent.isSet), \(opaque: change.userAgent.new ?? nil), user_agent),
+        last_seen = iif(\(change.lastSeen.isSet), \(change.lastSeen.new), last_seen)
+      WHERE account = \(device.account) AND id = \(device.device)
+      """)
+    return db.changesCount == 1
+  }
+
+  /// The account is active when device 1 is: the rule is `Device`'s.
+  static func update(_ account: AccountNumber, _ change: DeviceChange, in db: Database) throws {
+    let lock = change.registrationLock.new ?? nil
+    try db.run(
+      """
+      UPDATE accounts SET supports_sms = iif(\(change.supportsSMS.isSet), \(change.supportsSMS.new), supports_sms),
+        voice = iif(\(change.voice.isSet), \(change.voice.new), voice),
+        discoverable = iif(\(change.isDiscoverable.isSet), \(change.isDiscoverable.new), discoverable),
+        registration_lock_salt = iif(\(change.registrationLock.isSet), \(lock?.salt), registration_lock_salt),
+        registration_lock_hash = iif(\(change.registrationLock.isSet), \(lock?.hash), registration_lock_hash),
+        active = EXISTS (
+          SELECT 1 FROM devices AS d WHERE d.account = accounts.number AND d.id = 1
+            AND (d.fetches_messages OR d.gcm_id IS NOT NULL OR d.apn_id IS NOT NULL OR d.web_push IS NOT NULL))
+      WHERE number = \(account)
+      """)
+  }
+}
+
+// MARK: - Rows
+
+extension SQLiteStorage {
+  /// Ascending by id.
+  func devices(of number: AccountNumber, in db: Database) throws -> [Device] {
+    try db.rows(
+      """
+      SELECT id, password_salt, password_hash, signaling_key, registration_id, fetches_messages, gcm_id, apn_id,
+        voip_apn_id, push_registered, name, user_agent, has_signed_prekey, last_seen, created, web_push
+      FROM devices WHERE account = \(number) ORDER BY id
+      """
+    ).map { try Device(row: $0, of: number, sealer: sealer) }
+  }
+
+  func insert(_ device: Device, as id: DeviceID, of number: AccountNumber, in db: Database) throws {
+    let signalingKey = try sealer.seal(device.signalingKey, of: number)
+    try db.run(
+      """
+      INSERT INTO devices (account, id, password_salt, password_hash, signaling_key, registration_id,
+        fetches_messages, gcm_id, apn_id, voip_apn_id, push_registered, name, user_agent, has_signed_prekey,
+        last_seen, created, web_push)
+      VALUES (\(number), \(id),
+        \(device.password.salt), \(device.password.hash), \(signalingKey), \(device.registrationID),
+        \(device.fetchesMessages), \(opaque: device.gcmID?.value), \(opaque: device.apnID?.value),
+        \(opaque: device.voipApnID?.value), \(device.pushRegistered), \(opaque: device.name),
+        \(opaque: device.userAgent), \(device.hasSignedPreKey), \(device.lastSeen), \(device.created),
+        \(opaque: device.webPushID?.value))
+      """)
+  }
+}
+
+extension Device {
+  fileprivate init(row: Fields, of number: AccountNumber, sealer: SecretSealer) throws(StoreError) {
+    self.init(
+      id: try row.device(0), password: PasswordHash(salt: try row.bytes(1), hash: try row.bytes(2)),
+      signalingKey: try sealer.open(row.bytes(3), of: number),
+      registrationID: Int32(truncatingIfNeeded: try row.integer(4)), fetchesMessages: try row.flag(5),
+      gcmID: row.optionalOpaque(6).map(Secret.init), apnID: row.optionalOpaque(7).map(Secret.init),
+      voipApnID: row.optionalOpaque(8).map(Secret.init), webPushID: row.optionalOpaque(15).map(Secret.init),
+      pushRegistered: row.optionalTime(9), name: row.optionalOpaque(10), userAgent: row.optionalOpaque(11),
+      hasSignedPreKey: try row.flag(12), lastSeen: try row.time(13), created: try row.time(14))
+  }
+}
