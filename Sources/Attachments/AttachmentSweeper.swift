@@ -22,8 +22,8 @@ package final class AttachmentSweeper: Service {
   private let metrics = AttachmentMetrics()
   /// The failure of the last run, so that an outage is told once.
   private let failing = Mutex<String?>(nil)
-  /// The share that the last run looked for unknown blobs in. Begins anywhere, so that a process that is restarted often
-  /// comes to each.
+  /// The share that the last run looked for unknown blobs in. Begins anywhere, so that a process that is restarted
+  /// often comes to each.
   private let share = Atomic<UInt8>(.random(in: .min ... .max))
 
   package init(

@@ -69,8 +69,8 @@ package struct AttachmentsController: Sendable {
     return .attachment(at: try await courier.attachmentURL(of: id, at: relay))
   }
 
-  /// An id of an earlier release may bear a peer's mark by chance, and one of ours a mark that was ours before: what is known
-  /// here is here.
+  /// An id of an earlier release may bear a peer's mark by chance, and one of ours a mark that was ours before: what
+  /// is known here is here.
   private func relay(of id: AttachmentID, named relay: RelayName?) async throws(Problem) -> RelayName? {
     if let relay { return relay }
     guard let relay = homes.home(of: id) else { return nil }

@@ -7,9 +7,9 @@ import Synchronization
 
 /// A process of ours that the kernel signals when this process dies, however it dies.
 ///
-/// The parent-death signal goes out when the *thread* that made the child ends, so each child has a thread of its
-/// own, which makes it and then waits for it. `setpriv` (util-linux) changes the user, sets the signal and becomes a
-/// shell, which checks that the parent was still there when it was set, and becomes the command: one process throughout.
+/// The parent-death signal goes out when the *thread* that made the child ends, so each child has a thread of its own,
+/// which makes it and then waits for it. `setpriv` (util-linux) changes the user, sets the signal and becomes a shell,
+/// which checks that the parent was still there when it was set, and becomes the command: one process throughout.
 package final class ChildProcess: Sendable {
   package struct Launch: Sendable {
     /// A path to the executable, then its arguments.

@@ -3,7 +3,8 @@ import NIOCore
 package import RelayCore
 package import RelayHTTP
 
-/// Which contacts are here or at a peer (reference 1.11), and which of them have changed (docs/protocol.md, "Directory").
+/// Which contacts are here or at a peer (reference 1.11), and which of them have changed (docs/protocol.md,
+/// "Directory").
 ///
 /// Answered from memory: a request whose address book this process has seen before waits for the limiter alone.
 package struct DirectoryController: Sendable {

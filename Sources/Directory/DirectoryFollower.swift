@@ -4,11 +4,11 @@ import RelayWork
 import ServiceLifecycle
 import Synchronization
 
-/// Keeps the directory in memory up to date (docs/directory.md): loads it, from its file or from the store, and follows the
-/// store's feed of changes, by signal and by a poll.
+/// Keeps the directory in memory up to date (docs/directory.md): loads it, from its file or from the store, and
+/// follows the store's feed of changes, by signal and by a poll.
 ///
-/// One task writes the table. While the store is away the table goes on answering, and `relay_directory_lag_seconds` says
-/// how old it is.
+/// One task writes the table. While the store is away the table goes on answering, and `relay_directory_lag_seconds`
+/// says how old it is.
 package final class DirectoryFollower: Service, DirectoryMirror {
   /// How often what is done.
   struct Pace: Sendable {
@@ -196,8 +196,8 @@ extension DirectoryFollower {
     }
   }
 
-  /// From the file where it is good and the feed goes back to it, else from the store; then the feed is read to its end,
-  /// and only then the table is shown.
+  /// From the file where it is good and the feed goes back to it, else from the store; then the feed is read to its
+  /// end, and only then the table is shown.
   private func load() async throws(FollowFailure) -> Following {
     let began = ContinuousClock.now
     var following: Following

@@ -13,8 +13,8 @@ package struct FederationListenerConfiguration: Sendable {
   package var host: String
   /// 0 picks a free one.
   package var port: Int
-  /// Open connections that have shaken hands, and there is room for those that have not; more wait in the kernel's backlog.
-  /// A peer's process needs one.
+  /// Open connections that have shaken hands, and there is room for those that have not; more wait in the kernel's
+  /// backlog. A peer's process needs one.
   package var connectionsMax = 1024
   /// Connections of one peer. The newest above the limit is refused, so that no peer takes all. The number is enough
   /// for a dozen processes, each of which may open a second connection while the first ends.

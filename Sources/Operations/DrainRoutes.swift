@@ -20,8 +20,8 @@ package struct OperatorContext: RequestContext {
 
 /// `GET /drain` tells how far a drain has come, `POST /drain?over=SECONDS` begins one, as SIGTERM does.
 ///
-/// The listener asks for no credentials, and stopping is more than looking: it is for callers on this host alone, and for
-/// none that a web page in a browser could be made to be, which cannot send the header and cannot hide its origin.
+/// The listener asks for no credentials, and stopping is more than looking: it is for callers on this host alone, and
+/// for none that a web page in a browser could be made to be, which cannot send the header and cannot hide its origin.
 struct DrainRoutes {
   let control: DrainControl
 

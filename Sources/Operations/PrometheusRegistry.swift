@@ -5,8 +5,8 @@ import Synchronization
 /// Keeps the process's metrics for Prometheus to read, under the names and HELP texts of the table (`RelayMetric`).
 ///
 /// A metric of a library is in no table: a counter is named `relay_NAME_total` then, a timer `relay_NAME_seconds`, and
-/// everything else `relay_NAME`. Dimensions are labels. Asking for a series takes a lock, recording into it does not: keep
-/// the `Counter` or `Timer` where a request passes often.
+/// everything else `relay_NAME`. Dimensions are labels. Asking for a series takes a lock, recording into it does not:
+/// keep the `Counter` or `Timer` where a request passes often.
 package final class PrometheusRegistry: MetricsFactory {
   private enum Kind: String, Sendable { case counter, gauge, histogram }
 

@@ -8,8 +8,8 @@ enum RetryAfter {
   /// A provider that says so to everything is not asked without a pause.
   private static let atOnce = Duration.seconds(1)
 
-  /// - Returns: a second for 0 seconds, which say "at once"; nil for what can be read as neither, and for a date that has
-  ///   passed.
+  /// - Returns: a second for 0 seconds, which say "at once"; nil for what can be read as neither, and for a date that
+  ///   has passed.
   static func read(_ text: String?, now: Timestamp) -> Duration? {
     guard let text else { return nil }
     if !text.isEmpty, text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) {

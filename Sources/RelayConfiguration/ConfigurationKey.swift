@@ -66,8 +66,8 @@ package struct ConfigurationKey: Sendable {
 }
 
 extension ConfigurationKey {
-  /// Every key, in the order of `relay check`: the keys that an empty configuration reads. `RelayConfiguration.load` makes
-  /// sure that every other configuration reads the same.
+  /// Every key, in the order of `relay check`: the keys that an empty configuration reads. `RelayConfiguration.load`
+  /// makes sure that every other configuration reads the same.
   package static let all: [ConfigurationKey] = {
     var reader = ConfigurationReader(ConfigurationSources(file: nil, environment: [:]))
     _ = RelayConfiguration(&reader, .none)

@@ -1,7 +1,7 @@
 import RelayCore
 
-/// Settings that are refused where the internet may reach them, unless `allow-insecure` names them. At private addresses
-/// they are warnings, on loopback they are free.
+/// Settings that are refused where the internet may reach them, unless `allow-insecure` names them. At private
+/// addresses they are warnings, on loopback they are free.
 enum Insecurity: String, Sendable, CaseIterable {
   /// Passwords and messages cross the network in clear.
   case plainHTTP = "plain-http"

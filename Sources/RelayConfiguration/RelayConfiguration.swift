@@ -2,10 +2,10 @@ package import RelayCore
 
 /// Everything an operator decides, read once at start. docs/configuration.md explains each key.
 ///
-/// A section stands in a file of its own, `RelayConfiguration+NAME.swift`. Its initialiser reads each of its keys, with
-/// everything that is said of the key: name, type, bounds, default, meaning, secrecy, and whether a running process takes a
-/// change. A faulty value is noted by the reader and stands at its default, so that the pass goes on; the result is used
-/// only when there was no fault.
+/// A section stands in a file of its own, `RelayConfiguration+NAME.swift`. Its initialiser reads each of its keys,
+/// with everything that is said of the key: name, type, bounds, default, meaning, secrecy, and whether a running
+/// process takes a change. A faulty value is noted by the reader and stands at its default, so that the pass goes on;
+/// the result is used only when there was no fault.
 ///
 /// A new key is a field here, a row of docs/configuration.md, which `DocumentTests` prints, and its use.
 package struct RelayConfiguration: Sendable, Equatable {

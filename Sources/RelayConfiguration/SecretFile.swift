@@ -1,6 +1,7 @@
 package import RelayCore
 
-/// A file that holds one secret, as systemd credentials and container secrets are: a newline at its end is not part of it.
+/// A file that holds one secret, as systemd credentials and container secrets are: a newline at its end is not part of
+/// it.
 enum SecretFile {
   private static let bytesMax = 64 << 10
 
@@ -41,8 +42,8 @@ extension RelayConfiguration.Storage {
 }
 
 extension RelayConfiguration.Coordination {
-  /// What `coordination.url-file` holds now; nil where the URL stands elsewhere, or the file names no Redis that is spoken
-  /// to in the same way, inside TLS or not.
+  /// What `coordination.url-file` holds now; nil where the URL stands elsewhere, or the file names no Redis that is
+  /// spoken to in the same way, inside TLS or not.
   package var presentEndpoint: RedisEndpoint? {
     guard let urlFile, case .redis(let former) = location,
       case .redis(let endpoint)? = SecretFile.value(in: urlFile, .coordination),

@@ -9,8 +9,8 @@ package enum YAMLTree {
   static let valuesMax = 100_000
   static let depthMax = 32
 
-  /// The content of a YAML file, aliases and merge keys (`<<`) resolved, numbers and truth by YAML 1.1. Its numbers to the
-  /// base of 60, such as `1:30`, stay texts: Yams 6.2 ends the process over a large one.
+  /// The content of a YAML file, aliases and merge keys (`<<`) resolved, numbers and truth by YAML 1.1. Its numbers to
+  /// the base of 60, such as `1:30`, stay texts: Yams 6.2 ends the process over a large one.
   /// - Throws: what is wrong with it; its place is the file.
   package static func read(file path: String) throws(ConfigurationFault) -> JSONValue {
     let bytes: [UInt8]

@@ -1,8 +1,8 @@
 package import Logging
 package import RelayCore
 
-/// Tells the log of requests that were not served, each with its id, as far as the log has room for them: by them an operator
-/// finds what a client or a peer complains of (`relay explain`).
+/// Tells the log of requests that were not served, each with its id, as far as the log has room for them: by them an
+/// operator finds what a client or a peer complains of (`relay explain`).
 package final class FailedRequests: Sendable {
   private let budget: LineBudget
 

@@ -5,8 +5,8 @@ import Synchronization
 
 /// Asks the system for the addresses of a host. Tests hand in their own answers.
 package struct HostResolver: Sendable {
-  /// - Returns: the addresses as texts, the best first; empty when there are none or they did not come in time; nil when
-  /// it was not asked for: too many others are.
+  /// - Returns: the addresses as texts, the best first; empty when there are none or they did not come in time; nil
+  ///   when it was not asked for: too many others are.
   package let addresses: @Sendable (_ host: String, _ limit: Duration) async -> [String]?
 
   package init(_ addresses: @escaping @Sendable (_ host: String, _ limit: Duration) async -> [String]?) {

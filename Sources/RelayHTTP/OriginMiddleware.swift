@@ -2,8 +2,8 @@ import HTTPTypes
 package import Hummingbird
 package import RelayCore
 
-/// Tells browsers which pages may use the API (Fetch, "CORS protocol"). Says nothing where nobody has said which may, and
-/// to callers that are no browsers.
+/// Tells browsers which pages may use the API (Fetch, "CORS protocol"). Says nothing where nobody has said which may,
+/// and to callers that are no browsers.
 ///
 /// It guards nothing by itself: credentials stand in each request, and no browser adds them of its own accord.
 package struct OriginMiddleware<Context: RequestContext>: RouterMiddleware {

@@ -27,7 +27,8 @@ extension Request {
     return try await body(as: mediaType, max: max, within: limit, counting: &received)
   }
 
-  /// - Parameter received: is raised by the bytes that came, when it fails too: at most by `max` and one part of the body.
+  /// - Parameter received: is raised by the bytes that came, when it fails too: at most by `max` and one part of the
+  ///   body.
   package func body(
     as mediaType: String, max: Int, within limit: Duration = .seconds(60), counting received: inout Int
   ) async throws(Problem) -> ByteBuffer {

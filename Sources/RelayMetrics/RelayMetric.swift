@@ -1,6 +1,6 @@
-/// The table of all metrics of a relay. No metric of ours has its name anywhere else: code that records one takes it from
-/// here, and so do the HELP and TYPE lines, the dashboard and `relay top`. Tests compare docs/metrics.md and the alerts
-/// with it.
+/// The table of all metrics of a relay. No metric of ours has its name anywhere else: code that records one takes it
+/// from here, and so do the HELP and TYPE lines, the dashboard and `relay top`. Tests compare docs/metrics.md and the
+/// alerts with it.
 ///
 /// A new metric needs a line in a section, a row in docs/metrics.md, and code in the section's folder that records it.
 package enum RelayMetric {

@@ -1,10 +1,10 @@
 public import DequeModule
 
-/// What waits for the next batch while one is under way: which items are let in, and which go together. Items keep the order
-/// in which they came.
+/// What waits for the next batch while one is under way: which items are let in, and which go together. Items keep the
+/// order in which they came.
 ///
-/// A value without lock or task: its owner keeps it under a lock of its own, runs a batch whenever an item is the first,
-/// and asks for the next until there is none.
+/// A value without lock or task: its owner keeps it under a lock of its own, runs a batch whenever an item is the
+/// first, and asks for the next until there is none.
 public struct BatchQueue<Item> {
   /// - `items` counts, `bytes` weighs.
   public struct Size: Sendable, Equatable {
@@ -69,8 +69,8 @@ public struct BatchQueue<Item> {
   /// Whether nothing waits and nothing is under way.
   @inlinable public var isIdle: Bool { !isUnderWay }
 
-  /// Lets `item` in where there is room. One that finds nothing waiting is let in however large it is: it never could be
-  /// otherwise.
+  /// Lets `item` in where there is room. One that finds nothing waiting is let in however large it is: it never could
+  /// be otherwise.
   @inlinable
   public mutating func admit(_ item: Item) -> Admission {
     guard let admission = begin(size(item)) else { return .full }

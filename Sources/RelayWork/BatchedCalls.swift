@@ -1,11 +1,11 @@
 public import Synchronization
 
-/// Calls that are made in batches, and whose callers wait for the outcome of their own: a batch costs much the same for one
-/// call and for hundreds.
+/// Calls that are made in batches, and whose callers wait for the outcome of their own: a batch costs much the same
+/// for one call and for hundreds.
 ///
-/// One batch at a time, and what comes meanwhile forms the next. A lone caller waits for its own call only. Calls keep the
-/// order in which they came. Batches run in tasks of their own, which inherit nothing of the caller's: one that gives up
-/// takes no others along.
+/// One batch at a time, and what comes meanwhile forms the next. A lone caller waits for its own call only. Calls keep
+/// the order in which they came. Batches run in tasks of their own, which inherit nothing of the caller's: one that
+/// gives up takes no others along.
 public final class BatchedCalls<Call: Sendable, Outcome: Sendable>: Sendable {
   /// A call of a batch. A class: copies of a generic structure cost several times as much.
   public final class Member: Sendable {

@@ -4,8 +4,8 @@ public import Synchronization
 /// Gathers what comes while a batch is under way into the next one: a batch costs much the same for one item and for
 /// hundreds. One who adds an item does not wait for its batch.
 ///
-/// One batch at a time, in the order in which the items came. Batches run in tasks of their own, which inherit nothing of
-/// the task that added an item, and which nobody cancels.
+/// One batch at a time, in the order in which the items came. Batches run in tasks of their own, which inherit nothing
+/// of the task that added an item, and which nobody cancels.
 public final class Batcher<Item: Sendable>: Sendable {
   @usableFromInline
   struct State {
@@ -36,7 +36,8 @@ public final class Batcher<Item: Sendable>: Sendable {
 
   /// - Parameters:
   ///   - batchMax: items of one batch.
-  ///   - waitingMax: items that wait for the next ones; what comes on top is not taken. With a batch that is to be tried
+  ///   - waitingMax: items that wait for the next ones; what comes on top is not taken. With a batch that is to be
+  ///     tried
   ///     again at most `batchMax` more wait.
   ///   - run: is given 1 to `batchMax` items; never called twice at once.
   public convenience init(batchMax: Int, waitingMax: Int, run: @escaping @Sendable ([Item]) async -> Void) {
@@ -109,8 +110,8 @@ public final class Batcher<Item: Sendable>: Sendable {
     if pause > .zero { await Pause.for(pause, on: clock) }
   }
 
-  /// Waits until nothing waits and nothing is under way, for at most until `deadline`. For the end of the process alone:
-  /// it looks again and again.
+  /// Waits until nothing waits and nothing is under way, for at most until `deadline`. For the end of the process
+  /// alone: it looks again and again.
   public func settle(until deadline: ContinuousClock.Instant) async {
     await Pause.poll(every: .milliseconds(5), until: deadline) { state.withLock { !$0.isUnderWay } }
   }

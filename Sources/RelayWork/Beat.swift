@@ -1,8 +1,8 @@
-/// The turns of a loop that keeps to a beat: the first comes after an interval, each other an interval after the one before
-/// it was due, however long that took.
+/// The turns of a loop that keeps to a beat: the first comes after an interval, each other an interval after the one
+/// before it was due, however long that took.
 ///
-/// A turn that takes longer than the interval is followed at once by the next, and the beat goes on from there. The loop
-/// ends when its task is cancelled.
+/// A turn that takes longer than the interval is followed at once by the next, and the beat goes on from there. The
+/// loop ends when its task is cancelled.
 package struct Beat<C: Clock<Duration>>: AsyncSequence, Sendable {
   package typealias Element = Void
   package typealias Failure = Never

@@ -42,8 +42,8 @@ package struct Lease<Failure: Error>: Sendable {
     return result
   }
 
-  /// Takes or renews the lease `name`, and renews it while `body` runs, whatever that waits for; cancels it when the lease
-  /// is lost. Afterwards the lease is still held, until it ends by itself.
+  /// Takes or renews the lease `name`, and renews it while `body` runs, whatever that waits for; cancels it when the
+  /// lease is lost. Afterwards the lease is still held, until it ends by itself.
   /// - Returns: what `body` returns, which says itself when it was cancelled; nil, without having run it, when another
   ///   process has the lease.
   package func keep<Value: Sendable>(

@@ -4,8 +4,8 @@ import Synchronization
 ///
 ///     for await _ in nudge { await look() }
 ///
-/// Any number of calls between two looks is one. A call while nobody reads is not lost: the next look comes at once. The
-/// loop ends when its task is cancelled.
+/// Any number of calls between two looks is one. A call while nobody reads is not lost: the next look comes at once.
+/// The loop ends when its task is cancelled.
 package struct Nudge: AsyncSequence, Sendable {
   package typealias Element = Void
   package typealias Failure = Never

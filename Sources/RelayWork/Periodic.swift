@@ -2,8 +2,8 @@
 ///
 ///     for await _ in Periodic(every: .seconds(1)) { await look() }
 ///
-/// Each interval begins when the turn before it has ended. The loop ends when its task is cancelled: a turn that has begun
-/// is not cut short by that, and no other begins.
+/// Each interval begins when the turn before it has ended. The loop ends when its task is cancelled: a turn that has
+/// begun is not cut short by that, and no other begins.
 package struct Periodic<C: Clock<Duration>>: AsyncSequence, Sendable {
   package enum Beginning: Sendable {
     case atOnce

@@ -1,5 +1,5 @@
-/// A table that forgets what came long ago, without a list of uses: new entries go to the young generation, and when that is
-/// full it becomes the old one, whose former entries are dropped.
+/// A table that forgets what came long ago, without a list of uses: new entries go to the young generation, and when
+/// that is full it becomes the old one, whose former entries are dropped.
 ///
 /// Reading moves nothing, `update` brings an entry back among the young. A key that stands in both generations has its
 /// young entry.

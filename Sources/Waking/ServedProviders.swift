@@ -1,8 +1,9 @@
 package import RelayCore
 import Synchronization
 
-/// The providers that devices are woken through: this process's own, and those that other processes of the operator have
-/// announced. A process that lacks the keys of one writes down who is to be woken, and leaves it to those that have them.
+/// The providers that devices are woken through: this process's own, and those that other processes of the operator
+/// have announced. A process that lacks the keys of one writes down who is to be woken, and leaves it to those that
+/// have them.
 package final class ServedProviders: Sendable {
   /// The providers whose keys this process has.
   package let own: [WakeProvider]

@@ -255,8 +255,8 @@ extension PushReason {
   /// Whether it is about the configured app, whatever the id.
   fileprivate var isOfTopic: Bool { WakeFault.topicWords.contains(word) }
 
-  /// Whether it says that this id is registered no more, and not only that the provider has nothing there. A proxy's 404, or
-  /// a wrong setting of ours, would else clear the ids of all devices.
+  /// Whether it says that this id is registered no more, and not only that the provider has nothing there. A proxy's
+  /// 404, or a wrong setting of ours, would else clear the ids of all devices.
   func isOfRegistration(at provider: WakeProvider) -> Bool {
     // Our own word, for a token that cannot be an id at all.
     if word == "bad-device-token" { return true }

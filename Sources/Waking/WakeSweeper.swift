@@ -4,8 +4,8 @@ import RelayWork
 import ServiceLifecycle
 import Synchronization
 
-/// Finds the devices that a message was stored for and nobody was told of: the process that stored it died in between, or
-/// could not write it down. One process of all does it at a time.
+/// Finds the devices that a message was stored for and nobody was told of: the process that stored it died in between,
+/// or could not write it down. One process of all does it at a time.
 package struct WakeSweeper: Service {
   private let store: any WakeStore & LeaseStore
   private let parts: WakeParts

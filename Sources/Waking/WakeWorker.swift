@@ -8,8 +8,8 @@ import Synchronization
 
 /// Wakes the devices of one provider: claims what is due, for a while, and carries it out.
 ///
-/// Each provider has its own, and its own lane: one in trouble slows no other. While the lane's breaker is open one job at a
-/// time is claimed, which shows whether the provider takes messages again; the others wait in the store.
+/// Each provider has its own, and its own lane: one in trouble slows no other. While the lane's breaker is open one
+/// job at a time is claimed, which shows whether the provider takes messages again; the others wait in the store.
 package final class WakeWorker: Service {
   private let provider: WakeProvider
   private let lane: PushLane

@@ -91,8 +91,8 @@ package struct Returns: Sendable, Codable {
   }
 }
 
-/// The longest time in which an operator answered no submission, though one was under way, while one kind of fault was the
-/// only one; and, to hold it against, behind such a fault while there was none.
+/// The longest time in which an operator answered no submission, though one was under way, while one kind of fault was
+/// the only one; and, to hold it against, behind such a fault while there was none.
 package struct Stalls: Sendable, Codable {
   package let kind: FaultKind
   package private(set) var longestMillis: Int?

@@ -82,7 +82,8 @@ import Testing
     #expect(arrived.handedOver.count == 12 && arrived.answered.count == 12 && arrived.waits.count == 0)
   }
 
-  /// Hour 13: processes of both sides are killed while messages are under way, whose senders repeat what is not answered.
+  /// Hour 13: processes of both sides are killed while messages are under way, whose senders repeat what is not
+  /// answered.
   private func kill(
     _ ann: LedgerClient, _ bob: LedgerClient, _ alpha: LedgerSite, _ beta: LedgerSite
   ) async throws {

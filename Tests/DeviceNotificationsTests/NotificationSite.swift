@@ -1,5 +1,5 @@
-// Device notifications within the test's process: both kinds of store, the real listener, pushers and lanes, in front of
-// fakes of the providers, by a clock that stands still until it is moved.
+// Device notifications within the test's process: both kinds of store, the real listener, pushers and lanes, in front
+// of fakes of the providers, by a clock that stands still until it is moved.
 
 import AsyncHTTPClient
 import DeviceNotifications
@@ -49,8 +49,8 @@ struct NotificationSite: Sendable {
   /// No attempt ends by the time that a slow machine takes.
   static let patience = Duration.seconds(200)
 
-  /// Runs `body` with the accounts `acme` and `beta`; the first recipients have the numbers 2000001 and 2000002, and the
-  /// first message number is 12550.
+  /// Runs `body` with the accounts `acme` and `beta`; the first recipients have the numbers 2000001 and 2000002, and
+  /// the first message number is 12550.
   /// - Parameter providers: those whose keys the process has.
   static func with(
     _ backend: Backend = .embedded, limits: [LimiterName: Bucket] = [:],

@@ -66,8 +66,8 @@ extension NotificationSite {
       guard row.count == 4 else { throw TestFailure("a row of \(row.count)") }
       var time = row[2]
       if row[3] != 0 {
-        // PostgreSQL ends claims by its own clock, the embedded store by this one: there a push that was claimed too late
-        // to be begun waits for it.
+        // PostgreSQL ends claims by its own clock, the embedded store by this one: there a push that was claimed too
+        // late to be begun waits for it.
         guard case .embedded = rows else { return nil }
         let since = claims[row] ?? seen
         claims[row] = since

@@ -23,7 +23,8 @@ import Testing
       site.google.service.answer(.hangUp)
       try await site.send(to: number, options: Self.longLife)
       try await site.passTime(until: "the push is taken") { try await Self.isIdle(site) }
-      // PostgreSQL ends the claim of an attempt by its own clock: on a machine that is slower than that it is made again.
+      // PostgreSQL ends the claim of an attempt by its own clock: on a machine that is slower than that it is made
+      // again.
       #expect(site.google.requests.count >= 4)
       if backend == .embedded { #expect(site.google.requests.count == 4) }
       #expect(Set(site.google.requests.map(\.text)).count == 1)

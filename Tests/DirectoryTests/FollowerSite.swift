@@ -66,8 +66,8 @@ struct FollowerSite: Sendable {
     return pace
   }
 
-  /// Runs a follower of this store, as one process has it, while `body` runs; when it is done, the follower has stopped and
-  /// written its file.
+  /// Runs a follower of this store, as one process has it, while `body` runs; when it is done, the follower has
+  /// stopped and written its file.
   func follow<Result>(
     _ pace: DirectoryFollower.Pace = FollowerSite.pace, isolation: isolated (any Actor)? = #isolation,
     _ body: (DirectoryFollower, DirectoryView) async throws -> Result

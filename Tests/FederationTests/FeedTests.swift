@@ -304,7 +304,8 @@ import Testing
     }
   }
 
-  /// Runs `beta` following a scripted peer that lists account 0 and whose feed, from `1-1` on, answers what `feed` says.
+  /// Runs `beta` following a scripted peer that lists account 0 and whose feed, from `1-1` on, answers what `feed`
+  /// says.
   private func withFeed(
     _ feed: @escaping @Sendable (ScriptedPeer.Request) -> ScriptedPeer.Answer,
     following body: @Sendable (TestRelay, ScriptedPeer) async throws -> Void

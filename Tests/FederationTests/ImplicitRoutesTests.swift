@@ -68,7 +68,8 @@ import Testing
       peers[0].answer(by: Self.answers(claiming: number))
       #expect(try await beta.routes(by: KnownHomes([:])).home(of: number)?.text == "gamma")
       peers[0].answer(by: Self.answers(claiming: nil, status: 500))
-      // Another process: then it is for the courier to say that the peer is away, or for its outbox to hold the message.
+      // Another process: then it is for the courier to say that the peer is away, or for its outbox to hold the
+      // message.
       let routes = beta.routes(by: KnownHomes([:]))
       #expect(try await routes.home(of: number)?.text == "gamma")
       #expect(try await routes.home(of: AccountNumber(e164: "+15550102032")!) == nil)

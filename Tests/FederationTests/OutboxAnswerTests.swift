@@ -57,8 +57,8 @@ import Testing
     }
   }
 
-  /// The peer was in trouble for a while, and its answer about the devices was forgotten: who writes now is refused, and what
-  /// waits is handed over soon and not in minutes.
+  /// The peer was in trouble for a while, and its answer about the devices was forgotten: who writes now is refused,
+  /// and what waits is handed over soon and not in minutes.
   @Test func `messages that were put off are tried sooner when clients are refused for them`() async throws {
     try await withOutbox { site in
       let (destination, other) = (try number("+14155550200"), try number("+14155550201"))

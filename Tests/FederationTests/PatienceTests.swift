@@ -7,8 +7,8 @@ import Testing
 
 @testable import Federation
 
-/// A peer that keeps us waiting: messages that may be held wait no longer than patience lasts (docs/federation.md, "A peer
-/// that keeps us waiting").
+/// A peer that keeps us waiting: messages that may be held wait no longer than patience lasts (docs/federation.md, "A
+/// peer that keeps us waiting").
 @Suite(.tags(.stores)) struct PatienceTests {
   /// Longer than the machine may stand still: what these tests keep waiting must not time out.
   private static let requestTimeout = Duration.seconds(600)

@@ -3,8 +3,8 @@ import Glibc
 @testable import Directory
 @testable import RelayCore
 
-/// The directory's file. The first byte says whether its checksum is made right, so that what lies behind it is reached,
-/// and whether the file is encrypted.
+/// The directory's file. The first byte says whether its checksum is made right, so that what lies behind it is
+/// reached, and whether the file is encrypted.
 func fuzzSnapshot(_ bytes: [UInt8]) {
   let (selector, body) = bytes.split
   let key = selector % 4 >= 2 ? SecretBytes([UInt8](repeating: 7, count: 32)) : nil

@@ -6,8 +6,8 @@ import Testing
 
 @testable import Operations
 
-/// The table of metrics (`RelayMetric`), and what has to follow it: the page of metrics, the sources, docs/metrics.md, the
-/// dashboard and the alerts.
+/// The table of metrics (`RelayMetric`), and what has to follow it: the page of metrics, the sources, docs/metrics.md,
+/// the dashboard and the alerts.
 @Suite(.tags(.unit)) struct MetricTableTests {
   private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()

@@ -47,8 +47,8 @@ struct Person: Sendable {
     return person
   }
 
-  /// Links another device to the account of this one: the new device waits at an address, which the other reads from its
-  /// screen and sends the code to.
+  /// Links another device to the account of this one: the new device waits at an address, which the other reads from
+  /// its screen and sends the code to.
   func link(registrationID: Int) async throws -> Person {
     let waiting = try await RelayClient(url: relay.url).awaitProvisioning()
     let drawn = try await ask("GET", "/v1/devices/provisioning/code").object["verificationCode"] as? String

@@ -4,7 +4,8 @@ import RelayCore
 import TestTags
 import Testing
 
-/// The tables of docs/configuration.md say what the keys say. A row that is missing there is told as it must stand there.
+/// The tables of docs/configuration.md say what the keys say. A row that is missing there is told as it must stand
+/// there.
 @Suite(.tags(.unit)) struct DocumentTests {
   @Test func `every key has its row, and nothing else has one`() throws {
     let documented = try Self.lines().filter { $0.hasPrefix("| `") && $0.components(separatedBy: " | ").count == 4 }

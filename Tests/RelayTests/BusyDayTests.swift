@@ -15,8 +15,8 @@ import Testing
 
 /// The default limits of prekeys against a day of people, and against those who drain (docs/security.md, "A client").
 @Suite(.tags(.stores)) struct BusyDayTests {
-  /// Starts sessions, ends them, installs anew and writes to a group, each several times within minutes, as the examined
-  /// clients draw keys for it (reference 1.6, 1.8, 4.1).
+  /// Starts sessions, ends them, installs anew and writes to a group, each several times within minutes, as the
+  /// examined clients draw keys for it (reference 1.6, 1.8, 4.1).
   @Test func `a day of an account with five devices passes at a person's pace`() async throws {
     try await KeyDesk.with { desk in
       let own = try await desk.install(1, devices: 5)

@@ -64,15 +64,15 @@ import WireMessages
     let device = try #require(try await store.account(number)?.device(.master))
 
     let midnight = clock.now().startOfDay.millis + 86_400_000
-    func lastSeen(at millis: Int64, draw: UInt64) async throws -> Int64? {
+    func dayNoted(at millis: Int64, draw: UInt64) async throws -> Int64? {
       now.store(millis, ordering: .relaxed)
       await lastSeen.noteStaying(device, at: address, draw: draw, logger: Logger(label: "test"))
       return try await store.account(number)?.device(.master)?.lastSeen.startOfDay.millis
     }
-    #expect(try await lastSeen(at: midnight, draw: 3_599_999) == midnight - 86_400_000)
+    #expect(try await dayNoted(at: midnight, draw: 3_599_999) == midnight - 86_400_000)
     #expect(
-      try await lastSeen(at: midnight + 3_599_998, draw: .max / 3_600_000 * 3_600_000 - 1) == midnight - 86_400_000)
-    #expect(try await lastSeen(at: midnight + 3_599_999, draw: 3_599_999) == midnight)
+      try await dayNoted(at: midnight + 3_599_998, draw: .max / 3_600_000 * 3_600_000 - 1) == midnight - 86_400_000)
+    #expect(try await dayNoted(at: midnight + 3_599_999, draw: 3_599_999) == midnight)
     await store.close()
   }
 

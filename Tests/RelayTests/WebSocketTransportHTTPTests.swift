@@ -107,7 +107,7 @@ import Testing
       #expect(try await socket.answer().body == "hello")
       try await socket.send(RawSocket.request("/socket/"))
       try await socket.ended()
-      #expect(socket.unreadBytes == 0 && site.door.asked.isEmpty)
+      #expect(socket.unreadBytes == 0 && site.authorizer.asked.isEmpty)
       // Without an upgrade it is the router's.
       let other = try await site.connect()
       try await other.send(Self.hello + Array("GET /socket/ HTTP/1.1\r\nHost: relay\r\n\r\n".utf8))

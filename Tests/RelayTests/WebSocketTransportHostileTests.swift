@@ -90,12 +90,12 @@ import Testing
       for _ in 0..<500 {
         // Pings are answered with the latest alone while nothing is taken.
         for socket in sockets where !socket.hasEnded { await ignoringFailure { try await socket.send(ping) } }
-        if site.door.ends.count == 20 { break }
+        if site.authorizer.ends.count == 20 { break }
         try await Task.sleep(for: .milliseconds(20))
       }
       #expect(try await site.ends(of: 20) == Array(repeating: .stalled, count: 20))
       // The bytes that the kernel took on both sides of each, and the high-water mark.
-      #expect(site.door.flooded < 20 * (24 << 20))
+      #expect(site.authorizer.flooded < 20 * (24 << 20))
       for socket in sockets { await socket.close() }
     }
   }
@@ -109,7 +109,7 @@ import Testing
       try await socket.setReading(false)
       let large = RawSocket.frame(2, [UInt8](repeating: 7, count: 250 << 10))
       // Each is sent back, whether there is room or not: 8 MiB, and what the kernels take, are enough.
-      for _ in 0..<200 where !socket.hasEnded && site.door.ends.isEmpty {
+      for _ in 0..<200 where !socket.hasEnded && site.authorizer.ends.isEmpty {
         await ignoringFailure { try await socket.send(large) }
       }
       #expect(try await site.ends(of: 1) == [.stalled])
@@ -134,7 +134,7 @@ import Testing
       let frames = ["close", "answer", "answer"].flatMap { RawSocket.frame(1, Array($0.utf8)) }
       try await socket.send(frames)
       #expect(try await socket.closeCode() == 1008)
-      try await eventually("both are heard") { site.door.answered == 2 }
+      try await eventually("both are heard") { site.authorizer.answered == 2 }
       await socket.close()
     }
   }
@@ -170,7 +170,7 @@ import Testing
       #expect(try await socket.frame().text == "still here")
       await socket.close()
       try await eventually("all have ended") { site.sockets.openCount == 0 }
-      #expect(site.door.ends.count == site.door.opened)
+      #expect(site.authorizer.ends.count == site.authorizer.opened)
     }
   }
 
@@ -186,7 +186,7 @@ import Testing
       }
       try await eventually("all are gone") { site.sockets.openCount == 1 }
       try await eventually("no descriptor is left") { try openDescriptors(of: site.port) == 1 }
-      #expect(site.door.opened >= 800)
+      #expect(site.authorizer.opened >= 800)
       await first.close()
     }
   }

@@ -11,10 +11,11 @@ import ServiceLifecycle
 import Synchronization
 import TestSupport
 
-/// A listener in this process, as the clients' one is built, with a door of the tests' own: for the transport alone.
+/// A listener in this process, as the clients' one is built, with an authorizer of the tests' own: for the transport
+/// alone.
 struct TransportSite: Sendable {
   let port: Int
-  let door: EchoDoor
+  let authorizer: EchoAuthorizer
   let drain: DrainState
   let sockets: SocketWatch
   /// The authority of TLS; nil without.
@@ -23,18 +24,19 @@ struct TransportSite: Sendable {
 
   /// - Parameter isSecure: TLS with ALPN, as the clients' listener has it.
   static func with<Result: Sendable>(
-    isSecure: Bool = false, limits: SocketLimits = EchoDoor.generous, times: SocketTimes = SocketTimes(),
+    isSecure: Bool = false, limits: SocketLimits = EchoAuthorizer.generous, times: SocketTimes = SocketTimes(),
     requests: RequestTimes = RequestTimes(), _ body: @escaping @Sendable (TransportSite) async throws -> Result
   ) async throws -> Result {
     let authority = isSecure ? try TestAuthority() : nil
-    let (door, drain, sockets) = (EchoDoor(limits), DrainState(), SocketWatch())
+    let (authorizer, drain, sockets) = (EchoAuthorizer(limits), DrainState(), SocketWatch())
     let port = Mutex<Int?>(nil)
     let context = try authority.map { try serverContext($0) }
     let terms = SocketTerms(
-      door: door, forwarded: ForwardedMiddleware(proxies: TrustedProxies([]), isSecure: isSecure), drain: drain,
+      authorizer: authorizer, forwarded: ForwardedMiddleware(proxies: TrustedProxies([]), isSecure: isSecure),
+      drain: drain,
       watch: sockets, headLimits: .init(), times: times)
     let application = Application(
-      router: router(), server: server(terms, requests, door, drain, context),
+      router: router(), server: server(terms, requests, authorizer, drain, context),
       configuration: ApplicationConfiguration(address: .hostname("127.0.0.1", port: 0)),
       onServerRunning: { channel in port.withLock { $0 = channel.localAddress?.port } }, logger: quiet)
     let group = ServiceGroup(
@@ -43,7 +45,7 @@ struct TransportSite: Sendable {
       tasks.addTask { try await group.run() }
       let found = try await eventually("the listener listens") { port.withLock { $0 } }
       let site = TransportSite(
-        port: found, door: door, drain: drain, sockets: sockets, authority: authority,
+        port: found, authorizer: authorizer, drain: drain, sockets: sockets, authority: authority,
         stop: { await group.triggerGracefulShutdown() })
       let outcome: Swift.Result<Result, any Error>
       do {
@@ -78,8 +80,8 @@ struct TransportSite: Sendable {
 
   /// How often sessions of this site ended, once all of them have.
   func ends(of count: Int) async throws -> [SocketEnd] {
-    try await eventually("\(count) sessions have ended") { door.ends.count >= count ? () : nil } as Void
-    return door.ends
+    try await eventually("\(count) sessions have ended") { authorizer.ends.count >= count ? () : nil } as Void
+    return authorizer.ends
   }
 
   private static let quiet = Logger(label: "transport") { _ in SwiftLogNoOpLogHandler() }
@@ -104,11 +106,13 @@ struct TransportSite: Sendable {
   }
 
   private static func server(
-    _ terms: SocketTerms, _ times: RequestTimes, _ door: EchoDoor, _ drain: DrainState, _ context: NIOSSLContext?
+    _ terms: SocketTerms, _ times: RequestTimes, _ authorizer: EchoAuthorizer, _ drain: DrainState,
+    _ context: NIOSSLContext?
   ) -> HTTPServerBuilder {
     HTTPServerBuilder { responder in
       let http1 = SocketUpgradeChannel(
-        EdgeHTTP1(responder: responder, idleTimeout: .seconds(90), times: times, drain: drain, door: door), terms)
+        EdgeHTTP1(responder: responder, idleTimeout: .seconds(90), times: times, drain: drain, authorizer: authorizer),
+        terms)
       guard let context else { return ClaimedChannel(http1) }
       return ClaimedChannel(
         ALPNChannel(
@@ -129,7 +133,7 @@ struct TransportSite: Sendable {
 }
 
 /// Opens WebSockets at `/socket`, and answers as the query says.
-final class EchoDoor: SocketAuthorizer {
+final class EchoAuthorizer: SocketAuthorizer {
   static let generous = SocketLimits(
     messageBytesMax: 256 << 10, burst: 100_000, perSecond: 100_000, idle: .seconds(300))
 
@@ -182,28 +186,29 @@ final class EchoDoor: SocketAuthorizer {
   fileprivate func ended(_ end: SocketEnd?) { state.withLock { $0.ends.append(end ?? .session) } }
 }
 
-/// Sends every message back. `answer` answers something of ours, `close` closes, `flood` sends as much as there is room for, ever again.
+/// Sends every message back. `answer` answers something of ours, `close` closes, `flood` sends as much as there is
+/// room for, ever again.
 final class EchoSession: SocketSession {
   private let socket: any Socket
-  private let door: EchoDoor
+  private let authorizer: EchoAuthorizer
   private var isFlooding = false
   private var isOver = false
 
-  init(_ socket: any Socket, _ door: EchoDoor) {
+  init(_ socket: any Socket, _ authorizer: EchoAuthorizer) {
     self.socket = socket
-    self.door = door
+    self.authorizer = authorizer
   }
 
-  func opened() { door.began() }
+  func opened() { authorizer.began() }
 
   func received(_ message: SocketMessage) {
     // None may come behind `closed`.
-    if isOver { door.began() }
+    if isOver { authorizer.began() }
     switch message {
     case .text(let text) where text == ByteBuffer(string: "close"): socket.close(.policy)
     case .text(let text) where text == ByteBuffer(string: "answer"):
       socket.refund()
-      door.heardAnswer()
+      authorizer.heardAnswer()
     case .text(let text) where text == ByteBuffer(string: "flood"):
       isFlooding = true
       flood()
@@ -215,13 +220,13 @@ final class EchoSession: SocketSession {
 
   func closed() {
     isOver = true
-    door.ended(socket.end)
+    authorizer.ended(socket.end)
   }
 
   private func flood() {
     while socket.isWritable {
       socket.send(.binary(ByteBuffer(repeating: 7, count: 4096)))
-      door.flooded(4096)
+      authorizer.flooded(4096)
     }
   }
 }

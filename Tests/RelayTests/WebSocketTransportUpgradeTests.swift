@@ -41,7 +41,7 @@ import Testing
       #expect(answer.headers["sec-websocket-accept"] == RawSocket.accept)
       #expect(answer.headers["upgrade"] == "websocket")
       #expect(answer.headers["sec-websocket-extensions"] == nil)
-      let asked = try #require(site.door.asked.first)
+      let asked = try #require(site.authorizer.asked.first)
       #expect(asked.path == "/socket/" && asked.query == "a=b")
       #expect(asked.headers[.origin] == "http://a.example")
       // No proxy is trusted here.
@@ -50,15 +50,15 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `frames right behind the request are not lost, also while the door is asked`(isSecure: Bool) async throws {
+  func `frames right behind the request are not lost, also while the authorizer is asked`(isSecure: Bool) async throws {
     try await TransportSite.with(isSecure: isSecure) { site in
       for path in ["/socket", "/socket/?hold"] {
         let socket = try await site.connect()
         try await socket.send(RawSocket.request(path) + RawSocket.frame(1, Array("first".utf8)))
         if path.hasSuffix("hold") {
-          try await eventually("the door is asked") { site.door.asked.contains { $0.query == "hold" } }
+          try await eventually("the authorizer is asked") { site.authorizer.asked.contains { $0.query == "hold" } }
           try await socket.sendText("second")
-          site.door.release()
+          site.authorizer.release()
         }
         #expect(try await socket.answer().status == 101)
         #expect(try await socket.frame().text == "first")
@@ -77,7 +77,7 @@ import Testing
       #expect(try await socket.answer().status == 101)
       for byte in RawSocket.frame(1, Array("drip".utf8)) { try await socket.send([byte]) }
       #expect(try await socket.frame().text == "drip")
-      #expect(site.door.asked.first?.path == "/socket/")
+      #expect(site.authorizer.asked.first?.path == "/socket/")
       await socket.close()
     }
   }
@@ -97,7 +97,7 @@ import Testing
         try await socket.ended()
         await socket.close()
       }
-      #expect(site.door.opened == 0)
+      #expect(site.authorizer.opened == 0)
     }
   }
 
@@ -107,7 +107,7 @@ import Testing
       #expect(try await socket.closeCode() == 4001)
       try await socket.sendClose(4001)
       try await socket.ended()
-      #expect(site.door.opened == 0)
+      #expect(site.authorizer.opened == 0)
       await socket.close()
     }
   }
@@ -130,7 +130,7 @@ import Testing
         #expect(socket.unreadBytes == 0)
         await socket.close()
       }
-      #expect(site.door.asked.isEmpty)
+      #expect(site.authorizer.asked.isEmpty)
     }
   }
 
@@ -154,41 +154,41 @@ import Testing
         try await eventually("it ends") { socket.hasEnded || socket.unreadBytes > 0 }
         await socket.close()
       }
-      #expect(site.door.asked.isEmpty)
+      #expect(site.authorizer.asked.isEmpty)
       #expect(try await site.open().unreadBytes == 0)
     }
   }
 
-  @Test func `a client that goes while the door is asked gets no session`() async throws {
+  @Test func `a client that goes while the authorizer is asked gets no session`() async throws {
     try await TransportSite.with { site in
       for isHalf in [false, true] {
         let socket = try await site.connect()
         try await socket.send(RawSocket.request("/socket/?hold"))
-        try await eventually("the door is asked") { site.door.asked.count == (isHalf ? 2 : 1) }
+        try await eventually("the authorizer is asked") { site.authorizer.asked.count == (isHalf ? 2 : 1) }
         if isHalf {
           try await socket.finishSending()
           try await socket.ended()
         }
         await socket.close()
       }
-      site.door.release()
-      // Both answers of the door came to nothing.
+      site.authorizer.release()
+      // Both answers of the authorizer came to nothing.
       let socket = try await site.open()
       try await socket.sendText("alive")
       #expect(try await socket.frame().text == "alive")
-      #expect(site.door.opened == 1 && site.sockets.openCount == 1)
+      #expect(site.authorizer.opened == 1 && site.sockets.openCount == 1)
       await socket.close()
     }
   }
 
-  @Test func `a door that does not answer is not waited for`() async throws {
+  @Test func `an authorizer that does not answer is not waited for`() async throws {
     var times = SocketTimes()
     times.admission = .milliseconds(500)
     try await TransportSite.with(times: times) { site in
       let answer = try await site.ask(RawSocket.request("/socket/?hold"))
       #expect(answer.status == 503 && answer.headers["retry-after"] == "1")
-      site.door.release()
-      #expect(site.door.opened == 0)
+      site.authorizer.release()
+      #expect(site.authorizer.opened == 0)
     }
   }
 
@@ -196,7 +196,7 @@ import Testing
   func `a connection without a whole request is closed`(beginning: String) async throws {
     var times = SocketTimes()
     times.firstRequest = .milliseconds(500)
-    // From where the path says that it is not the door's, HTTP/1.1 has it, whose own time is longer.
+    // From where the path says that it is not the authorizer's, HTTP/1.1 has it, whose own time is longer.
     let isOurs = !beginning.contains("hello")
     try await TransportSite.with(times: times) { site in
       let socket = try await site.connect()

@@ -21,7 +21,8 @@ import Testing
     return ContactSketch(begun: Sample.noon, random: &random)
   }
 
-  /// Reference: `openssl mac -macopt hexkey:000102030405060708090a0b0c0d0e0f -macopt size:8 SIPHASH` of the bytes 0 to 9.
+  /// Reference: `openssl mac -macopt hexkey:000102030405060708090a0b0c0d0e0f -macopt size:8 SIPHASH` of the bytes 0 to
+  /// 9.
   @Test func `the hash is SipHash-2-4`() {
     let hash = SipHash(key: (0x0706_0504_0302_0100, 0x0F0E_0D0C_0B0A_0908))
     #expect(hash.hash(0x0706_0504_0302_0100, 0x0908) == 0x7A5D_BBC5_94DD_B9F3)

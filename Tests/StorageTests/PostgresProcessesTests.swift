@@ -168,8 +168,8 @@ import Testing
     }
   }
 
-  /// Changes whose transactions last, so that they overlap: each waits for whoever took the feed's revision before it, and
-  /// whatever the order in which they take their rows, none waits in a circle.
+  /// Changes whose transactions last, so that they overlap: each waits for whoever took the feed's revision before it,
+  /// and whatever the order in which they take their rows, none waits in a circle.
   @Test func `a reader that follows while several processes write misses nobody`() async throws {
     try await withPostgres { first, server, url in
       let processes = try await [first] + PostgresStorage.connected(3, to: url)

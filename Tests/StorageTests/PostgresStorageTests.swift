@@ -52,8 +52,8 @@ import Testing
     }
   }
 
-  /// A drop that waits for the reader holds up everybody behind it. Two seconds were a try's wait once. The server notes
-  /// each wait of half a second, by its own clock.
+  /// A drop that waits for the reader holds up everybody behind it. Two seconds were a try's wait once. The server
+  /// notes each wait of half a second, by its own clock.
   @Test func `a reader of messages delays maintenance and nothing else`() async throws {
     try await withPostgres { storage, server, url in
       try server.addDay(40, to: "messages", in: url)

@@ -40,8 +40,8 @@ struct FolderGraph {
     self.init(sources)
   }
 
-  /// Folders that use each other, in a circle; each is used by the one before it, and the first by the last. Empty where
-  /// there is no circle.
+  /// Folders that use each other, in a circle; each is used by the one before it, and the first by the last. Empty
+  /// where there is no circle.
   var circle: [String] {
     var (isDone, way): (Set<String>, [String]) = ([], [])
     func walk(_ folder: String) -> [String]? {

@@ -2,7 +2,8 @@ import Foundation
 import TestTags
 import Testing
 
-/// Time is waited for by `RelayWork` alone: its loops and pauses end with their task, and keep to a clock that tests move.
+/// Time is waited for by `RelayWork` alone: its loops and pauses end with their task, and keep to a clock that tests
+/// move.
 @Suite(.tags(.unit)) struct SleepTests {
   private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()

@@ -4,8 +4,8 @@ package import Foundation
 import NIOCore
 import NIOHTTP1
 
-/// A headless Chromium of one test, driven by its WebDriver (https://www.w3.org/TR/webdriver2/). Neither can outlive the
-/// tests: the browser ends with the pipe to its driver, which ends with this process.
+/// A headless Chromium of one test, driven by its WebDriver (https://www.w3.org/TR/webdriver2/). Neither can outlive
+/// the tests: the browser ends with the pipe to its driver, which ends with this process.
 package final class Browser: Sendable {
   /// A key as WebDriver names it (17.4.2).
   package enum Key: String, Sendable {

@@ -65,8 +65,8 @@ package final class HAProxyServer: Sendable {
     try? FileManager.default.removeItem(atPath: folder)  // A leftover in the temporary folder hurts nobody.
   }
 
-  /// `deploy/haproxy/relay.cfg` for loopback and without TLS for clients, with as many server lines as `relays` instead of
-  /// its two of each kind.
+  /// `deploy/haproxy/relay.cfg` for loopback and without TLS for clients, with as many server lines as `relays`
+  /// instead of its two of each kind.
   private static func configuration(_ relays: [RelayPorts], clients: Int, peers: Int) throws -> String {
     let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent()

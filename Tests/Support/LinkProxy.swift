@@ -5,8 +5,9 @@ import Glibc
 
 /// Carries TCP connections from a port of the loopback address to another, as badly as it is told to.
 ///
-/// Unlike `CuttingProxy` it breaks nothing by itself: bytes that cannot pass wait, as TCP would send them again, and pass
-/// when the way is whole. At most `Link.waitingBytesMax` of a direction wait here; the rest waits at whoever sends it.
+/// Unlike `CuttingProxy` it breaks nothing by itself: bytes that cannot pass wait, as TCP would send them again, and
+/// pass when the way is whole. At most `Link.waitingBytesMax` of a direction wait here; the rest waits at whoever
+/// sends it.
 package final class LinkProxy: Sendable {
   /// The treatment of the bytes of one direction.
   package enum Weather: Sendable, Equatable {

@@ -2,7 +2,8 @@ import ChildProcesses
 import Foundation
 import Glibc
 
-/// A real nginx in front of an operator's processes, with the file that operators are given. It cannot outlive the tests.
+/// A real nginx in front of an operator's processes, with the file that operators are given. It cannot outlive the
+/// tests.
 package final class NginxServer: Sendable {
   /// The URL for clients, over TLS.
   package let url: String

@@ -9,7 +9,8 @@ package final class PrometheusServer: Sendable {
   private let folder: String
   private let process: ChildProcess
 
-  /// Runs `body` with a Prometheus that asks `relays` each second and judges at once: what the rules wait for is left out.
+  /// Runs `body` with a Prometheus that asks `relays` each second and judges at once: what the rules wait for is left
+  /// out.
   /// - Parameter changes: texts of the rules and what stands in their place, such as a threshold of hours.
   package static func with<Value>(
     watching relays: [RelayProcess], changing changes: [String: String] = [:],

@@ -76,8 +76,8 @@ package struct RawHTTP2: Sendable {
     }
   }
 
-  /// The status of the next answer on `stream`; from NIOHTTP2, whose encoder has nothing of it in its table but codes in
-  /// the static one (RFC 7541, A), or writes it out.
+  /// The status of the next answer on `stream`; from NIOHTTP2, whose encoder has nothing of it in its table but codes
+  /// in the static one (RFC 7541, A), or writes it out.
   package func status(stream: UInt32) async throws -> Int {
     let block = try await next([Self.headers], stream: stream).payload
     let known = [8: 200, 9: 204, 10: 206, 11: 304, 12: 400, 13: 404, 14: 500]

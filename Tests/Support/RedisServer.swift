@@ -101,7 +101,8 @@ package final class RedisServer: Sendable {
   package func pause() { process.withLock { $0?.send(SIGSTOP) } }
   package func resume() { process.withLock { $0?.send(SIGCONT) } }
 
-  /// Makes it a replica of `other`, without a break for its clients; empty first, and with `other`'s data when it has them.
+  /// Makes it a replica of `other`, without a break for its clients; empty first, and with `other`'s data when it has
+  /// them.
   package func follow(_ other: RedisServer) throws { try expectOK("REPLICAOF 127.0.0.1 \(other.port)") }
 
   /// Makes a replica a primary again, with the data that it has.

@@ -6,7 +6,8 @@ import Storage
 
 extension RelayOperator {
   /// Adds device `id`, whatever linking would choose, to an account: it counts as having a signed prekey, fetches its
-  /// messages, and has the password of device 1. The running relay may know the account as it was until its next change.
+  /// messages, and has the password of device 1. The running relay may know the account as it was until its next
+  /// change.
   package func linkDevice(_ id: Int, registrationID: Int, to device: TestDevice) async throws -> TestDevice {
     guard let number = AccountNumber(e164: device.number) else { throw TestFailure("not a number") }
     let queue = try SQLiteDatabase.open(databasePath)
@@ -53,7 +54,8 @@ extension RelayOperator {
 // MARK: - Oblivious look-ups
 
 extension RelayOperator {
-  /// Writes down outputs that the running relay has not computed, under its key, as soon as it has done all that is its own.
+  /// Writes down outputs that the running relay has not computed, under its key, as soon as it has done all that is
+  /// its own.
   package func addOutputs(_ outputs: [ContactOutput]) async throws {
     let storage = try SQLiteStorage(path: databasePath, clock: WallClock { Timestamp(millis: 0) })
     try await eventually("the relay has done its part") {

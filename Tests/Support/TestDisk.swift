@@ -1,5 +1,5 @@
-// A file system of a test's own, in memory, that can be full. Mounting needs root: who asks first whether it is possible
-// can say what was left out.
+// A file system of a test's own, in memory, that can be full. Mounting needs root: who asks first whether it is
+// possible can say what was left out.
 
 import ChildProcesses
 import Foundation
@@ -42,7 +42,8 @@ package final class TestDisk: Sendable {
 
   deinit { remove() }
 
-  /// From now on nothing can be written but what has its place already. Takes no memory: the disk shrinks to what is used.
+  /// From now on nothing can be written but what has its place already. Takes no memory: the disk shrinks to what is
+  /// used.
   package func fill() throws {
     var tries = 0
     while true {

@@ -254,7 +254,8 @@ import Testing
     let (sender, device) = (try await WokenDevice(at: first), try await WokenDevice(at: second))
     try await device.register(gcm: "token", at: second)
     let live = try await device.client.connect(signalingKey: device.key)
-    // Until it is known to the other process it may be taken for absent: who is told over the connection is not pushed to.
+    // Until it is known to the other process it may be taken for absent: who is told over the connection is not pushed
+    // to.
     #expect(try await sender.send(to: device, at: first, timestamp: 1) == 200)
     for try await delivery in live.deliveries {
       try await delivery.acknowledge()

@@ -129,8 +129,9 @@ package struct BlobController: Sendable {
           guard piece.readableBytes > 0 else { throw BlobFailure("a blob has become shorter while it was read") }
           let count = piece.readableBytes
           try await output.write(piece)
-          // Only on its event loop a connection finds out that it takes no more, and NIO's writer (2.x, `NIOAsyncWriter`)
-          // takes any number of pieces before that has come to the first: a file is read faster than they are encrypted.
+          // Only on its event loop a connection finds out that it takes no more, and NIO's writer (2.x,
+          // `NIOAsyncWriter`) takes any number of pieces before that has come to the first: a file is read faster than
+          // they are encrypted.
           try await eventLoop?.submit {}.get()
           progress.passed(count)
           metrics.sent(count)

@@ -3,9 +3,9 @@ package import RelayCore
 
 /// Signs the URLs of blobs in a folder of ours, and checks them.
 ///
-/// A URL is `BASE/v1/attachments/blobs/ID?expires=SECONDS&signature=HEX`. The signature is HMAC-SHA256 over what the URL
-/// is for, the id and the end, under a key that all processes of the operator share: any of them honours what another
-/// has given out.
+/// A URL is `BASE/v1/attachments/blobs/ID?expires=SECONDS&signature=HEX`. The signature is HMAC-SHA256 over what the
+/// URL is for, the id and the end, under a key that all processes of the operator share: any of them honours what
+/// another has given out.
 package struct BlobURLSigner: Sendable {
   private let key: SymmetricKey
 

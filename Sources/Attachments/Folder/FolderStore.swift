@@ -6,8 +6,8 @@ import RelayWork
 /// Blobs as files of one folder, which all processes of the operator share.
 ///
 /// `blobs/XX/ID` is a blob that is whole and on the device; `incoming/` holds uploads under way under random names. An
-/// upload gets its blob's name by `link`, which refuses a name that is taken: of two uploads one wins. A process that is
-/// killed leaves nothing but files in `incoming`, which the sweeper removes.
+/// upload gets its blob's name by `link`, which refuses a name that is taken: of two uploads one wins. A process that
+/// is killed leaves nothing but files in `incoming`, which the sweeper removes.
 package struct FolderStore: BlobStore {
   private let blobs: String
   private let incoming: String

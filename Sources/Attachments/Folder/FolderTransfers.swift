@@ -20,8 +20,8 @@ extension FolderStore {
 
   /// Makes the upload the blob `id`, durable on return, also where the same bytes were there before.
   ///
-  /// - Throws: the blob may be there then, but perhaps not after a crash. It is left: an upload of the same bytes at the
-  ///   same time may have told its client that it is kept. A repeated upload finds it, or else the sweeper.
+  /// - Throws: the blob may be there then, but perhaps not after a crash. It is left: an upload of the same bytes at
+  ///   the same time may have told its client that it is kept. A repeated upload finds it, or else the sweeper.
   func place(_ blob: IncomingBlob, as id: AttachmentID) async throws(BlobFailure) -> Placement {
     let (path, folder) = (path(of: id), subfolder(of: id))
     return try await BlockingWork.onBlobs { () throws(BlobFailure) in

@@ -110,8 +110,8 @@ enum SystemFile {
     }
   }
 
-  /// Names of files in `folder` that were last written before `time`, in milliseconds since 1970: at most `limit`, in no
-  /// order.
+  /// Names of files in `folder` that were last written before `time`, in milliseconds since 1970: at most `limit`, in
+  /// no order.
   static func files(in folder: String, before time: Int64, limit: Int) throws(BlobFailure) -> [String] {
     guard let stream = opendir(folder) else { throw failure("opendir") }
     defer { closedir(stream) }

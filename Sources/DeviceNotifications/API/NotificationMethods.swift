@@ -169,7 +169,8 @@ struct NotificationMethods: Sendable {
     return try await sender(user, password: try refusing(parameters.password), from: address)
   }
 
-  /// Whether there is such a user, and has the right, its apps can find out by themselves: no time is spent on hiding it.
+  /// Whether there is such a user, and has the right, its apps can find out by themselves: no time is spent on hiding
+  /// it.
   /// - Parameters:
   ///   - password: nil for what cannot be one.
   ///   - address: whoever asks.

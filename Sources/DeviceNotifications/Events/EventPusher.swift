@@ -10,8 +10,8 @@ import Synchronization
 
 /// Sends accounts their events: those of one account in their order and one at a time, by one process at a time.
 ///
-/// Which event comes next stands in the store: whichever process takes over goes on there. An event may arrive twice, never
-/// out of order.
+/// Which event comes next stands in the store: whichever process takes over goes on there. An event may arrive twice,
+/// never out of order.
 package final class EventPusher: Service {
   private struct State {
     var busy: Set<NotificationUser> = []

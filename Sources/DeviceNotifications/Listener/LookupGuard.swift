@@ -4,7 +4,8 @@ import NIOCore
 import RelayCore
 import RelayHTTP
 
-/// Bounds how often one client address may be wrong about names, passwords and numbers, and how many recipients it makes.
+/// Bounds how often one client address may be wrong about names, passwords and numbers, and how many recipients it
+/// makes.
 struct LookupGuard: Sendable {
   let limiter: any RateLimiter
   let proxies: ForwardedMiddleware
@@ -19,8 +20,8 @@ struct LookupGuard: Sendable {
   /// to.
   func share(of key: RequestOrigin?) -> LimitKey? { key?.address?.networks.first.map { LimitKey($0) } }
 
-  /// Before anything is looked up, a failure is charged: whoever may fail no more learns nothing, not even of a success,
-  /// however many requests come at once.
+  /// Before anything is looked up, a failure is charged: whoever may fail no more learns nothing, not even of a
+  /// success, however many requests come at once.
   /// - Returns: whether the request may go on; then `isNoFailure` follows unless it failed.
   func mayFail(_ key: RequestOrigin?) async -> Bool {
     guard let key else { return true }

@@ -13,8 +13,8 @@ package enum PushVerdict: Sendable, Equatable {
 }
 
 extension PushVerdict {
-  /// How long the first attempt may come late: whatever the time to live, each push gets one, unless nobody was there to
-  /// make it.
+  /// How long the first attempt may come late: whatever the time to live, each push gets one, unless nobody was there
+  /// to make it.
   static let lateness = Duration.seconds(60)
 
   /// Whether an attempt is still worth its while.

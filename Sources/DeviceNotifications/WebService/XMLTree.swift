@@ -100,8 +100,8 @@ final class XMLTree {
 
   fileprivate static func text(_ text: UnsafePointer<xmlChar>?) -> String { text.map { String(cString: $0) } ?? "" }
 
-  /// Nothing over the network, nothing to standard error. Entities are not expanded, and no document type is loaded, unless
-  /// that is asked for.
+  /// Nothing over the network, nothing to standard error. Entities are not expanded, and no document type is loaded,
+  /// unless that is asked for.
   private static let options = Int32(
     XML_PARSE_NONET.rawValue | XML_PARSE_NOERROR.rawValue | XML_PARSE_NOWARNING.rawValue)
 

@@ -26,8 +26,8 @@ struct RangeDigest {
 }
 
 extension TokenTable {
-  /// Reads all of the memory, some 6 ms a million slots, and half as long again for the entries of the range. While nobody
-  /// writes.
+  /// Reads all of the memory, some 6 ms a million slots, and half as long again for the entries of the range. While
+  /// nobody writes.
   /// - Parameter relays: those of the entries.
   func digest(of range: DirectoryRange, _ relays: RelayNumbers) -> DirectoryDigest {
     var digest = RangeDigest(names: relays.names)

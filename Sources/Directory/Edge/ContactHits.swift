@@ -15,7 +15,8 @@ struct ContactHits {
 
   /// - Parameters:
   ///   - places: ascending, a repeated token each time.
-  ///   - factors: odd and random, of a token's `high` and `low`: by them equal tokens are found, and nobody can aim many
+  ///   - factors: odd and random, of a token's `high` and `low`: by them equal tokens are found, and nobody can aim
+  ///     many
   ///     at one place.
   init(_ places: [Hit], of tokens: [ContactToken], factors: (high: UInt64, low: UInt64)) {
     self.places = places

@@ -1,8 +1,8 @@
 import RelayCore
 import Synchronization
 
-/// Takes the whole directory into a new table, as the store hands it out: in parts, in no order, and a token perhaps more
-/// than once.
+/// Takes the whole directory into a new table, as the store hands it out: in parts, in no order, and a token perhaps
+/// more than once.
 final class DirectoryLoad: Sendable {
   private struct State {
     /// Tokens that two peers list: the store is asked which of them it is.
@@ -48,8 +48,8 @@ final class DirectoryLoad: Sendable {
   }
 
   /// The store has handed everything out.
-  /// - Returns: the tokens that are still to be looked up, in no order; nil when they were too many to remember: any token
-  ///   of a peer may be one.
+  /// - Returns: the tokens that are still to be looked up, in no order; nil when they were too many to remember: any
+  ///   token of a peer may be one.
   func finish() throws(FollowFailure) -> [ContactToken]? {
     let (contested, failure) = state.withLock { state in
       defer { state.contested = [] }

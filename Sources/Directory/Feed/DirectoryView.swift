@@ -20,8 +20,8 @@ package final class DirectoryView: HomeDirectory {
     current = Mutex(try TokenTable())
   }
 
-  /// All tokens. Another table takes its place when the directory is read anew: who needs one state throughout keeps hold
-  /// of it.
+  /// All tokens. Another table takes its place when the directory is read anew: who needs one state throughout keeps
+  /// hold of it.
   package var table: TokenTable { current.withLock { $0 } }
 
   /// Whether `table` holds the directory. Stays so when the store is away: then the directory is as old as
@@ -33,7 +33,8 @@ package final class DirectoryView: HomeDirectory {
   package func name(of relay: Int) -> RelayName? { relays.name(of: relay) }
 
   /// Looks all `tokens` up at once.
-  /// - Parameter found: called with the index of each known token and its entry, ascending; a repeated token's each time.
+  /// - Parameter found: called with the index of each known token and its entry, ascending; a repeated token's each
+  ///   time.
   package func withEntries(of tokens: [ContactToken], _ found: (Int, TokenEntry) -> Void) {
     table.lookUp(tokens.span, found: found)
   }
@@ -64,8 +65,8 @@ package final class DirectoryView: HomeDirectory {
   /// None of them is left.
   func peerWorkEnded() { if restMark == nil { peerWork.add(1, ordering: .sequentiallyConsistent) } }
 
-  /// nil while tokens are out of the table that are still to be looked up: with a place of before the table is of no use
-  /// then. Else a number: as long as it stays the same, there were none.
+  /// nil while tokens are out of the table that are still to be looked up: with a place of before the table is of no
+  /// use then. Else a number: as long as it stays the same, there were none.
   var restMark: UInt64? {
     let mark = peerWork.load(ordering: .sequentiallyConsistent)
     return mark % 2 == 0 ? mark : nil

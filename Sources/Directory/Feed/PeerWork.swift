@@ -34,8 +34,8 @@ struct PeerWork: Sendable {
   var isEmpty: Bool { walks.isEmpty && orphans.isEmpty }
 
   /// The contacts of `peer` have become part of the directory.
-  /// - Parameter tokens: those that the table has of it already. It may have been away unseen: then nothing tells which of
-  ///   them it lists no longer.
+  /// - Parameter tokens: those that the table has of it already. It may have been away unseen: then nothing tells
+  ///   which of them it lists no longer.
   mutating func came(_ peer: RelayName, holding tokens: [ContactToken], revision: UInt64) {
     forget(peer)
     if !tokens.isEmpty { orphans.append(Orphans(holder: peer, tokens: tokens, revision: revision)) }
@@ -45,7 +45,8 @@ struct PeerWork: Sendable {
   /// The contacts of `peer` are no part of the directory any more.
   /// - Parameters:
   ///   - tokens: those that were taken out with it and may be somebody else's; possibly none.
-  ///   - hasClaims: whether it may have claims that it did not show, and that covered other peers' or cover them from now on.
+  ///   - hasClaims: whether it may have claims that it did not show, and that covered other peers' or cover them from
+  ///     now on.
   mutating func went(_ peer: RelayName, leaving tokens: [ContactToken], hasClaims: Bool = false, revision: UInt64) {
     forget(peer)
     if !tokens.isEmpty { orphans.append(Orphans(holder: nil, tokens: tokens, revision: revision)) }

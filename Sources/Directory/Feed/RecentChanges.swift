@@ -2,10 +2,11 @@ package import RelayCore
 import RelayWork
 import Synchronization
 
-/// When tokens changed last, for clients that ask what has changed since they asked before (`PUT /v1/directory/changes`).
+/// When tokens changed last, for clients that ask what has changed since they asked before (`PUT
+/// /v1/directory/changes`).
 ///
-/// Bounded: of many changes the oldest are forgotten, and whoever asks for what lies before them is told everything. The
-/// revisions are the store's, so that a place that one process gave out is good at every other.
+/// Bounded: of many changes the oldest are forgotten, and whoever asks for what lies before them is told everything.
+/// The revisions are the store's, so that a place that one process gave out is good at every other.
 package final class RecentChanges: Sendable {
   package static let tokensMax = 200_000
 
@@ -29,8 +30,8 @@ package final class RecentChanges: Sendable {
   /// - Parameter max: 2 or more.
   init(max: Int) { partMax = Swift.max(1, max / 2) }
 
-  /// Everything before it is in the table: what a client is told to come back with. Read it first, then the changes, then
-  /// the table: so nothing is missed, at most said twice. nil before the directory is loaded.
+  /// Everything before it is in the table: what a client is told to come back with. Read it first, then the changes,
+  /// then the table: so nothing is missed, at most said twice. nil before the directory is loaded.
   package var cursor: DirectoryPlace? { state.withLock { $0.cursor } }
 
   /// Which of `tokens` changed behind `cursor`: in their order, repeats included.

@@ -3,8 +3,8 @@ import Synchronization
 
 /// Small numbers for relays, as the table keeps them with each token: 0 is this relay, peers' rise from 1.
 ///
-/// A number is never another relay's as long as the process lives: an answer that is written while a peer leaves names the
-/// relay that its entry was of.
+/// A number is never another relay's as long as the process lives: an answer that is written while a peer leaves names
+/// the relay that its entry was of.
 package final class RelayNumbers: Sendable {
   private struct State {
     /// The names of numbers 1 and up.

@@ -47,7 +47,8 @@ struct ObliviousController: Sendable {
     let account = context.caller.address.account
     // Before anything is charged.
     let place = try directory.evaluator.admit(elements.count, of: account)
-    // The budget does not count the very same element twice, and each costs as much computing as any: that is the bucket's.
+    // The budget does not count the very same element twice, and each costs as much computing as any: that is the
+    // bucket's.
     try await limiter.charge(.obliviousElements, LimitKey(account), amount: Double(elements.count))
     try await gate.spend(elements.map(Self.mark), of: account)
     let evaluations = try await directory.evaluator.evaluate(elements, with: key, in: place)

@@ -4,11 +4,12 @@ import RelayWork
 import ServiceLifecycle
 import Synchronization
 
-/// Keeps an output of the oblivious pseudorandom function for every contact of the directory (docs/directory.md, "Oblivious
-/// look-up"), and the key of it in this process.
+/// Keeps an output of the oblivious pseudorandom function for every contact of the directory (docs/directory.md,
+/// "Oblivious look-up"), and the key of it in this process.
 ///
-/// One process of an operator at a time does the work, by a lease: it follows the feed of the directory's changes, one thread
-/// computes, and between two readings some contacts of what is left over have their turn. The others wait for the lease.
+/// One process of an operator at a time does the work, by a lease: it follows the feed of the directory's changes, one
+/// thread computes, and between two readings some contacts of what is left over have their turn. The others wait for
+/// the lease.
 package final class ObliviousIndexer: Service {
   /// How often what is done.
   struct Pace: Sendable {
@@ -39,7 +40,8 @@ package final class ObliviousIndexer: Service {
   private let index: ObliviousIndex
   private let lease: Lease<StoreError>
   private let wakeUps = Nudge()
-  /// When the last reading began that reached the feed's end, or this process took the work over; nil where another does it.
+  /// When the last reading began that reached the feed's end, or this process took the work over; nil where another
+  /// does it.
   private let current = Mutex<ContinuousClock.Instant?>(.now)
 
   static let leaseName = "directory-oblivious"
@@ -176,7 +178,7 @@ extension ObliviousIndexer {
     tending.leaseDue = .now + (isOurs ? pace.leaseRenewal : pace.leaseTry)
   }
 
-  /// How far the outputs are behind the directory at most, also while the feed cannot be read; zero where another process does
-  /// the work.
+  /// How far the outputs are behind the directory at most, also while the feed cannot be read; zero where another
+  /// process does the work.
   var lag: Duration { current.withLock { $0 }.map { ContinuousClock.now - $0 } ?? .zero }
 }

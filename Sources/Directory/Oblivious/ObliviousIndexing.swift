@@ -19,8 +19,8 @@ struct ObliviousIndexing: Sendable {
     work = ObliviousWork(rangesDone: progress.rangesDone, isSwept: progress.isSwept)
   }
 
-  /// The progress that the next writing remembers. Peers that are still to be gone through are known to this process alone:
-  /// until they are, another one would have to begin where they came.
+  /// The progress that the next writing remembers. Peers that are still to be gone through are known to this process
+  /// alone: until they are, another one would have to begin where they came.
   fileprivate var next: ObliviousProgress {
     ObliviousProgress(
       key: key.id, place: work.hasWalks ? progress.place : place.settled, rangesDone: work.rangesDone,
@@ -57,8 +57,8 @@ struct ObliviousIndex: Sendable {
   private static let rangesRemembered = 16
   /// Tokens that the store is asked for at once.
   private static let askedAtOnce = 1_000
-  /// Without anything to do the progress is remembered as often as this: by far sooner than the feed forgets the place, and
-  /// than pages take it for old (`ObliviousPages.ageMax`).
+  /// Without anything to do the progress is remembered as often as this: by far sooner than the feed forgets the
+  /// place, and than pages take it for old (`ObliviousPages.ageMax`).
   fileprivate static let progressLife = Duration.seconds(60)
   /// Contacts that are evaluated in one turn of a thread.
   private static let slice = 25

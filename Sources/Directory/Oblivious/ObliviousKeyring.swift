@@ -1,8 +1,8 @@
 package import RelayCore
 import Synchronization
 
-/// The operator's key as this process knows it: drawn by the first process, kept by the store, read again now and then, so
-/// that another one in its place reaches every process.
+/// The operator's key as this process knows it: drawn by the first process, kept by the store, read again now and
+/// then, so that another one in its place reaches every process.
 package final class ObliviousKeyring: Sendable {
   private let store: any ServerSecretStore
   private let current = Mutex<ObliviousKey?>(nil)

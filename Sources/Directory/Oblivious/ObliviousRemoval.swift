@@ -3,8 +3,8 @@ package import RelayCore
 import RelayWork
 import ServiceLifecycle
 
-/// Removes the outputs that are left of a time when oblivious look-ups were offered: nobody keeps them up to date, and accounts
-/// that go would stay among them.
+/// Removes the outputs that are left of a time when oblivious look-ups were offered: nobody keeps them up to date, and
+/// accounts that go would stay among them.
 ///
 /// A process that still offers them holds the lease; it is waited for.
 package final class ObliviousRemoval: Service {

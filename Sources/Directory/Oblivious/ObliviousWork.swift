@@ -66,8 +66,8 @@ struct ObliviousWork: Sendable {
     if case .page(peer, _) = source { (tokens, source) = ([], nil) }
   }
 
-  /// nil when nothing is left to do. Peers go before ranges, of which there are many only at first; what is to go comes last:
-  /// it does nobody harm.
+  /// nil when nothing is left to do. Peers go before ranges, of which there are many only at first; what is to go
+  /// comes last: it does nobody harm.
   var step: Step? {
     if !tokens.isEmpty { return .tokens(Array(tokens.suffix(Self.stepMax))) }
     if let walk = walks.first { return .page(of: walk.peer, after: walk.after) }

@@ -1,8 +1,8 @@
 import Glibc
 import RelayCore
 
-/// The file that the directory is kept in between two starts. Whole or not at all: it is written beside its place, forced to
-/// disk, and moved there. Only its owner may read it.
+/// The file that the directory is kept in between two starts. Whole or not at all: it is written beside its place,
+/// forced to disk, and moved there. Only its owner may read it.
 ///
 /// Several processes may share one path: who comes while another writes leaves it at that.
 enum SnapshotFile {
@@ -16,7 +16,8 @@ enum SnapshotFile {
   ///   - head: its place was reached before the call.
   ///   - relays: names every relay of the table's entries.
   ///   - key: as `DirectoryFeedStore.directoryFileKey`: with one the file is encrypted.
-  ///   - isValid: asked when everything is written; where it is not so, `.overtaken` is thrown and nothing is left behind.
+  ///   - isValid: asked when everything is written; where it is not so, `.overtaken` is thrown and nothing is left
+  ///     behind.
   /// - Returns: how many bytes the file has. Blocks.
   static func write(
     _ table: TokenTable, _ head: SnapshotHead, _ relays: RelayNumbers, to path: String,

@@ -4,8 +4,8 @@ import RelayCore
 import RelayWork
 import Synchronization
 
-/// Writes the directory to its file now and then and at the end, and reads it at the start. Never fails its caller: what
-/// goes wrong is logged, and the store is read instead.
+/// Writes the directory to its file now and then and at the end, and reads it at the start. Never fails its caller:
+/// what goes wrong is logged, and the store is read instead.
 final class SnapshotKeeper: Sendable {
   private struct State {
     /// `DirectoryView.changeCount` when the file was written or read; nil: not written yet.

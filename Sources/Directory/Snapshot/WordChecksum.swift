@@ -1,6 +1,6 @@
 /// A checksum of 64 bits over words of 8 bytes, some gigabytes a second: it tells a file that was cut or altered by
-/// accident, and not by somebody who knows how. Each word goes through two steps that can be undone, so that no change of
-/// one word alone is ever missed, and any other with a chance of 2^-64.
+/// accident, and not by somebody who knows how. Each word goes through two steps that can be undone, so that no change
+/// of one word alone is ever missed, and any other with a chance of 2^-64.
 struct WordChecksum: Sendable {
   private(set) var value: UInt64 = 0x9E37_79B9_7F4A_7C15
 

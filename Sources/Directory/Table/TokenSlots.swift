@@ -8,12 +8,12 @@ import RelayCore
 /// Slots of 12 bytes, open addressing, linear probing: a token's last two bytes and its entry in the first word, its
 /// first eight bytes behind.
 ///
-/// A slot is free while its first word is 0. Its writer lays the eight bytes down first and publishes the word after them;
-/// from then on the token never changes, only the entry, which is part of the one word. So a reader needs no lock: it sees
-/// a token whole or not at all.
+/// A slot is free while its first word is 0. Its writer lays the eight bytes down first and publishes the word after
+/// them; from then on the token never changes, only the entry, which is part of the one word. So a reader needs no
+/// lock: it sees a token whole or not at all.
 ///
-/// Tokens are hashes, but a peer may list what it likes: their places depend on a secret of the process, so that nobody can
-/// aim many at one place.
+/// Tokens are hashes, but a peer may list what it likes: their places depend on a secret of the process, so that
+/// nobody can aim many at one place.
 final class TokenSlots: @unchecked Sendable {  // Words are atomic; everything else is written before they are.
   /// The size of the memory in slots. Less than three quarters are ever used.
   let capacity: Int
@@ -125,8 +125,8 @@ final class TokenSlots: @unchecked Sendable {  // Words are atomic; everything e
     }
   }
 
-  /// Calls `body` with every token that is there in the slots of `range`, and its bits: ascending by place. Beside a writer
-  /// it sees each token whole, and what is written meanwhile or not.
+  /// Calls `body` with every token that is there in the slots of `range`, and its bits: ascending by place. Beside a
+  /// writer it sees each token whole, and what is written meanwhile or not.
   /// - Parameter range: within 0..<capacity.
   func forEach(in range: Range<Int>, _ body: (ContactToken, UInt16) throws -> Void) rethrows {
     var slot = base + range.lowerBound * Self.stride

@@ -3,9 +3,9 @@ import Synchronization
 
 /// All contact tokens that this process knows, ours and peers', in flat memory of its own.
 ///
-/// Readers take no lock but for the moment in which they get hold of the memory, once for all tokens of a request; writers
-/// take turns. When the memory fills up, a larger one is laid out beside it while readers go on with the old one, which is
-/// given back when its last reader is done.
+/// Readers take no lock but for the moment in which they get hold of the memory, once for all tokens of a request;
+/// writers take turns. When the memory fills up, a larger one is laid out beside it while readers go on with the old
+/// one, which is given back when its last reader is done.
 package final class TokenTable: Sendable {
   /// There is not the memory that the table would need. Nothing was changed.
   package struct OutOfMemory: Error {
@@ -90,8 +90,8 @@ package final class TokenTable: Sendable {
     }
   }
 
-  /// Adds what is not there yet, for a first load from parts that may name a token twice: an entry of this relay takes the
-  /// place of a peer's and stays.
+  /// Adds what is not there yet, for a first load from parts that may name a token twice: an entry of this relay takes
+  /// the place of a peer's and stays.
   /// - Parameter contested: called with each token that two peers' entries name; the first one stays.
   package func add(
     _ entries: some Collection<(ContactToken, TokenEntry)>, contested: (ContactToken) -> Void
@@ -128,8 +128,8 @@ package final class TokenTable: Sendable {
     try write { (counts, slots) throws(OutOfMemory) in try self.makeRoom(for: count, &counts, &slots) }
   }
 
-  /// Calls `body` with every token, in no order. Beside a writer it sees each token whole, and what is written meanwhile or
-  /// not.
+  /// Calls `body` with every token, in no order. Beside a writer it sees each token whole, and what is written
+  /// meanwhile or not.
   package func forEach(_ body: (ContactToken, TokenEntry) -> Void) {
     var scan = scan()
     _ = scan.next(scan.slotCount, body)
@@ -139,8 +139,8 @@ package final class TokenTable: Sendable {
   func scan() -> TokenScan { TokenScan(slots.withLock { $0 }) }
 
   /// The memory itself, for `relay-bench` to walk by other means; valid within `body`.
-  /// - Parameter body: takes the address, how many slots of 12 bytes there are (`TokenSlots` says what is in them), and the
-  ///   secret on which a token's place depends.
+  /// - Parameter body: takes the address, how many slots of 12 bytes there are (`TokenSlots` says what is in them),
+  ///   and the secret on which a token's place depends.
   package func withRawSlots<Result>(_ body: (UnsafeRawPointer, Int, UInt64) throws -> Result) rethrows -> Result {
     let slots = slots.withLock { $0 }
     return try withExtendedLifetime(slots) { try body(UnsafeRawPointer(slots.base), slots.capacity, slots.secret) }

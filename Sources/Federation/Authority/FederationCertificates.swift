@@ -1,7 +1,7 @@
 import RelayCore
 
-/// The certificates by which this relay and its peers know each other. A peer's leaf is known once it has shown it to this
-/// process.
+/// The certificates by which this relay and its peers know each other. A peer's leaf is known once it has shown it to
+/// this process.
 package struct FederationCertificates: Sendable {
   private let identity: FederationIdentity
   private let registry: PeerRegistry

@@ -25,8 +25,9 @@ extension IdentityFolder {
     return IssuedCertificate(next)
   }
 
-  /// The next CA issues the leaf anew, and nothing else: peers that know it as the next one accept leaves of both, until
-  /// `finishRollover` has it speak for itself. So the leaf can be carried to other hosts first. Repeating it does nothing.
+  /// The next CA issues the leaf anew, and nothing else: peers that know it as the next one accept leaves of both,
+  /// until `finishRollover` has it speak for itself. So the leaf can be carried to other hosts first. Repeating it
+  /// does nothing.
   /// - Returns: the leaf's key fingerprint and expiry.
   package func issueNextLeaf(
     for name: RelayName, at endpoint: PeerEndpoint, now: Timestamp

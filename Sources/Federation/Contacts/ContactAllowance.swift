@@ -26,8 +26,8 @@ struct ContactAllowance: Sendable {
   var hasPlaces: Bool { places.map { $0 > 0 } ?? true }
 
   /// - Parameter known: those of the accounts that the peer claims here already. They take no room.
-  /// - Returns: in order, the inactive ones, which are to be un-listed, the known ones, and as many of the others as there is
-  ///   room for; and how many are refused.
+  /// - Returns: in order, the inactive ones, which are to be un-listed, the known ones, and as many of the others as
+  ///   there is room for; and how many are refused.
   mutating func admit(
     _ accounts: [ListedAccount], known: Set<ContactToken>
   ) -> (admitted: [ListedAccount], refused: Int) {

@@ -18,8 +18,8 @@ struct PullProgress: Sendable {
     wholeRestsUntil = now + Self.rest(after: now - began)
   }
 
-  /// Rounds of the feed that bring much take a tenth of the time at most, too: a peer whose feed never ends does not keep
-  /// the store busy.
+  /// Rounds of the feed that bring much take a tenth of the time at most, too: a peer whose feed never ends does not
+  /// keep the store busy.
   mutating func followed(since began: ContinuousClock.Instant, until now: ContinuousClock.Instant) {
     feedRestsUntil = now + Self.rest(after: now - began)
   }
@@ -40,8 +40,8 @@ struct PullReport: Sendable, Equatable {
 /// Brings what is kept of one peer's listing up to date (docs/federation.md, "The directory").
 ///
 /// A peer that feeds changes is read whole once, from a place in its feed that was asked for before, and followed from
-/// there; once a day it is read whole again, so that no error lasts, and within the hour where something was not taken up
-/// for want of room. Any other is read whole whenever its listing is not as it was (reference 1.13.5).
+/// there; once a day it is read whole again, so that no error lasts, and within the hour where something was not taken
+/// up for want of room. Any other is read whole whenever its listing is not as it was (reference 1.13.5).
 struct DirectoryPuller: Sendable {
   /// Asked before each write: whether it is still this process's turn. - Throws: `.displaced` when not.
   typealias Turn = @Sendable () async throws(SyncFailure) -> Void

@@ -65,8 +65,8 @@ final class ListingController: Sendable {
   }
 
   /// Counted once for each state of the listing.
-  /// - Parameter revision: as it was read just before: accounts that are added in between are counted then, and belong to
-  ///   a later one.
+  /// - Parameter revision: as it was read just before: accounts that are added in between are counted then, and belong
+  ///   to a later one.
   private func count(at revision: Int64) async throws(Problem) -> Int {
     if let known = counted.withLock({ $0 }), known.revision == revision { return known.count }
     let count = try await storing { () throws(StoreError) in try await directory.accountCount() }

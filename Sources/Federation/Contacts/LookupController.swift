@@ -13,7 +13,8 @@ struct LookupController: Sendable {
     group.resource("v1/federation/tokens", [(.put, lookUp)])
   }
 
-  /// Entries of active accounts, without `relay`, in no order: what a peer knows of its contacts it learnt from us alone.
+  /// Entries of active accounts, without `relay`, in no order: what a peer knows of its contacts it learnt from us
+  /// alone.
   private func lookUp(_ request: Request, _ context: PeerContext) async throws(Problem) -> Response {
     let peer = context.peer.name
     let (tokens, charges) = try await budget.jsonBody(

@@ -1,9 +1,10 @@
 import RelayCore
 
-/// The tokens that one peer is to be asked for: what gathers while a request is under way travels together in the next.
+/// The tokens that one peer is to be asked for: what gathers while a request is under way travels together in the
+/// next.
 ///
-/// No I/O: `PeerAsker` sends what `begin` returns, and says so when it has `ended`. Batches have serial numbers, from 1, in
-/// the order in which they travel.
+/// No I/O: `PeerAsker` sends what `begin` returns, and says so when it has `ended`. Batches have serial numbers, from
+/// 1, in the order in which they travel.
 struct LookupQueue: Sendable {
   /// The batch that is under way comes first.
   private var batches: [[ContactToken]] = []

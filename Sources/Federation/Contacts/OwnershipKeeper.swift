@@ -5,11 +5,11 @@ import RelayMetrics
 import RelayWork
 import ServiceLifecycle
 
-/// Ends the claims of peers whose time is over, and says when a contact has passed to another peer (docs/federation.md, "Whose
-/// a contact is").
+/// Ends the claims of peers whose time is over, and says when a contact has passed to another peer
+/// (docs/federation.md, "Whose a contact is").
 ///
-/// One of the operator's processes does it at a time, by a lease. The store keeps how many passes nobody was told of yet,
-/// those by the operator's commands too, while no process is there.
+/// One of the operator's processes does it at a time, by a lease. The store keeps how many passes nobody was told of
+/// yet, those by the operator's commands too, while no process is there.
 package final class OwnershipKeeper: Service {
   private let store: any ContactClaimStore & PeerStore & LeaseStore
   private let days: Int

@@ -60,8 +60,8 @@ final class PeerAsker: Sendable {
     passedOver = RelayMetric.contacts.lookupsPassedOver.counter(.peer(name.text))
   }
 
-  /// - Parameter timeout: after it, what is known by then has to do. It is not waited at all while a request is under way
-  ///   for longer than that.
+  /// - Parameter timeout: after it, what is known by then has to do. It is not waited at all while a request is under
+  ///   way for longer than that.
   func find(_ tokens: Set<ContactToken>, within timeout: Duration) async -> Findings {
     let now = clock.now()
     let deadline = ContinuousClock.now + timeout

@@ -4,8 +4,8 @@ import Synchronization
 
 /// Takes up what ids of peers' attachments begin with, as they tell it with what they can do.
 ///
-/// A mark is the first peer's that told it, and never a peer's that is this relay's own: a second one that tells it is left
-/// without, which is logged once.
+/// A mark is the first peer's that told it, and never a peer's that is this relay's own: a second one that tells it is
+/// left without, which is logged once.
 final class AttachmentMarks: Sendable {
   private let own: AttachmentMark?
   private let registry: PeerRegistry

@@ -6,7 +6,8 @@ import X509
 
 /// Looks at the certificates that a relay presents, and hangs up before anything of ours is shown.
 enum CertificateProbe {
-  /// As `presentedChain(by:timeout:)`, by the first of `ways`, of which there is one at least, that somebody answers at.
+  /// As `presentedChain(by:timeout:)`, by the first of `ways`, of which there is one at least, that somebody answers
+  /// at.
   static func presentedChain(
     byOneOf ways: [PeerWay], timeout: Duration
   ) async throws(PeerFailure) -> ([Certificate], PeerWay) {

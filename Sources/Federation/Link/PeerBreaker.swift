@@ -4,8 +4,8 @@ import RelayCore
 /// out when they are again (docs/federation.md, "A peer that is away").
 struct PeerBreaker: Sendable, Equatable {
   enum State: Sendable, Equatable {
-    /// Requests pass. Becomes `open` with the third failure in a row, at once when a certificate was refused or the peer
-    /// does not have us, and when another process says so.
+    /// Requests pass. Becomes `open` with the third failure in a row, at once when a certificate was refused or the
+    /// peer does not have us, and when another process says so.
     case closed(failures: Int)
     /// Requests fail. Becomes `closed` with the first answer, and when another process says so.
     case open(PeerFault, since: Timestamp)
@@ -67,8 +67,8 @@ struct PeerBreaker: Sendable, Equatable {
     }
   }
 
-  /// The table of peers, which all processes share, was read: `condition` is what it says. Only what changed since it was
-  /// read last counts, and nothing that this process knew before.
+  /// The table of peers, which all processes share, was read: `condition` is what it says. Only what changed since it
+  /// was read last counts, and nothing that this process knew before.
   mutating func sharedConditionRead(_ condition: PeerCondition) -> Change {
     let former = shared
     shared = condition

@@ -24,11 +24,11 @@ package struct PeerLimits: Sendable {
   /// Hand-overs that may wait for the batch that is under way, and their bytes.
   package var waitingMax = 4096
   package var waitingBytesMax = 16 << 20
-  /// Whether HTTP/2 is spoken with peers that offer it, else HTTP/1.1: a request costs less there, and each that is under way
-  /// takes a connection.
+  /// Whether HTTP/2 is spoken with peers that offer it, else HTTP/1.1: a request costs less there, and each that is
+  /// under way takes a connection.
   package var isMultiplexed = true
-  /// Connections to one peer over HTTP/1.1, a good part of those that its listener lets a peer have; what comes on top waits
-  /// for one.
+  /// Connections to one peer over HTTP/1.1, a good part of those that its listener lets a peer have; what comes on top
+  /// waits for one.
   package var connectionsMax = 24
   /// Shorter than the listener's idle time-out: we close first, no request meets a closing connection.
   package var idleTimeout = Duration.seconds(60)

@@ -69,8 +69,8 @@ private final class AcceptedConnection: ChannelInboundHandler {
   }
 }
 
-/// Stands between TLS and the socket of a server that is not to get a byte more: drops everything, and closes as soon as
-/// the pool has taken the connection.
+/// Stands between TLS and the socket of a server that is not to get a byte more: drops everything, and closes as soon
+/// as the pool has taken the connection.
 private final class RefusedConnection: ChannelDuplexHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundIn = ByteBuffer

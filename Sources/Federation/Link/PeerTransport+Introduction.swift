@@ -2,8 +2,8 @@ import RelayCore
 import RelayWork
 import Synchronization
 
-/// The first requests of a new peering: the peer's processes may not have read of us yet, and one refusal would halt all
-/// requests for seconds (docs/federation.md, "A peer that is away").
+/// The first requests of a new peering: the peer's processes may not have read of us yet, and one refusal would halt
+/// all requests for seconds (docs/federation.md, "A peer that is away").
 extension PeerTransport {
   /// How long around `Peer.added`.
   private static let youthMillis: Int64 = 30_000

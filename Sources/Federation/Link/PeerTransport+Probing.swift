@@ -127,8 +127,8 @@ extension PeerTransport {
     if isNew { untold.continuation.yield(link) }
   }
 
-  /// Writes what was found out for other processes, one peer after the other. While the store is away, the newest word of
-  /// each peer waits.
+  /// Writes what was found out for other processes, one peer after the other. While the store is away, the newest word
+  /// of each peer waits.
   private func tell() async {
     for await link in untold.stream {
       let condition = link.state.withLock { state -> PeerCondition? in

@@ -106,8 +106,8 @@ struct BatchController: Sendable {
   /// Hand-overs that must be accepted one after the other, one at least, with their places in the batch.
   private typealias Lane = [(Int, HandOver, [CrossingMark])]
 
-  /// Between two accounts the order of the batch is kept, and for one destination among what had waited; all others go side
-  /// by side, so that they share the store's batches.
+  /// Between two accounts the order of the batch is kept, and for one destination among what had waited; all others go
+  /// side by side, so that they share the store's batches.
   private static func lanes(_ batch: ReceivedBatch) -> [Lane] {
     var lanes: [Lane] = []
     var places: [[AccountNumber]: Int] = [:]

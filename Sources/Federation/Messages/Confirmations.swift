@@ -39,8 +39,8 @@ final class Confirmations: Sendable {
     (words, telling) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(Self.wordsMax))
   }
 
-  /// The peer has answered `submission`: its devices are all that the destination has, or what it confirmed before is not
-  /// so any more, or that stays as it was.
+  /// The peer has answered `submission`: its devices are all that the destination has, or what it confirmed before is
+  /// not so any more, or that stays as it was.
   func answered(_ submission: Submission, with verdict: HandOverAnswer.Verdict, by peer: KnownPeer) async {
     let key = ConfirmationMemory.Key(account: submission.destination, relay: peer.name)
     switch verdict {

@@ -5,11 +5,11 @@ import Synchronization
 /// The hand-overs to one peer that takes batches: one alone while nothing is under way, else together once that is
 /// answered. One batch at a time, so that what a sender hands over later never overtakes.
 ///
-/// Batches travel in a task of their own, so that nobody who gives up waiting takes others along. Each hand-over fails at
-/// its own deadline; what is under way goes on without it, and has all the time that a request may take.
+/// Batches travel in a task of their own, so that nobody who gives up waiting takes others along. Each hand-over fails
+/// at its own deadline; what is under way goes on without it, and has all the time that a request may take.
 ///
-/// Messages that may be held are held by the batch, before the next one begins: whatever becomes of them, those that came
-/// later stay behind them.
+/// Messages that may be held are held by the batch, before the next one begins: whatever becomes of them, those that
+/// came later stay behind them.
 final class GatheringHandOvers: Sendable {
   typealias Outcome = Result<HandOverOutcome, PeerFailure>
   /// - Returns: one answer for each, in order.

@@ -1,8 +1,8 @@
 import RelayCore
 import RelayWork
 
-/// Gathers messages for one peer's outbox while others are being stored into the next transaction, which costs much the same
-/// for one and for hundreds.
+/// Gathers messages for one peer's outbox while others are being stored into the next transaction, which costs much
+/// the same for one and for hundreds.
 ///
 /// One transaction at a time, in the order in which the messages came; those of one call stay together.
 final class GatheringHolds: Sendable {

@@ -5,9 +5,9 @@ import SwiftProtobuf
 import WireMessages
 
 extension HandOver {
-  /// As a request of its own: the last of the reference's forms (1.13.2), or a receipt's path. A submission of the first
-  /// generation goes in the form of the later ones: where the destination has more devices than one, the peer answers
-  /// with the devices that are missing.
+  /// As a request of its own: the last of the reference's forms (1.13.2), or a receipt's path. A submission of the
+  /// first generation goes in the form of the later ones: where the destination has more devices than one, the peer
+  /// answers with the devices that are missing.
   var request: PeerRequest {
     switch self {
     case .message(let submission, let source):

@@ -15,8 +15,9 @@ struct HandOverIntake: Sendable {
   ///   - hasWaited: whether it comes from the peer's outbox.
   ///   - isCharged: whether `chargeAtOnce` has charged it.
   ///   - marks: by which the loss ledger counts it; none for nothing.
-  /// - Throws: `.budgetExceeded`; `.notFound` for a receipt of what was never handed over to `peer`; `.unavailable` when the limiter of this pair of accounts refuses (reference 1.13.2), or
-  ///   a store does; `.sourceRefused`; what the intake refuses with.
+  /// - Throws: `.budgetExceeded`; `.notFound` for a receipt of what was never handed over to `peer`; `.unavailable`
+  ///   when the limiter of this pair of accounts refuses (reference 1.13.2), or a store does; `.sourceRefused`; what
+  ///   the intake refuses with.
   func accept(
     _ handOver: HandOver, marks: [CrossingMark], from peer: RelayName, charges: [BudgetCharge], hasWaited: Bool = false,
     isCharged: Bool = false

@@ -47,8 +47,8 @@ extension HandOverLedger {
   /// The peer has accepted `crossings`. Counted behind everyone's back.
   func answered(_ crossings: [Crossing], by peer: RelayName) { add(LedgerRecord(.answered, crossings, relay: peer)) }
 
-  /// The peer will not take `handOver` as it is, or the caller is to be told that it did not: when this returns, so that
-  /// nothing of it that is handed over again is counted before.
+  /// The peer will not take `handOver` as it is, or the caller is to be told that it did not: when this returns, so
+  /// that nothing of it that is handed over again is counted before.
   func refused(_ handOver: HandOver, by peer: RelayName) async {
     let record = LedgerRecord(.refused, crossings(of: handOver, to: peer), relay: peer)
     if await !write([record]) { add(record) }

@@ -72,9 +72,9 @@ package final class HandOverLedger: Sendable {
     recent.withLock { $0.insert(crossings.lazy.compactMap { $0.first?.tag }, at: .now) }
   }
 
-  /// Writes down that `crossings` are handed over, and that `taken` are, which the peer has accepted. A store that is away,
-  /// or slow, keeps no message from its way: then their receipts are taken by this process alone, for as long as it
-  /// remembers them, which is counted; and that they were answered is written when the store is back.
+  /// Writes down that `crossings` are handed over, and that `taken` are, which the peer has accepted. A store that is
+  /// away, or slow, keeps no message from its way: then their receipts are taken by this process alone, for as long as
+  /// it remembers them, which is counted; and that they were answered is written when the store is back.
   /// - Parameters:
   ///   - crossings: of each hand-over its own; of a message all with the same tag.
   ///   - taken: likewise.
@@ -112,9 +112,9 @@ package final class HandOverLedger: Sendable {
     return false
   }
 
-  /// - Throws: `.notFound`, which is counted, unless the message that `sender` wrote to `recipient` at `timestamp` was handed
-  ///   over to `peer` within 30 days: as for an account that there is not, so that nobody learns by receipts who is
-  ///   registered. `.unavailable`.
+  /// - Throws: `.notFound`, which is counted, unless the message that `sender` wrote to `recipient` at `timestamp` was
+  ///   handed over to `peer` within 30 days: as for an account that there is not, so that nobody learns by receipts
+  ///   who is registered. `.unavailable`.
   func demand(
     _ timestamp: Timestamp, from sender: AccountNumber, to recipient: AccountNumber, at peer: RelayName
   ) async throws(Problem) {

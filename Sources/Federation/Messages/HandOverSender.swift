@@ -21,8 +21,8 @@ package final class HandOverSender: Sendable {
   }
 
   /// Hands over what is not held.
-  /// - Parameter outbox: where messages for `peer` are held meanwhile: they wait behind this one as behind another. nil for
-  ///   nowhere.
+  /// - Parameter outbox: where messages for `peer` are held meanwhile: they wait behind this one as behind another.
+  ///   nil for nowhere.
   /// - Throws: what kept it from being answered. `.timedOut` within the transport's time-out, waiting included.
   func send(
     _ handOver: HandOver, to peer: KnownPeer, beside outbox: Outbox? = nil
@@ -37,15 +37,16 @@ package final class HandOverSender: Sendable {
     return answer
   }
 
-  /// Hands `message` over, or has `outbox` hold it: when it must not overtake what is held, when the peer cannot be reached,
-  /// and when it keeps us waiting.
+  /// Hands `message` over, or has `outbox` hold it: when it must not overtake what is held, when the peer cannot be
+  /// reached, and when it keeps us waiting.
   /// - Throws: when too much waits, when the caller goes away, and when all of it took longer than a request may.
   func send(
     _ message: OutgoingMessage, to peer: KnownPeer, orHoldIn outbox: Outbox
   ) async throws(PeerFailure) -> HandOverOutcome {
     let deadline = ContinuousClock.now + transport.limits.requestTimeout
     let place = HoldingPlace(outbox: outbox, peer: peer)
-    // As long as it has not told whether it takes batches, messages queue up: whatever it will have told, the order is kept.
+    // As long as it has not told whether it takes batches, messages queue up: whatever it will have told, the order is
+    // kept.
     let takesBatches = transport.capabilitiesTold(by: peer)?.contains(.batches) ?? true
     guard takesBatches, message.handOver.wireBytesMax <= WireLimits.batchBytesMax else {
       return await sendAlone(message, or: place, until: deadline)

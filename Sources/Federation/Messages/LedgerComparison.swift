@@ -2,8 +2,8 @@ import RelayCore
 
 /// Holds one operator's word of a day against its peer's.
 ///
-/// One side has accepted all that the other handed over, less all that was refused. Crossings that wait for an answer may
-/// have arrived or not: all of them, or none, is no difference.
+/// One side has accepted all that the other handed over, less all that was refused. Crossings that wait for an answer
+/// may have arrived or not: all of them, or none, is no difference.
 package struct LedgerComparison: Sendable, Equatable {
   /// Why two files say nothing of each other.
   package enum Mismatch: Error, Equatable, CustomStringConvertible {

@@ -28,8 +28,8 @@ struct LegacyHandOver: Sendable {
   }
 
   /// For device 1 alone, from the device that the signal names, or device 1; a relay that it names is ignored.
-  /// - Throws: `.notFound` for a destination that is no number, `.undecodableMessage` for a signal that cannot be read or
-  ///   delivered, `.bodyTooLarge`.
+  /// - Throws: `.notFound` for a destination that is no number, `.undecodableMessage` for a signal that cannot be read
+  ///   or delivered, `.bodyTooLarge`.
   var handOver: HandOver {
     get throws(Problem) {
       guard let destination = AccountNumber(e164: destination) else { throw Problem(.notFound) }

@@ -77,8 +77,8 @@ package final class Outbox: Service {
       clock: clock)
   }
 
-  /// - Returns: those of `destinations` for which something is held, so that what is sent now must wait too. Costs no read
-  ///   while the peer can be reached and nothing waits for it.
+  /// - Returns: those of `destinations` for which something is held, so that what is sent now must wait too. Costs no
+  ///   read while the peer can be reached and nothing waits for it.
   func mustWait(_ destinations: [AccountNumber], at peer: KnownPeer) async throws(Problem) -> Set<AccountNumber> {
     let isReachable = peer.peer.condition.isReachable
     guard state.withLock({ $0.view.mustLookUp(peer.name, isReachable: isReachable) }) else { return [] }
@@ -103,8 +103,8 @@ package final class Outbox: Service {
     return problems
   }
 
-  /// Clients are refused because of what waits for `destinations`: where the peer was only in trouble for a while, that has
-  /// not to wait for its next attempt, which may be minutes away.
+  /// Clients are refused because of what waits for `destinations`: where the peer was only in trouble for a while,
+  /// that has not to wait for its next attempt, which may be minutes away.
   private func hurry(_ destinations: [AccountNumber], at peer: KnownPeer) async {
     guard !destinations.isEmpty, peer.canBeReached else { return }
     do throws(StoreError) {

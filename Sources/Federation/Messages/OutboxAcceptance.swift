@@ -1,6 +1,7 @@
 import RelayCore
 
-/// Takes messages into the outbox, as far as this relay can answer for their devices (docs/federation.md, "The outbox").
+/// Takes messages into the outbox, as far as this relay can answer for their devices (docs/federation.md, "The
+/// outbox").
 struct OutboxAcceptance: Sendable {
   let store: any OutboxStore
   let bounds: OutboxBounds

@@ -31,8 +31,8 @@ package struct OutboxDrop: Sendable {
   ///   - sequences: which messages; nil for all.
   ///   - progress: called with how many are gone so far, after each page.
   /// - Returns: nil, with nothing done, when a process is just handing messages over to that peer.
-  /// - Throws: `.unavailable`, with some of it done, when the store fails, another process takes the outbox over, or the
-  ///   task is cancelled.
+  /// - Throws: `.unavailable`, with some of it done, when the store fails, another process takes the outbox over, or
+  ///   the task is cancelled.
   package func drop(
     _ sequences: Set<Int64>?, of relay: RelayName, progress: @escaping @Sendable (Int) -> Void
   ) async throws(Problem) -> Outcome? {

@@ -25,8 +25,8 @@ struct OutboxPass {
   private static let failuresMax = 32
   private static let blockedMax = 100_000
 
-  /// Whether the walk ends here: the peer serves none of what it is asked, or more pairs of sender and destination wait than are worth
-  /// remembering.
+  /// Whether the walk ends here: the peer serves none of what it is asked, or more pairs of sender and destination
+  /// wait than are worth remembering.
   var isHopeless: Bool { failures >= Self.failuresMax || blocked.count >= Self.blockedMax }
 
   /// - Parameter page: what follows `last`, ascending.
@@ -35,7 +35,8 @@ struct OutboxPass {
     last = page.last?.sequence ?? last
   }
 
-  /// - Parameter isInOrder: whether the peer takes no later message of a sender for a destination before an earlier one.
+  /// - Parameter isInOrder: whether the peer takes no later message of a sender for a destination before an earlier
+  ///   one.
   /// - Returns: what to send at once, ascending; empty when the page has nothing more to send.
   mutating func nextWave(at now: Timestamp, isInOrder: Bool = false) -> [HeldMessage] {
     let perDestinationMax = isInOrder ? Self.inOrderMax : 1

@@ -46,8 +46,8 @@ struct OutboxPolicy: Sendable {
 
   private static let pauseMaxSeconds = 300
 
-  /// Whether a next attempt may be made now. One that is far further away than any pause was put off by a clock that was
-  /// ahead.
+  /// Whether a next attempt may be made now. One that is far further away than any pause was put off by a clock that
+  /// was ahead.
   static func isDue(_ attempt: Timestamp, at now: Timestamp) -> Bool {
     attempt <= now || attempt > now.adding(.seconds(2 * pauseMaxSeconds))
   }

@@ -58,8 +58,8 @@ final class PeerPatience: Sendable {
     }
   }
 
-  /// Until nothing is waited for. Sleeps until the next deadline that there was at the last look: what comes later has a
-  /// later one. So what is over in time, as nearly all is, costs no timer.
+  /// Until nothing is waited for. Sleeps until the next deadline that there was at the last look: what comes later has
+  /// a later one. So what is over in time, as nearly all is, costs no timer.
   private func watch() async {
     while true {
       let now = ContinuousClock.now

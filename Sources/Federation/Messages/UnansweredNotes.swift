@@ -2,8 +2,8 @@ import RelayCore
 import RelayWork
 import Synchronization
 
-/// Has what peers leave without an answer noted meanwhile. One timer is there for all requests under way: nearly all are
-/// answered before it ends, and a timer for each would cost more than the rest of its note.
+/// Has what peers leave without an answer noted meanwhile. One timer is there for all requests under way: nearly all
+/// are answered before it ends, and a timer for each would cost more than the rest of its note.
 final class UnansweredNotes: Sendable {
   typealias Ticket = UInt64
 

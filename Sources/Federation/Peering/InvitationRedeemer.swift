@@ -19,10 +19,11 @@ struct InvitationRedeemer: Sendable {
   /// Makes the holder of the certificate a peer, by what the invitation says, once: name, CA, URL and scopes are the
   /// operator's to change from then on.
   ///
-  /// Safe to repeat by the same CA with the same URL until the invitation expires: an answer lost on the way costs nothing.
+  /// Safe to repeat by the same CA with the same URL until the invitation expires: an answer lost on the way costs
+  /// nothing.
   ///
-  /// - Throws: `.addressRefused` when we would not connect to its URL; `.peerRefused` when the certificate is for another
-  ///   name or the peer is suspended; `.nameTaken` and `.urlFixed`, the invitation stays as it was then;
+  /// - Throws: `.addressRefused` when we would not connect to its URL; `.peerRefused` when the certificate is for
+  ///   another name or the peer is suspended; `.nameTaken` and `.urlFixed`, the invitation stays as it was then;
   ///   `.invitationRefused`, `.unavailable`.
   func redeem(
     _ request: RedemptionRequest, by connection: ConnectionIdentity, logger: Logger

@@ -2,9 +2,9 @@ package import RelayCore
 import RelayWork
 import Synchronization
 
-/// Walks the way to a peer step by step, for `relay peer test`, for `relay doctor`, and for a peer that asks for it: each
-/// step says what it found, and the remedy; what needs a step that failed is not tried (docs/federation.md, "Testing a
-/// peering").
+/// Walks the way to a peer step by step, for `relay peer test`, for `relay doctor`, and for a peer that asks for it:
+/// each step says what it found, and the remedy; what needs a step that failed is not tried (docs/federation.md,
+/// "Testing a peering").
 package struct PeerProbe: Sendable {
   /// In the order in which they are taken.
   package enum Step: String, Sendable, CaseIterable {

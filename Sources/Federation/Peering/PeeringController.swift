@@ -22,8 +22,8 @@ struct PeeringController: Sendable {
     return .json(try await redeemer.redeem(redemption, by: connection, logger: context.logger).json)
   }
 
-  /// Charged to the peer, or, of who is none yet, by its CA's key: whoever finds an open invitation has as many of those as
-  /// it likes, but all strangers together have few connections.
+  /// Charged to the peer, or, of who is none yet, by its CA's key: whoever finds an open invitation has as many of
+  /// those as it likes, but all strangers together have few connections.
   private func body(
     of request: Request, _ context: FederationContext, _ connection: ConnectionIdentity
   ) async throws(Problem) -> ByteBuffer {

@@ -1,7 +1,8 @@
 package import RelayCore
 import X509
 
-/// When the leaves end that active peers present at this moment, for `relay peer list`. Nothing of ours is shown to them.
+/// When the leaves end that active peers present at this moment, for `relay peer list`. Nothing of ours is shown to
+/// them.
 package struct PresentedLeaves: Sendable {
   private let addresses: PeerAddresses
   private let timeout: Duration

@@ -3,8 +3,8 @@ import Logging
 import RelayCore
 import RelayHTTP
 
-/// Lets peers test the way between us: it names our probe account, tells what of theirs has arrived there, and walks the
-/// way back if they wish (docs/federation.md, "Testing a peering").
+/// Lets peers test the way between us: it names our probe account, tells what of theirs has arrived there, and walks
+/// the way back if they wish (docs/federation.md, "Testing a peering").
 struct ProbeController: Sendable {
   static let path = "/v1/federation/probe"
   /// A walk on a peer's behalf ends by then, and one that does not reach the peer is answered then.

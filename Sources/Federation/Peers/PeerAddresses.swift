@@ -23,9 +23,10 @@ package struct PeerWay: Sendable, Hashable {
 
 /// Looks the hosts of peers' URLs up, judges each address, and says which one is connected to.
 ///
-/// A peer chooses its URL, and answers for its name. So only addresses of the public internet are connected to, and it is
-/// the very address that was judged, never what the name is by then (DNS rebinding). All are allowed where this relay's
-/// own URL has an address that is not public, or its operator says so (docs/federation.md, "Where a peer's URL may lead").
+/// A peer chooses its URL, and answers for its name. So only addresses of the public internet are connected to, and it
+/// is the very address that was judged, never what the name is by then (DNS rebinding). All are allowed where this
+/// relay's own URL has an address that is not public, or its operator says so (docs/federation.md, "Where a peer's URL
+/// may lead").
 package final class PeerAddresses: Sendable {
   private struct Known {
     var addresses: [String]

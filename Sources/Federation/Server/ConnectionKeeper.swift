@@ -6,8 +6,8 @@ import Synchronization
 
 /// Ends connections whose holder may not connect any more, and bounds how many each holder has.
 ///
-/// Every process does so for its own connections, as soon as its registry has heard of a change: within a second, or two
-/// when signals are lost. Requests that are under way then have 2 s to end.
+/// Every process does so for its own connections, as soon as its registry has heard of a change: within a second, or
+/// two when signals are lost. Requests that are under way then have 2 s to end.
 final class ConnectionKeeper: Sendable {
   private struct State {
     var table: ConnectionTable

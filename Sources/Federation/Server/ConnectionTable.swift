@@ -38,7 +38,8 @@ struct ConnectionTable {
   /// One request, and its answer.
   static let suspendedLife = Duration.seconds(5)
 
-  /// - Parameter perHolderMax: connections of each peer, and of all strangers together; those that are ending count too.
+  /// - Parameter perHolderMax: connections of each peer, and of all strangers together; those that are ending count
+  ///   too.
   init(perHolderMax: Int) { self.perHolderMax = perHolderMax }
 
   var count: Int { entries.count }

@@ -3,8 +3,8 @@ import RelayCore
 
 /// How many connections may be in their handshake, and how many may begin one.
 ///
-/// Places bound what a flood that stays holds, rates what a flood that comes and goes costs: a handshake costs a signature,
-/// which a place does not show.
+/// Places bound what a flood that stays holds, rates what a flood that comes and goes costs: a handshake costs a
+/// signature, which a place does not show.
 struct HandshakeBounds: Sendable {
   /// The share of one kind of address. Its rates count handshakes that proved no peer.
   struct Share: Sendable {
@@ -19,8 +19,8 @@ struct HandshakeBounds: Sendable {
   /// Addresses that no peer is known to come from. All together stay below a tenth of a processor.
   var strangers = Share(
     places: 32, placesOfAll: 256, rate: Bucket(size: 64, perMinute: 960), rateOfAll: Bucket(size: 256, perMinute: 7680))
-  /// Addresses that peers come from. Others may come from there too: it is a gateway's, or a cloud's. So the rate is such
-  /// that what is let in leaves each connection half a second before it is displaced.
+  /// Addresses that peers come from. Others may come from there too: it is a gateway's, or a cloud's. So the rate is
+  /// such that what is let in leaves each connection half a second before it is displaced.
   var known = Share(
     places: 128, placesOfAll: 512, rate: Bucket(size: 512, perMinute: 15_360), rateOfAll: nil)
 

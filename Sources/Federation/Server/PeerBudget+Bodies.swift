@@ -26,11 +26,11 @@ extension PeerBudget {
     return body
   }
 
-  /// Reads a JSON body and what it asks for, whose charges are not made: they are for the caller to make with its own, so
-  /// that a request costs one call to the limiter.
+  /// Reads a JSON body and what it asks for, whose charges are not made: they are for the caller to make with its own,
+  /// so that a request costs one call to the limiter.
   ///
-  /// A body is read before it is charged then. That costs no more than the memory of `max` bytes: once a peer had no room
-  /// for a request or a body, no more of its bodies are read until there is.
+  /// A body is read before it is charged then. That costs no more than the memory of `max` bytes: once a peer had no
+  /// room for a request or a body, no more of its bodies are read until there is.
   /// - Returns: what `read` made of the body, and the charges for the request and the body.
   /// - Throws: `.budgetExceeded` before anything is read; what `Request.body` and `read` throw, and that is charged.
   func jsonBody<Asked>(

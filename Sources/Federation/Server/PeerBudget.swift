@@ -75,8 +75,8 @@ final class PeerBudget: Sendable {
   }
 
   /// Charges the peer's budget and a bucket of another limiter, in one round trip where both have room.
-  /// - Throws: `.budgetExceeded` as the other `charge`; `.rateLimited` when it is the other bucket that has none, and the
-  ///   budget is charged then.
+  /// - Throws: `.budgetExceeded` as the other `charge`; `.rateLimited` when it is the other bucket that has none, and
+  ///   the budget is charged then.
   func charge(_ budget: [BudgetCharge], of peer: RelayName, and other: LimitCharge) async throws(Problem) {
     let all = limitCharges(budget, of: peer) + [other]
     guard await limiter.take(all) != .allowed else { return count(budget, of: peer) }

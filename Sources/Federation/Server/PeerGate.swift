@@ -45,8 +45,8 @@ struct ScopeGate: RouterMiddleware {
   }
 }
 
-/// Charges a peer for a request and lets it pass then: for all that have no body, and no charges of their own. A body that
-/// is declared all the same is charged, and not read.
+/// Charges a peer for a request and lets it pass then: for all that have no body, and no charges of their own. A body
+/// that is declared all the same is charged, and not read.
 struct BudgetGate: RouterMiddleware {
   let budget: PeerBudget
 

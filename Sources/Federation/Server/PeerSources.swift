@@ -2,8 +2,8 @@ import RelayCore
 import RelayWork
 import Synchronization
 
-/// The addresses that peers come from, by this process's own experience: those that connections which proved a peer came
-/// from, and those that peers' URLs lead to. Bounded for each peer, so that none has more of them than its share.
+/// The addresses that peers come from, by this process's own experience: those that connections which proved a peer
+/// came from, and those that peers' URLs lead to. Bounded for each peer, so that none has more of them than its share.
 final class PeerSources: Sendable {
   private struct State {
     /// The latest last.

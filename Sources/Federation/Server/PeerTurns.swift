@@ -1,8 +1,8 @@
 import RelayCore
 import Synchronization
 
-/// Bounds what is under way in this process of one costly kind, for each peer and for all together: what a peer asks for
-/// beyond is refused, and takes nothing from the others.
+/// Bounds what is under way in this process of one costly kind, for each peer and for all together: what a peer asks
+/// for beyond is refused, and takes nothing from the others.
 final class PeerTurns: Sendable {
   private let perPeerMax: Int
   private let allMax: Int

@@ -4,8 +4,8 @@ import NIOCore
 import RelayCore
 import RelayHTTP
 
-/// `/api/v1/accounts`, `/api/v1/bans` and `/api/v1/handles`. ACCOUNT in a path is a handle, or a number, which proxies and
-/// shells may keep: `POST /api/v1/handles` tells the handle of a number.
+/// `/api/v1/accounts`, `/api/v1/bans` and `/api/v1/handles`. ACCOUNT in a path is a handle, or a number, which proxies
+/// and shells may keep: `POST /api/v1/handles` tells the handle of a number.
 struct AccountsController: Sendable {
   let parts: @Sendable () throws(APIProblem) -> OperatorAPI.Parts
 

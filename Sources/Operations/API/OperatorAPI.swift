@@ -5,8 +5,8 @@ import NIOCore
 package import RelayCore
 import RelayHTTP
 
-/// The JSON API of the operator's listener, behind tokens. It does what `relay accounts` and `relay audit` do by command
-/// (docs/operating.md, "The operator API"). The console stands on the same parts.
+/// The JSON API of the operator's listener, behind tokens. It does what `relay accounts` and `relay audit` do by
+/// command (docs/operating.md, "The operator API"). The console stands on the same parts.
 ///
 /// It is there from the start, and answers 503 until `open` gives it what it stands on.
 package struct OperatorAPI: Sendable {

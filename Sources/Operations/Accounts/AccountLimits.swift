@@ -4,8 +4,8 @@ package import RelayCore
 package struct LimitRow: Encodable, Sendable {
   /// As in the configuration: `limits.NAME`.
   package let limiter: String
-  /// Which of the account's buckets of that name: `account`, `device N`, `linking`, `strangers` (who have not asked for the
-  /// number's code), `linking, strangers`.
+  /// Which of the account's buckets of that name: `account`, `device N`, `linking`, `strangers` (who have not asked
+  /// for the number's code), `linking, strangers`.
   package let of: String
   /// Charges that fit in it just now, and in the empty bucket.
   package let free: Double
@@ -14,8 +14,8 @@ package struct LimitRow: Encodable, Sendable {
   package var isTouched: Bool { free < size }
 }
 
-/// The buckets that limit what an account does and what is done to it. Buckets by client address and by pairs of accounts are
-/// not among them: they are others' too.
+/// The buckets that limit what an account does and what is done to it. Buckets by client address and by pairs of
+/// accounts are not among them: they are others' too.
 package struct AccountLimits: Sendable {
   private let limiter: any RateLimiter
 

@@ -2,8 +2,8 @@ import Foundation
 import RelayCore
 import RelayWork
 
-/// How this process is doing, for several who look: one look at the metrics serves all that ask within a second, and the
-/// doctor is asked again only when what it found is old.
+/// How this process is doing, for several who look: one look at the metrics serves all that ask within a second, and
+/// the doctor is asked again only when what it found is old.
 actor ConsoleLook {
   private let name: String
   private let readiness: Readiness

@@ -1,7 +1,8 @@
 import Foundation
 import RelayCore
 
-/// The peering as a picture: this relay in the middle, its peers around it (SVG, without scripts and styles of its own).
+/// The peering as a picture: this relay in the middle, its peers around it (SVG, without scripts and styles of its
+/// own).
 struct PeeringPicture {
   let relay: String
   let peers: [ConsolePeer]

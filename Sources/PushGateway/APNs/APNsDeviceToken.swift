@@ -3,7 +3,8 @@ package enum APNsDeviceToken {
   /// Apple's have 32 bytes, and may have up to 100; what is far longer is none and must not fill a request's path.
   private static let digitsMax = 1024
 
-  /// - Parameter converts: the app's `convert_device_token_to_hex`: the push key is base64; else it is the hexadecimal token.
+  /// - Parameter converts: the app's `convert_device_token_to_hex`: the push key is base64; else it is the hexadecimal
+  ///   token.
   /// - Returns: hexadecimal digits; nil for a push key that can never work.
   package static func token(from pushKey: String, converts: Bool) -> String? {
     let token = converts ? hexadecimal(base64: pushKey) : pushKey

@@ -10,7 +10,8 @@ package struct PushAppSelection: Sendable {
     case ambiguous
   }
 
-  /// Homeservers keep app ids below 64 characters: one that is far longer is nobody's, and must not be compared at length.
+  /// Homeservers keep app ids below 64 characters: one that is far longer is nobody's, and must not be compared at
+  /// length.
   private static let appIDBytesMax = 1024
 
   private let exact: [String: Int]

@@ -1,9 +1,9 @@
 import OrderedCollections
 import RelayCore
 
-/// The `data` of an FCM message (reference 5.3, the current dialect with its defects 1, 2 and 19 put right): the service
-/// takes texts alone, so numbers and booleans of the default payload are written as texts, and all else of it is left
-/// out.
+/// The `data` of an FCM message (reference 5.3, the current dialect with its defects 1, 2 and 19 put right): the
+/// service takes texts alone, so numbers and booleans of the default payload are written as texts, and all else of it
+/// is left out.
 enum FCMData: Sendable, Equatable {
   case data(JSONObject)
   /// Neither event, room nor counts: the push is served by sending nothing.

@@ -7,7 +7,8 @@ package enum FCMMessage: Sendable, Equatable {
   case nothing
   case unusableDefault
 
-  /// - Parameter options: the app's `fcm_options`, the base of the message; its `android` is an object where it has one.
+  /// - Parameter options: the app's `fcm_options`, the base of the message; its `android` is an object where it has
+  ///   one.
   package init(_ notification: PushNotification, device: NotifiedDevice, options: JSONObject, sendsCounts: Bool) {
     switch FCMData(notification, device: device, sendsCounts: sendsCounts, .flat) {
     case .unusableDefault: self = .unusableDefault

@@ -35,9 +35,9 @@ package struct PushGatewaySettings: Sendable {
 
 /// The Matrix push gateway: `POST /_matrix/push/v1/notify` and `/health` on a listener of its own.
 ///
-/// A service: `run()` serves until it is cancelled or shut down gracefully. The apps' lanes are services too, and must end
-/// after it: requests that are open need them. It asks for no credentials: push keys are secrets, and who knows one may
-/// push to it (reference 1).
+/// A service: `run()` serves until it is cancelled or shut down gracefully. The apps' lanes are services too, and must
+/// end after it: requests that are open need them. It asks for no credentials: push keys are secrets, and who knows
+/// one may push to it (reference 1).
 package struct PushGateway: Service {
   private let settings: PushGatewaySettings
   private let apps: [GatewayApp]

@@ -4,11 +4,11 @@ import Synchronization
 
 /// Accounts as last read, kept while signals of change arrive.
 ///
-/// Every request looks its caller and its destination up. An entry lives until its account changes anywhere, the signal
-/// bus connects or disconnects, or `lifetime` passes, whichever comes first. Without a connected bus an entry lives for
-/// `awayLifetime`: an outage of Redis must not become one of the store, which would have to answer several more reads a
-/// submission. An account that does not exist is not kept then, since another process may register it at any moment; and
-/// nobody is refused by an entry that may lack another process's change (`isDated`).
+/// Every request looks its caller and its destination up. An entry lives until its account changes anywhere, the
+/// signal bus connects or disconnects, or `lifetime` passes, whichever comes first. Without a connected bus an entry
+/// lives for `awayLifetime`: an outage of Redis must not become one of the store, which would have to answer several
+/// more reads a submission. An account that does not exist is not kept then, since another process may register it at
+/// any moment; and nobody is refused by an entry that may lack another process's change (`isDated`).
 package final class AccountCache: Sendable {
   fileprivate struct Entry {
     /// nil when there is no such account, which peers' messages ask for each time.
@@ -44,8 +44,8 @@ package final class AccountCache: Sendable {
     bus.listen { [weak self] event in self?.receive(event) }
   }
 
-  /// - Returns: the account as it was at most `lifetime` ago, and after any change whose signal has arrived; while no signals
-  ///   arrive, as it was at most `awayLifetime` ago.
+  /// - Returns: the account as it was at most `lifetime` ago, and after any change whose signal has arrived; while no
+  ///   signals arrive, as it was at most `awayLifetime` ago.
   package func account(_ number: AccountNumber) async throws(StoreError) -> Account? {
     try await reading(of: number).account
   }

@@ -2,7 +2,8 @@ package import Hummingbird
 package import RelayCore
 package import RelayHTTP
 
-/// People delete their own accounts: `DELETE /v1/accounts/` (docs/protocol.md, "Deleting an account"; our own resource).
+/// People delete their own accounts: `DELETE /v1/accounts/` (docs/protocol.md, "Deleting an account"; our own
+/// resource).
 package struct AccountController: Sendable {
   private let remover: AccountRemover
   private let accounts: AccountCache

@@ -56,8 +56,8 @@ package final class ChosenPasswords: Sendable {
     return PasswordHash(salt: salt, hash: [Self.version, cost.roundsLog, cost.blockSize, cost.parallelism] + derived)
   }
 
-  /// Whether `password` is the one that `stored` was made of. One that this process has found right costs as little as a
-  /// random one, until `stored` is another.
+  /// Whether `password` is the one that `stored` was made of. One that this process has found right costs as little as
+  /// a random one, until `stored` is another.
   /// - Parameter address: whoever asks; nil where nobody is charged.
   /// - Throws: `.unavailable` when too many wait already: nothing is known then.
   package func verify(

@@ -20,8 +20,8 @@ package struct CodeLimits: Sendable {
 
   // MARK: Codes that are asked for
 
-  /// Charges a code that is answered to a developer, whose address is known from then on as one that has asked. However many
-  /// codes a developer asks for, a day has no end of them.
+  /// Charges a code that is answered to a developer, whose address is known from then on as one that has asked.
+  /// However many codes a developer asks for, a day has no end of them.
   func chargeAnswer(of number: AccountNumber, from origin: RequestOrigin) async throws(Problem) {
     try await limiter.charge(.smsDestination, LimitKey(number))
     _ = await limiter.take(1, from: .codesDay, key: CodePurpose.registration.key(of: number).from(origin))
@@ -154,8 +154,8 @@ package struct CodeLimits: Sendable {
 
   private static let byNumber: [LimiterName] = [.wrongCodesHour, .wrongCodesDay]
 
-  /// Strangers pay a quarter more out of a bucket as large: a fifth of the tries of a number is left when theirs are used
-  /// up.
+  /// Strangers pay a quarter more out of a bucket as large: a fifth of the tries of a number is left when theirs are
+  /// used up.
   private func strangersPrice(_ name: LimiterName) -> Double { min(1.25, limiter.shape(of: name).size) }
 
   /// Each address that has asked has three of those a day: nobody keeps them all busy by asking once.

@@ -5,8 +5,8 @@ import Synchronization
 /// Which numbers have lately answered which accounts, in this process's memory alone: an account knows that they are
 /// registered.
 ///
-/// Bounded in number and age. Of each pair there is a hash alone, under a secret of the
-/// process: a million of them have room. Numbers that are still to be paid stand there as they are, few for each account.
+/// Bounded in number and age. Of each pair there is a hash alone, under a secret of the process: a million of them
+/// have room. Numbers that are still to be paid stand there as they are, few for each account.
 package final class Correspondents: Sendable {
   /// The terms of a request for a number.
   package enum Admission: Sendable, Equatable {

@@ -25,8 +25,8 @@ struct ScryptCost: Sendable, Equatable {
   }
 }
 
-/// Runs scrypt, one derivation after the other on a queue of its own: neither an event loop nor Swift's threads wait for
-/// them, and no flood takes more than one core.
+/// Runs scrypt, one derivation after the other on a queue of its own: neither an event loop nor Swift's threads wait
+/// for them, and no flood takes more than one core.
 final class ScryptQueue<Owner: Hashable & Sendable>: Sendable {
   private struct Waiting {
     var count = 0

@@ -10,9 +10,9 @@ import Synchronization
 /// (docs/decisions/2026-11-21-restored-stores.md).
 ///
 /// The store holds an epoch that only rises. Every process raises it every ten seconds, and in each second in which it
-/// hands keys out, in the store first and then at the witnesses, who live outside the store: what they remember, the store
-/// has held. A store with a lower epoch is an older state of itself. Its one-time keys are dropped then, whoever may have
-/// got them, and last resorts serve until clients refill.
+/// hands keys out, in the store first and then at the witnesses, who live outside the store: what they remember, the
+/// store has held. A store with a lower epoch is an older state of itself. Its one-time keys are dropped then, whoever
+/// may have got them, and last resorts serve until clients refill.
 package final class RestoreGuard: Service {
   fileprivate struct State {
     /// The highest epoch that this process has written.
@@ -57,7 +57,8 @@ package final class RestoreGuard: Service {
   /// - Parameters:
   ///   - redis: the operator's own memory; nil where nothing outlives the process.
   ///   - peers: asked where that remembers nothing; nil without federation.
-  ///   - quickPeers: the same, and waits for them no longer than a request may: told in each second in which keys are handed
+  ///   - quickPeers: the same, and waits for them no longer than a request may: told in each second in which keys are
+  ///     handed
   ///     out, where there is no Redis.
   package init(
     store: any EpochStore, redis: (any EpochWitness)?, peers: (any EpochWitness)?,
@@ -79,11 +80,11 @@ package final class RestoreGuard: Service {
   package var allowsOneTimeKeys: Bool { state.withLock(\.allowsOneTimeKeys) }
 
   /// Whether one-time keys may be handed out just now. To be asked before they are drawn.
-  /// - Returns: the epoch that the store has reached, which it is to be held against as it draws: it may be put back at any
-  ///   moment. Nil when none may be handed out.
+  /// - Returns: the epoch that the store has reached, which it is to be held against as it draws: it may be put back
+  ///   at any moment. Nil when none may be handed out.
   ///
-  /// In a second in which nobody has asked yet the epoch is raised first, once for all who ask meanwhile: so whatever is
-  /// drawn lies behind an epoch that is witnessed. Otherwise it costs nothing.
+  /// In a second in which nobody has asked yet the epoch is raised first, once for all who ask meanwhile: so whatever
+  /// is drawn lies behind an epoch that is witnessed. Otherwise it costs nothing.
   package func permit() async -> Int64? {
     let looking = state.withLock { state -> Task<Void, Never>? in
       guard state.allowsOneTimeKeys else { return nil }
@@ -173,8 +174,8 @@ package final class RestoreGuard: Service {
     state.withLock { $0.isCompared = true }
   }
 
-  /// Whether the operator has said of this state of the store that it was put back, since the process holds keys back or
-  /// shortly before it began: then what could have been handed out twice is set aside already.
+  /// Whether the operator has said of this state of the store that it was put back, since the process holds keys back
+  /// or shortly before it began: then what could have been handed out twice is set aside already.
   private func isDecidedByOperator(over claim: RestoreVerdict.Claim?) async throws(StoreError) -> Bool {
     let word = try await store.restoreNotes().setAside
     let former = state.withLock { $0.word(first: word) }
@@ -259,7 +260,8 @@ package final class RestoreGuard: Service {
     await tell(raised)
   }
 
-  /// Redis each time, the peers every ten seconds and in the background; where there is no Redis, quick peers each time.
+  /// Redis each time, the peers every ten seconds and in the background; where there is no Redis, quick peers each
+  /// time.
   private func tell(_ epoch: Int64) async {
     let isDue = state.withLock { state in
       guard .now >= state.peersDue else { return false }

@@ -4,8 +4,8 @@ import RelayHTTP
 import RelayWork
 import ServiceLifecycle
 
-/// Removes what clients have acknowledged from their mailboxes, and has receipts sent for it: what gathers during one call
-/// to the store goes with the next.
+/// Removes what clients have acknowledged from their mailboxes, and has receipts sent for it: what gathers during one
+/// call to the store goes with the next.
 package final class Acknowledgements: Service {
   private struct Removal: Sendable {
     let session: DeviceSession

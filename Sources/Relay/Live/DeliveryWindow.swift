@@ -102,7 +102,8 @@ struct DeliveryWindow: Sendable {
     return held.lazy.filter { $0.state == .setAside }.map(\.delivery.sequence)
   }
 
-  /// How long until what stands in the way of what waits is set aside, for a client that does not answer; nil otherwise.
+  /// How long until what stands in the way of what waits is set aside, for a client that does not answer; nil
+  /// otherwise.
   var retryDelay: Duration? { isImpatient && isBehind && unacknowledgedCount > 0 ? bounds.shortPatience : nil }
 
   /// Whether something waits that the client has not had, or not answered.
@@ -167,8 +168,8 @@ struct DeliveryWindow: Sendable {
 
   // MARK: The client's answers
 
-  /// - Returns: what is to be removed from the store: nil for an id that is not held, or is just being removed. `removed`
-  ///   or `removalFailed` follows.
+  /// - Returns: what is to be removed from the store: nil for an id that is not held, or is just being removed.
+  ///   `removed` or `removalFailed` follows.
   mutating func acknowledged(_ id: UInt64) -> (removal: Delivery?, action: Action) {
     guard let index = index(of: id), held[index].state != .removing else { return (nil, .rest) }
     change(index, to: .removing)
@@ -213,8 +214,8 @@ struct DeliveryWindow: Sendable {
     return next()
   }
 
-  /// It is still in the store, and stays there for the next connection; or it is gone, or another transaction is about to
-  /// remove it. It stays held, since nobody knows: it must not come twice on this connection.
+  /// It is still in the store, and stays there for the next connection; or it is gone, or another transaction is about
+  /// to remove it. It stays held, since nobody knows: it must not come twice on this connection.
   mutating func removalFailed(_ id: UInt64) {
     guard let index = index(of: id) else { return }
     change(index, to: .setAside)

@@ -4,8 +4,8 @@ import RelayCore
 import RelayHTTP
 import Synchronization
 
-/// A live connection of a device: what waits in its mailbox goes out, its acknowledgements and requests come in (reference
-/// 1.12).
+/// A live connection of a device: what waits in its mailbox goes out, its acknowledgements and requests come in
+/// (reference 1.12).
 ///
 /// `@unchecked Sendable`: `socket` and what stands below it are used on the socket's event loop alone; the rest is
 /// constant or under a lock.

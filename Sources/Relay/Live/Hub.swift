@@ -93,8 +93,8 @@ package final class Hub: MailboxWatch {
     showCounts()
   }
 
-  /// A newer connection of the device may stand elsewhere, and what was stored here meanwhile has woken `session`, which is
-  /// no longer here.
+  /// A newer connection of the device may stand elsewhere, and what was stored here meanwhile has woken `session`,
+  /// which is no longer here.
   private func wakeSuccessor(of session: DeviceSession) {
     if session.notes.wasWokenLately(now: .now) { wakeElsewhere([session.device]) }
   }
@@ -173,9 +173,9 @@ package final class Hub: MailboxWatch {
     }
   }
 
-  /// Others took devices for connected here that are not: their entries were left behind, by connections that ended while
-  /// shared state was away or that end just now. The entries are forgotten, so that the word reaches whoever has the
-  /// device now, or the providers.
+  /// Others took devices for connected here that are not: their entries were left behind, by connections that ended
+  /// while shared state was away or that end just now. The entries are forgotten, so that the word reaches whoever has
+  /// the device now, or the providers.
   ///
   /// Called by the book in its turn: a session that comes meanwhile is noted behind this.
   func settle(strays: [DeviceAddress]) async {

@@ -4,8 +4,8 @@ package import RelayCore
 import RelayHTTP
 import RelayWork
 
-/// Reads the mailboxes of sessions that were woken: those that gather during one call to the store are read by the next,
-/// in the order in which they came.
+/// Reads the mailboxes of sessions that were woken: those that gather during one call to the store are read by the
+/// next, in the order in which they came.
 ///
 /// While the store is away sessions wait here, one entry each: their number bounds it.
 package final class MailboxReader: Sendable {
@@ -24,8 +24,8 @@ package final class MailboxReader: Sendable {
   /// The session waits for no other read: its window sees to it.
   func add(_ session: DeviceSession) { sessions.add(session) }
 
-  /// Finds out which of the messages that the session holds are gone from the store. A check that finds no room, or fails,
-  /// comes with the session's next poll.
+  /// Finds out which of the messages that the session holds are gone from the store. A check that finds no room, or
+  /// fails, comes with the session's next poll.
   func check(_ session: DeviceSession) { checks.add(session) }
 
   private static func check(_ sessions: [DeviceSession], _ store: any MessageStore, _ logger: Logger) async {

@@ -1,4 +1,5 @@
-/// Goes round many members within one interval, a few at each step: one timer for all, and no moment at which all are due.
+/// Goes round many members within one interval, a few at each step: one timer for all, and no moment at which all are
+/// due.
 ///
 /// A member's id says when its turn is: ids are drawn at random.
 struct SessionRounds<Member> {

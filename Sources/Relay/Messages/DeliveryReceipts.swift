@@ -29,8 +29,9 @@ struct DeliveryReceipt: Sendable, Equatable {
 
 /// Tells senders that their messages have arrived.
 ///
-/// Behind the client's back: the message is gone from its mailbox already, and a receipt that cannot be stored now must not
-/// make the client think otherwise. While the store is away receipts wait in a queue. A receipt that is dropped is counted.
+/// Behind the client's back: the message is gone from its mailbox already, and a receipt that cannot be stored now
+/// must not make the client think otherwise. While the store is away receipts wait in a queue. A receipt that is
+/// dropped is counted.
 package final class DeliveryReceipts: Sendable {
   private let intake: LocalIntake
   private let forwarder: ReceiptForwarder
@@ -51,8 +52,8 @@ package final class DeliveryReceipts: Sendable {
     }
   }
 
-  /// On return it is stored on the sender's devices if he is ours, or queued where the store is away; else it is queued for
-  /// his relay.
+  /// On return it is stored on the sender's devices if he is ours, or queued where the store is away; else it is
+  /// queued for his relay.
   func send(_ receipt: DeliveryReceipt) async {
     if let relay = receipt.relay { return forwarder.send(receipt, to: relay) }
     queue(await Self.store([receipt], intake, forwarder, logger))
@@ -68,8 +69,8 @@ package final class DeliveryReceipts: Sendable {
     if taken < ours.count { forwarder.dropped.count(ours.count - taken, .queueFull) }
   }
 
-  /// So many acknowledged messages were gone after a try whose outcome is not known: their senders are told at most once,
-  /// and so not now.
+  /// So many acknowledged messages were gone after a try whose outcome is not known: their senders are told at most
+  /// once, and so not now.
   func dropUnknown(_ count: Int) { forwarder.dropped.count(count, .unknown) }
 
   func settle(until deadline: ContinuousClock.Instant) async { await gathered.settle(until: deadline) }

@@ -3,8 +3,8 @@ import RelayCore
 
 extension Submission {
   /// One envelope for each message, in order.
-  /// - Parameter marks: of each message, or none at all. They count where the sender gave a time: by it both relays know
-  ///   the hour.
+  /// - Parameter marks: of each message, or none at all. They count where the sender gave a time: by it both relays
+  ///   know the hour.
   func envelopes(from origin: Origin, marks: [CrossingMark], at now: Timestamp) -> [Envelope] {
     let time = timestamp ?? now
     let isCounted = timestamp != nil && marks.count == messages.count

@@ -11,7 +11,8 @@ package struct LocalIntake: Intake {
   private let clock: JudgedClock
   private let dropped = DroppedReceipts()
 
-  /// - Parameter watch: nil where nobody is connected, in a command: devices find a message when they look by themselves.
+  /// - Parameter watch: nil where nobody is connected, in a command: devices find a message when they look by
+  ///   themselves.
   package init(
     store: any MessageStore, accounts: AccountCache, quota: MailboxQuota, watch: (any MailboxWatch)?, clock: JudgedClock
   ) {

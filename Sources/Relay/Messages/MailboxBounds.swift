@@ -10,8 +10,8 @@ package struct MailboxBounds: Sendable, Equatable {
   /// Messages of all peers together. The room above is for senders of this relay alone.
   let peersMax: Int
 
-  /// - Parameter peerPercent: of the mailbox, what one peer may take, 1 to 100. All peers together take half of the rest
-  ///   besides: with 50 one peer fills a half, all of them three quarters.
+  /// - Parameter peerPercent: of the mailbox, what one peer may take, 1 to 100. All peers together take half of the
+  ///   rest besides: with 50 one peer fills a half, all of them three quarters.
   package init(mailboxMax: Int, senderMax: Int, peerPercent: Int) {
     self.mailboxMax = mailboxMax
     self.senderMax = senderMax
@@ -27,8 +27,8 @@ struct MailboxLane: Hashable {
   let sender: AccountNumber
   /// nil for ours.
   let relay: RelayName?
-  /// The peer whose share it takes; nil for none. The word that a message is undeliverable bears a peer's name, but is our
-  /// own to our own sender.
+  /// The peer whose share it takes; nil for none. The word that a message is undeliverable bears a peer's name, but is
+  /// our own to our own sender.
   let peer: RelayName?
 
   init(_ envelope: Envelope) {

@@ -1,6 +1,7 @@
 package import RelayCore
 
-/// Tells connections of changes in their mailboxes, behind the commit. The hub implements it, in a folder above this one.
+/// Tells connections of changes in their mailboxes, behind the commit. The hub implements it, in a folder above this
+/// one.
 package protocol MailboxWatch: Sendable {
   /// `envelopes` were stored. Returns at once.
   func stored(_ envelopes: [Envelope])

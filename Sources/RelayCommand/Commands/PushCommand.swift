@@ -142,8 +142,8 @@ struct PushCommand: AsyncParsableCommand {
   }
 }
 
-/// The device that a command is about; the operator knows whose. A dash reads it from standard input, so that it stands in no
-/// shell's history.
+/// The device that a command is about; the operator knows whose. A dash reads it from standard input, so that it
+/// stands in no shell's history.
 struct DeviceArgument: ParsableArguments {
   @Argument(help: "The device: +NUMBER.DEVICE, or +NUMBER for device 1, or - for the first line of standard input.")
   var device: String

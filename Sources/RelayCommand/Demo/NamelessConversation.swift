@@ -2,8 +2,8 @@ import Foundation
 import RelayClient
 import RelayWork
 
-/// The conversation a second time, by clients that never name a relay, as most clients of those years: their relays find out
-/// by themselves where the other one is. There and back, with an attachment.
+/// The conversation a second time, by clients that never name a relay, as most clients of those years: their relays
+/// find out by themselves where the other one is. There and back, with an attachment.
 struct NamelessConversation {
   let conversation: DemoConversation
   let ann: RegisteredDevice
@@ -67,8 +67,8 @@ struct NamelessConversation {
     }
   }
 
-  /// Asks until there is something, for half a minute at most: of several processes each hears of a new number, and of a
-  /// peer's mark, within seconds.
+  /// Asks until there is something, for half a minute at most: of several processes each hears of a new number, and of
+  /// a peer's mark, within seconds.
   @discardableResult
   private func patiently<Value>(_ ask: () async throws -> Value?) async throws -> Value {
     let deadline = ContinuousClock.now + .seconds(30)

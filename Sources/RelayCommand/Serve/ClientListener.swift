@@ -11,12 +11,13 @@ import RelayCore
 import RelayHTTP
 import ServiceLifecycle
 
-/// The clients' listener: HTTP/1.1 and WebSockets, or with certificates TLS with HTTP/2 too, reloaded when the files change.
+/// The clients' listener: HTTP/1.1 and WebSockets, or with certificates TLS with HTTP/2 too, reloaded when the files
+/// change.
 struct ClientListener {
   let services: [any Service]
 
   /// - Parameters:
-  ///   - door: who decides on WebSockets; nil: there are none.
+  ///   - authorizer: decides on WebSockets; nil: there are none.
   ///   - drain: whether clients are to be sent elsewhere.
   /// - Throws: `CommandFailure` when certificate and key cannot be used.
   init(
@@ -67,8 +68,8 @@ struct ClientListener {
   }
 
   private static let backlog = 1024
-  /// So many addresses it takes at least to use all connections up. WebSockets and trusted proxies do not count, so that a
-  /// network behind one address stays far below its share.
+  /// So many addresses it takes at least to use all connections up. WebSockets and trusted proxies do not count, so
+  /// that a network behind one address stays far below its share.
   private static let addressesMin = 4
   /// A connection without a request for so long is closed; clients come back.
   private static let idleTimeout = TimeAmount.seconds(90)

@@ -16,7 +16,8 @@ struct DirectoryGraph {
   let services: [any Service]
   private let settings: RelayConfiguration.Directory
 
-  /// How long the feed is kept. It outlasts every restart; a process that was away for longer reads the whole directory.
+  /// How long the feed is kept. It outlasts every restart; a process that was away for longer reads the whole
+  /// directory.
   private static let changesDays = 10
   /// Contact tokens of one look-up: more than an address book holds, and as many as the budget of a new account.
   private static let tokensMax = 20_000

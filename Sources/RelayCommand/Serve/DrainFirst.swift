@@ -8,9 +8,9 @@ import ServiceLifecycle
 
 /// Stops before everything else, and so the others only when it has returned.
 ///
-/// SIGTERM, SIGINT or `relay drain` begin it: the relay says that it is not ready; then WebSockets are closed evenly over
-/// what is left of the window, new ones refused, and whoever asks over HTTP told to come back on another connection. The
-/// listeners stop behind it, in the group's shutdown, and finish what is under way.
+/// SIGTERM, SIGINT or `relay drain` begin it: the relay says that it is not ready; then WebSockets are closed evenly
+/// over what is left of the window, new ones refused, and whoever asks over HTTP told to come back on another
+/// connection. The listeners stop behind it, in the group's shutdown, and finish what is under way.
 struct DrainFirst: Service {
   let control: DrainControl
   let readiness: Readiness
@@ -33,8 +33,8 @@ struct DrainFirst: Service {
     logger.notice("drained: no new connections, finishing what is under way")
   }
 
-  /// How long everything goes on as before except `/readyz`, at most: load balancers that look every second have seen by
-  /// then that no more is to be sent here, and bring those whose WebSockets are closed to another process.
+  /// How long everything goes on as before except `/readyz`, at most: load balancers that look every second have seen
+  /// by then that no more is to be sent here, and bring those whose WebSockets are closed to another process.
   private static let leadMax = Duration.seconds(2)
   /// More than all that stop behind the drain have together, one after the other: the listeners 20 s for requests under
   /// way and 10 s for WebSockets, the push gateway 25 s, the hub and the acknowledgements some seconds each. One stuck

@@ -4,10 +4,11 @@ import RelayCore
 import ServiceLifecycle
 import UnixSignals
 
-/// Reads the configuration anew on SIGHUP: applies the keys that can change while the process serves, and logs the names
-/// of those that need a restart.
+/// Reads the configuration anew on SIGHUP: applies the keys that can change while the process serves, and logs the
+/// names of those that need a restart.
 ///
-/// A configuration with faults changes nothing. Files of certificates and keys reload by themselves, every two seconds.
+/// A configuration with faults changes nothing. Files of certificates and keys reload by themselves, every two
+/// seconds.
 struct Reload: Service {
   private let hangUps: UnixSignalsSequence
   private let started: LoadedConfiguration

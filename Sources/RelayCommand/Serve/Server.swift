@@ -104,7 +104,8 @@ struct Server {
   }
 
   /// Adds `services` to `group` as soon as they can be made; else ends it.
-  /// - Returns: what kept them from being made; nil when nothing did, and when the process is to stop before it has begun.
+  /// - Returns: what kept them from being made; nil when nothing did, and when the process is to stop before it has
+  ///   begun.
   private func begin(
     _ group: ServiceGroup, _ start: Start, _ services: @Sendable () async throws -> [any Service]
   ) async -> (any Error)? {

@@ -5,8 +5,8 @@ import UnixSignals
 
 /// SIGTERM and SIGINT, from the start of a process that serves to its end.
 ///
-/// The first orders the drain; one that comes while the process drains ends it on the spot, as a crash would: nothing that
-/// was accepted is lost by it.
+/// The first orders the drain; one that comes while the process drains ends it on the spot, as a crash would: nothing
+/// that was accepted is lost by it.
 struct StopSignals {
   let control: DrainControl
   let logger: Logger

@@ -3,14 +3,16 @@ import Operations
 import RelayWork
 import ServiceLifecycle
 
-/// Tells systemd when this process is ready, that it lives, and that it stops (`Type=notify`, `WatchdogSec=`; sd_notify(3)).
+/// Tells systemd when this process is ready, that it lives, and that it stops (`Type=notify`, `WatchdogSec=`;
+/// sd_notify(3)).
 struct SystemdNotifier: Service {
   private let socket: NotifySocket
   private let watchdog: Duration?
   private let readiness: Readiness
   private let control: DrainControl
 
-  /// - Parameter environment: `NOTIFY_SOCKET` names the socket, `WATCHDOG_USEC` the time within which systemd wants a word.
+  /// - Parameter environment: `NOTIFY_SOCKET` names the socket, `WATCHDOG_USEC` the time within which systemd wants a
+  ///   word.
   /// - Returns: nil where systemd does not ask.
   init?(_ environment: [String: String], readiness: Readiness, control: DrainControl) {
     guard let path = environment["NOTIFY_SOCKET"], let socket = NotifySocket(path) else { return nil }

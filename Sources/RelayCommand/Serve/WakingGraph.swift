@@ -92,8 +92,8 @@ extension WakingSettings {
 }
 
 extension WakeTerms {
-  /// How long a wake-up is worth sending, and how long providers keep it for a device that is off. The message waits in the
-  /// mailbox for longer: the device reads it whenever it connects.
+  /// How long a wake-up is worth sending, and how long providers keep it for a device that is off. The message waits
+  /// in the mailbox for longer: the device reads it whenever it connects.
   static let lifetime = Duration.seconds(86_400)
 }
 

@@ -49,7 +49,8 @@ struct WriteWatch: Service {
   }
 
   /// A store that does not answer changes nothing here: readiness reports it.
-  /// - Returns: false when our role may not try. Then time alone ends a refusal, and the next refused request begins it anew.
+  /// - Returns: false when our role may not try. Then time alone ends a refusal, and the next refused request begins
+  ///   it anew.
   private func tryWriting() async -> Bool {
     do throws(StoreError) {
       try await store.tryWriting()

@@ -28,8 +28,8 @@ enum LogOutput {
   }
 }
 
-/// Follows `LogOutput.level`, which may change, unless its logger has a level of its own. Keeps its metadata for each line
-/// as it comes: the handler for text would put it into words with every change, so with every request.
+/// Follows `LogOutput.level`, which may change, unless its logger has a level of its own. Keeps its metadata for each
+/// line as it comes: the handler for text would put it into words with every change, so with every request.
 private struct CommonLevel<Handler: LogHandler>: LogHandler {
   private var handler: Handler
   private var own: Logger.Level?

@@ -115,7 +115,8 @@ package struct Registration: Sendable {
   package let newLock: PasswordHash?
   /// Whether a number that a peer lists stays the peer's, whatever is proved here.
   package let respectsClaims: Bool
-  /// Whether the account wants to be found; nil leaves what the former installation said, and is true where there was none.
+  /// Whether the account wants to be found; nil leaves what the former installation said, and is true where there was
+  /// none.
   package let isDiscoverable: Bool?
   package init(
     number: AccountNumber, token: ContactToken, device: Device, supportsSMS: Bool, voice: Bool,

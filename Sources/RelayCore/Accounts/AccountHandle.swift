@@ -1,5 +1,6 @@
-/// An account's name among operators: sixteen bytes that look like a UUID and tell the number to nobody without the relay's
-/// key (`AccountHandles`). It is the same for as long as the relay has that key, whether or not the number has an account.
+/// An account's name among operators: sixteen bytes that look like a UUID and tell the number to nobody without the
+/// relay's key (`AccountHandles`). It is the same for as long as the relay has that key, whether or not the number has
+/// an account.
 package struct AccountHandle: Sendable, Hashable {
   /// 16 bytes.
   package let bytes: [UInt8]

@@ -27,8 +27,8 @@ package protocol AccountRemoving: Sendable {
 /// Deletes the rows of accounts, and keeps numbers that may have no account (docs/operating.md, "Deleting and
 /// banning").
 package protocol AccountRemovalStore: Sendable {
-  /// Deletes the account of `number`, in one transaction: every row that the store keeps for it, but attachments, whose blobs
-  /// go first, and what it has sent, which is its recipients'. Peers read it as inactive once more, for
+  /// Deletes the account of `number`, in one transaction: every row that the store keeps for it, but attachments,
+  /// whose blobs go first, and what it has sent, which is its recipients'. Peers read it as inactive once more, for
   /// `Listing.unlistedLife`.
   /// - Parameters:
   ///   - installation: the password of device 1 that asked for it; nil when the operator does.
@@ -60,7 +60,7 @@ package protocol AttachmentRemoval: Sendable {
 }
 
 package enum Listing {
-  /// How long a deleted account's token stays in the feed of changes: a peer that is away for longer reads the whole listing
-  /// anew.
+  /// How long a deleted account's token stays in the feed of changes: a peer that is away for longer reads the whole
+  /// listing anew.
   package static let unlistedLife = Duration.seconds(30 * 86_400)
 }

@@ -1,5 +1,5 @@
-// The accounts as an operator sees them (docs/operating.md, "relay accounts"). These only read, and none of it is on the path of
-// a message.
+// The accounts as an operator sees them (docs/operating.md, "relay accounts"). These only read, and none of it is on
+// the path of a message.
 
 /// How many accounts and devices there are.
 package struct AccountCounts: Sendable, Equatable {

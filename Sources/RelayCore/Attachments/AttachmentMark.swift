@@ -9,8 +9,8 @@ package struct AttachmentMark: Sendable, Hashable, Comparable {
     self.value = value
   }
 
-  /// The mark of a relay whose operator has chosen none: the same for each of its processes. Peers are told it, and never
-  /// reckon it themselves.
+  /// The mark of a relay whose operator has chosen none: the same for each of its processes. Peers are told it, and
+  /// never reckon it themselves.
   package init(madeFrom name: RelayName) {
     // FNV-1a: it has to spread names, and keeps nothing secret.
     var hash: UInt32 = 2_166_136_261

@@ -1,8 +1,8 @@
 /// The last time that a store has seen and that was believed, and how far removal by age has come.
 ///
-/// A clock up to a day beyond the last seen time is believed. One that is further ahead is not, until the operator says
-/// that it is right: a clock that is wrong would otherwise remove at once all that is kept for a month. One that is behind
-/// removes less, and moves nothing back.
+/// A clock up to a day beyond the last seen time is believed. One that is further ahead is not, until the operator
+/// says that it is right: a clock that is wrong would otherwise remove at once all that is kept for a month. One that
+/// is behind removes less, and moves nothing back.
 package struct SeenTime: Sendable, Equatable {
   /// Zero before the first.
   package let seen: Timestamp

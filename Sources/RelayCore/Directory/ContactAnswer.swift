@@ -1,7 +1,7 @@
 /// Writes what the directory knows straight into the bytes of an answer, one entry after the other (reference 1.11).
 ///
-/// Tokens are written unpadded in the standard alphabet, since clients compare them with their own as text; properties with
-/// default values are left out.
+/// Tokens are written unpadded in the standard alphabet, since clients compare them with their own as text; properties
+/// with default values are left out.
 ///
 ///     var answer = ContactAnswer(room: 2)
 ///     answer.add(token, relay: nil, supportsSMS: true, voice: false)

@@ -31,9 +31,9 @@ package enum ContactSpending: Sendable, Equatable {
   case refused(retryAfter: Duration?)
 }
 
-/// Counts the distinct contacts that each account has asked for, in a sketch without any of them in clear: a kilobyte for 500
-/// contacts, 200 at most. A new contact is taken for one asked for before with a chance of 1 % at most; one asked for before is
-/// new again only for an account of more than 65,000, whose oldest are forgotten.
+/// Counts the distinct contacts that each account has asked for, in a sketch without any of them in clear: a kilobyte
+/// for 500 contacts, 200 at most. A new contact is taken for one asked for before with a chance of 1 % at most; one
+/// asked for before is new again only for an account of more than 65,000, whose oldest are forgotten.
 package protocol ContactBudget: Sendable {
   /// Adds `tokens` to the contacts that `account` has asked for, unless that would exceed `allowance`. The step is
   /// atomic across all processes. Tokens that were asked for before cost nothing. Never throws: while the shared

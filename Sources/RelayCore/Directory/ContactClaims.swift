@@ -76,8 +76,8 @@ package protocol ContactClaimStore: Sendable {
   /// is suspended or its contacts are not to be found.
   func contactOwners(of tokens: [ContactToken]) async throws(StoreError) -> [ContactOwner]
 
-  /// Remembers that `peer`, which is asked instead of copied, claims `tokens`, or that it still does. A token that another
-  /// peer claims is not its own, and beyond `max` claims nothing new is remembered.
+  /// Remembers that `peer`, which is asked instead of copied, claims `tokens`, or that it still does. A token that
+  /// another peer claims is not its own, and beyond `max` claims nothing new is remembered.
   /// - Returns: those that are remembered now.
   func rememberClaims(to tokens: [ContactToken], of peer: RelayName, keepingAtMost max: Int) async throws(StoreError)
     -> Set<ContactToken>
@@ -88,21 +88,23 @@ package protocol ContactClaimStore: Sendable {
   /// All claims to `token`, who has it first: those that stand before those that rest.
   func claims(to token: ContactToken) async throws(StoreError) -> [ContactClaim]
 
-  /// Puts the claim of `peer` before all others; where it has none, it has one from now on that ends as a tombstone does.
+  /// Puts the claim of `peer` before all others; where it has none, it has one from now on that ends as a tombstone
+  /// does.
   /// - Returns: who had the contact before: nil for nobody, `peer` when nothing changed.
   /// - Throws: `.unavailable` too when there is no such peer.
   func setContactOwner(of token: ContactToken, to peer: RelayName) async throws(StoreError) -> RelayName?
 
-  /// Counts as passed the contacts that another peer claims and that `peer` stands first for, whether or not its claims rest:
-  /// to be called when the operator has had them rest or count again, and before they are removed. Reads all claims of
-  /// `peer`, some at a time.
+  /// Counts as passed the contacts that another peer claims and that `peer` stands first for, whether or not its
+  /// claims rest: to be called when the operator has had them rest or count again, and before they are removed. Reads
+  /// all claims of `peer`, some at a time.
   /// - Returns: how many.
   func notePasses(of peer: RelayName) async throws(StoreError) -> Int
 
-  /// How many contacts have passed from one peer to another since this was last asked, by whatever process: at the end of a
-  /// claim, or by the operator's word.
+  /// How many contacts have passed from one peer to another since this was last asked, by whatever process: at the end
+  /// of a claim, or by the operator's word.
   func takeUntoldPasses() async throws(StoreError) -> Int64
 
-  /// The contacts that several claim, by peer; those of which there are none are left out. Reads all claims, some at a time.
+  /// The contacts that several claim, by peer; those of which there are none are left out. Reads all claims, some at a
+  /// time.
   func contestedContacts() async throws(StoreError) -> [RelayName: ContestedContacts]
 }

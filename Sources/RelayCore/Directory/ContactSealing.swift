@@ -3,8 +3,8 @@ package protocol ContactSealingStore: Sendable {
   /// As it is just now. Needs a usable schema.
   func contactSealing() async throws(StoreError) -> ContactSealing
 
-  /// Seals a store that holds no token yet, unless other processes may be at work on it. Embedded stores do so for whoever
-  /// keeps other processes off.
+  /// Seals a store that holds no token yet, unless other processes may be at work on it. Embedded stores do so for
+  /// whoever keeps other processes off.
   /// - Returns: whether it was sealed by this call.
   func sealIfEmpty() async throws(StoreError) -> Bool
 

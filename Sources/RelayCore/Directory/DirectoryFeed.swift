@@ -1,5 +1,5 @@
-// How each process of an operator keeps all contact tokens in memory: the store is the truth, the feed says what changed
-// (docs/directory.md).
+// How each process of an operator keeps all contact tokens in memory: the store is the truth, the feed says what
+// changed (docs/directory.md).
 
 /// A place in the feed of changes to the directory, as this operator's processes keep it.
 package struct DirectoryPlace: Sendable, Hashable {
@@ -73,9 +73,10 @@ package struct DirectoryDigest: Sendable, Hashable {
 
 /// The directory as a whole: what every process holds in memory.
 package protocol DirectoryFeedStore: DirectoryStore {
-  /// Reads the whole directory, in no order. Entries that come again of the same token are none's or another peer's: the
-  /// caller asks `entries(for:)` which one it is.
-  /// - Parameter take: called with some entries at a time, one call after the other, off the caller's task; it may block.
+  /// Reads the whole directory, in no order. Entries that come again of the same token are none's or another peer's:
+  /// the caller asks `entries(for:)` which one it is.
+  /// - Parameter take: called with some entries at a time, one call after the other, off the caller's task; it may
+  ///   block.
   /// - Returns: where to follow the feed from: nothing is missed.
   func readDirectory(_ take: @escaping @Sendable ([DirectoryEntry]) -> Void) async throws(StoreError) -> DirectoryPlace
 
@@ -83,8 +84,8 @@ package protocol DirectoryFeedStore: DirectoryStore {
   func directoryPlace() async throws(StoreError) -> DirectoryPlace
 
   /// - Parameter limit: 1 or more.
-  /// - Returns: nil when `place` is none of this store's, ahead of it, or so old that changes behind it are forgotten: the
-  ///   reader begins anew with the whole.
+  /// - Returns: nil when `place` is none of this store's, ahead of it, or so old that changes behind it are forgotten:
+  ///   the reader begins anew with the whole.
   func directoryChanges(after place: DirectoryPlace, limit: Int) async throws(StoreError) -> DirectoryChanges?
 
   /// The last `limit` changes, ascending: for those who ask what has changed since some time ago.
@@ -93,8 +94,8 @@ package protocol DirectoryFeedStore: DirectoryStore {
     changes: [DirectoryChange], since: DirectoryPlace
   )
 
-  /// Tokens that `peer` claims, in an order of the store's own that stays, behind `token`: whoever begins to follow a peer, or
-  /// follows it no longer, reads them so, page by page.
+  /// Tokens that `peer` claims, in an order of the store's own that stays, behind `token`: whoever begins to follow a
+  /// peer, or follows it no longer, reads them so, page by page.
   func contactTokens(of peer: RelayName, after token: ContactToken?, limit: Int) async throws(StoreError)
     -> [ContactToken]
 
@@ -108,7 +109,7 @@ package protocol DirectoryFeedStore: DirectoryStore {
   func pruneDirectoryChanges(olderThan days: Int) async throws(StoreError)
 
   /// The key under which a process keeps copies of the directory in files.
-  /// - Returns: 32 bytes, the same for every process of the store; nil where tokens lie in the store as they are, and may
-  ///   lie so in a file.
+  /// - Returns: 32 bytes, the same for every process of the store; nil where tokens lie in the store as they are, and
+  ///   may lie so in a file.
   func directoryFileKey() async throws(StoreError) -> SecretBytes?
 }

@@ -7,8 +7,9 @@ package protocol DirectoryStore: Sendable {
   /// All local accounts that are listed, or ever were.
   func accountCount() async throws(StoreError) -> Int
 
-  /// Local accounts `offset`..., at most `limit`, in a stable order; empty past the end. Here and in the feed an account that
-  /// was found once, and is hidden now, is listed as inactive, without flags. One that never was is in neither.
+  /// Local accounts `offset`..., at most `limit`, in a stable order; empty past the end. Here and in the feed an
+  /// account that was found once, and is hidden now, is listed as inactive, without flags. One that never was is in
+  /// neither.
   func accounts(offset: Int, limit: Int) async throws(StoreError) -> [ListedAccount]
 
   /// Rises whenever a local account's listing changes. Lets a peer skip what it has seen.
@@ -19,8 +20,9 @@ package protocol DirectoryStore: Sendable {
   func beginContacts(of peer: RelayName) async throws(StoreError) -> Int64?
 
   /// Adds one page of what `peer` lists to the pass `pass` (a number that rises from pass to pass of one peer).
-  /// Inactive accounts are un-listed: of those that were listed a tombstone stays. Active ones are added or refreshed; one
-  /// that is listed again has its former beginning. Does nothing when the peer does not exist, or its policy wants no copy.
+  /// Inactive accounts are un-listed: of those that were listed a tombstone stays. Active ones are added or refreshed;
+  /// one that is listed again has its former beginning. Does nothing when the peer does not exist, or its policy wants
+  /// no copy.
   func mergeContacts(_ page: [ListedAccount], of peer: RelayName, pass: Int64) async throws(StoreError)
 
   /// Un-lists what the complete pass `pass` did not see, and remembers the peer's revision mark.
@@ -48,12 +50,12 @@ package protocol DirectoryStore: Sendable {
   /// Which of `tokens` `peer` claims already, be it by a tombstone.
   func keptContacts(among tokens: [ContactToken], of peer: RelayName) async throws(StoreError) -> Set<ContactToken>
 
-  /// How many contacts `peer` claims; none when there is no such peer. The counts are kept by the transactions that add and
-  /// remove them: asking for them costs the same however many there are.
+  /// How many contacts `peer` claims; none when there is no such peer. The counts are kept by the transactions that
+  /// add and remove them: asking for them costs the same however many there are.
   func contactCounts(of peer: RelayName) async throws(StoreError) -> ContactCounts
 
-  /// Counts the contacts of `peer` one by one and corrects `contactCounts`, unless they change meanwhile. It should never be
-  /// needed: rows that were written past the schema's triggers are its reason.
+  /// Counts the contacts of `peer` one by one and corrects `contactCounts`, unless they change meanwhile. It should
+  /// never be needed: rows that were written past the schema's triggers are its reason.
   func recountContacts(of peer: RelayName) async throws(StoreError)
 
   /// The active peers that claim `token`, in the order of precedence. The peer with the oldest claim comes first, has
@@ -64,7 +66,8 @@ package protocol DirectoryStore: Sendable {
   /// tombstone, or of the copy, forgets it.
   func claimants(of token: ContactToken) async throws(StoreError) -> [RelayName]
 
-  /// Which of `tokens` are active accounts of ours that want to be found, for a peer that asks: in no order, at most one each.
+  /// Which of `tokens` are active accounts of ours that want to be found, for a peer that asks: in no order, at most
+  /// one each.
   func localEntries(for tokens: [ContactToken]) async throws(StoreError) -> [ListedAccount]
 }
 

@@ -4,7 +4,8 @@ package enum FeedPage: Sendable, Equatable {
   /// The changes behind the place that was asked for, oldest first, and the place behind them. A partial page may
   /// have successors already.
   case changes([ListedAccount], cursor: FeedCursor, isPartial: Bool)
-  /// The place that was asked for is none of this listing's: who follows reads the whole listing, and goes on from here.
+  /// The place that was asked for is none of this listing's: who follows reads the whole listing, and goes on from
+  /// here.
   case reset(FeedCursor)
 
   /// `{"contacts": [...], "cursor": "...", "more": bool}` or `{"reset": true, "cursor": "..."}`.

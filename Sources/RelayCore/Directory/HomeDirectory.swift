@@ -1,4 +1,5 @@
-/// The directory as this process has it in memory, for those who route by it. Implemented by Directory, used by Federation.
+/// The directory as this process has it in memory, for those who route by it. Implemented by Directory, used by
+/// Federation.
 package protocol HomeDirectory: Sendable {
   /// Whether it is loaded: before, it knows nobody.
   var isReady: Bool { get }

@@ -18,8 +18,8 @@ package enum ObliviousCodec {
   }
 
   /// `{"elements": ["base64"...]}`
-  /// - Returns: elements of 49 bytes that begin with 2 or 3, in the order of the request; whether they are points of the
-  ///   curve is for who computes with them to find out.
+  /// - Returns: elements of 49 bytes that begin with 2 or 3, in the order of the request; whether they are points of
+  ///   the curve is for who computes with them to find out.
   package static func elements(_ json: RawSpan) throws(Refusal) -> [[UInt8]] {
     var list = ElementList()
     do throws(JSONError) {
@@ -90,8 +90,8 @@ package enum ObliviousCodec {
     return writer.bytes
   }
 
-  /// `{"key": "base64", "prefix-suggested": 3, "outputs": "base64", "homes": "base64", "relays": ["name"...], "next": "..."}`,
-  /// `next` only where there is more.
+  /// `{"key": "base64", "prefix-suggested": 3, "outputs": "base64", "homes": "base64", "relays": ["name"...], "next":
+  /// "..."}`, `next` only where there is more.
   /// - Parameters:
   ///   - outputs: ascending.
   ///   - next: the last output that was looked at, where there may be more behind it.

@@ -44,7 +44,8 @@ package struct ObliviousChange: Sendable, Equatable {
   }
 }
 
-/// The outputs of registered contacts, ours and copied peers', of which one process of an operator at a time takes care.
+/// The outputs of registered contacts, ours and copied peers', of which one process of an operator at a time takes
+/// care.
 package protocol ObliviousStore: Sendable {
   /// - Returns: nil before the first writing.
   func obliviousProgress() async throws(StoreError) -> ObliviousProgress?
@@ -64,8 +65,8 @@ package protocol ObliviousStore: Sendable {
   func tokensWithOutput(after token: ContactToken?, limit: Int) async throws(StoreError) -> [ContactToken]
 
   /// Outputs within `range` with their contacts, ascending by output, at most `limit` (1 or more).
-  /// - Returns: nil unless the outputs are those of `key`, complete, and of the directory as it was at `followed` or later:
-  ///   of its present generation, too.
+  /// - Returns: nil unless the outputs are those of `key`, complete, and of the directory as it was at `followed` or
+  ///   later: of its present generation, too.
   func outputs(
     under key: ObliviousKeyID, in range: ClosedRange<ObliviousOutput>, limit: Int, followedSince followed: Timestamp
   ) async throws(StoreError) -> [ContactOutput]?

@@ -4,10 +4,9 @@ package protocol EpochStore: Sendable {
   /// Raises the epoch to `floor` if it is below, else by 1.
   /// - Returns: the epoch before and after.
   func advanceEpoch(atLeast floor: Int64) async throws(StoreError) -> (before: Int64, after: Int64)
-  /// Drops every one-time prekey, raises the epoch to at least `floor`, and begins a new generation of the listing: peers
-  /// read it anew.
-  /// In the same transaction it is noted by whose word, and how far the store was behind; a claim of one peer alone that
-  /// was noted before is forgotten: it is answered.
+  /// Drops every one-time prekey, raises the epoch to at least `floor`, and begins a new generation of the listing:
+  /// peers read it anew. In the same transaction it is noted by whose word, and how far the store was behind; a claim
+  /// of one peer alone that was noted before is forgotten: it is answered.
   func setAsideOneTimePreKeys(epoch floor: Int64, by word: RestoreWord, behind: Duration) async throws(StoreError)
   /// The epoch as it is.
   func epoch() async throws(StoreError) -> Int64

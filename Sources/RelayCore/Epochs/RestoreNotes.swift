@@ -39,7 +39,8 @@ package struct RestoreNotes: Sendable, Equatable {
   package let setAside: Note?
   /// One peer says that the store is an older state, and nobody else: it was not believed.
   package let claim: Note?
-  /// One-time keys are held back, since a process does not know whether the store is an older state; its `word` is empty.
+  /// One-time keys are held back, since a process does not know whether the store is an older state; its `word` is
+  /// empty.
   package let heldBack: Note?
   package init(setAside: Note?, claim: Note?, heldBack: Note?) {
     self.setAside = setAside

@@ -74,8 +74,8 @@ package struct LedgerRecord: Sendable, Equatable {
   }
 }
 
-/// How many crossings, and the sum of their marks modulo 2^64: it does not depend on their order, and shows what is there
-/// twice.
+/// How many crossings, and the sum of their marks modulo 2^64: it does not depend on their order, and shows what is
+/// there twice.
 package struct LedgerSum: Sendable, Hashable {
   package var count: Int64
   package var digest: UInt64

@@ -1,7 +1,8 @@
-/// Which messages were handed over to peers, so that a receipt is taken for them alone (docs/federation.md, "Receipts").
+/// Which messages were handed over to peers, so that a receipt is taken for them alone (docs/federation.md,
+/// "Receipts").
 package protocol HandOverStore: LedgerStore {
-  /// Whether a message with `tag`, whose sender's time is in `hour`, was recorded within `WireLimits.receiptDays` (UTC), and
-  /// not as refused since.
+  /// Whether a message with `tag`, whose sender's time is in `hour`, was recorded within `WireLimits.receiptDays`
+  /// (UTC), and not as refused since.
   func wasHandedOver(_ tag: HandOverTag, in hour: LedgerHour) async throws(StoreError) -> Bool
 }
 

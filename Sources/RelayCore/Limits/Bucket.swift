@@ -65,8 +65,8 @@ package enum LimiterName: String, Sendable, CaseIterable {
   /// New recipients of device notifications from one client address.
   case notificationSubscriptions = "notification-subscriptions"
 
-  /// Reference 3.6, but for `preKeys`, whose 3 and 0.1 no client of five devices gets along with; from `codeAddress` on our
-  /// own.
+  /// Reference 3.6, but for `preKeys`, whose 3 and 0.1 no client of five devices gets along with; from `codeAddress`
+  /// on our own.
   package var defaultBucket: Bucket {
     switch self {
     case .smsDestination, .verifyNumber, .verifyDevice: Bucket(size: 2, perMinute: 2)
@@ -136,8 +136,9 @@ package enum LimiterName: String, Sendable, CaseIterable {
     case .obliviousPages: "Pages of outputs that one account reads in oblivious look-ups."
     case .notificationLookups:
       "Wrong names, passwords and recipient numbers of device notifications from one client address; beyond it 429."
-    // Part of an interface rather than of a relay's size: the outbox's pace is agreed on with peers (docs/federation.md),
-    // the reference of device notifications gives 60 retrievals a minute, and probes answer a person at a terminal.
+    // Part of an interface rather than of a relay's size: the outbox's pace is agreed on with peers
+    // (docs/federation.md), the reference of device notifications gives 60 retrievals a minute, and probes answer a
+    // person at a terminal.
     case .peerProbes, .messagesWaited, .notificationRetrievals, .notificationSubscriptions: nil
     }
   }

@@ -1,7 +1,7 @@
 /// The keys that weigh most in a stream, in bounded room: Space-Saving (Metwally, Agrawal and El Abbadi, 2005).
 ///
-/// A key that has more than a `capacity`-th of all weight is among them; a weight is never too low, and too high by what the
-/// lightest key had when the key came, at most.
+/// A key that has more than a `capacity`-th of all weight is among them; a weight is never too low, and too high by
+/// what the lightest key had when the key came, at most.
 package struct HeavyHitters<Key: Hashable & Sendable>: Sendable {
   private var weights: [Key: Int] = [:]
   private let capacity: Int

@@ -11,8 +11,8 @@ package protocol RateLimiter: Sendable {
   /// - Returns: the longest wait of those that refuse.
   func take(_ charges: [LimitCharge]) async -> LimitDecision
 
-  /// Takes each of `takes`, one charge at least, by itself and in their order, as `take` does; in one round trip where that
-  /// is possible.
+  /// Takes each of `takes`, one charge at least, by itself and in their order, as `take` does; in one round trip where
+  /// that is possible.
   /// - Returns: one decision for each.
   func take(each takes: [[LimitCharge]]) async -> [LimitDecision]
 

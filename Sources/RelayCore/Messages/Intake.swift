@@ -4,8 +4,8 @@ package protocol Intake: Sendable {
   ///
   /// On return every message is durable. Safe to repeat with the same timestamp.
   /// - Parameter marks: of each message, from a peer; or none at all. What is stored is counted as accepted with it.
-  /// - Throws: `.notFound`, `.mismatchedDevices`, `.staleDevices`, `.mailboxFull`, `.senderShareFull`, `.peerShareFull`,
-  ///   `.unavailable`; nothing was stored then.
+  /// - Throws: `.notFound`, `.mismatchedDevices`, `.staleDevices`, `.mailboxFull`, `.senderShareFull`,
+  ///   `.peerShareFull`, `.unavailable`; nothing was stored then.
   func accept(_ submission: Submission, marks: [CrossingMark], from origin: Origin) async throws(Problem) -> Acceptance
 
   /// Queues a receipt on every device of `destination` that can be reached: `origin` has received what `destination`
@@ -22,8 +22,8 @@ package protocol Intake: Sendable {
   /// accepted, will not reach its destination (docs/protocol.md, "Undeliverable messages").
   ///
   /// Durable on return; safe to repeat. A full mailbox takes no more.
-  /// - Returns: false when all of the sender's mailboxes are full: then it should be told later. A sender that is gone, or
-  ///   has no device that can be reached, has no more to be told.
+  /// - Returns: false when all of the sender's mailboxes are full: then it should be told later. A sender that is
+  ///   gone, or has no device that can be reached, has no more to be told.
   func reportUndeliverable(_ message: OutgoingMessage) async throws(Problem) -> Bool
 }
 

@@ -1,8 +1,8 @@
 /// Device notifications: accounts, groups, recipients, notifications and events, and the pushes that are to be made
 /// (docs/device-notifications.md).
 ///
-/// Notifications and events share one sequence of message numbers. A number becomes visible only after every smaller one
-/// is: who has read all above n misses nothing. Texts are other people's.
+/// Notifications and events share one sequence of message numbers. A number becomes visible only after every smaller
+/// one is: who has read all above n misses nothing. Texts are other people's.
 package protocol NotificationStore: Sendable {
   // MARK: Accounts and groups
 
@@ -17,8 +17,8 @@ package protocol NotificationStore: Sendable {
   /// - Returns: false when there is no such account.
   func changeNotificationAccount(_ name: NotificationUser, _ change: NotificationAccountChange, now: Timestamp)
     async throws(StoreError) -> Bool
-  /// With all that it has; numbers of its recipients are given to nobody else. In small transactions, of which the first
-  /// takes its right and the last the account: what was begun can be begun again.
+  /// With all that it has; numbers of its recipients are given to nobody else. In small transactions, of which the
+  /// first takes its right and the last the account: what was begun can be begun again.
   /// - Parameter progress: called with how many rows are gone so far.
   /// - Returns: false when there is no such account.
   func removeNotificationAccount(_ name: NotificationUser, progress: @Sendable (Int) -> Void)
@@ -49,8 +49,8 @@ package protocol NotificationStore: Sendable {
     _ number: RecipientNumber, _ key: RecipientKey, of account: NotificationUser, subject: NotificationText,
     recipientsMax: Int64, now: Timestamp
   ) async throws(StoreError) -> RecipientAddition
-  /// Replaces the key, makes the recipient active, and stores the event: all or nothing. Pushes that wait for it go to its
-  /// new key, and once more to the former one where another of their recipients has that.
+  /// Replaces the key, makes the recipient active, and stores the event: all or nothing. Pushes that wait for it go to
+  /// its new key, and once more to the former one where another of their recipients has that.
   /// - Returns: false when the account has no such recipient.
   func subscribe(
     _ number: RecipientNumber, _ key: RecipientKey, of account: NotificationUser, subject: NotificationText,
@@ -60,8 +60,8 @@ package protocol NotificationStore: Sendable {
   func replaceKey(
     of number: RecipientNumber, by key: RecipientKey, of account: NotificationUser, now: Timestamp
   ) async throws(StoreError) -> KeyReplacement
-  /// Stores the event of an active recipient, and makes it inactive where it is to be: both or neither. Does nothing for
-  /// an inactive one.
+  /// Stores the event of an active recipient, and makes it inactive where it is to be: both or neither. Does nothing
+  /// for an inactive one.
   func unsubscribe(
     _ number: RecipientNumber, of account: NotificationUser, fromAll: Bool, subject: NotificationText, now: Timestamp
   ) async throws(StoreError)
@@ -72,8 +72,8 @@ package protocol NotificationStore: Sendable {
 
   // MARK: Senders
 
-  /// Resolves the addresses, stores the notification with its recipients, charges the account, and queues a push for each
-  /// different key: all or, unless it was sent, nothing.
+  /// Resolves the addresses, stores the notification with its recipients, charges the account, and queues a push for
+  /// each different key: all or, unless it was sent, nothing.
   /// - Parameter recipientsMax: beyond it nothing is sent.
   func send(
     _ notification: DeviceNotification, to addresses: [NotificationAddress], of account: NotificationUser,
@@ -106,7 +106,8 @@ package protocol NotificationStore: Sendable {
   func eventTurns(limit: Int, without busy: [NotificationUser], now: Timestamp) async throws(StoreError) -> [EventTurn]
   /// Events up to `number` were sent, or given up.
   func eventWasPushed(_ number: Int64, of account: NotificationUser, now: Timestamp) async throws(StoreError)
-  /// The next event behind `pushed` could not be sent for the `attempts`-th time. Does nothing when another one is next.
+  /// The next event behind `pushed` could not be sent for the `attempts`-th time. Does nothing when another one is
+  /// next.
   func putOffEvents(
     of account: NotificationUser, after pushed: Int64, attempts: Int, until time: Timestamp
   ) async throws(StoreError)
@@ -114,7 +115,8 @@ package protocol NotificationStore: Sendable {
   // MARK: Life
 
   /// Forgets notifications and events that were made before `time`, events too that were not sent yet, and pushes that
-  /// were not to be tried any more at `end` and were left lying. A notification stays while there are pushes of it. In small transactions; safe on every process at once.
+  /// were not to be tried any more at `end` and were left lying. A notification stays while there are pushes of it. In
+  /// small transactions; safe on every process at once.
   func forgetNotifications(before time: Timestamp, pushesEndedBy end: Timestamp) async throws(StoreError)
   /// The next message number is above `number`, and above all that there are: for whoever comes from another system.
   func raiseMessageNumber(to number: Int64) async throws(StoreError)

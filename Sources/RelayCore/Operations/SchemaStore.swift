@@ -2,10 +2,10 @@
 package protocol SchemaStore: Sendable {
   /// Ascending by version; `applied` is nil for a step that has not run.
   func migrations() async throws(StoreError) -> [MigrationStatus]
-  /// Runs what is pending, up to the step `newest` where it is not nil, one transaction a step, reporting each as it is
-  /// done. Safe to run on several processes at once. A store that is empty afterwards is sealed from then on, where there is an encryption key
-  /// (`ContactSealingStore`). - Throws: `.unavailable` when a lock or statement time-out strikes: nothing of that step was
-  /// done.
+  /// Runs what is pending, up to the step `newest` where it is not nil, one transaction a step, reporting each as it
+  /// is done. Safe to run on several processes at once. A store that is empty afterwards is sealed from then on, where
+  /// there is an encryption key (`ContactSealingStore`). - Throws: `.unavailable` when a lock or statement time-out
+  /// strikes: nothing of that step was done.
   func migrate(to newest: Int?, progress: @Sendable (MigrationStatus) -> Void) async throws(StoreError)
   /// Which schema versions this build can work on.
   func compatibility() async throws(StoreError) -> SchemaCompatibility

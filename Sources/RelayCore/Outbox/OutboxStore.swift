@@ -5,8 +5,8 @@ package protocol OutboxStore: Sendable {
   /// counts.
   func confirmDevices(_ devices: [ConfirmedDevice], of account: AccountNumber, at relay: RelayName, now: Timestamp)
     async throws(StoreError)
-  /// - Returns: of each of `accounts` the devices that `relay` confirmed last, ascending by id; nothing of those of which
-  ///   that was before `since`, or never.
+  /// - Returns: of each of `accounts` the devices that `relay` confirmed last, ascending by id; nothing of those of
+  ///   which that was before `since`, or never.
   func confirmedDevices(of accounts: [AccountNumber], at relay: RelayName, since: Timestamp) async throws(StoreError)
     -> [AccountNumber: [ConfirmedDevice]]
   /// Forgets what `relay` confirmed of `account`: it has said otherwise.
@@ -15,8 +15,8 @@ package protocol OutboxStore: Sendable {
   /// Appends `messages`, all of them for `relay`, to its outbox in their order, due at once. Durable on return, in one
   /// transaction; safe to repeat: an equal message that waits is not held twice.
   /// - Parameter crossings: of each message, counted as handed over where it is held; or none at all.
-  /// - Returns: of each whether it is held; false, with nothing stored of it, when the outbox would exceed `bounds`, when an
-  ///   earlier one of `messages` had no room, which it must not overtake, or when the peer is not active.
+  /// - Returns: of each whether it is held; false, with nothing stored of it, when the outbox would exceed `bounds`,
+  ///   when an earlier one of `messages` had no room, which it must not overtake, or when the peer is not active.
   func hold(
     _ messages: [OutgoingMessage], counting crossings: [[Crossing]], for relay: RelayName, bounds: OutboxBounds,
     now: Timestamp

@@ -41,15 +41,16 @@ package protocol PeerStore: Sendable {
   /// Takes up what a statement says, unless one with the same or a higher sequence was taken up before.
   /// - Parameters:
   ///   - caCertificate: what takes the place of `former`; equal to it when nothing changes.
-  ///   - former: the peer's CA certificate by which the statement was judged. Another one by now is another peer's word,
+  ///   - former: the peer's CA certificate by which the statement was judged. Another one by now is another peer's
+  ///     word,
   ///     or another peer.
   /// - Returns: false, with nothing stored, when there is no such peer with that certificate or the statement is not
   ///   newer.
   func setPeerTrust(
     _ trust: PeerTrust, caCertificate: [UInt8], replacing former: [UInt8], of name: RelayName
   ) async throws(StoreError) -> Bool
-  /// Shares what a process found out. The revision rises only when it is a change of kind: between reachable and not, or
-  /// of the fault; a peer that only changes its fault stays unreachable since the first.
+  /// Shares what a process found out. The revision rises only when it is a change of kind: between reachable and not,
+  /// or of the fault; a peer that only changes its fault stays unreachable since the first.
   /// - Returns: whether it was one: false too when there is no such peer.
   func setPeerCondition(_ condition: PeerCondition, of name: RelayName) async throws(StoreError) -> Bool
 
@@ -72,10 +73,10 @@ package protocol PeerStore: Sendable {
     secretHash: [UInt8], caFingerprint: [UInt8], now: Timestamp
   ) async throws(StoreError) -> Invitation?
 
-  /// Uses the invitation up for the holder of `caFingerprint` (SHA-256 of its CA's public key) and adds the peer that it
-  /// makes, in one transaction: of any number of redemptions at once, by whatever process, one adds a peer. Repeating it
-  /// with the same fingerprint before it expires succeeds again, so that an answer lost on the way costs nothing, unless
-  /// a peer was suspended or removed meanwhile.
+  /// Uses the invitation up for the holder of `caFingerprint` (SHA-256 of its CA's public key) and adds the peer that
+  /// it makes, in one transaction: of any number of redemptions at once, by whatever process, one adds a peer.
+  /// Repeating it with the same fingerprint before it expires succeeds again, so that an answer lost on the way costs
+  /// nothing, unless a peer was suspended or removed meanwhile.
   /// - Parameters:
   ///   - peer: a name that no peer has; nil when the holder is a peer already, of whom nothing changes then.
   ///   - revision: `peersRevision`, read before the peers by which the caller judged.

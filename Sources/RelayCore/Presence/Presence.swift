@@ -63,9 +63,10 @@ package enum WakeUpOutcome: Sendable, Equatable {
 ///
 /// A process knows its own connections by itself; this tells it of the others'.
 package protocol Presence: Sendable {
-  /// Notes that this process holds `connection`. It takes the place of an older one of its device, and of any that this
-  /// process held before; the process that held that is told `displaced`. A younger one that another process holds stays,
-  /// and this process is told `displaced`: the connection was opened while shared state was away, and comes late.
+  /// Notes that this process holds `connection`. It takes the place of an older one of its device, and of any that
+  /// this process held before; the process that held that is told `displaced`. A younger one that another process
+  /// holds stays, and this process is told `displaced`: the connection was opened while shared state was away, and
+  /// comes late.
   /// - Returns: false while shared state is away: then the connection is still to be noted, by `enter`.
   func enter(_ connection: LiveConnection) async -> Bool
   /// Forgets the connection, unless another one has taken its place.
@@ -74,10 +75,10 @@ package protocol Presence: Sendable {
   /// connection that ended while shared state was away.
   /// - Returns: false while shared state is away: then they stand until they expire.
   func forget(_ devices: [DeviceAddress]) async -> Bool
-  /// Renews the entries of `connections`, which were noted by `enter`, well before they expire (`Self.lifetime`); in few
-  /// round trips, however many. An entry that is another connection's meanwhile is treated as by `enter`.
-  /// - Returns: those whose entry had been lost, or taken by an older connection, and stands again: they may have missed
-  ///   wake-ups. None while shared state is away.
+  /// Renews the entries of `connections`, which were noted by `enter`, well before they expire (`Self.lifetime`); in
+  /// few round trips, however many. An entry that is another connection's meanwhile is treated as by `enter`.
+  /// - Returns: those whose entry had been lost, or taken by an older connection, and stands again: they may have
+  ///   missed wake-ups. None while shared state is away.
   func renew(_ connections: [LiveConnection]) async -> [LiveConnection]
   /// Tells the processes that hold `devices`, other processes or this one, in one round trip.
   func wake(_ devices: [DeviceAddress]) async -> WakeUpOutcome

@@ -1,5 +1,5 @@
-/// Which addresses may be connected to where somebody else chose the URL: those of the public internet (IANA's registries
-/// of special-purpose addresses). The one rule for WebPush and for peers.
+/// Which addresses may be connected to where somebody else chose the URL: those of the public internet (IANA's
+/// registries of special-purpose addresses). The one rule for WebPush and for peers.
 package enum PublicAddress {
   /// - Parameter text: an address; with a zone it is none.
   package static func isPublic(_ text: String) -> Bool {
@@ -13,8 +13,8 @@ package enum PublicAddress {
     return address.bytes.count == 4 ? address.bytes[0] == 127 : address.bytes == Array(repeating: 0, count: 15) + [1]
   }
 
-  /// Whether `host` is an address of a network that the internet does not reach. Names are not looked up, and every address
-  /// of this host (`0.0.0.0`, `::`) is none.
+  /// Whether `host` is an address of a network that the internet does not reach. Names are not looked up, and every
+  /// address of this host (`0.0.0.0`, `::`) is none.
   package static func isPrivate(_ host: String) -> Bool {
     guard let address = ClientAddress(text: host) else { return false }
     return !isPublic(address) && address.bytes.contains { $0 != 0 }

@@ -1,7 +1,8 @@
-/// By which operators speak of one request: it stands in the answer, in the log, and in what is asked of a peer for it.
+/// By which operators speak of one request: it stands in the answer, in the log, and in what is asked of a peer for
+/// it.
 ///
-/// Made by the first relay that takes the request, never by a client: nobody else chooses what the log holds. Written as 13
-/// letters and digits (RFC 4648, base32 without its upper case), which say nothing of the request.
+/// Made by the first relay that takes the request, never by a client: nobody else chooses what the log holds. Written
+/// as 13 letters and digits (RFC 4648, base32 without its upper case), which say nothing of the request.
 package struct RequestID: Hashable, Sendable {
   /// Never 0, which means none on the wire.
   package let bits: UInt64

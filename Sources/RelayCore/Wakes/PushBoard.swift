@@ -1,8 +1,8 @@
 /// The outcomes of the push gateway's pushes, visible to all processes. They may be lost: then a repeat is pushed
 /// again.
 package protocol PushBoard: Sendable {
-  /// Claims each of `pushes` that is neither claimed nor settled. A claim that is not settled ends by itself, after more
-  /// time than a request may take.
+  /// Claims each of `pushes` that is neither claimed nor settled. A claim that is not settled ends by itself, after
+  /// more time than a request may take.
   /// - Parameter claimant: one for each process.
   /// - Returns: one for each of `pushes`; nil when nobody can tell.
   func claim(_ pushes: [PushMark], by claimant: UInt64) async -> [PushClaim]?

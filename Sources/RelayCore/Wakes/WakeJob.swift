@@ -107,8 +107,8 @@ package struct WakeJob: Sendable, Equatable {
 package enum WakeDisposal: Sendable, Equatable {
   /// It is over. One that was asked for again meanwhile is due at once.
   case drop
-  /// It is over, and for `pause` the device is not woken again. The store remembers for `memory`, which is longer, that it
-  /// was.
+  /// It is over, and for `pause` the device is not woken again. The store remembers for `memory`, which is longer,
+  /// that it was.
   case rest(pause: Duration, memory: Duration)
   /// Not sooner than after that.
   /// - Parameter counts: whether this was an attempt at all.

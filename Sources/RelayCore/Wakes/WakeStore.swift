@@ -5,9 +5,9 @@ package protocol WakeStore: Sendable {
   /// - Returns: those that some process has sent through within `WakeTerms.announcedFor`.
   func announceWakeProviders(_ providers: [WakeProvider]) async throws(StoreError) -> [WakeProvider]
 
-  /// Asks for each of `asks` that has an id of one of the terms' providers, after forgetting the jobs of those that have
-  /// `connected`, in a transaction of its own. A device that waits already waits as before, and no longer than asked for now; one that was just woken
-  /// rests first; one that is just being woken comes again.
+  /// Asks for each of `asks` that has an id of one of the terms' providers, after forgetting the jobs of those that
+  /// have `connected`, in a transaction of its own. A device that waits already waits as before, and no longer than
+  /// asked for now; one that was just woken rests first; one that is just being woken comes again.
   /// - Parameters:
   ///   - asks: each device once.
   ///   - connected: each device once. In any state, claimed or at rest, but for those that were asked for since.
@@ -21,8 +21,8 @@ package protocol WakeStore: Sendable {
   /// - Returns: false when the device is gone or has no id of one of the terms' providers.
   func askToWakeForTest(_ device: DeviceAddress, isForced: Bool, _ terms: WakeTerms) async throws(StoreError) -> Bool
 
-  /// Takes at most `limit` due jobs of `provider`, the longest due first; nobody else is given them until `duration` has
-  /// passed, or they are settled.
+  /// Takes at most `limit` due jobs of `provider`, the longest due first; nobody else is given them until `duration`
+  /// has passed, or they are settled.
   /// - Parameter claim: a random number, another one for each call.
   func claimWakes(of provider: WakeProvider, claim: Int64, limit: Int, for duration: Duration) async throws(StoreError)
     -> [WakeJob]
@@ -35,8 +35,8 @@ package protocol WakeStore: Sendable {
   /// Makes the jobs that were taken with `claim` due at once, as if they had not been: whoever took them was not told.
   func returnWakes(claim: Int64) async throws(StoreError)
 
-  /// Settles claimed jobs, and writes down what the flight recorder keeps, all in one transaction. Jobs that were forgotten
-  /// or claimed anew since stay as they are.
+  /// Settles claimed jobs, and writes down what the flight recorder keeps, all in one transaction. Jobs that were
+  /// forgotten or claimed anew since stay as they are.
   func settleWakes(_ settlements: [WakeSettlement]) async throws(StoreError)
 
   /// - Parameter max: envelopes that are looked at, the oldest ones.
@@ -58,8 +58,8 @@ package protocol WakeStore: Sendable {
   /// When the last sweep began: some process that wakes devices was alive then.
   func lastWakeSweep() async throws(StoreError) -> Timestamp
 
-  /// Asks for the devices that have unacknowledged messages in the next stretch of what is to be looked at, unless they wait
-  /// already, or were claimed for a wake-up since the message was accepted.
+  /// Asks for the devices that have unacknowledged messages in the next stretch of what is to be looked at, unless
+  /// they wait already, or were claimed for a wake-up since the message was accepted.
   /// - Parameters:
   ///   - stretch: in sequences of messages.
   ///   - reach: beyond so many sequences the oldest are left out.

@@ -338,7 +338,8 @@ extension JSONReader {
   private static func isPlain(_ word: UInt64) -> Bool {
     let ones: UInt64 = 0x0101_0101_0101_0101
     let (quotes, backslashes) = (word ^ (ones * 0x22), word ^ (ones * 0x5c))
-    // A subtraction sets the highest bit of a byte that is less than what is subtracted; where no byte is, it sets none.
+    // A subtraction sets the highest bit of a byte that is less than what is subtracted; where no byte is, it sets
+    // none.
     let found = (word &- ones * 0x20) & ~word | (quotes &- ones) & ~quotes | (backslashes &- ones) & ~backslashes
     return found & (ones * 0x80) == 0
   }

@@ -26,8 +26,8 @@ package enum JSONValue: Sendable, Equatable {
 /// Setting a key that is there keeps its place; a later one of two equal keys wins.
 package typealias JSONObject = OrderedDictionary<JSONName, JSONValue>
 
-/// A key of an object. Two are equal when their bytes are: as texts, Swift takes different spellings of one character for
-/// equal, and of two such keys one would be lost.
+/// A key of an object. Two are equal when their bytes are: as texts, Swift takes different spellings of one character
+/// for equal, and of two such keys one would be lost.
 package struct JSONName: Sendable, Hashable, ExpressibleByStringLiteral, CustomStringConvertible {
   package let text: String
 

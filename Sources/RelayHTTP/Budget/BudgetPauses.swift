@@ -12,7 +12,8 @@ package final class BudgetPauses: Sendable {
   package enum Admission: Sendable, Equatable {
     /// The budget may be asked; its answer is told by `allowed` or `refused`.
     case open
-    /// It may be asked whether all was asked for before: `wereKnown` if so. Else what is left of the pause is to be waited.
+    /// It may be asked whether all was asked for before: `wereKnown` if so. Else what is left of the pause is to be
+    /// waited.
     case knownOnly(rest: Duration)
     case resting(Duration)
   }
@@ -30,8 +31,8 @@ package final class BudgetPauses: Sendable {
     var begun: ContinuousClock.Instant
   }
 
-  /// In a pause, which is a minute. With the question behind it, and at a hundredth of a contact each, they yield 87 contacts
-  /// a day at most.
+  /// In a pause, which is a minute. With the question behind it, and at a hundredth of a contact each, they yield 87
+  /// contacts a day at most.
   package static let triesMax = 5
   private static let length = Duration.seconds(60)
   private static let generationLife = Duration.seconds(12 * 3600)

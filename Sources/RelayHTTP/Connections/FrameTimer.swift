@@ -1,7 +1,7 @@
 import NIOCore
 
-/// Ends a connection over HTTP/2 on which the first request, or what must come whole, takes too long: fields of a request,
-/// and all frames but those of bodies. Stands before NIOHTTP2's handler, which waits without a limit.
+/// Ends a connection over HTTP/2 on which the first request, or what must come whole, takes too long: fields of a
+/// request, and all frames but those of bodies. Stands before NIOHTTP2's handler, which waits without a limit.
 ///
 /// Its timer is let run out rather than cancelled: NIO searches through all timers to cancel one.
 final class FrameTimer: ChannelInboundHandler, RemovableChannelHandler {

@@ -14,8 +14,8 @@ package struct RequestTimes: Sendable {
 
 /// The least speed of a body: time is credit, which waiting for bytes uses up and bytes give back.
 ///
-/// Only waiting counts: while the relay itself is not ready to read, nothing is used up. Blobs have a stricter pace of their
-/// own.
+/// Only waiting counts: while the relay itself is not ready to read, nothing is used up. Blobs have a stricter pace of
+/// their own.
 package struct BodyPace: Sendable {
   /// At the start: the network may still have to be found again.
   package var grace = TimeAmount.seconds(10)

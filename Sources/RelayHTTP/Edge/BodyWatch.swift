@@ -1,7 +1,7 @@
 import NIOCore
 
-/// The pace of the bodies of a connection over HTTP/1.1, or of the one of a stream of HTTP/2. Part of the handler that ends
-/// requests there: a handler of its own would cost each request a microsecond.
+/// The pace of the bodies of a connection over HTTP/1.1, or of the one of a stream of HTTP/2. Part of the handler that
+/// ends requests there: a handler of its own would cost each request a microsecond.
 struct BodyWatch {
   private let pace: BodyPace
   /// The credit of the body that is coming; nil between bodies.

@@ -4,12 +4,12 @@ import NIOHTTP2
 import NIOHTTPTypes
 import RelayCore
 
-/// Ends the stream of a request over HTTP/2 that is answered before all of it has come, as RFC 9113, 8.1 has it: nobody reads
-/// the rest.
+/// Ends the stream of a request over HTTP/2 that is answered before all of it has come, as RFC 9113, 8.1 has it:
+/// nobody reads the rest.
 ///
-/// Else the stream would stay until its sender has sent the rest, which one that has its answer may never do: NIO's client
-/// neither goes on nor gives the stream up. It answers in place of the application what names no host or two, and what comes
-/// too slowly. Stands behind the codec of a stream's channel.
+/// Else the stream would stay until its sender has sent the rest, which one that has its answer may never do: NIO's
+/// client neither goes on nor gives the stream up. It answers in place of the application what names no host or two,
+/// and what comes too slowly. Stands behind the codec of a stream's channel.
 final class EarlyAnswers: ChannelDuplexHandler, RemovableChannelHandler, BodyWatching {
   typealias InboundIn = HTTPRequestPart
   typealias InboundOut = HTTPRequestPart
@@ -137,11 +137,12 @@ final class EarlyAnswers: ChannelDuplexHandler, RemovableChannelHandler, BodyWat
   }
 }
 
-/// Resets the stream: without an error when told to, and with one when the peer opens its window by nothing (RFC 9113, 6.9).
+/// Resets the stream: without an error when told to, and with one when the peer opens its window by nothing (RFC 9113,
+/// 6.9).
 ///
-/// NIOHTTP2 (1.46, `StreamStateMachine.receiveWindowUpdate`) sees to the latter while the stream is open. Once it has been
-/// answered whole, NIOHTTP2 lets any such frame pass: whether a client met the one or the other was a race with the answer.
-/// Stands in front of the codec.
+/// NIOHTTP2 (1.46, `StreamStateMachine.receiveWindowUpdate`) sees to the latter while the stream is open. Once it has
+/// been answered whole, NIOHTTP2 lets any such frame pass: whether a client met the one or the other was a race with
+/// the answer. Stands in front of the codec.
 private final class StreamReset: ChannelDuplexHandler {
   struct Event: Sendable {}
   typealias InboundIn = HTTP2Frame.FramePayload

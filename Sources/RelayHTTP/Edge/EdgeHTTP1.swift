@@ -16,7 +16,7 @@ package struct EdgeHTTP1: ServerChildChannel {
   /// - Parameters:
   ///   - idleTimeout: a connection without a request for so long is closed.
   ///   - drain: whether answers are to be the last of their connections.
-  ///   - door: where requests for WebSockets go to that come first on their connections.
+  ///   - authorizer: where requests for WebSockets go to that come first on their connections.
   ///   - handlers: further ones, behind the codec.
   package init(
     responder: @escaping HTTPChannelHandler.Responder, idleTimeout: TimeAmount, headLimits: HeadLimits = .init(),

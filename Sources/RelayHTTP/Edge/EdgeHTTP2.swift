@@ -2,8 +2,8 @@ package import HummingbirdCore
 package import HummingbirdHTTP2
 package import NIOCore
 
-/// HTTP/2 as every listener serves it: Hummingbird's channel, with `EarlyAnswers` and a time limit for bodies. To be served
-/// by an `ALPNChannel`, which limits the rest.
+/// HTTP/2 as every listener serves it: Hummingbird's channel, with `EarlyAnswers` and a time limit for bodies. To be
+/// served by an `ALPNChannel`, which limits the rest.
 package enum EdgeHTTP2 {
   /// - Parameters:
   ///   - idleTimeout: a connection without a request for so long is closed.

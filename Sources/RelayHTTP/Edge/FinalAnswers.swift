@@ -3,18 +3,19 @@ import NIOCore
 import NIOHTTP1
 import RelayCore
 
-/// Decides behind which answer a connection over HTTP/1.1 ends (RFC 9112, 9.3 and 9.6), says so in that answer, and ends
-/// the connection behind it whether the client does or not.
+/// Decides behind which answer a connection over HTTP/1.1 ends (RFC 9112, 9.3 and 9.6), says so in that answer, and
+/// ends the connection behind it whether the client does or not.
 ///
-/// The last answer is one to a request that asks for it, by any of the tokens of its `Connection` or by its version; one that
-/// comes before all of its request has; any while the process drains; and one to a request for an upgrade, behind which
-/// NIO's parser reads nothing any more. Hummingbird (2.28, `HTTPChannelHandler.handleHTTP`) knows a `Connection` of
-/// exactly `close`, does not answer it, and waits without a limit for the rest of a request that it has answered.
+/// The last answer is one to a request that asks for it, by any of the tokens of its `Connection` or by its version;
+/// one that comes before all of its request has; any while the process drains; and one to a request for an upgrade,
+/// behind which NIO's parser reads nothing any more. Hummingbird (2.28, `HTTPChannelHandler.handleHTTP`) knows a
+/// `Connection` of exactly `close`, does not answer it, and waits without a limit for the rest of a request that it
+/// has answered.
 ///
-/// Upgrades that come here are not carried out: those to WebSockets are `UpgradeHandler`'s, which sees the first request of
-/// a connection. A later one for a WebSocket is not answered: proxies that use connections again, and sent it over one
-/// that had been idle, try again over a fresh one. Stands between NIO's parser and the codec of HTTP's types, which do not
-/// tell the version.
+/// Upgrades that come here are not carried out: those to WebSockets are `UpgradeHandler`'s, which sees the first
+/// request of a connection. A later one for a WebSocket is not answered: proxies that use connections again, and sent
+/// it over one that had been idle, try again over a fresh one. Stands between NIO's parser and the codec of HTTP's
+/// types, which do not tell the version.
 final class FinalAnswers: ChannelDuplexHandler, RemovableChannelHandler, BodyWatching {
   typealias InboundIn = HTTPServerRequestPart
   typealias InboundOut = HTTPServerRequestPart
@@ -110,7 +111,8 @@ final class FinalAnswers: ChannelDuplexHandler, RemovableChannelHandler, BodyWat
     context.fireChannelRead(wrapInboundOut(.head(passed)))
   }
 
-  /// Nothing of the body came with the head: the client waits to be told (RFC 9110, 10.1.1), which Hummingbird does not.
+  /// Nothing of the body came with the head: the client waits to be told (RFC 9110, 10.1.1), which Hummingbird does
+  /// not.
   func channelReadComplete(context: ChannelHandlerContext) {
     if owesContinue, open.count == 1, !isAnswering, !isOver {
       owesContinue = false

@@ -1,9 +1,10 @@
 import NIOCore
 
-/// Ends a connection over HTTP/1.1 on which the head of a request takes too long, the first one from the connection's start.
+/// Ends a connection over HTTP/1.1 on which the head of a request takes too long, the first one from the connection's
+/// start.
 ///
-/// Stands before the parser, where what it waits for shows. Its timer is let run out rather than cancelled: NIO searches
-/// through all timers to cancel one.
+/// Stands before the parser, where what it waits for shows. Its timer is let run out rather than cancelled: NIO
+/// searches through all timers to cancel one.
 final class HeadTimer: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = ByteBuffer
   typealias InboundOut = ByteBuffer

@@ -16,7 +16,7 @@ package struct SocketTerms: Sendable {
 
   /// - Parameters:
   ///   - forwarded: finds out where a request comes from.
-  ///   - headLimits: of requests to the door; all others have those of the HTTP/1.1 channel.
+  ///   - headLimits: of requests to the authorizer; all others have those of the HTTP/1.1 channel.
   package init(
     authorizer: any SocketAuthorizer, forwarded: ForwardedMiddleware, drain: DrainState, watch: SocketWatch,
     headLimits: NIOHTTPDecoderLimitConfiguration, times: SocketTimes = SocketTimes()

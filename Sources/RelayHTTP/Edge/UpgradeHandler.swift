@@ -9,9 +9,9 @@ import RelayCore
 /// Looks at the first request of a connection over HTTP/1.1. The connection becomes a WebSocket, or all its bytes go
 /// on to `HTTP1`, which is set up then and notices nothing.
 ///
-/// It reads the first request. Then it sets up HTTP/1.1 and is gone, or it asks the door and then is gone or leaving.
-/// It is the only handler that sees bytes before their protocol is known, and nothing is read while the door is
-/// asked. So no handler ever meets bytes of another protocol, and none is lost.
+/// It reads the first request. Then it sets up HTTP/1.1 and is gone, or it asks the authorizer and then is gone or
+/// leaving. It is the only handler that sees bytes before their protocol is known, and nothing is read while the
+/// authorizer is asked. So no handler ever meets bytes of another protocol, and none is lost.
 final class UpgradeHandler<HTTP1: ServerChildChannel>: ChannelInboundHandler, RemovableChannelHandler, Watched {
   typealias InboundIn = ByteBuffer
   typealias InboundOut = ByteBuffer
@@ -26,7 +26,7 @@ final class UpgradeHandler<HTTP1: ServerChildChannel>: ChannelInboundHandler, Re
   private enum Phase {
     case reading
     case settingUp
-    /// - Parameter answer: what opens the WebSocket; empty until the door can be asked.
+    /// - Parameter answer: what opens the WebSocket; empty until the authorizer can be asked.
     case asking(answer: HTTPHeaders)
     /// Refused: until the client has gone.
     case leaving
@@ -115,7 +115,7 @@ final class UpgradeHandler<HTTP1: ServerChildChannel>: ChannelInboundHandler, Re
     context.pipeline.syncOperations.removeHandler(self, promise: nil)
   }
 
-  // MARK: Asking the door
+  // MARK: Asking the authorizer
 
   private func read(_ bytes: ByteBuffer, _ rest: ByteBuffer, _ context: ChannelHandlerContext) {
     began = .now
@@ -155,7 +155,7 @@ final class UpgradeHandler<HTTP1: ServerChildChannel>: ChannelInboundHandler, Re
       path: path, query: query, headers: headers, authority: head.headers["host"].first, origin: origin)
   }
 
-  /// Carries out what the door said. Nothing when the client has gone meanwhile, or has been refused.
+  /// Carries out what the authorizer said. Nothing when the client has gone meanwhile, or has been refused.
   func decide(_ admission: SocketAdmission) {
     guard case .asking(let answer) = phase, hasArrived else { return }
     switch admission {

@@ -92,8 +92,8 @@ final class QuiesceGuard: ChannelInboundHandler, RemovableChannelHandler {
   /// Whether handlers behind this one finish what is under way.
   private var isServing = false
   private let grace: TimeAmount
-  /// Whether what is read before somebody serves is kept for them. NIO asks nobody when a client has closed its side: then
-  /// all that it sent comes at once, and would be lost, and the connection with it be forgotten open.
+  /// Whether what is read before somebody serves is kept for them. NIO asks nobody when a client has closed its side:
+  /// then all that it sent comes at once, and would be lost, and the connection with it be forgotten open.
   private let holdsReads: Bool
   private var held: [NIOAny] = []
   private var isInputClosed = false

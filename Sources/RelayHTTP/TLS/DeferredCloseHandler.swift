@@ -14,8 +14,8 @@ final class DeferredCloseHandler: ChannelOutboundHandler, RemovableChannelHandle
   private let goodbye: TimeAmount
   private var isTimed = false
 
-  /// - Parameter goodbye: how long what is under way may take behind a GOAWAY of ours: at least what a listener grants it
-  ///   that shuts down.
+  /// - Parameter goodbye: how long what is under way may take behind a GOAWAY of ours: at least what a listener grants
+  ///   it that shuts down.
   init(goodbye: TimeAmount) { self.goodbye = goodbye }
 
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {

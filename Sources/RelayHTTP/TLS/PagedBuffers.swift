@@ -2,11 +2,11 @@ import Glibc
 @_spi(CustomByteBufferAllocator) import NIOCore
 import Synchronization
 
-/// Memory for the buffers that NIOSSL keeps for each connection: 32 KiB to decrypt into and 16 KiB to encrypt into, of which an
-/// idle connection uses some hundred bytes.
+/// Memory for the buffers that NIOSSL keeps for each connection: 32 KiB to decrypt into and 16 KiB to encrypt into, of
+/// which an idle connection uses some hundred bytes.
 ///
-/// Taken from the heap, they are memory that others used before, and count whole. Here they are pages of their own, and
-/// those that are never touched cost nothing. NIOSSL has no setting for their size: the one that it has for the
+/// Taken from the heap, they are memory that others used before, and count whole. Here they are pages of their own,
+/// and those that are never touched cost nothing. NIOSSL has no setting for their size: the one that it has for the
 /// larger of what it keeps (`maximumPreservedOutboundBufferCapacity`) it ignores, in 2.37.6.
 enum PagedBuffers {
   /// Runs `body`, which adds TLS to `channel`: it takes its buffers then. All others come from the heap as ever.

@@ -36,7 +36,8 @@ enum SocketHandshake {
 
   /// The fields of the answer that opens the WebSocket. No extension is ever among them.
   static func fields(for head: HTTPRequestHead, on channel: any Channel) -> EventLoopFuture<HTTPHeaders> {
-    // NIO's upgrader knows how to compute the answer; its handlers are not used (docs/decisions/2026-11-21-websocket-transport.md).
+    // NIO's upgrader knows how to compute the answer; its handlers are not used
+    // (docs/decisions/2026-11-21-websocket-transport.md).
     let upgrader = NIOTypedWebSocketServerUpgrader<Void>(
       shouldUpgrade: { channel, _ in channel.eventLoop.makeSucceededFuture([:]) },
       upgradePipelineHandler: { channel, _ in channel.eventLoop.makeSucceededVoidFuture() })

@@ -1,5 +1,5 @@
-// The seam between WebSockets as a transport (this folder: upgrade, frames, limits, closing) and what is spoken over them
-// (Relay's sessions).
+// The seam between WebSockets as a transport (this folder: upgrade, frames, limits, closing) and what is spoken over
+// them (Relay's sessions).
 
 package import HTTPTypes
 package import NIOCore
@@ -44,8 +44,8 @@ package protocol SocketAuthorizer: Sendable {
   /// Whether WebSockets are to be had at `path` (with or without a slash at its end). Other paths are the router's,
   /// whatever they ask to be upgraded to.
   func isAt(_ path: Substring) -> Bool
-  /// Asked once for each well-formed request; nothing is read from the connection meanwhile. An answer that takes longer
-  /// than 10 seconds comes to nothing: the client has been refused by then.
+  /// Asked once for each well-formed request; nothing is read from the connection meanwhile. An answer that takes
+  /// longer than 10 seconds comes to nothing: the client has been refused by then.
   func admit(_ request: SocketRequest) async -> SocketAdmission
 }
 
@@ -67,8 +67,8 @@ package struct SocketLimits: Sendable {
   }
 }
 
-/// Why a WebSocket ends: a code of RFC 6455, 7.4, or of the protocol, and a short text. Holds nothing that came from the
-/// client.
+/// Why a WebSocket ends: a code of RFC 6455, 7.4, or of the protocol, and a short text. Holds nothing that came from
+/// the client.
 package struct SocketClose: Sendable, Equatable {
   package let code: UInt16
   package let reason: String

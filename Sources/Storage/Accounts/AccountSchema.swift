@@ -1,8 +1,8 @@
 // The tables of accounts and their devices.
 
-/// Every key of an account's row begins with its number, so that the tables can be distributed by it. Times are milliseconds
-/// since 1970. A text that a client made up is `bytea`, and a BLOB in SQLite: it may hold any Unicode text, and neither
-/// PostgreSQL's `text` nor SQLite's TEXT takes a NUL.
+/// Every key of an account's row begins with its number, so that the tables can be distributed by it. Times are
+/// milliseconds since 1970. A text that a client made up is `bytea`, and a BLOB in SQLite: it may hold any Unicode
+/// text, and neither PostgreSQL's `text` nor SQLite's TEXT takes a NUL.
 enum AccountSchema {
   static let postgres = [
     // Peers have seen an account that `was_listed`. `listing_revision` is 0 for one that they have not.

@@ -1,7 +1,7 @@
 // The tables of attachments.
 
-/// An attachment is asked for by its id alone, and outlives a new installation of its account. `bytes` is NULL until the
-/// upload is complete.
+/// An attachment is asked for by its id alone, and outlives a new installation of its account. `bytes` is NULL until
+/// the upload is complete.
 enum AttachmentSchema {
   static let postgres = [
     // `charge` is what the row counts among its account's.

@@ -3,11 +3,11 @@ import RelayWork
 
 /// The buckets of one process, bounded in number.
 ///
-/// Each limiter has two generations: a bucket that is charged moves to the young one, and when that turns, the old one is
-/// dropped and the young one takes its place. A limiter turns when everything in its old generation has refilled, so that
-/// its buckets are forgotten when they are full again, which changes nothing. When the table is full, the limiter with the
-/// most buckets gives room: who floods one limiter with keys makes only that one forget, and has as many buckets there
-/// anyway.
+/// Each limiter has two generations: a bucket that is charged moves to the young one, and when that turns, the old one
+/// is dropped and the young one takes its place. A limiter turns when everything in its old generation has refilled,
+/// so that its buckets are forgotten when they are full again, which changes nothing. When the table is full, the
+/// limiter with the most buckets gives room: who floods one limiter with keys makes only that one forget, and has as
+/// many buckets there anyway.
 struct BucketTable {
   private struct Generations {
     var shape: Bucket

@@ -1,5 +1,5 @@
-/// One part of a sketch: a Bloom filter of 16 bits a contact, of which each sets 8. Full, it takes one new contact of 1,700
-/// for one that it holds.
+/// One part of a sketch: a Bloom filter of 16 bits a contact, of which each sets 8. Full, it takes one new contact of
+/// 1,700 for one that it holds.
 struct ContactFilter: Sendable, Equatable {
   static let capacityMin = 128
   static let capacityMax = 16_384

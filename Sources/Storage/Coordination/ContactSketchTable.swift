@@ -3,8 +3,8 @@ import RelayWork
 
 /// The sketches of one process, bounded by their bytes.
 ///
-/// Two generations: a sketch that is used moves to the young one, and when that is half of all, the old one is dropped and
-/// the young one takes its place. So whoever asks often is not forgotten for those who asked once.
+/// Two generations: a sketch that is used moves to the young one, and when that is half of all, the old one is dropped
+/// and the young one takes its place. So whoever asks often is not forgotten for those who asked once.
 struct ContactSketchTable {
   private struct Entry {
     var sketch: ContactSketch

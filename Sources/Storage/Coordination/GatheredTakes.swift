@@ -39,8 +39,8 @@ final class GatheredTakes: Sendable {
     let place: Int
   }
 
-  /// The charges of one script bounded, since Redis does nothing else for its some hundred microseconds; and what waits,
-  /// since more than as many requests are not served at a time.
+  /// The charges of one script bounded, since Redis does nothing else for its some hundred microseconds; and what
+  /// waits, since more than as many requests are not served at a time.
   private let queue = Mutex(
     BatchQueue<Waiting>(bounds: .init(batch: .init(items: 64), waiting: .init(items: 10_000))) { _ in .init(items: 1) })
   private let judge: @Sendable ([Take]) async -> [LimitDecision]?

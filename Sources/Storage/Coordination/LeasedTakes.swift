@@ -5,9 +5,9 @@ import Synchronization
 /// Lets a process allow the beginning of a bucket by itself, and has it charged behind the answer (docs/decisions/
 /// 2026-11-24-leased-limits.md): an ordinary message waits for no script of Redis.
 ///
-/// A process allows a sixteenth of each bucket before it is charged, and nothing once it alone has used a quarter of it:
-/// from then on Redis is asked each time, and what is owed goes with it. So a process exceeds a bucket by a sixteenth at
-/// most, and only while it owes that: half a second, where Redis answers and the bucket has room.
+/// A process allows a sixteenth of each bucket before it is charged, and nothing once it alone has used a quarter of
+/// it: from then on Redis is asked each time, and what is owed goes with it. So a process exceeds a bucket by a
+/// sixteenth at most, and only while it owes that: half a second, where Redis answers and the bucket has room.
 final class LeasedTakes: Sendable {
   fileprivate struct Bucket: Hashable {
     let limiter: LimiterName
@@ -67,8 +67,8 @@ final class LeasedTakes: Sendable {
     state.withLock { state in state.debts.keys.compactMap { state.takeDebt(of: $0) } }
   }
 
-  /// Until then they count as owed, so that no more is allowed than a lease; and what was refused goes on to: the bucket has
-  /// no room for it yet.
+  /// Until then they count as owed, so that no more is allowed than a lease; and what was refused goes on to: the
+  /// bucket has no room for it yet.
   /// - Parameter decisions: one for each of `debts`.
   func settle(_ debts: [LimitCharge], by decisions: some Sequence<LimitDecision>) {
     state.withLock { state in

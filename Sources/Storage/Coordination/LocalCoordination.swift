@@ -1,7 +1,8 @@
 package import RelayCore
 import Synchronization
 
-/// Limits, budgets, signals and presence of an operator that runs one process: nothing leaves it, and nothing outlives it.
+/// Limits, budgets, signals and presence of an operator that runs one process: nothing leaves it, and nothing outlives
+/// it.
 package final class LocalCoordination: Coordination {
   private let table: Mutex<BucketTable>
   private let sketches = Mutex(ContactSketchTable())

@@ -5,9 +5,8 @@ import Synchronization
 /// Limits, budgets, signals, presence and the epoch's witness of all processes of an operator, over one Redis.
 ///
 /// While Redis is away every call falls back at once to a bucket of this process with a quarter of the size (at least
-/// one charge) and of the rate: four processes together then allow what the shared bucket does. It recovers by
-/// itself. Two connections: one for commands, one for the subscription to what all processes are told, and what this one
-/// is.
+/// one charge) and of the rate: four processes together then allow what the shared bucket does. It recovers by itself.
+/// Two connections: one for commands, one for the subscription to what all processes are told, and what this one is.
 package final class RedisCoordination: Coordination {
   /// The shapes of every limiter.
   let shapes: Mutex<[LimiterName: Bucket]>

@@ -13,7 +13,8 @@ package struct RedisDiagnosis: Sendable, Equatable {
   /// The protocol that encrypts the connection (`TLSv1.3`); nil in clear.
   package let encryption: String?
 
-  /// Whether keys may vanish before their time: limits forget then what they counted, and the epoch's witness its epoch.
+  /// Whether keys may vanish before their time: limits forget then what they counted, and the epoch's witness its
+  /// epoch.
   package var mayEvict: Bool { memoryMax != 0 && evictionPolicy != nil && evictionPolicy != "noeviction" }
 }
 

@@ -114,8 +114,8 @@ private struct CopyFields {
   }
 }
 
-/// The names of the peers whose rows were read last. A row whose peer is another than that of the same place here makes its
-/// name anew: right in any case, and quick for as many peers as there are.
+/// The names of the peers whose rows were read last. A row whose peer is another than that of the same place here
+/// makes its name anew: right in any case, and quick for as many peers as there are.
 private struct RelayNameCache {
   private var known = [Known?](repeating: nil, count: 256)
 

@@ -5,9 +5,9 @@
 /// In SQLite writers take turns: the order of ids in `directory_changes` is that of the commits.
 enum DirectorySchema {
   static let postgres = [
-    // A row is a peer's claim. `unlisted` is NULL while the peer lists the contact; otherwise the row is a tombstone, and
-    // `unlisted` says since when. `since` is when the peer listed the contact first, and no refreshing changes it. The answers of
-    // a peer that is asked instead of copied are kept as tombstones too; each answer renews them.
+    // A row is a peer's claim. `unlisted` is NULL while the peer lists the contact; otherwise the row is a tombstone,
+    // and `unlisted` says since when. `since` is when the peer listed the contact first, and no refreshing changes it.
+    // The answers of a peer that is asked instead of copied are kept as tombstones too; each answer renews them.
     """
     CREATE TABLE peer_contacts (
       peer text COLLATE "C" NOT NULL,
@@ -25,10 +25,11 @@ enum DirectorySchema {
     "CREATE INDEX accounts_by_listing_revision ON accounts (listing_revision) WHERE listing_revision > 0",
     "CREATE INDEX accounts_listed ON accounts (token, account) WHERE was_listed",
     "CREATE INDEX accounts_hidden ON accounts (token) WHERE NOT (active AND discoverable)",
-    // How many claims a peer has, and how many of them are tombstones. Counting the rows at each round would take longer than a
-    // statement may, where a peer lists ten million. Each peer has its row, of its own so that nobody who wants the peer waits for
-    // it. A change of contacts takes the peer's row, then this one, then theirs (`PostgresStorage.contactLocks`). `revision` rises
-    // with every change: a reader that counts rows one by one finds out by it whether they have changed meanwhile.
+    // How many claims a peer has, and how many of them are tombstones. Counting the rows at each round would take
+    // longer than a statement may, where a peer lists ten million. Each peer has its row, of its own so that nobody
+    // who wants the peer waits for it. A change of contacts takes the peer's row, then this one, then theirs
+    // (`PostgresStorage.contactLocks`). `revision` rises with every change: a reader that counts rows one by one finds
+    // out by it whether they have changed meanwhile.
     """
     CREATE TABLE contact_counts (
       peer text COLLATE "C" NOT NULL,
@@ -38,9 +39,10 @@ enum DirectorySchema {
       PRIMARY KEY (peer)
     )
     """,
-    // The feed by which every process keeps the directory in memory (docs/directory.md). A change names a token, or a peer, and
-    // not its state: a reader asks for the state that stands then, and may read a change twice. So writers take no turns here: a
-    // change is keyed by its transaction, and a reader begins anew at the oldest that may still commit (`PostgresDirectoryFeed`).
+    // The feed by which every process keeps the directory in memory (docs/directory.md). A change names a token, or a
+    // peer, and not its state: a reader asks for the state that stands then, and may read a change twice. So writers
+    // take no turns here: a change is keyed by its transaction, and a reader begins anew at the oldest that may still
+    // commit (`PostgresDirectoryFeed`).
     """
     CREATE TABLE directory_changes (
       changed xid8 NOT NULL DEFAULT pg_current_xact_id(),
@@ -51,7 +53,8 @@ enum DirectorySchema {
       PRIMARY KEY (changed, id)
     )
     """,
-    // Tokens of deleted accounts that peers have listed: they stand in the listing as inactive until `ended` is long ago.
+    // Tokens of deleted accounts that peers have listed: they stand in the listing as inactive until `ended` is long
+    // ago.
     """
     CREATE TABLE unlisted_tokens (
       token bytea NOT NULL,
@@ -71,8 +74,8 @@ enum DirectorySchema {
     )
     """,
     "CREATE INDEX oblivious_outputs_by_output ON oblivious_outputs (key, output)",
-    // No row before the first writing. `generation`, `revision` and `position` are a place in the feed, and `followed` is when it
-    // was last read to its end, in milliseconds.
+    // No row before the first writing. `generation`, `revision` and `position` are a place in the feed, and `followed`
+    // is when it was last read to its end, in milliseconds.
     """
     CREATE TABLE oblivious_progress (
       singleton boolean NOT NULL DEFAULT true CHECK (singleton),
@@ -87,9 +90,10 @@ enum DirectorySchema {
       PRIMARY KEY (singleton)
     )
     """,
-    // The directory: ours first, otherwise the peer's whose claim stands for longest, while it lists the token. A number that has
-    // an account here is no peer's, though the account is not found. Whether a peer's contacts are part of the directory is asked
-    // of each row, and not joined: a plan that began with the peers would try every one of them for every token.
+    // The directory: ours first, otherwise the peer's whose claim stands for longest, while it lists the token. A
+    // number that has an account here is no peer's, though the account is not found. Whether a peer's contacts are
+    // part of the directory is asked of each row, and not joined: a plan that began with the peers would try every one
+    // of them for every token.
     """
     CREATE VIEW directory_entries AS
     SELECT a.token, NULL::text COLLATE "C" AS peer, a.supports_sms, a.voice

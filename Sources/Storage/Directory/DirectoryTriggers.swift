@@ -1,15 +1,17 @@
-// The triggers that number the listing, count contacts and write the feed of the directory, whatever statement changes rows.
+// The triggers that number the listing, count contacts and write the feed of the directory, whatever statement changes
+// rows.
 
-/// Peers read the listing of our accounts (docs/federation.md, "Whose a contact is"); processes follow the feed of the whole
-/// directory (docs/directory.md). Triggers write both, in the transaction of the change.
+/// Peers read the listing of our accounts (docs/federation.md, "Whose a contact is"); processes follow the feed of the
+/// whole directory (docs/directory.md). Triggers write both, in the transaction of the change.
 enum DirectoryTriggers {
   static let postgres = [
-    // The row of the revision is locked until the commit, so that revisions rise in the order of commits. `accounts` always comes
-    // before `listing`: a registration raises it before it writes the account, and a change of a device after it. Two transactions
-    // that took them in different orders would wait for each other. An INSERT that meets the account becomes an UPDATE.
+    // The row of the revision is locked until the commit, so that revisions rise in the order of commits. `accounts`
+    // always comes before `listing`: a registration raises it before it writes the account, and a change of a device
+    // after it. Two transactions that took them in different orders would wait for each other. An INSERT that meets
+    // the account becomes an UPDATE.
     //
-    // An account that was never active and discoverable at a time has no revision, so no reader of the listing meets it. A hidden
-    // account gets no revision for what changes.
+    // An account that was never active and discoverable at a time has no revision, so no reader of the listing meets
+    // it. A hidden account gets no revision for what changes.
     """
     CREATE FUNCTION relay_listed() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
@@ -165,9 +167,9 @@ enum DirectoryTriggers {
     EXECUTE FUNCTION relay_peer_changed()
     """,
     "CREATE TRIGGER relay_peer_removed AFTER DELETE ON peers FOR EACH ROW EXECUTE FUNCTION relay_peer_changed()",
-    // Contacts of a suspended peer are no part of the directory. Every change of contacts has locked the peer's row before, so
-    // what is read of it here stays true to the commit. A claim that ends may uncover another peer's, whatever became of its own
-    // peer.
+    // Contacts of a suspended peer are no part of the directory. Every change of contacts has locked the peer's row
+    // before, so what is read of it here stays true to the commit. A claim that ends may uncover another peer's,
+    // whatever became of its own peer.
     """
     CREATE FUNCTION relay_contacts_changed() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN

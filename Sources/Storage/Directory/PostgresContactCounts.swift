@@ -16,8 +16,8 @@ extension PostgresStorage {
     return found ?? (.none, 0)
   }
 
-  /// Some at a time, and no lock in between: what adds or removes contacts raises the revision in its own transaction, so that
-  /// what was counted beside it is not written.
+  /// Some at a time, and no lock in between: what adds or removes contacts raises the revision in its own transaction,
+  /// so that what was counted beside it is not written.
   package func recountContacts(of peer: RelayName) async throws(StoreError) {
     let revision = try await counts(of: peer).revision
     var (claims, unlisted, last): (Int64, Int64, [UInt8]) = (0, 0, [])
@@ -57,9 +57,9 @@ extension PostgresStorage {
 
   private static let countedMax: Int64 = 100_000
 
-  /// First of all in a transaction that adds or removes contacts of a peer. The peer's row against its removal, or the end of
-  /// its copy, which would leave contacts of nobody behind, and since whether the feed hears of them depends on it; then their
-  /// count. Two that lock in different orders wait for each other.
+  /// First of all in a transaction that adds or removes contacts of a peer. The peer's row against its removal, or the
+  /// end of its copy, which would leave contacts of nobody behind, and since whether the feed hears of them depends on
+  /// it; then their count. Two that lock in different orders wait for each other.
   ///
   /// - Parameter changesPeer: locks the peer's row as firmly as a later step needs it.
   static func contactLocks(of peer: RelayName, changesPeer: Bool = false) -> [PostgresStep] {

@@ -1,5 +1,5 @@
-// Un-listing and removing contacts of a peer: by key and some at a time, so that each statement costs what it looks at. A peer
-// may list millions, and a statement has its time limit and its neighbours.
+// Un-listing and removing contacts of a peer: by key and some at a time, so that each statement costs what it looks
+// at. A peer may list millions, and a statement has its time limit and its neighbours.
 
 package import RelayCore
 

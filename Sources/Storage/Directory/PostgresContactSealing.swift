@@ -138,7 +138,8 @@ extension PostgresStorage {
   private static let looksMax = 20
   private static let lookInterval = Duration.milliseconds(100)
 
-  /// Connections of other clients to this database, whatever they call themselves: which of them are relays, nothing tells.
+  /// Connections of other clients to this database, whatever they call themselves: which of them are relays, nothing
+  /// tells.
   private func otherConnections(than maintenance: PostgresConnection) async throws(StoreError) -> Int {
     var own: [Int32] = []
     for connection in connections + [maintenance] {

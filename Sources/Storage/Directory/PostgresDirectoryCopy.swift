@@ -1,5 +1,5 @@
-// Reading the whole directory, as a process does when it starts without a snapshot: `COPY` on a connection and a thread of
-// its own, a million rows a second or more, at the side of everything else.
+// Reading the whole directory, as a process does when it starts without a snapshot: `COPY` on a connection and a
+// thread of its own, a million rows a second or more, at the side of everything else.
 
 package import RelayCore
 

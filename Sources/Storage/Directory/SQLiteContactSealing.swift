@@ -1,5 +1,5 @@
-// Sealing the contact tokens of a file that holds them as they are (`relay storage seal-contacts`; docs/directory.md, "At
-// rest").
+// Sealing the contact tokens of a file that holds them as they are (`relay storage seal-contacts`; docs/directory.md,
+// "At rest").
 
 import Foundation
 import GRDB

@@ -1,5 +1,5 @@
-// The feed of changes to the whole directory, which triggers write, and what the directory says just now: its rule is the
-// view `directory_entries` (`DirectorySchema`).
+// The feed of changes to the whole directory, which triggers write, and what the directory says just now: its rule is
+// the view `directory_entries` (`DirectorySchema`).
 
 import GRDB
 package import RelayCore

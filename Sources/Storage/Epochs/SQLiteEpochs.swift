@@ -21,8 +21,8 @@ extension SQLiteStorage {
     try await write { db in
       try db.run("DELETE FROM prekeys")
       try Self.setEpoch(max(Self.epoch(in: db), floor), in: db)
-      // Another number than any that was given before, also after the backup that was restored: it follows the clock, and
-      // witnesses of the epoch where the clock stepped back.
+      // Another number than any that was given before, also after the backup that was restored: it follows the clock,
+      // and witnesses of the epoch where the clock stepped back.
       let generation = try db.revision(.listingGeneration)
       try db.set(.listingGeneration, to: max(generation &+ 1, floor, now.millis))
       try Self.note(RestoreNotes.setAsideKind, word.text, behind, at: now, in: db)

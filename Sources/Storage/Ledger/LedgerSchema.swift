@@ -1,10 +1,12 @@
 // The tables of crossings and of the loss ledger (docs/federation.md, "Receipts" and "The loss ledger").
 
-/// Hours are counted from 1970, and so are days in SQLite. A row of `crossings` is a crossing that leaves us: by it each one is
-/// counted once for what becomes of it, and a receipt finds the message that it is for. `tag` is 0 where there is none.
+/// Hours are counted from 1970, and so are days in SQLite. A row of `crossings` is a crossing that leaves us: by it
+/// each one is counted once for what becomes of it, and a receipt finds the message that it is for. `tag` is 0 where
+/// there is none.
 enum LedgerSchema {
   static let postgres = [
-    // Kind and hour come first: what is written lies together, and what has ended is removed together. Most rows never change.
+    // Kind and hour come first: what is written lies together, and what has ended is removed together. Most rows never
+    // change.
     """
     CREATE TABLE crossings (
       kind smallint NOT NULL,
@@ -16,8 +18,8 @@ enum LedgerSchema {
       PRIMARY KEY (kind, hour, tag, mark)
     ) WITH (fillfactor = 90)
     """,
-    // Connections that write at once rarely share a slot. The marks' halves are summed apart: neither sum overflows before there
-    // are two thousand million of them.
+    // Connections that write at once rarely share a slot. The marks' halves are summed apart: neither sum overflows
+    // before there are two thousand million of them.
     """
     CREATE TABLE loss_ledger (
       peer text COLLATE "C" NOT NULL,

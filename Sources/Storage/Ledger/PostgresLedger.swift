@@ -1,11 +1,12 @@
 package import RelayCore
 
-// Rows are written in one order everywhere, marks before sums, so that no two of these wait for each other. Each statement
-// says itself whether its transaction waits for the disk: a step before it would cost as much as the rows of a message.
+// Rows are written in one order everywhere, marks before sums, so that no two of these wait for each other. Each
+// statement says itself whether its transaction waits for the disk: a step before it would cost as much as the rows of
+// a message.
 
 extension PostgresStorage {
-  /// Without waiting for the disk, which takes longer than all the rest: what a crash of the server takes with it shows as
-  /// a difference of as much.
+  /// Without waiting for the disk, which takes longer than all the rest: what a crash of the server takes with it
+  /// shows as a difference of as much.
   package func record(_ record: LedgerRecord) async throws(StoreError) {
     guard !record.crossings.isEmpty, let step = step(record, waitsForDisk: false) else { return }
     if let news = LedgerNews(record), try await isCounted(news) { return }

@@ -1,7 +1,8 @@
 // The tables of mailboxes.
 
-/// Days are those of UTC. In SQLite the key of a message is its sequence: AUTOINCREMENT keeps it rising past removed rows.
-/// `acknowledged.source` and `sent` are NULL where nobody may be told that the message was received: it was a receipt.
+/// Days are those of UTC. In SQLite the key of a message is its sequence: AUTOINCREMENT keeps it rising past removed
+/// rows. `acknowledged.source` and `sent` are NULL where nobody may be told that the message was received: it was a
+/// receipt.
 enum MessageSchema {
   static let postgres = [
     "CREATE SEQUENCE message_sequence",
@@ -26,8 +27,8 @@ enum MessageSchema {
     """,
     // Ciphertext does not shrink: no time is spent on trying.
     "ALTER TABLE messages ALTER COLUMN message SET STORAGE EXTERNAL, ALTER COLUMN content SET STORAGE EXTERNAL",
-    // The sweep of wakes reads the messages that arrived lately. A B-tree: a queue's holes are filled again, so numbers do not
-    // stand in order in the table.
+    // The sweep of wakes reads the messages that arrived lately. A B-tree: a queue's holes are filled again, so
+    // numbers do not stand in order in the table.
     "CREATE INDEX messages_by_arrival ON messages (sequence)",
     """
     CREATE TABLE acknowledged (

@@ -1,8 +1,8 @@
 /// How the days of `messages` are divided: which partitions to make, and which can go.
 ///
-/// Every statement on messages locks each partition. So a partition holds one day only while retention is short, and several
-/// days beyond that: their number is bounded, whatever the retention. Partitions of different widths lie side by side where
-/// the retention was changed.
+/// Every statement on messages locks each partition. So a partition holds one day only while retention is short, and
+/// several days beyond that: their number is bounded, whatever the retention. Partitions of different widths lie side
+/// by side where the retention was changed.
 struct PartitionPlan: Sendable {
   typealias Day = PostgresMailboxDays.Day
 
@@ -16,8 +16,8 @@ struct PartitionPlan: Sendable {
   static let countMax = Int(dailyMax + 1 + daysAhead)
   /// As many wide ones hold all of a long retention.
   private static let wideCount: Day = 30
-  /// The width of the first that is one too many, when it is not known how long the others stay; four times as wide each
-  /// further one.
+  /// The width of the first that is one too many, when it is not known how long the others stay; four times as wide
+  /// each further one.
   private static let spareWidth: Day = 30
   private static let widthMax: Day = 3650
 

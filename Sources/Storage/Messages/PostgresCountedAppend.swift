@@ -1,8 +1,8 @@
 import RelayCore
 
 extension PostgresStorage {
-  /// As `insertStep`, and counts what of `envelopes` peers handed over as accepted: what is stored now, and not what was
-  /// stored before. Apart from it, so that a relay's own traffic does not pay for it.
+  /// As `insertStep`, and counts what of `envelopes` peers handed over as accepted: what is stored now, and not what
+  /// was stored before. Apart from it, so that a relay's own traffic does not pay for it.
   static func countedInsertStep(
     _ envelopes: [Envelope], seenDay: PostgresMailboxDays.Day?
   ) -> PostgresStep {

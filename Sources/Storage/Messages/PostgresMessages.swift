@@ -47,8 +47,8 @@ extension PostgresStorage {
       """)
   }
 
-  /// At most a day beyond the last seen one: what is learned of a mailbox while the clock is ahead must hold when it is right
-  /// again, and messages arrive on the days that it has left out.
+  /// At most a day beyond the last seen one: what is learned of a mailbox while the clock is ahead must hold when it
+  /// is right again, and messages arrive on the days that it has left out.
   var todayStep: PostgresStep {
     PostgresStep(
       "today", "SELECT least((now() AT TIME ZONE 'UTC')::date, \(seenDay.map { PostgresDate($0 + 1) }))")

@@ -40,8 +40,8 @@ struct PostgresPartitions: Sendable {
     return expired.count { $0.parent == .messages }
   }
 
-  /// Creates the partitions of today and the days ahead that are not there, whatever the retention. To be called with the
-  /// lock held.
+  /// Creates the partitions of today and the days ahead that are not there, whatever the retention. To be called with
+  /// the lock held.
   static func createMissing(seenDay: Day? = nil, over connection: PostgresConnection) async throws(StoreError) {
     guard let state = try await state(seenDay, over: connection) else { return }
     for parent in Parent.allCases {
@@ -52,8 +52,8 @@ struct PostgresPartitions: Sendable {
     }
   }
 
-  /// Creates partitions for `days` as far as they lack, several days wide where there would be too many. To be called with
-  /// the lock held.
+  /// Creates partitions for `days` as far as they lack, several days wide where there would be too many. To be called
+  /// with the lock held.
   static func cover(_ days: ClosedRange<Day>, of parent: Parent, over connection: PostgresConnection)
     async throws(StoreError)
   {
@@ -110,8 +110,8 @@ struct PostgresPartitions: Sendable {
     return try State(found)
   }
 
-  /// Columns: the day of arrival, table, the first day of a partition, the day behind its last; the oldest first. The bounds
-  /// are read back as they are printed, by one session.
+  /// Columns: the day of arrival, table, the first day of a partition, the day behind its last; the oldest first. The
+  /// bounds are read back as they are printed, by one session.
   private static func question(_ seenDay: Day?) -> PostgresStep {
     PostgresStep(
       once: """
@@ -180,10 +180,10 @@ struct PostgresPartitions: Sendable {
       """)
   }
 
-  /// Dropping a partition takes a lock on the whole table. While that lock waits for another session, a backup that reads
-  /// the table for instance, all traffic of messages waits behind it. So each try waits for a moment only: at first for 10 ms,
-  /// which is enough where commits are fast, and longer from try to try. Nor does the lock wait for a standby: a drop that a
-  /// crash undoes is done again.
+  /// Dropping a partition takes a lock on the whole table. While that lock waits for another session, a backup that
+  /// reads the table for instance, all traffic of messages waits behind it. So each try waits for a moment only: at
+  /// first for 10 ms, which is enough where commits are fast, and longer from try to try. Nor does the lock wait for a
+  /// standby: a drop that a crash undoes is done again.
   /// - Throws: `.unavailable` when other sessions had the table at every try.
   private static func drop(
     _ partition: Partition, onlyIfEmpty: Bool = false, over connection: PostgresConnection

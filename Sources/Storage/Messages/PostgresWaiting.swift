@@ -50,9 +50,9 @@ extension PostgresStorage {
   private static let batchReadsMax = 64
   private static let batchHeldMax = 4096
 
-  /// Each read has its own stretch of one list of what is held, in rising order: a row is looked up there by halves, so that
-  /// who holds much is read at little cost, and costs those who are read beside it nothing. The order by the sequence, with
-  /// a limit, leads every plan to the index that begins with the mailbox and goes on with the sequence.
+  /// Each read has its own stretch of one list of what is held, in rising order: a row is looked up there by halves,
+  /// so that who holds much is read at little cost, and costs those who are read beside it nothing. The order by the
+  /// sequence, with a limit, leads every plan to the index that begins with the mailbox and goes on with the sequence.
   private static func waitingStep(_ reads: [MailboxRead], from firstDay: PostgresMailboxDays.Day) -> PostgresStep {
     let ends = reads.reduce(into: []) { $0.append(($0.last ?? 0) + Int32($1.held.count)) }
     return PostgresStep(

@@ -29,8 +29,8 @@ extension SQLiteStorage {
     return true
   }
 
-  /// Removes what is at `place`, and remembers it: for a retry of the same envelope, and, unless it is a notice, who sent it
-  /// for `hasReceived`.
+  /// Removes what is at `place`, and remembers it: for a retry of the same envelope, and, unless it is a notice, who
+  /// sent it for `hasReceived`.
   static func remove(
     _ place: MailboxPlace, type: MessageType, source: AccountNumber, sent: Timestamp, _ fingerprint: Fingerprint,
     today: Int64, in db: Database

@@ -92,8 +92,8 @@ struct MoveTarget: Sendable {
     }
   }
 
-  /// Replaces the rows of `keys` by `rows`, as one transaction, and sets off no trigger: they were set off when the rows
-  /// came into the source.
+  /// Replaces the rows of `keys` by `rows`, as one transaction, and sets off no trigger: they were set off when the
+  /// rows came into the source.
   func replace(_ keys: [[MovedValue]], by rows: [MovedRow], _ plan: MovePlan) async throws(StoreError) {
     var steps: [PostgresStep] = []
     if !keys.isEmpty { steps.append(Self.removal(of: keys, plan)) }

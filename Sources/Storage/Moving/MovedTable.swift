@@ -1,5 +1,5 @@
-/// A table of the embedded store, and where its rows go in PostgreSQL. Columns go to those of the same name; what differs
-/// between the two schemas stands here, and a column that nobody speaks of fails the plan (`MovePlan`).
+/// A table of the embedded store, and where its rows go in PostgreSQL. Columns go to those of the same name; what
+/// differs between the two schemas stands here, and a column that nobody speaks of fails the plan (`MovePlan`).
 struct MovedTable: Sendable {
   let source: String
   let target: String

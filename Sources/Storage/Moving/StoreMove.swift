@@ -27,9 +27,9 @@ package enum MoveFailure: Error, Sendable, Equatable {
 
 /// Moves an embedded store into PostgreSQL.
 ///
-/// Both stores are read side by side in the order of their keys, and what differs is replaced in the target. So it may be
-/// broken off and begun again at any moment, and goes on while relays work on the source: only the last pass needs it at
-/// rest. In the end all rows of both are read once more, and their digests compared.
+/// Both stores are read side by side in the order of their keys, and what differs is replaced in the target. So it may
+/// be broken off and begun again at any moment, and goes on while relays work on the source: only the last pass needs
+/// it at rest. In the end all rows of both are read once more, and their digests compared.
 package struct StoreMove: Sendable {
   package struct Progress: Sendable {
     package let table: String
@@ -81,8 +81,8 @@ package struct StoreMove: Sendable {
     return changed
   }
 
-  /// To be called while no relay serves the source, after a pass: marks it as moved, copies what changed, compares all, and
-  /// makes the target one that may be served.
+  /// To be called while no relay serves the source, after a pass: marks it as moved, copies what changed, compares
+  /// all, and makes the target one that may be served.
   /// - Returns: of each table, what both have.
   package func end(at now: Timestamp, _ progress: @Sendable (Progress) -> Void) async throws(MoveFailure) -> [Digest] {
     // Before the last pass: a command that begins now finds the mark, and changes nothing any more.

@@ -1,11 +1,11 @@
 // The tables of device notifications (docs/device-notifications.md).
 
-/// Texts are `bytea`, and BLOBs in SQLite (`AccountSchema`). SQLite has one writer at a time: message numbers become visible
-/// in their order there without more.
+/// Texts are `bytea`, and BLOBs in SQLite (`AccountSchema`). SQLite has one writer at a time: message numbers become
+/// visible in their order there without more.
 enum NotificationSchema {
   static let postgres = [
-    // The last message number that was given out. A transaction that takes one holds the row to its end: so numbers become
-    // visible in their order.
+    // The last message number that was given out. A transaction that takes one holds the row to its end: so numbers
+    // become visible in their order.
     """
     CREATE TABLE notification_numbers (
       singleton boolean NOT NULL DEFAULT true CHECK (singleton),
@@ -14,9 +14,9 @@ enum NotificationSchema {
     )
     """,
     "INSERT INTO notification_numbers (last) VALUES (0)",
-    // `quota_mark` is the period that `quota_used` counts. `events_pushed` is the last event that was sent to `event_url`,
-    // or given up; the next one is due at `event_due`, and `event_turn` is when the last one was. `recipients` counts them,
-    // so that there is a bound.
+    // `quota_mark` is the period that `quota_used` counts. `events_pushed` is the last event that was sent to
+    // `event_url`, or given up; the next one is due at `event_due`, and `event_turn` is when the last one was.
+    // `recipients` counts them, so that there is a bound.
     """
     CREATE TABLE notification_accounts (
       name text COLLATE "C" NOT NULL,

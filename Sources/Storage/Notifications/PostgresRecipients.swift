@@ -124,8 +124,8 @@ extension PostgresStorage {
       [lock, event] + (fromAll ? [Self.handOverPushesStep(number), Self.dropPushesStep(number)] : []))
   }
 
-  /// Returns whether it was active. Pushes are the recipient's in whose stead nobody else with the same key gets them: where
-  /// the key changes, somebody else has to.
+  /// Returns whether it was active. Pushes are the recipient's in whose stead nobody else with the same key gets them:
+  /// where the key changes, somebody else has to.
   private static func replaceStep(
     _ number: RecipientNumber, _ key: RecipientKey, _ account: NotificationUser, _ now: Timestamp
   ) -> PostgresStep {

@@ -102,8 +102,8 @@ extension SQLiteStorage {
     }
   }
 
-  /// In the order in which they go; how many rows of each at a time. A notification goes with up to 10,000 recipients and
-  /// pushes.
+  /// In the order in which they go; how many rows of each at a time. A notification goes with up to 10,000 recipients
+  /// and pushes.
   private static let removal: [(rows: Int, statement: @Sendable (NotificationUser, Int) -> SQL)] = [
     (
       20,

@@ -14,8 +14,8 @@ package struct StoreCounts: Codable, Sendable, Equatable {
 }
 
 extension SQLiteStorage {
-  /// Copies one consistent state of the database into a new file at `path`, while others read and write (SQLite's online
-  /// backup).
+  /// Copies one consistent state of the database into a new file at `path`, while others read and write (SQLite's
+  /// online backup).
   /// - Throws: `.unavailable` where the disk is full or the file cannot be made.
   package func backUp(to path: String) async throws(StoreError) {
     try SQLiteFile.prepare(path)

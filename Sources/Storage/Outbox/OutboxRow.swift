@@ -54,6 +54,7 @@ struct OutboxRow {
   /// A page ends behind the bundle that reaches this: a page of large ones must not fill the process.
   static let pageBytesMax: Int64 = 4 << 20
 
-  /// How long a confirmed list of devices is kept: twice as long as it serves, since its time is that of a relay's clock.
+  /// How long a confirmed list of devices is kept: twice as long as it serves, since its time is that of a relay's
+  /// clock.
   static let confirmationMillisMax = 2 * Timestamp.millisPerDay
 }

@@ -1,9 +1,9 @@
 // The tables of messages that wait for a peer.
 
-/// `bundle` is the submission as it goes to the peer; `bytes` counts what the sender wrote. The fingerprint tells a repeated
-/// submission. `outbox_charges` is the sum of a peer's rows: bounds are compared with one row, which also keeps the rows in
-/// the order of commits. In SQLite the devices and registration ids of `confirmed_devices` stand as `DEVICE:ID`, ascending,
-/// with a space between them, and no peer goes while messages wait for it.
+/// `bundle` is the submission as it goes to the peer; `bytes` counts what the sender wrote. The fingerprint tells a
+/// repeated submission. `outbox_charges` is the sum of a peer's rows: bounds are compared with one row, which also
+/// keeps the rows in the order of commits. In SQLite the devices and registration ids of `confirmed_devices` stand as
+/// `DEVICE:ID`, ascending, with a space between them, and no peer goes while messages wait for it.
 enum OutboxSchema {
   static let postgres = [
     "CREATE SEQUENCE outbox_sequence",

@@ -16,8 +16,9 @@ extension PostgresStorage {
     let results = try await write(
       [
         // The peer's row is locked against its removal, which would leave messages for nobody behind, and not against
-        // changes of it: its condition is written while messages are held. So it may be suspended by the next step, which
-        // looks again: after a suspension only those go on that had the lock before, and the removal waits for them.
+        // changes of it: its condition is written while messages are held. So it may be suspended by the next step,
+        // which looks again: after a suspension only those go on that had the lock before, and the removal waits for
+        // them.
         PostgresStep(
           "hold_lock",
           """

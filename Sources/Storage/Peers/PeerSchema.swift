@@ -1,7 +1,8 @@
 // The tables of peers.
 
-/// A mark of attachments has one peer, the first that told it. `attachment_marks.place` rises: by it the oldest marks of a
-/// peer are known. In SQLite `peers.revoked_serials` is the serials' lower-case hex, ascending, with a space between them.
+/// A mark of attachments has one peer, the first that told it. `attachment_marks.place` rises: by it the oldest marks
+/// of a peer are known. In SQLite `peers.revoked_serials` is the serials' lower-case hex, ascending, with a space
+/// between them.
 enum PeerSchema {
   static let postgres = [
     """

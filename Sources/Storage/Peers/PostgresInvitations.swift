@@ -40,13 +40,11 @@ extension PostgresStorage {
     let result = try await read(
       "redeemable_invitation",
       """
-      SELECT expires, scopes FROM invitations
+      SELECT secret_hash, expires, scopes FROM invitations
       WHERE secret_hash = \(secretHash) AND expires > \(now)
         AND (redeemed_by IS NULL OR redeemed_by = \(caFingerprint))
       """)
-    return try result.first { (row) throws(StoreError) in
-      Invitation(secretHash: secretHash, expires: try row.timestamp(), scopes: Set(column: try row.text()))
-    }
+    return try result.first(Invitation.init(row:))
   }
 
   /// Each change of a peer raises the revision in the same transaction. So holding all of them off keeps the
@@ -122,10 +120,14 @@ extension PostgresStorage {
   }
 }
 
+extension Invitation {
+  fileprivate init(row: inout PostgresRow) throws(StoreError) {
+    self.init(secretHash: try row.bytes(), expires: try row.timestamp(), scopes: Set(column: try row.text()))
+  }
+}
+
 extension IssuedInvitation {
   fileprivate init(row: inout PostgresRow) throws(StoreError) {
-    let invitation = Invitation(
-      secretHash: try row.bytes(), expires: try row.timestamp(), scopes: Set(column: try row.text()))
-    self.init(invitation: invitation, redeemedBy: row.optionalBytes())
+    self.init(invitation: try Invitation(row: &row), redeemedBy: row.optionalBytes())
   }
 }

@@ -90,8 +90,8 @@ extension PostgresStorage {
     return result.affectedRows == 1
   }
 
-  /// Without a lock where nothing changes: every process finds out for itself. Else with the directory's long lists, since
-  /// it may wait for one: a merge holds the peer's row.
+  /// Without a lock where nothing changes: every process finds out for itself. Else with the directory's long lists,
+  /// since it may wait for one: a merge holds the peer's row.
   package func setPeerCondition(_ condition: PeerCondition, of name: RelayName) async throws(StoreError) -> Bool {
     let (name, fault) = (PostgresParameter(name), PostgresParameter(condition.fault?.rawValue))
     let differs = try await read(

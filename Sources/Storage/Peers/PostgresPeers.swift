@@ -79,8 +79,8 @@ extension PostgresStorage {
 
   /// The peer is suspended first: from then on its contacts are unknown, however long it takes to remove them, and
   /// nothing more is held for it. Stopped half way, it stands in the list as suspended and can be removed again. Each
-  /// step sees what was committed before it: a merge under way holds the peer's row, as does whoever holds a message for
-  /// it, and what they leave is found once that row is gone.
+  /// step sees what was committed before it: a merge under way holds the peer's row, as does whoever holds a message
+  /// for it, and what they leave is found once that row is gone.
   package func removePeer(_ name: RelayName) async throws(StoreError) -> PeerRemoval {
     guard try await setPeerState(.suspended, of: name) else { return .unknown }
     let peer = PostgresParameter(name)

@@ -42,13 +42,11 @@ extension SQLiteStorage {
     try await read { db in
       let row = try db.row(
         """
-        SELECT expires, scopes FROM invitations
+        SELECT secret_hash, expires, scopes FROM invitations
         WHERE secret_hash = \(secretHash) AND expires > \(now)
           AND (redeemed_by IS NULL OR redeemed_by = \(caFingerprint))
         """)
-      return try row.map {
-        try Invitation(secretHash: secretHash, expires: $0.time(0), scopes: Set(column: $0.text(1)))
-      }
+      return try row.map(Invitation.init(row:))
     }
   }
 
@@ -75,8 +73,12 @@ extension SQLiteStorage {
 
 extension IssuedInvitation {
   fileprivate init(row: Fields) throws(StoreError) {
-    self.init(
-      invitation: try Invitation(secretHash: row.bytes(0), expires: row.time(1), scopes: Set(column: row.text(2))),
-      redeemedBy: row.optionalBytes(3))
+    self.init(invitation: try Invitation(row: row), redeemedBy: row.optionalBytes(3))
+  }
+}
+
+extension Invitation {
+  fileprivate init(row: Fields) throws(StoreError) {
+    self.init(secretHash: try row.bytes(0), expires: try row.time(1), scopes: Set(column: try row.text(2)))
   }
 }

@@ -15,8 +15,8 @@ extension PostgresStorage {
       let read = { (step: PostgresStep) async throws(PostgresError) in try await connection.transaction([step]) }
       let applied = try await Self.appliedSteps(over: read)
       let pending = steps.pending(applied, to: newest)
-      // A new store is made at once, and sealed with it: nothing ever lies in it as it is. In a store that is there already
-      // steps go one by one, since relays wait for the tables that a step locks.
+      // A new store is made at once, and sealed with it: nothing ever lies in it as it is. In a store that is there
+      // already steps go one by one, since relays wait for the tables that a step locks.
       let isNew = applied.isEmpty
       let sealing = isNew ? try sealingOfNewStore() : []
       for group in isNew ? [pending] : pending.map({ [$0] }) {

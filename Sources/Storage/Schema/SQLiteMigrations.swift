@@ -10,7 +10,8 @@ extension SQLiteStorage {
     steps.compatibility(try await read { db in try db.appliedSteps() }, .moved, .moved)
   }
 
-  /// As one transaction. A new file is sealed in it, where there is an encryption key: nothing ever lies in it as it is.
+  /// As one transaction. A new file is sealed in it, where there is an encryption key: nothing ever lies in it as it
+  /// is.
   package func migrate(to newest: Int?, progress: @Sendable (MigrationStatus) -> Void) async throws(StoreError) {
     let steps = steps
     // If there is nothing to do, no process waits for the lock.

@@ -28,8 +28,8 @@ final class KnownKey<Value: Sendable>: Sendable {
     return value
   }
 
-  /// An encryption key that is lost takes nobody with it: a key that does not open is replaced, and what was made with it
-  /// is void.
+  /// An encryption key that is lost takes nobody with it: a key that does not open is replaced, and what was made with
+  /// it is void.
   private func redrawn(in store: some ServerSecretStore) async throws(StoreError) -> SecretBytes {
     if let stored = try await store.serverSecret(name.rawValue) {
       // False when another process was faster. A key that lies as it is, is sealed when it is read.

@@ -5,10 +5,10 @@ package import RelayCore
 /// Encrypts what is stored of secrets that the relay itself must be able to read again: signaling keys, and the key of
 /// contact tokens (`TokenSealer`).
 ///
-/// AES-256-GCM with a random nonce, bound to the account, or to the key's name. A sealed text is the byte 255, four bytes
-/// that name the key (the first of its SHA-256), the nonce, the ciphertext and the tag. Without a key texts are stored as
-/// they are; since UTF-8 has no byte 255, whatever a client wrote, both can lie in one column, and a key can be given, or
-/// changed, at any time.
+/// AES-256-GCM with a random nonce, bound to the account, or to the key's name. A sealed text is the byte 255, four
+/// bytes that name the key (the first of its SHA-256), the nonce, the ciphertext and the tag. Without a key texts are
+/// stored as they are; since UTF-8 has no byte 255, whatever a client wrote, both can lie in one column, and a key can
+/// be given, or changed, at any time.
 package struct SecretSealer: Sendable {
   private struct Key: Sendable {
     let name: [UInt8]

@@ -4,8 +4,8 @@ import RelayCore
 /// statement takes a token, and no row gives one, past the sealer.
 struct StoredToken: Sensitive, Sendable, Hashable {
   static let kind: StaticString = "stored token"
-  /// `ContactToken.byteCount`, or `TokenSealer.sealedBytes` in a sealed store; anything else is damage, found when it is
-  /// opened.
+  /// `ContactToken.byteCount`, or `TokenSealer.sealedBytes` in a sealed store; anything else is damage, found when it
+  /// is opened.
   let bytes: [UInt8]
   init(_ bytes: [UInt8]) { self.bytes = bytes }
 

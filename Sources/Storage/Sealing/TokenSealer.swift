@@ -2,11 +2,12 @@ import Crypto
 import CryptoExtras
 import RelayCore
 
-/// How contact tokens lie in a store (docs/directory.md, "At rest"): as they are, or each sealed under the store's key.
+/// How contact tokens lie in a store (docs/directory.md, "At rest"): as they are, or each sealed under the store's
+/// key.
 ///
-/// A sealed token is 17 bytes: its first byte as it is, by which ranges are read; then one block of AES-256 over its 10
-/// bytes and 6 zeros. Equal tokens are sealed alike, so that tables are searched, joined and kept unique by what lies in
-/// them; opened, the zeros and the first byte tell damage and another key with a chance of 2^-56.
+/// A sealed token is 17 bytes: its first byte as it is, by which ranges are read; then one block of AES-256 over its
+/// 10 bytes and 6 zeros. Equal tokens are sealed alike, so that tables are searched, joined and kept unique by what
+/// lies in them; opened, the zeros and the first byte tell damage and another key with a chance of 2^-56.
 struct TokenSealer: Sendable {
   static let keyBytes = 32
   static let sealedBytes = 1 + blockBytes
@@ -116,8 +117,8 @@ extension TokenSealer {
 
   /// Opens many for little more than the key costs to be set up, which it does for every single one.
   ///
-  /// CBC decrypts each block by itself and adds the one before it (NIST SP 800-38A, 6.2): added once more, the block alone
-  /// is left.
+  /// CBC decrypts each block by itself and adds the one before it (NIST SP 800-38A, 6.2): added once more, the block
+  /// alone is left.
   /// - Parameter packed: stored tokens one behind the other, `storedBytes` each.
   /// - Throws: as for a single one.
   func open(packed: [UInt8]) throws(StoreError) -> [ContactToken] {

@@ -2,8 +2,8 @@ import RelayCore
 
 /// The state of a store's contact tokens, as two of its server secrets (docs/directory.md, "At rest").
 struct TokenState: Sendable, Equatable {
-  /// The name of the row that holds the key of the tokens, itself sealed under `storage.encryption-key`. It is there from
-  /// the first token on that is sealed.
+  /// The name of the row that holds the key of the tokens, itself sealed under `storage.encryption-key`. It is there
+  /// from the first token on that is sealed.
   static let keyName = "contact-token-key"
   /// The name of the row that is there while a store that held tokens is being sealed.
   static let progressName = "contact-token-sealing"
@@ -18,7 +18,8 @@ struct TokenState: Sendable, Equatable {
   }
 
   /// How tokens lie in such a store.
-  /// - Throws: `.unavailable` while they are being sealed: some lie so, some otherwise; `.corrupted` without the right key.
+  /// - Throws: `.unavailable` while they are being sealed: some lie so, some otherwise; `.corrupted` without the right
+  ///   key.
   func tokens(_ secrets: SecretSealer) throws(StoreError) -> TokenSealer {
     guard !isUnderWay else {
       throw .unavailable(reason: "contact tokens are being sealed: `relay storage seal-contacts` goes on with it")

@@ -41,7 +41,8 @@ extension TokenState {
 // MARK: - Sealed from the beginning
 
 extension PostgresStorage {
-  /// The steps that seal a new store, behind all others in the transaction that makes it: nothing ever lies in it as it is.
+  /// The steps that seal a new store, behind all others in the transaction that makes it: nothing ever lies in it as
+  /// it is.
   /// - Returns: nothing where there is no encryption key.
   func sealingOfNewStore() throws(StoreError) -> [PostgresStep] {
     guard let key = try TokenState.newKey(sealer) else { return [] }
@@ -50,7 +51,8 @@ extension PostgresStorage {
     ]
   }
 
-  /// From then on the tables take sealed tokens alone: a process that did not hear of it is refused, and damages nothing.
+  /// From then on the tables take sealed tokens alone: a process that did not hear of it is refused, and damages
+  /// nothing.
   static let tokenChecks = TokenColumn.all.map { column in
     PostgresStep(
       .once(

@@ -1,8 +1,9 @@
 // The tables that every noun stands on.
 
-/// `revisions` has a row for each subject, a number that rises with each change of it. `listing-generation` is another number
-/// in a store that was made anew. Places in a feed before its `-pruned` mean nothing: those changes were forgotten.
-/// `contact-passes` counts the contacts that passed from one peer to another, `-told` those that the operator was told of.
+/// `revisions` has a row for each subject, a number that rises with each change of it. `listing-generation` is another
+/// number in a store that was made anew. Places in a feed before its `-pruned` mean nothing: those changes were
+/// forgotten. `contact-passes` counts the contacts that passed from one peer to another, `-told` those that the
+/// operator was told of.
 ///
 /// `store_clock` holds `SeenTime`, in milliseconds; 0 before the first run of maintenance.
 enum CommonSchema {
@@ -30,8 +31,8 @@ enum CommonSchema {
     """,
     "CREATE TABLE store_clock (seen bigint NOT NULL, cleared bigint NOT NULL)",
     "INSERT INTO store_clock (seen, cleared) VALUES (0, 0)",
-    // `seen` is the day of the last seen time, NULL where it is not known: `SeenTime.arrivalTime` and `presentTime`. Planners put
-    // these functions into the statement, where they choose partitions.
+    // `seen` is the day of the last seen time, NULL where it is not known: `SeenTime.arrivalTime` and `presentTime`.
+    // Planners put these functions into the statement, where they choose partitions.
     """
     CREATE FUNCTION relay_arrival_day(seen date) RETURNS date LANGUAGE sql STABLE
     AS $$ SELECT greatest((now() AT TIME ZONE 'UTC')::date, seen) $$

@@ -46,8 +46,9 @@ extension PostgresStorage {
     return reading
   }
 
-  /// The day of the last seen time; nil, NULL in SQL, where it is not known. Statements give it to `relay_arrival_day`, the
-  /// day that what comes now is kept under, and `relay_present_day`, by which what is kept is looked for.
+  /// The day of the last seen time; nil, NULL in SQL, where it is not known. Statements give it to
+  /// `relay_arrival_day`, the day that what comes now is kept under, and `relay_present_day`, by which what is kept is
+  /// looked for.
   var seenDay: PostgresMailboxDays.Day? { judge.seenDay }
 }
 

@@ -55,8 +55,8 @@ package struct PostgresDiagnosis: Sendable, Equatable {
     }
 
     package var room: Int { perTransaction * transactions }
-    /// With each session in such a statement that has to do with messages: two of three of those there are, or of those of
-    /// one process.
+    /// With each session in such a statement that has to do with messages: two of three of those there are, or of
+    /// those of one process.
     package var needed: Int { perStatement * max(sessions, Self.sessionsPerProcess) * 2 / 3 }
     /// More than three quarters of the table.
     package var areScarce: Bool { needed * 4 > room * 3 }

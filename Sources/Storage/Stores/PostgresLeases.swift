@@ -1,8 +1,8 @@
 package import RelayCore
 
 extension PostgresStorage {
-  /// By the database's clock at the beginning of the call: who waits for the row has the lease that much shorter. One that
-  /// would last far longer than it was taken for was taken while the clock was ahead.
+  /// By the database's clock at the beginning of the call: who waits for the row has the lease that much shorter. One
+  /// that would last far longer than it was taken for was taken while the clock was ahead.
   package func acquireLease(_ name: String, holder: Int64, for duration: Duration) async throws(StoreError) -> Bool {
     let millis = PostgresParameter(duration.wholeMillis)
     let result = try await write(

@@ -130,8 +130,8 @@ package final class PostgresStorage: Storage {
     do throws(PostgresError) { return try await bulk.transaction(steps) } catch { throw error.storeError }
   }
 
-  /// Runs steps that take a message number of device notifications, or may take long, as one transaction: whoever waits for
-  /// the number waits with his like alone.
+  /// Runs steps that take a message number of device notifications, or may take long, as one transaction: whoever
+  /// waits for the number waits with his like alone.
   /// - Returns: a result for each.
   func writeNotifications(_ steps: [PostgresStep]) async throws(StoreError) -> [PostgresResult] {
     do throws(PostgresError) { return try await notifications.transaction(steps) } catch { throw error.storeError }

@@ -6,8 +6,8 @@ package struct SchemaStep: Sendable {
   /// Ascending, without gaps, from 1.
   let version: Int
   let name: String
-  /// The oldest build, by the newest step that it knows, that can still work after this step: its own version where the step
-  /// takes something away, an earlier one where it only adds.
+  /// The oldest build, by the newest step that it knows, that can still work after this step: its own version where
+  /// the step takes something away, an earlier one where it only adds.
   let usableFrom: Int
   /// Each is one statement for PostgreSQL; for SQLite it may be several.
   let statements: [String]

@@ -1,16 +1,18 @@
 // The tables of wake-ups by push (docs/waking.md).
 
 /// Times are milliseconds by the database's clock. `wakes` has one row a device:
-/// - `due` is when the row is looked at next: while it is claimed, the end of the claim; while it `rests`, when it is forgotten;
+/// - `due` is when the row is looked at next: while it is claimed, the end of the claim; while it `rests`, when it is
+///   forgotten;
 /// - it is never sent before `not_before`, whoever asks;
 /// - `claim` is NULL while nobody has it;
 /// - `newest` is when it was asked for last, `requested` when it was asked for first;
-/// - `covers` is the number of the newest message when it was claimed last: that wake-up was for all messages up to it;
+/// - `covers` is the number of the newest message when it was claimed last: that wake-up was for all messages up to
+///   it;
 /// - a `forced` row is sent though the device is connected.
 ///
-/// `wake_sweeps` says how far the sweep has come: all messages up to `swept` were looked at, those up to `ready` may be, and
-/// those up to `bound` once the next sweep begins. `wake_providers.announced` is when a process last said that it sends through
-/// a provider.
+/// `wake_sweeps` says how far the sweep has come: all messages up to `swept` were looked at, those up to `ready` may
+/// be, and those up to `bound` once the next sweep begins. `wake_providers.announced` is when a process last said that
+/// it sends through a provider.
 enum WakeSchema {
   static let postgres = [
     """
@@ -55,8 +57,8 @@ enum WakeSchema {
     )
     """,
     "CREATE INDEX wake_history_by_time ON wake_history (claimed)",
-    // A device that is gone is not woken, and leaves no trace. All that change several rows lock them in the order of their key,
-    // and so does this.
+    // A device that is gone is not woken, and leaves no trace. All that change several rows lock them in the order of
+    // their key, and so does this.
     """
     CREATE FUNCTION relay_device_gone() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN

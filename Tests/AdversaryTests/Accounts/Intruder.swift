@@ -12,7 +12,8 @@ extension Victim {
     return unlimited.merging(settings) { $1 }.merging(named) { $1 }
   }
 
-  /// Runs `body` with further processes of the operator: one where they share their stores, none where there is only one.
+  /// Runs `body` with further processes of the operator: one where they share their stores, none where there is only
+  /// one.
   func withOthers(_ kind: StoreKind, _ body: ([RelayProcess]) async throws -> Void) async throws {
     guard kind == .servers else { return try await body([]) }
     let ports = try Loopback.freePorts(1)

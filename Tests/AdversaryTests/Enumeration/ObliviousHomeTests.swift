@@ -1,4 +1,5 @@
-// An own relay that is curious whom a client will write to: it learns of no contact, and no look-up follows that names it.
+// An own relay that is curious whom a client will write to: it learns of no contact, and no look-up follows that names
+// it.
 
 import RelayClient
 import RelayCore

@@ -5,8 +5,8 @@ import TestTags
 import Testing
 
 @Suite(.tags(.processes)) struct WalkBackTests {
-  /// An open port, a closed one, a host that does not exist, and a relay of somebody else: the same words after the same
-  /// time.
+  /// An open port, a closed one, a host that does not exist, and a relay of somebody else: the same words after the
+  /// same time.
   @Test(arguments: StoreKind.allCases)
   func `until TLS has proven a peer it learns only that it was not reached`(kind: StoreKind) async throws {
     try await Victim.with(kind) { victim in

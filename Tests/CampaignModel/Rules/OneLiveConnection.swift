@@ -1,4 +1,5 @@
-/// A device has one live connection: of two the older ends within 30 s, and none is taken for the older without a newer.
+/// A device has one live connection: of two the older ends within 30 s, and none is taken for the older without a
+/// newer.
 ///
 /// While coordination is away, processes cannot know of each other: the 30 s count from the end of the last fault.
 package struct OneLiveConnection: Rule {

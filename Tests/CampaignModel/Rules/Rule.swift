@@ -1,7 +1,7 @@
 /// A promise that a history keeps or breaks.
 ///
-/// Knows what was seen from outside and nothing of the relay. Takes events in their order and keeps no more of them than
-/// it needs.
+/// Knows what was seen from outside and nothing of the relay. Takes events in their order and keeps no more of them
+/// than it needs.
 package protocol Rule: Sendable {
   /// As reports name it.
   var name: String { get }

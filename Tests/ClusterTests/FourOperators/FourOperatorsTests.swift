@@ -56,8 +56,8 @@ import Testing
     },
   ]
 
-  /// How long each state is measured. Longer for the figures of docs/federation.md: a 99th percentile of few samples is the
-  /// machine's longest pause.
+  /// How long each state is measured. Longer for the figures of docs/federation.md: a 99th percentile of few samples
+  /// is the machine's longest pause.
   private static let window = ProcessInfo.processInfo.environment["RELAY_TRIAL_SECONDS"].flatMap { Int($0) } ?? 8
 
   /// Limits that nobody runs into but a peer that floods.
@@ -123,8 +123,8 @@ import Testing
 
   /// Delta's clients write to an account at alpha ten times as fast as alpha lets delta.
   ///
-  /// Not as fast as they can: here the operators share the processors, and what delta spends on its own clients would be
-  /// taken from alpha.
+  /// Not as fast as they can: here the operators share the processors, and what delta spends on its own clients would
+  /// be taken from alpha.
   private func flood(
     from delta: Operator, at alpha: Operator, _ traffic: Traffic, _ operators: [Operator], _ report: inout Report
   ) async throws {
@@ -134,7 +134,8 @@ import Testing
     var neighbours: [TestDevice] = []
     for _ in 0..<(Self.window / 2) { neighbours.append(try await home.register()) }
     let (before, answers) = (Ledger<Int>(), Ledger<Int>())
-    // Compared with a delta whose clients write as much to each other: what that costs the machine is no harm done to alpha.
+    // Compared with a delta whose clients write as much to each other: what that costs the machine is no harm done to
+    // alpha.
     async let quiet = traffic.run(seconds: Self.window, perSecond: 20)
     await write(from: sender, at: home, to: neighbours, "", before) { true }
     let undisturbed = await quiet

@@ -3,8 +3,8 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Clients of alpha that write to one account at each operator at a steady rate, whatever becomes of it, and the account
-/// of what they were answered.
+/// Clients of alpha that write to one account at each operator at a steady rate, whatever becomes of it, and the
+/// account of what they were answered.
 final class Traffic: Sendable {
   /// One answer.
   struct Sample: Sendable {

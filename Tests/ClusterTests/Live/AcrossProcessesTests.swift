@@ -178,7 +178,8 @@ import Testing
 }
 
 extension LiveDevice {
-  /// Connects by `entrance` and waits for the end of that connection. - Returns: nil when there was none, or it was ours.
+  /// Connects by `entrance` and waits for the end of that connection. - Returns: nil when there was none, or it was
+  /// ours.
   func end(of entrance: RelayClient) async -> ConnectionEnd? {
     do {
       try await connect(by: entrance)

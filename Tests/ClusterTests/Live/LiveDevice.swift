@@ -183,7 +183,8 @@ final class LiveDevice: Sendable {
       switch error {
       case ConnectionEnd.closedByRelay(let code, _):
         state.closes.append(Close(code: code, at: .now))
-        // One after the other: no connection of the device is younger than its last, but one whose opening was not answered.
+        // One after the other: no connection of the device is younger than its last, but one whose opening was not
+        // answered.
         if code == 1000, !state.unanswered.contains(where: { $0 > .now - Self.ghostLife }) {
           state.unexplained.append("\(number): connection \(state.connections), \(Self.now)")
         }

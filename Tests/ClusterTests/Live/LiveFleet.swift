@@ -61,8 +61,8 @@ struct LiveFleet: Sendable {
     case once(Ledger<String>)
   }
 
-  /// Sends messages on `lanes` lanes at once, each from a random device to a random other one, one after the other; every
-  /// third over the sender's own connection.
+  /// Sends messages on `lanes` lanes at once, each from a random device to a random other one, one after the other;
+  /// every third over the sender's own connection.
   /// - Parameter pause: of each lane between two messages.
   func send(
     _ count: Int, lanes: Int, pause: Duration = .zero, by entrances: [RelayClient], _ persistence: Persistence,
@@ -169,8 +169,8 @@ struct LiveFleet: Sendable {
     return .now - begun
   }
 
-  /// Waits until everything that was accepted has been delivered and all mailboxes are empty, and closes the books; says
-  /// what is known of what is missing. Call it while the devices are connected: receipts still come.
+  /// Waits until everything that was accepted has been delivered and all mailboxes are empty, and closes the books;
+  /// says what is known of what is missing. Call it while the devices are connected: receipts still come.
   /// - Parameter entrance: where mailboxes can be looked into.
   func settle(within limit: Duration, at entrance: RelayClient) async throws -> DeliveryAudit {
     do {

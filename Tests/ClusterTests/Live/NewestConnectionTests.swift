@@ -54,8 +54,8 @@ import Testing
     }
   }
 
-  /// Opens two connections of each device, the older one at the process that `older` names, lets `mend` bring Redis back,
-  /// and expects that the older one ends with 1000 and the newer one is sent messages from both processes.
+  /// Opens two connections of each device, the older one at the process that `older` names, lets `mend` bring Redis
+  /// back, and expects that the older one ends with 1000 and the newer one is sent messages from both processes.
   private static func expectNewerStays(
     _ site: Site, olderAt older: @escaping @Sendable (Int) -> Int,
     between: @Sendable (Site) async throws -> Void = { _ in },

@@ -4,8 +4,8 @@ import TestSupport
 import TestTags
 import Testing
 
-/// Replacing every process of an operator, one after the other, behind a balancer with the file of deploy: nobody notices
-/// more than a reconnect.
+/// Replacing every process of an operator, one after the other, behind a balancer with the file of deploy: nobody
+/// notices more than a reconnect.
 @Suite(.tags(.time), .serialized) struct RollingRestartTests {
   @Test func `behind HAProxy no request fails, and no message is lost`() async throws {
     try await Self.withTeam { team in

@@ -56,8 +56,8 @@ extension Session {
     try await openSocket("/v1/websocket/?user=\(escaped(device.user))&password=\(escaped(device.password))")
   }
 
-  /// A WebSocket must not come of it: an answer between 400 and 499, or one that is closed at once with 4001, as servers
-  /// of some years did.
+  /// A WebSocket must not come of it: an answer between 400 and 499, or one that is closed at once with 4001, as
+  /// servers of some years did.
   func expectRefusal(_ path: String, headers: [(String, String)] = [], because reason: String) async throws {
     switch try await open(path, headers: headers) {
     case .opened(let probe): try await probe.expectClosing([4001], because: reason)
@@ -77,8 +77,8 @@ extension Session {
     }
   }
 
-  /// Tries a rule about the directory until it is kept, for some seconds at most: of several processes behind one address
-  /// each may show a change a little later. - Throws: what `look` threw last.
+  /// Tries a rule about the directory until it is kept, for some seconds at most: of several processes behind one
+  /// address each may show a change a little later. - Throws: what `look` threw last.
   func settling(_ look: () async throws -> Void) async throws {
     let deadline = ContinuousClock.now + .seconds(3)
     while true {

@@ -1,8 +1,8 @@
 import ChildProcesses
 import Foundation
 
-/// How long a relay takes to start over a large directory, from the database and from its own snapshot, and how soon what
-/// changes then is seen.
+/// How long a relay takes to start over a large directory, from the database and from its own snapshot, and how soon
+/// what changes then is seen.
 struct DirectoryStart: Sendable {
   let servers: ServerGroup
   let workshop: Workshop
@@ -26,8 +26,8 @@ struct DirectoryStart: Sendable {
   /// A snapshot is written, and on the disk, before a process ends.
   private static let ending = Duration.seconds(120)
 
-  /// - Throws: `BenchmarkFailure` when a relay that can serve has not all entries, has them from elsewhere, or leaves no
-  ///   snapshot.
+  /// - Throws: `BenchmarkFailure` when a relay that can serve has not all entries, has them from elsewhere, or leaves
+  ///   no snapshot.
   func run() async throws -> (starts: [DirectoryStartFigures], freshness: [FreshnessFigures]) {
     note("Measuring starts over an empty directory ...")
     let directory = try await LargeDirectory(Self.name, at: servers)

@@ -1,11 +1,11 @@
 import ChildProcesses
 import RelayCore
 
-/// The contacts of a `LargeDirectory` in one hash of a Redis, as servers of this protocol first kept them: what look-ups
-/// are compared with.
+/// The contacts of a `LargeDirectory` in one hash of a Redis, as servers of this protocol first kept them: what
+/// look-ups are compared with.
 ///
-/// One session asks for whole address books by `HMGET`, several under way at a time, the commands written beforehand: as
-/// fast as Redis goes, with no HTTP, no account and no limit around it.
+/// One session asks for whole address books by `HMGET`, several under way at a time, the commands written beforehand:
+/// as fast as Redis goes, with no HTTP, no account and no limit around it.
 struct HashBenchmark: Sendable {
   private let redis: RedisServer
   fileprivate static let key = Array("directory".utf8)

@@ -3,11 +3,11 @@ import Crypto
 import Foundation
 import RelayCore
 
-/// An operator of its own with a directory of any size: it is a peer of beta's, and what beta seems to list stands in its
-/// database.
+/// An operator of its own with a directory of any size: it is a peer of beta's, and what beta seems to list stands in
+/// its database.
 ///
-/// To register that many accounts at beta would take hours. The relay that is started over them cannot tell: the reading
-/// of beta's listing is behind it, and it follows what changes there.
+/// To register that many accounts at beta would take hours. The relay that is started over them cannot tell: the
+/// reading of beta's listing is behind it, and it follows what changes there.
 struct LargeDirectory: Sendable {
   let home: RelayOperator
   /// The peer that has the contacts.
@@ -91,8 +91,8 @@ struct LargeDirectory: Sendable {
 
 /// Contacts that are as good as random, each known by its number: made by the database, and again by who asks for them.
 enum Contacts {
-  /// A batch goes through all tokens once, in order, so that an index takes it quickly: 32 bits from the place in the batch,
-  /// 48 from a hash.
+  /// A batch goes through all tokens once, in order, so that an index takes it quickly: 32 bits from the place in the
+  /// batch, 48 from a hash.
   static let batch = 1 << 19
   private static let placeShift = 13
 

@@ -1,7 +1,7 @@
 import RelayCore
 
-/// Look-ups of whole address books over HTTP, each account its own again and again, beside a Redis that is asked for the
-/// same contacts.
+/// Look-ups of whole address books over HTTP, each account its own again and again, beside a Redis that is asked for
+/// the same contacts.
 struct LookUpScenarios: Sendable {
   let servers: ServerGroup
   let workshop: Workshop

@@ -2,8 +2,8 @@ import CTableProbe
 import Directory
 import RelayCore
 
-/// Look-ups in the table in which each relay keeps the directory, by one thread in this process, beside a bare loop in C
-/// over the very same memory.
+/// Look-ups in the table in which each relay keeps the directory, by one thread in this process, beside a bare loop in
+/// C over the very same memory.
 struct TableBenchmark: Sendable {
   let settings: BenchmarkSettings
 

@@ -5,14 +5,15 @@ struct IdleDevices: Sendable {
 
   private static let firstNumber = 99_960_000_000
 
-  /// Registers one account and has the database repeat it: 10,000 registrations would take longer than what is measured.
+  /// Registers one account and has the database repeat it: 10,000 registrations would take longer than what is
+  /// measured.
   init(_ count: Int, at servers: ServerGroup) async throws {
     self.count = count
     let registered = try await Registrar(keyCount: 1).register(1, firstDigits: 6, at: servers.alpha.url)
     guard let model = registered.first else { throw BenchmarkFailure("an account was not registered") }
     password = model.password
-    // Signaling keys are bound to their accounts only under `storage.encryption-key`, which nobody sets here. Tokens are
-    // nobody's, and not listed to peers.
+    // Signaling keys are bound to their accounts only under `storage.encryption-key`, which nobody sets here. Tokens
+    // are nobody's, and not listed to peers.
     try await servers.postgres.with(servers.alpha.database) { database in
       try database.execute(
         """

@@ -1,8 +1,8 @@
 import NIOCore
 import NIOPosix
 
-/// Senders that submit, and recipients that are connected: each message is delivered and acknowledged, and its receipt is
-/// delivered to its sender, who is connected too.
+/// Senders that submit, and recipients that are connected: each message is delivered and acknowledged, and its receipt
+/// is delivered to its sender, who is connected too.
 ///
 /// All on one event loop: what one connection sends and another one receives is timed by one clock, without locks.
 struct LiveLoad: Sendable {

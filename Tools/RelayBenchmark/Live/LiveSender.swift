@@ -2,9 +2,9 @@ import NIOCore
 
 /// One sender: when it submits, and what has become of each of its messages. Belongs to the load's event loop.
 ///
-/// In a closed loop it has one submission under way, and waits with the next while `unreceiptedMax` of its messages have
-/// not come back as receipts: what is measured is then what the servers deliver, and not what they put aside. With a pacer
-/// it submits when the pacer says so.
+/// In a closed loop it has one submission under way, and waits with the next while `unreceiptedMax` of its messages
+/// have not come back as receipts: what is measured is then what the servers deliver, and not what they put aside.
+/// With a pacer it submits when the pacer says so.
 final class LiveSender {
   private struct Message {
     let submitted: NIODeadline

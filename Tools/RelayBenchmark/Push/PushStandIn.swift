@@ -6,8 +6,8 @@ import NIOPosix
 import NIOSSL
 import Synchronization
 
-/// `relay-bench push-stand-in`: providers that take every push, as fast as they can and without looking at it; a process
-/// of its own, so that its CPU time is not the relay's.
+/// `relay-bench push-stand-in`: providers that take every push, as fast as they can and without looking at it; a
+/// process of its own, so that its CPU time is not the relay's.
 struct PushStandIn: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "push-stand-in", abstract: "Takes pushes, for relay-bench --push.", shouldDisplay: false)

@@ -4,8 +4,8 @@ import NIOPosix
 import NIOSSL
 import Synchronization
 
-/// How long a known peer waits for its first answer on a new connection, alone and while somebody else opens connections
-/// without certificates: half of them silent, half in a handshake that proves nobody.
+/// How long a known peer waits for its first answer on a new connection, alone and while somebody else opens
+/// connections without certificates: half of them silent, half in a handshake that proves nobody.
 struct HandshakeFlood: Sendable {
   /// Connections a second, from `floodAddress`.
   static let perSecond = 140

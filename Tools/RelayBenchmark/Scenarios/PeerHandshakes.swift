@@ -2,8 +2,8 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 
-/// Connections to a listener that asks for a certificate: a full TLS 1.3 handshake each, and a request, since the server
-/// refuses a certificate only after the client's last word of the handshake.
+/// Connections to a listener that asks for a certificate: a full TLS 1.3 handshake each, and a request, since the
+/// server refuses a certificate only after the client's last word of the handshake.
 struct PeerHandshakes: Sendable {
   private static let patience = TimeAmount.seconds(60)
 

@@ -1,7 +1,7 @@
 import RelayClient
 
-/// Runs scenarios against the servers and holds each one's figures against what the database says; all but look-ups, which
-/// are `LookUpScenarios`'.
+/// Runs scenarios against the servers and holds each one's figures against what the database says; all but look-ups,
+/// which are `LookUpScenarios`'.
 struct ScenarioRunner: Sendable {
   let servers: ServerGroup
   /// The population of a scenario that is measured; nil for the others.

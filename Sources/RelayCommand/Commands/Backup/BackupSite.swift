@@ -73,8 +73,8 @@ struct BackupSite {
     }
   }
 
-  /// Makes a database out of a backup that may be served: whole, of a schema that this build knows, and with all one-time
-  /// keys set aside, since some may have been handed out after the backup was made.
+  /// Makes a database out of a backup that may be served: whole, of a schema that this build knows, and with all
+  /// one-time keys set aside, since some may have been handed out after the backup was made.
   /// - Returns: what was in it.
   func prepare(_ database: String) async throws -> StoreCounts {
     let counts = try await withStore(at: database) { store in

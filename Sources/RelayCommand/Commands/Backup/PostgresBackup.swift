@@ -6,8 +6,8 @@ import RelayConfiguration
 import RelayCore
 import Storage
 
-/// Says how a relay on PostgreSQL is backed up: what to run, whether the server is set up for it, and which files belong
-/// to it. PostgreSQL's own tools do it better than a relay could.
+/// Says how a relay on PostgreSQL is backed up: what to run, whether the server is set up for it, and which files
+/// belong to it. PostgreSQL's own tools do it better than a relay could.
 struct PostgresBackup {
   private let settings: RelayConfiguration
 

@@ -76,8 +76,8 @@ struct RestoreCommand: AsyncParsableCommand {
       counts: counts, made: manifest.made, keptAs: kept, attachments: attachments, hasCertificates: hasCertificates)
   }
 
-  /// Gives the store that is there a second name. It has its own too until the restored one takes that from it at once: a
-  /// command that is killed leaves the one or the other, and never none.
+  /// Gives the store that is there a second name. It has its own too until the restored one takes that from it at
+  /// once: a command that is killed leaves the one or the other, and never none.
   /// - Returns: the second name.
   private func keepStore(_ site: BackupSite) async throws -> String {
     do {

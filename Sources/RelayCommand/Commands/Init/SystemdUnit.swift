@@ -1,5 +1,5 @@
-/// The unit by which systemd runs a relay: hardened (`systemd-analyze security` finds 1.7 at most), told when the relay is
-/// ready and that it lives.
+/// The unit by which systemd runs a relay: hardened (`systemd-analyze security` finds 1.7 at most), told when the
+/// relay is ready and that it lives.
 struct SystemdUnit {
   let name: String
   let executable: String

@@ -1,5 +1,5 @@
-// Faults that a debug build can be told to have, so that what looks for faults can be shown to find them. A release build
-// has neither this code nor the variable (Package.swift, `plantable`; docs/reliability.md).
+// Faults that a debug build can be told to have, so that what looks for faults can be shown to find them. A release
+// build has neither this code nor the variable (Package.swift, `plantable`; docs/reliability.md).
 
 import RelayCore
 
@@ -39,8 +39,8 @@ import RelayCore
   }
 #endif
 
-/// The contracts of a store as the features are given them: the store's own, or, in a debug build that was told so, with a
-/// fault.
+/// The contracts of a store as the features are given them: the store's own, or, in a debug build that was told so,
+/// with a fault.
 extension Storage {
   var messages: any MessageStore {
     #if PLANTED_FAULTS

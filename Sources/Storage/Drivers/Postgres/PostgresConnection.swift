@@ -8,8 +8,8 @@ import Synchronization
 
 /// A connection that many callers share, each waiting for its own answer only.
 ///
-/// Lives on its reactor's thread until `close`. While it connects, calls wait a moment; while it waits to try again they
-/// fail at once. It never sends a transaction twice that may have been done: after a loss the caller decides.
+/// Lives on its reactor's thread until `close`. While it connects, calls wait a moment; while it waits to try again
+/// they fail at once. It never sends a transaction twice that may have been done: after a loss the caller decides.
 final class PostgresConnection: @unchecked Sendable {  // All mutable state but `inbox` belongs to the reactor's thread.
   /// The bounds, each far above what a healthy server lets gather.
   private enum Bounds {

@@ -2,8 +2,9 @@
 
 /// The text of an SQL command, and its values: `"… WHERE account = \(account) AND device = \(device)"`.
 ///
-/// A value becomes the next `$n`, with the name of its type behind it: `$1::bigint`. The text is made of the program's own
-/// literals alone, so it is the same in every call, and a connection prepares it once. Values are bound, never pasted.
+/// A value becomes the next `$n`, with the name of its type behind it: `$1::bigint`. The text is made of the program's
+/// own literals alone, so it is the same in every call, and a connection prepares it once. Values are bound, never
+/// pasted.
 struct PostgresQuery: ExpressibleByStringInterpolation, Sendable {
   let text: Text
   let parameters: PostgresParameters

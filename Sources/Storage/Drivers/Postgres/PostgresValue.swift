@@ -177,8 +177,8 @@ extension AccountNumber {
 }
 
 extension Collection where Element: PostgresValue {
-  /// Appends the form of `array_recv`: dimensions, a flag for NULLs, element type, count, lower bound; then each element
-  /// with its length before it.
+  /// Appends the form of `array_recv`: dimensions, a flag for NULLs, element type, count, lower bound; then each
+  /// element with its length before it.
   func appendArray(to bytes: inout [UInt8]) {
     bytes.append(bigEndian: Int32(isEmpty ? 0 : 1))
     bytes.append(bigEndian: Int32(0))  // What `array_recv` ignores: it looks for NULLs itself.

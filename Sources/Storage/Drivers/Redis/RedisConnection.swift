@@ -165,8 +165,8 @@ extension RedisConnection {
     return try RedisPlainLink(endpoint.address, on: reactor, handler: handler)
   }
 
-  /// All in one flight: authenticate, choose the database, prove that commands and writes work, and subscribe where that
-  /// is asked. A replica answers PING like its primary: only a write tells them apart.
+  /// All in one flight: authenticate, choose the database, prove that commands and writes work, and subscribe where
+  /// that is asked. A replica answers PING like its primary: only a write tells them apart.
   private func shakeHands() {
     if let password = endpoint.password?.value {
       expectSuccess(endpoint.user.map { RedisCommand("AUTH", $0, password) } ?? RedisCommand("AUTH", password))
@@ -202,8 +202,8 @@ extension RedisConnection {
     }
   }
 
-  /// Writes nothing, and leaves nothing behind; a server that takes no writes refuses it (`received`). Another refusal, as
-  /// of a user without the right to this key, is none of a connection's.
+  /// Writes nothing, and leaves nothing behind; a server that takes no writes refuses it (`received`). Another
+  /// refusal, as of a user without the right to this key, is none of a connection's.
   private func tryToWrite(then done: @escaping () -> Void = {}) {
     send(RedisCommand("DEL", probeKey)) { if $0 != nil { done() } }
   }

@@ -28,7 +28,8 @@ enum RedisReply: Sendable, Equatable {
     }
   }
 
-  /// Up to version 6 Redis wraps the error of a script's call: `ERR Error running script (...): ...: -READONLY You ...`.
+  /// Up to version 6 Redis wraps the error of a script's call: `ERR Error running script (...): ...: -READONLY You
+  /// ...`.
   static func errorCode(of text: String) -> String {
     let code = text.prefix { $0 != " " }
     guard code == "ERR", text.hasPrefix("ERR Error running script") else { return String(code) }

@@ -2,8 +2,8 @@ import CHiredis
 
 /// Bounds what an answer of Redis's may announce.
 ///
-/// hiredis sets room aside for all elements of an array before the first has come: eight bytes each, for `*2147483647` from
-/// whoever took Redis's place 16 GiB.
+/// hiredis sets room aside for all elements of an array before the first has come: eight bytes each, for `*2147483647`
+/// from whoever took Redis's place 16 GiB.
 enum RedisReplyBounds {
   /// The bound of one array. Our requests have far shorter answers.
   static let elementsMax = 1_000_000

@@ -18,8 +18,8 @@ struct RedisScript: Sendable {
 extension RedisConnection {
   /// Runs `script` on `keys`, by its digest where Redis knows it.
   ///
-  /// Any keys may stand together: the scripts are for one Redis, not for a cluster of them, which would want all keys of
-  /// a script in one slot.
+  /// Any keys may stand together: the scripts are for one Redis, not for a cluster of them, which would want all keys
+  /// of a script in one slot.
   /// - Returns: as `call`.
   func run(_ script: RedisScript, keys: [String], _ arguments: [String]) async -> RedisReply? {
     await run(script, [String(keys.count)] + keys + arguments, bytes: [])

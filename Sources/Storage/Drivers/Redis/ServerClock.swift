@@ -1,7 +1,7 @@
 /// A server's clock as this process knows it, by having asked for the time.
 ///
-/// Between the question and the answer the server's clock showed what it told; the middle is taken for that moment. So it
-/// is wrong by half of the round trip at most, and by what the two clocks drift apart until the next answer. This
+/// Between the question and the answer the server's clock showed what it told; the middle is taken for that moment. So
+/// it is wrong by half of the round trip at most, and by what the two clocks drift apart until the next answer. This
 /// process's clock is one that nobody sets.
 struct ServerClock: Sendable, Equatable {
   private let micros: Int64
@@ -20,7 +20,8 @@ struct ServerClock: Sendable, Equatable {
     micros + Int64((instant - moment) / .microseconds(1))
   }
 
-  /// The better one of this and what was learned later: that, unless this is as right and was learned by a quicker answer.
+  /// The better one of this and what was learned later: that, unless this is as right and was learned by a quicker
+  /// answer.
   func corrected(by later: ServerClock) -> ServerClock {
     let drift = (later.moment - moment) * Self.driftMax
     guard later.doubt > doubt + drift else { return later }
