@@ -155,7 +155,7 @@ extension PeerAsker {
     case 200: break
     case 403:
       return .failed(
-        reason: "it answered 403: its operator lets this relay ask with `relay peer set NAME --scopes …,lookup`",
+        reason: "it answered 403: its operator lets this relay ask with `relay peer set NAME --scope …,lookup`",
         rest: .seconds(10))
     case 404: return .failed(reason: unknownRequest, rest: .seconds(10))
     case 413:

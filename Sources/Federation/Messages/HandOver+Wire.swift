@@ -19,7 +19,7 @@ extension HandOver {
     }
   }
 
-  /// At least what it takes in a batch.
+  /// An upper bound of the bytes that it takes in a batch.
   var wireBytesMax: Int {
     switch self {
     // Numbers, devices and a time; and for each message its own.

@@ -55,7 +55,7 @@ struct AttachmentGraph {
 /// Opens the place where blobs lie.
 /// - Parameter present: as the configuration was read last.
 func openBlobs(
-  _ settings: RelayConfiguration.Attachments, present: @Sendable () -> RelayConfiguration.Attachments,
+  _ settings: RelayConfiguration.Attachments, present: @escaping @Sendable () -> RelayConfiguration.Attachments,
   storage: any Storage, client: HTTPClient
 ) async throws -> any BlobStore {
   switch settings.location {
@@ -71,7 +71,7 @@ func openBlobs(
       throw CommandFailure("attachments.s3.access-key and attachments.s3.secret-key are needed for attachments in S3.")
     }
     return S3Store(
-      endpoint: endpoint.text, bucket: bucket, region: region, accessKey: credentials.accessKey,
-      secretKey: credentials.secretKey, client: client, clock: .system)
+      endpoint: endpoint.text, bucket: bucket, region: region, accessKey: (present().s3 ?? credentials).accessKey,
+      secretKey: (present().s3 ?? credentials).secretKey, client: client, clock: .system)
   }
 }

@@ -29,7 +29,7 @@ package struct DeviceChange: Sendable, Equatable {
   package var voice = Patch<Bool>.keep
   package var registrationLock = Patch<PasswordHash?>.keep
   /// Whether the account is found by its number's token, here and at peers. True until a client says otherwise; a
-  /// registration leaves it.
+  /// registration may say it too.
   package var isDiscoverable = Patch<Bool>.keep
 
   package init() {}
