@@ -112,6 +112,34 @@ import Testing
     }
   }
 
+  @Test func `the keys of S3 are those of the configuration as it was read last`() async throws {
+    try await RelayOperator.with(settings: RelayUnderTest.unlimited) { site in
+      func configuration(_ key: String) -> String {
+        """
+        attachments:
+          url: s3://blobs?endpoint=http://127.0.0.1:9&region=here
+          s3: {access-key: \(key), secret-key: secret-of-\(key)}
+        """
+      }
+      let relay = try await site.serve(["RELAY_CONFIG": try Self.write(configuration("first"), at: site)])
+      let device = try await relay.register()
+      // The URL is signed here; nobody asks S3 for it.
+      func isSigned(by key: String) async throws -> Bool {
+        let answer = try await relay.send("GET", "/v1/attachments", as: device)
+        #expect(answer.status == 200)
+        return answer.text.contains("X-Amz-Credential=\(key)%2F")
+      }
+      #expect(try await isSigned(by: "first"))
+      try Self.write(configuration("second"), at: site)
+      let lines = try await Self.hangUp(relay, until: "configuration read anew")
+      #expect(
+        lines.contains { $0.contains("changed=attachments.s3.access-key, attachments.s3.secret-key") }, "\(lines)")
+      #expect(try await isSigned(by: "second"))
+      #expect(!relay.log().contains("secret-of-"), "no secret in the log")
+      #expect(await relay.terminate() == .code(0))
+    }
+  }
+
   @Test func `a relay that waits for its store outlives SIGHUP, and follows it when it serves`() async throws {
     let postgres = try await Loopback.blocking { try PostgresServer() }
     let database = try await Loopback.blocking {
