@@ -8,9 +8,8 @@ import Testing
   private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
 
-  /// Files that may sleep by themselves, with the reason; five at most.
+  /// Files that may sleep by themselves, with the reason; few.
   private static let exceptions = [
-    "RelayClient/Live/LiveSession.swift": "an example for those who use the library, which shows no RelayWork",
     "Storage/Stores/SQLiteStorage.swift": "a blocking call at the start of a process, while another holds the file",
     "Federation/Certificates/IdentityFolder.swift": "a blocking call, while another process replaces the files",
     "Federation/Certificates/SecretFile.swift": "a blocking call, while another process holds the file's lock",
