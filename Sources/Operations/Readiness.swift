@@ -63,7 +63,7 @@ private final class ReadinessCheck: Sendable {
     if isFirst { Task { finish(await body()) } }
     let outcome = await caller.value(until: .now + timeout)
     state.withLock { $0.waiting.remove(caller) }
-    return outcome ?? "no answer within \(timeout)"
+    return outcome ?? (Task.isCancelled ? "not waited for" : "no answer within \(timeout)")
   }
 
   private func finish(_ outcome: String?) {

@@ -73,7 +73,9 @@ final class SharedToken: Sendable {
     }
     if let ready { return ready }
     defer { state.withLock { $0.waiters.remove(waiter) } }
-    return await waiter.value(until: deadline)
+    if let made = await waiter.value(until: deadline) { return made }
+    // It may have been made as this gave up.
+    return state.withLock { state in state.token.flatMap { now < $0.renewal ? .success($0) : nil } }
   }
 }
 

@@ -11,12 +11,14 @@ extension RelayConfiguration {
       case webhook(url: WebURL, secret: Secret)
       case twilio(account: String, token: Secret, from: String, url: WebURL)
 
-      /// The key or token that the sender proves itself with.
-      package var secret: Secret? {
-        switch self {
-        case .log: nil
-        case .webhook(_, let secret): secret
-        case .twilio(_, let token, _, _): token
+      /// The key or token that this sender proves itself with, if it is `other`: of the same kind, at the same place. A
+      /// secret goes to nobody else.
+      package func secret(as other: Self) -> Secret? {
+        switch (self, other) {
+        case (.webhook(let url, let secret), .webhook(let place, _)): url == place ? secret : nil
+        case (.twilio(let account, let token, _, let url), .twilio(let name, _, _, let place)):
+          account == name && url == place ? token : nil
+        default: nil
         }
       }
     }

@@ -30,8 +30,8 @@ import Testing
   func `URLs are those that botocore makes`(endpoint: String) async throws {
     let id = try #require(AttachmentID(4_611_686_018_427_387_905))
     let store = S3Store(
-      endpoint: endpoint, bucket: "blobs.of-us", region: "eu-west-1", accessKey: "an+access/key",
-      secretKey: Secret("a secret=/+"), client: .shared, clock: WallClock { Self.published })
+      endpoint: endpoint, bucket: "blobs.of-us", region: "eu-west-1",
+      keys: { ("an+access/key", Secret("a secret=/+")) }, client: .shared, clock: WallClock { Self.published })
     for (use, method, headers) in [
       (BlobUse.upload, "PUT", ["content-type:application/octet-stream"]), (.download, "GET", []),
     ] {

@@ -103,7 +103,7 @@ import Testing
       let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
       let away = S3Store(
         endpoint: "http://127.0.0.1:\(try Loopback.freePorts(1)[0])", bucket: "blobs", region: "eu-west-1",
-        accessKey: "key", secretKey: Secret("secret"), client: client, clock: bucket.clock.wall)
+        keys: { ("key", Secret("secret")) }, client: client, clock: bucket.clock.wall)
       let sweeper = AttachmentSweeper(
         store: bucket.store, blobs: away, policy: BlobSite.megabyte, clock: JudgedClock(unjudged: bucket.clock.wall),
         logger: .silent)
@@ -123,8 +123,8 @@ import Testing
         let store = try SQLiteStorage(path: folder + "/relay.sqlite", clock: clock.wall)
         try await store.migrate { _ in }
         let blobs = S3Store(
-          endpoint: server.endpoint, bucket: server.bucket, region: "eu-west-1", accessKey: "key",
-          secretKey: Secret("secret"), client: .shared, clock: clock.wall)
+          endpoint: server.endpoint, bucket: server.bucket, region: "eu-west-1", keys: { ("key", Secret("secret")) },
+          client: .shared, clock: clock.wall)
         let sweeper = AttachmentSweeper(
           store: store, blobs: blobs, policy: BlobSite.megabyte, clock: JudgedClock(unjudged: clock.wall),
           logger: .silent)

@@ -5,7 +5,7 @@ import TestTags
 import Testing
 
 /// How connections over HTTP/1.1 end, and how long whoever sends may take; on one listener of this process.
-@Suite(.tags(.unit)) struct EdgeHTTP1Tests {
+@Suite(.tags(.time)) struct EdgeHTTP1Tests {
   private static func text(_ lines: String...) -> [UInt8] { Array((lines + ["", ""]).joined(separator: "\r\n").utf8) }
 
   private static func put(_ path: String, length: Int) -> [UInt8] {

@@ -5,7 +5,7 @@ import TestTags
 import Testing
 
 /// HTTP/2 frame by frame, on one listener of this process.
-@Suite(.tags(.unit)) struct EdgeHTTP2Tests {
+@Suite(.tags(.time)) struct EdgeHTTP2Tests {
   private static var brief: RequestTimes {
     var times = RequestTimes()
     times.head = .milliseconds(500)

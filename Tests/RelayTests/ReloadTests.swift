@@ -112,6 +112,33 @@ import Testing
     }
   }
 
+  @Test func `a secret of another webhook is not used at the one that still serves`() async throws {
+    let (webhook, other) = (try WebhookServer(), try WebhookServer())
+    defer {
+      webhook.close()
+      other.close()
+    }
+    try await RelayOperator.with(settings: RelayUnderTest.unlimited) { site in
+      func configuration(_ port: Int, _ secret: String) -> String {
+        """
+        verification:
+          sender: webhook
+          webhook: {url: "http://127.0.0.1:\(port)/codes", secret: \(secret)}
+        """
+      }
+      let relay = try await site.serve(["RELAY_CONFIG": try Self.write(configuration(webhook.port, "one"), at: site)])
+      try Self.write(configuration(other.port, "two"), at: site)
+      _ = try await Self.hangUp(relay, until: "need a restart")
+      #expect(try await relay.send("GET", "/v1/accounts/sms/code/\(TestDevice.freshNumber())").status == 200)
+      let request = try #require(webhook.received.last)
+      let code = HMAC<SHA256>.authenticationCode(
+        for: Data(request.body.utf8), using: SymmetricKey(data: Data("one".utf8)))
+      #expect(request.headers["x-relay-signature"] == code.map { String(format: "%02x", $0) }.joined())
+      #expect(other.received.isEmpty)
+      #expect(await relay.terminate() == .code(0))
+    }
+  }
+
   @Test func `the keys of S3 are those of the configuration as it was read last`() async throws {
     try await RelayOperator.with(settings: RelayUnderTest.unlimited) { site in
       func configuration(_ key: String) -> String {
@@ -135,6 +162,12 @@ import Testing
       #expect(
         lines.contains { $0.contains("changed=attachments.s3.access-key, attachments.s3.secret-key") }, "\(lines)")
       #expect(try await isSigned(by: "second"))
+
+      // Keys of another place wait for the restart that the place needs.
+      try Self.write(configuration("third").replacing("s3://blobs", with: "s3://elsewhere"), at: site)
+      _ = try await Self.hangUp(relay, until: "need a restart")
+      let showsOthers = try await isSigned(by: "third")
+      #expect(!showsOthers)
       #expect(!relay.log().contains("secret-of-"), "no secret in the log")
       #expect(await relay.terminate() == .code(0))
     }

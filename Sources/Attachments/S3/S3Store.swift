@@ -19,17 +19,20 @@ package struct S3Store: BlobStore {
 
   /// - Parameters:
   ///   - endpoint: `http://HOST[:PORT][/PATH]` or `https://...`, without the scheme's own port, no slash at the end.
-  ///   - accessKey: with `secretKey` asked for with each request: they may change.
+  ///   - keys: asked for with each request: they may change.
   package init(
-    endpoint: String, bucket: String, region: String, accessKey: @autoclosure @escaping @Sendable () -> String,
-    secretKey: @autoclosure @escaping @Sendable () -> Secret, client: HTTPClient, clock: WallClock
+    endpoint: String, bucket: String, region: String,
+    keys: @escaping @Sendable () -> (accessKey: String, secretKey: Secret), client: HTTPClient, clock: WallClock
   ) {
     let scheme = endpoint.hasPrefix("https://") ? "https://" : "http://"
     let rest = endpoint.dropFirst(scheme.count)
     host = String(rest.prefix { $0 != "/" })
     origin = scheme + host
     folder = "\(rest.dropFirst(host.count))/\(S3Signature.encoded(bucket))/"
-    signature = { S3Signature(region: region, accessKey: accessKey(), secretKey: secretKey()) }
+    signature = {
+      let keys = keys()
+      return S3Signature(region: region, accessKey: keys.accessKey, secretKey: keys.secretKey)
+    }
     self.client = client
     self.clock = clock
   }

@@ -288,11 +288,13 @@ package final class PushLane: Service, Sendable {
     }
     if isNow { return true }
     if await waiter.value(until: deadline) != nil { return true }
-    return state.withLock { state in
+    let isTooLate = state.withLock { state in
       state.waiting[ticket] = nil
-      // A turn that came as this gave up is taken.
       return !state.turns.withdraw(ticket, for: destination)
     }
+    // A turn that came as this gave up is the next one's.
+    if isTooLate { leave(destination) }
+    return false
   }
 
   private func leave(_ destination: String) {

@@ -117,6 +117,7 @@ struct DemoConversation {
       let isEmpty = try await Pause.poll(every: .milliseconds(20), until: .now + .seconds(10)) {
         try await device.client.fetchMessages().messages.isEmpty
       }
+      try Task.checkCancellation()
       guard isEmpty else { throw DemoFailure("the mailbox still holds the message") }
       return ((), "the mailbox is empty")
     }

@@ -86,6 +86,7 @@ actor DemoOperator {
         if let exit = child.exit { throw DemoFailure("\(exit)") }
         return await self.isReady(http)
       }
+      try Task.checkCancellation()
       guard isReady else { throw DemoFailure("it was not ready within 30 s") }
     }
   }

@@ -71,7 +71,12 @@ func openBlobs(
       throw CommandFailure("attachments.s3.access-key and attachments.s3.secret-key are needed for attachments in S3.")
     }
     return S3Store(
-      endpoint: endpoint.text, bucket: bucket, region: region, accessKey: (present().s3 ?? credentials).accessKey,
-      secretKey: (present().s3 ?? credentials).secretKey, client: client, clock: .system)
+      endpoint: endpoint.text, bucket: bucket, region: region,
+      keys: {
+        // Keys of another place are not shown to this one: that place needs a restart.
+        let now = present()
+        let keys = now.location == settings.location ? now.s3 ?? credentials : credentials
+        return (keys.accessKey, keys.secretKey)
+      }, client: client, clock: .system)
   }
 }

@@ -208,17 +208,18 @@ struct Server {
   }
 
   private func makeSender(_ client: HTTPClient) -> any Relay.VerificationSender {
-    // Another kind of sender needs a restart.
-    switch settings.verification.sender {
+    // Another sender needs a restart.
+    let sender = settings.verification.sender
+    return switch sender {
     case .log: LogSender(logger: logger)
     case .webhook(let url, let secret):
       WebhookSender(
-        url: url.text, secret: present.value.configuration.verification.sender.secret ?? secret, client: client,
-        logger: logger)
+        url: url.text, secret: present.value.configuration.verification.sender.secret(as: sender) ?? secret,
+        client: client, logger: logger)
     case .twilio(let account, let token, let from, let url):
       TwilioSender(
-        account: account, token: present.value.configuration.verification.sender.secret ?? token, from: from,
-        origin: url.text, client: client, logger: logger)
+        account: account, token: present.value.configuration.verification.sender.secret(as: sender) ?? token,
+        from: from, origin: url.text, client: client, logger: logger)
     }
   }
 }
