@@ -42,8 +42,8 @@ struct AttachmentChecks {
       return .failed("no S3 credentials", remedy: "Set attachments.s3.access-key and attachments.s3.secret-key.")
     }
     let store = S3Store(
-      endpoint: endpoint.text, bucket: bucket, region: region, accessKey: credentials.accessKey,
-      secretKey: credentials.secretKey, client: site.client, clock: .system)
+      endpoint: endpoint.text, bucket: bucket, region: region,
+      keys: { (credentials.accessKey, credentials.secretKey) }, client: site.client, clock: .system)
     do {
       _ = try await store.bytes(of: nobody)
       return .ok("the bucket \(bucket) answers")
