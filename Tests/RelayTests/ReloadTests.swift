@@ -140,7 +140,9 @@ import Testing
   }
 
   @Test func `the keys of S3 are those of the configuration as it was read last`() async throws {
-    try await RelayOperator.with(settings: RelayUnderTest.unlimited) { site in
+    // A variable would go before the file.
+    let here = RelayOperator.Place(address: "127.0.0.1", wrapper: ["env", "-u", "RELAY_ATTACHMENTS_URL"])
+    try await RelayOperator.with(settings: RelayUnderTest.unlimited, at: here) { site in
       func configuration(_ key: String) -> String {
         """
         attachments:
