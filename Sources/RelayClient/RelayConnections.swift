@@ -92,7 +92,7 @@ final class RelayConnections: Sendable {
   }
 
   deinit {
-    // The pool keeps itself alive until its connections are closed. Nobody is left whom a failure to close one helps.
+    // The pool keeps itself alive until its connections are closed. A failure to close one helps nobody any more.
     http.shutdown { _ in }
   }
 

@@ -23,7 +23,7 @@ package struct ConfigurationFault: Error, Sendable, Equatable, CustomStringConve
   package var description: String { place == .defaults ? text : "\(place): \(text)" }
 }
 
-/// Where a value stands.
+/// The place of a value.
 package enum ConfigurationPlace: Sendable, Equatable, CustomStringConvertible {
   /// Lines count from 1; nil when the line is not known.
   case file(String, line: Int?)

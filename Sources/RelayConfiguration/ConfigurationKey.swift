@@ -1,6 +1,6 @@
 /// One key of the configuration, as operators meet it: in the file, in the environment, and in docs/configuration.md.
 ///
-/// Where a section reads a key, it says all of this; the table of keys follows from reading (`ConfigurationReader`).
+/// A section says all of this as it reads the key. The table of keys follows from reading (`ConfigurationReader`).
 package struct ConfigurationKey: Sendable {
   package enum Secrecy: Sendable {
     /// Shown as it is.
@@ -20,7 +20,7 @@ package struct ConfigurationKey: Sendable {
     case onRestart
   }
 
-  /// What holds when nothing is given.
+  /// The value that holds when nothing is given.
   package enum Default: Sendable, Equatable {
     case value(String)
     /// In words, for a key that is then without a value; nil when nothing holds.
@@ -36,7 +36,7 @@ package struct ConfigurationKey: Sendable {
 
   /// Dotted: `client.port`.
   package let name: String
-  /// What a value is, for people: `port`, `whole number`.
+  /// The kind of a value, for people: `port`, `whole number`.
   package let type: String
   /// The bounds of a number, for people: `1 to 3650`.
   package let bounds: String?

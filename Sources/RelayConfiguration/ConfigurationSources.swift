@@ -26,8 +26,8 @@ struct ConfigurationSources: Sendable {
     var file: String?
   }
 
-  /// What is given for `key`. One place gives it directly or as the path of a file, not both; a variable of either
-  /// kind takes the place of what the file says.
+  /// The value that is given for `key`. One place gives it directly or as the path of a file, not both; a variable of
+  /// either kind takes the place of what the file says.
   /// - Returns: nil when the default holds.
   func given(_ key: ConfigurationKey) throws(ConfigurationFault) -> Given? {
     if let variable = try pick(
@@ -64,7 +64,7 @@ struct ConfigurationSources: Sendable {
     }
   }
 
-  /// Where an entry of a tree stands.
+  /// The place of an entry of a tree.
   func place(of path: [String], in tree: GivenTree, of key: ConfigurationKey) -> ConfigurationPlace {
     guard tree.origin == .file, let file else { return tree.place }
     return file.place(of: ([key.name] + path).joined(separator: "."))

@@ -3,7 +3,7 @@ import RelayCore
 /// A configuration without faults, and what `relay check` tells of it.
 package struct LoadedConfiguration: Sendable {
   package let configuration: RelayConfiguration
-  /// What works but is likely not meant. Same shape as faults.
+  /// Settings that work but are likely not meant. Same shape as faults.
   package let warnings: [ConfigurationFault]
   /// Every key of `ConfigurationKey.all`, in its order; secrets hidden.
   package let effective: [EffectiveSetting]
@@ -25,7 +25,7 @@ struct SettingValue: Sensitive, Sendable, Equatable {
   var tree: JSONValue?
 }
 
-/// What holds for one key.
+/// The value that holds for one key.
 package struct EffectiveSetting: Sendable, Equatable {
   package enum Origin: String, Sendable { case `default`, file, environment }
 

@@ -1,4 +1,4 @@
-// Where state is kept, as `storage.url`, `coordination.url` and `attachments.url` say it.
+// The places of state, as `storage.url`, `coordination.url` and `attachments.url` say it.
 
 package import RelayCore
 
@@ -91,7 +91,7 @@ extension ValueType where Value == AttachmentsLocation {
   }
 }
 
-/// What stands behind `sqlite:` or `file:`: a path, or `//` and an absolute one.
+/// The text behind `sqlite:` or `file:`: a path, or `//` and an absolute one.
 private func filePath(_ text: Substring) throws(Malformed) -> String {
   let path = text.hasPrefix("///") ? text.dropFirst(2) : text
   guard !path.isEmpty, !path.hasPrefix("//"), !path.utf8.contains(0) else {

@@ -11,7 +11,7 @@ extension RelayConfiguration {
     /// Whole days.
     package let retention: Duration
     package let accountBytesMax: Int
-    /// What the ids begin with.
+    /// The mark that the ids begin with.
     package let mark: AttachmentMark
 
     init(_ keys: inout ConfigurationReader, of name: RelayName) {

@@ -31,7 +31,7 @@ extension RelayConfiguration {
   }
 
   package struct WebSockets: Sendable, Equatable {
-    /// Of those that are opened with `login`; `user` always means JSON (reference 1.12).
+    /// The dialect of sockets that are opened with `login`; `user` always means JSON (reference 1.12).
     package let loginDialect: WebSocketDialect
     package let idle: Duration
 

@@ -82,5 +82,5 @@ extension RelayConfiguration {
   }
 }
 
-/// What becomes of a number that a peer lists and somebody proves here.
+/// The fate of a number that a peer lists and somebody proves here.
 enum NumberClaims: String, Sendable, CaseIterable { case ignore, refuse }

@@ -31,7 +31,7 @@ extension RelayConfiguration {
           + "never where strangers may name the endpoint.")
     }
 
-    /// Where the providers are; nil for the provider's own address. All are `https`.
+    /// The addresses of the providers; nil for the provider's own address. All are `https`.
     package struct Endpoints: Sendable, Equatable {
       /// Without a path.
       package let apns: WebURL?
@@ -150,7 +150,7 @@ extension RelayConfiguration {
   }
 }
 
-/// What pushes to this relay's own devices carry.
+/// The content of pushes to this relay's own devices.
 package enum PushContent: String, Sendable, CaseIterable {
   /// The message that waits alone, encrypted.
   case envelope

@@ -34,7 +34,7 @@ enum SecretFile {
 // Passwords change under running relays: what stands in the file of a URL is read anew whenever it is connected to.
 
 extension RelayConfiguration.Storage {
-  /// What `storage.url-file` holds now; nil where the URL stands elsewhere, or the file names no PostgreSQL.
+  /// The URL that `storage.url-file` holds now; nil where the URL stands elsewhere, or the file names no PostgreSQL.
   package var presentURL: Secret? {
     guard let urlFile, case .postgres(let uri)? = SecretFile.value(in: urlFile, .storage) else { return nil }
     return uri
@@ -42,8 +42,8 @@ extension RelayConfiguration.Storage {
 }
 
 extension RelayConfiguration.Coordination {
-  /// What `coordination.url-file` holds now; nil where the URL stands elsewhere, or the file names no Redis that is
-  /// spoken to in the same way, inside TLS or not.
+  /// The place that `coordination.url-file` names now; nil where the URL stands elsewhere, or the file names no Redis
+  /// that is spoken to in the same way, inside TLS or not.
   package var presentEndpoint: RedisEndpoint? {
     guard let urlFile, case .redis(let former) = location,
       case .redis(let endpoint)? = SecretFile.value(in: urlFile, .coordination),

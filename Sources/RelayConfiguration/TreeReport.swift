@@ -1,6 +1,6 @@
 package import RelayCore
 
-/// What the reader of a tree has to say of it: the configuration itself knows only where it stands.
+/// The findings of a tree's reader: the configuration itself knows only where it stands.
 package struct TreeReport: Sendable {
   package struct Finding: Sendable, Equatable {
     /// From the tree's root: keys, as they stand there.
@@ -27,7 +27,7 @@ package struct TreeReport: Sendable {
   }
 }
 
-/// Who reads the trees of the configuration.
+/// The readers of the configuration's trees.
 package struct TreeReaders: Sendable {
   /// Of `push-gateway.apps`.
   package var pushApps: @Sendable (JSONValue) -> TreeReport

@@ -5,7 +5,7 @@ struct URLParts {
   /// nil without `//`.
   let authority: Authority?
   let path: String
-  /// What stands behind `?`.
+  /// The text behind `?`.
   let query: String?
   let hasFragment: Bool
 

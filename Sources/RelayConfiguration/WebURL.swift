@@ -75,7 +75,7 @@ extension ValueType where Value == WebURL {
     guard let url = WebURL(text), url.isSecure else { throw Malformed("https://HOST[:PORT][/PATH]") }
     return url
   }
-  /// What peers are told, for one.
+  /// Peers are told such a URL, for one.
   static let secureOrigin = ValueType(name: "URL") { text throws(Malformed) in
     guard let url = WebURL(text), url.isSecure, url.path.isEmpty else { throw Malformed("https://HOST[:PORT]") }
     return url

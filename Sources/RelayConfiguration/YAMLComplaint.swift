@@ -1,4 +1,4 @@
-/// What the YAML parser said, without the excerpt of the file that it adds: the excerpt could hold a secret.
+/// The YAML parser's message, without the excerpt of the file that it adds: the excerpt could hold a secret.
 struct YAMLComplaint: Error {
   let line: Int?
   /// Dotted; there when the complaint has it in the place of a line.
@@ -36,7 +36,7 @@ struct YAMLComplaint: Error {
 }
 
 extension String {
-  /// What follows `mark` up to the next space, comma or line's end.
+  /// The text behind `mark` up to the next space, comma or line's end.
   fileprivate func word(behind mark: String) -> String? {
     firstRange(of: mark).map { String(self[$0.upperBound...].prefix { !$0.isWhitespace && $0 != "," }) }
   }

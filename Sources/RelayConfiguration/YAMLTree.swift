@@ -77,7 +77,7 @@ package enum YAMLTree {
         object[JSONName(name)] = value
       }
     }
-    // What stands beside `<<` goes before what it brings, and the first of several before the later ones.
+    // Entries beside `<<` go before the entries that it brings, and the first of several before the later ones.
     for other in merged {
       for (name, value) in other.object ?? [:] where object[name] == nil { object[name] = value }
     }

@@ -26,7 +26,7 @@ public struct AgedGenerations<Key: Hashable, Value, Instant: InstantProtocol> {
     return table[key]
   }
 
-  /// Puts `value` among the young. What `key` has among the old stays.
+  /// Puts `value` among the young. An old entry of `key` stays.
   @inlinable
   public mutating func insert(_ value: Value, for key: Key, at now: Instant) {
     turnIfOld(at: now)

@@ -1,7 +1,7 @@
 public import DequeModule
 
-/// What waits for the next batch while one is under way: which items are let in, and which go together. Items keep the
-/// order in which they came.
+/// Items that wait for the next batch while one is under way: the queue says which are let in, and which go together.
+/// Items keep the order in which they came.
 ///
 /// A value without lock or task: its owner keeps it under a lock of its own, runs a batch whenever an item is the
 /// first, and asks for the next until there is none.
@@ -26,9 +26,9 @@ public struct BatchQueue<Item> {
   }
 
   public struct Bounds: Sendable {
-    /// Of one batch, unless a single item is larger.
+    /// The size of one batch, unless a single item is larger.
     public var batch: Size
-    /// Of all that waits.
+    /// The size of all that waits.
     public var waiting: Size
     /// Whether the batch under way counts among what waits.
     public var countsUnderWay: Bool
@@ -64,7 +64,7 @@ public struct BatchQueue<Item> {
     self.size = size
   }
 
-  /// Of what waits behind the batch under way.
+  /// The size of all that waits behind the batch under way.
   @inlinable public var waiting: Size { waitingSize }
   /// Whether nothing waits and nothing is under way.
   @inlinable public var isIdle: Bool { !isUnderWay }

@@ -38,7 +38,7 @@ public final class BatchedCalls<Call: Sendable, Outcome: Sendable>: Sendable {
     self.run = run
   }
 
-  /// Of the calls behind the batch that is under way.
+  /// The size of the calls behind the batch that is under way.
   public var waiting: BatchQueue<Member>.Size { queue.withLock { $0.waiting } }
 
   /// Waits also when the caller is cancelled: the call is under way.

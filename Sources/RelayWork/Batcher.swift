@@ -14,7 +14,7 @@ public final class Batcher<Item: Sendable>: Sendable {
     @inlinable init() {}
   }
 
-  /// What follows a batch before the next one begins.
+  /// A rest between a batch and the next one.
   public struct Rest: Sendable {
     /// So that more gathers meanwhile.
     public var always: Duration

@@ -22,7 +22,7 @@ public struct TwoGenerations<Key: Hashable, Value> {
   @inlinable
   public subscript(key: Key) -> Value? { newer[key] ?? older[key] }
 
-  /// Puts `value` among the young. What `key` has among the old stays.
+  /// Puts `value` among the young. An old entry of `key` stays.
   @inlinable
   public mutating func insert(_ value: Value, for key: Key) {
     if isYoungFull, newer[key] == nil { turn() }

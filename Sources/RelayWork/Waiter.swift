@@ -2,7 +2,7 @@ import Synchronization
 
 /// One who waits for a value that somebody else hands over.
 ///
-/// The value may come before the wait, and is kept until then. Whatever comes first counts: the value, the deadline, or
+/// The value may come before the wait, and is kept until then. The first of three counts: the value, the deadline, or
 /// the cancellation of the task that waits.
 package final class Waiter<Value: Sendable>: Sendable {
   private enum State {
@@ -84,7 +84,7 @@ package final class Waiter<Value: Sendable>: Sendable {
   }
 }
 
-/// Those who wait for one thing: a part of the state that an owner keeps under a lock of its own. The owner takes them
+/// The waiters for one thing: a part of the state that an owner keeps under a lock of its own. The owner takes them
 /// under the lock and hands the value over behind it.
 package struct Waiters<Value: Sendable>: Sendable {
   private var waiting: [ObjectIdentifier: Waiter<Value>] = [:]

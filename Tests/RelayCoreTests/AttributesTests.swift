@@ -2,7 +2,7 @@ import RelayCore
 import TestTags
 import Testing
 
-/// What devices say of themselves.
+/// Things that devices say of themselves.
 @Suite(.tags(.unit)) struct AttributesTests {
   @Test func `attributes are read whole`() throws {
     let text = #"{"signalingKey":"k","registrationId":"7","supportsSms":true,"voice":"true","name":"n","pin":"1234"}"#

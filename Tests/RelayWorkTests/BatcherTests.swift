@@ -5,7 +5,7 @@ import Testing
 
 @testable import RelayWork
 
-/// What gathers while a batch is under way, for those who do not wait for it.
+/// Items that gather while a batch is under way, for callers that do not wait for it.
 @Suite(.tags(.unit)) struct BatcherTests {
   @TaskLocal private static var request: Int?
 

@@ -59,7 +59,7 @@ import Testing
   }
 }
 
-/// Who has which lease, and until when.
+/// The holder of each lease, and until when it has it.
 final class Turns: Sendable {
   private let turns = Mutex<[String: (holder: Int, end: Duration)]>([:])
   let isAway = Flag()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RelayWork
 
-/// What waits for time to pass, and what does something when it has.
+/// Waiting for time to pass, and doing something when it has.
 @Suite(.tags(.unit)) struct PauseTests {
   let clock = ManualClock()
 

@@ -1,4 +1,4 @@
-// What PostgreSQL is asked for the acts that a relay lives on: by its own log, statement by statement.
+// The statements that PostgreSQL gets for the acts that a relay lives on, by its own log.
 
 import Foundation
 import RelayCore
@@ -64,7 +64,7 @@ private final class AskedStatements {
         try await storage.append(envelopes)
         #expect(try asked.since("execute") == ["append"])
 
-        // Delivered to a connection. Of a mailbox whose oldest day is not known, the day is asked once.
+        // Delivered to a connection. The oldest day of a mailbox is asked once, while it is not known.
         let read = MailboxRead(mailbox, held: [], limit: 100)
         let waiting = try await storage.waiting([read])
         #expect(waiting.map(\.count) == [10])

@@ -10,7 +10,7 @@ import Testing
   struct Part {
     let name: String
     let isSuite: Bool
-    /// Of groups alone.
+    /// The tags of groups alone.
     let tags: [String]
     let tests: Int
   }

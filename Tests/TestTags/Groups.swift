@@ -1,6 +1,6 @@
 package import Testing
 
-/// What a suite needs. Every suite has exactly one of these tags; scripts/test-groups.py makes the groups of
+/// The needs of a suite. Every suite has exactly one of these tags; scripts/test-groups.py makes the groups of
 /// scripts/run-tests.sh from them.
 extension Tag {
   /// Neither a server nor another process.

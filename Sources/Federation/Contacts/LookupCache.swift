@@ -1,7 +1,7 @@
 import RelayCore
 import RelayWork
 
-/// What one peer has said lately of tokens that it was asked for, be it that it does not know them.
+/// The latest answers of one peer about tokens that it was asked for, also that it does not know them.
 ///
 /// Bounded in number: the last `entriesMax / 2` findings are there for all of their life.
 struct LookupCache: Sendable {

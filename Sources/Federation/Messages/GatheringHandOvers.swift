@@ -17,10 +17,10 @@ final class GatheringHandOvers: Sendable {
 
   typealias Ticket = UInt64
 
-  /// What stands in the queue for a parcel.
+  /// The place of a parcel in the queue.
   struct Place: Sendable {
     let ticket: Ticket
-    /// Of the hand-over in a batch.
+    /// The size of the hand-over in a batch.
     let bytes: Int
   }
 

@@ -16,7 +16,7 @@ final class OutcomeCache: Sendable {
 
   private struct State {
     var memory: OutcomeMemory
-    /// Those that wait for each are bounded by the requests that are open.
+    /// The open requests bound how many wait for each.
     var underWay: [PushIdentity: Waiters<DeviceOutcome?>] = [:]
   }
 

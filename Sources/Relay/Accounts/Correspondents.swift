@@ -2,10 +2,10 @@ package import RelayCore
 import RelayWork
 import Synchronization
 
-/// Which numbers have lately answered which accounts, in this process's memory alone: an account knows that they are
-/// registered.
+/// The numbers that have lately answered each account, in this process's memory alone: the account knows that they
+/// are registered.
 ///
-/// Bounded in number and age. Of each pair there is a hash alone, under a secret of the process: a million of them
+/// Bounded in number and age. Each pair is kept as a hash alone, under a secret of the process: a million of them
 /// have room. Numbers that are still to be paid stand there as they are, few for each account.
 package final class Correspondents: Sendable {
   /// The terms of a request for a number.

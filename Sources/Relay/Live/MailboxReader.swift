@@ -69,7 +69,7 @@ package final class MailboxReader: Sendable {
     } catch {
       failed(readings, error, logger)
       guard case .unavailable = error else { return true }
-      // What comes meanwhile waits.
+      // Calls that come meanwhile wait.
       await Pause.for(pause)
       for reading in readings { reading.session.woken() }
       return false

@@ -59,7 +59,7 @@ private enum AccountTerms {
   static let triesMax = 5
   /// After an account was last seen, so that a number that passes to somebody else gets free (reference Part 6, 4).
   static let lockLifetime = Duration.seconds(7 * 86_400)
-  /// What clients are told with 411; they make that many sessions for each account (the reference has 3 too).
+  /// The number that clients read with 411. They make that many sessions for each account (the reference has 3 too).
   static let devicesMax = 3
 }
 

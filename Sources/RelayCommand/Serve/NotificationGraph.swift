@@ -16,7 +16,7 @@ struct NotificationGraph {
   let services: [any Service]
 
   private static let laneApp = "device-notifications"
-  /// Of one user, inactive ones too: the bound of what one user can fill the store with.
+  /// The recipients of one user, inactive ones too. It bounds how far one user can fill the store.
   private static let recipientsMax: Int64 = 1_000_000
 
   /// - Parameter tokens: of Apple's keys, shared with whatever else pushes by them.

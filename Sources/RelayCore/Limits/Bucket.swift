@@ -100,7 +100,8 @@ package enum LimiterName: String, Sendable, CaseIterable {
     }
   }
 
-  /// What is charged, for the table in docs/configuration.md; nil if the configuration does not set this limiter.
+  /// The thing that is charged, for the table in docs/configuration.md; nil if the configuration does not set this
+  /// limiter.
   package var meaning: String? {
     switch self {
     case .smsDestination: "Codes by text message to one number."

@@ -3,7 +3,8 @@ package protocol Intake: Sendable {
   /// Accepts `submission` for an account of this relay.
   ///
   /// On return every message is durable. Safe to repeat with the same timestamp.
-  /// - Parameter marks: of each message, from a peer; or none at all. What is stored is counted as accepted with it.
+  /// - Parameter marks: of each message, from a peer; or none at all. A stored message is counted as accepted with
+  ///   it.
   /// - Throws: `.notFound`, `.mismatchedDevices`, `.staleDevices`, `.mailboxFull`, `.senderShareFull`,
   ///   `.peerShareFull`, `.unavailable`; nothing was stored then.
   func accept(_ submission: Submission, marks: [CrossingMark], from origin: Origin) async throws(Problem) -> Acceptance
