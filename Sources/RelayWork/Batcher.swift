@@ -2,7 +2,7 @@ public import DequeModule
 public import Synchronization
 
 /// Gathers what comes while a batch is under way into the next one: a batch costs much the same for one item and for
-/// hundreds. One who adds an item does not wait for its batch.
+/// hundreds. One who adds an item does not wait for its batch, and so a batch may wait for more items (`gathering`).
 ///
 /// One batch at a time, in the order in which the items came. Batches run in tasks of their own, which inherit nothing
 /// of the task that added an item, and which nobody cancels.
@@ -14,15 +14,15 @@ public final class Batcher<Item: Sendable>: Sendable {
     @inlinable init() {}
   }
 
-  /// A rest between a batch and the next one.
+  /// Times in which no batch runs.
   public struct Rest: Sendable {
-    /// So that more gathers meanwhile.
-    public var always: Duration
-    /// Behind a batch of which something is to be tried again, in the place of `always`.
+    /// Before each batch, so that more gathers. A batch that is full already does not wait.
+    public var gathering: Duration
+    /// Behind a batch of which something is to be tried again.
     public var beforeRetry: Duration
 
-    public init(always: Duration = .zero, beforeRetry: Duration = .zero) {
-      self.always = always
+    public init(gathering: Duration = .zero, beforeRetry: Duration = .zero) {
+      self.gathering = gathering
       self.beforeRetry = beforeRetry
     }
   }
@@ -30,7 +30,7 @@ public final class Batcher<Item: Sendable>: Sendable {
   @usableFromInline let state = Mutex(State())
   @usableFromInline let batchMax: Int
   @usableFromInline let waitingMax: Int
-  private let rest: Rest
+  @usableFromInline let rest: Rest
   private let clock: any Clock<Duration>
   @usableFromInline let run: @Sendable ([Item]) async -> [Item]
 
@@ -82,12 +82,24 @@ public final class Batcher<Item: Sendable>: Sendable {
 
   @inlinable
   func runUntilEmpty() async {
+    await gather()
     while let batch = nextBatch() {
       let again = await run(batch)
-      await pause(beforeRetry: !again.isEmpty)
-      // Taken before: they have their place.
-      if !again.isEmpty { state.withLock { $0.waiting.append(contentsOf: again) } }
+      if !again.isEmpty {
+        await pause(rest.beforeRetry)
+        // Taken before: they have their place.
+        state.withLock { $0.waiting.append(contentsOf: again) }
+      }
+      await gather()
     }
+  }
+
+  /// Nothing waits for more where nothing waits.
+  @inlinable
+  func gather() async {
+    guard rest.gathering > .zero else { return }
+    let waiting = state.withLock { $0.waiting.count }
+    if waiting > 0, waiting < batchMax { await pause(rest.gathering) }
   }
 
   /// - Returns: nil when nothing waits: the next to come is then the first again.
@@ -105,9 +117,8 @@ public final class Batcher<Item: Sendable>: Sendable {
   }
 
   @usableFromInline
-  func pause(beforeRetry: Bool) async {
-    let pause = beforeRetry ? rest.beforeRetry : rest.always
-    if pause > .zero { await Pause.for(pause, on: clock) }
+  func pause(_ duration: Duration) async {
+    if duration > .zero { await Pause.for(duration, on: clock) }
   }
 
   /// Waits until nothing waits and nothing is under way, for at most until `deadline`. For the end of the process

@@ -94,27 +94,44 @@ import Testing
     #expect(taken.withLock { $0.count } == 5)
   }
 
-  @Test func `it rests behind a batch, and longer before another try`() async throws {
+  @Test func `a batch waits for more, and one that is to be tried again rests first`() async throws {
     let clock = ManualClock()
     let batches = Mutex<[[Int]]>([])
-    let rest = Batcher<Int>.Rest(always: .seconds(1), beforeRetry: .seconds(5))
+    let rest = Batcher<Int>.Rest(gathering: .seconds(1), beforeRetry: .seconds(5))
     let batcher = Batcher<Int>(retryingBatchesOf: 9, waitingMax: 10, rest: rest, on: clock) { batch in
       batches.withLock { $0.append(batch) }
-      return batch == [1] ? batch : []
+      return batch.filter { $0 == 1 }.map { $0 + 10 }
     }
     batcher.add(0)
-    try await eventually("it rests") { clock.sleeperCount == 1 }
+    try await eventually("it gathers") { clock.sleeperCount == 1 }
     batcher.add(1)
+    #expect(batches.withLock { $0.isEmpty })
     clock.advance(by: .seconds(1))
-    try await eventually("it rests again") { batches.withLock { $0.count } == 2 && clock.sleeperCount == 1 }
+    try await eventually("it rests before another try") {
+      batches.withLock { $0 } == [[0, 1]] && clock.sleeperCount == 1
+    }
     batcher.add(2)
     clock.advance(by: .seconds(4))
     #expect(clock.sleeperCount == 1)
-    clock.advance(by: .seconds(1))
-    try await eventually("what came meanwhile goes first") { batches.withLock { $0.last } == [2, 1] }
+    try await clock.advance(by: .seconds(1), whenAsleep: 1)
     try await clock.advance(by: .seconds(1), whenAsleep: 1)
     await batcher.settle(until: .now + .seconds(60))
-    #expect(batches.withLock { $0 } == [[0], [1], [2, 1]])
+    #expect(batches.withLock { $0 } == [[0, 1], [2, 11]])
+    #expect(clock.sleeperCount == 0)
+  }
+
+  @Test func `a full batch waits for nothing`() async throws {
+    let clock = ManualClock()
+    let batches = Mutex<[[Int]]>([])
+    let batcher = Batcher<Int>(
+      retryingBatchesOf: 2, waitingMax: 10, rest: .init(gathering: .seconds(1)), on: clock
+    ) { batch in
+      batches.withLock { $0.append(batch) }
+      return []
+    }
+    batcher.add(contentsOf: [1, 2, 3, 4])
+    await batcher.settle(until: .now + .seconds(60))
+    #expect(batches.withLock { $0 } == [[1, 2], [3, 4]])
   }
 
   @Test func `a batch is about nobody's request, and nobody cancels it`() async throws {

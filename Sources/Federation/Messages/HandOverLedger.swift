@@ -51,7 +51,7 @@ package final class HandOverLedger: Sendable {
     // More gathers meanwhile, and a store that is away is left alone.
     recording = Batcher(
       retryingBatchesOf: Self.recordsMax, waitingMax: Self.waitingMax,
-      rest: .init(always: Self.recordingPause, beforeRetry: Self.retryPause)
+      rest: .init(gathering: Self.recordingPause, beforeRetry: Self.retryPause)
     ) { records in
       await Self.write(records, to: store)
     }
