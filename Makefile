@@ -20,7 +20,7 @@ SOURCES := Package.swift Plugins Sources Tools Tests
 
 .DEFAULT_GOAL := help
 .PHONY: help dependencies python-tools build run test release package image package-check bench soak campaign campaign-check fuzz-api
-.PHONY: test-threads fuzz-decoders fuzzers wire-messages cluster cluster-down docs format lint clean
+.PHONY: bench-compare test-threads fuzz-decoders fuzzers wire-messages cluster cluster-down docs format lint clean
 
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,6 +65,12 @@ package-check: release ## Install, start, upgrade and purge the package in a Deb
 bench: release ## Measure a release build against real PostgreSQL and Redis
 	$(BUILD) $(RELEASE) --product relay-bench
 	@$$($(BUILD) $(RELEASE) --show-bin-path)/relay-bench $(OPTIONS)
+
+bench-compare: release ## Compare with the release build of BASE=REV, in turn (OPTIONS= of relay-bench, ROUNDS=1)
+	@test -n "$(BASE)" || { echo "make bench-compare: say BASE=REV"; exit 64; }
+	$(BUILD) $(RELEASE) --product relay-bench
+	@bin="$$($(BUILD) $(RELEASE) --show-bin-path)"; scripts/bench-compare.py "$(BASE)" --bench "$$bin/relay-bench" \
+	  --relay "$$bin/relay" --rounds $(or $(ROUNDS),1) -- $(OPTIONS)
 
 soak: build release ## Kill processes, servers and connections under 100,000 messages (MESSAGES=, DEVICES=, SEED=)
 	RELAY_TEST_BINARY="$$($(BUILD) $(RELEASE) --show-bin-path)/relay" RELAY_SOAK_MESSAGES=$(or $(MESSAGES),100000) \
@@ -118,4 +124,4 @@ lint: ## Say what `format` would change, and check the documents, and the script
 	@scripts/lint-docs.py
 
 clean: ## Remove what was built
-	rm -rf .build .build-release .build-fuzz .build-threads
+	rm -rf .build .build-release .build-fuzz .build-threads .build-compare

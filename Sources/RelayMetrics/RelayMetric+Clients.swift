@@ -8,6 +8,8 @@ extension RelayMetric {
       "relay_http_requests_total", "Requests that were answered.")
     package let duration = TimerMetric<EdgeLabel, MethodLabel, PathLabel>(
       "relay_http_request_duration_seconds", "How long requests took to answer, in seconds.")
+    package let refused = SingleCounter(
+      "relay_http_requests_refused_total", "Requests that were refused unread: more came than could be answered.")
   }
 
   package struct ClientConnections: MetricSection {

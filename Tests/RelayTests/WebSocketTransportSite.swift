@@ -22,10 +22,13 @@ struct TransportSite: Sendable {
   let authority: TestAuthority?
   private let stop: @Sendable () async -> Void
 
-  /// - Parameter isSecure: TLS with ALPN, as the clients' listener has it.
+  /// - Parameters:
+  ///   - isSecure: TLS with ALPN, as the clients' listener has it.
+  ///   - load: says whether there is room for a request; nil: there always is.
   static func with<Result: Sendable>(
     isSecure: Bool = false, limits: SocketLimits = EchoAuthorizer.generous, times: SocketTimes = SocketTimes(),
-    requests: RequestTimes = RequestTimes(), _ body: @escaping @Sendable (TransportSite) async throws -> Result
+    requests: RequestTimes = RequestTimes(), load: RequestLoad? = nil,
+    _ body: @escaping @Sendable (TransportSite) async throws -> Result
   ) async throws -> Result {
     let authority = isSecure ? try TestAuthority() : nil
     let (authorizer, drain, sockets) = (EchoAuthorizer(limits), DrainState(), SocketWatch())
@@ -36,7 +39,7 @@ struct TransportSite: Sendable {
       drain: drain,
       watch: sockets, headLimits: .init(), times: times)
     let application = Application(
-      router: router(), server: server(terms, requests, authorizer, drain, context),
+      router: router(), server: server(terms, requests, authorizer, drain, load, context),
       configuration: ApplicationConfiguration(address: .hostname("127.0.0.1", port: 0)),
       onServerRunning: { channel in port.withLock { $0 = channel.localAddress?.port } }, logger: quiet)
     let group = ServiceGroup(
@@ -107,18 +110,20 @@ struct TransportSite: Sendable {
 
   private static func server(
     _ terms: SocketTerms, _ times: RequestTimes, _ authorizer: EchoAuthorizer, _ drain: DrainState,
-    _ context: NIOSSLContext?
+    _ load: RequestLoad?, _ context: NIOSSLContext?
   ) -> HTTPServerBuilder {
     HTTPServerBuilder { responder in
       let http1 = SocketUpgradeChannel(
-        EdgeHTTP1(responder: responder, idleTimeout: .seconds(90), times: times, drain: drain, authorizer: authorizer),
+        EdgeHTTP1(
+          responder: responder, idleTimeout: .seconds(90), times: times, drain: drain, authorizer: authorizer,
+          load: load),
         terms)
       guard let context else { return ClaimedChannel(http1) }
       return ClaimedChannel(
         ALPNChannel(
           tls: { _, _ in NIOSSLServerHandler(context: context) }, handshakeTimeout: .seconds(30), http1: http1,
           http2: EdgeHTTP2.channel(
-            responder: responder, idleTimeout: .seconds(90), stalledTimeout: .seconds(30), times: times),
+            responder: responder, idleTimeout: .seconds(90), stalledTimeout: .seconds(30), times: times, load: load),
           times: times))
     }
   }

@@ -51,6 +51,10 @@ extension RelayBench {
   private func measure(_ programs: ServerGroup.Programs, in workshop: Workshop) async throws -> BenchmarkReport {
     let settings = settings
     if isIdlePart { try IdleConnections.prepare(settings) }
+    guard EjabberdServer.isInstalled || !isMeasuringEjabberd else {
+      throw BenchmarkFailure("ejabberd is not installed: install Debian's ejabberd and erlang-p1-pgsql")
+    }
+    if isWhole || isMeasuringOverload { try Overload.prepare() }
     note("Starting PostgreSQL, Redis and two relays ...")
     let servers = try await ServerGroup(programs, in: workshop)
     note("Running: \(servers.processList).")
@@ -69,9 +73,26 @@ extension RelayBench {
       report.handshakeFlood = try await HandshakeFlood(servers: servers, settings: settings).run()
     }
     if isWhole {
-      note("Measuring a bare insert ...")
-      report.bareInsert = try await BareInsert(servers: servers, settings: settings).run()
+      note("Measuring bare inserts ...")
+      report.bareInsert = try await BareInsert(
+        servers: servers, settings: settings, rowsPerStatement: settings.rowsPerStatement
+      ).run()
     }
+    if isWhole || isMeasuringSingleRows {
+      note("Measuring single durable inserts ...")
+      report.singleInsert = try await BareInsert(servers: servers, settings: settings, rowsPerStatement: 1).run()
+    }
+    if isWhole || isMeasuringOverload {
+      note("Registering accounts for the overload ...")
+      report.overload = try await Overload(
+        servers: servers, population: try await ExtraPopulation(servers, settings: settings, place: 0),
+        settings: settings
+      ).run()
+    }
+    if isMeasuringEjabberd || isWhole && EjabberdServer.isInstalled {
+      report.ejabberd = try await EjabberdBenchmark(servers: servers, workshop: workshop, settings: settings).run()
+    }
+    if isMeasuringGrowth { report.growth = try await Growth(servers: servers, settings: settings).run() }
     let lookUps = chosen.filter { $0.subject == .lookUps }
     if !lookUps.isEmpty {
       report.scenarios += try await LookUpScenarios(servers: servers, workshop: workshop, settings: settings)
@@ -83,9 +104,9 @@ extension RelayBench {
       ).run()
     }
     if isWhole || isMeasuringOblivious { report.oblivious = try await ObliviousBenchmark(servers: servers).run() }
-    report.ratios = Ratios(report.scenarios, report.bareInsert)
-    report.hop = Hop(report.scenarios, from: .messagesLocalPaced, to: .messagesFederatedPaced)
-    report.hopAcross = Hop(report.scenarios, from: .deliveriesPaced, to: .deliveriesAcrossPaced)
+    report.ratios = Ratios(report.scenarios, report.bareInsert, single: report.singleInsert)
+    report.hops = Hop.all(report.scenarios, from: .messagesLocalPaced, to: .messagesFederatedPaced)
+    report.hopsAcross = Hop.all(report.scenarios, from: .deliveriesPaced, to: .deliveriesAcrossPaced)
     return report
   }
 
@@ -100,9 +121,9 @@ extension RelayBench {
       servers: servers, population: isAnyoneAway ? try await Population(servers, settings: settings) : nil,
       live: isAnyoneThere ? try await LivePopulation(servers, settings: settings) : nil, settings: settings)
     var figures: [ScenarioFigures] = []
-    for scenario in chosen {
-      note("Measuring \(scenario.rawValue) ...")
-      figures.append(try await runner.run(scenario))
+    for measurement in Measurement.all(of: chosen, at: settings.pacesPerSecond) {
+      note("Measuring \(measurement.name) ...")
+      figures.append(try await runner.run(measurement))
     }
     return figures
   }
@@ -112,7 +133,8 @@ extension RelayBench {
   /// Nothing was asked for in particular.
   private var isWhole: Bool {
     only.isEmpty && !isMeasuringHandshakes && !isMeasuringIdle && !isMeasuringTable && !isMeasuringStart
-      && !isMeasuringOblivious && !isMeasuringPush
+      && !isMeasuringOblivious && !isMeasuringPush && !isMeasuringSingleRows
+      && !isMeasuringOverload && !isMeasuringGrowth && !isMeasuringEjabberd
   }
   private var isIdlePart: Bool {
     settings.idleConnections > 0 && (isWhole || isMeasuringIdle || connectionsIdle != nil)
@@ -120,7 +142,8 @@ extension RelayBench {
   /// All but the table in process and the push gateway.
   private var needsServers: Bool {
     isWhole || !only.isEmpty || isMeasuringHandshakes || isIdlePart || isMeasuringStart
-      || isMeasuringOblivious
+      || isMeasuringOblivious || isMeasuringSingleRows || isMeasuringOverload
+      || isMeasuringGrowth || isMeasuringEjabberd
   }
 
   private var settings: BenchmarkSettings {
@@ -128,6 +151,9 @@ extension RelayBench {
     if quick {
       settings.seconds = 2
       settings.warmUpSeconds = 0.5
+      settings.pacesPerSecond = [1000]
+      settings.growthAccounts = [1000, 10_000]
+      settings.growthPeers = [1, 2]
       settings.keysEach = 50
       settings.idleConnections = 500
       settings.tableEntries = [100_000]
@@ -137,7 +163,9 @@ extension RelayBench {
       settings.registrations = 3
     }
     if let seconds { settings.seconds = seconds }
-    if let pace { settings.pacePerSecond = pace }
+    let paces = pace.flatMap(\.elements)
+    if !paces.isEmpty { settings.pacesPerSecond = paces }
+    settings.countsSystemCalls = countsSystemCalls
     if let connections { settings.connections = connections }
     if let bodyBytes { settings.bodyBytes = bodyBytes }
     if let connectionsIdle { settings.idleConnections = connectionsIdle }

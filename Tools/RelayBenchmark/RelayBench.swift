@@ -57,6 +57,21 @@ import Foundation
   @Flag(name: .customLong("push"), help: "Only the scenarios of --only, if any, and the push gateway.")
   var isMeasuringPush = false
 
+  @Flag(
+    name: .customLong("overload"),
+    help: "Only the scenarios of --only, if any, and several times the load that can be answered.")
+  var isMeasuringOverload = false
+
+  @Flag(
+    name: .customLong("ejabberd"),
+    help: "Only the scenarios of --only, if any, and ejabberd. Without options it is measured where it is installed.")
+  var isMeasuringEjabberd = false
+
+  @Flag(
+    name: .customLong("growth"),
+    help: "Only the scenarios of --only, if any, and messages at up to a million accounts and 64 peers. Never else.")
+  var isMeasuringGrowth = false
+
   @Option(
     parsing: .upToNextOption,
     help: ArgumentHelp(
@@ -69,8 +84,20 @@ import Foundation
   @Option(help: "Devices that connect and do nothing, plain and over TLS; 0 leaves that out. 10000, with --quick 500.")
   var connectionsIdle: Int?
 
-  @Option(help: "Requests a second of the scenarios in an open loop.")
-  var pace: Int?
+  @Option(
+    parsing: .upToNextOption,
+    help: ArgumentHelp(
+      "Requests a second of the scenarios in an open loop, with commas between them. 100, 1000 and 3000.",
+      valueName: "count"))
+  var pace: [CommaList<Int>] = []
+
+  @Flag(
+    name: .customLong("system-calls"),
+    help: "Count the relays' system calls by perf. That slows every system call down: compare no other figures then.")
+  var countsSystemCalls = false
+
+  @Flag(name: .customLong("single-rows"), help: "Only the scenarios of --only, if any, and single durable inserts.")
+  var isMeasuringSingleRows = false
 
   @Option(help: "Seconds that each scenario is measured.")
   var seconds: Double?
@@ -84,7 +111,9 @@ import Foundation
   func validate() throws {
     guard (seconds ?? 1) > 0, (seconds ?? 1) <= 3600 else { throw ValidationError("--seconds goes from 0 to 3600.") }
     guard (1...1000).contains(connections ?? 1) else { throw ValidationError("--connections goes from 1 to 1000.") }
-    guard (1...100_000).contains(pace ?? 1) else { throw ValidationError("--pace goes from 1 to 100000.") }
+    guard pace.flatMap(\.elements).allSatisfy({ (1...100_000).contains($0) }) else {
+      throw ValidationError("--pace goes from 1 to 100000.")
+    }
     guard (0...200_000).contains(connectionsIdle ?? 0) else {
       throw ValidationError("--connections-idle goes from 0 to 200000.")
     }

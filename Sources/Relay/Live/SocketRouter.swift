@@ -17,15 +17,23 @@ struct SocketCaller: Sendable {
 package struct SocketRouter: Sendable {
   private let responder: any HTTPResponder<ClientContext>
   private let accounts: AccountCache
+  private let load: RequestLoad
   private let logger: Logger
 
-  package init(responder: any HTTPResponder<ClientContext>, accounts: AccountCache, logger: Logger) {
+  /// - Parameter load: of the clients' listener.
+  package init(
+    responder: any HTTPResponder<ClientContext>, accounts: AccountCache, load: RequestLoad, logger: Logger
+  ) {
     self.responder = responder
     self.accounts = accounts
+    self.load = load
     self.logger = logger
   }
 
   func answer(_ call: SocketCall, of sender: SocketCaller) async -> SocketAnswer {
+    guard load.admits() else { return await plain(RequestLoad.refusal) }
+    load.began()
+    defer { load.ended() }
     do {
       guard let request = Request(call, to: sender.authority) else { throw Problem(.notFound) }
       guard let caller = try await accounts.caller(sender.device) else { throw Problem(.unauthorized) }

@@ -7,6 +7,7 @@ import Operations
 import Relay
 import RelayConfiguration
 import RelayCore
+import RelayHTTP
 
 struct RoutesCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -52,7 +53,7 @@ struct RoutesCommand: AsyncParsableCommand {
       let clients = ClientGraph(
         settings, local, storage: storage, coordination: coordination, courier: NoPeers(), homes: NoPeers(),
         finder: nil, directory: directory, attachments: attachments, sender: LogSender(logger: logger),
-        webPush: WakingGraph.webPushTerms(settings.push, by: nil), logger: logger)
+        webPush: WakingGraph.webPushTerms(settings.push, by: nil), load: RequestLoad(logger: logger), logger: logger)
       lines = Set(clients.router.routes.map { String(describing: $0.path) }).sorted()
     }
     return lines

@@ -70,13 +70,17 @@ struct ClientGraph {
   /// In the order in which they start.
   let services: [any Service]
 
+  /// - Parameter load: of the clients' listener.
   init(
     _ settings: RelayConfiguration, _ local: LocalGraph, storage: any Storage, coordination: any Coordination,
     courier: any Courier, homes: any HomeFinder, finder: (any ContactFinder)?, directory: DirectoryGraph,
     attachments: AttachmentGraph, sender: any Relay.VerificationSender, webPush: PushController.WebPushTerms,
-    logger: Logger
+    load: RequestLoad, logger: Logger
   ) {
     let forwarder = ReceiptForwarder(courier: courier, logger: logger)
+    let courier = UnburdeningCourier(courier: courier, load: load)
+    let finder = finder.map { UnburdeningFinder(finder: $0, load: load) }
+    let sender = UnburdeningSender(sender: sender, load: load)
     let receipts = DeliveryReceipts(intake: local.intake, forwarder: forwarder, logger: logger)
     let purse = { ContactPurse(budget: coordination, allowance: settings.directory.allowance) }
     let gate = CorrespondenceGate(purse: purse())
@@ -135,7 +139,7 @@ struct ClientGraph {
     }
     router = edge.router()
     let live = LiveGraph(
-      settings.client, local, storage: storage, receipts: receipts, router: router, logger: logger)
+      settings.client, local, storage: storage, receipts: receipts, router: router, load: load, logger: logger)
     authorizer = live.authorizer
     services = [forwarder, attachments.sweeper] + live.services
   }

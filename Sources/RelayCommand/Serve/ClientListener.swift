@@ -19,11 +19,11 @@ struct ClientListener {
   /// - Parameters:
   ///   - authorizer: decides on WebSockets; nil: there are none.
   ///   - drain: whether clients are to be sent elsewhere.
+  ///   - load: what all connections ask for, and those over WebSockets.
   /// - Throws: `CommandFailure` when certificate and key cannot be used.
   init(
     _ settings: RelayConfiguration.Client, router: Router<ClientContext>, authorizer: (any SocketAuthorizer)?,
-    drain: DrainState,
-    state: ListenerState, logger: Logger
+    drain: DrainState, load: RequestLoad, state: ListenerState, logger: Logger
   ) throws {
     let sockets = SocketWatch()
     let terms = authorizer.map { Self.terms($0, settings, drain: drain, sockets: sockets) }
@@ -36,13 +36,13 @@ struct ClientListener {
       let (context, watches) = try ServerCertificate.reloading(tls, keys: "client.tls", logger: logger)
       services += watches
       server = HTTPServerBuilder { responder in
-        let http1 = Self.http1(responder, drain: drain, authorizer: authorizer)
-        guard let terms else { return Self.secure(context, http1, responder, shares) }
-        return Self.secure(context, SocketUpgradeChannel(http1, terms), responder, shares)
+        let http1 = Self.http1(responder, drain: drain, authorizer: authorizer, load: load)
+        guard let terms else { return Self.secure(context, http1, responder, shares, load) }
+        return Self.secure(context, SocketUpgradeChannel(http1, terms), responder, shares, load)
       }
     } else {
       server = HTTPServerBuilder { responder in
-        let http1 = Self.http1(responder, drain: drain, authorizer: authorizer)
+        let http1 = Self.http1(responder, drain: drain, authorizer: authorizer, load: load)
         guard let terms else { return ClaimedChannel(SharedChannel(http1, shares)) }
         return ClaimedChannel(SharedChannel(SocketUpgradeChannel(http1, terms), shares))
       }
@@ -79,13 +79,14 @@ struct ClientListener {
   private static let (headFieldBytesMax, headBytesMax, headFieldsMax) = (16 << 10, 32 << 10, 100)
 
   private static func http1(
-    _ responder: @escaping HTTPChannelHandler.Responder, drain: DrainState, authorizer: (any SocketAuthorizer)?
+    _ responder: @escaping HTTPChannelHandler.Responder, drain: DrainState, authorizer: (any SocketAuthorizer)?,
+    load: RequestLoad
   ) -> EdgeHTTP1 {
     EdgeHTTP1(
       responder: responder, idleTimeout: idleTimeout,
       headLimits: .init(
         maxHeaderFieldSize: headFieldBytesMax, maxHeaderListSize: headBytesMax, maxHeaderFieldCount: headFieldsMax),
-      drain: drain, authorizer: authorizer)
+      drain: drain, authorizer: authorizer, load: load)
   }
 
   private static func terms(
@@ -104,12 +105,13 @@ struct ClientListener {
 
   private static func secure<HTTP1: ServerChildChannel>(
     _ context: @escaping @Sendable () -> NIOSSLContext, _ http1: HTTP1,
-    _ responder: @escaping HTTPChannelHandler.Responder, _ shares: ConnectionShares
+    _ responder: @escaping HTTPChannelHandler.Responder, _ shares: ConnectionShares, _ load: RequestLoad
   ) -> any ServerChildChannel {
     let negotiated = ALPNChannel(
       tls: { _, _ in NIOSSLServerHandler(context: context()) }, handshakeTimeout: handshakeTimeout,
       http1: http1,
-      http2: EdgeHTTP2.channel(responder: responder, idleTimeout: .seconds(90), stalledTimeout: stalledRequestTimeout))
+      http2: EdgeHTTP2.channel(
+        responder: responder, idleTimeout: .seconds(90), stalledTimeout: stalledRequestTimeout, load: load))
     return ClaimedChannel(SharedChannel(negotiated, shares))
   }
 }

@@ -12,16 +12,18 @@ struct LiveGraph {
   /// In the order in which they start: sessions end before what they have acknowledged is settled.
   let services: [any Service]
 
-  /// - Parameter router: answers requests that come over a WebSocket too.
+  /// - Parameters:
+  ///   - router: answers requests that come over a WebSocket too.
+  ///   - load: of the clients' listener.
   init(
     _ client: RelayConfiguration.Client, _ local: LocalGraph, storage: any Storage, receipts: DeliveryReceipts,
-    router: Router<ClientContext>, logger: Logger
+    router: Router<ClientContext>, load: RequestLoad, logger: Logger
   ) {
     let acknowledgements = Acknowledgements(store: storage, receipts: receipts, hub: local.hub, logger: logger)
     let parts = SessionParts(
       hub: local.hub, reader: MailboxReader(store: storage.messages, logger: logger),
       acknowledgements: acknowledgements,
-      router: SocketRouter(responder: router.buildResponder(), accounts: local.accounts, logger: logger),
+      router: SocketRouter(responder: router.buildResponder(), accounts: local.accounts, load: load, logger: logger),
       logger: logger)
     authorizer = LiveSocketAuthorizer(
       parts: parts, accounts: local.accounts,

@@ -167,11 +167,12 @@ struct Server {
       storage: storage, client: outbound, logger: logger)
     let directory = try DirectoryGraph(
       settings.directory, storage: storage, coordination: coordination, readiness: readiness, logger: logger)
+    let load = RequestLoad(logger: logger)
     let clients = ClientGraph(
       settings, local, storage: storage, coordination: coordination, courier: federation?.courier ?? NoPeers(),
       homes: federation?.homes(local, directory: directory.view) ?? NoPeers(), finder: federation?.finder,
       directory: directory, attachments: attachments, sender: makeSender(outbound),
-      webPush: WakingGraph.webPushTerms(settings.push, by: waking), logger: logger)
+      webPush: WakingGraph.webPushTerms(settings.push, by: waking), load: load, logger: logger)
     let gateway = try PushGatewayGraph(
       settings, tokens: pushTokens, board: coordination.pushBoard, readiness: readiness, logger: logger)
     await local.restores.check()
@@ -180,7 +181,7 @@ struct Server {
       settings, storage: storage, coordination: coordination, tokens: pushTokens, drain: drain, readiness: readiness,
       logger: logger)
     let client = try ClientListener(
-      settings.client, router: clients.router, authorizer: clients.authorizer, drain: drain,
+      settings.client, router: clients.router, authorizer: clients.authorizer, drain: drain, load: load,
       state: ListenerState("client", in: readiness), logger: logger)
     api.open(
       .init(

@@ -17,6 +17,9 @@ final class EarlyAnswers: ChannelDuplexHandler, RemovableChannelHandler, BodyWat
   typealias OutboundOut = HTTPResponsePart
 
   private let grace: TimeAmount
+  private let load: RequestLoad?
+  /// Whether the edge's load has the request.
+  private var isCounted = false
   private var hasRequest = false
   private var isAnswering = false
   /// Answered in place of the application, which is not heard any more.
@@ -27,9 +30,12 @@ final class EarlyAnswers: ChannelDuplexHandler, RemovableChannelHandler, BodyWat
   private(set) var context: ChannelHandlerContext?
   var bodies: BodyWatch
 
-  /// - Parameter grace: how long the sender may take to read the answer: what it has not read is lost with the stream.
-  init(_ pace: BodyPace, grace: TimeAmount = .seconds(2)) {
+  /// - Parameters:
+  ///   - load: says whether there is room for a request; nil: there always is.
+  ///   - grace: how long the sender may take to read the answer: what it has not read is lost with the stream.
+  init(_ pace: BodyPace, load: RequestLoad?, grace: TimeAmount = .seconds(2)) {
     bodies = BodyWatch(pace)
+    self.load = load
     self.grace = grace
   }
 
@@ -53,13 +59,26 @@ final class EarlyAnswers: ChannelDuplexHandler, RemovableChannelHandler, BodyWat
       guard HostField.isProper(authority: head.authority, hosts: hosts) else {
         return refuse(Problem(.invalidHost), context)
       }
+      if let load, !load.admits() { return refuse(RequestLoad.refusal, context) }
       bodies.headCame()
     case .body(let part): bodies.received(part.readableBytes)
     case .end:
       bodies.ended()
       hasRequest = true
+      if !isOver, !isAnswering { enter() }
     }
     if !isOver { context.fireChannelRead(data) }
+  }
+
+  private func enter() {
+    load?.began()
+    isCounted = true
+  }
+
+  /// It is being answered, or its client is gone.
+  private func leave() {
+    if isCounted { load?.ended() }
+    isCounted = false
   }
 
   private static let host = HTTPField.Name("host")!  // It is a token.
@@ -100,6 +119,7 @@ final class EarlyAnswers: ChannelDuplexHandler, RemovableChannelHandler, BodyWat
       return
     }
     isAnswering = true
+    leave()
     guard case .end = unwrapOutboundIn(data) else { return context.write(data, promise: promise) }
     writeEnd(data, promise, context)
   }
@@ -116,12 +136,14 @@ final class EarlyAnswers: ChannelDuplexHandler, RemovableChannelHandler, BodyWat
 
   func channelInactive(context: ChannelHandlerContext) {
     bodies.ended()
+    leave()
     reset?.cancel()
     context.fireChannelInactive()
   }
 
   func handlerRemoved(context: ChannelHandlerContext) {
     bodies.ended()
+    leave()
     reset?.cancel()
     self.context = nil
   }

@@ -12,16 +12,18 @@ package struct EdgeHTTP1: ServerChildChannel {
   private let times: RequestTimes
   private let drain: DrainState?
   private let authorizer: (any SocketAuthorizer)?
+  private let load: RequestLoad?
 
   /// - Parameters:
   ///   - idleTimeout: a connection without a request for so long is closed.
   ///   - drain: whether answers are to be the last of their connections.
   ///   - authorizer: where requests for WebSockets go to that come first on their connections.
+  ///   - load: says whether there is room for a request; nil: there always is.
   ///   - handlers: further ones, behind the codec.
   package init(
     responder: @escaping HTTPChannelHandler.Responder, idleTimeout: TimeAmount, headLimits: HeadLimits = .init(),
     times: RequestTimes = RequestTimes(), drain: DrainState? = nil, authorizer: (any SocketAuthorizer)? = nil,
-    handlers: @escaping @Sendable () -> [any RemovableChannelHandler] = { [] }
+    load: RequestLoad? = nil, handlers: @escaping @Sendable () -> [any RemovableChannelHandler] = { [] }
   ) {
     base = HTTP1Channel(
       responder: responder,
@@ -30,13 +32,14 @@ package struct EdgeHTTP1: ServerChildChannel {
     self.times = times
     self.drain = drain
     self.authorizer = authorizer
+    self.load = load
   }
 
   package func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
     base.setup(channel: channel, logger: logger).flatMapThrowing { value in
       let pipeline = channel.pipeline.syncOperations
       let parser = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
-      let answers = FinalAnswers(drain: drain, authorizer: authorizer, times: times)
+      let answers = FinalAnswers(drain: drain, authorizer: authorizer, load: load, times: times)
       try pipeline.addHandler(answers, position: .after(parser))
       try pipeline.addHandler(HeadTimer(times.head, answers), position: .before(parser))
       return value

@@ -23,11 +23,12 @@ final class FinalAnswers: ChannelDuplexHandler, RemovableChannelHandler, BodyWat
   typealias OutboundOut = HTTPServerResponsePart
 
   /// How much of the input is still taken. Requests pipelined behind the last one are lost, as on any connection that
-  /// is closed.
-  private enum Hearing { case all, restOfRequest, nothing }
+  /// is closed. The rest of a refused request is read and forgotten; then all is heard again.
+  private enum Hearing { case all, restOfRequest, restOfRefused, nothing }
 
   private let drain: DrainState?
   private let authorizer: (any SocketAuthorizer)?
+  private let load: RequestLoad?
   private let linger: TimeAmount
   /// Requests that are not answered whole, the one that is being answered first.
   private var open = CircularBuffer<Ask>()
@@ -45,10 +46,13 @@ final class FinalAnswers: ChannelDuplexHandler, RemovableChannelHandler, BodyWat
   private(set) var context: ChannelHandlerContext?
   var bodies: BodyWatch
 
-  /// - Parameter times: of bodies, and for the client to close behind the last answer.
-  init(drain: DrainState?, authorizer: (any SocketAuthorizer)?, times: RequestTimes) {
+  /// - Parameters:
+  ///   - load: says whether there is room for a request; nil: there always is.
+  ///   - times: of bodies, and for the client to close behind the last answer.
+  init(drain: DrainState?, authorizer: (any SocketAuthorizer)?, load: RequestLoad?, times: RequestTimes) {
     self.drain = drain
     self.authorizer = authorizer
+    self.load = load
     linger = times.linger
     bodies = BodyWatch(times.body)
   }
@@ -59,12 +63,19 @@ final class FinalAnswers: ChannelDuplexHandler, RemovableChannelHandler, BodyWat
   func handlerAdded(context: ChannelHandlerContext) { self.context = context }
   func handlerRemoved(context: ChannelHandlerContext) {
     bodies.ended()
+    leaveAll()
     self.context = nil
   }
 
   func channelInactive(context: ChannelHandlerContext) {
     bodies.ended()
+    leaveAll()
     context.fireChannelInactive()
+  }
+
+  /// Nobody waits for the answers that are not written.
+  private func leaveAll() {
+    for index in open.indices { open[index].leave(load) }
   }
 
   // MARK: Requests
@@ -76,15 +87,19 @@ final class FinalAnswers: ChannelDuplexHandler, RemovableChannelHandler, BodyWat
     case .body(let part):
       owesContinue = false
       bodies.received(part.readableBytes)
-      context.fireChannelRead(data)
-    case .end:
-      bodies.ended()
-      isReading = false
-      owesContinue = false
-      if !open.isEmpty { open[open.index(before: open.endIndex)].isWhole = true }
-      if hearing == .restOfRequest { hearing = .nothing }
-      context.fireChannelRead(data)
+      if hearing != .restOfRefused { context.fireChannelRead(data) }
+    case .end: endCame(data, context)
     }
+  }
+
+  private func endCame(_ data: NIOAny, _ context: ChannelHandlerContext) {
+    bodies.ended()
+    isReading = false
+    owesContinue = false
+    guard hearing != .restOfRefused else { return hearing = .all }
+    if !open.isEmpty { open[open.index(before: open.endIndex)].becameWhole(load) }
+    if hearing == .restOfRequest { hearing = .nothing }
+    context.fireChannelRead(data)
   }
 
   private func headCame(_ head: HTTPRequestHead, _ data: NIOAny, _ context: ChannelHandlerContext) {
@@ -100,6 +115,8 @@ final class FinalAnswers: ChannelDuplexHandler, RemovableChannelHandler, BodyWat
       return context.close(promise: nil)
     }
     bodies.headCame()
+    // The answer would overtake those of requests before it.
+    if open.isEmpty, let load, !load.admits() { return turnAway(head, ask) }
     open.append(ask)
     if ask.isFinal { hearing = .restOfRequest }
     owesContinue = ask.expectsContinue
@@ -138,6 +155,7 @@ final class FinalAnswers: ChannelDuplexHandler, RemovableChannelHandler, BodyWat
     case .head(let head) where head.status.code < 200: context.write(data, promise: promise)
     case .head(var head):
       isAnswering = true
+      if !open.isEmpty { open[open.startIndex].leave(load) }
       finish(&head)
       context.write(wrapOutboundOut(.head(head)), promise: promise)
     case .body: context.write(data, promise: promise)
@@ -183,6 +201,7 @@ final class FinalAnswers: ChannelDuplexHandler, RemovableChannelHandler, BodyWat
   // MARK: Ends that are not the application's
 
   func bodyIsTooSlow(_ context: ChannelHandlerContext) {
+    if hearing == .restOfRefused { return context.close(promise: nil) }
     // Answered already, its rest has no more than `linger`.
     guard !open.isEmpty else { return }
     guard open.count == 1, !isAnswering else { return context.close(promise: nil) }
@@ -205,16 +224,38 @@ final class FinalAnswers: ChannelDuplexHandler, RemovableChannelHandler, BodyWat
     guard let context, open.isEmpty else { return endBehindOpen() }
     hearing = .nothing
     isReading = false
+    writeRefusal(problem, isLast: true, context)
+    end(wrapOutboundOut(.end(nil)), nil, context)
+  }
+
+  /// There is no room for a request. The connection goes on behind a short one: a client that had to connect anew would
+  /// cost more than its request.
+  private func turnAway(_ head: HTTPRequestHead, _ ask: Ask) {
+    guard !ask.isFinal, !ask.isOld, !ask.expectsContinue, drain?.isDraining != true, Self.isShort(head), let context
+    else { return refuse(RequestLoad.refusal) }
+    hearing = .restOfRefused
+    writeRefusal(RequestLoad.refusal, isLast: false, context)
+    context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+  }
+
+  private func writeRefusal(_ problem: Problem, isLast: Bool, _ context: ChannelHandlerContext) {
     let (fields, body) = problem.content
     var headers = HTTPHeaders(fields.map { ($0.name.canonicalName, $0.value) })
     headers.add(name: "content-length", value: String(body.count))
     headers.add(name: "date", value: PlainAnswer.date)
-    headers.add(name: "connection", value: "close")
+    if isLast { headers.add(name: "connection", value: "close") }
     let status = HTTPResponseStatus(statusCode: problem.kind.status)
     context.write(wrapOutboundOut(.head(.init(version: .http1_1, status: status, headers: headers))), promise: nil)
     context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: body)))), promise: nil)
-    end(wrapOutboundOut(.end(nil)), nil, context)
   }
+
+  /// Whether the rest of a request is worth reading for the sake of its connection.
+  private static func isShort(_ head: HTTPRequestHead) -> Bool {
+    guard !head.headers.contains(name: "transfer-encoding") else { return false }
+    guard let length = head.headers.first(name: "content-length") else { return true }
+    return Int(length).map { $0 <= forgottenBytesMax } ?? false
+  }
+  private static let forgottenBytesMax = 256 << 10
 
   /// The answers that are under way come first; nothing more is heard.
   private func endBehindOpen() {
@@ -233,7 +274,9 @@ private struct Ask {
   /// By fields that are for this connection alone.
   let speaksOfConnection: Bool
   var isFinal: Bool
-  var isWhole = false
+  private(set) var isWhole = false
+  /// Whether the edge's load has it.
+  private var isCounted = false
 
   init(_ head: HTTPRequestHead) {
     isOld = head.version.major == 1 && head.version.minor == 0
@@ -242,5 +285,17 @@ private struct Ask {
     isFinal = tokens.contains("close") || isOld && !tokens.contains("keep-alive") || isUpgrade
     speaksOfConnection = isUpgrade || !tokens.isEmpty
     expectsContinue = !isOld && head.headers["expect"].contains { $0.lowercased() == "100-continue" }
+  }
+
+  mutating func becameWhole(_ load: RequestLoad?) {
+    isWhole = true
+    load?.began()
+    isCounted = true
+  }
+
+  /// It is being answered, or its client is gone.
+  mutating func leave(_ load: RequestLoad?) {
+    if isCounted { load?.ended() }
+    isCounted = false
   }
 }

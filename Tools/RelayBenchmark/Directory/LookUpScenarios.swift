@@ -37,11 +37,12 @@ struct LookUpScenarios: Sendable {
     let result = try await LoadGenerator(
       warmUp: .seconds(settings.warmUpSeconds), window: .seconds(settings.seconds), pacePerSecond: nil
     )
-    .run(work, port: directory.home.ports.client, readUsage: { try servers.readUsage() })
-    try result.demandSuccess(of: scenario)
+    .run(work, port: directory.home.ports.client, readUsage: UsageWindow(servers, settings).read)
+    try result.demandSuccess(of: Measurement(scenario))
     note("Measuring HMGET of the same contacts ...")
     let lookUps = LookUpFigures(
       scenario, result, entries: entries, knownShare: AddressBook.knownShare, hash: try await hash.run(books, settings))
-    return ScenarioFigures(scenario, result, peakResident: try servers.readPeakResident(), lookUps: lookUps)
+    return ScenarioFigures(
+      Measurement(scenario), result, peakResident: try servers.readPeakResident(), lookUps: lookUps)
   }
 }

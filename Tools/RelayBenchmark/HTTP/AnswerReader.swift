@@ -4,6 +4,8 @@ import NIOCore
 struct Answer: Sendable {
   let status: Int
   let body: ByteBuffer
+  /// Whether it says when to come again (`Retry-After`).
+  let saysWhen: Bool
 
   var isSuccess: Bool { (200..<300).contains(status) }
 }
@@ -27,6 +29,7 @@ struct AnswerReader {
   private struct Head {
     let status: Int
     let bodyBytes: Int
+    let saysWhen: Bool
   }
 
   mutating func append(_ bytes: inout ByteBuffer) {
@@ -46,13 +49,14 @@ struct AnswerReader {
     }
     guard let head, let body = received.readSlice(length: head.bodyBytes) else { return nil }
     self.head = nil
-    return Answer(status: head.status, body: body)
+    return Answer(status: head.status, body: body, saysWhen: head.saysWhen)
   }
 
   /// - Returns: the head and its length with the empty line behind it; nil when that has not come yet.
   private static func readHead(_ bytes: Span<UInt8>) throws(UnreadableAnswer) -> (Head, byteCount: Int)? {
     var status: Int?
     var bodyBytes: Int?
+    var saysWhen = false
     var lineStart = 0
     for index in bytes.indices where bytes[index] == UInt8(ascii: "\n") {
       let line = bytes.extracting(lineStart..<index)
@@ -62,9 +66,11 @@ struct AnswerReader {
         guard let status, let length = bodyBytes ?? (status == 204 ? 0 : nil) else {
           throw UnreadableAnswer(description: "an answer without Content-Length")
         }
-        return (Head(status: status, bodyBytes: length), index + 1)
+        return (Head(status: status, bodyBytes: length, saysWhen: saysWhen), index + 1)
       } else if let length = try readContentLength(line) {
         bodyBytes = length
+      } else if begins(line, with: "retry-after:") {
+        saysWhen = true
       }
       lineStart = index + 1
     }
@@ -83,17 +89,21 @@ struct AnswerReader {
   /// - Returns: nil when the line is another header.
   private static func readContentLength(_ line: Span<UInt8>) throws(UnreadableAnswer) -> Int? {
     let name: StaticString = "content-length:"
+    guard begins(line, with: name) else { return nil }
     let nameBytes = name.utf8CodeUnitCount
-    guard line.count > nameBytes else { return nil }
-    let isIt = name.withUTF8Buffer { name in
-      for index in 0..<nameBytes where line[index] | 0x20 != name[index] | 0x20 { return false }
-      return true
-    }
-    guard isIt else { return nil }
     guard let length = number(line.extracting(nameBytes..<line.count)), length <= bodyBytesMax else {
       throw UnreadableAnswer(description: "a Content-Length that cannot be")
     }
     return length
+  }
+
+  /// - Parameter name: of a header, in lower case, with its colon.
+  private static func begins(_ line: Span<UInt8>, with name: StaticString) -> Bool {
+    guard line.count > name.utf8CodeUnitCount else { return false }
+    return name.withUTF8Buffer { name in
+      for index in name.indices where line[index] | 0x20 != name[index] | 0x20 { return false }
+      return true
+    }
   }
 
   /// Digits between white space. - Returns: nil for anything else, and for what has more than nine digits.

@@ -29,11 +29,11 @@ struct LiveLoad: Sendable {
   /// - Parameters:
   ///   - work: one for each sender.
   ///   - firstTimestamp: of each sender's messages.
-  ///   - readUsage: read at both ends of the window.
+  ///   - readUsage: read at both ends of the window; told whether it is the end.
   /// - Throws: when a connection cannot be made, and on cancellation. Other failures are counted, not thrown.
   func run(
     _ work: [Work], firstTimestamp: Int64, to recipients: [BenchmarkAccount],
-    readUsage: @Sendable () throws -> ServerUsage
+    readUsage: @Sendable (_ isEnd: Bool) async throws -> ServerUsage
   ) async throws -> LiveResult {
     let loop = MultiThreadedEventLoopGroup.singleton.next()
     let run = try await loop.submit { [pacePerSecond] in
@@ -44,11 +44,11 @@ struct LiveLoad: Sendable {
       try await connect(work, recipients, run, keeping: &connections)
       try await loop.submit { run.value.begin(on: loop) }.get()
       try await Task.sleep(for: warmUp)
-      let before = try readUsage()
+      let before = try await readUsage(false)
       try await loop.submit { run.value.tally.submissions.beginMeasuring() }.get()
       try await Task.sleep(for: window)
       try await loop.submit { run.value.tally.submissions.stop() }.get()
-      let usage = try readUsage() - before
+      let usage = try await readUsage(true) - before
       try await settle(run)
       try await close(connections, run)
       return try await loop.submit { LiveResult(run.value.tally, usage) }.get()

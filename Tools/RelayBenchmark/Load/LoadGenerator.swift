@@ -17,12 +17,12 @@ struct LoadResult: Sendable {
   var perSecond: Double { seconds > 0 ? Double(measured) / seconds : 0 }
 
   /// - Throws: `BenchmarkFailure` unless every request of the run succeeded, and some did within the window.
-  func demandSuccess(of scenario: Scenario) throws(BenchmarkFailure) {
+  func demandSuccess(of measurement: Measurement) throws(BenchmarkFailure) {
     guard failures.isEmpty else {
       let list = failures.map { "\($0.value) times \($0.key)" }.sorted().joined(separator: "; ")
-      throw BenchmarkFailure("\(scenario.rawValue): requests failed: \(list)")
+      throw BenchmarkFailure("\(measurement.name): requests failed: \(list)")
     }
-    guard measured > 0 else { throw BenchmarkFailure("\(scenario.rawValue): nothing was answered") }
+    guard measured > 0 else { throw BenchmarkFailure("\(measurement.name): nothing was answered") }
   }
 }
 
@@ -38,10 +38,10 @@ struct LoadGenerator: Sendable {
 
   /// - Parameters:
   ///   - workloads: one for each connection.
-  ///   - readUsage: read at both ends of the window.
+  ///   - readUsage: read at both ends of the window; told whether it is the end.
   /// - Throws: when a connection cannot be made, and on cancellation. Failed requests are counted, not thrown.
   func run(
-    _ workloads: [some Workload], port: Int, readUsage: @Sendable () throws -> ServerUsage
+    _ workloads: [some Workload], port: Int, readUsage: @Sendable (_ isEnd: Bool) async throws -> ServerUsage
   ) async throws -> LoadResult {
     let loop = MultiThreadedEventLoopGroup.singleton.next()
     let tally = NIOLoopBoundBox.makeBoxSendingValue(LoadTally(), eventLoop: loop)
@@ -53,11 +53,11 @@ struct LoadGenerator: Sendable {
     do {
       try await loop.submit { pacer.value?.begin(on: loop) }.get()
       try await Task.sleep(for: warmUp)
-      let before = try readUsage()
+      let before = try await readUsage(false)
       try await loop.submit { tally.value.beginMeasuring() }.get()
       try await Task.sleep(for: window)
       try await loop.submit { tally.value.stop() }.get()
-      usage = try readUsage() - before
+      usage = try await readUsage(true) - before
     } catch {
       for connection in connections { connection.close(promise: nil) }
       throw error

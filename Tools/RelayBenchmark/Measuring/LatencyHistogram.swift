@@ -20,6 +20,12 @@ struct LatencyHistogram: Sendable {
     longest = max(longest, .nanoseconds(Int64(value)))
   }
 
+  mutating func add(_ other: Self) {
+    for bucket in counts.indices { counts[bucket] += other.counts[bucket] }
+    count += other.count
+    longest = max(longest, other.longest)
+  }
+
   /// - Parameter share: 0...1; 0.99 asks for what 99 of 100 stayed below.
   /// - Returns: the upper edge of the bucket that holds it, never above the longest; zero when nothing was recorded.
   func quantile(_ share: Double) -> Duration {

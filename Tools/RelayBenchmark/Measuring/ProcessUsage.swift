@@ -6,6 +6,8 @@ enum ServerClass: String, Sendable, CaseIterable, Hashable {
   case beta = "relay beta"
   case postgres = "PostgreSQL"
   case redis = "Redis"
+
+  var isRelay: Bool { self == .alpha || self == .beta }
 }
 
 /// CPU seconds, user and system.
@@ -16,6 +18,12 @@ struct ServerUsage: Sendable {
   var ownSeconds = 0.0
   /// CPU seconds of all processes on the machine.
   var machineSeconds = 0.0
+  /// Times that a thread of a relay gave its processor up, or was made to.
+  var switches = 0
+  /// Statements that PostgreSQL has run for the relays; nil where it does not count them.
+  var statements: Int?
+  /// System calls of the relays; nil where nobody counts them.
+  var systemCallsPerSecond: Double?
 
   /// CPU seconds of processes that have nothing to do with the benchmark.
   var otherSeconds: Double { max(0, machineSeconds - ownSeconds - cpuSeconds.values.reduce(0, +)) }
@@ -23,7 +31,9 @@ struct ServerUsage: Sendable {
   static func - (end: Self, start: Self) -> Self {
     Self(
       cpuSeconds: end.cpuSeconds.merging(start.cpuSeconds) { $0 - $1 }, ownSeconds: end.ownSeconds - start.ownSeconds,
-      machineSeconds: end.machineSeconds - start.machineSeconds)
+      machineSeconds: end.machineSeconds - start.machineSeconds, switches: end.switches - start.switches,
+      statements: end.statements.flatMap { last in start.statements.map { last - $0 } },
+      systemCallsPerSecond: end.systemCallsPerSecond)
   }
 }
 
@@ -36,7 +46,7 @@ enum ProcessUsage {
   static func cpuSecondsOfFamily(_ pid: pid_t) throws -> Double {
     guard let own = try status(of: pid) else { throw BenchmarkFailure("a server process is gone") }
     var ticks = own.ownTicks + own.buriedTicks
-    for other in try allProcesses() where other != pid {
+    for other in try numbers(in: "/proc") where other != pid {
       if let child = try status(of: other), child.parent == pid { ticks += child.ownTicks + child.buriedTicks }
     }
     return seconds(ticks)
@@ -61,6 +71,19 @@ enum ProcessUsage {
     var time = timespec()
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
     return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+  }
+
+  /// Switches of all threads of `pid`, voluntary and not. Those of a thread that has ended are forgotten: a relay's
+  /// stay.
+  static func switches(_ pid: pid_t) throws -> Int {
+    var sum = 0
+    for thread in try numbers(in: "/proc/\(pid)/task") {
+      guard let status = try read("/proc/\(pid)/task/\(thread)/status") else { continue }
+      for line in status.split(separator: "\n") where line.contains("ctxt_switches:") {
+        sum += line.split { " \t".contains($0) }.last.flatMap { Int($0) } ?? 0
+      }
+    }
+    return sum
   }
 
   private static func seconds(_ ticks: Int) -> Double { Double(ticks) / Double(sysconf(Int32(_SC_CLK_TCK))) }
@@ -107,8 +130,9 @@ enum ProcessUsage {
       parent: pid_t(number(4)), ownTicks: number(14) + number(15), buriedTicks: number(16) + number(17))
   }
 
-  private static func allProcesses() throws -> [pid_t] {
-    guard let folder = opendir("/proc") else { throw BenchmarkFailure("/proc cannot be read") }
+  /// The entries of a folder of /proc that are processes or threads.
+  private static func numbers(in path: String) throws -> [pid_t] {
+    guard let folder = opendir(path) else { throw BenchmarkFailure("\(path) cannot be read") }
     defer { closedir(folder) }
     var pids: [pid_t] = []
     while let entry = readdir(folder) {

@@ -47,13 +47,30 @@ struct LivePopulation: Sendable {
   }
 }
 
+/// Accounts of alpha for measurements of their own: senders, and recipients that are never connected.
+struct ExtraPopulation: Sendable {
+  let senders: [BenchmarkAccount]
+  let recipients: [BenchmarkAccount]
+
+  /// - Parameter place: other measurements have other places.
+  init(_ servers: ServerGroup, settings: BenchmarkSettings, place: Int) async throws {
+    let registrar = Registrar(keyCount: 1)
+    let first = place * 100_000
+    senders = try await registrar.register(settings.connections, firstDigits: 9, from: first, at: servers.alpha.url)
+    recipients = try await registrar.register(
+      settings.recipients, firstDigits: 9, from: first + 50_000, at: servers.alpha.url)
+  }
+}
+
 /// Registers accounts by the transport `dev`.
 struct Registrar: Sendable {
   let keyCount: Int
   private static let atOnce = 32
 
+  /// - Parameter first: of their places behind the first digits.
   /// - Returns: `count` accounts, ascending by number.
-  func register(_ count: Int, firstDigits: Int, at url: String) async throws -> [BenchmarkAccount] {
+  func register(_ count: Int, firstDigits: Int, from first: Int = 0, at url: String) async throws -> [BenchmarkAccount]
+  {
     var options = RelayClient.Options()
     options.connectionsMax = Self.atOnce
     let relay = try RelayClient(url: url, options: options)
@@ -61,7 +78,7 @@ struct Registrar: Sendable {
       var accounts = [BenchmarkAccount?](repeating: nil, count: count)
       for index in 0..<count {
         if index >= Self.atOnce, let (done, account) = try await group.next() { accounts[done] = account }
-        group.addTask { (index, try await register("+999\(firstDigits * 10_000_000 + index)", relay)) }
+        group.addTask { (index, try await register("+999\(firstDigits * 10_000_000 + first + index)", relay)) }
       }
       for try await (done, account) in group { accounts[done] = account }
       return accounts.compactMap { $0 }

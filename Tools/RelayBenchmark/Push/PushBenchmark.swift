@@ -44,7 +44,7 @@ struct PushBenchmark: Sendable {
     let generator = LoadGenerator(
       warmUp: .seconds(settings.warmUpSeconds), window: .seconds(settings.seconds), pacePerSecond: nil)
     let workloads = try (0..<Self.connections).map { try NotifyWorkload(devices, connection: $0) }
-    let result = try await generator.run(workloads, port: gateway.port, readUsage: gateway.readUsage)
+    let result = try await generator.run(workloads, port: gateway.port, readUsage: { _ in try gateway.readUsage() })
     guard result.failures.isEmpty, result.measured > 0 else {
       let list = result.failures.map { "\($0.value) times \($0.key)" }.sorted().joined(separator: "; ")
       throw BenchmarkFailure("\(kind.title): \(list.isEmpty ? "nothing was answered" : list)")
@@ -101,7 +101,7 @@ struct PushBenchmark: Sendable {
     let generator = LoadGenerator(
       warmUp: .zero, window: .seconds(settings.seconds), pacePerSecond: nil)
     let workloads = try (0..<Self.connections).map { try NotifyWorkload(devices, connection: $0) }
-    let result = try await generator.run(workloads, port: gateway.port, readUsage: gateway.readUsage)
+    let result = try await generator.run(workloads, port: gateway.port, readUsage: { _ in try gateway.readUsage() })
     guard result.failures.isEmpty, result.measured > 0 else {
       throw BenchmarkFailure("pushes to FCM failed beside a dead APNs")
     }

@@ -10,12 +10,12 @@ extension BenchmarkReport {
     ]
     if machine.postgres != nil {
       lines.append(
-        "\(settings.connections) connections in a closed loop (at a steady pace: \(settings.pacePerSecond)/s), \(settings.bodyBytes)-byte bodies, "
+        "\(settings.connections) connections in a closed loop \(settings.bodyBytes)-byte bodies, "
           + String(format: "%.1f s a scenario after %.1f s of warm-up", settings.seconds, settings.warmUpSeconds)
           + "; client, relays, PostgreSQL and Redis on this machine")
     }
     lines += scenarioTable + deliveryTable + idleTable + tableTable + pushTable
-    lines += lookUpTable + startTable + obliviousTable
+    lines += lookUpTable + startTable + obliviousTable + overloadTable + growthTable + ejabberdTable
     if let peaks = scenarios.last?.peakResidentMiB {
       let list = peaks.sorted { $0.key < $1.key }.map { "\($0.key) \(Self.number($0.value, 0)) MiB" }
       lines += ["", "Peak resident memory: " + list.joined(separator: ", ")]
@@ -25,15 +25,16 @@ extension BenchmarkReport {
         "An accepted local message takes the CPU of \(Self.number(ratios.cpu, 1)) bare rows, at "
           + "\(Self.number(ratios.rate, 2)) of their rate.")
     }
-    if let hop {
+    lines += singleRowLines
+    for hop in hops {
       lines.append(
-        "At \(settings.pacePerSecond) messages/s the hop adds \(Self.number(hop.p50Millis, 2)) ms to p50 and "
+        "At \(hop.pacePerSecond) messages/s the hop adds \(Self.number(hop.p50Millis, 2)) ms to p50 and "
           + "\(Self.number(hop.p99Millis, 2)) ms to p99.")
     }
-    if let hopAcross {
+    for hop in hopsAcross {
       lines.append(
-        "At \(settings.pacePerSecond) messages/s the way through another process adds "
-          + "\(Self.number(hopAcross.p50Millis, 2)) ms to p50 and \(Self.number(hopAcross.p99Millis, 2)) ms to p99 of delivery."
+        "At \(hop.pacePerSecond) messages/s the way through another process adds "
+          + "\(Self.number(hop.p50Millis, 2)) ms to p50 and \(Self.number(hop.p99Millis, 2)) ms to p99 of delivery."
       )
     }
     if let handshakes {
@@ -71,22 +72,40 @@ extension BenchmarkReport {
         figures.title, Self.number(figures.perSecond, 0), Self.number(figures.p50Millis, 2),
         Self.number(figures.p99Millis, 2), Self.number(cpu.total, 3), figures.aim.map { Self.number($0, 2) } ?? "",
       ] + ServerClass.allCases.map { Self.number(cpu.byProcess[$0.rawValue] ?? 0, 3) }
+        + [
+          Self.number(figures.switchesPerRequest, 1), Self.counted(figures.systemCallsPerRequest, 1),
+          Self.counted(figures.statementsPerRequest, 2),
+        ]
     }
     guard !rows.isEmpty || bareInsert != nil else { return [] }
-    let header = ["", "per s", "p50 ms", "p99 ms", "CPU s/1,000", "aim"] + ServerClass.allCases.map(\.rawValue)
+    let header =
+      ["", "per s", "p50 ms", "p99 ms", "CPU s/1,000", "aim"] + ServerClass.allCases.map(\.rawValue)
+      + ["switches", "syscalls", "statements"]
     return [""] + Self.table(header, rows + bareRows)
   }
 
   private var bareRows: [[String]] {
-    guard let bareInsert else { return [] }
-    let cpu = bareInsert.cpuSecondsPerThousand
-    let postgres = cpu.byProcess[ServerClass.postgres.rawValue] ?? 0
-    return [
-      [
-        "bare rows, \(settings.rowsPerStatement) a statement", Self.number(bareInsert.rowsPerSecond, 0), "", "",
+    [bareInsert, singleInsert].compactMap { $0 }.map { bare in
+      let cpu = bare.cpuSecondsPerThousand
+      let postgres = cpu.byProcess[ServerClass.postgres.rawValue] ?? 0
+      let title = bare.rowsPerStatement == 1 ? "single durable rows" : "bare rows, \(bare.rowsPerStatement) a statement"
+      return [
+        title, Self.number(bare.rowsPerSecond, 0), Self.number(bare.p50Millis, 2), Self.number(bare.p99Millis, 2),
         Self.number(cpu.total, 3), "",
-      ] + ServerClass.allCases.map { $0 == .postgres ? Self.number(postgres, 3) : "" }
-    ]
+      ] + ServerClass.allCases.map { $0 == .postgres ? Self.number(postgres, 3) : "" } + ["", "", ""]
+    }
+  }
+
+  private var singleRowLines: [String] {
+    (ratios?.singleRows ?? [:]).sorted { $0.key < $1.key }.map { pace, ratio in
+      "An accepted local message" + (pace > 0 ? " at \(pace)/s" : "") + " takes the CPU of "
+        + "\(Self.number(ratio, 2)) single durable rows."
+    }
+  }
+
+  /// Nothing is made up in the place of a figure that was not measured.
+  static func counted(_ value: Double?, _ decimals: Int) -> String {
+    value.map { number($0, decimals) } ?? "not measured"
   }
 
   static func number(_ value: Double, _ decimals: Int) -> String {

@@ -5,26 +5,41 @@ struct Ratios: Sendable, Encodable {
   /// CPU of an accepted message in that of a bare row.
   let cpu: Double
 
+  /// CPU of an accepted local message in that of PostgreSQL for a single durable row of the same bytes, by the pace; 0
+  /// for the closed loop.
+  let singleRows: [Int: Double]
+
   /// - Returns: nil when either was not measured.
-  init?(_ scenarios: [ScenarioFigures], _ bare: BareInsertFigures?) {
+  init?(_ scenarios: [ScenarioFigures], _ bare: BareInsertFigures?, single: BareInsertFigures?) {
     guard let bare, let local = scenarios.first(where: { $0.scenario == .messagesLocal }), bare.rowsPerSecond > 0,
       bare.cpuSecondsPerThousand.total > 0
     else { return nil }
     rate = local.perSecond / bare.rowsPerSecond
     cpu = local.cpuSecondsPerThousand.total / bare.cpuSecondsPerThousand.total
+    let row = single?.cpuSecondsPerThousand.byProcess[ServerClass.postgres.rawValue] ?? 0
+    let messages = scenarios.filter { [.messagesLocal, .messagesLocalPaced].contains($0.scenario) && row > 0 }
+    singleRows = Dictionary(
+      messages.map { ($0.pacePerSecond ?? 0, $0.cpuSecondsPerThousand.total / row) }, uniquingKeysWith: { $1 })
   }
 }
 
 /// The latency that a longer way adds to a message at a steady pace.
 struct Hop: Sendable, Encodable {
+  let pacePerSecond: Int
   let p50Millis: Double
   let p99Millis: Double
 
-  /// - Returns: nil unless both were measured.
-  init?(_ scenarios: [ScenarioFigures], from nearScenario: Scenario, to farScenario: Scenario) {
-    guard let near = scenarios.first(where: { $0.scenario == nearScenario }),
-      let far = scenarios.first(where: { $0.scenario == farScenario })
-    else { return nil }
+  /// - Returns: one for each pace at which both were measured.
+  static func all(_ scenarios: [ScenarioFigures], from nearScenario: Scenario, to farScenario: Scenario) -> [Hop] {
+    scenarios.filter { $0.scenario == nearScenario }.compactMap { near in
+      scenarios.first { $0.scenario == farScenario && $0.pacePerSecond == near.pacePerSecond }.flatMap { far in
+        near.pacePerSecond.map { Hop(pacePerSecond: $0, from: near, to: far) }
+      }
+    }
+  }
+
+  private init(pacePerSecond: Int, from near: ScenarioFigures, to far: ScenarioFigures) {
+    self.pacePerSecond = pacePerSecond
     p50Millis = far.p50Millis - near.p50Millis
     p99Millis = far.p99Millis - near.p99Millis
   }
@@ -37,6 +52,8 @@ struct BenchmarkReport: Sendable, Encodable {
   var postgresSettings: [String: String] = [:]
   var scenarios: [ScenarioFigures] = []
   var bareInsert: BareInsertFigures?
+  /// A row a commit.
+  var singleInsert: BareInsertFigures?
   var handshakes: HandshakeFigures?
   var handshakeFlood: HandshakeFloodFigures?
   /// Plain, then over TLS; empty where nothing was measured.
@@ -50,11 +67,16 @@ struct BenchmarkReport: Sendable, Encodable {
   var freshness: [FreshnessFigures] = []
   /// nil where it was not measured.
   var oblivious: ObliviousFigures?
+  /// nil where they were not measured.
+  var overload: OverloadFigures?
+  var growth: GrowthFigures?
+  /// nil where it is not installed, too.
+  var ejabberd: EjabberdFigures?
   var ratios: Ratios?
   /// To the peer, until a message is accepted.
-  var hop: Hop?
+  var hops: [Hop] = []
   /// To another process of the operator, until a message is delivered.
-  var hopAcross: Hop?
+  var hopsAcross: [Hop] = []
 }
 
 extension Duration {

@@ -13,6 +13,8 @@ struct CPUPerThousand: Sendable, Encodable {
 
 struct ScenarioFigures: Sendable, Encodable {
   let scenario: Scenario
+  /// nil for a closed loop.
+  let pacePerSecond: Int?
   let title: String
   /// Answered with success, or delivered and acknowledged, within the window.
   let requests: Int
@@ -23,6 +25,12 @@ struct ScenarioFigures: Sendable, Encodable {
   let p99Millis: Double
   let longestMillis: Double
   let cpuSecondsPerThousand: CPUPerThousand
+  /// Switches of the relays' threads, voluntary and not.
+  let switchesPerRequest: Double
+  /// System calls of the relays; nil where they were not counted.
+  let systemCallsPerRequest: Double?
+  /// Statements that PostgreSQL ran for the relays, one for a whole batch; nil where they were not counted.
+  let statementsPerRequest: Double?
   /// The bound that the total is to stay below.
   let aim: Double?
   /// 0...1, of all processors: what processes took that have nothing to do with the benchmark.
@@ -38,26 +46,27 @@ struct ScenarioFigures: Sendable, Encodable {
   let lookUps: LookUpFigures?
 
   init(
-    _ scenario: Scenario, _ result: LoadResult, peakResident: [ServerClass: Int], lookUps: LookUpFigures? = nil
+    _ measurement: Measurement, _ result: LoadResult, peakResident: [ServerClass: Int], lookUps: LookUpFigures? = nil
   ) {
     self.init(
-      scenario, requests: result.measured, seconds: result.seconds, latency: result.latency, usage: result.usage,
+      measurement, requests: result.measured, seconds: result.seconds, latency: result.latency, usage: result.usage,
       rowsConfirmed: result.rowsChanged, peakResident: peakResident, delivery: nil, lookUps: lookUps)
   }
 
-  init(_ scenario: Scenario, _ result: LiveResult, peakResident: [ServerClass: Int]) {
+  init(_ measurement: Measurement, _ result: LiveResult, peakResident: [ServerClass: Int]) {
     self.init(
-      scenario, requests: result.measured, seconds: result.seconds, latency: result.submittedToDelivered,
+      measurement, requests: result.measured, seconds: result.seconds, latency: result.submittedToDelivered,
       usage: result.usage, rowsConfirmed: result.accepted, peakResident: peakResident,
       delivery: DeliveryFigures(result), lookUps: nil)
   }
 
   private init(
-    _ scenario: Scenario, requests: Int, seconds: Double, latency: LatencyHistogram, usage: ServerUsage,
+    _ measurement: Measurement, requests: Int, seconds: Double, latency: LatencyHistogram, usage: ServerUsage,
     rowsConfirmed: Int, peakResident: [ServerClass: Int], delivery: DeliveryFigures?, lookUps: LookUpFigures?
   ) {
-    self.scenario = scenario
-    title = scenario.title
+    scenario = measurement.scenario
+    pacePerSecond = measurement.pacePerSecond
+    title = measurement.title
     self.requests = requests
     self.seconds = seconds
     perSecond = seconds > 0 ? Double(requests) / seconds : 0
@@ -66,7 +75,11 @@ struct ScenarioFigures: Sendable, Encodable {
     longestMillis = latency.longest.millis
     cpuSecondsPerThousand = CPUPerThousand(
       Dictionary(uniqueKeysWithValues: usage.cpuSeconds.map { ($0.rawValue, $1) }), count: requests)
-    aim = scenario.aim
+    let each = Double(max(1, requests))
+    switchesPerRequest = Double(usage.switches) / each
+    systemCallsPerRequest = usage.systemCallsPerSecond.map { $0 * seconds / each }
+    statementsPerRequest = usage.statements.map { Double($0) / each }
+    aim = measurement.scenario.aim
     machineShareOfOthers = usage.otherSeconds / (seconds * Double(Machine.processors))
     self.rowsConfirmed = rowsConfirmed
     peakResidentMiB = Dictionary(
@@ -76,14 +89,25 @@ struct ScenarioFigures: Sendable, Encodable {
   }
 }
 
+/// Rows that one session inserted, a commit for each statement.
 struct BareInsertFigures: Sendable, Encodable {
+  let rowsPerStatement: Int
   let rows: Int
   let seconds: Double
   let rowsPerSecond: Double
+  /// Of a statement with its commit, by which the disk shows.
+  let p50Millis: Double
+  let p99Millis: Double
   let cpuSecondsPerThousand: CPUPerThousand
 
-  init(rows: Int, seconds: Double, postgresSeconds: Double, clientSeconds: Double) {
+  init(
+    rows: Int, rowsPerStatement: Int, seconds: Double, latency: LatencyHistogram, postgresSeconds: Double,
+    clientSeconds: Double
+  ) {
+    self.rowsPerStatement = rowsPerStatement
     self.rows = rows
+    p50Millis = latency.quantile(0.50).millis
+    p99Millis = latency.quantile(0.99).millis
     self.seconds = seconds
     rowsPerSecond = seconds > 0 ? Double(rows) / seconds : 0
     cpuSecondsPerThousand = CPUPerThousand(

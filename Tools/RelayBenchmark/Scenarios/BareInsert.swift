@@ -1,23 +1,25 @@
 import RelayClient
 
 /// The floor that accepted messages are compared with: the same bytes, put durably into a table of the same columns in
-/// the same PostgreSQL by one session, a full batch a statement, with no index, no relay and no recipient to look up.
+/// the same PostgreSQL by one session, with no index, no relay and no recipient to look up. Each statement is a commit:
+/// of a full batch, or of a single row.
 struct BareInsert: Sendable {
   let servers: ServerGroup
   let settings: BenchmarkSettings
+  let rowsPerStatement: Int
 
   func run() async throws -> BareInsertFigures {
     try await Cancellation.watch { try await run($0) }
   }
 
   private func run(_ cancellation: Cancellation) async throws -> BareInsertFigures {
-    let (servers, settings) = (servers, settings)
+    let (servers, settings, rowsPerStatement) = (servers, settings, rowsPerStatement)
     return try await servers.postgres.with(servers.alpha.database) { database in
       try database.execute("CREATE TABLE bare_rows (LIKE messages)")
       try database.execute("CHECKPOINT")
       try database.prepare("bare_insert", Self.statement)
-      var batch = Batch(rows: settings.rowsPerStatement, bodyBytes: settings.bodyBytes)
-      let figures = try Self.measure(settings, { try servers.readUsage() }) {
+      var batch = Batch(rows: rowsPerStatement, bodyBytes: settings.bodyBytes)
+      let figures = try Self.measure(settings, rowsPerStatement, { try servers.readUsage() }) {
         try cancellation.check()
         try database.execute(prepared: "bare_insert", batch.nextParameters())
       }
@@ -31,22 +33,27 @@ struct BareInsert: Sendable {
   }
 
   private static func measure(
-    _ settings: BenchmarkSettings, _ readUsage: () throws -> ServerUsage, _ insert: () throws -> Void
+    _ settings: BenchmarkSettings, _ rowsPerStatement: Int, _ readUsage: () throws -> ServerUsage,
+    _ insert: () throws -> Void
   ) throws -> BareInsertFigures {
     let clock = ContinuousClock()
     let warm = clock.now + .seconds(settings.warmUpSeconds)
     while clock.now < warm { try insert() }
     let (usageBefore, ownBefore, start) = (try readUsage(), ProcessUsage.cpuSecondsOfThread(), clock.now)
     let end = start + .seconds(settings.seconds)
-    var statements = 0
-    while clock.now < end {
+    var latency = LatencyHistogram()
+    var begun = start
+    while begun < end {
       try insert()
-      statements += 1
+      let now = clock.now
+      latency.record(nanoseconds: UInt64(max(0, (now - begun) / .nanoseconds(1))))
+      begun = now
     }
-    let seconds = (clock.now - start) / .seconds(1)
+    let seconds = (begun - start) / .seconds(1)
     let postgres = (try readUsage() - usageBefore).cpuSeconds[.postgres] ?? 0
     return BareInsertFigures(
-      rows: statements * settings.rowsPerStatement, seconds: seconds, postgresSeconds: postgres,
+      rows: Int(latency.count) * rowsPerStatement, rowsPerStatement: rowsPerStatement, seconds: seconds,
+      latency: latency, postgresSeconds: postgres,
       clientSeconds: ProcessUsage.cpuSecondsOfThread() - ownBefore)
   }
 

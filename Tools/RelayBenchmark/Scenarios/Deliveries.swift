@@ -12,27 +12,29 @@ struct Deliveries: Sendable {
 
   /// - Throws: `BenchmarkFailure` when anything failed, came twice, out of order or not at all, or the database holds
   ///   other rows than before.
-  func run(_ scenario: Scenario) async throws -> ScenarioFigures {
-    guard scenario.isAcross else { return try await run(scenario, recipientsPort: servers.alpha.ports.client) }
-    return try await servers.withAnotherAlpha { try await run(scenario, recipientsPort: $0.client) }
+  func run(_ measurement: Measurement) async throws -> ScenarioFigures {
+    guard measurement.scenario.isAcross else {
+      return try await run(measurement, recipientsPort: servers.alpha.ports.client)
+    }
+    return try await servers.withAnotherAlpha { try await run(measurement, recipientsPort: $0.client) }
   }
 
-  private func run(_ scenario: Scenario, recipientsPort: Int) async throws -> ScenarioFigures {
+  private func run(_ measurement: Measurement, recipientsPort: Int) async throws -> ScenarioFigures {
     let rowsBefore = try await rows()
-    let result = try await load(scenario, recipientsPort: recipientsPort)
+    let result = try await load(measurement, recipientsPort: recipientsPort)
     guard result.failures.isEmpty else {
       let list = result.failures.map { "\($0.value) times \($0.key)" }.sorted().joined(separator: "; ")
-      throw BenchmarkFailure("\(scenario.rawValue): \(list)")
+      throw BenchmarkFailure("\(measurement.name): \(list)")
     }
-    guard result.measured > 0 else { throw BenchmarkFailure("\(scenario.rawValue): nothing was delivered") }
-    try await removed(scenario, downTo: rowsBefore)
-    return ScenarioFigures(scenario, result, peakResident: try servers.readPeakResident())
+    guard result.measured > 0 else { throw BenchmarkFailure("\(measurement.name): nothing was delivered") }
+    try await removed(measurement, downTo: rowsBefore)
+    return ScenarioFigures(measurement, result, peakResident: try servers.readPeakResident())
   }
 
-  private func load(_ scenario: Scenario, recipientsPort: Int) async throws -> LiveResult {
+  private func load(_ measurement: Measurement, recipientsPort: Int) async throws -> LiveResult {
     let body = randomBytes(settings.bodyBytes)
     let now = RelayClient.now()
-    let carrier: MessageWorkload.Carrier = scenario.isOverSocket ? .socket : .http
+    let carrier: MessageWorkload.Carrier = measurement.scenario.isOverSocket ? .socket : .http
     let work = try population.senders.enumerated().map { index, sender in
       LiveLoad.Work(
         sender: sender,
@@ -43,20 +45,20 @@ struct Deliveries: Sendable {
     }
     return try await LiveLoad(
       warmUp: .seconds(settings.warmUpSeconds), window: .seconds(settings.seconds),
-      pacePerSecond: scenario.isPaced ? settings.pacePerSecond : nil, isOverSocket: scenario.isOverSocket,
+      pacePerSecond: measurement.pacePerSecond, isOverSocket: measurement.scenario.isOverSocket,
       sendersPort: servers.alpha.ports.client, recipientsPort: recipientsPort
     )
-    .run(work, firstTimestamp: now, to: population.recipients, readUsage: { try servers.readUsage() })
+    .run(work, firstTimestamp: now, to: population.recipients, readUsage: UsageWindow(servers, settings).read)
   }
 
   /// Acknowledgements are gathered, so the last rows go a moment after the last of them was sent.
-  private func removed(_ scenario: Scenario, downTo expected: Int) async throws {
+  private func removed(_ measurement: Measurement, downTo expected: Int) async throws {
     let deadline = ContinuousClock.now + Self.removalLimit
     var found = try await rows()
     while found != expected {
       guard ContinuousClock.now < deadline else {
         throw BenchmarkFailure(
-          "\(scenario.rawValue): everything was acknowledged, but \(found - expected) rows too many are in messages")
+          "\(measurement.name): everything was acknowledged, but \(found - expected) rows too many are in messages")
       }
       try await Task.sleep(for: .milliseconds(50))
       found = try await rows()

@@ -10,26 +10,28 @@ struct ScenarioRunner: Sendable {
   let settings: BenchmarkSettings
 
   /// - Throws: `BenchmarkFailure` when a request failed, or the database holds other than what was answered.
-  func run(_ scenario: Scenario) async throws -> ScenarioFigures {
+  func run(_ measurement: Measurement) async throws -> ScenarioFigures {
+    let scenario = measurement.scenario
     if scenario.namesNoRelay { try await waitUntilListed(registered(population)) }
     try await servers.postgres.settle()
     let rowsBefore = try await rows(scenario)
     let result: LoadResult
     switch scenario.subject {
-    case .messages: result = try await drive(scenario, messages(scenario))
-    case .prekeys: result = try await drive(scenario, draws(scenario))
+    case .messages: result = try await drive(measurement, messages(scenario))
+    case .prekeys: result = try await drive(measurement, draws(scenario))
     case .deliveries:
-      return try await Deliveries(servers: servers, population: registered(live), settings: settings).run(scenario)
+      return try await Deliveries(servers: servers, population: registered(live), settings: settings)
+        .run(measurement)
     case .lookUps: throw BenchmarkFailure("\(scenario.rawValue): look-ups have a runner of their own")
     }
-    try result.demandSuccess(of: scenario)
+    try result.demandSuccess(of: measurement)
     let changed = abs(try await rows(scenario) - rowsBefore)
     guard changed == result.rowsChanged else {
       throw BenchmarkFailure(
-        "\(scenario.rawValue): by the answers \(result.rowsChanged) rows of \(scenario.table) changed, in truth \(changed)"
+        "\(measurement.name): by the answers \(result.rowsChanged) rows of \(scenario.table) changed, in truth \(changed)"
       )
     }
-    return ScenarioFigures(scenario, result, peakResident: try servers.readPeakResident())
+    return ScenarioFigures(measurement, result, peakResident: try servers.readPeakResident())
   }
 
   private func messages(_ scenario: Scenario) throws -> [MessageWorkload] {
@@ -77,12 +79,12 @@ struct ScenarioRunner: Sendable {
   }
   private static let listingLimit = Duration.seconds(120)
 
-  private func drive(_ scenario: Scenario, _ workloads: [some Workload]) async throws -> LoadResult {
+  private func drive(_ measurement: Measurement, _ workloads: [some Workload]) async throws -> LoadResult {
     try await LoadGenerator(
       warmUp: .seconds(settings.warmUpSeconds), window: .seconds(settings.seconds),
-      pacePerSecond: scenario.isPaced ? settings.pacePerSecond : nil
+      pacePerSecond: measurement.pacePerSecond
     )
-    .run(workloads, port: servers.alpha.ports.client, readUsage: { try servers.readUsage() })
+    .run(workloads, port: servers.alpha.ports.client, readUsage: UsageWindow(servers, settings).read)
   }
 
   /// The connections begin spread over the recipients.

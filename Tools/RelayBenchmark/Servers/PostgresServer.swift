@@ -12,8 +12,10 @@ struct PostgresServer: Sendable {
 
   let process: ChildProcess
   let version: String
-  private let port: Int
-  private let password: String
+  /// Whether it counts the statements that it runs.
+  private let isCounting: Bool
+  let port: Int
+  let password: String
 
   func url(_ database: String) -> String { "postgres://relay:\(password)@127.0.0.1:\(port)/\(database)" }
 
@@ -40,7 +42,13 @@ struct PostgresServer: Sendable {
     let listening = [
       "port": "\(port)", "listen_addresses": "127.0.0.1", "unix_socket_directories": "", "max_connections": "100",
     ]
-    let options = settings.merging(listening) { $1 }.flatMap { ["-c", "\($0.key)=\($0.value)"] }
+    // The module comes with Debian's server. It costs a statement about a microsecond.
+    let isCounting = FileManager.default.fileExists(atPath: Self.libraries(of: programs) + "/pg_stat_statements.so")
+    let counting =
+      isCounting ? ["shared_preload_libraries": "pg_stat_statements", "pg_stat_statements.save": "off"] : [:]
+    let options = settings.merging(listening) { $1 }.merging(counting) { $1 }.flatMap {
+      ["-c", "\($0.key)=\($0.value)"]
+    }
     // SIGINT disconnects everyone and shuts down in order; SIGQUIT ends all its processes at once.
     let process = try await workshop.serve(
       "postgres", ["\(programs)/postgres", "-D", data] + options, environment: environment, user: user,
@@ -49,8 +57,30 @@ struct PostgresServer: Sendable {
     try await waitUntil("PostgreSQL", while: process) {
       try await onOwnThread { _ = try Database(url) }
     }
-    let version = try await onOwnThread { try Database(url).text("SHOW server_version") }
-    return PostgresServer(process: process, version: version, port: port, password: password)
+    let version = try await onOwnThread {
+      let database = try Database(url)
+      if isCounting { try database.execute("CREATE EXTENSION pg_stat_statements") }
+      return try database.text("SHOW server_version")
+    }
+    return PostgresServer(
+      process: process, version: version, isCounting: isCounting, port: port, password: password)
+  }
+
+  /// `/usr/lib/postgresql/15/bin` and `/usr/lib/postgresql/15/lib` stand side by side.
+  private static func libraries(of programs: String) -> String {
+    URL(filePath: programs).deletingLastPathComponent().appending(path: "lib").path
+  }
+
+  /// The statements that were run in the operators' databases so far; nil where they are not counted.
+  func countStatements() async throws -> Int? {
+    guard isCounting else { return nil }
+    return try await with("postgres") { database in
+      try database.integer(
+        """
+        SELECT coalesce(sum(s.calls), 0)::bigint FROM pg_stat_statements AS s JOIN pg_database AS d ON d.oid = s.dbid
+        WHERE d.datname <> 'postgres'
+        """)
+    }
   }
 
   /// Runs `work` over a connection of its own, on a thread of its own.

@@ -44,6 +44,15 @@ struct RelayOperator: Sendable {
     name: String, ports: Ports, executable: String, workshop: Workshop, postgres: PostgresServer, redis: RedisServer,
     settings: [String: String] = [:]
   ) throws {
+    let stores = ["RELAY_STORAGE_URL": postgres.url(name), "RELAY_COORDINATION_URL": redis.url]
+    try self.init(
+      name: name, ports: ports, executable: executable, workshop: workshop, settings: stores.merging(settings) { $1 })
+  }
+
+  /// An operator over embedded stores, unless `settings` name others.
+  init(
+    name: String, ports: Ports, executable: String, workshop: Workshop, settings: [String: String] = [:]
+  ) throws {
     self.name = name
     self.ports = ports
     self.executable = executable
@@ -56,8 +65,7 @@ struct RelayOperator: Sendable {
       "RELAY_NAME": name,
       "RELAY_FEDERATION_URL": "https://127.0.0.1:\(ports.federation)",
       "RELAY_FEDERATION_DIRECTORY": identity,
-      "RELAY_STORAGE_URL": postgres.url(name),
-      "RELAY_COORDINATION_URL": redis.url,
+      "RELAY_STORAGE_URL": "sqlite:\(folder.appending(path: "relay.sqlite").path)",
       "RELAY_ATTACHMENTS_URL": "file:\(folder.appending(path: "attachments").path)",
       "RELAY_DIRECTORY_SNAPSHOT": snapshot,
       "RELAY_DEVELOPMENT_ENABLED": "true",

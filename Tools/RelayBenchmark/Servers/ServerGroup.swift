@@ -1,4 +1,5 @@
 import ChildProcesses
+import Foundation
 import Glibc
 import Synchronization
 
@@ -10,6 +11,8 @@ final class ServerGroup: Sendable {
   private let processes: Mutex<[(ServerClass, ChildProcess)]>
   private let programs: Programs
   private let workshop: Workshop
+  /// Where all of it works.
+  var folder: URL { workshop.folder }
 
   struct Programs: Sendable {
     /// The executable `relay`.
@@ -53,6 +56,16 @@ final class ServerGroup: Sendable {
       redisPort: ports[3], postgres, programs, workshop, settings: settings)
     processes.withLock { $0.append((.redis, redis.process)) }
     return one
+  }
+
+  /// A peer of alpha over embedded stores, which runs from now on. Its CPU time counts as beta's.
+  func addGuest(_ name: String) async throws -> RelayOperator {
+    let guest = try RelayOperator(
+      name: name, ports: try await RelayOperator.Ports.free(), executable: programs.relay, workshop: workshop)
+    let process = try await guest.start()
+    processes.withLock { $0.append((.beta, process)) }
+    try await peer(alpha, with: guest)
+    return guest
   }
 
   private static func makeOperator(
@@ -107,14 +120,18 @@ final class ServerGroup: Sendable {
       machineSeconds: try ProcessUsage.cpuSecondsOfMachine())
     for (serverClass, process) in processes.withLock({ $0 }) {
       usage.cpuSeconds[serverClass, default: 0] += try ProcessUsage.cpuSecondsOfFamily(process.pid)
+      if serverClass.isRelay { usage.switches += try ProcessUsage.switches(process.pid) }
     }
     return usage
   }
 
+  /// The relays that run.
+  var relayPIDs: [pid_t] { processes.withLock { $0 }.filter(\.0.isRelay).map(\.1.pid) }
+
   /// The most memory that each relay has had resident so far, in bytes; of several processes, the largest.
   func readPeakResident() throws -> [ServerClass: Int] {
     var peaks: [ServerClass: Int] = [:]
-    for (serverClass, process) in processes.withLock({ $0 }) where serverClass == .alpha || serverClass == .beta {
+    for (serverClass, process) in processes.withLock({ $0 }) where serverClass.isRelay {
       peaks[serverClass] = max(peaks[serverClass] ?? 0, try ProcessUsage.peakResidentBytes(process.pid))
     }
     return peaks

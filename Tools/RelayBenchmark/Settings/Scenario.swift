@@ -77,7 +77,7 @@ enum Scenario: String, CaseIterable, ExpressibleByArgument, Sendable, Encodable 
   /// Whether the senders submit over their WebSockets.
   var isOverSocket: Bool { self == .deliveriesSocket }
 
-  /// Whether requests fall due at `BenchmarkSettings.pacePerSecond`, in an open loop.
+  /// Whether requests fall due at each of `BenchmarkSettings.pacesPerSecond`, in an open loop.
   var isPaced: Bool {
     [.messagesLocalPaced, .messagesFederatedPaced, .deliveriesPaced, .deliveriesAcrossPaced].contains(self)
   }
@@ -100,31 +100,25 @@ enum Scenario: String, CaseIterable, ExpressibleByArgument, Sendable, Encodable 
   var table: String { subject == .prekeys ? "one_time_prekeys" : "messages" }
 }
 
-/// How much of everything.
-struct BenchmarkSettings: Sendable, Encodable {
-  var connections = 64
-  /// Accounts at each operator that messages go to and prekeys are drawn from.
-  var recipients = 200
-  /// One-time prekeys of each of them, as many as one upload takes; when they are used up the last resort is drawn.
-  var keysEach = 1000
-  /// A message's body, before base64.
-  var bodyBytes = 1024
-  var warmUpSeconds = 2.0
-  var seconds = 10.0
-  var rowsPerStatement = 100
-  /// Requests a second of the scenarios in an open loop.
-  var pacePerSecond = 1000
-  /// Devices that are connected and do nothing.
-  var idleConnections = 10_000
-  /// Sizes of the table in process, one after the other.
-  var tableEntries = [1_000_000, 10_000_000, 100_000_000]
-  /// Queries of each round there, and rounds; the median counts.
-  var tableQueries = 2_000_000
-  var tableRounds = 25
-  /// Contacts of the directories that a relay is started with, ascending.
-  var directoryEntries = [1_000_000]
-  /// Starts of each kind; the median counts.
-  var directoryStarts = 3
-  /// How often it is measured when a registration is seen elsewhere.
-  var registrations = 20
+/// One window of measuring.
+struct Measurement: Sendable {
+  let scenario: Scenario
+  /// Requests a second that fall due in an open loop; nil for a closed one.
+  let pacePerSecond: Int?
+
+  init(_ scenario: Scenario, pacePerSecond: Int? = nil) {
+    self.scenario = scenario
+    self.pacePerSecond = pacePerSecond
+  }
+
+  /// A scenario in an open loop is measured at each of `paces`.
+  static func all(of scenarios: [Scenario], at paces: [Int]) -> [Measurement] {
+    scenarios.flatMap { scenario in
+      scenario.isPaced ? paces.map { Measurement(scenario, pacePerSecond: $0) } : [Measurement(scenario)]
+    }
+  }
+
+  var title: String { pacePerSecond.map { "\(scenario.title), \($0)/s" } ?? scenario.title }
+  /// For progress and failures.
+  var name: String { pacePerSecond.map { "\(scenario.rawValue) at \($0)/s" } ?? scenario.rawValue }
 }
