@@ -32,6 +32,9 @@ package struct FederationListenerConfiguration: Sendable {
   package var stalledRequestTimeout = Duration.seconds(30)
   /// How long open requests may take to finish once the relay shuts down.
   package var gracefulCloseTimeout = Duration.seconds(20)
+  /// How late a peer that waits for a change of our listing hears of one whose signal was lost; as late as one that
+  /// asks by default.
+  package var listingRecheck = Duration.seconds(2)
   /// In a batch in order, the time for hand-overs that must be taken one after the other: half of the time that the
   /// sender waits. The rest is put off.
   package var laneTimeMax = Duration.seconds(5)
@@ -53,6 +56,7 @@ package struct FederationListener: Service {
   private let keeper: ConnectionKeeper
   private let door: HandshakeDoor
   private let registry: PeerRegistry
+  private let listing: ListingWatch<ContinuousClock>
   private let responder: RouterResponder<FederationContext>
   private let logger: Logger
   private let onListening: @Sendable (Int) async -> Void
@@ -89,17 +93,31 @@ package struct FederationListener: Service {
     let budget = PeerBudget(limiter: services.limiter, refusals: refusals)
     let intake = HandOverIntake(
       intake: services.intake, sources: sources, budget: budget, ledger: services.handOvers)
+    let listing = ListingWatch(
+      directory: services.directory, signals: services.signals, recheck: configuration.listingRecheck,
+      clock: ContinuousClock())
+    self.listing = listing
+    // A peer that is none any more is told at once.
+    registry.onChange(ofConditions: false) { [weak listing] _ in listing?.wakeAll() }
+    let (gate, listingScope) = (
+      PeerGate(registry: registry, clock: clock), ScopeGate(scope: .directory, refusals: refusals)
+    )
 
     let router = Router(context: FederationContext.self)
-    router.add(middleware: ProblemMiddleware(edge: "federation", takesIDs: true))
-    router.add(middleware: PeerGate(registry: registry, clock: clock))
+    router.add(
+      middleware: ProblemMiddleware(edge: "federation", takesIDs: true, untimed: [ListingController.changesPath]))
+    router.add(middleware: gate)
     let peers = PeerRoutes(router: router, budget: budget, refusals: refusals)
     PeeringController(redeemer: redeemer, budget: budget, attachmentMark: services.attachmentMark).addRoutes(to: router)
     PeerMessagesController(intake: intake).addRoutes(to: peers.chargingThemselves(.messages))
     BatchController(intake: intake, laneTimeMax: configuration.laneTimeMax)
       .addRoutes(to: peers.chargingThemselves(.messages))
     PeerKeysController(dispenser: services.dispenser, budget: budget).addRoutes(to: peers.chargingThemselves(.keys))
-    ListingController(directory: services.directory).addRoutes(to: peers.charged(.directory))
+    ListingController(directory: services.directory, watch: listing) { context throws(Problem) in
+      guard let peer = try gate.peer(proving: context.connection) else { throw Problem(.peerRefused) }
+      try listingScope.demandScope(of: peer)
+    }
+    .addRoutes(to: peers.charged(.directory))
     LookupController(directory: services.directory, budget: budget)
       .addRoutes(
         to: peers.uncharged.add(middleware: AnyScopeGate(scopes: [.directory, .lookup], refusals: refusals)))
@@ -128,8 +146,13 @@ package struct FederationListener: Service {
       try await withThrowingDiscardingTaskGroup { group in
         group.addTask { await self.keeper.run() }
         group.addTask { await self.door.sources.run() }
+        group.addTask { await self.listing.run() }
         defer { group.cancelAll() }
-        try await application.run()
+        try await withGracefulShutdownHandler {
+          try await application.run()
+        } onGracefulShutdown: {
+          listing.close()
+        }
       }
     } catch {
       guard let fault = ListenFault(error, at: configuration.host, configuration.port, keys: "federation") else {

@@ -39,7 +39,7 @@ extension RelayConfiguration {
         "The folder of this relay's CA, leaf certificates and keys, as `relay ca` writes them.")
       directoryInterval = keys.value(
         "federation.directory-interval", .seconds(0.05...86_400), default: "2",
-        "How often each peer is asked for changes in its listing.")
+        "How often a peer that does not keep our questions is asked for changes in its listing.")
       contactsMax = keys.value(
         "federation.contacts-max", .whole(1...100_000_000), default: "5000000",
         "Contact tokens that one peer may claim here; further ones in its listing are ignored.")

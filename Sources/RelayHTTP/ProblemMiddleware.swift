@@ -10,14 +10,17 @@ import RelayCore
 package struct ProblemMiddleware<Context: RequestContext>: RouterMiddleware {
   private let metrics: RequestMetrics
   private let takesIDs: Bool
+  private let untimed: Set<String>
   private let failures = FailedRequests()
 
   /// - Parameters:
   ///   - edge: which listener this is, for metrics: `client` or `federation`.
   ///   - takesIDs: whether callers are relays, whose ids of requests go on here.
-  package init(edge: String, takesIDs: Bool = false) {
+  ///   - untimed: routes whose requests may be kept waiting on purpose: they are counted alone.
+  package init(edge: String, takesIDs: Bool = false, untimed: Set<String> = []) {
     metrics = RequestMetrics(edge: edge)
     self.takesIDs = takesIDs
+    self.untimed = untimed
   }
 
   package func handle(
@@ -27,9 +30,10 @@ package struct ProblemMiddleware<Context: RequestContext>: RouterMiddleware {
     let id = (takesIDs ? request.headers[.requestID].flatMap { RequestID($0) } : nil) ?? RequestID()
     var response = await RequestID.$current.withValue(id) { await answer(request, context: context, next: next) }
     response.headers[.requestID] = id.description
+    let path = context.endpointPath ?? "none"
     metrics.record(
-      method: request.method, path: context.endpointPath ?? "none", status: response.status.code,
-      elapsed: ContinuousClock.now - start)
+      method: request.method, path: path, status: response.status.code,
+      elapsed: untimed.contains(path) ? nil : ContinuousClock.now - start)
     // No resource serves HEAD, but a refusal's body would be taken for the beginning of the next answer.
     return request.method == .head ? response.createHeadResponse() : response
   }

@@ -21,8 +21,10 @@ final class RequestMetrics: Sendable {
 
   init(edge: String) { self.edge = edge }
 
-  /// - Parameter path: the route's pattern, never the path of the request.
-  func record(method: HTTPRequest.Method, path: String, status: Int, elapsed: Duration) {
+  /// - Parameters:
+  ///   - path: the route's pattern, never the path of the request.
+  ///   - elapsed: nil for a request that is not timed.
+  func record(method: HTTPRequest.Method, path: String, status: Int, elapsed: Duration?) {
     let key = Key(method: Self.label(method), path: path, status: status)
     let (requests, duration) = handles.withLock { handles in
       let found = handles[key] ?? make(key)
@@ -30,7 +32,7 @@ final class RequestMetrics: Sendable {
       return (found.requests, found.duration)
     }
     requests.increment()
-    duration.recordNanoseconds(elapsed.nanoseconds)
+    if let elapsed { duration.recordNanoseconds(elapsed.nanoseconds) }
   }
 
   private func make(_ key: Key) -> Handles {

@@ -7,7 +7,8 @@ extension RelayMetric {
     package let answered = CounterMetric<EdgeLabel, MethodLabel, PathLabel, StatusLabel>(
       "relay_http_requests_total", "Requests that were answered.")
     package let duration = TimerMetric<EdgeLabel, MethodLabel, PathLabel>(
-      "relay_http_request_duration_seconds", "How long requests took to answer, in seconds.")
+      "relay_http_request_duration_seconds",
+      "How long requests took to answer, in seconds; without those that a peer lets wait.")
     package let refused = SingleCounter(
       "relay_http_requests_refused_total", "Requests that were refused unread: more came than could be answered.")
   }

@@ -28,6 +28,9 @@ extension RelayMetric {
 
     package let kept = GaugeMetric<PeerLabel>(
       "relay_peer_contacts", "Contacts of the peer that are kept, tombstones included.")
+    package let pushed = GaugeMetric<PeerLabel>(
+      "relay_peer_contacts_pushed",
+      "1 while the peer tells what changes in its listing, 0 while it is asked every few seconds.")
     package let claimsContested = CounterMetric<PeerLabel>(
       "relay_peer_claims_contested_total", "Contacts that the peer and another one claimed at once.")
     package let claimsRefused = CounterMetric<PeerLabel>(

@@ -32,6 +32,32 @@ import Testing
     }
   }
 
+  @Test func `a registration is found at a peer that asks once a minute`() async throws {
+    try await PeeredClusters.with(["RELAY_FEDERATION_DIRECTORY_INTERVAL": "60"]) { alpha, beta in
+      let ann = try await RelayClient(url: alpha.relays[0].url).register(try TestDevice.freshPhoneNumber())
+      let there = try RelayClient(url: alpha.relays[1].url, credentials: ann.client.credentials)
+      let first = try await beta.register()
+      // A new peer is read without a round, if it knows us by then.
+      try await eventually("the first is found", within: .seconds(90)) { try await ann.finds(first) }
+      let begin = ContinuousClock.now
+      var longest = Duration.zero
+      for index in 0..<6 {
+        // At each of the peer's processes, one of which keeps the question.
+        let number = try await beta.register(at: index % 2)
+        let begin = ContinuousClock.now
+        for relay in [ann.client, there] {
+          try await eventually("found at each process", within: .seconds(30), every: .milliseconds(5)) {
+            try await relay.lookUp(token: ContactTokens.token(for: number))?.relay == "beta"
+          }
+        }
+        longest = max(longest, .now - begin)
+      }
+      // Six rounds would take minutes.
+      #expect(ContinuousClock.now - begin < MachineSpeed.allow(.seconds(30)))
+      print("A registration was told to the peer within \(longest)")
+    }
+  }
+
   @Test func `contacts are asked for where no copy is to be kept`() async throws {
     try await PeeredClusters.with { alpha, beta in
       try await alpha.cluster.site.relay("peer", "set", "beta", "--contacts", "query")
@@ -115,9 +141,11 @@ private final class PeeredCluster {
   let cluster: Cluster
   var relays: [RelayProcess] = []
   private let ports: [Int]
+  private let settings: [String: String]
 
-  init(_ cluster: Cluster) async throws {
+  init(_ cluster: Cluster, _ settings: [String: String]) async throws {
     self.cluster = cluster
+    self.settings = settings
     ports = [cluster.site.federationPort] + (try Loopback.freePorts(1))
     try await cluster.site.relay("ca", "init")
     try await cluster.site.relay("ca", "issue")
@@ -125,12 +153,12 @@ private final class PeeredCluster {
   }
 
   func serve(_ index: Int) async throws -> RelayProcess {
-    try await cluster.site.serve(["RELAY_FEDERATION_PORT": "\(ports[index])"])
+    try await cluster.site.serve(settings.merging(["RELAY_FEDERATION_PORT": "\(ports[index])"]) { $1 })
   }
 
-  func register() async throws -> PhoneNumber {
+  func register(at index: Int = 0) async throws -> PhoneNumber {
     let number = try TestDevice.freshPhoneNumber()
-    _ = try await RelayClient(url: relays[0].url).register(number)
+    _ = try await RelayClient(url: relays[index].url).register(number)
     return number
   }
 
@@ -163,11 +191,13 @@ private final class PeeredCluster {
 }
 
 private enum PeeredClusters {
-  static func with(_ body: @Sendable (_ alpha: PeeredCluster, _ beta: PeeredCluster) async throws -> Void) async throws
-  {
+  static func with(
+    _ settings: [String: String] = [:],
+    _ body: @Sendable (_ alpha: PeeredCluster, _ beta: PeeredCluster) async throws -> Void
+  ) async throws {
     try await Cluster.with("alpha") { first in
       try await Cluster.with("beta") { second in
-        let (alpha, beta) = (try await PeeredCluster(first), try await PeeredCluster(second))
+        let (alpha, beta) = (try await PeeredCluster(first, settings), try await PeeredCluster(second, settings))
         do {
           let invited = try await first.site.relay("peer", "invite").split(separator: "\n")
           try await second.site.relay("peer", "accept", String(try #require(invited.last)))

@@ -115,6 +115,8 @@ final class ListedAccounts: DirectoryStore {
     var claimants: [ContactToken: [RelayName]] = [:]
     var claimantsAsked = 0
     var pagesRead = 0
+    var cursorsRead = 0
+    var changesRead = 0
     var counts = 0
     var isAway = false
   }
@@ -135,10 +137,14 @@ final class ListedAccounts: DirectoryStore {
   /// How often anyone asked who lists an account.
   var claimantsAsked: Int { state.withLock { $0.claimantsAsked } }
   var pagesRead: Int { state.withLock { $0.pagesRead } }
+  /// How often anyone asked what has changed.
+  var changesRead: Int { state.withLock { $0.changesRead } }
+  /// How often anyone asked where the listing ends.
+  var cursorsRead: Int { state.withLock { $0.cursorsRead } }
   var counts: Int { state.withLock { $0.counts } }
   /// While it holds, no page is handed out.
   func hold(_ holds: Bool) { isHolding.withLock { $0 = holds } }
-  /// While it is away it says nothing of claimants.
+  /// While it is away it says nothing of claimants, and not where the listing ends.
   func isAway(_ isAway: Bool) { state.withLock { $0.isAway = isAway } }
 
   func claimants(of token: ContactToken) async throws(StoreError) -> [RelayName] {
@@ -174,10 +180,16 @@ final class ListedAccounts: DirectoryStore {
   func finishContacts(of peer: RelayName, pass: Int64, mark: String?) async throws(StoreError) {}
   func contactsPass(of peer: RelayName) async throws(StoreError) -> (pass: Int64, mark: String?) { (0, nil) }
   func listingCursor() async throws(StoreError) -> ListingCursor {
-    ListingCursor(generation: 1, revision: state.withLock { $0.revision })
+    let (revision, isAway) = state.withLock { state in
+      state.cursorsRead += 1
+      return (state.revision, state.isAway)
+    }
+    guard !isAway else { throw .unavailable(reason: "away") }
+    return ListingCursor(generation: 1, revision: revision)
   }
   /// Keeps no feed: whoever is not at its end begins anew.
   func listingChanges(after cursor: ListingCursor, limit: Int) async throws(StoreError) -> ListingChanges? {
+    state.withLock { $0.changesRead += 1 }
     let newest = try await listingCursor()
     return cursor == newest ? ListingChanges(accounts: [], cursor: newest, isPartial: false) : nil
   }

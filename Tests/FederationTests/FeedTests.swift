@@ -182,10 +182,24 @@ import Testing
     }
   }
 
+  /// As an older relay does, and as one does that says that it waits and does not.
+  @Test(arguments: ["", #","waits":true"#])
+  func `a feed that has nothing to say at once is asked once a round`(field: String) async throws {
+    try await withFeed(interval: .seconds(1)) { _ in
+      .init(status: 200, body: #"{"contacts":[],"cursor":"1-1","more":false\#(field)}"#)
+    } following: { beta, peer in
+      let asked = { peer.requests.count { $0.path == "/v1/federation/changes?after=1-1&wait=1" } }
+      let (before, began) = (asked(), ContinuousClock.now)
+      try await eventually("three more rounds") { asked() >= before + 3 }
+      // The first may come behind the whole reading.
+      #expect(ContinuousClock.now - began > .seconds(1))
+    }
+  }
+
   @Test func `an endless feed is read a few pages a round`() async throws {
     let token = try RecordedListing.token(1)
     try await withFeed { request in
-      let last = request.path.split(separator: "-").last.flatMap { Int($0) } ?? 0
+      let last = request.path.split(separator: "-").last.flatMap { Int($0.prefix { $0.isNumber }) } ?? 0
       return .init(
         status: 200, body: #"{"contacts":[{"token":"\#(token.base64)"}],"cursor":"1-\#(last + 1)","more":true}"#)
     } following: { beta, peer in
@@ -307,7 +321,7 @@ import Testing
   /// Runs `beta` following a scripted peer that lists account 0 and whose feed, from `1-1` on, answers what `feed`
   /// says.
   private func withFeed(
-    _ feed: @escaping @Sendable (ScriptedPeer.Request) -> ScriptedPeer.Answer,
+    interval: Duration = .milliseconds(50), _ feed: @escaping @Sendable (ScriptedPeer.Request) -> ScriptedPeer.Answer,
     following body: @Sendable (TestRelay, ScriptedPeer) async throws -> Void
   ) async throws {
     let first = try RecordedListing.token(0)
@@ -323,7 +337,7 @@ import Testing
         default: .init(status: 404)
         }
       }
-      try await beta.withSync {
+      try await beta.withSync(interval: interval) {
         try await eventually("a pass is complete") {
           try await beta.storage.contactsPass(of: name(Self.alpha)).pass == 1
         }
@@ -391,5 +405,20 @@ extension ListingMark {
     progress.followed(since: start, until: start + .seconds(1))
     #expect(!progress.mayFollow(at: start + .seconds(10)))
     #expect(progress.mayFollow(at: start + .seconds(11)))
+  }
+
+  @Test func `a peer that keeps our questions is asked on after a tenth of a second, and later if it brings much`() {
+    let start = ContinuousClock.now
+    var progress = PullProgress(contactsMax: 1)
+    #expect(progress.asksOn == nil && !progress.isPushed)
+    progress.asksOn(at: start)
+    #expect(progress.asksOn == start + .milliseconds(100) && !progress.isPushed)
+    for (busy, rest) in [(0, 100), (10, 100), (30, 300), (5000, 5000)] {
+      let now = start + .milliseconds(busy)
+      progress.pushed(since: start, until: now)
+      #expect(progress.asksOn == now + .milliseconds(rest) && progress.isPushed)
+    }
+    progress.begin()
+    #expect(progress.asksOn == nil && !progress.isPushed)
   }
 }

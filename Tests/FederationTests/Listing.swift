@@ -9,7 +9,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// A relay's accounts in an embedded store; counts what peers ask.
+/// A relay's accounts in an embedded store; counts what peers ask, and says by signals what changes.
 final class RecordedListing: DirectoryStore {
   struct Asked: Sendable, Equatable {
     /// Pages of `user_tokens`.
@@ -20,10 +20,16 @@ final class RecordedListing: DirectoryStore {
   }
   let storage: SQLiteStorage
   private let state = Mutex((asked: Asked(), isHolding: false))
+  private let signals = Mutex<(any SignalBus)?>(nil)
 
   init(_ storage: SQLiteStorage) { self.storage = storage }
 
   var asked: Asked { state.withLock { $0.asked } }
+  /// From now on the processes that hear `signals` know of each change.
+  func tell(by signals: any SignalBus) { self.signals.withLock { $0 = signals } }
+  private func changed(_ index: Int) async {
+    await signals.withLock { $0 }?.publish(.accountChanged(Self.number(index)))
+  }
   /// While it holds, look-ups are not answered.
   func hold(_ holds: Bool) { state.withLock { $0.isHolding = holds } }
 
@@ -47,6 +53,7 @@ final class RecordedListing: DirectoryStore {
       let registration = Registration(
         number: number, token: try Self.token(index), device: device, supportsSMS: false, voice: true)
       #expect(try await storage.register(registration, proof: .trusted, now: now) == .registered)
+      await changed(index)
     }
   }
 
@@ -55,12 +62,14 @@ final class RecordedListing: DirectoryStore {
     var change = DeviceChange()
     change.fetchesMessages = .set(false)
     #expect(try await storage.updateDevice(DeviceAddress(Self.number(index), .master), change))
+    await changed(index)
   }
 
   func setVoice(_ voice: Bool, of index: Int) async throws {
     var change = DeviceChange()
     change.voice = .set(voice)
     #expect(try await storage.updateDevice(DeviceAddress(Self.number(index), .master), change))
+    await changed(index)
   }
 
   func accounts(offset: Int, limit: Int) async throws(StoreError) -> [ListedAccount] {
@@ -102,33 +111,40 @@ final class RecordedListing: DirectoryStore {
 }
 
 /// Runs `alpha`, which lists accounts 0..<`count`, and its peer `beta`.
+/// - Parameter recheck: how late alpha sees a change whose signal was lost.
 func withListing(
-  _ count: Int, _ body: @Sendable (_ listing: RecordedListing, _ beta: TestRelay) async throws -> Void
+  _ count: Int, recheck: Duration = .seconds(2),
+  _ body: @Sendable (_ listing: RecordedListing, _ beta: TestRelay) async throws -> Void
 ) async throws {
   try await withTemporaryFolder { path in
     let storage = try SQLiteStorage(path: path + "/listing.sqlite", clock: TestRelay.systemClock)
     try await storage.migrate { _ in }
     let listing = RecordedListing(storage)
     try await listing.register(0..<count)
-    try await withPeers(listing: listing) { _, beta in try await body(listing, beta) }
+    try await withPeers(listing: listing, listingRecheck: recheck) { alpha, beta in
+      listing.tell(by: alpha.coordination)
+      try await body(listing, beta)
+    }
     await storage.close()
   }
 }
 
 extension TestRelay {
-  func sync(holder: Int64 = 1, contactsMax: Int = 1000, interval: Duration = .milliseconds(50)) -> DirectorySync {
+  func sync(
+    holder: Int64 = 1, contactsMax: Int = 1000, interval: Duration = .milliseconds(50), wait: Duration = .seconds(1)
+  ) -> DirectorySync {
     DirectorySync(
-      registry: registry, transport: transport, directory: storage, clock: clock, interval: interval,
-      contactsMax: contactsMax, holder: holder, logger: log.logger)
+      registry: registry, transport: transport, directory: storage, signals: coordination, clock: clock,
+      interval: interval, wait: wait, contactsMax: contactsMax, holder: holder, logger: log.logger)
   }
 
   /// Runs one process's sync, or one a holder, for the time of `body`.
   func withSync(
     holders: [Int64] = [1], contactsMax: Int = 1000, interval: Duration = .milliseconds(50),
-    _ body: () async throws -> Void
+    wait: Duration = .seconds(1), _ body: () async throws -> Void
   ) async throws {
     let running = holders.map { holder in
-      let sync = sync(holder: holder, contactsMax: contactsMax, interval: interval)
+      let sync = sync(holder: holder, contactsMax: contactsMax, interval: interval, wait: wait)
       return Task { try await sync.run() }
     }
     defer { for task in running { task.cancel() } }

@@ -76,7 +76,8 @@ func withRelay<Value: Sendable>(
   listing: (any DirectoryStore)? = nil, epochs: (any EpochStore)? = nil,
   probes: (any ProbeHost)? = nil, checksReceipts: Bool = false, addresses wanted: PeerAddresses? = nil,
   buckets: [LimiterName: Bucket] = [.messages: Bucket(size: 100_000, perMinute: 100_000)],
-  laneTimeMax: Duration = .seconds(300), _ body: @Sendable (TestRelay) async throws -> Value
+  laneTimeMax: Duration = .seconds(300), listingRecheck: Duration = .seconds(2),
+  _ body: @Sendable (TestRelay) async throws -> Value
 ) async throws -> Value {
   try await withTemporaryFolder { path in
     guard let name = RelayName(name), let placeholder = PeerEndpoint("https://127.0.0.1:1") else {
@@ -111,6 +112,7 @@ func withRelay<Value: Sendable>(
       configuration.handshakeTimeout = .seconds(60)
       configuration.gracefulCloseTimeout = .seconds(60)
       configuration.laneTimeMax = laneTimeMax
+      configuration.listingRecheck = listingRecheck
       return FederationListener(
         configuration: configuration, endpoint: placeholder,
         identity: identity, addresses: addresses, registry: registry, services: services, clock: clock,
@@ -153,11 +155,12 @@ func withRelay<Value: Sendable>(
 /// - Parameters:
 ///   - limits: beta's towards alpha.
 ///   - listing: what alpha lists, in place of its accounts.
+///   - listingRecheck: how late alpha sees a change of it whose signal was lost.
 func withPeers(
-  limits: PeerLimits = .patient, listing: (any DirectoryStore)? = nil,
+  limits: PeerLimits = .patient, listing: (any DirectoryStore)? = nil, listingRecheck: Duration = .seconds(2),
   _ body: @Sendable (_ alpha: TestRelay, _ beta: TestRelay) async throws -> Void
 ) async throws {
-  try await withRelay("alpha", listing: listing) { alpha in
+  try await withRelay("alpha", listing: listing, listingRecheck: listingRecheck) { alpha in
     try await withRelay("beta", limits: limits) { beta in
       let invitation = try await alpha.peering().invite()
       _ = try await beta.peering().accept(invitation.text)

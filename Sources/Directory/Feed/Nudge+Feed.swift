@@ -9,7 +9,7 @@ extension Nudge {
   func wake(byFeed signals: any SignalBus, every poll: Duration, beat: () -> Void) async {
     signals.listen { event in
       switch event {
-      case .signal(.accountChanged), .signal(.peersChanged), .connected: wake()
+      case .signal, .connected: wake()
       case .disconnected: break
       }
     }

@@ -6,6 +6,10 @@ struct PullProgress: Sendable {
   /// The listing is not read whole before, nor the feed.
   private var wholeRestsUntil: ContinuousClock.Instant?
   private var feedRestsUntil: ContinuousClock.Instant?
+  /// When the peer is asked again without waiting for the next round; nil: with the next round.
+  private(set) var asksOn: ContinuousClock.Instant?
+  /// Whether the peer keeps our question until something has changed.
+  private(set) var isPushed = false
 
   init(contactsMax: Int) { allowance = ContactAllowance(max: contactsMax) }
 
@@ -24,6 +28,24 @@ struct PullProgress: Sendable {
     feedRestsUntil = now + Self.rest(after: now - began)
   }
 
+  /// A round begins.
+  mutating func begin() { (asksOn, isPushed) = (nil, false) }
+
+  /// The peer's listing was read whole: its feed is asked next.
+  mutating func asksOn(at now: ContinuousClock.Instant) { asksOn = now + Self.gathering }
+
+  /// The peer keeps our question until something has changed: it is asked on soon. What changes meanwhile travels
+  /// together, so that a burst of registrations is ten requests a second at most. Taking it up takes a tenth of the time
+  /// at most here too, as long as the rest is no longer than a question may be kept.
+  mutating func pushed(since began: ContinuousClock.Instant, until now: ContinuousClock.Instant) {
+    isPushed = true
+    asksOn = now + min(max(Self.rest(after: now - began), Self.gathering), Self.restMax)
+  }
+
+  /// A single registration does not wait for this: the peer has our question then, and answers at once.
+  static let gathering = Duration.milliseconds(100)
+  private static let restMax = Duration.seconds(5)
+
   private static func rest(after busy: Duration) -> Duration { busy * 10 }
 }
 
@@ -40,8 +62,9 @@ struct PullReport: Sendable, Equatable {
 /// Brings what is kept of one peer's listing up to date (docs/federation.md, "The directory").
 ///
 /// A peer that feeds changes is read whole once, from a place in its feed that was asked for before, and followed from
-/// there; once a day it is read whole again, so that no error lasts, and within the hour where something was not taken
-/// up for want of room. Any other is read whole whenever its listing is not as it was (reference 1.13.5).
+/// there. It may keep our question until something has changed, and is asked on then. Once a day it is read whole again,
+/// so that no error lasts, and within the hour where something was not taken up for want of room. Any other is read
+/// whole whenever its listing is not as it was (reference 1.13.5).
 struct DirectoryPuller: Sendable {
   /// Asked before each write: whether it is still this process's turn. - Throws: `.displaced` when not.
   typealias Turn = @Sendable () async throws(SyncFailure) -> Void
@@ -49,6 +72,8 @@ struct DirectoryPuller: Sendable {
   let reader: ListingReader
   let directory: any DirectoryStore
   let clock: WallClock
+  /// How long a peer may keep the question what has changed; under a second is not at all.
+  var wait = Duration.zero
 
   /// Pages of a feed in one round: 200,000 changes. The next round reads the rest.
   private static let feedPagesMax = 20
@@ -58,6 +83,7 @@ struct DirectoryPuller: Sendable {
   func pull(
     from peer: KnownPeer, _ progress: inout PullProgress, turn: Turn
   ) async throws(SyncFailure) -> PullReport? {
+    progress.begin()
     let last = try await SyncFailure.storing { () throws(StoreError) in try await directory.contactsPass(of: peer.name)
     }
     let mark = last.mark.map { ListingMark(text: $0) }
@@ -69,7 +95,9 @@ struct DirectoryPuller: Sendable {
     }
     guard progress.mayReadWhole(at: .now) else { return nil }
     if await hasFeed(peer, mark), let end = try await reader.feedEnd(of: peer) {
-      return try await readWhole(peer, count: nil, mark: .feed(end, readHour: hourNow), &progress, turn)
+      let report = try await readWhole(peer, count: nil, mark: .feed(end, readHour: hourNow), &progress, turn)
+      progress.asksOn(at: .now)
+      return report
     }
     guard let listing = try await reader.count(peer, since: mark) else { return nil }
     return try await readWhole(peer, count: listing.count, mark: listing.mark, &progress, turn)
@@ -112,22 +140,31 @@ extension DirectoryPuller {
   private func follow(
     _ peer: KnownPeer, from start: FeedCursor, readHour: Int64, _ progress: inout PullProgress, _ turn: Turn
   ) async throws(SyncFailure) -> PullReport? {
-    let began = ContinuousClock.now
+    let asked = ContinuousClock.now
+    var began = asked
     var report = PullReport(isWhole: false)
     var cursor = start
-    var hadMore = false
+    var (hadMore, waits) = (false, false)
     // After a failure as well: what was read has cost as much.
     defer {
       if hadMore || report.entries >= WireLimits.contactsPerPage { progress.followed(since: began, until: .now) }
     }
-    for _ in 0..<Self.feedPagesMax {
-      guard case .changes(let accounts, let next, let isPartial) = try await reader.feed(of: peer, after: cursor) else {
-        return nil
+    for number in 0..<Self.feedPagesMax {
+      let wish = number == 0 ? wait : .zero
+      guard
+        case .changes(let accounts, let next, let isPartial, let hasWaited) = try await reader.feed(
+          of: peer, after: cursor, waiting: wish)
+      else { return nil }
+      if number == 0 {
+        // Waiting keeps nobody busy.
+        began = .now
+        // One that answers at once, and has nothing to say, would be asked forever.
+        waits = hasWaited && (!accounts.isEmpty || began - asked >= wish / 2)
       }
       if accounts.isEmpty || next == cursor {
         // More without a step ahead would be asked for forever.
         guard accounts.isEmpty, !isPartial else { throw .malformed }
-        return report
+        break
       }
       hadMore = hadMore || isPartial
       try await turn()
@@ -144,6 +181,7 @@ extension DirectoryPuller {
       cursor = next
       guard isPartial else { break }
     }
+    if waits, !hadMore, report.entries < WireLimits.contactsPerPage { progress.pushed(since: began, until: .now) }
     return report
   }
 

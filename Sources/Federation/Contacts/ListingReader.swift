@@ -10,14 +10,19 @@ struct ListingReader: Sendable {
   /// - Returns: where the peer's feed ends now; nil when it has none.
   func feedEnd(of peer: KnownPeer) async throws(SyncFailure) -> FeedCursor? {
     switch try await feed(of: peer, path: Self.feedPath) {
-    case .changes(_, let cursor, _), .reset(let cursor): cursor
+    case .changes(_, let cursor, _, _), .reset(let cursor): cursor
     case nil: nil
     }
   }
 
+  /// - Parameter wait: how long the peer may keep the request until there is something to say, in whole seconds; 0 is
+  ///   not at all. Older peers answer at once.
   /// - Returns: one page of the feed; nil when the peer has none.
-  func feed(of peer: KnownPeer, after cursor: FeedCursor) async throws(SyncFailure) -> FeedPage? {
-    try await feed(of: peer, path: "\(Self.feedPath)?after=\(cursor.text)")
+  func feed(
+    of peer: KnownPeer, after cursor: FeedCursor, waiting wait: Duration = .zero
+  ) async throws(SyncFailure) -> FeedPage? {
+    let wish = wait.components.seconds > 0 ? "&wait=\(wait.components.seconds)" : ""
+    return try await feed(of: peer, path: "\(Self.feedPath)?after=\(cursor.text)\(wish)")
   }
 
   private func feed(of peer: KnownPeer, path: String) async throws(SyncFailure) -> FeedPage? {

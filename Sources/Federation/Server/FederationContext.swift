@@ -18,11 +18,14 @@ struct FederationContext: RequestContext {
 /// A request of an active peer.
 struct PeerContext: ChildRequestContext {
   var coreContext: CoreRequestContextStorage
+  /// By which a request that takes long proves its peer again.
+  let connection: ConnectionIdentity?
   let peer: KnownPeer
 
   init(context: FederationContext) throws {
     guard let peer = context.peer else { throw Problem(.peerRefused) }
     coreContext = context.coreContext
+    connection = context.connection
     self.peer = peer
   }
 }

@@ -13,15 +13,21 @@ struct PeerGate: RouterMiddleware {
   func handle(
     _ request: Request, context: FederationContext, next: (Request, FederationContext) async throws -> Response
   ) async throws -> Response {
-    guard let connection = context.connection, clock.now() <= connection.validUntil else { throw Problem(.peerRefused) }
     var context = context
-    if let peer = registry.current.peer(proving: connection) {
+    if let peer = try peer(proving: context.connection) {
       context.peer = peer
       context.logger[metadataKey: "peer"] = "\(peer.name)"
     } else if !Self.isRedemption(request) {
       throw Problem(.peerRefused)
     }
     return try await next(request, context)
+  }
+
+  /// The active peer that `connection` proves now; nil when it proves none.
+  /// - Throws: `.peerRefused` when its certificate has ended, or there was no handshake.
+  func peer(proving connection: ConnectionIdentity?) throws(Problem) -> KnownPeer? {
+    guard let connection, clock.now() <= connection.validUntil else { throw Problem(.peerRefused) }
+    return registry.current.peer(proving: connection)
   }
 
   private static func isRedemption(_ request: Request) -> Bool {
@@ -37,11 +43,16 @@ struct ScopeGate: RouterMiddleware {
   func handle(
     _ request: Request, context: PeerContext, next: (Request, PeerContext) async throws -> Response
   ) async throws -> Response {
-    guard context.peer.peer.scopes.contains(scope) else {
-      refusals.add(of: context.peer.name, Problem.Kind.scopeRefused.rawValue)
+    try demandScope(of: context.peer)
+    return try await next(request, context)
+  }
+
+  /// - Throws: `.scopeRefused`, which is counted.
+  func demandScope(of peer: KnownPeer) throws(Problem) {
+    guard peer.peer.scopes.contains(scope) else {
+      refusals.add(of: peer.name, Problem.Kind.scopeRefused.rawValue)
       throw Problem(.scopeRefused)
     }
-    return try await next(request, context)
   }
 }
 

@@ -18,7 +18,17 @@ final class PeerTurns: Sendable {
 
   /// Runs `work` in a turn of `peer`. - Throws: `.unavailable` when there is none; what `work` throws.
   func take<Value>(of peer: RelayName, _ work: () async throws(Problem) -> Value) async throws(Problem) -> Value {
-    guard begin(peer) else { throw Problem(.unavailable, retryAfter: retryAfter) }
+    guard let value = try await takeIfFree(of: peer, work) else {
+      throw Problem(.unavailable, retryAfter: retryAfter)
+    }
+    return value
+  }
+
+  /// As `take`. - Returns: nil, without having run `work`, when there is no turn.
+  func takeIfFree<Value>(
+    of peer: RelayName, _ work: () async throws(Problem) -> Value
+  ) async throws(Problem) -> Value? {
+    guard begin(peer) else { return nil }
     defer { end(peer) }
     return try await work()
   }

@@ -60,7 +60,7 @@ struct FederationGraph {
     let (registry, transport) = (peers.registry, peers.transport)
     coordination.listen { [finder] in finder.heard($0) }
     let sync = DirectorySync(
-      registry: registry, transport: transport, directory: storage, clock: .system,
+      registry: registry, transport: transport, directory: storage, signals: coordination, clock: .system,
       interval: settings.federation.directoryInterval, contactsMax: settings.federation.contactsMax, logger: logger)
     let ownership = OwnershipKeeper(
       store: storage, days: settings.federation.ownership, interval: settings.federation.directoryInterval * 5,

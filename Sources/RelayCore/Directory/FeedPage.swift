@@ -2,17 +2,18 @@
 /// listing and its feed").
 package enum FeedPage: Sendable, Equatable {
   /// The changes behind the place that was asked for, oldest first, and the place behind them. A partial page may
-  /// have successors already.
-  case changes([ListedAccount], cursor: FeedCursor, isPartial: Bool)
+  /// have successors already. `waits`: the request was let wait for a change, and the next one will be.
+  case changes([ListedAccount], cursor: FeedCursor, isPartial: Bool, waits: Bool = false)
   /// The place that was asked for is none of this listing's: who follows reads the whole listing, and goes on from
   /// here.
   case reset(FeedCursor)
 
-  /// `{"contacts": [...], "cursor": "...", "more": bool}` or `{"reset": true, "cursor": "..."}`.
+  /// `{"contacts": [...], "cursor": "...", "more": bool}`, with `"waits": true` where that is so, or
+  /// `{"reset": true, "cursor": "..."}`.
   package var json: [UInt8] {
     var writer: JSONWriter
     switch self {
-    case .changes(let accounts, let cursor, let isPartial):
+    case .changes(let accounts, let cursor, let isPartial, let waits):
       writer = JSONWriter(capacity: 96 + 32 * accounts.count)
       writer.beginObject()
       ContactCodec.encodeList(accounts, into: &writer)
@@ -20,6 +21,10 @@ package enum FeedPage: Sendable, Equatable {
       writer.string(cursor.text)
       writer.key("more")
       writer.boolean(isPartial)
+      if waits {
+        writer.key("waits")
+        writer.boolean(true)
+      }
     case .reset(let cursor):
       writer = JSONWriter(capacity: 64)
       writer.beginObject()
@@ -39,7 +44,7 @@ package enum FeedPage: Sendable, Equatable {
     var accounts: [ListedAccount] = []
     var count = 0
     var cursor: FeedCursor?
-    var (isReset, isPartial) = (false, false)
+    var (isReset, isPartial, waits) = (false, false, false)
     try reader.beginObject()
     while let key = try reader.nextKey() {
       if reader.matches(key, "contacts") {
@@ -48,6 +53,8 @@ package enum FeedPage: Sendable, Equatable {
         cursor = try reader.string().flatMap { FeedCursor($0) }
       } else if reader.matches(key, "more") {
         isPartial = try reader.boolean() ?? false
+      } else if reader.matches(key, "waits") {
+        waits = try reader.boolean() ?? false
       } else if reader.matches(key, "reset") {
         isReset = try reader.boolean() ?? false
       } else {
@@ -56,7 +63,7 @@ package enum FeedPage: Sendable, Equatable {
     }
     try reader.finish()
     guard let cursor else { throw .wrongShape }
-    return isReset ? .reset(cursor) : .changes(accounts, cursor: cursor, isPartial: isPartial)
+    return isReset ? .reset(cursor) : .changes(accounts, cursor: cursor, isPartial: isPartial, waits: waits)
   }
 }
 

@@ -2,6 +2,8 @@
 package enum Signal: Sendable, Equatable {
   case accountChanged(AccountNumber)
   case peersChanged
+  /// Contacts of some peer: the directory's feed has more.
+  case contactsChanged
 }
 
 package enum SignalEvent: Sendable, Equatable {

@@ -81,7 +81,7 @@ final class ListingPeer: Sendable {
     case let path where path.hasPrefix("/v1/federation/user_tokens/"):
       return .init(status: 200, body: #"{"contacts":[]}"#)
     case "/v1/federation/changes" where style == .feed:
-      let after = request.path.split(separator: "-").last.flatMap { Int($0) }
+      let after = request.path.split(separator: "-").last.flatMap { Int($0.prefix { $0.isNumber }) }
       let news = after.map { after in changes.filter { $0.revision > after } } ?? []
       let entries = news.map { Self.entry(($0.number, $0.isActive)) }.joined(separator: ",")
       return .init(status: 200, body: #"{"contacts":[\#(entries)],"cursor":"1-\#(revision)","more":false}"#)

@@ -22,7 +22,7 @@ struct Freshness: Sendable {
     let otherPorts = try await RelayOperator.Ports.free()
     let second = try await directory.serve(as: "\(home.name)-second", at: otherPorts, entries: entries)
     let account = try await Registrar(keyCount: 1).register(1, firstDigits: 8, at: home.url)[0]
-    // The longest that each is behind as a rule: so registrations fall anywhere in its rounds.
+    // How often each looks without being told. Registrations fall anywhere between two looks.
     let figures = [
       FreshnessFigures(
         .process,
