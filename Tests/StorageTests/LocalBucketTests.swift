@@ -78,7 +78,7 @@ import Testing
 @Suite(.tags(.unit)) struct RedisSignalTests {
   @Test func `a signal survives its text`() throws {
     let contents: [RedisSignal.Content] = [
-      .signal(.accountChanged(try Sample.number(1))), .signal(.peersChanged), .missed,
+      .signal(.accountChanged(try Sample.number(1))), .signal(.peersChanged), .signal(.wakesAsked), .missed,
     ]
     for content in contents {
       let signal = RedisSignal(sender: "a1", content: content)
@@ -86,7 +86,7 @@ import Testing
     }
   }
 
-  @Test(arguments: ["", "a", "a ", "a b", "a account", "a account 12", "a peers x", "\0"])
+  @Test(arguments: ["", "a", "a ", "a b", "a account", "a account 12", "a peers x", "a wakes x", "\0"])
   func `other texts are no signals`(_ text: String) {
     #expect(RedisSignal(Array(text.utf8)) == nil)
   }

@@ -10,7 +10,7 @@ extension Nudge {
     signals.listen { event in
       switch event {
       case .signal(.accountChanged), .signal(.peersChanged), .connected: wake()
-      case .disconnected: break
+      case .signal(.wakesAsked), .disconnected: break
       }
     }
     for await _ in Periodic(every: poll) {

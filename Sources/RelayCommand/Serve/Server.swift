@@ -154,7 +154,8 @@ struct Server {
 
     let peers = try PeerGraph(settings, storage: storage, coordination: coordination, logger: logger)
     let pushTokens = APNsTokens()
-    let waking = try WakingGraph(settings.push, tokens: pushTokens, storage: storage, logger: logger)
+    let waking = try WakingGraph(
+      settings.push, tokens: pushTokens, storage: storage, signals: coordination, logger: logger)
     let local = LocalGraph(
       settings, storage: storage, coordination: coordination, peers: peers?.witness, quickPeers: peers?.quickWitness,
       notifier: waking.requests, logger: logger)

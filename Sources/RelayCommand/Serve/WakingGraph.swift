@@ -22,17 +22,20 @@ struct WakingGraph {
   /// - Parameter tokens: of Apple's keys, shared with whatever else pushes by them.
   /// - Throws: `CommandFailure`, when a file of the credentials cannot be used.
   init(
-    _ configuration: RelayConfiguration.Push, tokens: APNsTokens, storage: any Storage, logger: Logger
+    _ configuration: RelayConfiguration.Push, tokens: APNsTokens, storage: any Storage, signals: any SignalBus,
+    logger: Logger
   ) throws {
     (lanes, webPush) = try Self.lanes(configuration, tokens, logger: logger)
     settings = WakingSettings(configuration.waking)
     metrics = WakeMetrics(providers: settings.served.own)
-    requests = WakeRequests(store: storage, settings: settings, bell: bell, metrics: metrics, logger: logger)
+    requests = WakeRequests(
+      store: storage, signals: signals, settings: settings, bell: bell, metrics: metrics, logger: logger)
     self.logger = logger
   }
 
   /// In the order in which they start, before whoever tells the desk.
   func services(_ local: LocalGraph, storage: any Storage, coordination: any Coordination) -> [any Service] {
+    coordination.listen { [bell] event in if event == .signal(.wakesAsked) { bell.wake() } }
     let parts = WakeParts(
       store: storage, signals: coordination, live: local.hub,
       seal: { envelope, key in envelope.sealed(underSignalingKey: key) }, lanes: lanes, bell: bell, metrics: metrics,

@@ -27,6 +27,7 @@ struct RedisSignal: Equatable {
       guard let number = AccountNumber(e164: parts[2]) else { return nil }
       content = .signal(.accountChanged(number))
     case ("peers", 2): content = .signal(.peersChanged)
+    case ("wakes", 2): content = .signal(.wakesAsked)
     case ("missed", 2): content = .missed
     default: return nil
     }
@@ -37,6 +38,7 @@ struct RedisSignal: Equatable {
     switch content {
     case .signal(.accountChanged(let number)): "\(sender) account \(number.e164)"
     case .signal(.peersChanged): "\(sender) peers"
+    case .signal(.wakesAsked): "\(sender) wakes"
     case .missed: "\(sender) missed"
     }
   }
