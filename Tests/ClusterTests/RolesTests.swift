@@ -169,6 +169,24 @@ import Testing
     }
   }
 
+  @Test func `the doctor passes over the ports and the pushes of other roles`() async throws {
+    struct Row: Decodable {
+      let group: String
+      let check: String
+      let outcome: String
+    }
+    try await RelayOperator.with { site in
+      for (role, skipped) in [
+        ("push", ["ports client", "ports federation"]), ("directory", ["ports federation", "push service"]),
+      ] {
+        let overrides = ["RELAY_ROLES": role, "RELAY_CLIENT_PORT": "0", "RELAY_OPERATOR_PORT": "0"]
+        let rows: [Row] = try await site.run(["doctor", "--json"], overrides: overrides).json()
+        let found = rows.filter { $0.outcome == "skip" }.map { "\($0.group) \($0.check)" }
+        #expect(Set(found).isSuperset(of: skipped), "\(role): \(found)")
+      }
+    }
+  }
+
   // MARK: - Words
 
   private static func freshNumber() throws -> PhoneNumber { try #require(PhoneNumber(TestDevice.freshNumber())) }
