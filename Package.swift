@@ -341,9 +341,8 @@ let package = Package(
     .testTarget(
       name: "WakingTests",
       dependencies: [
-        "Waking", "Push", "RelayCore", "RelayClient", "Storage", "ChildProcesses", "TestSupport", "TestTags", crypto,
-        nioCore,
-        logging, lifecycle,
+        "Waking", "Push", "RelayCore", "RelayWork", "RelayClient", "Storage", "ChildProcesses", "TestSupport",
+        "TestTags", crypto, nioCore, logging, lifecycle,
       ],
       swiftSettings: strict),
     .testTarget(

@@ -34,22 +34,27 @@ package struct ClientEdge: Sendable {
   private let accounts: AccountCache
   private let forwarded: ForwardedMiddleware
   private let origins: AllowedOrigins
-  private let controllers: Controllers
+  private let controllers: Controllers?
+  private let elsewhere: ElsewhereMiddleware<ClientContext>?
   private let openRoutes: @Sendable (any RouterMethods<ClientContext>) -> Void
   private let deviceRoutes: @Sendable (any RouterMethods<DeviceContext>) -> Void
 
   /// - Parameters:
+  ///   - controllers: nil in a process that leaves this feature to others.
+  ///   - elsewhere: answers for what this process leaves to others; nil when it has all of the API.
   ///   - openRoutes: adds routes of other features for everybody.
   ///   - deviceRoutes: adds routes of other features for authenticated devices.
   package init(
-    accounts: AccountCache, forwarded: ForwardedMiddleware, origins: AllowedOrigins = .unsaid, controllers: Controllers,
-    openRoutes: @escaping @Sendable (any RouterMethods<ClientContext>) -> Void,
+    accounts: AccountCache, forwarded: ForwardedMiddleware, origins: AllowedOrigins = .unsaid,
+    controllers: Controllers?, elsewhere: ElsewhereMiddleware<ClientContext>? = nil,
+    openRoutes: @escaping @Sendable (any RouterMethods<ClientContext>) -> Void = { _ in },
     deviceRoutes: @escaping @Sendable (any RouterMethods<DeviceContext>) -> Void
   ) {
     self.accounts = accounts
     self.forwarded = forwarded
     self.origins = origins
     self.controllers = controllers
+    self.elsewhere = elsewhere
     self.openRoutes = openRoutes
     self.deviceRoutes = deviceRoutes
   }
@@ -60,13 +65,20 @@ package struct ClientEdge: Sendable {
     if origins != .unsaid { router.add(middleware: OriginMiddleware(origins)) }
     router.add(middleware: ProblemMiddleware(edge: "client"))
     router.add(middleware: forwarded)
+    if let elsewhere { router.add(middleware: elsewhere) }
     // Before the authenticated ones: these endpoints ignore credentials, or create them (reference 1.1, 1.2).
-    controllers.registration.addRoutes(to: router)
-    controllers.devices.addRoutes(to: router)
+    controllers?.registration.addRoutes(to: router)
+    controllers?.devices.addRoutes(to: router)
     openRoutes(router)
     let devices = router.group()
       .add(middleware: Authentication(accounts: accounts))
       .group(context: DeviceContext.self)
+    if let controllers { Self.add(controllers, to: devices) }
+    deviceRoutes(devices)
+    return router
+  }
+
+  private static func add(_ controllers: Controllers, to devices: some RouterMethods<DeviceContext>) {
     controllers.account.addRoutes(to: devices)
     controllers.registration.addDeviceRoutes(to: devices)
     controllers.push.addRoutes(to: devices)
@@ -75,7 +87,5 @@ package struct ClientEdge: Sendable {
     controllers.provisioning.addRoutes(to: devices)
     controllers.keys.addRoutes(to: devices)
     controllers.messages.addRoutes(to: devices)
-    deviceRoutes(devices)
-    return router
   }
 }

@@ -106,7 +106,11 @@ struct ConfigurationSources: Sendable {
     switch value {
     case .text(let text?): return (text, place)
     case .text(nil): throw ConfigurationFault(place: place, text: "\(name): has no value: give one or remove the line")
-    case .list(let texts?) where isList && !texts.isEmpty: return (texts.joined(separator: ","), place)
+    case .list(let texts?) where isList:
+      guard !texts.isEmpty else {
+        throw ConfigurationFault(place: place, text: "\(name): the list is empty: name something or remove the line")
+      }
+      return (texts.joined(separator: ","), place)
     case .list: throw ConfigurationFault(place: place, text: "\(name): expects one value, not a list")
     }
   }

@@ -18,14 +18,14 @@ extension RelayConfiguration {
     checkIdleSenders(&reader)
   }
 
-  /// Two listeners cannot share a port.
+  /// Two listeners cannot share a port. One that this process leaves to others has none here.
   private func checkListeners(_ reader: inout ConfigurationReader) {
     let listeners: [(key: String, host: String, port: Int?)] = [
-      ("client.port", client.host, client.port),
+      ("client.port", client.host, roles.listensToClients ? client.port : nil),
       ("operator.port", operations.host, operations.port),
-      ("federation.port", federation.host, federation.port),
-      ("push-gateway.port", pushGateway.host, pushGateway.port),
-      ("device-notifications.port", deviceNotifications.host, deviceNotifications.port),
+      ("federation.port", federation.host, roles.has(.peers) ? federation.port : nil),
+      ("push-gateway.port", pushGateway.host, roles.has(.push) ? pushGateway.port : nil),
+      ("device-notifications.port", deviceNotifications.host, roles.has(.push) ? deviceNotifications.port : nil),
     ]
     for (index, listener) in listeners.enumerated() {
       guard let port = listener.port, port != 0 else { continue }
@@ -56,6 +56,12 @@ extension RelayConfiguration {
       reader.warn(
         "storage.url is PostgreSQL while coordination.url is local: right for one process only; several need Redis",
         at: "storage.url")
+    }
+    if case .sqlite = storage.location, roles != .all {
+      reader.warn(
+        "roles leaves \(roles.missing.joined(separator: ", ")) to other processes, and embedded stores serve one process "
+          + "only: nothing does that part",
+        at: "roles")
     }
   }
 

@@ -11,6 +11,7 @@ package import RelayCore
 package struct RelayConfiguration: Sendable, Equatable {
   package let name: RelayName
   let allowedInsecurities: Set<Insecurity>
+  package let roles: Roles
   package let client: Client
   package let federation: Federation
   package let operations: Operations
@@ -38,6 +39,10 @@ package struct RelayConfiguration: Sendable, Equatable {
       "allow-insecure", .insecurities, default: "none",
       "Settings that are meant although the internet can reach what is not safe there: `plain-http`, "
         + "`operator-listener`, `log-sender`, `development`, comma-separated.")
+    roles = keys.value(
+      "roles", .roles, default: "all",
+      "The parts of the work that this process has: `all`, or some of `clients`, `peers`, `push`, `directory`, "
+        + "comma-separated. `relay serve --roles` goes before it.")
     client = Client(&keys)
     federation = Federation(&keys)
     operations = Operations(&keys)

@@ -10,6 +10,13 @@ extension RelayMetric {
       "relay_clock_lead_seconds", "How far a clock is ahead of the time last seen, in seconds; negative when behind.")
   }
 
+  package struct Roles: MetricSection {
+    package static let (title, owner) = ("Roles", "RelayCommand/Serve")
+
+    package let held = GaugeMetric<RoleLabel>(
+      "relay_role", "1 while this process has the role, 0 where it leaves it to others.")
+  }
+
   package struct Coordination: MetricSection {
     package static let (title, owner) = ("Redis", "Storage/Coordination")
 
@@ -41,6 +48,11 @@ extension RelayMetric {
 }
 
 // MARK: Labels
+
+package enum RoleLabel: String, ListedLabel {
+  package static let name = "role"
+  case clients, peers, push, directory
+}
 
 package enum ClockLabel: String, ListedLabel {
   package static let name = "of"

@@ -28,6 +28,7 @@ package enum RelayMetric {
   package static let fcmLane = GatewayLane("gcm", of: "FCM")
   package static let webPushLane = GatewayLane("webpush", of: "push services of browsers")
   package static let store = Store()
+  package static let roles = Roles()
   package static let coordination = Coordination()
   package static let registry = Registry()
   package static let process = Process()
@@ -35,7 +36,7 @@ package enum RelayMetric {
   package static let sections: [any MetricSection] = [
     requests, clientConnections, codes, keys, live, receipts, attachments, directory, oblivious, enumeration, peerEdge,
     peers, contacts, outbox, crossings, certificates, wakes, push, notifications, gateway, apnsLane, fcmLane,
-    webPushLane, store, coordination, registry, process,
+    webPushLane, store, roles, coordination, registry, process,
   ]
 
   package static let all: [any Metric] = sections.flatMap(\.metrics)

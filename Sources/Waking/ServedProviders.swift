@@ -19,6 +19,9 @@ package final class ServedProviders: Sendable {
 
   package var isEmpty: Bool { all.withLock(\.isEmpty) }
 
+  /// Whether another process is the one that wakes some devices.
+  var needsOthers: Bool { all.withLock { all in all.contains { !own.contains($0) } } }
+
   package func terms(lifetime: Duration) -> WakeTerms {
     WakeTerms(providers: all.withLock { $0 }, lifetime: lifetime)
   }

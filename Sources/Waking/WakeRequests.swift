@@ -22,10 +22,12 @@ package final class WakeRequests: Notifier, Service {
   private let metrics: WakeMetrics
 
   package init(
-    store: any WakeStore, settings: WakingSettings, bell: NudgeGroup, metrics: WakeMetrics, logger: Logger
+    store: any WakeStore, signals: any SignalBus, settings: WakingSettings, bell: NudgeGroup, metrics: WakeMetrics,
+    logger: Logger
   ) {
     self.metrics = metrics
-    served = settings.served
+    let served = settings.served
+    self.served = served
     words = Batcher(
       retryingBatchesOf: Self.batchMax, waitingMax: Self.waitingMax, rest: .init(beforeRetry: Self.pause)
     ) { words in
@@ -33,7 +35,10 @@ package final class WakeRequests: Notifier, Service {
       do throws(StoreError) {
         let count = try await store.askToWake(asks, afterForgetting: connected, settings.terms)
         metrics.asked(count)
-        if count > 0 { bell.wake() }
+        if count > 0 {
+          bell.wake()
+          if served.needsOthers { await signals.publish(.wakesAsked) }
+        }
         return []
       } catch {
         logger.warning("devices to be woken could not be written down", metadata: ["error": "\(error)"])

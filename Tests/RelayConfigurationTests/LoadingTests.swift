@@ -10,6 +10,7 @@ import Testing
     let loaded = try RelayConfiguration.load(file: nil, environment: ["PATH": "/bin"])
     let configuration = loaded.configuration
     #expect(configuration.name == RelayName("local"))
+    #expect(configuration.roles == .all && configuration.roles.missing.isEmpty)
     let client = configuration.client
     #expect(client.host == "127.0.0.1" && client.port == 8080 && client.tls == nil)
     #expect(client.trustedProxies.isEmpty && client.origins == .unsaid && client.connectionsMax == 20_000)
@@ -133,6 +134,34 @@ import Testing
     #expect(configuration.push.waking.fcm == configuration.deviceNotifications.fcm)
     #expect(configuration.push.waking.fcm?.projectID == "example")
     #expect(configuration.push.waking.webPush?.contact == "mailto:push@example.org")
+  }
+
+  @Test(
+    arguments: [
+      ("all", ["clients", "peers", "push", "directory"]), ("push", ["push"]),
+      ("directory, clients", ["clients", "directory"]), ("[peers, push]", ["peers", "push"]),
+      ("push,push", ["push"]),
+    ])
+  func `roles are all, or some of them in any order`(_ text: String, names: [String]) throws {
+    let file = try TemporaryFile("roles: \(text)\n")
+    let loaded = try RelayConfiguration.load(
+      file: file.path, environment: ["RELAY_STORAGE_URL": "postgres://db/relay", "RELAY_COORDINATION_URL": "redis://r"])
+    #expect(loaded.configuration.roles.names == names)
+    #expect(loaded.warnings.isEmpty, "\(loaded.warnings)")
+  }
+
+  @Test func `embedded stores with some roles only are a warning, since no other process can have the rest`() throws {
+    let loaded = try RelayConfiguration.load(file: nil, environment: ["RELAY_ROLES": "clients,push"])
+    #expect(loaded.warnings.count == 1)
+    #expect(loaded.warnings.first?.text.contains("peers, directory to other processes") == true)
+  }
+
+  @Test func `listeners that a process does not open may have one port`() throws {
+    let ports = ["RELAY_CLIENT_PORT": "7000", "RELAY_OPERATOR_PORT": "7000", "RELAY_ROLES": "push"]
+    #expect(throws: Never.self) { try RelayConfiguration.load(file: nil, environment: ports) }
+    #expect(throws: ConfigurationFaults.self) {
+      try RelayConfiguration.load(file: nil, environment: ports.merging(["RELAY_ROLES": "directory"]) { $1 })
+    }
   }
 
   @Test func `variables are told apart although dots and dashes both become underscores`() {

@@ -13,11 +13,12 @@ import Testing
       coordination[0].listen(second.handler)
       coordination[1].listen(third.handler)
       let signals: [Signal] = [
-        .accountChanged(try Sample.number(1)), .peersChanged, .contactsChanged, .accountChanged(try Sample.number(2)),
+        .accountChanged(try Sample.number(1)), .peersChanged, .contactsChanged, .wakesAsked,
+        .accountChanged(try Sample.number(2)),
       ]
       for signal in signals { await coordination[0].publish(signal) }
       for heard in [first, second, third] {
-        try await eventually("all signals arrive") { heard.events.count > signals.count }
+        try await eventually("all signals arrive") { heard.events.count == signals.count + 1 }
         #expect(heard.events == [.connected] + signals.map { .signal($0) })
       }
     }

@@ -79,7 +79,7 @@ import Testing
   @Test func `a signal survives its text`() throws {
     let contents: [RedisSignal.Content] = [
       .signal(.accountChanged(try Sample.number(1))), .signal(.peersChanged), .signal(.contactsChanged),
-      .missed,
+      .signal(.wakesAsked), .missed,
     ]
     for content in contents {
       let signal = RedisSignal(sender: "a1", content: content)
@@ -87,7 +87,7 @@ import Testing
     }
   }
 
-  @Test(arguments: ["", "a", "a ", "a b", "a account", "a account 12", "a peers x", "a contacts x", "\0"])
+  @Test(arguments: ["", "a", "a ", "a b", "a account", "a account 12", "a peers x", "a contacts x", "a wakes x", "\0"])
   func `other texts are no signals`(_ text: String) {
     #expect(RedisSignal(Array(text.utf8)) == nil)
   }

@@ -9,8 +9,8 @@ extension Nudge {
   func wake(byFeed signals: any SignalBus, every poll: Duration, beat: () -> Void) async {
     signals.listen { event in
       switch event {
-      case .signal, .connected: wake()
-      case .disconnected: break
+      case .signal(.accountChanged), .signal(.peersChanged), .signal(.contactsChanged), .connected: wake()
+      case .signal(.wakesAsked), .disconnected: break
       }
     }
     for await _ in Periodic(every: poll) {

@@ -74,7 +74,7 @@ final class ClaimJudge: Sendable {
     switch event {
     case .signal(.accountChanged(let number)): verdicts.withLock { $0.forget(ContactToken(of: number)) }
     case .connected: verdicts.withLock { $0 = ClaimVerdicts() }
-    case .signal(.peersChanged), .signal(.contactsChanged), .disconnected: break
+    case .signal(.peersChanged), .signal(.contactsChanged), .signal(.wakesAsked), .disconnected: break
     }
   }
 

@@ -5,8 +5,8 @@ import RelayMetrics
 
 /// Decides which peer receives a request that names no relay (docs/federation.md, "Clients that name no relay").
 ///
-/// Copied listings are in this process's memory: no peer is asked for them. Only a number that is in no copy, and has
-/// no account here, is asked of the peers that want to be asked.
+/// Copied listings are in the directory: no peer is asked for them. Only a number that is in no copy, and has no
+/// account here, is asked of the peers that want to be asked.
 package struct ImplicitRoutes: HomeFinder {
   private let registry: PeerRegistry
   private let directory: any HomeDirectory
@@ -34,7 +34,7 @@ package struct ImplicitRoutes: HomeFinder {
   package func home(of number: AccountNumber) async throws(Problem) -> RelayName? {
     guard registry.current.routesImplicitly else { return nil }
     let token = ContactToken(of: number)
-    switch directory.home(of: token) {
+    switch try await storing({ () async throws(StoreError) in try await directory.home(of: token) }) {
     case .here: return nil
     case .peer(let name): return route(to: name)
     case nil: break

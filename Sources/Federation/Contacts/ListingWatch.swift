@@ -41,7 +41,7 @@ final class ListingWatch<C: Clock<Duration>>: Sendable {
     signals.listen { [nudge] event in
       switch event {
       case .signal(.accountChanged), .connected: nudge.wake()
-      case .signal(.peersChanged), .signal(.contactsChanged), .disconnected: break
+      case .signal(.peersChanged), .signal(.contactsChanged), .signal(.wakesAsked), .disconnected: break
       }
     }
     await withTaskGroup(of: Void.self) { group in

@@ -8,10 +8,10 @@ import Synchronization
 /// Holds messages for peers that cannot be reached, and hands them over when they can be (docs/federation.md, "The
 /// outbox").
 ///
-/// A message is durable when `hold` returns for it. One process at a time hands a peer's messages over. Each process
-/// sees within two seconds that something waits, and within one that a peer is back. A message leaves the store only
-/// after the peer has it, or its sender's devices have been told. If a process is killed at any point, the next one
-/// repeats the unfinished work without harm.
+/// A message is durable when `hold` returns for it. One process at a time hands a peer's messages over, of those that
+/// have this work. Each process sees within two seconds that something waits, and within one that a peer is back. A
+/// message leaves the store only after the peer has it, or its sender's devices have been told. If a process is killed
+/// at any point, the next one repeats the unfinished work without harm.
 package final class Outbox: Service {
   private struct State {
     var view = OutboxView()
@@ -30,6 +30,8 @@ package final class Outbox: Service {
 
   private let store: any OutboxStore & LeaseStore
   private let registry: PeerRegistry
+  /// Whether this process hands over what waits. One that does not still holds messages, and knows what waits.
+  private let handsOver: Bool
   private let drain: OutboxDrain
   private let lease: Lease<StoreError>
   private let acceptance: OutboxAcceptance
@@ -49,21 +51,23 @@ package final class Outbox: Service {
   /// For what the loss ledger still has to count when the process ends.
   private static let farewell = Duration.seconds(2)
 
+  /// - Parameter handsOver: whether this process hands over what waits, or leaves that to others.
   package convenience init(
     store: any OutboxStore & LeaseStore, registry: PeerRegistry, handOvers: HandOverSender, intake: any Intake,
-    bounds: OutboxBounds, clock: JudgedClock, logger: Logger
+    bounds: OutboxBounds, handsOver: Bool = true, clock: JudgedClock, logger: Logger
   ) {
     self.init(
-      store: store, registry: registry, handOvers: handOvers, intake: intake, bounds: bounds, clock: clock,
-      logger: logger, holder: .random(in: 1...Int64.max))
+      store: store, registry: registry, handOvers: handOvers, intake: intake, bounds: bounds, handsOver: handsOver,
+      clock: clock, logger: logger, holder: .random(in: 1...Int64.max))
   }
 
   init(
     store: any OutboxStore & LeaseStore, registry: PeerRegistry, handOvers: HandOverSender, intake: any Intake,
-    bounds: OutboxBounds, clock: JudgedClock, logger: Logger, holder: Int64
+    bounds: OutboxBounds, handsOver: Bool = true, clock: JudgedClock, logger: Logger, holder: Int64
   ) {
     self.store = store
     self.registry = registry
+    self.handsOver = handsOver
     acceptance = OutboxAcceptance(
       store: store, bounds: bounds, clock: clock, metrics: metrics, ledger: handOvers.ledger)
     self.clock = clock
@@ -165,7 +169,7 @@ package final class Outbox: Service {
 
 extension Outbox {
   /// Reads what waits when it is time to, or a peer is back.
-  /// - Returns: the peers with something to do, marked as busy.
+  /// - Returns: the peers with something to do, marked as busy; none where that is left to others.
   private func outboxesToTend() async -> [RelayName] {
     let peers = registry.peers
     let reachable = Set(peers.filter(\.canBeReached).map(\.name))
@@ -198,6 +202,7 @@ extension Outbox {
       state.pauses.readingEnded(usage, at: .now)
       // Nothing waits for the others.
       state.returned.formIntersection(usage.map(\.relay))
+      guard handsOver else { return [] }
       return usage.filter { entry in
         let isDue = OutboxPolicy.isDue(entry.nextAttempt, at: now) || state.returned.contains(entry.relay)
         let isDeliverable = reachable.contains(entry.relay) && isDue && !state.pauses.isPaused(entry.relay)

@@ -17,6 +17,10 @@ package struct TopReport: Encodable, Sendable {
     package let openFiles: Double
     /// WebSockets.
     package let connections: Double
+    /// The roles that it has, ascending.
+    package let roles: [String]
+    /// The roles that it leaves to others, ascending.
+    package let rolesElsewhere: [String]
   }
   package struct Edge: Encodable, Sendable {
     /// The listener: `client`, `federation`, ...
@@ -196,7 +200,7 @@ extension TopReport.Process {
   fileprivate init(down url: String, _ fault: String) {
     self.init(
       url: url, fault: fault, isReady: false, reasons: [:], upSeconds: 0, cpuPercent: 0, residentBytes: 0,
-      openFiles: 0, connections: 0)
+      openFiles: 0, connections: 0, roles: [], rolesElsewhere: [])
   }
 
   fileprivate init(_ look: ProcessLook, _ change: MetricsChange) {
@@ -206,7 +210,15 @@ extension TopReport.Process {
       cpuPercent: change.perSecond(RelayMetric.process.cpu) * 100,
       residentBytes: look.page.sum(RelayMetric.process.memory) ?? 0,
       openFiles: look.page.sum(RelayMetric.process.files) ?? 0,
-      connections: look.page.sum(RelayMetric.live.connections) ?? 0)
+      connections: look.page.sum(RelayMetric.live.connections) ?? 0, roles: Self.roles(look, 1),
+      rolesElsewhere: Self.roles(look, 0))
+  }
+
+  private static func roles(_ look: ProcessLook, _ value: Double) -> [String] {
+    let held = RelayMetric.roles.held
+    return look.page.words(of: "role", in: held).filter { role in
+      look.page.max(held) { $0["role"] == role } == value
+    }
   }
 }
 

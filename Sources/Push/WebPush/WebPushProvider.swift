@@ -2,10 +2,11 @@ package import Logging
 import NIOHTTP1
 package import RelayCore
 package import RelayHTTP
+package import ServiceLifecycle
 import Synchronization
 
 /// Push services of browsers and others, wherever a subscription says (RFC 8030; push gateway reference, 7).
-package final class WebPushProvider: PushProvider {
+package final class WebPushProvider: PushProvider, Service {
   /// How many bytes a payload may have.
   package static let payloadMax = WebPushEncryption.plaintextMax
 

@@ -89,7 +89,7 @@ package final class AccountCache: Sendable {
   private func receive(_ event: SignalEvent) {
     switch event {
     case .signal(.accountChanged(let number)): forget(number)
-    case .signal(.peersChanged), .signal(.contactsChanged): break
+    case .signal(.peersChanged), .signal(.contactsChanged), .signal(.wakesAsked): break
     case .connected, .disconnected:
       state.withLock { state in
         state.epoch &+= 1

@@ -201,7 +201,7 @@ package final class Hub: MailboxWatch {
   private func heard(_ event: SignalEvent) {
     switch event {
     case .signal(.accountChanged(let number)): check(state.withLock { $0.table.sessions(of: number) })
-    case .signal(.peersChanged), .signal(.contactsChanged), .disconnected: break
+    case .signal(.peersChanged), .signal(.contactsChanged), .signal(.wakesAsked), .disconnected: break
     // Signals may have been lost meanwhile.
     case .connected: check(state.withLock { $0.table.all })
     }

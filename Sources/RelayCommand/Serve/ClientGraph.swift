@@ -63,23 +63,23 @@ private enum AccountTerms {
   static let devicesMax = 3
 }
 
-/// The client edge's part of the graph.
+/// The client edge's part of the graph: all of the client API, but for look-ups where other processes serve them.
 struct ClientGraph {
   let router: Router<ClientContext>
   let authorizer: LiveSocketAuthorizer
   /// In the order in which they start.
   let services: [any Service]
 
+  /// - Parameter directory: nil where the role is left to other processes.
   /// - Parameter load: of the clients' listener.
   init(
     _ settings: RelayConfiguration, _ local: LocalGraph, storage: any Storage, coordination: any Coordination,
-    courier: any Courier, homes: any HomeFinder, finder: (any ContactFinder)?, directory: DirectoryGraph,
+    courier: any Courier, homes: any HomeFinder, finder: (any ContactFinder)?, directory: DirectoryGraph?,
     attachments: AttachmentGraph, sender: any Relay.VerificationSender, webPush: PushController.WebPushTerms,
     load: RequestLoad, logger: Logger
   ) {
     let forwarder = ReceiptForwarder(courier: courier, logger: logger)
     let courier = UnburdeningCourier(courier: courier, load: load)
-    let finder = finder.map { UnburdeningFinder(finder: $0, load: load) }
     let sender = UnburdeningSender(sender: sender, load: load)
     let receipts = DeliveryReceipts(intake: local.intake, forwarder: forwarder, logger: logger)
     let purse = { ContactPurse(budget: coordination, allowance: settings.directory.allowance) }
@@ -90,7 +90,7 @@ struct ClientGraph {
     let messages = MessagesController(
       store: storage, intake: local.intake, courier: courier, homes: homes, limiter: coordination, gate: gate,
       deliveryReceipts: receipts, lastSeen: local.lastSeen, senders: local.senders)
-    let contacts = directory.controller(
+    let contacts = directory?.controller(
       storage: storage, coordination: coordination, purse: purse(), finder: finder)
     let blobs = attachments.controller(storage: storage, courier: courier, homes: homes, limiter: coordination)
 
@@ -100,7 +100,7 @@ struct ClientGraph {
     let registrar = Registrar(
       store: storage, accounts: local.accounts, limits: limits, locks: RegistrationLocks(),
       lockLifetime: AccountTerms.lockLifetime, respectsClaims: settings.federation.respectsClaims,
-      clock: JudgedClock(.system, by: storage.judge), directory: directory.follower)
+      clock: JudgedClock(.system, by: storage.judge), directory: directory?.follower)
     let registration = RegistrationController(
       store: storage, registrar: registrar, limits: limits, sender: sender,
       tokens: settings.verification.tokenKey.map { NumberTokens(key: $0, clock: .system) },
@@ -117,24 +117,24 @@ struct ClientGraph {
 
     let edge = ClientEdge(
       accounts: local.accounts,
-      forwarded: ForwardedMiddleware(
-        proxies: TrustedProxies(settings.client.trustedProxies), isSecure: settings.client.tls != nil),
+      forwarded: settings.client.forwarded,
       origins: settings.client.origins,
       controllers: .init(
         account: AccountController(
           remover: AccountRemover(store: storage, attachments: attachments.removal), accounts: local.accounts,
-          directory: directory.follower),
+          directory: directory?.follower),
         registration: registration,
         push: PushController(
-          store: storage, accounts: local.accounts, directory: directory.follower, webPush: webPush, clock: .system),
+          store: storage, accounts: local.accounts, directory: directory?.follower, webPush: webPush, clock: .system),
         lock: LockController(
           store: storage, accounts: local.accounts, limits: limits, locks: RegistrationLocks(), clock: .system),
         devices: devices, provisioning: ProvisioningController(hub: local.hub, limiter: coordination), keys: keys,
-        messages: messages)
+        messages: messages),
+      elsewhere: directory == nil ? .lookUps : nil
     ) { router in
       attachments.addOpenRoutes(to: router)
     } deviceRoutes: { router in
-      contacts.addRoutes(to: router)
+      contacts?.addRoutes(to: router)
       blobs.addRoutes(to: router)
     }
     router = edge.router()

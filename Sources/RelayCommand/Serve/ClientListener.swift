@@ -98,8 +98,7 @@ struct ClientListener {
     limits.maxHeaderFieldCount = headFieldsMax
     return SocketTerms(
       authorizer: authorizer,
-      forwarded: ForwardedMiddleware(
-        proxies: TrustedProxies(settings.trustedProxies), isSecure: settings.tls != nil),
+      forwarded: settings.forwarded,
       drain: drain, watch: sockets, headLimits: limits)
   }
 
@@ -113,5 +112,12 @@ struct ClientListener {
       http2: EdgeHTTP2.channel(
         responder: responder, idleTimeout: .seconds(90), stalledTimeout: stalledRequestTimeout, load: load))
     return ClaimedChannel(SharedChannel(negotiated, shares))
+  }
+}
+
+extension RelayConfiguration.Client {
+  /// Who brings requests, and whether over TLS.
+  var forwarded: ForwardedMiddleware {
+    ForwardedMiddleware(proxies: TrustedProxies(trustedProxies), isSecure: tls != nil)
   }
 }

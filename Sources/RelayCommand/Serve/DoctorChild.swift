@@ -6,6 +6,8 @@ import Operations
 struct DoctorChild: Sendable {
   /// The configuration file that `relay serve` was given; nil for none.
   let configuration: String?
+  /// Variables by which the options of `relay serve` go before the configuration.
+  var overrides: [String: String] = [:]
 
   private struct Row: Decodable {
     let group: String
@@ -40,6 +42,7 @@ struct DoctorChild: Sendable {
     }
     let (output, errors) = (folder.appending(path: "output"), folder.appending(path: "errors"))
     let environment = ProcessInfo.processInfo.environment.filter { !Self.own.contains($0.key) }
+      .merging(overrides) { $1 }
     let child = try await ChildProcess.start(
       ChildProcess.Launch(
         command: [try Self.executable(), "doctor", "--json"] + (configuration.map { ["--config", $0] } ?? []),

@@ -27,7 +27,8 @@ struct FederationGraph {
     let handOvers = HandOverSender(transport: peers.transport, ledger: ledger)
     outbox = Outbox(
       store: storage, registry: peers.registry, handOvers: handOvers, intake: local.intake,
-      bounds: settings.federation.outbox, clock: JudgedClock(.system, by: storage.judge), logger: logger)
+      bounds: settings.federation.outbox, handsOver: settings.roles.has(.peers),
+      clock: JudgedClock(.system, by: storage.judge), logger: logger)
     courier = PeerCourier(
       registry: peers.registry, transport: peers.transport, handOvers: handOvers, outbox: outbox)
     finder = PeerDirectory(
@@ -57,8 +58,17 @@ struct FederationGraph {
 
   /// The services, in the order in which they start.
   func services(storage: any Storage, coordination: any Coordination) -> [any Service] {
-    let (registry, transport) = (peers.registry, peers.transport)
     coordination.listen { [finder] in finder.heard($0) }
+    let certificates = FederationCertificates(identity: peers.identity, registry: peers.registry)
+    let watch = CertificateWatch(clock: .system, logger: logger) { certificates.all }
+    return [peers.registry, peers.identity, watch, peers.transport]
+      + (settings.roles.servesAccounts ? [outbox] : [])
+      + (settings.roles.has(.peers) ? backgroundWork(storage: storage, coordination: coordination) : [])
+  }
+
+  /// The work for peers that no request waits for.
+  private func backgroundWork(storage: any Storage, coordination: any Coordination) -> [any Service] {
+    let (registry, transport) = (peers.registry, peers.transport)
     let sync = DirectorySync(
       registry: registry, transport: transport, directory: storage, signals: coordination, clock: .system,
       interval: settings.federation.directoryInterval, contactsMax: settings.federation.contactsMax, logger: logger)
@@ -70,9 +80,7 @@ struct FederationGraph {
     let suspensions = SuspensionEnds(
       store: storage, registry: registry, signals: coordination,
       clock: JudgedClock(.system, by: storage.judge).believing, logger: logger)
-    let certificates = FederationCertificates(identity: peers.identity, registry: registry)
-    let watch = CertificateWatch(clock: .system, logger: logger) { certificates.all }
-    return [registry, peers.identity, watch, transport, trust, suspensions, outbox, sync, ownership]
+    return [trust, suspensions, sync, ownership]
   }
 
   func listener(

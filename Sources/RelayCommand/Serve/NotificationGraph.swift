@@ -20,14 +20,14 @@ struct NotificationGraph {
   private static let recipientsMax: Int64 = 1_000_000
 
   /// - Parameter tokens: of Apple's keys, shared with whatever else pushes by them.
-  /// - Returns: nil when they are off.
+  /// - Returns: nil when they are off, or left to other processes.
   /// - Throws: `CommandFailure` that names what cannot be used, and what to do.
   init?(
     _ settings: RelayConfiguration, storage: any Storage, coordination: any Coordination, tokens: APNsTokens,
     drain: DrainState, readiness: Readiness, logger: Logger
   ) throws {
     let own = settings.deviceNotifications
-    guard let port = own.port else { return nil }
+    guard settings.roles.has(.push), let port = own.port else { return nil }
     let lanes = try Self.lanes(own, PushEndpoints(settings.push), tokens, logger)
     let missing = NotificationService.allCases.filter { lanes[$0] == nil }
     if !missing.isEmpty {

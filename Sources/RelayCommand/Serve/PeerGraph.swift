@@ -5,7 +5,7 @@ import RelayCore
 import ServiceLifecycle
 
 /// The parts that reach peers: our credentials, the registry of peers, and the connections. There is none without
-/// `federation.port`.
+/// `federation.port`, nor in a process whose roles ask peers for nothing.
 struct PeerGraph {
   let port: Int
   let endpoint: PeerEndpoint
@@ -17,9 +17,9 @@ struct PeerGraph {
   /// For as long as a request may wait.
   let quickWitness: any EpochWitness
 
-  /// - Returns: nil when federation is off.
+  /// - Returns: nil when federation is off, or left to other processes.
   init?(_ settings: RelayConfiguration, storage: any Storage, coordination: any Coordination, logger: Logger) throws {
-    guard let port = settings.federation.port else { return nil }
+    guard settings.roles.asksPeers, let port = settings.federation.port else { return nil }
     self.port = port
     endpoint = try settings.federation.endpoint("peers must know where to reach this relay")
     identity = try FederationIdentity(

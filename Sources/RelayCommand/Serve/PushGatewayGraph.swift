@@ -14,12 +14,14 @@ struct PushGatewayGraph {
   /// - Parameters:
   ///   - tokens: of Apple's keys, shared with whatever else pushes by them.
   ///   - board: what all processes see of pushes; nil where there is one.
-  /// - Returns: nil when the gateway is off.
+  /// - Returns: nil when the gateway is off, or left to other processes.
   /// - Throws: `CommandFailure` that names each app whose credentials cannot be used, the file, and what to do.
   init?(
     _ settings: RelayConfiguration, tokens: APNsTokens, board: (any PushBoard)?, readiness: Readiness, logger: Logger
   ) throws {
-    guard let port = settings.pushGateway.port, let tree = settings.pushGateway.apps else { return nil }
+    guard settings.roles.has(.push), let port = settings.pushGateway.port, let tree = settings.pushGateway.apps else {
+      return nil
+    }
     let endpoints = PushEndpoints(settings.push)
     let apps = try Self.apps(tree).map { Self.served($0, endpoints, tokens, logger) }
     let failures = apps.compactMap { if case .failure(let failure) = $0 { failure.description } else { nil } }

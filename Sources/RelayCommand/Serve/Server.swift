@@ -152,9 +152,13 @@ struct Server {
       logger.info("coordination is shared", metadata: ["state": "\(state)"])
     }
 
+    let roles = settings.roles
+    RoleMetrics.show(roles)
+    if roles != .all { logger.notice("some roles only", metadata: ["roles": "\(roles.names.joined(separator: ", "))"]) }
     let peers = try PeerGraph(settings, storage: storage, coordination: coordination, logger: logger)
     let pushTokens = APNsTokens()
-    let waking = try WakingGraph(settings.push, tokens: pushTokens, storage: storage, logger: logger)
+    let waking = try WakingGraph(
+      settings.push, roles: roles, tokens: pushTokens, storage: storage, signals: coordination, logger: logger)
     let local = LocalGraph(
       settings, storage: storage, coordination: coordination, peers: peers?.witness, quickPeers: peers?.quickWitness,
       notifier: waking.requests, logger: logger)
@@ -165,24 +169,36 @@ struct Server {
     let attachments = try await AttachmentGraph(
       settings.attachments, at: settings.client.url, present: { [present] in present.value.configuration.attachments },
       storage: storage, client: outbound, logger: logger)
-    let directory = try DirectoryGraph(
-      settings.directory, storage: storage, coordination: coordination, readiness: readiness, logger: logger)
+    let directory =
+      roles.has(.directory)
+      ? try DirectoryGraph(
+        settings.directory, storage: storage, coordination: coordination, readiness: readiness, logger: logger) : nil
+    let homes: any HomeDirectory = directory?.view ?? StoredHomes(store: storage)
     let load = RequestLoad(logger: logger)
-    let clients = ClientGraph(
-      settings, local, storage: storage, coordination: coordination, courier: federation?.courier ?? NoPeers(),
-      homes: federation?.homes(local, directory: directory.view) ?? NoPeers(), finder: federation?.finder,
-      directory: directory, attachments: attachments, sender: makeSender(outbound),
-      webPush: WakingGraph.webPushTerms(settings.push, by: waking), load: load, logger: logger)
+    let finder: (any ContactFinder)? = (federation?.finder).map { UnburdeningFinder(finder: $0, load: load) }
+    let clients =
+      roles.has(.clients)
+      ? ClientGraph(
+        settings, local, storage: storage, coordination: coordination, courier: federation?.courier ?? NoPeers(),
+        homes: federation?.homes(local, directory: homes) ?? NoPeers(), finder: finder,
+        directory: directory, attachments: attachments, sender: makeSender(outbound),
+        webPush: WakingGraph.webPushTerms(settings.push, by: waking), load: load, logger: logger) : nil
+    let lookUps = directory.map {
+      LookUpGraph(
+        settings, local, storage: storage, coordination: coordination, finder: finder, directory: $0)
+    }
     let gateway = try PushGatewayGraph(
       settings, tokens: pushTokens, board: coordination.pushBoard, readiness: readiness, logger: logger)
-    await local.restores.check()
+    if roles.servesAccounts { await local.restores.check() }
     let drain = DrainState()
     let notifications = try NotificationGraph(
       settings, storage: storage, coordination: coordination, tokens: pushTokens, drain: drain, readiness: readiness,
       logger: logger)
-    let client = try ClientListener(
-      settings.client, router: clients.router, authorizer: clients.authorizer, drain: drain, load: load,
-      state: ListenerState("client", in: readiness), logger: logger)
+    let client = try (clients?.router ?? lookUps?.router).map { router in
+      try ClientListener(
+        settings.client, router: router, authorizer: clients?.authorizer, drain: drain, load: load,
+        state: ListenerState("client", in: readiness), logger: logger)
+    }
     api.open(
       .init(
         store: storage, remover: AccountRemover(store: storage, attachments: attachments.removal),
@@ -193,19 +209,23 @@ struct Server {
     let drainFirst = DrainFirst(
       control: control, readiness: readiness, state: drain, hub: local.hub, logger: logger)
 
-    return [maintenance, WriteWatch(store: storage, logger: logger)] + directory.services
+    return [maintenance, WriteWatch(store: storage, logger: logger)] + (directory?.services ?? [])
       + (encryptionKeys.isChanging ? [encryptionKeys] : [])
       + waking.services(local, storage: storage, coordination: coordination)
       // Receipts for what sessions acknowledge at the end still go to peers.
-      + (federation?.services(storage: storage, coordination: coordination) ?? []) + clients.services
+      + (federation?.services(storage: storage, coordination: coordination) ?? [])
+      // It tells the devices of other processes too, of what peers bring here.
+      + (clients?.services ?? [local.hub])
       // Behind the last draw, of whichever listener, an epoch is written.
-      + [local.restores]
-      + (federation.map {
-        [
-          $0.listener(
-            local, locator: attachments.locator, storage: storage, coordination: coordination, readiness: readiness)
-        ]
-      } ?? []) + (gateway?.services ?? []) + (notifications?.services ?? []) + client.services + [drainFirst]
+      + (roles.servesAccounts ? [local.restores] : [])
+      + (roles.has(.peers)
+        ? federation.map {
+          [
+            $0.listener(
+              local, locator: attachments.locator, storage: storage, coordination: coordination, readiness: readiness)
+          ]
+        } ?? [] : []) + (gateway?.services ?? []) + (notifications?.services ?? []) + (client?.services ?? [])
+      + [drainFirst]
   }
 
   private func makeSender(_ client: HTTPClient) -> any Relay.VerificationSender {

@@ -9,9 +9,12 @@ import Waking
 
 /// Waking's part of the graph: how this relay's own devices are woken by push.
 ///
-/// A process without any provider writes down who is to be woken, too, where another process has one.
+/// A process without any provider, or without the role, writes down who is to be woken, too, where another process has
+/// one.
 struct WakingGraph {
   let requests: WakeRequests
+  /// Whether this process pushes.
+  private let pushes: Bool
   private let settings: WakingSettings
   private let bell = NudgeGroup()
   private let metrics: WakeMetrics
@@ -22,17 +25,30 @@ struct WakingGraph {
   /// - Parameter tokens: of Apple's keys, shared with whatever else pushes by them.
   /// - Throws: `CommandFailure`, when a file of the credentials cannot be used.
   init(
-    _ configuration: RelayConfiguration.Push, tokens: APNsTokens, storage: any Storage, logger: Logger
+    _ configuration: RelayConfiguration.Push, roles: Roles, tokens: APNsTokens, storage: any Storage,
+    signals: any SignalBus, logger: Logger
   ) throws {
-    (lanes, webPush) = try Self.lanes(configuration, tokens, logger: logger)
-    settings = WakingSettings(configuration.waking)
+    pushes = roles.has(.push)
+    if pushes {
+      (lanes, webPush) = try Self.lanes(configuration, tokens, logger: logger)
+    } else {
+      // Browsers subscribe with our key wherever they register. It alone opens no connection.
+      (lanes, webPush) = ([:], roles.has(.clients) ? try Self.webPush(configuration, logger: logger) : nil)
+    }
+    settings = WakingSettings(configuration.waking, own: pushes ? configuration.waking.providers : [])
     metrics = WakeMetrics(providers: settings.served.own)
-    requests = WakeRequests(store: storage, settings: settings, bell: bell, metrics: metrics, logger: logger)
+    requests = WakeRequests(
+      store: storage, signals: signals, settings: settings, bell: bell, metrics: metrics, logger: logger)
     self.logger = logger
   }
 
   /// In the order in which they start, before whoever tells the desk.
   func services(_ local: LocalGraph, storage: any Storage, coordination: any Coordination) -> [any Service] {
+    guard pushes else {
+      let key = webPush.map { [$0 as any Service] } ?? []
+      return key + [ProviderWatch(storage, settings, logger: logger), requests]
+    }
+    coordination.listen { [bell] event in if event == .signal(.wakesAsked) { bell.wake() } }
     let parts = WakeParts(
       store: storage, signals: coordination, live: local.hub,
       seal: { envelope, key in envelope.sealed(underSignalingKey: key) }, lanes: lanes, bell: bell, metrics: metrics,
@@ -46,7 +62,6 @@ struct WakingGraph {
   ) throws -> ([WakeProvider: PushLane], WebPushProvider?) {
     let endpoints = PushEndpoints(configuration)
     var lanes: [WakeProvider: PushLane] = [:]
-    var webPush: WebPushProvider?
     do throws(PushCredentialError) {
       if let apns = configuration.waking.apns {
         let provider = try APNsProvider(
@@ -57,16 +72,26 @@ struct WakingGraph {
         let provider = try FCMProvider(FCMSettings(fcm, endpoints), clock: .system, logger: logger)
         lanes[.fcm] = .forWaking(by: .fcm, provider, clock: .system, logger: logger)
       }
-      if let own = configuration.waking.webPush {
-        let provider = try WebPushProvider(WebPushSettings(own, configuration), clock: .system, logger: logger)
-        webPush = provider
-        lanes[.webPush] = .forWaking(by: .webPush, provider, clock: .system, logger: logger)
-      }
     } catch {
-      let key = error.file == endpoints.trust ? "push.endpoints.trust" : "push.apns, push.fcm or push.webpush"
-      throw CommandFailure("\(key): \(error). \(PushGatewayGraph.remedy)")
+      throw failure(error, endpoints)
     }
+    let webPush = try webPush(configuration, logger: logger)
+    if let webPush { lanes[.webPush] = .forWaking(by: .webPush, webPush, clock: .system, logger: logger) }
     return (lanes, webPush)
+  }
+
+  private static func webPush(_ configuration: RelayConfiguration.Push, logger: Logger) throws -> WebPushProvider? {
+    guard let own = configuration.waking.webPush else { return nil }
+    do throws(PushCredentialError) {
+      return try WebPushProvider(WebPushSettings(own, configuration), clock: .system, logger: logger)
+    } catch {
+      throw failure(error, PushEndpoints(configuration))
+    }
+  }
+
+  private static func failure(_ error: PushCredentialError, _ endpoints: PushEndpoints) -> CommandFailure {
+    let key = error.file == endpoints.trust ? "push.endpoints.trust" : "push.apns, push.fcm or push.webpush"
+    return CommandFailure("\(key): \(error). \(PushGatewayGraph.remedy)")
   }
 
   /// Browsers may register at every process, also at those that wake none: others have the keys.
@@ -83,8 +108,9 @@ struct WakingGraph {
 }
 
 extension WakingSettings {
-  init(_ configuration: RelayConfiguration.Waking) {
-    self.init(through: ServedProviders(own: configuration.providers), lifetime: WakeTerms.lifetime)
+  /// - Parameter own: the providers that this process pushes through.
+  init(_ configuration: RelayConfiguration.Waking, own: [WakeProvider]) {
+    self.init(through: ServedProviders(own: own), lifetime: WakeTerms.lifetime)
     sendsContent = configuration.content == .envelope
     pause = configuration.pause
     memory = max(memory, configuration.pause)

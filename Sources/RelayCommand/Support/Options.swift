@@ -8,11 +8,13 @@ struct ConfigurationOption: ParsableArguments {
   var config: String?
 
   /// Reads the configuration, or ends the command with every fault on standard error and exit code 78.
-  /// - Parameter warns: whether warnings are shown too: when the relay starts, and when the configuration is checked.
-  ///   A command such as a list of peers need not repeat them.
-  func load(warns: Bool = false) throws -> LoadedConfiguration {
+  /// - Parameters:
+  ///   - warns: whether warnings are shown too: when the relay starts, and when the configuration is checked. A command
+  ///     such as a list of peers need not repeat them.
+  ///   - overrides: variables in the place of the environment's, for options that go before keys.
+  func load(warns: Bool = false, overriding overrides: [String: String] = [:]) throws -> LoadedConfiguration {
     do {
-      let loaded = try Self.read(config)
+      let loaded = try Self.read(config, overriding: overrides)
       for warning in warns ? loaded.warnings : [] { Output.note("warning: \(warning)") }
       return loaded
     } catch {
@@ -26,9 +28,14 @@ struct ConfigurationOption: ParsableArguments {
 }
 
 extension ConfigurationOption {
-  /// - Parameter path: of the file; nil for the one that `RELAY_CONFIG` names, if it does.
-  static func read(_ path: String?) throws(ConfigurationFaults) -> LoadedConfiguration {
-    try RelayConfiguration.load(file: path, environment: ProcessInfo.processInfo.environment, readers: .relay)
+  /// - Parameters:
+  ///   - path: of the file; nil for the one that `RELAY_CONFIG` names, if it does.
+  ///   - overrides: variables in the place of the environment's.
+  static func read(
+    _ path: String?, overriding overrides: [String: String] = [:]
+  ) throws(ConfigurationFaults) -> LoadedConfiguration {
+    let environment = ProcessInfo.processInfo.environment.merging(overrides) { $1 }
+    return try RelayConfiguration.load(file: path, environment: environment, readers: .relay)
   }
 }
 

@@ -1,9 +1,11 @@
-/// A change that other processes may have cached the past of.
+/// News for other processes: a change that they may have cached the past of, or work for them.
 package enum Signal: Sendable, Equatable {
   case accountChanged(AccountNumber)
   case peersChanged
   /// Contacts of some peer: the directory's feed has more.
   case contactsChanged
+  /// Devices are to be woken by push, and the process that says so does not do it.
+  case wakesAsked
 }
 
 package enum SignalEvent: Sendable, Equatable {

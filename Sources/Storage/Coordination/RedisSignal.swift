@@ -28,6 +28,7 @@ struct RedisSignal: Equatable {
       content = .signal(.accountChanged(number))
     case ("peers", 2): content = .signal(.peersChanged)
     case ("contacts", 2): content = .signal(.contactsChanged)
+    case ("wakes", 2): content = .signal(.wakesAsked)
     case ("missed", 2): content = .missed
     default: return nil
     }
@@ -39,6 +40,7 @@ struct RedisSignal: Equatable {
     case .signal(.accountChanged(let number)): "\(sender) account \(number.e164)"
     case .signal(.peersChanged): "\(sender) peers"
     case .signal(.contactsChanged): "\(sender) contacts"
+    case .signal(.wakesAsked): "\(sender) wakes"
     case .missed: "\(sender) missed"
     }
   }

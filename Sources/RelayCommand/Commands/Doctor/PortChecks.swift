@@ -24,26 +24,39 @@ struct PortChecks {
 
   var all: [DoctorCheck] {
     let settings = site.settings
+    let roles = settings.roles
     let gateway = settings.pushGateway
     let notifications = settings.deviceNotifications
     return [
-      check("client", settings.client.host, settings.client.port) { await recognise(client: $0) },
+      check("client", settings.client.host, settings.client.port, isOurs: roles.listensToClients) {
+        await recognise(client: $0)
+      },
       check("operator", settings.operations.host, settings.operations.port) { await recognise(operator: $0) },
-      check("federation", settings.federation.host, settings.federation.port) { await recognise(federation: $0) },
+      check("federation", settings.federation.host, settings.federation.port, isOurs: roles.has(.peers)) {
+        await recognise(federation: $0)
+      },
     ]
       + (gateway.port == nil
-        ? [] : [check("push-gateway", gateway.host, gateway.port) { await recognise(gateway: $0) }])
+        ? []
+        : [
+          check("push-gateway", gateway.host, gateway.port, isOurs: roles.has(.push)) { await recognise(gateway: $0) }
+        ])
       + (notifications.port == nil
         ? []
         : [
-          check("device-notifications", notifications.host, notifications.port) { await recognise(notifications: $0) }
+          check("device-notifications", notifications.host, notifications.port, isOurs: roles.has(.push)) {
+            await recognise(notifications: $0)
+          }
         ])
   }
 
+  /// - Parameter isOurs: whether `roles` opens this listener.
   private func check(
-    _ name: String, _ host: String, _ port: Int?, recognise: @escaping @Sendable (String) async -> Answer
+    _ name: String, _ host: String, _ port: Int?, isOurs: Bool = true,
+    recognise: @escaping @Sendable (String) async -> Answer
   ) -> DoctorCheck {
     DoctorCheck(group: .ports, name: name) {
+      guard isOurs else { return [.skipped("left to other processes by roles")] }
       guard let port else { return [.skipped("\(name).port is not set")] }
       guard port != 0 else { return [.skipped("\(name).port is 0: any free one is taken")] }
       let place = "\(host):\(port)"
@@ -97,7 +110,8 @@ struct PortChecks {
   private func recognise(client place: String) async -> Answer {
     // The certificate is another check's: whoever answers is to be told apart, not trusted.
     let scheme = site.settings.client.tls == nil ? "http" : "https"
-    let (status, text) = await ask("\(scheme)://\(place)/v1/keys")
+    let path = site.settings.roles.has(.clients) ? "/v1/keys" : "/v1/directory/tokens"
+    let (status, text) = await ask("\(scheme)://\(place)\(path)")
     if scheme == "https", status == nil { return .stranger("no answer that a relay would give (\(text))") }
     return status == 401 && text.hasPrefix(Problem.Kind.unauthorized.rawValue)
       ? .relay : .stranger(status.map { "it answers \($0)" } ?? text)

@@ -16,6 +16,9 @@ struct PushChecks {
   }
 
   var all: [DoctorCheck] {
+    guard site.settings.roles.has(.push) else {
+      return [DoctorCheck(group: .push, name: "service") { [.skipped("left to other processes by roles")] }]
+    }
     let checks = waking + notifications + gateway
     return checks.isEmpty ? [DoctorCheck(group: .push, name: "service") { [.skipped("nothing is pushed")] }] : checks
   }

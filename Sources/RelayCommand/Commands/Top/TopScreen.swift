@@ -62,6 +62,9 @@ struct TopScreen {
         }, first: 23, others: 9)
     for process in processes {
       if let fault = process.fault { lines.append("  \(Self.short(process.url)): \(fault)") }
+      if !process.rolesElsewhere.isEmpty {
+        lines.append("  \(Self.short(process.url)): \(process.roles.joined(separator: ", ")) only")
+      }
       for (check, reason) in process.reasons.sorted(by: { $0.key < $1.key }) { lines.append("  \(check): \(reason)") }
     }
     return lines
