@@ -19,7 +19,7 @@ OPTIONS ?=
 SOURCES := Package.swift Plugins Sources Tools Tests
 
 .DEFAULT_GOAL := help
-.PHONY: help dependencies python-tools build run test release package image package-check bench soak campaign campaign-check fuzz-api
+.PHONY: help dependencies python-tools build run test release package image package-check bench model soak campaign campaign-check fuzz-api
 .PHONY: test-threads fuzz-decoders fuzzers wire-messages cluster cluster-down docs format lint clean
 
 help: ## List what can be made
@@ -65,6 +65,11 @@ package-check: release ## Install, start, upgrade and purge the package in a Deb
 bench: release ## Measure a release build against real PostgreSQL and Redis
 	$(BUILD) $(RELEASE) --product relay-bench
 	@$$($(BUILD) $(RELEASE) --show-bin-path)/relay-bench $(OPTIONS)
+
+model: dependencies ## Fill the tables and pictures of docs/scale.md; hold measured figures against it (FILE=, OPTIONS=)
+	$(BUILD) $(FLAGS) --product relay-model
+	@$$($(BUILD) $(FLAGS) --show-bin-path)/relay-model validate $(or $(FILE),Tools/RelayModel/points.json) $(OPTIONS)
+	@$$($(BUILD) $(FLAGS) --show-bin-path)/relay-model plots
 
 soak: build release ## Kill processes, servers and connections under 100,000 messages (MESSAGES=, DEVICES=, SEED=)
 	RELAY_TEST_BINARY="$$($(BUILD) $(RELEASE) --show-bin-path)/relay" RELAY_SOAK_MESSAGES=$(or $(MESSAGES),100000) \
