@@ -19,8 +19,9 @@ OPTIONS ?=
 SOURCES := Package.swift Plugins Sources Tools Tests
 
 .DEFAULT_GOAL := help
-.PHONY: help dependencies python-tools build run test release package image package-check bench soak campaign campaign-check fuzz-api
-.PHONY: bench-compare test-threads fuzz-decoders fuzzers wire-messages cluster cluster-down docs format lint clean
+.PHONY: help dependencies python-tools build run test release package image package-check bench bench-compare model
+.PHONY: soak campaign campaign-check fuzz-api test-threads fuzz-decoders fuzzers wire-messages cluster cluster-down
+.PHONY: docs format lint clean
 
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,6 +72,11 @@ bench-compare: release ## Compare with the release build of BASE=REV, in turn (O
 	$(BUILD) $(RELEASE) --product relay-bench
 	@bin="$$($(BUILD) $(RELEASE) --show-bin-path)"; scripts/bench-compare.py "$(BASE)" --bench "$$bin/relay-bench" \
 	  --relay "$$bin/relay" --rounds $(or $(ROUNDS),1) -- $(OPTIONS)
+
+model: dependencies ## Fill the tables and pictures of docs/scale.md; hold measured figures against it (FILE=, OPTIONS=)
+	$(BUILD) $(FLAGS) --product relay-model
+	@$$($(BUILD) $(FLAGS) --show-bin-path)/relay-model validate $(or $(FILE),Tools/RelayModel/points.json) $(OPTIONS)
+	@$$($(BUILD) $(FLAGS) --show-bin-path)/relay-model plots
 
 soak: build release ## Kill processes, servers and connections under 100,000 messages (MESSAGES=, DEVICES=, SEED=)
 	RELAY_TEST_BINARY="$$($(BUILD) $(RELEASE) --show-bin-path)/relay" RELAY_SOAK_MESSAGES=$(or $(MESSAGES),100000) \

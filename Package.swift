@@ -64,6 +64,7 @@ let package = Package(
     .executable(name: "relay", targets: ["RelayCommand"]),
     .executable(name: "relay-bench", targets: ["RelayBenchmark"]),
     .executable(name: "relay-campaign", targets: ["RelayCampaign"]),
+    .executable(name: "relay-model", targets: ["RelayModel"]),
     .library(name: "RelayClient", targets: ["RelayClient"]),
   ],
   dependencies: [
@@ -249,6 +250,12 @@ let package = Package(
         argumentParser, deque,
       ],
       path: "Tools/RelayBenchmark", swiftSettings: strict, linkerSettings: linking),
+    // Its simulations drive the relay's own rules of retrying.
+    .executableTarget(
+      name: "RelayModel",
+      dependencies: ["RelayCore", "RelayClient", "Federation", "Push", "Waking", argumentParser, heap],
+      path: "Tools/RelayModel", exclude: ["constants.json", "points.json"], swiftSettings: strict,
+      linkerSettings: linking),
 
     // Tests.
     // What a suite needs, by its tag.
@@ -271,6 +278,10 @@ let package = Package(
       path: "Tests/Campaign", swiftSettings: strict, linkerSettings: linking),
     // How the sources are laid out.
     .testTarget(name: "StructureTests", dependencies: ["TestTags"], swiftSettings: strict),
+    .testTarget(
+      name: "RelayModelTests",
+      dependencies: ["RelayModel", "RelayCore", "Storage", "TestTags"],
+      swiftSettings: strict),
     .testTarget(name: "RelayWorkTests", dependencies: ["RelayWork", "TestSupport", "TestTags"], swiftSettings: strict),
     .testTarget(name: "CampaignModelTests", dependencies: ["TestTags", "CampaignModel"], swiftSettings: strict),
     .testTarget(

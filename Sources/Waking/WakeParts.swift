@@ -41,6 +41,16 @@ extension PushLane {
   package static func forWaking(
     by provider: WakeProvider, _ service: any PushProvider, clock: WallClock, logger: Logger
   ) -> PushLane {
+    let name = PushLaneName(provider.lane, app: "relay")
+    return PushLane(
+      name, provider: service, limits: .forWaking(by: provider), retries: provider == .apns ? .lostConnections : .none,
+      clock: clock, logger: logger)
+  }
+}
+
+extension PushLaneLimits {
+  /// Those of the relay's own lane to a provider.
+  package static func forWaking(by provider: WakeProvider) -> PushLaneLimits {
     var limits = PushLaneLimits()
     switch provider {
     // Streams of few connections.
@@ -51,10 +61,7 @@ extension PushLane {
     // A push service that answers slowly leaves most to the others.
     limits.destinationWorkersMax = provider == .webPush ? limits.workersMax / 4 : limits.workersMax
     if provider == .webPush { limits.destinationHeldMax = limits.heldMax / 2 }
-    let name = PushLaneName(provider.lane, app: "relay")
-    return PushLane(
-      name, provider: service, limits: limits, retries: provider == .apns ? .lostConnections : .none, clock: clock,
-      logger: logger)
+    return limits
   }
 }
 

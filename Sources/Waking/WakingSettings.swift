@@ -44,7 +44,7 @@ package struct WakeBackOff: Sendable {
   ///   - attempt: the one that failed, from 1.
   ///   - asked: what the provider asks for: never less.
   ///   - spread: 0 to 1, drawn at random.
-  func wait(after attempt: Int, asked: Duration?, spread: Double) -> Duration {
+  package func wait(after attempt: Int, asked: Duration?, spread: Double) -> Duration {
     let doublings = Swift.min(Swift.max(attempt - 1, 0), 16)
     let wait = Swift.min(first * (1 << doublings), max)
     return Swift.max(wait * (0.8 + 0.4 * spread), asked ?? .zero)

@@ -1,9 +1,9 @@
-import RelayCore
+package import RelayCore
 
 /// Whether requests to one peer are worth a try: while they are not, they fail at once, and a probe now and then finds
 /// out when they are again (docs/federation.md, "A peer that is away").
-struct PeerBreaker: Sendable, Equatable {
-  enum State: Sendable, Equatable {
+package struct PeerBreaker: Sendable, Equatable {
+  package enum State: Sendable, Equatable {
     /// Requests pass. Becomes `open` with the third failure in a row, at once when a certificate was refused or the
     /// peer does not have us, and when another process says so.
     case closed(failures: Int)
@@ -12,7 +12,7 @@ struct PeerBreaker: Sendable, Equatable {
   }
 
   /// The change of the breaker's state, so that the caller can act on it.
-  enum Change: Sendable, Equatable {
+  package enum Change: Sendable, Equatable {
     case none
     /// To be probed; `isOurs`: other processes are to be told.
     case opened(PeerFault, isOurs: Bool)
@@ -21,25 +21,27 @@ struct PeerBreaker: Sendable, Equatable {
     case closed(isOurs: Bool)
   }
 
-  static let failuresMax = 3
+  package static let failuresMax = 3
 
-  private(set) var state = State.closed(failures: 0)
+  package private(set) var state = State.closed(failures: 0)
   /// The condition that the table of peers named last.
   private var shared = PeerCondition.reachable
   /// When the last opening had begun: the word of it may still come in from the table after it has ended.
   private var past: Timestamp?
 
-  var fault: PeerFault? {
+  package init() {}
+
+  package var fault: PeerFault? {
     if case .open(let fault, _) = state { fault } else { nil }
   }
 
   /// To be told to other processes.
-  var condition: PeerCondition {
+  package var condition: PeerCondition {
     if case .open(let fault, let since) = state { .unreachable(fault, since: since) } else { .reachable }
   }
 
   /// The peer answered, whatever it was.
-  mutating func answered() -> Change {
+  package mutating func answered() -> Change {
     guard case .open(_, let since) = state else {
       state = .closed(failures: 0)
       return .none
@@ -49,7 +51,7 @@ struct PeerBreaker: Sendable, Equatable {
   }
 
   /// The peer gave no answer, for `fault`, or that it does not have us.
-  mutating func failed(_ fault: PeerFault, now: Timestamp) -> Change {
+  package mutating func failed(_ fault: PeerFault, now: Timestamp) -> Change {
     switch state {
     case .open(let former, let since):
       guard fault != former else { return .none }
@@ -69,7 +71,7 @@ struct PeerBreaker: Sendable, Equatable {
 
   /// The table of peers, which all processes share, was read: `condition` is what it says. Only what changed since it
   /// was read last counts, and nothing that this process knew before.
-  mutating func sharedConditionRead(_ condition: PeerCondition) -> Change {
+  package mutating func sharedConditionRead(_ condition: PeerCondition) -> Change {
     let former = shared
     shared = condition
     guard former != condition else { return .none }

@@ -33,6 +33,17 @@ package struct PeerLimits: Sendable {
   /// Shorter than the listener's idle time-out: we close first, no request meets a closing connection.
   package var idleTimeout = Duration.seconds(60)
   package init() {}
+
+  /// When a peer that does not answer is probed next. Spread by a third, so that processes do not probe in step. A
+  /// probe that hung until its time-out has waited already: the next one follows soon.
+  /// - Parameters:
+  ///   - began: when the last probe did, or when the peer was found away.
+  ///   - spread: 0 to 1, drawn at random.
+  package func probeDue(
+    after began: ContinuousClock.Instant, now: ContinuousClock.Instant, spread: Double
+  ) -> ContinuousClock.Instant {
+    max(began + probeInterval * (5 + 2 * spread) / 6, now + probeInterval / 6)
+  }
 }
 
 /// HTTP to one peer under one certificate of theirs and one of ours, on connections of its own.

@@ -86,11 +86,10 @@ extension PeerTransport {
     }
   }
 
-  /// Spread by a third, so that processes do not probe in step; shorter when there is news. A probe that hung until its
-  /// time-out has waited already: the next one follows soon.
+  /// Shorter when there is news.
   /// - Parameter began: when the last probe did.
   private func waitToProbe(_ link: PeerLink, after began: ContinuousClock.Instant) async {
-    let due = max(began + limits.probeInterval * (5 + 2 * random()) / 6, .now + limits.probeInterval / 6)
+    let due = limits.probeDue(after: began, now: .now, spread: random())
     while ContinuousClock.now < due, !Task.isCancelled {
       let isNews = link.state.withLock { state in
         defer { state.isProbedAtOnce = false }

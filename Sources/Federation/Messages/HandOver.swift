@@ -1,4 +1,4 @@
-import RelayCore
+package import RelayCore
 
 /// A message or a receipt to hand over to a peer. The peer owns it once the peer answers with success.
 enum HandOver: Sendable, Equatable {
@@ -56,18 +56,27 @@ struct BatchTerms: Sendable, Equatable {
 }
 
 /// The peer's answer to one hand-over, whether it travelled alone or in a batch.
-struct HandOverAnswer: Sendable, Equatable {
-  let status: Int
+package struct HandOverAnswer: Sendable, Equatable {
+  package let status: Int
   /// The devices of a 409 or 410; nil if the body could not be read.
-  var devices: Problem.Devices?
-  var retryAfterSeconds: Int?
+  package var devices: Problem.Devices?
+  package var retryAfterSeconds: Int?
   /// Whether a 403 is about this hand-over's source alone. Any other 403 is about this relay.
-  var isSourceRefused = false
+  package var isSourceRefused = false
+
+  package init(
+    status: Int, devices: Problem.Devices? = nil, retryAfterSeconds: Int? = nil, isSourceRefused: Bool = false
+  ) {
+    self.status = status
+    self.devices = devices
+    self.retryAfterSeconds = retryAfterSeconds
+    self.isSourceRefused = isSourceRefused
+  }
 
   var isSuccess: Bool { (200...299).contains(status) }
 
   /// The meaning of an answer for the hand-over. Messages sent now and messages that waited are read alike.
-  enum Verdict: Sendable, Equatable {
+  package enum Verdict: Sendable, Equatable {
     /// The peer has it.
     case accepted
     /// There is no such active account.
@@ -83,9 +92,9 @@ struct HandOverAnswer: Sendable, Equatable {
   }
 
   /// Whether it may be taken as it is, later.
-  var isPutOff: Bool { verdict == .later || verdict == .unserved }
+  package var isPutOff: Bool { verdict == .later || verdict == .unserved }
 
-  var verdict: Verdict {
+  package var verdict: Verdict {
     switch status {
     case 200...299: .accepted
     case 404: .unknown

@@ -42,11 +42,11 @@ package final class Outbox: Service {
   private let confirmations: Confirmations
 
   /// How often a process looks at conditions.
-  private static let tick = Duration.seconds(1)
+  package static let tick = Duration.seconds(1)
   /// How often it reads what waits.
-  private static let readingInterval = Duration.seconds(2)
+  package static let readingInterval = Duration.seconds(2)
   /// How long a peer is left alone that serves nothing of what it is asked.
-  private static let strugglePause = Duration.seconds(5)
+  package static let strugglePause = Duration.seconds(5)
   private static let pauseMax = Duration.seconds(30)
   /// For what the loss ledger still has to count when the process ends.
   private static let farewell = Duration.seconds(2)

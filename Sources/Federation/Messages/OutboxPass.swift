@@ -1,4 +1,4 @@
-import RelayCore
+package import RelayCore
 
 /// One walk through the messages that wait for a peer, oldest first: events in, the messages to send next out.
 ///
@@ -6,17 +6,17 @@ import RelayCore
 /// destination travel together. Otherwise only one does, because the peer may take the second without the first. If a
 /// message is not due or was put off, later ones of the same sender for that destination wait for the next walk.
 /// Messages of others for that destination do not wait.
-struct OutboxPass {
+package struct OutboxPass {
   /// The messages left of the page that was read last, ascending by sequence.
   private var waiting: [HeldMessage] = []
   private var blocked: Set<AccountPair> = []
   /// Hand-overs in a row that brought nothing.
   private var failures = 0
   /// The sequence of the last message that was read; 0 before the first.
-  private(set) var last: Int64 = 0
+  package private(set) var last: Int64 = 0
 
   /// One batch between relays of this kind holds as many.
-  static let waveMax = 128
+  package static let waveMax = 128
   /// Leaves the batches of others room.
   static let waveBytesMax = WireLimits.batchBytesMax / 2
   /// Messages for one destination at once. The peer stores them one after the other, and has a request's time for all
@@ -27,10 +27,12 @@ struct OutboxPass {
 
   /// Whether the walk ends here: the peer serves none of what it is asked, or more pairs of sender and destination
   /// wait than are worth remembering.
-  var isHopeless: Bool { failures >= Self.failuresMax || blocked.count >= Self.blockedMax }
+  package var isHopeless: Bool { failures >= Self.failuresMax || blocked.count >= Self.blockedMax }
+
+  package init() {}
 
   /// - Parameter page: what follows `last`, ascending.
-  mutating func pageRead(_ page: [HeldMessage]) {
+  package mutating func pageRead(_ page: [HeldMessage]) {
     waiting = page
     last = page.last?.sequence ?? last
   }
@@ -38,7 +40,7 @@ struct OutboxPass {
   /// - Parameter isInOrder: whether the peer takes no later message of a sender for a destination before an earlier
   ///   one.
   /// - Returns: what to send at once, ascending; empty when the page has nothing more to send.
-  mutating func nextWave(at now: Timestamp, isInOrder: Bool = false) -> [HeldMessage] {
+  package mutating func nextWave(at now: Timestamp, isInOrder: Bool = false) -> [HeldMessage] {
     let perDestinationMax = isInOrder ? Self.inOrderMax : 1
     var wave: [HeldMessage] = []
     var later: [HeldMessage] = []
@@ -70,19 +72,19 @@ struct OutboxPass {
   }
 
   /// A message is gone: handed over, or given up.
-  mutating func settled() { failures = 0 }
+  package mutating func settled() { failures = 0 }
 
   /// `held` stays for later, and with it what follows of its sender for its destination.
   /// - Returns: false when it was only behind one that had been put off.
   @discardableResult
-  mutating func putOff(_ held: HeldMessage) -> Bool {
+  package mutating func putOff(_ held: HeldMessage) -> Bool {
     guard blocked.insert(held.pair).inserted else { return false }
     failures += 1
     return true
   }
 
   /// As `putOff`, and the peer is not at fault.
-  mutating func kept(_ held: HeldMessage) { blocked.insert(held.pair) }
+  package mutating func kept(_ held: HeldMessage) { blocked.insert(held.pair) }
 }
 
 extension HeldMessage {

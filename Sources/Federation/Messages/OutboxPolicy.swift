@@ -1,8 +1,8 @@
-import RelayCore
+package import RelayCore
 
 /// Decides about a held message, by its peer's answer and by its age.
-struct OutboxPolicy: Sendable {
-  enum Action: Equatable {
+package struct OutboxPolicy: Sendable {
+  package enum Action: Equatable {
     /// The peer has it.
     case delivered
     /// It can never be delivered: its sender is told.
@@ -12,10 +12,12 @@ struct OutboxPolicy: Sendable {
   }
 
   /// A message older than this is given up, whether the peer was asked or not.
-  let age: Duration
+  package let age: Duration
+
+  package init(age: Duration) { self.age = age }
 
   /// - Parameter attempts: those before this one.
-  func action(after answer: HandOverAnswer, attempts: Int) -> Action {
+  package func action(after answer: HandOverAnswer, attempts: Int) -> Action {
     switch answer.verdict {
     case .accepted: .delivered
     case .unknown: .giveUp(.notFound)
@@ -25,7 +27,7 @@ struct OutboxPolicy: Sendable {
     }
   }
 
-  func isTooOld(_ accepted: Timestamp, at now: Timestamp) -> Bool { accepted.adding(age) <= now }
+  package func isTooOld(_ accepted: Timestamp, at now: Timestamp) -> Bool { accepted.adding(age) <= now }
 
   /// Whether a sender that has no room for the word of it is waited for no longer.
   func isPastTelling(_ accepted: Timestamp, at now: Timestamp) -> Bool {
@@ -48,7 +50,7 @@ struct OutboxPolicy: Sendable {
 
   /// Whether a next attempt may be made now. One that is far further away than any pause was put off by a clock that
   /// was ahead.
-  static func isDue(_ attempt: Timestamp, at now: Timestamp) -> Bool {
+  package static func isDue(_ attempt: Timestamp, at now: Timestamp) -> Bool {
     attempt <= now || attempt > now.adding(.seconds(2 * pauseMaxSeconds))
   }
 }

@@ -1,7 +1,7 @@
 /// Whether pushes to one destination are worth a try. While they are not, they fail at once; after a pause one is let
 /// through, and shows whether they are again.
-struct PushBreaker: Sendable, Equatable {
-  enum State: Sendable, Equatable {
+package struct PushBreaker: Sendable, Equatable {
+  package enum State: Sendable, Equatable {
     /// Pushes pass. Becomes `open` with the third failure in a row, at once when our credentials are refused.
     case closed(failures: Int)
     /// Pushes fail. Becomes `probing` with the first push after `until`, `closed` with the answer to one under way.
@@ -11,7 +11,7 @@ struct PushBreaker: Sendable, Equatable {
   }
 
   /// The result of an attempt, as far as it is about the destination.
-  enum Verdict: Sendable, Equatable {
+  package enum Verdict: Sendable, Equatable {
     case answered
     case failed
     case credentialsRefused
@@ -19,13 +19,13 @@ struct PushBreaker: Sendable, Equatable {
     case nothing
   }
 
-  enum Admission: Sendable, Equatable {
+  package enum Admission: Sendable, Equatable {
     case pass
     /// - Parameter left: until the next is let through.
     case halted(left: Duration)
   }
 
-  enum Change: Sendable, Equatable {
+  package enum Change: Sendable, Equatable {
     case none
     case opened
     case closed
@@ -36,14 +36,16 @@ struct PushBreaker: Sendable, Equatable {
   static let pauseMin = Duration.seconds(2)
   static let pauseMax = Duration.seconds(60)
 
-  private(set) var state = State.closed(failures: 0)
+  package private(set) var state = State.closed(failures: 0)
 
-  var isOpen: Bool {
+  package init() {}
+
+  package var isOpen: Bool {
     if case .closed = state { false } else { true }
   }
 
   /// Whether a push would be let through now.
-  func admission(now: ContinuousClock.Instant) -> Admission {
+  package func admission(now: ContinuousClock.Instant) -> Admission {
     switch state {
     case .closed: .pass
     case .open(let until, _): now >= until ? .pass : .halted(left: until - now)
@@ -52,13 +54,13 @@ struct PushBreaker: Sendable, Equatable {
   }
 
   /// A push is about to be sent. Its result must be told to `ended`.
-  mutating func admit(now: ContinuousClock.Instant) -> Admission {
+  package mutating func admit(now: ContinuousClock.Instant) -> Admission {
     let admission = admission(now: now)
     if case .open(_, let pause) = state, admission == .pass { state = .probing(pause: pause) }
     return admission
   }
 
-  mutating func ended(_ verdict: Verdict, now: ContinuousClock.Instant) -> Change {
+  package mutating func ended(_ verdict: Verdict, now: ContinuousClock.Instant) -> Change {
     switch (state, verdict) {
     case (.closed, .answered):
       state = .closed(failures: 0)
@@ -92,7 +94,7 @@ extension PushBreaker.Verdict {
   private static let harmless: Set<PushReason> = [.lostToo, .notTaken]
 
   /// - Parameter isRushed: whether so little time was given that its end says nothing.
-  init(_ outcome: PushOutcome, isRushed: Bool) {
+  package init(_ outcome: PushOutcome, isRushed: Bool) {
     switch outcome {
     case .delivered, .dead, .several: self = .answered
     case .refused(let reason), .temporary(let reason, _):

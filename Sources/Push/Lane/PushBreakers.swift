@@ -1,6 +1,6 @@
 /// The breakers of a lane's destinations, of those whose last attempt failed: as many as may be, and none that nobody
 /// has asked for in a while.
-struct PushBreakers: Sendable {
+package struct PushBreakers: Sendable {
   /// Far beyond any pause of a breaker.
   static let idleMax = Duration.seconds(600)
   private static let sweepPause = Duration.seconds(60)
@@ -15,25 +15,25 @@ struct PushBreakers: Sendable {
   private var swept: ContinuousClock.Instant?
 
   /// - Parameter max: the one that was not asked for the longest goes for another.
-  init(max: Int) { self.max = max }
+  package init(max: Int) { self.max = max }
 
   var count: Int { kept.count }
   /// Destinations that are spared.
-  var openCount: Int { kept.values.count { $0.breaker.isOpen } }
+  package var openCount: Int { kept.values.count { $0.breaker.isOpen } }
 
   /// Whether a push to `destination` would be let through now.
-  mutating func admission(_ destination: String, now: ContinuousClock.Instant) -> PushBreaker.Admission {
+  package mutating func admission(_ destination: String, now: ContinuousClock.Instant) -> PushBreaker.Admission {
     kept[destination]?.used = now
     return kept[destination]?.breaker.admission(now: now) ?? .pass
   }
 
   /// A push to `destination` is about to be sent. Its result must be told to `ended`.
-  mutating func admit(_ destination: String, now: ContinuousClock.Instant) -> PushBreaker.Admission {
+  package mutating func admit(_ destination: String, now: ContinuousClock.Instant) -> PushBreaker.Admission {
     kept[destination]?.used = now
     return kept[destination]?.breaker.admit(now: now) ?? .pass
   }
 
-  mutating func ended(
+  package mutating func ended(
     _ verdict: PushBreaker.Verdict, _ destination: String, now: ContinuousClock.Instant
   ) -> PushBreaker.Change {
     var breaker = kept[destination]?.breaker ?? PushBreaker()

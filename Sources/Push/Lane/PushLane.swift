@@ -110,11 +110,7 @@ package final class PushLane: Service, Sendable {
     metrics = PushMetrics(name)
     state = Mutex(
       State(
-        turns: PushTurns(
-          .init(
-            workersMax: limits.workersMax, destinationWorkersMax: limits.destinationWorkersMax,
-            heldMax: limits.heldMax, heldBytesMax: limits.heldBytesMax,
-            destinationHeldMax: limits.destinationHeldMax ?? limits.heldMax))))
+        turns: PushTurns(.init(limits))))
   }
 
   /// Whether messages are let through to all of its destinations.

@@ -2,10 +2,10 @@ import DequeModule
 
 /// Decides which messages may be sent now, and which wait. A fixed number of workers serves the destinations in turn,
 /// so that a slow one leaves some workers to the others.
-struct PushTurns: Sendable {
-  typealias Ticket = UInt64
+package struct PushTurns: Sendable {
+  package typealias Ticket = UInt64
 
-  struct Limits: Sendable {
+  package struct Limits: Sendable {
     var workersMax: Int
     /// Workers of one destination.
     var destinationWorkersMax: Int
@@ -13,22 +13,39 @@ struct PushTurns: Sendable {
     var heldBytesMax: Int
     /// The part of `heldMax` that one destination may have.
     var destinationHeldMax = Int.max
+
+    init(
+      workersMax: Int, destinationWorkersMax: Int, heldMax: Int, heldBytesMax: Int, destinationHeldMax: Int = .max
+    ) {
+      self.workersMax = workersMax
+      self.destinationWorkersMax = destinationWorkersMax
+      self.heldMax = heldMax
+      self.heldBytesMax = heldBytesMax
+      self.destinationHeldMax = destinationHeldMax
+    }
+
+    /// Those of a lane.
+    package init(_ limits: PushLaneLimits) {
+      self.init(
+        workersMax: limits.workersMax, destinationWorkersMax: limits.destinationWorkersMax, heldMax: limits.heldMax,
+        heldBytesMax: limits.heldBytesMax, destinationHeldMax: limits.destinationHeldMax ?? limits.heldMax)
+    }
   }
 
   private let limits: Limits
-  private(set) var held = 0
+  package private(set) var held = 0
   private(set) var heldBytes = 0
   private var heldFor: [String: Int] = [:]
-  private(set) var working = 0
+  package private(set) var working = 0
   private var workingFor: [String: Int] = [:]
   private var waiting: [String: Deque<Ticket>] = [:]
   /// The keys of `waiting`, each once.
   private var order: Deque<String> = []
 
-  init(_ limits: Limits) { self.limits = limits }
+  package init(_ limits: Limits) { self.limits = limits }
 
   /// A message comes in. - Returns: false when there is no room for it.
-  mutating func admit(bytes: Int, for destination: String) -> Bool {
+  package mutating func admit(bytes: Int, for destination: String) -> Bool {
     guard held < limits.heldMax, heldBytes + bytes <= limits.heldBytesMax,
       heldFor[destination, default: 0] < limits.destinationHeldMax
     else { return false }
@@ -39,7 +56,7 @@ struct PushTurns: Sendable {
   }
 
   /// It has left, whatever became of it.
-  mutating func dismiss(bytes: Int, for destination: String) {
+  package mutating func dismiss(bytes: Int, for destination: String) {
     held -= 1
     heldBytes -= bytes
     let left = (heldFor[destination] ?? 1) - 1
@@ -52,7 +69,7 @@ struct PushTurns: Sendable {
   }
 
   /// - Returns: whether it is `ticket`'s turn at once; else it waits.
-  mutating func enter(_ ticket: Ticket, for destination: String) -> Bool {
+  package mutating func enter(_ ticket: Ticket, for destination: String) -> Bool {
     if isFree(for: destination) {
       begin(destination)
       return true
@@ -63,7 +80,7 @@ struct PushTurns: Sendable {
   }
 
   /// A worker for `destination` is free again. - Returns: whose turn it is now, if anyone's.
-  mutating func leave(_ destination: String) -> Ticket? {
+  package mutating func leave(_ destination: String) -> Ticket? {
     working -= 1
     let left = (workingFor[destination] ?? 1) - 1
     workingFor[destination] = left > 0 ? left : nil

@@ -24,7 +24,7 @@ public struct Backoff: Sendable {
   /// Forgets the failures, because a connection has worked: the next pause is a first one.
   public mutating func reset() { failures = 0 }
 
-  mutating func next(using generator: inout some RandomNumberGenerator) -> Duration {
+  package mutating func next(using generator: inout some RandomNumberGenerator) -> Duration {
     // The bound is never reached by doubling further than this, whatever `first` is.
     let bound = Swift.min(max, first * (1 << Swift.min(failures, 30)))
     failures += 1

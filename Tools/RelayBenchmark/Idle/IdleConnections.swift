@@ -18,6 +18,8 @@ struct IdleConnections: Sendable {
   private static let otherFiles = 1000
   /// A process is quiet by then: what it does once is done.
   private static let settling = Duration.seconds(3)
+  /// Twice as long as a mailbox waits to be read again (`messages.poll-seconds`), and more.
+  private static let idleSeconds = 60.0
   private static let (plainAim, secureAim) = (10.0, 25.0)
 
   /// To be called first: says what cannot be measured before anything else was.
@@ -50,6 +52,8 @@ struct IdleConnections: Sendable {
       try await Task.sleep(for: Self.settling)
       guard fleet.openedCount == devices.count else { throw BenchmarkFailure("an idle WebSocket ended by itself") }
       let full = try ProcessUsage.residentBytes(process.pid)
+      let idle = try await idle(process, devices.count)
+      guard fleet.openedCount == devices.count else { throw BenchmarkFailure("an idle WebSocket ended by itself") }
       let returned = try await readmit(fleet, devices, after: process, at: ports, certificate)
       try await fleet.stop()
       return IdleFigures(
@@ -58,12 +62,22 @@ struct IdleConnections: Sendable {
         kibibytesEach: Double(full - empty) / Double(1 << 10) / Double(devices.count),
         aimKibibytesEach: certificate == nil ? Self.plainAim : Self.secureAim,
         connectsPerSecond: Double(devices.count) / (connecting / .seconds(1)),
-        cpuSecondsPerThousandConnects: cpu / Double(devices.count) * 1000,
+        cpuSecondsPerThousandConnects: cpu / Double(devices.count) * 1000, idleMillisEach: idle,
         secondsToServe: returned.serving / .seconds(1), secondsToAllConnected: returned.connected / .seconds(1))
     } catch {
       try await fleet.stop()
       throw error
     }
+  }
+
+  /// Waits while nothing comes but pings.
+  private func idle(_ process: ChildProcess, _ connections: Int) async throws -> IdleCPU {
+    let (stores, relay) = (try servers.readUsage(), try cpuSeconds(process))
+    let began = ContinuousClock.now
+    try await Task.sleep(for: .seconds(Self.idleSeconds))
+    return IdleCPU(
+      relay: try cpuSeconds(process) - relay, stores: try servers.readUsage() - stores,
+      seconds: (ContinuousClock.now - began) / .seconds(1), connections: connections)
   }
 
   /// Kills the process, starts another in its place, and waits until all devices are connected to it.

@@ -22,7 +22,9 @@ extension BenchmarkReport {
   var idleTable: [String] {
     guard !idleConnections.isEmpty else { return [] }
     let header = [
-      "idle WebSockets", "count", "KiB each", "aim", "connects/s", "CPU s/1,000 connects", "s from kill to serving",
+      "idle WebSockets", "count", "KiB each", "aim", "connects/s", "CPU s/1,000 connects",
+      "idle: relay CPU ms/s, 1,000",
+      "PostgreSQL", "Redis", "s from kill to serving",
       "s to all connected",
     ]
     return [""]
@@ -32,7 +34,9 @@ extension BenchmarkReport {
           [
             idle.isTLS ? "TLS" : "plain", "\(idle.connections)", Self.number(idle.kibibytesEach, 1),
             Self.number(idle.aimKibibytesEach, 0), Self.number(idle.connectsPerSecond, 0),
-            Self.number(idle.cpuSecondsPerThousandConnects, 3), Self.number(idle.secondsToServe, 2),
+            Self.number(idle.cpuSecondsPerThousandConnects, 3), Self.number(idle.idleMillisEach.relay * 1000, 2),
+            Self.number(idle.idleMillisEach.postgres * 1000, 2), Self.number(idle.idleMillisEach.redis * 1000, 2),
+            Self.number(idle.secondsToServe, 2),
             Self.number(idle.secondsToAllConnected, 2),
           ]
         })
