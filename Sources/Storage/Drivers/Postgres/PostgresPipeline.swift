@@ -55,7 +55,10 @@ final class PostgresPipeline {
   }
 
   /// A connection that can no longer be used.
-  struct Lost: Error {}
+  struct Lost: Error {
+    /// Whether that is because its server takes no writes any more.
+    var isReadOnly = false
+  }
 
   private enum Bounds {
     /// Shared writes in one transaction. If one of them fails, all have to be sent again, one by one.
@@ -213,9 +216,10 @@ extension PostgresPipeline {
     default:
       let state = PQresultErrorField(result, sqlStateField).map { SQLState(code: String(cString: $0)) }
       PQclear(result)
-      // Without a state the server said nothing: libpq itself gave the connection up. And a server that became
-      // read-only has been replaced by another one, which the next attempt looks for.
-      guard let state, state != .readOnly else { throw Lost() }
+      // Without a state the server said nothing: libpq itself gave the connection up.
+      guard let state else { throw Lost() }
+      // Another server has taken its place, which the next attempt looks for.
+      guard state != .readOnly else { throw Lost(isReadOnly: true) }
       hasGroupFailed = true
       if case .synchronisation(let group, _)? = entries.first {
         // The commit itself failed. It is reported ahead of the point, with no answer of its own.
