@@ -55,6 +55,7 @@ import Testing
   @Test(
     arguments: [
       ["RELAY_STORAGE_URL": "postgres://relay:hunter2@one,two:5433/relay?sslmode=require"],
+      ["RELAY_STORAGE_URL": "postgres://relay:hunter2@one:5432,two:5433/relay?target_session_attrs=read-write"],
       ["RELAY_STORAGE_URL": "postgresql://db/relay?user=relay&password=hunter2&sslpassword=hunter2"],
       ["RELAY_STORAGE_URL": "postgres://relay:hunter2%40@db/relay"],
       ["RELAY_COORDINATION_URL": "redis://:hunter2@cache:6379/3"],
