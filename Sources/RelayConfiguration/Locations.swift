@@ -64,7 +64,7 @@ extension StorageLocation {
       guard case .postgres = try ValueType.storage.parse(text) else { return "it names no PostgreSQL" }
       return nil
     } catch {
-      return "it must have \(error.expected)"
+      return "expected \(error.expected)"
     }
   }
 }

@@ -90,6 +90,23 @@ import Testing
     #expect(try loaded.setting("verification.token-key").value == "***")
   }
 
+  @Test func `a PostgreSQL URL that a command is given is judged like storage.url, and not repeated`() throws {
+    for url in [
+      "postgres://relay:hunter2@a,b:5433/relay", "postgres://a/relay?target_session_attrs=any",
+      "postgres://a,b/relay?target_session_attrs=primary",
+    ] {
+      #expect(StorageLocation.fault(ofPostgresURL: url) == nil)
+    }
+    for url in [
+      "postgres://relay:hunter2@a,b/relay?target_session_attrs=any",
+      "postgres:///relay?host=a,b&password=hunter2&target_session_attrs=any",
+      "postgres://relay:hunter2@a/relay?target_session_attrs=standby", "postgres//relay:hunter2@a", "sqlite:hunter2",
+    ] {
+      let fault = try #require(StorageLocation.fault(ofPostgresURL: url))
+      #expect(!fault.contains("hunter2"))
+    }
+  }
+
   @Test func `Redis URLs are read into their parts`() throws {
     func location(_ url: String) throws -> CoordinationLocation {
       try RelayConfiguration.load(file: nil, environment: ["RELAY_COORDINATION_URL": url])
