@@ -179,7 +179,12 @@ extension PatroniCluster {
 
   package func other(than node: Node) -> Node { nodes.first { $0.name != node.name } ?? node }
 
-  package func leads(_ node: Node) async -> Bool { await Self.status(control(node) + "/primary") == 200 }
+  /// Patroni says so from the moment on when it promotes the server; writes are taken a moment later.
+  package func leads(_ node: Node) async -> Bool {
+    guard await Self.status(control(node) + "/primary") == 200 else { return false }
+    // Refused while the server starts.
+    return (try? await sql("SELECT pg_is_in_recovery()", at: node)) == "f"
+  }
 
   /// Waits until a commit waits for the standby.
   package func untilSynchronous() async throws {
