@@ -75,7 +75,33 @@ import Testing
     await storage.close()
   }
 
-  /// A former primary that somebody starts as it was: one connection that meets it must not divide the store.
+  /// It takes writes, which would be lost: the promotion has raised the timeline elsewhere.
+  @Test func `a former primary that is started as it was is not used again`() async throws {
+    let pair = try await Loopback.blocking { try PostgresPair(isSynchronous: false) }
+    let storage = try await PostgresStorage.connected(to: pair.url)
+    try await storage.migrate { _ in }
+    try await Loopback.blocking {
+      try pair.untilFollowed()
+      try pair.failOver(.killed)
+    }
+    let (primary, former) = (pair.primary, pair.standby)
+    try await eventually("the new primary is used") { try await Self.ports(of: storage) == [primary.port] }
+    try await Loopback.blocking { try former.start() }
+    for _ in 0..<5 {
+      _ = try await Loopback.blocking {
+        try primary.sql(
+          "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'relay'", in: "postgres")
+      }
+      for connection in storage.connections { try await connection.untilConnected() }
+      try await eventually("all are at the new primary") { try await Self.ports(of: storage) == [primary.port] }
+    }
+    // Nor where there is no other.
+    try await Loopback.blocking { try primary.stop() }
+    try await eventually("the fault is told") { storage.connectFault?.contains("is a former primary") == true }
+    await #expect(throws: StoreError.self) { try await storage.tryWriting() }
+    await storage.close()
+  }
+
   @Test func `a store's connections use one server, even if two take writes`() async throws {
     let servers = try await Loopback.blocking {
       let first = try PostgresServer()

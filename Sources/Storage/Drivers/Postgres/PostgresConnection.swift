@@ -202,7 +202,7 @@ extension PostgresConnection {
       do throws(PostgresPipeline.Lost) {
         try pipeline.receive()
       } catch {
-        return error.isReadOnly ? refusedAsReadOnly() : lost("the connection was lost")
+        return lost(error.cause)
       }
       if pipeline.hasUnsent { scheduleFlush() }
     }
@@ -264,7 +264,10 @@ extension PostgresConnection {
   private func establish(_ handle: OpaquePointer, at place: PostgresHost.Place) {
     do throws(PostgresPipeline.Lost) {
       state = .established(
-        try PostgresPipeline(handle: handle, setting: settings.sql, wish: Settings.discretion), at: place, since: .now)
+        try PostgresPipeline(
+          handle: handle, question: hasChoice ? PostgresLineage.query(knowing: primary.lineage) : nil,
+          setting: settings.sql, wish: Settings.discretion,
+          served: { [self] in primary.found(at: place, of: $0, by: self) }), at: place, since: .now)
     } catch {
       // The pipeline owned the handle and has ended it.
       return roundFailed("the connection was lost")
@@ -282,7 +285,6 @@ extension PostgresConnection {
     let waiting = held
     held.removeAll()
     for request in waiting { accept(request) }
-    primary.found(at: place, by: self)
   }
 
   private func roundFailed(_ reason: String) {
@@ -299,9 +301,10 @@ extension PostgresConnection {
   /// - Parameter isElsewhere: another host is likelier to serve now.
   private func lost(_ reason: String, isElsewhere: Bool = false) {
     guard case .established(_, let place, let since) = state else { return }
-    logger.warning("\(reason)")
     // A server that takes connections and drops them is no better than one that takes none.
     failures = ContinuousClock.now - since < .seconds(1) ? failures + 1 : 1
+    // Once an outage, or twice: the following connections end for the same reason.
+    logger.log(level: failures <= 2 ? .warning : .debug, "\(reason)")
     search = isElsewhere ? .elsewhere(place) : .anywhere
     end(with: .waiting, reason: reason)
     scheduleRound()
@@ -380,9 +383,18 @@ extension PostgresConnection {
     lost("PostgreSQL takes no writes any more", isElsewhere: true)
   }
 
-  private func refusedAsReadOnly() {
+  private func lost(_ cause: PostgresPipeline.Lost.Cause) {
     guard case .established(_, let place, _) = state else { return }
-    leave(place)
-    primary.isReadOnly(at: place, told: self)
+    switch cause {
+    case .broken:
+      lost("the connection was lost")
+    case .readOnly:
+      leave(place)
+      primary.isReadOnly(at: place, told: self)
+    case .behind:
+      let reason = "\(place) is a former primary, which takes writes though another server has taken its place"
+      fault.withLock { $0 = reason }
+      lost(reason, isElsewhere: true)
+    }
   }
 }

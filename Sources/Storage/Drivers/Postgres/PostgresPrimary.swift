@@ -12,6 +12,8 @@ final class PostgresPrimary: @unchecked Sendable {
 
   private let known = Mutex<PostgresHost.Place?>(nil)
   private var members: [Member] = []
+  /// The newest that was met: no server behind it is used.
+  private(set) var lineage: PostgresLineage?
 
   /// The server that was found last; nil before.
   var place: PostgresHost.Place? { known.withLock { $0 } }
@@ -27,8 +29,10 @@ final class PostgresPrimary: @unchecked Sendable {
     members.removeAll { $0.connection == nil || $0.connection === connection }
   }
 
-  /// `connection` is connected to a server at `place` that takes writes.
-  func found(at place: PostgresHost.Place, by connection: PostgresConnection) {
+  /// `connection` is served by a server at `place` that takes writes.
+  /// - Parameter lineage: nil where it was not asked for, or not told.
+  func found(at place: PostgresHost.Place, of lineage: PostgresLineage?, by connection: PostgresConnection) {
+    if let lineage { self.lineage = self.lineage?.followed(by: lineage) ?? lineage }
     let hasMoved = known.withLock { known in
       defer { known = place }
       return known != place
