@@ -9,6 +9,7 @@ packages=(
   binutils                                                      # to look at a release build
   postgresql redis-server haproxy                               # to test, and for the cluster
   nginx-light pgbouncer                                         # to test: what stands around relays
+  patroni etcd-server                                           # to test: a PostgreSQL that fails over
   python3-venv                                                  # to test: what scripts/install-python-tools.sh installs
   iproute2 libfaketime                                          # to test: hosts with networks and dates of their own
   prometheus                                                    # to test: the alerts of deploy/prometheus

@@ -36,7 +36,36 @@ extension ValueType where Value == StorageLocation {
       // A socket's folder stands in the host's place percent-encoded.
       guard host.hasPrefix("%") || host.hasPrefix(":") || WebURL.endpoint(String(host)) != nil else { throw expected }
     }
+    try checkSession(url, authority)
     return .postgres(uri: Secret(text))
+  }
+
+  /// A relay writes. libpq must not lead it to a server that takes no writes.
+  private static func checkSession(_ url: URLParts, _ authority: URLParts.Authority) throws(Malformed) {
+    let items = url.queryItems ?? []
+    func last(_ name: String) -> String? { items.last { $0.name == name }?.value }
+    guard let wanted = last("target_session_attrs") else { return }
+    let hosts = last("hostaddr") ?? last("host") ?? authority.hosts
+    // One host may be a proxy that knows the primary by itself.
+    let allowed = hosts.contains(",") ? ["read-write", "primary"] : ["read-write", "primary", "any"]
+    guard allowed.contains(wanted) else {
+      throw Malformed(
+        "target_session_attrs=read-write in it, or none, which is the same: the value there may lead to a standby, which "
+          + "takes no writes")
+    }
+  }
+}
+
+extension StorageLocation {
+  /// The fault of a PostgreSQL URL that is given elsewhere than in the configuration; nil for none. It never holds the
+  /// URL.
+  package static func fault(ofPostgresURL text: String) -> String? {
+    do throws(Malformed) {
+      guard case .postgres = try ValueType.storage.parse(text) else { return "it names no PostgreSQL" }
+      return nil
+    } catch {
+      return "expected \(error.expected)"
+    }
   }
 }
 

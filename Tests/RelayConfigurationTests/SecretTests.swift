@@ -55,6 +55,7 @@ import Testing
   @Test(
     arguments: [
       ["RELAY_STORAGE_URL": "postgres://relay:hunter2@one,two:5433/relay?sslmode=require"],
+      ["RELAY_STORAGE_URL": "postgres://relay:hunter2@one:5432,two:5433/relay?target_session_attrs=read-write"],
       ["RELAY_STORAGE_URL": "postgresql://db/relay?user=relay&password=hunter2&sslpassword=hunter2"],
       ["RELAY_STORAGE_URL": "postgres://relay:hunter2%40@db/relay"],
       ["RELAY_COORDINATION_URL": "redis://:hunter2@cache:6379/3"],
@@ -87,6 +88,23 @@ import Testing
     for form in [base64, hex, "0, 1, 2, 3"] { #expect(!dumped.contains(form)) }
     #expect(try loaded.setting("storage.encryption-key").value == "***")
     #expect(try loaded.setting("verification.token-key").value == "***")
+  }
+
+  @Test func `a PostgreSQL URL that a command is given is judged like storage.url, and not repeated`() throws {
+    for url in [
+      "postgres://relay:hunter2@a,b:5433/relay", "postgres://a/relay?target_session_attrs=any",
+      "postgres://a,b/relay?target_session_attrs=primary",
+    ] {
+      #expect(StorageLocation.fault(ofPostgresURL: url) == nil)
+    }
+    for url in [
+      "postgres://relay:hunter2@a,b/relay?target_session_attrs=any",
+      "postgres:///relay?host=a,b&password=hunter2&target_session_attrs=any",
+      "postgres://relay:hunter2@a/relay?target_session_attrs=standby", "postgres//relay:hunter2@a", "sqlite:hunter2",
+    ] {
+      let fault = try #require(StorageLocation.fault(ofPostgresURL: url))
+      #expect(!fault.contains("hunter2"))
+    }
   }
 
   @Test func `Redis URLs are read into their parts`() throws {

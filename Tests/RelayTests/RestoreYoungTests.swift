@@ -6,15 +6,28 @@ import Testing
 
 /// States of a store that are only seconds older than the keys that were handed out: a standby that lags, a young copy.
 @Suite(.tags(.processes)) struct RestoreYoungTests {
-  @Test(arguments: [true, false])
-  func `a standby that lags is promoted: no one-time key is handed out twice`(isRestarted: Bool) async throws {
+  /// Where a standby that lags is promoted.
+  enum Place: Sendable, CaseIterable {
+    /// It takes over the address of the primary, as behind a name or a proxy.
+    case atItsAddress
+    /// It is another host of the URL.
+    case atAnotherHost
+  }
+
+  @Test(arguments: [true, false], Place.allCases)
+  func `a standby that lags is promoted: no one-time key is handed out twice`(isRestarted: Bool, place: Place)
+    async throws
+  {
     try await RestoreTests.withServers { site, postgres, redis in
-      let relay = try await site.serve()
+      let port = try Loopback.freePorts(1)[0]
+      let both = postgres.database.replacing("/test_", with: ",127.0.0.1:\(port)/test_")
+      let settings = place == .atAnotherHost ? ["RELAY_STORAGE_URL": both] : [:]
+      let relay = try await site.serve(settings)
       let owner = try await relay.register()
       let caller = try await relay.register()
       try await relay.upload(Array(1...20), as: owner)
       var drawn = try await RestoreTests.draw(2, of: owner, as: caller, at: relay)
-      let standby = try await Loopback.blocking { try PostgresStandby(of: postgres.server) }
+      let standby = try await Loopback.blocking { try PostgresStandby(of: postgres.server, at: port) }
       try await eventually("the standby has caught up") { try await Loopback.blocking { try standby.hasCaughtUp() } }
       try await Loopback.blocking { try standby.cutOff() }
       let epoch = try await postgres.epoch()
@@ -24,8 +37,10 @@ import Testing
       drawn += try await RestoreTests.draw(5, of: owner, as: caller, at: relay)
       #expect(drawn == Array(1...8))
       if isRestarted { await relay.kill9() }
-      try await Loopback.blocking { try standby.takeOver() }
-      let relays = isRestarted ? [try await site.serve(), try await site.serve()] : [relay]
+      try await Loopback.blocking {
+        if place == .atAnotherHost { try standby.promote() } else { try standby.takeOver() }
+      }
+      let relays = isRestarted ? [try await site.serve(settings), try await site.serve(settings)] : [relay]
       for relay in relays {
         let after = try await RestoreTests.draw(3, of: owner, as: caller, at: relay)
         #expect(Set(after).isDisjoint(with: drawn), "handed out twice")

@@ -83,15 +83,42 @@ package final class PostgresServer: Sendable {
     self.tools = tools
     self.folder = folder
     disk = try hasOwnDisk ? TestDisk(at: folder, owner: Self.user) : nil
-    let way = port.map { ("127.0.0.1", $0) } ?? (primary.folder, primary.port)
     self.port = try Loopback.freePorts(1)[0]
     try Self.startJanitor(folder: folder, tools: tools)
+    try copy(primary, over: port)
+    try start()
+  }
+
+  /// Makes a server that is stopped, or has crashed, a standby of `primary`: it takes no writes any more.
+  ///
+  /// It loses its data, and keeps its port. Returns when it answers.
+  package func follow(_ primary: PostgresServer) throws {
+    try run("rm", "-rf", data)
+    try copy(primary, over: nil)
+    try start()
+  }
+
+  private func copy(_ primary: PostgresServer, over port: Int?) throws {
+    let way = port.map { ("127.0.0.1", $0) } ?? (primary.folder, primary.port)
     try run(
       "pg_basebackup", "--pgdata", data, "--host", way.0, "--port", "\(way.1)", "--username", "relay",
       "--wal-method", "stream", "--checkpoint", "fast", "--write-recovery-conf", "--no-sync")
     let settings = "port = \(self.port)\nunix_socket_directories = '\(folder)'"
     try run("sh", "-c", "echo \"$1\" >>\"$2/postgresql.conf\"", "sh", settings, data)
-    try start()
+  }
+
+  /// Whether a standby has all that this server has committed.
+  package func isFollowed() throws -> Bool {
+    try sql(
+      "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming' AND flush_lsn >= pg_current_wal_flush_lsn()",
+      in: "postgres") != "0"
+  }
+
+  /// The sessions of relays.
+  package func relaySessions() throws -> Int {
+    let text = try sql("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'relay'", in: "postgres")
+    guard let count = Int(text) else { throw TestFailure("no number of sessions: \(text)") }
+    return count
   }
 
   /// Whether a commit is answered only when a standby has it on disk. Without a standby commits then wait.
@@ -114,7 +141,8 @@ package final class PostgresServer: Sendable {
     var settings = ["ssl = on", "ssl_cert_file = '\(folder)/tls.pem'", "ssl_key_file = '\(folder)/tls.key'"]
     if tls.clients != nil { settings.append("ssl_ca_file = '\(folder)/clients.pem'") }
     let access = [
-      "local all all trust", "hostssl all all 127.0.0.1/32 trust\(tls.clients == nil ? "" : " clientcert=verify-ca")",
+      "local all all trust", "local replication all trust",
+      "hostssl all all 127.0.0.1/32 trust\(tls.clients == nil ? "" : " clientcert=verify-ca")",
     ]
     let lines = [settings, access].map { $0.joined(separator: "\n") }
     try run(
@@ -233,7 +261,7 @@ package final class PostgresServer: Sendable {
 
 extension PostgresServer {
   /// The newest of the versions that Debian keeps side by side, else whatever `pg_config` knows.
-  private static func findTools() throws -> String {
+  static func findTools() throws -> String {
     let root = "/usr/lib/postgresql"
     // Fails when there is no such folder.
     let versions = (try? FileManager.default.contentsOfDirectory(atPath: root))?.compactMap { Int($0) } ?? []
@@ -246,7 +274,7 @@ extension PostgresServer {
   }
 
   /// A short path: a Unix socket's has 107 bytes at most.
-  private static func makeFolder() throws -> String {
+  static func makeFolder() throws -> String {
     var template = Array("/tmp/relay-pg-XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else { throw Failure.command("mkdtemp", output: "errno \(errno)") }
     let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
@@ -259,7 +287,7 @@ extension PostgresServer {
 
 extension PostgresServer {
   /// The user to run as: PostgreSQL refuses root.
-  private static var user: String? { geteuid() == 0 ? "postgres" : nil }
+  static var user: String? { geteuid() == 0 ? "postgres" : nil }
 
   /// Runs one of PostgreSQL's tools, or of the system's, to its end.
   /// - Returns: its output and errors together.
@@ -273,7 +301,7 @@ extension PostgresServer {
     return text
   }
 
-  private static func launch(_ command: [String], output: String, tools: String) -> ChildProcess.Launch {
+  static func launch(_ command: [String], output: String, tools: String) -> ChildProcess.Launch {
     var command = command
     if let name = command.first, FileManager.default.isExecutableFile(atPath: tools + "/" + name) {
       command[0] = tools + "/" + name
@@ -284,8 +312,9 @@ extension PostgresServer {
       command: command, environment: environment, standardOutput: output, standardError: output, user: user)
   }
 
-  /// Starts a process that sleeps until this one dies, and then leaves nothing of the server.
-  private static func startJanitor(folder: String, tools: String) throws {
+  /// Starts a process that sleeps until this one dies, and then leaves nothing of the servers whose data lie in `data`
+  /// and `standby` of `folder`.
+  static func startJanitor(folder: String, tools: String) throws {
     let script = """
       trap 'kill "$!"; for d in data standby; do "$1/pg_ctl" --pgdata "$2/$d" --mode immediate --wait stop; done; rm -rf "$2"; exit 0' TERM
       touch "$2/janitor"

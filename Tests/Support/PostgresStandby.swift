@@ -8,9 +8,10 @@ package final class PostgresStandby: Sendable {
   private var log: String { primary.folder + "/standby-log" }
 
   /// Copies the primary, starts the copy, and returns when it answers.
-  package init(of primary: PostgresServer) throws {
+  /// - Parameter port: its own.
+  package init(of primary: PostgresServer, at port: Int) throws {
     self.primary = primary
-    port = try Loopback.freePorts(1)[0]
+    self.port = port
     try primary.run(
       "pg_basebackup", "--pgdata", primary.folder + "/standby", "--host", primary.folder, "--port", "\(primary.port)",
       "--username", "relay", "--write-recovery-conf", "--wal-method", "stream", "--checkpoint", "fast", "--no-sync")
@@ -46,10 +47,15 @@ package final class PostgresStandby: Sendable {
     }
   }
 
-  /// Kills the primary, and takes its place at its port.
-  package func takeOver() throws {
+  /// Kills the primary, and takes writes in its stead, at its own port.
+  package func promote() throws {
     try primary.kill9()
     try primary.run("pg_ctl", "--pgdata", data, "--wait", "--timeout", "60", "promote")
+  }
+
+  /// Kills the primary, and takes its place at its port.
+  package func takeOver() throws {
+    try promote()
     try primary.run("pg_ctl", "--pgdata", data, "--mode", "fast", "--wait", "--timeout", "60", "stop")
     try start(at: primary.port)
   }

@@ -72,9 +72,13 @@ extension StorageCommand {
     }
 
     private func withTarget(_ body: (PostgresStorage) async throws -> Void) async throws {
+      let url = try url()
+      if let fault = StorageLocation.fault(ofPostgresURL: url) {
+        throw CommandFailure("The database's URL cannot be used: \(fault).")
+      }
       let target: PostgresStorage
       do throws(StoreError) {
-        target = try PostgresStorage(url: try url(), logger: Logger(label: "relay.storage"))
+        target = try PostgresStorage(url: url, logger: Logger(label: "relay.storage"))
       } catch {
         throw CommandFailure("The database's URL cannot be read: it must be postgres://USER:PASSWORD@HOST/NAME.")
       }
@@ -87,12 +91,12 @@ extension StorageCommand {
       await target.close()
     }
 
-    private func url() throws(StoreError) -> String {
+    private func url() throws -> String {
       if let to { return to }
       do {
         return try String(contentsOfFile: toFile ?? "", encoding: .utf8).trimmingCharacters(in: .whitespacesAndNewlines)
       } catch {
-        throw .unavailable(reason: "the file cannot be read")
+        throw CommandFailure("The file of the database's URL cannot be read.")
       }
     }
 

@@ -11,12 +11,13 @@ extension PostgresStorage {
     let tokens = try await tokens()
     let stop = try copies.begin()
     defer { copies.end(stop) }
-    let target = maintenance.target
+    let (target, primary) = (maintenance.target, maintenance.primary)
     let result: Result<DirectoryPlace, StoreError> = await withTaskCancellationHandler {
       await withCheckedContinuation { caller in
         let isStarted = OwnThread.start(name: "postgres-copy") {
           caller.resume(
-            returning: Result { () throws(StoreError) in try DirectoryCopy.read(from: target, tokens, stop: stop, take)
+            returning: Result { () throws(StoreError) in
+              try DirectoryCopy.read(from: target, at: primary.place, tokens, stop: stop, take)
             })
         }
         if !isStarted { caller.resume(returning: .failure(.unavailable(reason: "the system gives no thread"))) }
@@ -58,9 +59,10 @@ enum DirectoryCopy {
   private static let batchSize = 10_000
 
   static func read(
-    from target: PostgresTarget, _ tokens: TokenSealer, stop: StopSignal, _ take: ([DirectoryEntry]) -> Void
+    from target: PostgresTarget, at known: PostgresHost.Place?, _ tokens: TokenSealer, stop: StopSignal,
+    _ take: ([DirectoryEntry]) -> Void
   ) throws(StoreError) -> DirectoryPlace {
-    let stream = try PostgresStream(target, stop: stop)
+    let stream = try PostgresStream(target, known: known, stop: stop)
     _ = try stream.run(settings)
     let found = try stream.run(placeQuery)
     guard let place = try found.first(DirectoryPlace.init(row:)) else {

@@ -19,6 +19,30 @@ package struct PostgresDiagnosis: Sendable, Equatable {
   package let way: Way
   package let log: Log
   package let locks: Locks
+  package let replication: Replication
+
+  /// The server's part among those that may take its place.
+  package struct Replication: Sendable, Equatable {
+    /// The server that we are connected to, as the URL names it: `db1:5432`.
+    package let primary: String
+    /// The hosts of the URL.
+    package let hosts: Int
+    /// `synchronous_standby_names`; empty: commits wait for no standby.
+    package let synchronousNames: String
+    package let standbys: [Standby]
+
+    /// A server that follows this one.
+    package struct Standby: Sendable, Equatable {
+      /// Its name; nil where our role may not see it (`pg_monitor`).
+      package let name: String?
+      /// `streaming`, `catchup`; nil likewise.
+      package let state: String?
+      /// `sync`, `quorum`, `potential`, `async`; nil likewise.
+      package let synchrony: String?
+
+      package var isSynchronous: Bool { synchrony == "sync" || synchrony == "quorum" }
+    }
+  }
 
   /// How we get to it.
   package struct Way: Sendable, Equatable {
@@ -81,6 +105,7 @@ package struct PostgresDiagnosis: Sendable, Equatable {
 
 extension PostgresStorage {
   package func diagnose() async throws(StoreError) -> PostgresDiagnosis {
+    let replication = try await replication()
     let found = try await read(
       "diagnose",
       """
@@ -123,8 +148,35 @@ extension PostgresStorage {
       locks: PostgresDiagnosis.Locks(
         perTransaction: Int(try row.integer()), transactions: Int(try row.integer()),
         partitions: Int(try row.integer()),
-        perStatement: Int(try row.integer()), sessions: Int(try row.integer())))
+        perStatement: Int(try row.integer()), sessions: Int(try row.integer())),
+      replication: replication)
   }
+
+  private func replication() async throws(StoreError) -> PostgresDiagnosis.Replication {
+    // Base backups are senders too.
+    let found = try await read(
+      "diagnose_replication",
+      """
+      SELECT current_setting('synchronous_standby_names'), coalesce(r.pid, 0), coalesce(r.application_name, ''),
+        coalesce(r.state, ''), coalesce(r.sync_state, '')
+      FROM (SELECT) AS one LEFT JOIN pg_stat_replication AS r ON r.state IS DISTINCT FROM 'backup'
+      ORDER BY r.application_name, r.pid
+      """)
+    var names = ""
+    var standbys: [PostgresDiagnosis.Replication.Standby] = []
+    for index in found.rows {
+      var row = found.cursor(row: index)
+      names = try row.text()
+      guard try row.integer() != 0 else { continue }
+      let fields = [try row.text(), try row.text(), try row.text()].map { $0.isEmpty ? nil : $0 }
+      standbys.append(
+        PostgresDiagnosis.Replication.Standby(name: fields[0], state: fields[1], synchrony: fields[2]))
+    }
+    return PostgresDiagnosis.Replication(
+      primary: maintenance.primary.place?.description ?? "unknown", hosts: maintenance.target.hosts().count,
+      synchronousNames: names, standbys: standbys)
+  }
+
   private func way(encryption: String) -> PostgresDiagnosis.Way {
     PostgresDiagnosis.Way(
       encryption: encryption.isEmpty ? nil : encryption, sslMode: maintenance.target.sslMode,

@@ -8,6 +8,7 @@ struct PostgresMaintenance: Sendable {
   let target: PostgresTarget
   let reactor: Reactor
   let logger: Logger
+  let primary: PostgresPrimary
 
   /// Any number, the same in every relay: the lock that schema work of all processes takes turns by.
   private static let lockKey: Int64 = 0x5265_6C61_7953_6368
@@ -22,7 +23,8 @@ struct PostgresMaintenance: Sendable {
     let settings = PostgresConnection.Settings(
       purpose: "maintenance", statementTimeout: limit, lockTimeout: Self.lockWait, deadline: limit + .seconds(20),
       reconnects: false, plansByKey: false)
-    let connection = PostgresConnection(target: target, settings: settings, reactor: reactor, logger: logger)
+    let connection = PostgresConnection(
+      target: target, settings: settings, reactor: reactor, logger: logger, primary: primary)
     do throws(StoreError) {
       // A lock of the session: it ends with the connection, however that ends.
       try await connection.run("SELECT pg_advisory_lock(\(Self.lockKey))")

@@ -49,12 +49,13 @@ package final class PostgresStorage: Storage {
     let days = PostgresMailboxDays()
     let judge = ClockJudge()
     let refusals = WriteRefusals()
+    let primary = PostgresPrimary()
     let connect = { (purpose: String) in
       PostgresConnection(
         target: target, settings: .init(purpose: purpose), reactor: reactor, logger: logger, refusals: refusals,
-        connected: { days.forget() })
+        primary: primary, connected: { days.forget() })
     }
-    let maintenance = PostgresMaintenance(target: target, reactor: reactor, logger: logger)
+    let maintenance = PostgresMaintenance(target: target, reactor: reactor, logger: logger, primary: primary)
     let inserts = connect("messages")
     self.sealer = sealer
     self.steps = steps

@@ -150,11 +150,16 @@ struct PostgresBackup {
 }
 
 extension StorageLocation {
-  /// Without the password.
+  /// Without passwords, wherever they stand.
   fileprivate var shown: String {
     switch self {
-    case .sqlite(let path): "sqlite:\(path)"
-    case .postgres(let uri): uri.value.replacing(/:[^:@\/]*@/, with: "@")
+    case .sqlite(let path): return "sqlite:\(path)"
+    case .postgres(let uri):
+      let parts = uri.value.replacing(/:[^:@\/]*@/, with: "@").split(separator: "?", maxSplits: 1)
+      let items = parts.dropFirst().joined().split(separator: "&").filter { item in
+        item.split(separator: "=").first?.lowercased().hasSuffix("password") != true
+      }
+      return parts[0] + (items.isEmpty ? "" : "?" + items.joined(separator: "&"))
     }
   }
 }

@@ -61,6 +61,8 @@ struct StorageChecks {
   private static func remedy(for fault: String) -> String {
     switch true {
     case fault.contains("password"): "Correct user and password in storage.url."
+    case fault.contains("session is read-only"), fault.contains("server is in hot standby mode"):
+      "Promote a standby, or let storage.url name the primary too: none of its hosts takes writes."
     case fault.contains("translate host name"), fault.contains("Name or service not known"):
       "Correct the host in storage.url, or the name service."
     case fault.contains("pg_hba.conf"): "Let the server's pg_hba.conf admit this host, user and database."
@@ -128,7 +130,7 @@ struct StorageChecks {
       durability.named("durability"), version.named("server"), connections.named("connections"),
       encryption(server.way).named("encryption"), log(server.log).named("server-log"),
       locks(server.locks).named("locks"),
-    ] + (server.isStandby ? [standby.named("standby")] : [])
+    ] + (server.isStandby ? [standby.named("standby")] : []) + ReplicationFindings.all(server.replication)
   }
 
   /// Statements on messages lock every partition, each session for itself.

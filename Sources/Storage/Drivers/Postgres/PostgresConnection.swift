@@ -15,19 +15,20 @@ final class PostgresConnection: @unchecked Sendable {  // All mutable state but 
   private enum Bounds {
     static let requestsMax = 10_000
     static let bytesMax = 128 << 20
-    static let connectTimeout: Duration = .seconds(5)
-    /// How long a call waits for a connection attempt under way.
+    /// How long a call waits for a round of attempts under way.
     static let holdMax: Duration = .seconds(2)
     static let backOffFirst: Duration = .milliseconds(50)
     static let backOffMax: Duration = .seconds(2)
+    /// With several hosts: one of them becomes the primary any moment.
+    static let backOffMaxOfSeveral: Duration = .seconds(1)
     static let sweepInterval: Duration = .milliseconds(250)
   }
 
   private enum State {
-    /// Before the first attempt, or until the next one.
+    /// Before the first round of attempts, or until the next one.
     case waiting
-    case connecting(OpaquePointer, timeout: Reactor.TimerID)
-    case established(PostgresPipeline, since: ContinuousClock.Instant)
+    case connecting(PostgresRound)
+    case established(PostgresPipeline, at: PostgresHost.Place, since: ContinuousClock.Instant)
     case closed
   }
 
@@ -47,24 +48,33 @@ final class PostgresConnection: @unchecked Sendable {  // All mutable state but 
   private let fault = Mutex<String?>(nil)
   /// The note that the server has no room on its disk.
   private let refusals: WriteRefusals
+  private let primary: PostgresPrimary
   /// Called when a server is connected to, before it answers anything.
   private let connected: @Sendable () -> Void
 
   private var state = State.waiting
   private var watched: Int32?
-  /// Failed attempts in a row.
+  /// Failed rounds in a row, and connections that did not last.
   private var failures = 0
-  private var attempts = 0
+  private var nextRound: Reactor.TimerID?
+  private var search = PostgresHost.Search.known
+  /// The number of the host that the next round begins with, where nothing better is known.
+  private var turn = 0
+  /// Whether the URL names several hosts.
+  private var hasChoice = false
   private var held = Deque<PostgresRequest>()
   private var isFlushScheduled = false
   private var isSweepScheduled = false
 
   /// Begins to connect at once.
+  /// - Parameter primary: what the connections of one store share.
   init(
     target: PostgresTarget, settings: Settings, reactor: Reactor, logger: Logger,
-    refusals: WriteRefusals = WriteRefusals(), connected: @escaping @Sendable () -> Void = {}
+    refusals: WriteRefusals = WriteRefusals(), primary: PostgresPrimary = PostgresPrimary(),
+    connected: @escaping @Sendable () -> Void = {}
   ) {
     self.refusals = refusals
+    self.primary = primary
     self.connected = connected
     self.target = target
     self.settings = settings
@@ -72,7 +82,7 @@ final class PostgresConnection: @unchecked Sendable {  // All mutable state but 
     var logger = logger
     logger[metadataKey: "connection"] = "\(settings.purpose)"
     self.logger = logger
-    if !reactor.submit({ self.connect() }) { inbox.withLock { $0.isClosed = true } }
+    if !reactor.submit({ self.begin() }) { inbox.withLock { $0.isClosed = true } }
   }
 
   /// Why the last attempt to connect failed, as libpq says it; nil once one has succeeded.
@@ -91,61 +101,10 @@ final class PostgresConnection: @unchecked Sendable {  // All mutable state but 
   }
 }
 
-// MARK: - Calls
+// MARK: - Taking requests
 
 extension PostgresConnection {
-  /// Reads: may run twice, sees what is committed, and shares a transaction with its neighbours.
-  func read(_ name: StaticString, _ query: PostgresQuery) async throws(PostgresError) -> PostgresResult {
-    try await read(PostgresStep(name, query))
-  }
-
-  func read(_ step: PostgresStep) async throws(PostgresError) -> PostgresResult {
-    try Self.only(try await reads([step]))
-  }
-
-  /// Reads all of `steps` from one connection, one after the other; each sees what is committed by then.
-  func reads(_ steps: [PostgresStep]) async throws(PostgresError) -> [PostgresResult] {
-    try await submit(steps, sharing: .reads).get()
-  }
-
-  /// Runs one statement that waits for no lock, in one transaction with others of its kind; durable on return.
-  func sharedWrite(_ name: StaticString, _ query: PostgresQuery) async throws(PostgresError) -> PostgresResult {
-    try await sharedWrite(PostgresStep(name, query))
-  }
-
-  func sharedWrite(_ step: PostgresStep) async throws(PostgresError) -> PostgresResult {
-    try Self.only(try await sharedWrites([step]))
-  }
-
-  /// Runs `steps` likewise: all of them are done, or none.
-  /// - Returns: a result for each step.
-  func sharedWrites(_ steps: [PostgresStep]) async throws(PostgresError) -> [PostgresResult] {
-    guard !steps.isEmpty else { return [] }
-    return try await submit(steps, sharing: .writes).get()
-  }
-
-  /// Runs one statement as a transaction of its own; durable on return.
-  func write(_ name: StaticString, _ query: PostgresQuery) async throws(PostgresError) -> PostgresResult {
-    try await write(PostgresStep(name, query))
-  }
-
-  func write(_ step: PostgresStep) async throws(PostgresError) -> PostgresResult {
-    try Self.only(try await transaction([step]))
-  }
-
-  /// Runs `steps` in order as one transaction, in one round trip; durable on return.
-  /// - Returns: a result for each step.
-  func transaction(_ steps: [PostgresStep]) async throws(PostgresError) -> [PostgresResult] {
-    guard !steps.isEmpty else { return [] }
-    return try await submit(steps, sharing: .alone).get()
-  }
-
-  private static func only(_ results: [PostgresResult]) throws(PostgresError) -> PostgresResult {
-    guard let result = results.first else { throw .notServed(reason: "PostgreSQL gave no result") }
-    return result
-  }
-
-  private func submit(_ steps: [PostgresStep], sharing: PostgresSharing) async -> PostgresRequest.Outcome {
+  func submit(_ steps: [PostgresStep], sharing: PostgresSharing) async -> PostgresRequest.Outcome {
     await withCheckedContinuation { continuation in
       let request = PostgresRequest(steps: steps, sharing: sharing) { [self] outcome in
         release(steps)
@@ -198,7 +157,7 @@ extension PostgresConnection {
 
   private func accept(_ request: PostgresRequest) {
     switch state {
-    case .established(let pipeline, _):
+    case .established(let pipeline, _, _):
       do throws(PostgresPipeline.Lost) {
         try pipeline.accept(request)
         scheduleFlush()
@@ -229,7 +188,7 @@ extension PostgresConnection {
   }
 
   private func flush() {
-    guard case .established(let pipeline, _) = state, let watched else { return }
+    guard case .established(let pipeline, _, _) = state, let watched else { return }
     do throws(PostgresPipeline.Lost) {
       reactor.update(watched, for: try pipeline.flush() ? [.read, .write] : .read)
     } catch {
@@ -238,12 +197,12 @@ extension PostgresConnection {
   }
 
   private func ready(_ ready: Reactor.Interest) {
-    guard case .established(let pipeline, _) = state else { return }
+    guard case .established(let pipeline, _, _) = state else { return }
     if ready.contains(.read) {
       do throws(PostgresPipeline.Lost) {
         try pipeline.receive()
       } catch {
-        return lost("the connection was lost")
+        return lost(error.cause)
       }
       if pipeline.hasUnsent { scheduleFlush() }
     }
@@ -261,12 +220,12 @@ extension PostgresConnection {
         held.removeFirst()
         fail(request, "not connected to PostgreSQL")
       }
-      guard case .established(let pipeline, _) = state else {
+      guard case .established(let pipeline, _, _) = state else {
         if !held.isEmpty { scheduleSweep() }
         return
       }
       if let oldest = pipeline.oldest, oldest.submitted + settings.deadline < now {
-        lost("PostgreSQL did not answer within \(settings.deadline)")
+        lost("PostgreSQL did not answer within \(settings.deadline)", isElsewhere: true)
       } else if !pipeline.isIdle {
         scheduleSweep()
       }
@@ -277,50 +236,48 @@ extension PostgresConnection {
 // MARK: - Life
 
 extension PostgresConnection {
+  private func begin() {
+    turn = primary.join(self)
+    connect()
+  }
+
+  /// Begins a round of attempts. Calls wait for it a moment.
   private func connect() {
     guard case .waiting = state else { return }
-    guard let handle = target.startConnecting(attempt: attempts) else { return scheduleAttempt() }
-    attempts += 1
-    let timeout = reactor.schedule(after: Bounds.connectTimeout) { [self] in
-      attemptFailed("no answer within \(Bounds.connectTimeout)")
-    }
-    state = .connecting(handle, timeout: timeout)
-    if PQstatus(handle) == CONNECTION_BAD {
-      attemptFailed(Self.message(of: handle))
-    } else {
-      wait(for: .write, on: handle)
-    }
+    if let nextRound { reactor.cancel(nextRound) }
+    nextRound = nil
+    let hosts = target.hosts()
+    hasChoice = hosts.count > 1
+    let round = PostgresRound(
+      hosts.ordered(for: search, turn: turn, known: primary.place), on: reactor, completion: { self.ended($0) })
+    state = .connecting(round)
+    round.start()
   }
 
-  private func pollConnecting() {
-    guard case .connecting(let handle, let timeout) = state else { return }
-    // libpq may close the socket and open another one for the next address.
-    unwatch()
-    switch PQconnectPoll(handle) {
-    case PGRES_POLLING_READING: wait(for: .read, on: handle)
-    case PGRES_POLLING_WRITING: wait(for: .write, on: handle)
-    case PGRES_POLLING_OK:
-      reactor.cancel(timeout)
-      establish(handle)
-    default: attemptFailed(Self.message(of: handle))
+  private func ended(_ outcome: PostgresRound.Outcome) {
+    switch outcome {
+    case .connected(let handle, let place): establish(handle, at: place)
+    case .failed(let reason): roundFailed(reason)
     }
   }
 
-  private func wait(for interest: Reactor.Interest, on handle: OpaquePointer) {
-    watch(PQsocket(handle), for: interest) { [self] _ in pollConnecting() }
-  }
-
-  private func establish(_ handle: OpaquePointer) {
+  private func establish(_ handle: OpaquePointer, at place: PostgresHost.Place) {
     do throws(PostgresPipeline.Lost) {
       state = .established(
-        try PostgresPipeline(handle: handle, setting: settings.sql, wish: Settings.discretion), since: .now)
+        try PostgresPipeline(
+          handle: handle, question: hasChoice ? PostgresLineage.query(knowing: primary.lineage) : nil,
+          setting: settings.sql, wish: Settings.discretion,
+          served: { [self] in primary.found(at: place, of: $0, by: self) }), at: place, since: .now)
     } catch {
       // The pipeline owned the handle and has ended it.
-      state = .waiting
-      end(with: .waiting, reason: "not connected to PostgreSQL")
-      return scheduleAttempt()
+      return roundFailed("the connection was lost")
     }
-    if failures > 0 { logger.notice("connected to PostgreSQL again") } else { logger.debug("connected to PostgreSQL") }
+    let way = hasChoice ? ", at \(place)" : ""
+    if failures > 0 {
+      logger.notice("connected to PostgreSQL again\(way)")
+    } else {
+      logger.debug("connected to PostgreSQL\(way)")
+    }
     fault.withLock { $0 = nil }
     connected()
     watch(PQsocket(handle), for: .read) { [self] in ready($0) }
@@ -330,32 +287,38 @@ extension PostgresConnection {
     for request in waiting { accept(request) }
   }
 
-  private func attemptFailed(_ reason: String) {
-    // Once an outage: the following attempts say the same.
+  private func roundFailed(_ reason: String) {
+    // Once an outage: the following rounds say the same.
     logger.log(level: failures == 0 ? .warning : .debug, "cannot connect to PostgreSQL: \(reason)")
     failures += 1
+    turn += 1
+    search = .anywhere
     fault.withLock { $0 = reason }
     end(with: .waiting, reason: "not connected to PostgreSQL")
-    scheduleAttempt()
+    scheduleRound()
   }
 
-  private func lost(_ reason: String) {
-    guard case .established(_, let since) = state else { return }
-    logger.warning("\(reason)")
+  /// - Parameter isElsewhere: another host is likelier to serve now.
+  private func lost(_ reason: String, isElsewhere: Bool = false) {
+    guard case .established(_, let place, let since) = state else { return }
     // A server that takes connections and drops them is no better than one that takes none.
     failures = ContinuousClock.now - since < .seconds(1) ? failures + 1 : 1
+    // Once an outage, or twice: the following connections end for the same reason.
+    logger.log(level: failures <= 2 ? .warning : .debug, "\(reason)")
+    search = isElsewhere ? .elsewhere(place) : .anywhere
     end(with: .waiting, reason: reason)
-    scheduleAttempt()
+    scheduleRound()
   }
 
-  private func scheduleAttempt() {
+  private func scheduleRound() {
     guard settings.reconnects else {
       inbox.withLock { $0.isClosed = true }
       return end(with: .closed, reason: "not connected to PostgreSQL")
     }
     let doubled = Bounds.backOffFirst * (1 << min(max(failures, 1) - 1, 10))
+    let longest = hasChoice ? Bounds.backOffMaxOfSeveral : Bounds.backOffMax
     // Spread, so that a server that returns is not met by every process at once.
-    reactor.schedule(after: min(doubled, Bounds.backOffMax) * Double.random(in: 0.5...1)) { [self] in connect() }
+    nextRound = reactor.schedule(after: min(doubled, longest) * Double.random(in: 0.5...1)) { [self] in connect() }
   }
 
   /// Lets go of the handle and fails whatever waits for it.
@@ -363,13 +326,16 @@ extension PostgresConnection {
     let former = state
     state = next
     unwatch()
+    if case .closed = next {
+      if let nextRound { reactor.cancel(nextRound) }
+      primary.leave(self)
+    }
     var abandoned = Array(held)
     held.removeAll()
     switch former {
-    case .connecting(let handle, let timeout):
-      reactor.cancel(timeout)
-      PQfinish(handle)
-    case .established(let pipeline, _):
+    case .connecting(let round):
+      round.end()
+    case .established(let pipeline, _, _):
       abandoned += pipeline.abandon()
     case .waiting, .closed:
       break
@@ -387,10 +353,48 @@ extension PostgresConnection {
     if let watched { reactor.unwatch(watched) }
     watched = nil
   }
+}
 
-  /// libpq's message on a connection that failed: hosts and users, no statement and no value.
-  private static func message(of handle: OpaquePointer) -> String {
-    String(cString: PQerrorMessage(handle)).split(separator: "\n").map { $0.drop { $0 == "\t" || $0 == " " } }
-      .joined(separator: "; ")
+// MARK: - One server for all connections
+
+extension PostgresConnection {
+  /// Another connection of the store is connected at `place`: this one must not stay, nor look, anywhere else.
+  /// - Parameter atOnce: whether a pause between two rounds ends too: the server is another one than before.
+  func follow(to place: PostgresHost.Place, atOnce: Bool) {
+    switch state {
+    case .established(_, let own, _) where own != place:
+      lost("another server takes writes now, at \(place)")
+    case .connecting(let round) where round.place != place:
+      // What is held goes on waiting.
+      round.end()
+      state = .waiting
+    case .waiting where atOnce && nextRound != nil:
+      break
+    case .waiting, .connecting, .established, .closed:
+      return
+    }
+    search = .known
+    connect()
+  }
+
+  /// The server at `place` takes no writes any more.
+  func leave(_ place: PostgresHost.Place) {
+    guard case .established(_, place, _) = state else { return }
+    lost("PostgreSQL takes no writes any more", isElsewhere: true)
+  }
+
+  private func lost(_ cause: PostgresPipeline.Lost.Cause) {
+    guard case .established(_, let place, _) = state else { return }
+    switch cause {
+    case .broken:
+      lost("the connection was lost")
+    case .readOnly:
+      leave(place)
+      primary.isReadOnly(at: place, told: self)
+    case .behind:
+      let reason = "\(place) is a former primary, which takes writes though another server has taken its place"
+      fault.withLock { $0 = reason }
+      lost(reason, isElsewhere: true)
+    }
   }
 }

@@ -34,6 +34,8 @@ struct SQLState: Equatable {
   static let readOnly = SQLState(code: "25006")
   /// A lock was not had within `lock_timeout`.
   static let lockNotAvailable = SQLState(code: "55P03")
+  /// An administrator's word, or the server's shutdown, ended the session.
+  static let adminShutdown = SQLState(code: "57P01")
   static let unknownStatement = SQLState(code: "26000")
 
   /// Another transaction was in the way and this one was undone: it may simply run again.

@@ -24,11 +24,15 @@ final class PostgresPipeline {
   private var hasEmptyAnswer = false
   /// Whether something failed since the last synchronisation point.
   private var hasGroupFailed = false
+  private var lineage: PostgresLineage?
+  private let served: (PostgresLineage?) -> Void
   /// Whether something was handed to libpq that may lie in its buffer still: it writes what the socket takes.
   private var mustFlush = false
 
   /// One answer that the server owes, in order.
   private enum Entry {
+    /// The question for the server's lineage.
+    case lineage
     /// A statement that the connection itself needs; its failure ends the connection.
     case setting
     /// One that it can do without.
@@ -40,7 +44,7 @@ final class PostgresPipeline {
 
     var requests: [PostgresRequest] {
       switch self {
-      case .setting, .wish: []
+      case .lineage, .setting, .wish: []
       case .prepare(_, let request), .step(let request): [request]
       case .synchronisation(let group, _): group
       }
@@ -55,7 +59,16 @@ final class PostgresPipeline {
   }
 
   /// A connection that can no longer be used.
-  struct Lost: Error {}
+  struct Lost: Error {
+    enum Cause {
+      case broken
+      /// The server takes no writes any more.
+      case readOnly
+      /// Another server has taken its place.
+      case behind
+    }
+    var cause = Cause.broken
+  }
 
   private enum Bounds {
     /// Shared writes in one transaction. If one of them fails, all have to be sent again, one by one.
@@ -65,17 +78,26 @@ final class PostgresPipeline {
   }
 
   /// Takes over `handle`, connected, and sends `setting` ahead of everything, and `wish`, which may fail.
-  init(handle: OpaquePointer, setting: String, wish: String) throws(Lost) {
+  /// - Parameters:
+  ///   - question: for the server's lineage; nil asks for none.
+  ///   - served: is called when the server has given its first answers.
+  init(
+    handle: OpaquePointer, question: String?, setting: String, wish: String,
+    served: @escaping (PostgresLineage?) -> Void
+  ) throws(Lost) {
     self.handle = handle
+    self.served = served
     // Notices would go to standard error, and may quote values.
     PQsetNoticeReceiver(handle, { _, _ in }, nil)
-    guard PQsetnonblocking(handle, 1) == 0, PQenterPipelineMode(handle) == 1,
-      PQsendQueryParams(handle, setting, 0, nil, nil, nil, nil, 1) == 1
-    else { throw Lost() }
-    entries.append(.setting)
-    try synchronise()
-    guard PQsendQueryParams(handle, wish, 0, nil, nil, nil, nil, 1) == 1 else { throw Lost() }
-    entries.append(.wish)
+    guard PQsetnonblocking(handle, 1) == 0, PQenterPipelineMode(handle) == 1 else { throw Lost() }
+    if let question { try send(question, as: .lineage) }
+    try send(setting, as: .setting)
+    try send(wish, as: .wish)
+  }
+
+  private func send(_ sql: String, as entry: Entry) throws(Lost) {
+    guard PQsendQueryParams(handle, sql, 0, nil, nil, nil, nil, 1) == 1 else { throw Lost() }
+    entries.append(entry)
     try synchronise()
   }
 
@@ -213,9 +235,11 @@ extension PostgresPipeline {
     default:
       let state = PQresultErrorField(result, sqlStateField).map { SQLState(code: String(cString: $0)) }
       PQclear(result)
-      // Without a state the server said nothing: libpq itself gave the connection up. And a server that became
-      // read-only has been replaced by another one, which the next attempt looks for.
-      guard let state, state != .readOnly else { throw Lost() }
+      // Without a state the server said nothing: libpq itself gave the connection up.
+      guard let state else { throw Lost() }
+      // Another server has taken its place, which the next attempt looks for.
+      guard state != .readOnly else { throw Lost(cause: .readOnly) }
+      if case .lineage? = entries.first, state == .adminShutdown { throw Lost(cause: .behind) }
       hasGroupFailed = true
       if case .synchronisation(let group, _)? = entries.first {
         // The commit itself failed. It is reported ahead of the point, with no answer of its own.
@@ -237,7 +261,12 @@ extension PostgresPipeline {
     head = nil
     hasEmptyAnswer = false
     switch (entries.first, answer) {
-    case (.setting, .result), (.prepare, .result), (.wish, _):
+    case (.lineage, .result(let result)):
+      lineage = PostgresLineage(result)
+    case (.setting, .result):
+      served(lineage)
+    case (.lineage, _), (.prepare, .result), (.wish, _):
+      // A role that may not ask for the lineage does without.
       break
     case (.prepare(let name, let request), .failed(let state)):
       prepared.remove(name)

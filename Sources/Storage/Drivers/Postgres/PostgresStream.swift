@@ -9,8 +9,11 @@ import RelayCore
 /// Every wait ends with the signal, or when the server was silent for too long.
 struct PostgresStream: ~Copyable {
   private enum Bounds {
+    /// As in `PostgresRound`.
     static let connectTimeout: Duration = .seconds(5)
-    static let attemptsMax = 3
+    static let connectTimeoutOfSeveral: Duration = .seconds(3)
+    static let reachTimeout: Duration = .milliseconds(1500)
+    static let attemptsMin = 3
     /// Between one piece of an answer and the next.
     static let silenceMax: Duration = .seconds(60)
   }
@@ -18,8 +21,9 @@ struct PostgresStream: ~Copyable {
   private let handle: OpaquePointer
   private let stop: StopSignal
 
-  init(_ target: PostgresTarget, stop: StopSignal) throws(StoreError) {
-    handle = try Self.connect(target, stop: stop)
+  /// - Parameter known: the server that the store's connections use.
+  init(_ target: PostgresTarget, known: PostgresHost.Place?, stop: StopSignal) throws(StoreError) {
+    handle = try Self.connect(target, known: known, stop: stop)
     self.stop = stop
   }
 
@@ -91,15 +95,18 @@ struct PostgresStream: ~Copyable {
 // MARK: - Connecting
 
 extension PostgresStream {
-  /// If there are several hosts, each attempt begins with the next one.
-  private static func connect(_ target: PostgresTarget, stop: StopSignal) throws(StoreError) -> OpaquePointer {
+  /// Attempts go from host to host, and begin where the store's connections are.
+  private static func connect(
+    _ target: PostgresTarget, known: PostgresHost.Place?, stop: StopSignal
+  ) throws(StoreError) -> OpaquePointer {
     var failure = StoreError.unavailable(reason: "not connected to PostgreSQL")
-    for attempt in 0..<Bounds.attemptsMax {
-      guard let handle = target.startConnecting(attempt: attempt) else { continue }
+    let hosts = target.hosts().ordered(for: .known, turn: 0, known: known)
+    for attempt in 0..<max(Bounds.attemptsMin, hosts.count) {
+      guard let handle = hosts[attempt % hosts.count].startConnecting() else { continue }
       // Notices would go to standard error, and may quote values.
       PQsetNoticeReceiver(handle, { _, _ in }, nil)
       do throws(StoreError) {
-        try finishConnecting(handle, stop: stop)
+        try finishConnecting(handle, isOneOfSeveral: hosts.count > 1, stop: stop)
         return handle
       } catch {
         PQfinish(handle)
@@ -109,10 +116,15 @@ extension PostgresStream {
     throw failure
   }
 
-  private static func finishConnecting(_ handle: OpaquePointer, stop: StopSignal) throws(StoreError) {
-    let deadline = ContinuousClock.now + Bounds.connectTimeout
+  private static func finishConnecting(
+    _ handle: OpaquePointer, isOneOfSeveral: Bool, stop: StopSignal
+  ) throws(StoreError) {
+    let began = ContinuousClock.now
     var state = PQstatus(handle) == CONNECTION_BAD ? PGRES_POLLING_FAILED : PGRES_POLLING_WRITING
     while true {
+      let isUnreached = isOneOfSeveral && PQstatus(handle) == CONNECTION_STARTED
+      let limit = isOneOfSeveral ? Bounds.connectTimeoutOfSeveral : Bounds.connectTimeout
+      let deadline = began + (isUnreached ? Bounds.reachTimeout : limit)
       switch state {
       case PGRES_POLLING_OK: return
       case PGRES_POLLING_READING: try wait(for: POLLIN, on: handle, until: deadline, stop: stop)

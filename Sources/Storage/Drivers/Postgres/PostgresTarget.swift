@@ -1,13 +1,9 @@
 // The address of PostgreSQL: the connection string, completed with the relay's defaults.
 
 import CLibPQ
-import Glibc
 import RelayCore
 
 /// A connection string, as it is when a connection begins.
-///
-/// libpq tries several hosts in their order, but an attempt that it does not block in has no time-out per host. So the
-/// order turns from attempt to attempt: a host that swallows packets costs one attempt and not all of them.
 struct PostgresTarget: Sendable {
   private let options: [String: String]
   private let present: @Sendable () -> String?
@@ -24,46 +20,27 @@ struct PostgresTarget: Sendable {
     self.present = present
   }
 
+  /// The hosts of the present URL, in its order; not empty. Blocks while it asks for that URL.
+  func hosts() -> [PostgresHost] { PostgresHost.all(of: present().flatMap(Self.options) ?? options) }
+
   private static func options(_ url: String) -> [String: String]? {
-    guard url.hasPrefix("postgres://") || url.hasPrefix("postgresql://") else { return nil }
-    return parse(url).map { defaults.merging($0) { _, given in given } }
+    guard url.hasPrefix("postgres://") || url.hasPrefix("postgresql://"), let given = parse(url) else { return nil }
+    let defaults = PostgresHost.all(of: given).count > 1 ? ofSeveral : ofOne
+    return common.merging(defaults) { $1 }.merging(given) { $1 }
   }
 
   /// The values used unless the URL says otherwise.
-  private static let defaults = [
+  private static let common = [
     "application_name": "relay",
     "client_encoding": "UTF8",
-    // After a failover the old primary may still answer as a standby.
+    // After a fail-over the old primary may still answer as a standby.
     "target_session_attrs": "read-write",
-    // A server that vanished without a word is noticed by the kernel too, not only by a statement's deadline.
-    "keepalives_idle": "10", "keepalives_interval": "5", "keepalives_count": "3", "tcp_user_timeout": "15000",
+    "keepalives_count": "3",
   ]
-
-  /// Begins to connect; the caller polls. Blocks while it asks for the present URL and resolves a host's name.
-  /// - Parameter attempt: how many attempts came before.
-  /// - Returns: nil when memory ran out.
-  func startConnecting(attempt: Int) -> OpaquePointer? {
-    let options = Self.rotated(present().flatMap(Self.options) ?? options, by: attempt)
-    let keywords = options.map { strdup($0.key) } + [nil]
-    let values = options.map { strdup($0.value) } + [nil]
-    defer { for text in keywords + values { free(text) } }
-    return PQconnectStartParams(
-      keywords.map { UnsafePointer($0) }, values.map { UnsafePointer($0) }, 0)
-  }
-
-  private static func rotated(_ options: [String: String], by attempt: Int) -> [String: String] {
-    let names = ["host", "hostaddr", "port"]
-    let count = names.compactMap { options[$0]?.split(separator: ",", omittingEmptySubsequences: false).count }.max()
-    guard let count, count > 1 else { return options }
-    var rotated = options
-    for name in names {
-      guard let parts = options[name]?.split(separator: ",", omittingEmptySubsequences: false), parts.count == count
-      else { continue }
-      let first = attempt % count
-      rotated[name] = (parts[first...] + parts[..<first]).joined(separator: ",")
-    }
-    return rotated
-  }
+  /// A server that vanished without a word is noticed by the kernel too, not only by a statement's deadline.
+  private static let ofOne = ["keepalives_idle": "10", "keepalives_interval": "5", "tcp_user_timeout": "15000"]
+  /// With another host to go to, a silent one is left soon. A server that is merely slow still acknowledges bytes.
+  private static let ofSeveral = ["keepalives_idle": "2", "keepalives_interval": "1", "tcp_user_timeout": "3000"]
 
   private static func parse(_ url: String) -> [String: String]? {
     var message: UnsafeMutablePointer<CChar>?
