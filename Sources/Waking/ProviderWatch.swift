@@ -1,7 +1,7 @@
 package import Logging
 package import RelayCore
 import RelayWork
-package import ServiceLifecycle
+import ServiceLifecycle
 
 /// Learns which providers other processes serve, in a process that pushes nothing itself: by them it knows which devices
 /// to write down.

@@ -2,7 +2,7 @@ package import Logging
 import NIOHTTP1
 package import RelayCore
 package import RelayHTTP
-package import ServiceLifecycle
+import ServiceLifecycle
 import Synchronization
 
 /// Push services of browsers and others, wherever a subscription says (RFC 8030; push gateway reference, 7).

@@ -183,10 +183,12 @@ struct Server {
         homes: federation?.homes(local, directory: homes) ?? NoPeers(), finder: finder,
         directory: directory, attachments: attachments, sender: makeSender(outbound),
         webPush: WakingGraph.webPushTerms(settings.push, by: waking), load: load, logger: logger) : nil
-    let lookUps = directory.map {
-      LookUpGraph(
-        settings, local, storage: storage, coordination: coordination, finder: finder, directory: $0)
-    }
+    let lookUps =
+      clients == nil
+      ? directory.map {
+        LookUpGraph(
+          settings, local, storage: storage, coordination: coordination, finder: finder, directory: $0)
+      } : nil
     let gateway = try PushGatewayGraph(
       settings, tokens: pushTokens, board: coordination.pushBoard, readiness: readiness, logger: logger)
     if roles.servesAccounts { await local.restores.check() }
