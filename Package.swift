@@ -304,8 +304,8 @@ let package = Package(
     .testTarget(
       name: "FederationTests",
       dependencies: [
-        "Federation", "RelayCore", "RelayHTTP", "Storage", "TestSupport", "TestTags", "WireMessages", protobuf, x509,
-        asn1, crypto,
+        "Federation", "RelayCore", "RelayHTTP", "RelayWork", "Storage", "TestSupport", "TestTags", "WireMessages",
+        protobuf, x509, asn1, crypto,
         nioCore, nioPosix, nioHTTP1, nioSSL, grdb, asyncHTTPClient, logging, lifecycle,
       ],
       swiftSettings: strict),

@@ -82,7 +82,7 @@ import WireMessages
       let peer = try #require(await beta.registry.peer(named: name("alpha")))
       let handOvers = try (0..<3).map { HandOver.message(try sample($0), source: try source()) }
       for _ in 0..<2 {
-        let answers = await beta.handOvers.send(handOvers, to: peer)
+        let answers = await beta.handOvers.requests.sendAll(handOvers, to: peer)
         #expect(answers.answers.map(\.?.status) == [200, 200, 200])
       }
       #expect(alpha.handOvers.filter { $0.path.hasSuffix("/batch") }.count == 1)
@@ -97,10 +97,10 @@ import WireMessages
       })
       let peer = try #require(await beta.registry.peer(named: name("alpha")))
       let handOvers = try (0..<3).map { HandOver.message(try sample($0), source: try source()) }
-      let unread = await beta.handOvers.send(handOvers, to: peer)
+      let unread = await beta.handOvers.requests.sendAll(handOvers, to: peer)
       #expect(unread.failure == .unreadable && unread.answers == [nil, nil, nil])
       // From here on it is not asked so for a while.
-      #expect(await beta.handOvers.send(handOvers, to: peer).answers.map(\.?.status) == [200, 200, 200])
+      #expect(await beta.handOvers.requests.sendAll(handOvers, to: peer).answers.map(\.?.status) == [200, 200, 200])
     }
   }
 
@@ -133,7 +133,7 @@ import WireMessages
       alpha.peer.answer(by: { $0.path.hasSuffix("/peering") ? .init(status: 404) : nil })
       let peer = try #require(await beta.registry.peer(named: name("alpha")))
       let handOvers = try [0, 1, 2, 3, 0, 4].map { HandOver.message(try sample($0), source: try source()) }
-      async let sent = beta.handOvers.send(handOvers, to: peer)
+      async let sent = beta.handOvers.requests.sendAll(handOvers, to: peer)
       try await eventually("four are under way") { alpha.handOvers.count == 4 }
       alpha.peer.answer(by: { _ in .init(status: 200) })
       #expect(await sent.answers.map(\.?.status) == Array(repeating: 200, count: 6))
@@ -151,7 +151,7 @@ import WireMessages
       })
       let peer = try #require(await beta.registry.peer(named: name("alpha")))
       let handOvers = try [0, 1, 2, 2, 3].map { HandOver.message(try sample($0), source: try source()) }
-      let sent = await beta.handOvers.send(handOvers, to: peer)
+      let sent = await beta.handOvers.requests.sendAll(handOvers, to: peer)
       #expect(sent.answers.map(\.?.status) == [200, nil, 200, nil, nil])
       #expect(sent.failure == .timedOut)
       #expect(alpha.handOvers.count == 3)
@@ -170,7 +170,8 @@ import WireMessages
         .message(try sample(1), source: try source()), .message(single, source: try source()),
         .receipt(receiptTime, source: try source(), destination: try number("+14155550100")),
       ]
-      #expect(await beta.handOvers.send(handOvers, to: peer).answers.map(\.?.isSuccess) == [true, true, true])
+      let sent = await beta.handOvers.requests.sendAll(handOvers, to: peer)
+      #expect(sent.answers.map(\.?.isSuccess) == [true, true, true])
       let origin = Origin.peer(try name("beta"), source: try source())
       #expect(alpha.intake.calls.count == 2)
       #expect(alpha.intake.calls.contains(.init(submission: try sample(1), origin: origin)))
@@ -189,7 +190,7 @@ import WireMessages
       let peer = try #require(await beta.registry.peer(named: name("alpha")))
       // Two for one destination after each other, in both batches.
       let handOvers = try [0, 1, 0, 1, 2].map { HandOver.message(try sample($0), source: try source()) }
-      let sent = await beta.handOvers.send(handOvers, to: peer, .ordered)
+      let sent = await beta.handOvers.requests.sendAll(handOvers, to: peer, .ordered)
       #expect(sent.answers.map(\.?.status) == [503, 200, 503, 200, 200] && sent.failure == nil)
       let batches = try alpha.handOvers.map { try Relay_Batch(serializedBytes: $0.bytes).handOvers.map(\.destination) }
       #expect(batches.map { $0.map { $0 % 10 } } == [[0, 1], [1, 2]])
@@ -204,42 +205,11 @@ import WireMessages
       })
       let peer = try #require(await beta.registry.peer(named: name("alpha")))
       let handOvers = try [0, 1, 0, 1, 2].map { HandOver.message(try sample($0), source: try source()) }
-      let sent = await beta.handOvers.send(handOvers, to: peer, .ordered)
+      let sent = await beta.handOvers.requests.sendAll(handOvers, to: peer, .ordered)
       #expect(sent.answers.map(\.?.status) == [413, 200, 413, 200, 200] && sent.failure == nil)
       // The hand-over behind the one that was put off was not tried.
       #expect(alpha.handOvers.count { $0.path.hasSuffix("0") } == 1)
     }
-  }
-
-  @Test func `rounds end with a failure, and go on after a refusal`() throws {
-    let handOvers = try [0, 1, 0, 2].map { HandOver.message(try sample($0), source: try source()) }
-    var rounds = HandOverRounds(handOvers, isInOrder: true)
-    #expect(rounds.next(HandOverSender.firstOfPairs)?.count == 2)
-    rounds.answered(HandOverAnswers([HandOverAnswer(status: 429), HandOverAnswer(status: 404)]))
-    // The second for 0 has the answer of the first.
-    let last = rounds.next(HandOverSender.firstOfPairs)
-    #expect(last.map(Array.init) == [handOvers[3]])
-    rounds.answered(HandOverAnswers(unanswered: 1, .timedOut))
-    #expect(rounds.next(HandOverSender.firstOfPairs) == nil)
-    #expect(rounds.outcome.answers.map(\.?.status) == [429, 404, 429, nil] && rounds.outcome.failure == .timedOut)
-    var unordered = HandOverRounds(handOvers, isInOrder: false)
-    #expect(unordered.next(HandOverSender.firstRound)?.count == 2)
-    unordered.answered(HandOverAnswers([HandOverAnswer(status: 429), HandOverAnswer(status: 404)]))
-    #expect(unordered.next(HandOverSender.firstRound)?.count == 2)
-    unordered.answered(HandOverAnswers(unanswered: 2, .timedOut))
-    #expect(unordered.next(HandOverSender.firstRound) == nil)
-  }
-
-  @Test func `a batch takes as many as fit`() throws {
-    let large = SubmittedMessage(
-      type: .ciphertext, device: .master, registrationID: 0, body: Array(repeating: 1, count: 1 << 20), content: nil)
-    let submission = Submission(destination: try number("+14155550100"), messages: [large], timestamp: nil)
-    let handOvers = Array(repeating: HandOver.message(submission, source: try source()), count: 10)
-    #expect(HandOverSender.firstBatch(of: handOvers[...]).count == 3)
-    let small = Array(repeating: HandOver.message(try sample(0), source: try source()), count: 300)
-    #expect(HandOverSender.firstBatch(of: small[...]).count == 256)
-    let request = try HandOver.request(for: Array(small.prefix(256)))
-    #expect((request.body?.count ?? .max) <= small.prefix(256).reduce(0) { $0 + $1.wireBytesMax })
   }
 
   private struct BatchingPeer: Sendable {

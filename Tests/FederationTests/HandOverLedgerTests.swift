@@ -164,9 +164,8 @@ import Testing
     try await withPeers { alpha, beta in
       let store = MemoryHandOvers()
       let ledger = HandOverLedger(store: store, key: Self.key, clock: TestRelay.systemClock)
-      let handOvers = HandOverSender(transport: beta.transport, ledger: ledger)
-      let courier = PeerCourier(
-        registry: beta.registry, transport: beta.transport, handOvers: handOvers, outbox: nil)
+      let requests = HandOverRequests(transport: beta.transport, ledger: ledger)
+      let courier = PeerCourier(registry: beta.registry, handOvers: HandOverSender(requests, outbox: nil))
       let (ours, theirs) = (try number("+14155550177"), try number("+14155550100"))
       let message = SubmittedMessage(
         type: .ciphertext, device: .master, registrationID: 0, body: [1], content: nil)
@@ -176,7 +175,7 @@ import Testing
       }
       let known = try await beta.registry.peer(named: name("alpha"))
       let batch = try (10...12).map { try self.message(at: $0, from: ours.e164, to: theirs.e164) }
-      _ = await handOvers.send(batch, to: try #require(known))
+      _ = await requests.sendAll(batch, to: try #require(known))
       let times = alpha.intake.calls.compactMap { $0.submission.timestamp?.millis }
       #expect(times.count == 5 && Set(times).isSuperset(of: [5, 10, 11, 12]))
       for time in times { #expect(try await isKnown(ledger, at: time, from: ours.e164, to: theirs.e164, by: "alpha")) }

@@ -64,13 +64,13 @@ struct OutboxSite: Sendable {
   let bounds: OutboxBounds
 
   var courier: PeerCourier {
-    PeerCourier(registry: beta.registry, transport: beta.transport, handOvers: handOvers, outbox: outbox)
+    PeerCourier(registry: beta.registry, handOvers: handOvers)
   }
 
   /// The outbox of another process.
   func anotherOutbox() -> Outbox {
     Outbox(
-      store: beta.storage, registry: beta.registry, handOvers: handOvers, intake: intake, bounds: bounds,
+      store: beta.storage, registry: beta.registry, requests: handOvers.requests, intake: intake, bounds: bounds,
       clock: JudgedClock(unjudged: time.clock), logger: beta.log.logger)
   }
 
@@ -159,12 +159,13 @@ func withOutbox(
     #expect(try await beta.storage.setPeerPolicy(PeerPolicy(holdsMessages: holds), of: known.name))
     await beta.registry.refresh()
     let (time, intake) = (TestTime(), RecordingIntake())
-    let handOvers = HandOverSender(transport: beta.transport, ledger: beta.ledger)
+    let requests = beta.handOvers.requests
     let outbox = Outbox(
-      store: beta.storage, registry: beta.registry, handOvers: handOvers, intake: intake, bounds: bounds,
+      store: beta.storage, registry: beta.registry, requests: requests, intake: intake, bounds: bounds,
       clock: JudgedClock(unjudged: time.clock), logger: beta.log.logger)
     let site = OutboxSite(
-      alpha: alpha, beta: beta, door: door, time: time, outbox: outbox, intake: intake, handOvers: handOvers,
+      alpha: alpha, beta: beta, door: door, time: time, outbox: outbox, intake: intake,
+      handOvers: HandOverSender(requests, outbox: outbox),
       bounds: bounds)
     if isRunning { try await site.running { try await body(site) } } else { try await body(site) }
     try await door.close()

@@ -1,6 +1,5 @@
 import RelayCore
 import Storage
-import Synchronization
 import TestSupport
 import TestTags
 import Testing
@@ -12,26 +11,6 @@ import Testing
 @Suite(.tags(.stores)) struct PatienceTests {
   /// Longer than the machine may stand still: what these tests keep waiting must not time out.
   private static let requestTimeout = Duration.seconds(600)
-
-  @Test func `an answer in time is waited for`() async throws {
-    let patience = PeerPatience(.seconds(60))
-    #expect(await patience.wait { 7 } == 7)
-    #expect(!patience.isExhausted)
-  }
-
-  @Test func `work that takes longer goes on`() async throws {
-    let patience = PeerPatience(.milliseconds(20))
-    let isDone = Flag()
-    let work = Task {
-      await isDone.wait()
-      return 7
-    }
-    let slow = await patience.wait { await work.value }
-    #expect(slow == nil && patience.isExhausted)
-    isDone.set()
-    #expect(await work.value == 7)
-    try await eventually("the peer keeps nobody waiting") { !patience.isExhausted }
-  }
 
   @Test func `messages without an answer are held in order, and arrive in order`() async throws {
     try await withOutbox(isRunning: false, patience: .milliseconds(200), requestTimeout: Self.requestTimeout) { site in
@@ -168,9 +147,9 @@ import Testing
       peers[0].answer(by: { $0.path.hasSuffix("/peering") ? .init(status: 404) : nil })
       #expect(try await beta.storage.setPeerPolicy(PeerPolicy(holdsMessages: true), of: alpha))
       await beta.registry.refresh()
-      let handOvers = HandOverSender(transport: beta.transport, ledger: beta.ledger)
+      let requests = beta.handOvers.requests
       let outbox = Outbox(
-        store: beta.storage, registry: beta.registry, handOvers: handOvers, intake: RecordingIntake(),
+        store: beta.storage, registry: beta.registry, requests: requests, intake: RecordingIntake(),
         bounds: OutboxBounds(messagesMax: 10, bytesMax: 1 << 20, age: .seconds(3600)),
         clock: JudgedClock(unjudged: TestRelay.systemClock), logger: beta.log.logger)
       let peer = try #require(await beta.registry.peer(named: alpha))
@@ -179,8 +158,9 @@ import Testing
         type: .ciphertext, device: .master, registrationID: 5, body: [1], content: nil)
       let submission = Submission(
         destination: try number("+14155550200"), messages: [message], timestamp: Timestamp(millis: 1))
-      let outgoing = OutgoingMessage(relay: alpha, source: try source(), submission: submission)
-      let sent = Task { try await handOvers.send(outgoing, to: peer, orHoldIn: outbox) }
+      let handOvers = HandOverSender(requests, outbox: outbox)
+      let handOver = HandOver.message(submission, source: try source())
+      let sent = Task { try await handOvers.send(handOver, to: peer) }
       try await eventually("the peer keeps us waiting") {
         handOvers.isKeptWaiting(by: alpha) && peers[0].requests.contains { !$0.path.hasSuffix("/peering") }
       }
@@ -203,13 +183,6 @@ import Testing
     } catch {
       return error
     }
-  }
-
-  private final class Flag: Sendable {
-    private let isSet = Mutex(false)
-
-    func set() { isSet.withLock { $0 = true } }
-    func wait() async { while !isSet.withLock({ $0 }) { await Task.yield() } }
   }
 }
 

@@ -29,7 +29,7 @@ struct TestRelay: Sendable {
   static let systemClock = WallClock { Timestamp(millis: Int64(Date().timeIntervalSince1970 * 1000)) }
 
   var courier: PeerCourier {
-    PeerCourier(registry: registry, transport: transport, handOvers: handOvers, outbox: nil)
+    PeerCourier(registry: registry, handOvers: handOvers)
   }
 
   func witness(timeout: Duration = .seconds(60)) -> PeerEpochWitness {
@@ -135,7 +135,8 @@ func withRelay<Value: Sendable>(
       let relay = TestRelay(
         name: name, endpoint: endpoint, folder: folder, storage: storage, coordination: coordination,
         identity: identity, registry: registry, addresses: addresses, transport: transport,
-        handOvers: HandOverSender(transport: transport, ledger: ledger), ledger: ledger, intake: intake,
+        handOvers: HandOverSender(HandOverRequests(transport: transport, ledger: ledger), outbox: nil), ledger: ledger,
+        intake: intake,
         locator: locator, log: log, clock: clock,
         makeListener: makeListener)
       let value = try await body(relay)

@@ -17,12 +17,7 @@ final class GatheringHolds: Sendable {
   /// - Returns: of each message nil when it is durable, else why it is not held.
   typealias Store = @Sendable ([OutgoingMessage]) async -> [Problem?]
 
-  private struct Hold: Sendable {
-    let messages: [OutgoingMessage]
-    let byteCount: Int
-  }
-
-  private let calls: BatchedCalls<Hold, [Problem?]>
+  private let calls: BatchedCalls<[OutgoingMessage], [Problem?]>
 
   private static let tooMuch = Problem(
     .peerUnavailable, retryAfter: .seconds(2), reason: "too many messages wait to be held")
@@ -33,12 +28,12 @@ final class GatheringHolds: Sendable {
       bounds: .init(
         batch: .init(items: bounds.messagesMax, bytes: bounds.bytesMax),
         waiting: .init(items: bounds.waitingMax, bytes: bounds.waitingBytesMax)),
-      size: { .init(items: $0.messages.count, bytes: $0.byteCount) },
+      size: { .init(items: $0.count, bytes: $0.reduce(0) { $0 + $1.byteCount }) },
       run: { batch in
-        var problems = await store(batch.flatMap(\.call.messages))[...]
+        var problems = await store(batch.flatMap(\.call))[...]
         for member in batch {
-          member.end(with: Array(problems.prefix(member.call.messages.count)))
-          problems = problems.dropFirst(member.call.messages.count)
+          member.end(with: Array(problems.prefix(member.call.count)))
+          problems = problems.dropFirst(member.call.count)
         }
       })
   }
@@ -49,7 +44,6 @@ final class GatheringHolds: Sendable {
   /// - Returns: as `Store`.
   func hold(_ messages: [OutgoingMessage]) async -> [Problem?] {
     guard !messages.isEmpty else { return [] }
-    let hold = Hold(messages: messages, byteCount: messages.reduce(0) { $0 + $1.byteCount })
-    return await calls.outcome(of: hold) ?? messages.map { _ in Self.tooMuch }
+    return await calls.outcome(of: messages) ?? messages.map { _ in Self.tooMuch }
   }
 }

@@ -26,7 +26,7 @@ package final class HandOverLedger: Sendable {
   /// The relay's key, with nothing under it yet.
   let code: HMAC<SHA256>
   /// The notes of requests that are under way.
-  let unanswered = UnansweredNotes()
+  let unanswered = SharedCountdown(of: answerPatience)
   private let recent: Mutex<RecentTags>
   private let unnoted = RelayMetric.crossings.unnoted.counter()
   private let forged = PeerCounters(RelayMetric.crossings.receiptsRefused)
@@ -40,10 +40,16 @@ package final class HandOverLedger: Sendable {
   ) {
     self.store = store
     self.clock = clock
-    let patience = PeerPatience(Self.patience)
+    let patience = SharedCountdown(of: Self.patience)
     notes = Batcher(batchMax: Self.notesPerCall, waitingMax: Self.notesWaitingMax) { notes in
       let records = Self.merged(notes.flatMap(\.records))
-      let isNoted = await patience.wait { await Self.insist(records, on: store) } ?? false
+      let outcome = Waiter<Bool>()
+      let ticket = patience.begin { outcome.end(with: false) }
+      Task {
+        outcome.end(with: await Self.insist(records, on: store))
+        patience.end(ticket)
+      }
+      let isNoted = await outcome.value() ?? false
       for note in notes { note.finish(isNoted) }
     }
     code = HMAC(key: SymmetricKey(data: key.bytes))
@@ -150,6 +156,8 @@ package final class HandOverLedger: Sendable {
     return code.finalize().withUnsafeBytes { HandOverTag(bits: Int64(bigEndian: $0.loadUnaligned(as: Int64.self))) }
   }
 
+  /// A peer that is well answers within it.
+  private static let answerPatience = Duration.milliseconds(50)
   /// A peer takes longer as a rule.
   private static let patience = Duration.seconds(1)
   private static let pause = Duration.milliseconds(50)

@@ -51,32 +51,26 @@ package final class Outbox: Service {
   /// For what the loss ledger still has to count when the process ends.
   private static let farewell = Duration.seconds(2)
 
-  /// - Parameter handsOver: whether this process hands over what waits, or leaves that to others.
-  package convenience init(
-    store: any OutboxStore & LeaseStore, registry: PeerRegistry, handOvers: HandOverSender, intake: any Intake,
-    bounds: OutboxBounds, handsOver: Bool = true, clock: JudgedClock, logger: Logger
-  ) {
-    self.init(
-      store: store, registry: registry, handOvers: handOvers, intake: intake, bounds: bounds, handsOver: handsOver,
-      clock: clock, logger: logger, holder: .random(in: 1...Int64.max))
-  }
-
-  init(
-    store: any OutboxStore & LeaseStore, registry: PeerRegistry, handOvers: HandOverSender, intake: any Intake,
-    bounds: OutboxBounds, handsOver: Bool = true, clock: JudgedClock, logger: Logger, holder: Int64
+  /// - Parameters:
+  ///   - handsOver: whether this process hands over what waits, or leaves that to others.
+  ///   - holder: of leases; another one in each process.
+  package init(
+    store: any OutboxStore & LeaseStore, registry: PeerRegistry, requests: HandOverRequests, intake: any Intake,
+    bounds: OutboxBounds, handsOver: Bool = true, clock: JudgedClock, logger: Logger,
+    holder: Int64 = .random(in: 1...Int64.max)
   ) {
     self.store = store
     self.registry = registry
     self.handsOver = handsOver
     acceptance = OutboxAcceptance(
-      store: store, bounds: bounds, clock: clock, metrics: metrics, ledger: handOvers.ledger)
+      store: store, bounds: bounds, clock: clock, metrics: metrics, ledger: requests.ledger)
     self.clock = clock
     self.logger = logger
     lease = store.lease(holder: holder)
     confirmations = Confirmations(store: store, clock: clock.wall, logger: logger)
     drain = OutboxDrain(
-      store: store, handOvers: handOvers, confirmations: confirmations,
-      removal: OutboxRemoval(store: store, intake: intake, metrics: metrics, ledger: handOvers.ledger),
+      store: store, requests: requests, confirmations: confirmations,
+      removal: OutboxRemoval(store: store, intake: intake, metrics: metrics, ledger: requests.ledger),
       policy: OutboxPolicy(age: bounds.age),
       clock: clock)
   }
@@ -118,11 +112,6 @@ package final class Outbox: Service {
     }
   }
 
-  /// - Returns: as of several.
-  func hold(_ message: OutgoingMessage, for peer: KnownPeer) async -> Problem? {
-    await hold([message], for: peer).first ?? nil
-  }
-
   private func gathering(for relay: RelayName) -> GatheringHolds {
     state.withLock { state in
       if let known = state.gathering[relay] { return known }
@@ -153,7 +142,7 @@ package final class Outbox: Service {
         }
       }
     }
-    await drain.handOvers.ledger.settle(until: .now + Self.farewell)
+    await drain.requests.ledger.settle(until: .now + Self.farewell)
   }
 
   /// At once, not at the next look: a peer may be back by then.

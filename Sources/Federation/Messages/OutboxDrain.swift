@@ -31,7 +31,7 @@ struct OutboxDrain: Sendable {
   }
 
   let store: any OutboxStore
-  let handOvers: HandOverSender
+  let requests: HandOverRequests
   let confirmations: Confirmations
   let removal: OutboxRemoval
   let policy: OutboxPolicy
@@ -57,7 +57,7 @@ struct OutboxDrain: Sendable {
   /// Adds what was done to `tally`, before an error too.
   func drain(_ peer: KnownPeer, _ tally: inout Tally) async throws(Problem) -> Outcome {
     var pass = OutboxPass()
-    let isInOrder = await handOvers.takesOrderedBatches(peer)
+    let isInOrder = await requests.takesOrderedBatches(peer)
     while !Task.isCancelled {
       let page = try await page(of: peer.name, after: pass.last)
       if page.isEmpty { return .done }
@@ -66,7 +66,7 @@ struct OutboxDrain: Sendable {
       while !Task.isCancelled {
         let wave = pass.nextWave(at: clock.now(), isInOrder: isInOrder)
         if wave.isEmpty { break }
-        let sent = await handOvers.send(wave.map(\.message.handOver), to: peer, isInOrder ? .waited : .none)
+        let sent = await requests.sendAll(wave.map(\.message.handOver), to: peer, isInOrder ? .waited : .none)
         let answered = zip(wave, sent.answers).compactMap { held, answer in answer.map { (held, $0) } }
         for (held, answer) in answered {
           await confirmations.answered(held.message.submission, with: answer.verdict, by: peer)

@@ -5,16 +5,12 @@ import RelayHTTP
 /// Carries what our clients want of a peer (reference 1.13.2), and the peer's refusals back (1.13.4).
 package struct PeerCourier: Courier {
   private let registry: PeerRegistry
-  private let transport: PeerTransport
   private let handOvers: HandOverSender
-  private let outbox: Outbox?
+  private var transport: PeerTransport { handOvers.requests.transport }
 
-  /// - Parameter outbox: nil where no message is ever held.
-  package init(registry: PeerRegistry, transport: PeerTransport, handOvers: HandOverSender, outbox: Outbox?) {
+  package init(registry: PeerRegistry, handOvers: HandOverSender) {
     self.registry = registry
-    self.transport = transport
     self.handOvers = handOvers
-    self.outbox = outbox
   }
 
   package func preKeys(
@@ -39,34 +35,13 @@ package struct PeerCourier: Courier {
     let peer = try await activePeer(relay)
     // Before the first try: the peer knows what is handed over again by it, and names it in a receipt.
     let timed = submission.timestamp == nil ? submission.sent(at: transport.clock.now()) : submission
-    guard let outbox, peer.peer.policy.holdsMessages else {
-      return try await deliver(.message(timed, source: source), to: peer) { verdict in
-        // Messages may be held from the next moment on.
-        await outbox?.answered(timed, with: verdict, by: peer)
-      }
-    }
-    let message = OutgoingMessage(relay: relay, source: source, submission: timed)
-    let outcome: HandOverOutcome
-    do throws(PeerFailure) {
-      outcome = try await handOvers.send(message, to: peer, orHoldIn: outbox)
-    } catch {
-      // Neither handed over nor held, as far as is known.
-      throw Self.unavailable(relay, error)
-    }
-    switch outcome {
-    case .answered(let answer):
-      await outbox.answered(timed, with: answer.verdict, by: peer)
-      if !answer.isSuccess { await handOvers.ledger.refused(message.handOver, by: relay) }
-      try Self.demandSuccess(answer, of: relay)
-    case .held(let problem?): throw problem
-    case .held(nil): return
-    }
+    try await handOver(.message(timed, source: source), to: peer)
   }
 
   package func sendReceipt(
     for timestamp: Timestamp, from source: DeviceAddress, to destination: AccountNumber, at relay: RelayName
   ) async throws(Problem) {
-    try await deliver(
+    try await handOver(
       .receipt(timestamp, source: source, destination: destination), to: try await activePeer(relay))
   }
 
@@ -112,20 +87,25 @@ package struct PeerCourier: Courier {
     return answer
   }
 
-  /// On return the peer has it.
-  /// - Parameter answered: called with the peer's word, also where that is a refusal.
-  private func deliver(
-    _ handOver: HandOver, to peer: KnownPeer, answered: (HandOverAnswer.Verdict) async -> Void = { _ in }
-  ) async throws(Problem) {
-    let answer: HandOverAnswer
+  /// On return the peer has it, or it is held.
+  private func handOver(_ handOver: HandOver, to peer: KnownPeer) async throws(Problem) {
+    let outcome: HandOverOutcome
     do throws(PeerFailure) {
-      answer = try await handOvers.send(handOver, to: peer, beside: peer.peer.policy.holdsMessages ? outbox : nil)
+      outcome = try await handOvers.send(handOver, to: peer)
     } catch {
+      // Neither handed over nor held, as far as is known.
       throw Self.unavailable(peer.name, error)
     }
-    await answered(answer.verdict)
-    if !answer.isSuccess { await handOvers.ledger.refused(handOver, by: peer.name) }
-    try Self.demandSuccess(answer, of: peer.name)
+    switch outcome {
+    case .answered(let answer):
+      // Noted where messages are not held too: they may be from the next moment on.
+      if case .message(let submission, _) = handOver {
+        await handOvers.outbox?.answered(submission, with: answer.verdict, by: peer)
+      }
+      if !answer.isSuccess { await handOvers.requests.ledger.refused(handOver, by: peer.name) }
+      try Self.demandSuccess(answer, of: peer.name)
+    case .held(let problem): if let problem { throw problem }
+    }
   }
 
   private static func demandSuccess(_ answer: HandOverAnswer, of relay: RelayName) throws(Problem) {

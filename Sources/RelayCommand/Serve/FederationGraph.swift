@@ -24,13 +24,12 @@ struct FederationGraph {
     self.peers = peers
     self.ledger = ledger
     self.logger = logger
-    let handOvers = HandOverSender(transport: peers.transport, ledger: ledger)
+    let requests = HandOverRequests(transport: peers.transport, ledger: ledger)
     outbox = Outbox(
-      store: storage, registry: peers.registry, handOvers: handOvers, intake: local.intake,
+      store: storage, registry: peers.registry, requests: requests, intake: local.intake,
       bounds: settings.federation.outbox, handsOver: settings.roles.has(.peers),
       clock: JudgedClock(.system, by: storage.judge), logger: logger)
-    courier = PeerCourier(
-      registry: peers.registry, transport: peers.transport, handOvers: handOvers, outbox: outbox)
+    courier = PeerCourier(registry: peers.registry, handOvers: HandOverSender(requests, outbox: outbox))
     finder = PeerDirectory(
       registry: peers.registry, transport: peers.transport, store: storage,
       claimsMax: settings.federation.contactsMax, clock: .system, logger: logger)
