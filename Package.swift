@@ -97,6 +97,7 @@ let package = Package(
     .systemLibrary(name: "CHiredis", providers: [.apt(["libhiredis-dev"])]),
     .systemLibrary(name: "COpenSSL", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CXML2", pkgConfig: "libxml-2.0", providers: [.apt(["libxml2-dev"])]),
+    .systemLibrary(name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
     // One compiler's word that Swift lacks.
     .systemLibrary(name: "CPrefetch"),
     // What the benchmark holds the table of the directory against.
@@ -110,6 +111,8 @@ let package = Package(
 
     // The pure core, and what the HTTP edges share.
     .target(name: "RelayCore", dependencies: ["RelayWork", ordered], swiftSettings: strict),
+    // The oblivious pseudorandom function of look-ups, both of its sides.
+    .target(name: "VOPRF", dependencies: ["CSodium"], swiftSettings: strict),
     // The table of all metrics.
     .target(name: "RelayMetrics", dependencies: [coreMetrics], swiftSettings: strict),
     .target(
@@ -272,6 +275,7 @@ let package = Package(
     // How the sources are laid out.
     .testTarget(name: "StructureTests", dependencies: ["TestTags"], swiftSettings: strict),
     .testTarget(name: "RelayWorkTests", dependencies: ["RelayWork", "TestSupport", "TestTags"], swiftSettings: strict),
+    .testTarget(name: "VOPRFTests", dependencies: ["VOPRF", "TestTags"], swiftSettings: strict),
     .testTarget(name: "CampaignModelTests", dependencies: ["TestTags", "CampaignModel"], swiftSettings: strict),
     .testTarget(
       name: "RelayCoreTests", dependencies: ["TestTags", "RelayCore"], resources: [.copy("Vectors")],
