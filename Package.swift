@@ -158,9 +158,8 @@ let package = Package(
     .target(
       name: "Directory",
       dependencies: [
-        "RelayCore", "RelayWork", "RelayHTTP", "CPrefetch", atomics, hummingbird, httpTypes, nioCore, nioPosix, crypto,
-        cryptoExtras,
-        logging, "RelayMetrics", metrics, lifecycle,
+        "RelayCore", "RelayWork", "RelayHTTP", "VOPRF", "CPrefetch", atomics, hummingbird, httpTypes, nioCore,
+        nioPosix, crypto, logging, "RelayMetrics", metrics, lifecycle,
       ],
       swiftSettings: strict),
     .target(
@@ -220,10 +219,8 @@ let package = Package(
     .target(
       name: "RelayClient",
       dependencies: [
-        "RelayCore", "RelayWork", "WireMessages", protobuf, asyncHTTPClient, nioCore, nioPosix, nioHTTP1, nioWebSocket,
-        nioSSL,
-        crypto,
-        cryptoExtras,
+        "RelayCore", "RelayWork", "VOPRF", "WireMessages", protobuf, asyncHTTPClient, nioCore, nioPosix, nioHTTP1,
+        nioWebSocket, nioSSL, crypto, cryptoExtras,
       ],
       swiftSettings: strict),
     .target(
@@ -237,7 +234,7 @@ let package = Package(
       dependencies: [
         "RelayCore", "RelayWork", "RelayHTTP", "Relay", "Attachments", "Federation", "Directory", "Push", "PushGateway",
         "Waking",
-        "DeviceNotifications", "Storage", "Conformance", "RelayConfiguration", "Operations",
+        "DeviceNotifications", "Storage", "Conformance", "RelayConfiguration", "Operations", "VOPRF",
         "RelayClient", "ChildProcesses", argumentParser, hummingbird, logging, "RelayMetrics", metrics, coreMetrics,
         lifecycle,
         unixSignals, crypto,
@@ -306,7 +303,8 @@ let package = Package(
       name: "RelayTests",
       dependencies: [
         "Relay", "RelayCore", "RelayHTTP", "RelayClient", "WireMessages", protobuf, "Storage", "ChildProcesses",
-        "TestSupport", "TestTags", crypto, cryptoExtras, nioCore, nioPosix, nioHTTP1, nioSSL, nioWebSocket, httpTypes,
+        "VOPRF", "TestSupport", "TestTags", crypto, cryptoExtras, nioCore, nioPosix, nioHTTP1, nioSSL, nioWebSocket,
+        httpTypes,
         hummingbird,
         hummingbirdCore, hummingbirdHTTP2, logging, lifecycle, asyncHTTPClient,
       ],
@@ -314,7 +312,7 @@ let package = Package(
     .testTarget(
       name: "DirectoryTests",
       dependencies: [
-        "Directory", "RelayCore", "Storage", "TestSupport", "TestTags", crypto, cryptoExtras, logging, lifecycle,
+        "Directory", "RelayCore", "Storage", "VOPRF", "TestSupport", "TestTags", crypto, logging, lifecycle,
       ],
       swiftSettings: strict),
     .testTarget(
