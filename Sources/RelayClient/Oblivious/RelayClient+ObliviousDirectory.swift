@@ -2,6 +2,35 @@ import RelayCore
 import RelayWork
 
 extension RelayClient {
+  /// Finds out which of `tokens` are registered, and where they live: without telling the relay which they are, if the
+  /// relay offers that (``lookUpObliviously(_:telling:contacts:)``), else by ``lookUpInClear(_:)``.
+  ///
+  /// If `contacts` has no ``ObliviousContacts/key`` afterwards, the relay does not offer it, and has learnt all tokens.
+  /// A relay that has offered it once gets no look-up in clear any more, so it cannot ask for the address book by
+  /// taking the offer back. If you trust such a relay all the same, begin again with an empty memory.
+  ///
+  /// A relay that is busy, or whose outputs are not complete yet, as in the first seconds after its start, answers 503.
+  /// Then nothing is told in clear either: call again after `retryAfter`.
+  /// - Parameters:
+  ///   - tokens: as ``ContactTokens/token(for:)`` writes them.
+  ///   - disclosure: the part of the contacts' outputs that the relay is told.
+  ///   - contacts: the memory of the look-ups before. Store it for the next one, also after an error: without it each
+  ///     look-up costs the account's limits for all contacts again.
+  /// - Returns: one entry for each registered token, in the order of the request.
+  /// - Throws: the errors of both look-ups. `.refused` with 404 means that the relay offered it before and does not any
+  ///   more.
+  public func lookUp(
+    _ tokens: [String], telling disclosure: ObliviousDisclosure = .nothing, contacts: inout ObliviousContacts
+  ) async throws(RelayClientError) -> [Contact] {
+    do throws(RelayClientError) {
+      return try await lookUpObliviously(tokens, telling: disclosure, contacts: &contacts).contacts
+    } catch {
+      // 405: other servers have no such path, and some know it for other methods.
+      guard contacts.key == nil, error.status == 404 || error.status == 405 else { throw error }
+      return try await lookUpInClear(tokens)
+    }
+  }
+
   /// Finds out which of `tokens` are registered, and where they live, without telling the relay which they are. Only
   /// this project's relays know it (docs/protocol.md, "Oblivious look-up").
   ///
