@@ -98,6 +98,7 @@ let package = Package(
     .systemLibrary(name: "CHiredis", providers: [.apt(["libhiredis-dev"])]),
     .systemLibrary(name: "COpenSSL", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CXML2", pkgConfig: "libxml-2.0", providers: [.apt(["libxml2-dev"])]),
+    .systemLibrary(name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
     // One compiler's word that Swift lacks.
     .systemLibrary(name: "CPrefetch"),
     // What the benchmark holds the table of the directory against.
@@ -111,6 +112,8 @@ let package = Package(
 
     // The pure core, and what the HTTP edges share.
     .target(name: "RelayCore", dependencies: ["RelayWork", ordered], swiftSettings: strict),
+    // The oblivious pseudorandom function of look-ups, both of its sides.
+    .target(name: "VOPRF", dependencies: ["CSodium"], swiftSettings: strict),
     // The table of all metrics.
     .target(name: "RelayMetrics", dependencies: [coreMetrics], swiftSettings: strict),
     .target(
@@ -156,9 +159,8 @@ let package = Package(
     .target(
       name: "Directory",
       dependencies: [
-        "RelayCore", "RelayWork", "RelayHTTP", "CPrefetch", atomics, hummingbird, httpTypes, nioCore, nioPosix, crypto,
-        cryptoExtras,
-        logging, "RelayMetrics", metrics, lifecycle,
+        "RelayCore", "RelayWork", "RelayHTTP", "VOPRF", "CPrefetch", atomics, hummingbird, httpTypes, nioCore,
+        nioPosix, crypto, logging, "RelayMetrics", metrics, lifecycle,
       ],
       swiftSettings: strict),
     .target(
@@ -218,10 +220,8 @@ let package = Package(
     .target(
       name: "RelayClient",
       dependencies: [
-        "RelayCore", "RelayWork", "WireMessages", protobuf, asyncHTTPClient, nioCore, nioPosix, nioHTTP1, nioWebSocket,
-        nioSSL,
-        crypto,
-        cryptoExtras,
+        "RelayCore", "RelayWork", "VOPRF", "WireMessages", protobuf, asyncHTTPClient, nioCore, nioPosix, nioHTTP1,
+        nioWebSocket, nioSSL, crypto, cryptoExtras,
       ],
       swiftSettings: strict),
     .target(
@@ -235,7 +235,7 @@ let package = Package(
       dependencies: [
         "RelayCore", "RelayWork", "RelayHTTP", "Relay", "Attachments", "Federation", "Directory", "Push", "PushGateway",
         "Waking",
-        "DeviceNotifications", "Storage", "Conformance", "RelayConfiguration", "Operations",
+        "DeviceNotifications", "Storage", "Conformance", "RelayConfiguration", "Operations", "VOPRF",
         "RelayClient", "ChildProcesses", argumentParser, hummingbird, logging, "RelayMetrics", metrics, coreMetrics,
         lifecycle,
         unixSignals, crypto,
@@ -283,6 +283,7 @@ let package = Package(
       dependencies: ["RelayModel", "RelayCore", "Storage", "TestTags"],
       swiftSettings: strict),
     .testTarget(name: "RelayWorkTests", dependencies: ["RelayWork", "TestSupport", "TestTags"], swiftSettings: strict),
+    .testTarget(name: "VOPRFTests", dependencies: ["VOPRF", "TestTags"], swiftSettings: strict),
     .testTarget(name: "CampaignModelTests", dependencies: ["TestTags", "CampaignModel"], swiftSettings: strict),
     .testTarget(
       name: "RelayCoreTests", dependencies: ["TestTags", "RelayCore"], resources: [.copy("Vectors")],
@@ -313,7 +314,8 @@ let package = Package(
       name: "RelayTests",
       dependencies: [
         "Relay", "RelayCore", "RelayHTTP", "RelayClient", "WireMessages", protobuf, "Storage", "ChildProcesses",
-        "TestSupport", "TestTags", crypto, cryptoExtras, nioCore, nioPosix, nioHTTP1, nioSSL, nioWebSocket, httpTypes,
+        "VOPRF", "TestSupport", "TestTags", crypto, cryptoExtras, nioCore, nioPosix, nioHTTP1, nioSSL, nioWebSocket,
+        httpTypes,
         hummingbird,
         hummingbirdCore, hummingbirdHTTP2, logging, lifecycle, asyncHTTPClient,
       ],
@@ -321,7 +323,7 @@ let package = Package(
     .testTarget(
       name: "DirectoryTests",
       dependencies: [
-        "Directory", "RelayCore", "Storage", "TestSupport", "TestTags", crypto, cryptoExtras, logging, lifecycle,
+        "Directory", "RelayCore", "Storage", "VOPRF", "TestSupport", "TestTags", crypto, logging, lifecycle,
       ],
       swiftSettings: strict),
     .testTarget(

@@ -17,7 +17,7 @@ import sys
 # Ours, and the packages that take bytes from outside apart.
 MODULES = [
     "SwiftASN1", "X509", "SwiftProtobuf", "Yams",
-    "RelayWork", "RelayCore", "RelayHTTP", "WireMessages", "Relay", "Federation", "Directory", "Storage", "Push",
+    "RelayWork", "RelayCore", "VOPRF", "RelayHTTP", "WireMessages", "Relay", "Federation", "Directory", "Storage", "Push",
     "PushGateway", "DeviceNotifications", "RelayConfiguration", "RelayClient",
 ]
 SANITIZE = ["-sanitize=fuzzer,address"]

@@ -5,7 +5,7 @@
 set -euo pipefail
 
 packages=(
-  libpq-dev libhiredis-dev libssl-dev libsqlite3-dev libxml2-dev zlib1g-dev pkg-config # to build
+  libpq-dev libhiredis-dev libssl-dev libsodium-dev libsqlite3-dev libxml2-dev zlib1g-dev pkg-config # to build
   binutils                                                      # to look at a release build
   postgresql redis-server haproxy                               # to test, and for the cluster
   nginx-light pgbouncer                                         # to test: what stands around relays
@@ -31,8 +31,8 @@ command -v swift >/dev/null || die "swift is missing: install Swift 6.3 or newer
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   # Elsewhere the packages have other names: go by what is needed to build.
-  if command -v pkg-config >/dev/null && pkg-config --exists libpq hiredis openssl sqlite3 libxml-2.0; then exit 0; fi
-  die "this is not Debian: install the headers of libpq, hiredis, OpenSSL, SQLite and libxml2 with pkg-config, and PostgreSQL, \
+  if command -v pkg-config >/dev/null && pkg-config --exists libpq hiredis openssl libsodium sqlite3 libxml-2.0; then exit 0; fi
+  die "this is not Debian: install the headers of libpq, hiredis, OpenSSL, libsodium, SQLite and libxml2 with pkg-config, and PostgreSQL, \
 Redis and HAProxy, by your system's means"
 fi
 

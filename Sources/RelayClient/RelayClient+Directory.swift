@@ -55,25 +55,26 @@ public struct ContactChanges: Sendable, Hashable, Decodable {
 }
 
 extension RelayClient {
-  /// Asks which of `tokens` are registered (reference 1.11). The relay learns all of them.
+  /// Asks which of `tokens` are registered (reference 1.11). The relay learns all of them, also of people who never had
+  /// an account: ``lookUp(_:telling:contacts:)`` tells it none, where the relay offers that.
   /// - Parameter tokens: as ``ContactTokens/token(for:)`` writes them. A relay's operator sets how many one request
   ///   may have, by default 20,000. Each is charged to the account's limits.
   /// - Returns: one entry for each registered token, in the order of the request; the others are left out.
   /// - Throws: `.refused`: 400 a token that cannot be read; 413 too many tokens, now or in all (`reason` tells which,
   ///   and `retryAfter` is nil where waiting does not help); 503 the relay is starting.
-  public func lookUp(_ tokens: [String]) async throws(RelayClientError) -> [Contact] {
+  public func lookUpInClear(_ tokens: [String]) async throws(RelayClientError) -> [Contact] {
     let request = try RelayRequest(
       .put, "/v1/directory/tokens", body: ["contacts": tokens], answerBytesMax: AnswerLimits.directoryBytesMax)
     return try await send(request).decoded([String: [Contact]].self)["contacts"] ?? []
   }
 
-  /// Asks which of `tokens` have changed since an earlier answer. Only this project's relays know it
-  /// (docs/protocol.md, "Changes").
+  /// Asks which of `tokens` have changed since an earlier answer. The relay learns all of them. Only this project's
+  /// relays know it (docs/protocol.md, "Changes").
   ///
   /// A token that was not in the request before belongs in a request without a cursor, since it may have changed long
   /// ago.
   /// - Parameters:
-  ///   - tokens: all contacts, in any order. They are charged as in ``lookUp(_:)``.
+  ///   - tokens: all contacts, in any order. They are charged as in ``lookUpInClear(_:)``.
   ///   - cursor: the text of the answer before to the same tokens; nil the first time. With an old one, or one of
   ///     another relay, the answer is complete.
   /// - Returns: the changes, with the cursor for the next request.
@@ -92,7 +93,8 @@ extension RelayClient {
     let cursor: String?
   }
 
-  /// Asks whether one token is registered (reference 1.11).
+  /// Asks whether one token is registered (reference 1.11). The relay learns it, as it does from a message to the
+  /// number.
   /// - Parameter token: the base64 of 10 bytes, with or without padding.
   /// - Returns: nil when the relay answers 404: the token is not registered.
   /// - Throws: `.invalidArgument` for a token that is not the base64 of 10 bytes; nothing was sent. `.refused`: 413

@@ -84,8 +84,8 @@ enum AnswerLimits {
   static let keysBytesMax = 1 << 20
   /// 50,000 contacts, the most one request can ask for.
   static let directoryBytesMax = 8 << 20
-  /// 1,000 evaluations of 145 bytes, in base64.
-  static let evaluationsBytesMax = 512 << 10
+  /// 1,000 evaluations of 32 bytes and a proof, in base64.
+  static let evaluationsBytesMax = 128 << 10
   /// 10,000 outputs of 8 bytes and 2 more, in base64, and 4,095 names of relays.
   static let outputsBytesMax = 512 << 10
   /// 100 messages whose two bodies are as large as a relay takes them, in base64.

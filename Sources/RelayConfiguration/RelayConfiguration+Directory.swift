@@ -28,8 +28,8 @@ extension RelayConfiguration {
         "directory.snapshot", .path, default: "relay-data/directory.snapshot",
         "The file that keeps the directory in memory between two starts; without it a process reads the store.")
       isOblivious = keys.value(
-        "directory.oblivious", .boolean, default: "false",
-        "Offers look-ups that do not tell this relay which numbers are looked for, at a much higher cost of computing.")
+        "directory.oblivious", .boolean, default: "true",
+        "Offers look-ups that do not tell this relay which numbers are looked for; every contact gets an output.")
     }
   }
 }

@@ -189,7 +189,7 @@ import Testing
   {
     let token = ContactTokens.token(for: number)
     try await eventually("the contact appears") {
-      try await ann.client.lookUp([token]) == [Contact(token: token, relay: relay)]
+      try await ann.client.lookUpInClear([token]) == [Contact(token: token, relay: relay)]
     }
   }
 

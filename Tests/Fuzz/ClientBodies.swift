@@ -1,5 +1,6 @@
 import NIOCore
 import RelayHTTP
+import VOPRF
 
 @testable import Relay
 @testable import RelayCore
@@ -46,7 +47,10 @@ private func fuzzContactQuery(_ body: [UInt8]) {
   demand(again?.tokens == query.tokens, "tokens come back")
 }
 
+/// Elements too as both sides of an oblivious look-up take them from each other, and proofs.
 private func fuzzElements(_ body: [UInt8]) {
+  if let proof = EvaluationProof(bytes: body) { demand(proof.bytes == body, "a proof comes back") }
+  if let key = PublicEvaluationKey(bytes: body) { demand(key.element.bytes == body, "a key comes back") }
   guard let elements = try? ObliviousCodec.elements(body.span.bytes) else { return }
   demand(elements.allSatisfy { $0.count == ObliviousCodec.elementBytes }, "elements have their length")
   demand((try? ObliviousCodec.elements(ObliviousCodec.request(elements).span.bytes)) == elements, "elements come back")

@@ -10,7 +10,7 @@ import Testing
   }
 
   private static func element(_ number: Int) -> [UInt8] {
-    [2] + [UInt8](repeating: 0, count: 46) + [UInt8(number >> 8), UInt8(number & 255)]
+    [2] + [UInt8](repeating: 0, count: 29) + [UInt8(number >> 8), UInt8(number & 255)]
   }
 
   @Test func `elements come in the order of the request, and what is written reads back`() throws {
@@ -29,8 +29,8 @@ import Testing
     (#"{"elements":[7]}"#, .json(.wrongShape)), (#"{"elements":[null]}"#, .json(.wrongShape)),
     (#"{"elements":["#, .json(.malformed)), (#"{"elements":["AAAA"]}"#, .undecodable),
     (#"{"elements":["!"]}"#, .undecodable), (#"{"elements":[""]}"#, .undecodable),
-    // An uncompressed point's first byte.
-    (#"{"elements":["BAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=="]}"#, .undecodable),
+    // The identity.
+    (#"{"elements":["AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="]}"#, .undecodable),
   ])
   func `a text that is no list of elements is refused`(json: String, refusal: ObliviousCodec.Refusal) {
     #expect(throws: refusal) { try Self.elements(json) }
@@ -52,8 +52,10 @@ import Testing
     #expect(
       String(decoding: last, as: UTF8.self)
         == #"{"key":"AQ==","prefix-suggested":0,"outputs":"","homes":"","relays":[]}"#)
-    let answer = ObliviousCodec.answer(key: [1], evaluations: [[2], [3]])
-    #expect(String(decoding: answer, as: UTF8.self) == #"{"key":"AQ==","evaluations":["Ag==","Aw=="]}"#)
+    let answer = ObliviousCodec.answer(key: [1], evaluations: [[2], [3]], proof: [4])
+    #expect(String(decoding: answer, as: UTF8.self) == #"{"key":"AQ==","evaluations":["Ag==","Aw=="],"proof":"BA=="}"#)
+    let keyAlone = ObliviousCodec.answer(key: [1], evaluations: [], proof: nil)
+    #expect(String(decoding: keyAlone, as: UTF8.self) == #"{"key":"AQ==","evaluations":[]}"#)
   }
 }
 

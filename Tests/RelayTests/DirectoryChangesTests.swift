@@ -84,7 +84,7 @@ import Testing
       let changes = try await client.changes(of: tokens, since: contacts.cursor)
       incremental += changes.isComplete ? 0 : 1
       contacts.apply(changes)
-      let expected = try await client.lookUp(tokens)
+      let expected = try await client.lookUpInClear(tokens)
       #expect(contacts.known == Dictionary(uniqueKeysWithValues: expected.map { ($0.token, $0.relay) }), "\(round)")
     }
     #expect(incremental >= 35)

@@ -16,7 +16,7 @@ import Testing
   }
 
   @Test func `the lag that is shown rises while the feed cannot be read, and falls again`() async throws {
-    try await RelayOperator.with(settings: ["RELAY_DIRECTORY_OBLIVIOUS": "true"]) { site in
+    try await RelayOperator.with { site in
       let relay = try await site.serve()
       func areAll(_ isRight: (Double) -> Bool) async throws -> Bool {
         try await Self.lags(relay).allSatisfy { $0.map(isRight) ?? false }

@@ -28,6 +28,10 @@ struct Endpoint: Sendable, CustomTestStringConvertible {
   /// attachments, which are no JSON and have URLs of their own, are not among them.
   static func all(of relay: RelayProcess, caller: TestDevice) async throws -> [Endpoint] {
     let other = try await relay.register()
+    try await relay.waitUntilOblivious(as: other)
+    try await eventually("every contact has its output") {
+      try await relay.send("GET", "/v1/directory/oblivious/registered", as: other).status == 200
+    }
     try await relay.upload([], as: other)
     #expect(try await relay.send("PUT", "/v2/keys", json: keysV2, as: caller).status == 200)
     let sent = bundle(message(), timestamp: receivedTime)
@@ -82,9 +86,8 @@ struct Endpoint: Sendable, CustomTestStringConvertible {
       Endpoint("PUT", "/v1/directory/tokens", #"{"contacts":["\#(token)"]}"#),
       Endpoint("PUT", "/v1/directory/changes", #"{"contacts":["\#(token)"],"cursor":"1-2"}"#),
       Endpoint("GET", "/v1/directory/\(token)"),
-      // This relay offers none.
-      Endpoint("PUT", "/v1/directory/oblivious/evaluations", answers: 404),
-      Endpoint("GET", "/v1/directory/oblivious/registered", answers: 404),
+      Endpoint("PUT", "/v1/directory/oblivious/evaluations", #"{"elements":[]}"#),
+      Endpoint("GET", "/v1/directory/oblivious/registered"),
     ]
   }
 

@@ -54,8 +54,7 @@ import Testing
   }
 
   @Test func `a page ends where no more fits or nothing more can come, and none is missed`() async throws {
-    let settings = RelayUnderTest.unlimited.merging(["RELAY_DIRECTORY_OBLIVIOUS": "true"]) { $1 }
-    try await RelayOperator.with(settings: settings) { site in
+    try await RelayOperator.with(settings: RelayUnderTest.unlimited) { site in
       let relay = try await site.serve()
       let caller = try await relay.register()
       let (one, full, tooMany) = (Part(1, count: 1), Part(2, count: Self.pageMax), Part(3, count: Self.pageMax + 1))

@@ -34,7 +34,7 @@ import Testing
         #expect(line.count == 3 && line[1] == pin.state.version ?? line[1])
         #expect(line.last.map { pin.state.revision.hasPrefix($0) } == true)
       }
-      for library in ["hiredis", "libpq", "OpenSSL", "SQLite", "libxml2"] {
+      for library in ["hiredis", "libpq", "OpenSSL", "SQLite", "libsodium", "libxml2"] {
         let line = try #require(long.first { $0.first == library }, "\(library)")
         #expect(line.last?.contains(".") == true && line.last?.first?.isNumber == true)
       }

@@ -153,7 +153,7 @@ import Testing
 /// The keys that the relay draws for itself.
 @Suite(.tags(.stores)) struct ServerKeyContract {
   private static let name = ServerKeyName.oblivious
-  private static let drawn = SecretBytes((0..<48).map { 255 - $0 })
+  private static let drawn = SecretBytes((0..<32).map { 255 - $0 })
   private static let former = SecretSealer(current: SecretBytes([UInt8](repeating: 1, count: 32)))
   private static let current = SecretSealer(
     current: SecretBytes([UInt8](repeating: 2, count: 32)), former: SecretBytes([UInt8](repeating: 1, count: 32)))
@@ -190,7 +190,7 @@ import Testing
       try await open(Self.former) { store in
         try await Self.expectKey(store)
         try await Self.expectSealed(store)
-        let again = try await store.storage.serverKey(Self.name) { SecretBytes([UInt8](repeating: 9, count: 48)) }
+        let again = try await store.storage.serverKey(Self.name) { SecretBytes([UInt8](repeating: 9, count: 32)) }
         #expect(again.bytes == Self.drawn.bytes)
       }
       try await open(Self.current) { store in

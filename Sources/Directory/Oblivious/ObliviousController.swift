@@ -43,7 +43,9 @@ struct ObliviousController: Sendable {
     let body = try await context.jsonBody(of: request, max: WireLimits.obliviousRequestBytesMax)
     let elements = try Self.elements(of: body)
     guard let key = directory.keyring.key else { throw Self.notReady }
-    guard !elements.isEmpty else { return .json(ObliviousCodec.answer(key: key.publicBytes, evaluations: [])) }
+    guard !elements.isEmpty else {
+      return .json(ObliviousCodec.answer(key: key.publicBytes, evaluations: [], proof: nil))
+    }
     let account = context.caller.address.account
     // Before anything is charged.
     let place = try directory.evaluator.admit(elements.count, of: account)
@@ -52,7 +54,8 @@ struct ObliviousController: Sendable {
     try await limiter.charge(.obliviousElements, LimitKey(account), amount: Double(elements.count))
     try await gate.spend(elements.map(Self.mark), of: account)
     let evaluations = try await directory.evaluator.evaluate(elements, with: key, in: place)
-    return .json(ObliviousCodec.answer(key: key.publicBytes, evaluations: evaluations))
+    return .json(
+      ObliviousCodec.answer(key: key.publicBytes, evaluations: evaluations.elements, proof: evaluations.proof))
   }
 
   @Sendable private func registered(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {

@@ -153,10 +153,9 @@ extension ObliviousIndexer {
       return true
     }
     current.withLock { $0 = began }
-    let step = indexing.work.step
-    if let step { try await index.work(step, &indexing) }
+    try await index.work(&indexing)
     tending.indexing = indexing
-    return step != nil
+    return indexing.work.step != nil
   }
 
   private func refreshKey(_ tending: inout Tending) async throws(FollowFailure) {

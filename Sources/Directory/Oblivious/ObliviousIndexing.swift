@@ -1,4 +1,5 @@
 import RelayCore
+import VOPRF
 
 /// The knowledge of the one process that takes care of the outputs.
 struct ObliviousIndexing: Sendable {
@@ -53,6 +54,8 @@ struct ObliviousIndex: Sendable {
   private static let pageMax = 500
   /// Pages of one call.
   private static let pagesMax = 4
+  /// Ranges that one call looks at.
+  private static let rangesAtOnce = 16
   /// A divisor of 256.
   private static let rangesRemembered = 16
   /// Tokens that the store is asked for at once.
@@ -60,8 +63,8 @@ struct ObliviousIndex: Sendable {
   /// Without anything to do the progress is remembered as often as this: by far sooner than the feed forgets the
   /// place, and than pages take it for old (`ObliviousPages.ageMax`).
   fileprivate static let progressLife = Duration.seconds(60)
-  /// Contacts that are evaluated in one turn of a thread.
-  private static let slice = 25
+  /// Contacts that are evaluated in one turn of a thread: some hundredths of a second.
+  private static let slice = 250
 
   /// Goes on where the last process stopped; begins anew where there was none, or the key is another.
   func begin(with key: ObliviousKey) async throws(FollowFailure) -> ObliviousIndexing {
@@ -100,8 +103,22 @@ struct ObliviousIndex: Sendable {
     return false
   }
 
+  /// Does some of what is still to be done: steps for as many contacts as one evaluates, so that the ranges of a small
+  /// directory take few rounds.
+  func work(_ indexing: inout ObliviousIndexing) async throws(FollowFailure) {
+    var (contactsLeft, rangesLeft) = (ObliviousWork.stepMax, Self.rangesAtOnce)
+    while contactsLeft > 0, rangesLeft > 0, let step = indexing.work.step {
+      try await work(step, &indexing)
+      switch step {
+      case .tokens(let tokens): contactsLeft -= tokens.count
+      case .range: rangesLeft -= 1
+      case .page, .sweep: return
+      }
+    }
+  }
+
   /// Does the next step of what is still to be done.
-  func work(_ step: ObliviousWork.Step, _ indexing: inout ObliviousIndexing) async throws(FollowFailure) {
+  private func work(_ step: ObliviousWork.Step, _ indexing: inout ObliviousIndexing) async throws(FollowFailure) {
     switch step {
     case .tokens(let tokens):
       let change = try await change(for: tokens, under: indexing.key)
@@ -183,8 +200,8 @@ struct ObliviousIndex: Sendable {
     outputs.reserveCapacity(tokens.count)
     while outputs.count < tokens.count {
       let part = Array(tokens[outputs.count..<min(tokens.count, outputs.count + Self.slice)])
-      let result = await threads.run(.later) { () -> Result<[ContactOutput], ObliviousKey.Failure> in
-        do throws(ObliviousKey.Failure) { return .success(try key.outputs(of: part)) } catch { return .failure(error) }
+      let result = await threads.run(.later) { () -> Result<[ContactOutput], VOPRFFailure> in
+        do throws(VOPRFFailure) { return .success(try key.outputs(of: part)) } catch { return .failure(error) }
       }
       switch result {
       case .success(let more): outputs += more

@@ -19,7 +19,7 @@ package final class ObliviousKeyring: Sendable {
     let secret = try await store.serverKey(.oblivious) { ObliviousKey.draw() }
     if let key, constantTimeEquals(key.secret.bytes, secret.bytes) { return key }
     guard let key = ObliviousKey(secret: secret) else {
-      throw .corrupted(reason: "the secret \(ServerKeyName.oblivious.rawValue) is no key of P-384")
+      throw .corrupted(reason: "the secret \(ServerKeyName.oblivious.rawValue) has not 32 bytes")
     }
     current.withLock { $0 = key }
     return key

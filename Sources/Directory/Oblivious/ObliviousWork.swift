@@ -36,8 +36,8 @@ struct ObliviousWork: Sendable {
   private var tokens: [ContactToken] = []
   private var source: Source?
 
-  /// How many contacts one step evaluates: some tenths of a second.
-  static let stepMax = 100
+  /// How many contacts one step evaluates and writes: some hundredths of a second of computing.
+  static let stepMax = 500
 
   init(rangesDone: Int, isSwept: Bool) {
     self.rangesDone = rangesDone

@@ -6,8 +6,8 @@ import RelayCore
 /// Store it with the address book, and as carefully: it holds the tokens of all contacts. Its Codable form is this
 /// library's own.
 public struct ObliviousContacts: Sendable, Hashable, Codable {
-  /// The relay's public key, base64 of 49 bytes; nil before the first look-up. If the relay has another key, the
-  /// outputs are dropped.
+  /// The relay's public key, base64 of 32 bytes; nil before the first look-up, and while the relay does not offer
+  /// it. If the relay has another key, the outputs are dropped.
   public private(set) var key: String?
   /// The first 8 bytes of each token's output, as a number.
   private var outputs: [String: UInt64] = [:]

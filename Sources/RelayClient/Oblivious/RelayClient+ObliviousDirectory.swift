@@ -2,12 +2,41 @@ import RelayCore
 import RelayWork
 
 extension RelayClient {
+  /// Finds out which of `tokens` are registered, and where they live: without telling the relay which they are, if the
+  /// relay offers that (``lookUpObliviously(_:telling:contacts:)``), else by ``lookUpInClear(_:)``.
+  ///
+  /// If `contacts` has no ``ObliviousContacts/key`` afterwards, the relay does not offer it, and has learnt all tokens.
+  /// A relay that has offered it once gets no look-up in clear any more, so it cannot ask for the address book by
+  /// taking the offer back. If you trust such a relay all the same, begin again with an empty memory.
+  ///
+  /// A relay that is busy, or whose outputs are not complete yet, as in the first seconds after its start, answers 503.
+  /// Then nothing is told in clear either: call again after `retryAfter`.
+  /// - Parameters:
+  ///   - tokens: as ``ContactTokens/token(for:)`` writes them.
+  ///   - disclosure: the part of the contacts' outputs that the relay is told.
+  ///   - contacts: the memory of the look-ups before. Store it for the next one, also after an error: without it each
+  ///     look-up costs the account's limits for all contacts again.
+  /// - Returns: one entry for each registered token, in the order of the request.
+  /// - Throws: the errors of both look-ups. `.refused` with 404 means that the relay offered it before and does not any
+  ///   more.
+  public func lookUp(
+    _ tokens: [String], telling disclosure: ObliviousDisclosure = .nothing, contacts: inout ObliviousContacts
+  ) async throws(RelayClientError) -> [Contact] {
+    do throws(RelayClientError) {
+      return try await lookUpObliviously(tokens, telling: disclosure, contacts: &contacts).contacts
+    } catch {
+      // 405: other servers have no such path, and some know it for other methods.
+      guard contacts.key == nil, error.status == 404 || error.status == 405 else { throw error }
+      return try await lookUpInClear(tokens)
+    }
+  }
+
   /// Finds out which of `tokens` are registered, and where they live, without telling the relay which they are. Only
   /// this project's relays know it (docs/protocol.md, "Oblivious look-up").
   ///
   /// It sends several requests. Contacts that `contacts` does not have yet are blinded and sent, 1,000 in a request,
-  /// and the relay's proofs are verified: some milliseconds of computing for each contact. Such a request is sent up
-  /// to four times when its answer is lost or the relay is busy. Then the outputs of registered contacts are
+  /// and the relay's proofs are verified: some 0.25 ms of computing for each contact. Such a request is sent up to four
+  /// times when its answer is lost or the relay is busy. Then the outputs of registered contacts are
   /// downloaded and compared here. Contacts of peers that the relay does not copy are not found.
   /// - Parameters:
   ///   - tokens: as ``ContactTokens/token(for:)`` writes them.
@@ -70,14 +99,17 @@ extension RelayClient {
     let answer = try await evaluationsAtLast(of: elements)
     guard answer.key == key, let keyBytes = Base64.decode(answer.key) else { throw Self.anotherKey }
     let evaluations = answer.evaluations.map { Base64.decode($0) ?? [] }
+    let proof = answer.proof.flatMap { Base64.decode($0) } ?? []
     return try await Self.computing { () throws(ObliviousBatch.Refusal) in
-      try batch.finish(evaluations, under: keyBytes)
+      try batch.finish(evaluations, proof: proof, under: keyBytes)
     }
   }
 
   private struct Evaluations: Decodable {
     let key: String
     let evaluations: [String]
+    /// Missing where there are no evaluations.
+    let proof: String?
   }
 
   /// Sends the very same elements again after a lost answer and while the relay is busy: blinded anew, the contacts
@@ -124,8 +156,8 @@ extension RelayClient {
       if let value = try await BlockingWork.run(work) { return value }
     } catch {
       switch error {
-      case .malformed: throw .unexpectedAnswer(status: 200, reason: "an evaluation or the key is malformed")
-      case .unproved: throw .unexpectedAnswer(status: 200, reason: "an evaluation is not proved")
+      case .malformed: throw .unexpectedAnswer(status: 200, reason: "an evaluation, the proof or the key is malformed")
+      case .unproved: throw .unexpectedAnswer(status: 200, reason: "the evaluations are not proved")
       }
     }
     throw .unreachable(reason: "the process is ending")

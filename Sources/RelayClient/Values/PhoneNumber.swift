@@ -48,7 +48,7 @@ public struct Correspondent: Sendable, Hashable {
 ///
 /// A token is a plain hash, and there are few numbers: anyone can find the number of a token by trying all of them.
 /// So a token keeps a number out of sight, and does not keep it secret.
-/// `RelayClient.lookUpObliviously(_:telling:contacts:)` sends none.
+/// `RelayClient.lookUp(_:telling:contacts:)` sends none, where the relay offers that.
 public enum ContactTokens {
   /// Computes the token of a number: the first 10 bytes of the SHA-1 of its text, the `+` included.
   /// - Parameter number: the contact's number.

@@ -78,11 +78,11 @@ struct DemoConversation {
   /// Asks the directory until what beta lists has come to alpha.
   /// - Returns: the name by which alpha knows the relay of the contact.
   private func find(_ token: String, with client: RelayClient) async throws -> String {
-    try await report.step("alpha", "PUT /v1/directory/tokens") {
+    try await report.step("alpha", "PUT /v1/directory/oblivious/evaluations, GET /v1/directory/oblivious/registered") {
       let deadline = ContinuousClock.now + .seconds(60)
-      var tries = 1
+      var (tries, contacts) = (1, ObliviousContacts())
       while true {
-        if let contact = try await client.lookUp([token]).first {
+        if let contact = try await look(for: token, with: client, &contacts) {
           guard let relay = contact.relay else { throw DemoFailure("the directory says that the number is alpha's") }
           return (relay, "\(betaNumber.e164) lives at \(relay)" + (tries > 1 ? ", found at try \(tries)" : ""))
         }
@@ -92,6 +92,18 @@ struct DemoConversation {
         guard await Pause.for(.milliseconds(250)) else { throw CancellationError() }
         tries += 1
       }
+    }
+  }
+
+  /// - Returns: nil also while the relay has not made all outputs yet.
+  private func look(
+    for token: String, with client: RelayClient, _ contacts: inout ObliviousContacts
+  ) async throws(RelayClientError) -> Contact? {
+    do throws(RelayClientError) {
+      return try await client.lookUp([token], contacts: &contacts).first
+    } catch {
+      guard error.status == 503 else { throw error }
+      return nil
     }
   }
 

@@ -2,6 +2,7 @@ import ArgumentParser
 import DeviceNotifications
 import Foundation
 import Storage
+import VOPRF
 
 enum Version {
   /// As CHANGELOG.md.
@@ -12,7 +13,9 @@ enum Version {
     let name = "relay \(current)"
     guard CommandLine.arguments.contains("--packages") else { return name }
     let packages = ResolvedPackages.all.map { [$0.name, $0.version, String($0.revision.prefix(12))] }
-    let libraries = LinkedLibraries.all.map { [$0.name, $0.version] } + [["libxml2", XMLLibrary.version]]
+    let libraries =
+      LinkedLibraries.all.map { [$0.name, $0.version] }
+      + [["libsodium", SodiumLibrary.version], ["libxml2", XMLLibrary.version]]
     return ([name, "", "Swift packages"] + lines(packages) + ["", "Libraries of the system"] + lines(libraries))
       .joined(separator: "\n")
   }

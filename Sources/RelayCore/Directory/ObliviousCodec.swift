@@ -1,9 +1,9 @@
 /// The requests and answers of an oblivious look-up (docs/protocol.md, "Oblivious look-up").
 package enum ObliviousCodec {
-  /// A point of the curve, compressed: SEC 1, section 2.3.3.
-  package static let elementBytes = 49
-  /// An evaluated element and the two numbers of its proof.
-  package static let evaluationBytes = 49 + 96
+  /// An element of ristretto255: a blinded one, its evaluation, or a public key (RFC 9496, section 4.3).
+  package static let elementBytes = 32
+  /// The two numbers of a proof.
+  package static let proofBytes = 64
   /// The elements that one request may hold.
   package static let elementsMax = 1000
   /// Outputs of one page.
@@ -11,15 +11,15 @@ package enum ObliviousCodec {
 
   package enum Refusal: Error, Sendable, Equatable {
     case json(JSONError)
-    /// An element is not the base64 of 49 bytes that can be a point.
+    /// An element is not the base64 of 32 bytes, or they are all 0.
     case undecodable
     /// The rest of the body was not read.
     case tooMany
   }
 
   /// `{"elements": ["base64"...]}`
-  /// - Returns: elements of 49 bytes that begin with 2 or 3, in the order of the request; whether they are points of
-  ///   the curve is for who computes with them to find out.
+  /// - Returns: elements of 32 bytes that are not the identity, in the order of the request. The computation with them
+  ///   finds out whether they are elements of the group.
   package static func elements(_ json: RawSpan) throws(Refusal) -> [[UInt8]] {
     var list = ElementList()
     do throws(JSONError) {
@@ -57,20 +57,20 @@ package enum ObliviousCodec {
           throw .tooLarge
         }
         guard let text = try reader.string() else { throw .wrongShape }
-        if let bytes = Base64.decode(text), canBePoint(bytes) { list.append(bytes) } else { isUndecodable = true }
+        if let bytes = Base64.decode(text), canBeElement(bytes) { list.append(bytes) } else { isUndecodable = true }
       }
       elements = list
     }
   }
 
-  /// The point at infinity and uncompressed ones have another form, and are no elements (RFC 9497, section 2.1).
-  package static func canBePoint(_ bytes: [UInt8]) -> Bool {
-    bytes.count == elementBytes && (bytes[0] == 2 || bytes[0] == 3)
+  /// The identity is all zeros, and no element (RFC 9497, section 2.1).
+  package static func canBeElement(_ bytes: [UInt8]) -> Bool {
+    bytes.count == elementBytes && bytes.contains { $0 != 0 }
   }
 
   /// `{"elements": ["base64"...]}`
   package static func request(_ elements: [[UInt8]]) -> [UInt8] {
-    var writer = JSONWriter(capacity: 32 + 70 * elements.count)
+    var writer = JSONWriter(capacity: 32 + 47 * elements.count)
     writer.beginObject()
     writer.key("elements")
     writeList(elements, to: &writer)
@@ -78,14 +78,19 @@ package enum ObliviousCodec {
     return writer.bytes
   }
 
-  /// `{"key": "base64", "evaluations": ["base64"...]}`
-  package static func answer(key: [UInt8], evaluations: [[UInt8]]) -> [UInt8] {
-    var writer = JSONWriter(capacity: 128 + 198 * evaluations.count)
+  /// `{"key": "base64", "evaluations": ["base64"...], "proof": "base64"}`
+  /// - Parameter proof: of all evaluations; nil where there are none.
+  package static func answer(key: [UInt8], evaluations: [[UInt8]], proof: [UInt8]?) -> [UInt8] {
+    var writer = JSONWriter(capacity: 224 + 47 * evaluations.count)
     writer.beginObject()
     writer.key("key")
     writer.base64(key, padded: true)
     writer.key("evaluations")
     writeList(evaluations, to: &writer)
+    if let proof {
+      writer.key("proof")
+      writer.base64(proof, padded: true)
+    }
     writer.endObject()
     return writer.bytes
   }

@@ -15,7 +15,7 @@ package struct ObliviousOutput: Sendable, Hashable, Comparable {
     self.init(firstBytesOf: bytes)
   }
 
-  /// The first 8 bytes of the function's 48.
+  /// The first 8 bytes of the function's 64.
   package init(firstBytesOf output: some Collection<UInt8>) {
     bits = output.prefix(Self.byteCount).reduce(0) { $0 << 8 | UInt64($1) }
   }
@@ -36,7 +36,7 @@ package struct ContactOutput: Sendable, Hashable {
   }
 }
 
-/// Tells the keys of the function apart: the first 8 bytes of SHA-256 of the compressed public key.
+/// Tells the keys of the function apart: the first 8 bytes of SHA-256 of the public key.
 package struct ObliviousKeyID: Sendable, Hashable {
   /// Big-endian.
   package let bits: UInt64

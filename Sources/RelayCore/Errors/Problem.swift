@@ -96,7 +96,7 @@ package struct Problem: Error, Sendable {
       switch self {
       case .invalidNumber: "The number is not + followed by 10 to 15 digits."
       case .undecodableToken: "A contact token is not the base64 of 10 bytes."
-      case .undecodableElement: "An element is not the base64 of a compressed point of P-384."
+      case .undecodableElement: "An element is not the base64 of an element of ristretto255."
       case .invalidPrefix: "The prefix is not 0 to 8 hexadecimal digits, or `after` is not what an answer named."
       case .syncThroughRelay: "Messages to your own number cannot go through a relay."
       case .uploadIncomplete:

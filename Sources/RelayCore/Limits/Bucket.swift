@@ -54,7 +54,7 @@ package enum LimiterName: String, Sendable, CaseIterable {
   case peerProbes = "peer-probes"
   /// Messages of one account for another that had waited in a peer's outbox, where the peer's relay has charged them.
   case messagesWaited = "messages-waited"
-  /// Elements of oblivious look-ups that are evaluated for one account, each for milliseconds.
+  /// Elements of oblivious look-ups that are evaluated for one account.
   case obliviousElements = "oblivious-elements"
   /// Pages of outputs that one account reads (docs/directory.md, "Oblivious look-up").
   case obliviousPages = "oblivious-pages"
@@ -93,7 +93,7 @@ package enum LimiterName: String, Sendable, CaseIterable {
     case .peerTokens: Bucket(size: 500_000, perMinute: 500_000)
     case .peerProbes: Bucket(size: 5, perMinute: 5)
     case .messagesWaited: Bucket(size: 3600, perMinute: 60)
-    case .obliviousElements: Bucket(size: 5000, perMinute: 250)
+    case .obliviousElements: Bucket(size: 20_000, perMinute: 1000)
     case .obliviousPages: Bucket(size: 1000, perMinute: 200)
     case .notificationLookups, .notificationRetrievals: Bucket(size: 60, perMinute: 60)
     case .notificationSubscriptions: Bucket(size: 600, perMinute: 10)

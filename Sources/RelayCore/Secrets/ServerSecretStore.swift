@@ -38,12 +38,7 @@ package enum ServerKeyName: String, Sendable, CaseIterable {
   case accountHandles = "account-handles"
 
   /// How long such a key is.
-  package var byteCount: Int {
-    switch self {
-    case .oblivious: 48
-    case .handOvers, .attachmentURLs, .pendingCodes, .accountHandles: 32
-    }
-  }
+  package var byteCount: Int { 32 }
 }
 
 /// The outcome of one step through the devices.

@@ -12,7 +12,7 @@ import Testing
   func `an oblivious look-up says where contacts live, and no other look-up follows`(kind: StoreKind) async throws {
     // As many as the contacts: an ordinary look-up of one of them would be one too many.
     let settings = Victim.unlimited.merging([
-      "RELAY_DIRECTORY_OBLIVIOUS": "true", "RELAY_DIRECTORY_BUDGET_FIRST": "4", "RELAY_DIRECTORY_BUDGET_PER_DAY": "0",
+      "RELAY_DIRECTORY_BUDGET_FIRST": "4", "RELAY_DIRECTORY_BUDGET_PER_DAY": "0",
     ]) { $1 }
     try await Victim.with(kind, settings: settings) { victim in
       let (beta, gamma) = (try await ScriptedPeer.start("beta"), try await ScriptedPeer.start("gamma"))

@@ -7,7 +7,7 @@ import Testing
 
 @Suite(.tags(.stores)) struct ObliviousEvaluatorTests {
   private static func elements(_ count: Int) throws -> [[UInt8]] {
-    let element = [UInt8](hex: try ObliviousVectors.load().evaluation.elementHex)
+    let element = try #require(Base64.decode(try ObliviousVectors.load().evaluation.elements[0]))
     return Array(repeating: element, count: count)
   }
 
@@ -65,15 +65,17 @@ import Testing
   @Test func `requests at once are each answered in their own order`() async throws {
     let (key, vectors) = (try ObliviousKey.test(), try ObliviousVectors.load())
     let evaluator = ObliviousEvaluator(threads: ObliviousThreads(2), metrics: ObliviousMetrics())
-    let evaluated = [UInt8](hex: vectors.evaluation.evaluatedHex)
-    let counts = [1, 30, 60, 2, 26]
+    let evaluated = Base64.decode(vectors.evaluation.evaluations[0])
+    // Some of several turns.
+    let counts = [1, 230, 60, 2, 426]
     let answers = try await withThrowingTaskGroup(of: Int.self) { group in
       for (index, count) in counts.enumerated() {
         let (elements, account) = (try Self.elements(count), try Self.account(index))
         group.addTask {
           let place = try evaluator.admit(count, of: account)
           let evaluations = try await evaluator.evaluate(elements, with: key, in: place)
-          return evaluations.count { $0.prefix(49).elementsEqual(evaluated) }
+          #expect(evaluations.proof.count == ObliviousCodec.proofBytes)
+          return evaluations.elements.count { $0 == evaluated }
         }
       }
       return try await group.reduce(into: []) { $0.append($1) }
@@ -81,14 +83,14 @@ import Testing
     #expect(answers.sorted() == counts.sorted())
   }
 
-  @Test func `an invalid point fails its request and no other`() async throws {
+  @Test func `an invalid element fails its request and no other`() async throws {
     let key = try ObliviousKey.test()
     let evaluator = ObliviousEvaluator(threads: ObliviousThreads(1), metrics: ObliviousMetrics())
-    let bad = try Self.elements(1) + [[2] + [UInt8](repeating: 0xFF, count: 48)]
+    let bad = try Self.elements(1) + [[1] + [UInt8](repeating: 0, count: 31)]
     let place = try evaluator.admit(2, of: Self.account(1))
     await #expect(throws: Problem(.undecodableElement)) { try await evaluator.evaluate(bad, with: key, in: place) }
     let good = try Self.elements(1)
     let evaluations = try await evaluator.evaluate(good, with: key, in: place)
-    #expect(evaluations.count == 1)
+    #expect(evaluations.elements.count == 1)
   }
 }

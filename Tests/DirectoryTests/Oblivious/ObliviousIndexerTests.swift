@@ -284,7 +284,7 @@ extension FollowerSite {
         store: site.store, signals: site.signals, clock: FollowerSite.clock, logger: site.log.logger,
         pace: FollowerSite.indexPace)
       let running = Task { try await indexer.run() }
-      try await eventually("it is told") { site.log.contains("is no key of P-384") }
+      try await eventually("it is told") { site.log.contains("has not 32 bytes") }
       #expect(indexer.keyring.key == nil)
       running.cancel()
       try await running.value

@@ -7,7 +7,8 @@ import Testing
 /// docs/vectors/oblivious.json, as far as tests need it.
 struct ObliviousVectors: Decodable {
   struct Key: Decodable {
-    let privateHex: String
+    let seedHex: String
+    let info: String
     let publicHex: String
     let `public`: String
     let idHex: String
@@ -20,8 +21,11 @@ struct ObliviousVectors: Decodable {
     let truncatedHex: String
   }
   struct Evaluation: Decodable {
-    let elementHex: String
-    let evaluatedHex: String
+    let tokens: [String]
+    let blindsHex: [String]
+    let elements: [String]
+    let evaluations: [String]
+    let proof: String
   }
   struct Page: Decodable {
     let prefix: String
@@ -60,6 +64,6 @@ extension [UInt8] {
 extension ObliviousKey {
   /// The key of docs/vectors/oblivious.json, and another one.
   static func test(_ number: UInt8 = 1) throws -> ObliviousKey {
-    try #require(ObliviousKey(secret: SecretBytes((0..<48).map { number + $0 })))
+    try #require(ObliviousKey(secret: SecretBytes((0..<32).map { number + $0 })))
   }
 }

@@ -5,7 +5,7 @@ import Testing
 @testable import Directory
 
 @Suite(.tags(.unit)) struct ObliviousWorkTests {
-  private static let tokens = (0..<250).map { ContactToken(high: UInt64($0), low: 0) }
+  private static let tokens = (0..<1250).map { ContactToken(high: UInt64($0), low: 0) }
 
   /// Works `work` off, a page of each peer being all of `tokens`.
   private static func run(_ work: inout ObliviousWork, _ tokens: [ContactToken]) -> [ObliviousWork.Step] {
@@ -31,14 +31,14 @@ import Testing
   @Test func `contacts without an output are evaluated some at a time, each once`() {
     var work = ObliviousWork(rangesDone: 255, isSwept: true)
     work.found(Self.tokens)
-    #expect(work.pending == 250 && work.rangesDone == 255)
+    #expect(work.pending == 1250 && work.rangesDone == 255)
     var seen: [ContactToken] = []
     while case .tokens(let part)? = work.step {
       #expect((1...ObliviousWork.stepMax).contains(part.count))
       seen += part
       work.aligned()
     }
-    #expect(Set(seen) == Set(Self.tokens) && seen.count == 250)
+    #expect(Set(seen) == Set(Self.tokens) && seen.count == 1250)
     #expect(work.rangesDone == 256 && work.step == nil)
   }
 

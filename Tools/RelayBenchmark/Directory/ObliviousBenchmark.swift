@@ -87,10 +87,10 @@ struct ObliviousBenchmark: Sendable {
   }
 
   private static let element = [UInt8](repeating: 2, count: ObliviousCodec.elementBytes)
+  private static let proof = [UInt8](repeating: 2, count: ObliviousCodec.proofBytes)
   /// The sizes of the bodies.
   private static var requestBytes: Int { ObliviousCodec.request(Array(repeating: element, count: contacts)).count }
   private static var answerBytes: Int {
-    let evaluation = [UInt8](repeating: 2, count: ObliviousCodec.evaluationBytes)
-    return ObliviousCodec.answer(key: element, evaluations: Array(repeating: evaluation, count: contacts)).count
+    ObliviousCodec.answer(key: element, evaluations: Array(repeating: element, count: contacts), proof: proof).count
   }
 }

@@ -3,8 +3,8 @@ extension BenchmarkReport {
   var obliviousTable: [String] {
     guard let oblivious else { return [] }
     let header = [
-      "oblivious look-up of", "server CPU s", "client CPU s", "KiB sent", "KiB received",
-      "server CPU ms a registration",
+      "oblivious look-up of", "relay CPU s", "client CPU s", "KiB sent", "KiB received",
+      "relay CPU ms a registration",
     ]
     return [""]
       + Self.table(

@@ -70,7 +70,7 @@ struct ScenarioRunner: Sendable {
       .with(Credentials(Correspondent(number), password: asking.password))
     let tokens = population.betasRecipients.compactMap { PhoneNumber($0.number).map(ContactTokens.token(for:)) }
     let deadline = ContinuousClock.now + Self.listingLimit
-    while try await client.lookUp(tokens).count < tokens.count {
+    while try await client.lookUpInClear(tokens).count < tokens.count {
       guard ContinuousClock.now < deadline else {
         throw BenchmarkFailure("alpha does not know beta's accounts after \(Self.listingLimit)")
       }
