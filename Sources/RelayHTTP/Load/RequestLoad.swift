@@ -1,3 +1,4 @@
+import CoreMetrics
 package import Logging
 package import RelayCore
 import RelayMetrics
