@@ -7,6 +7,7 @@ import Synchronization
 /// While Redis is away every call falls back at once to a bucket of this process with a quarter of the size (at least
 /// one charge) and of the rate: four processes together then allow what the shared bucket does. It recovers by itself.
 /// Two connections: one for commands, one for the subscription to what all processes are told, and what this one is.
+/// Where sentinels watch Redis, both lead to the primary that they name.
 package final class RedisCoordination: Coordination {
   /// The shapes of every limiter.
   let shapes: Mutex<[LimiterName: Bucket]>
@@ -31,6 +32,8 @@ package final class RedisCoordination: Coordination {
   let gathered: GatheredTakes
   let leases: LeasedTakes
   private let subscription: RedisConnection
+  /// nil where the endpoint names the server itself.
+  let sentinels: SentinelWatch?
 
   /// Connects in the background; `degradation` tells when it has. To be ended by `close`.
   /// - Parameters:
@@ -39,8 +42,8 @@ package final class RedisCoordination: Coordination {
   ///   - prefix: begins every key and the channel, so that several operators can share one Redis.
   ///   - clock: for the buckets of this process.
   ///   - time: what Redis takes for the time in place of its own clock; for tests.
-  ///   - present: the endpoint as it is now, asked for before each attempt to connect: passwords change. nil leaves
-  ///     `endpoint`.
+  ///   - present: the endpoint as it is now, asked for before each attempt to connect: passwords change, and the address
+  ///     of a single server may. nil leaves `endpoint`.
   /// - Throws: `.unavailable` when there is no thread or descriptor left, or a file of `endpoint.tls` cannot be used.
   package init(
     _ endpoint: RedisEndpoint, buckets: [LimiterName: Bucket] = [:], leased: Set<LimiterName> = [],
@@ -62,14 +65,27 @@ package final class RedisCoordination: Coordination {
     reactor = try Reactor(name: "relay-redis")
     let probeKey = prefix + "probe"
     let current = { @Sendable in present() ?? endpoint }
-    commands = RedisConnection(to: current, role: .commands, probeKey: probeKey, limits: .init(), on: reactor)
+    let sentinels: SentinelWatch? =
+      if case .sentinels(let named) = endpoint.place { try SentinelWatch(named, of: current) } else { nil }
+    self.sentinels = sentinels
+    let route = { @Sendable () -> RedisRoute in
+      if let sentinels { return sentinels.route }
+      let endpoint = current()
+      guard case .server(let address) = endpoint.place else { return .nowhere(.cannotConnect) }
+      return .to(endpoint.target(at: address))
+    }
+    commands = RedisConnection(by: route, role: .commands, probeKey: probeKey, limits: .init(), on: reactor)
     gathered = GatheredTakes(judge: Self.judging(by: commands, health: health, time: time))
     leases = LeasedTakes(of: leased, shapes: shapes, clock: clock)
     subscription = RedisConnection(
-      to: current, role: .subscription(channels: [channel, prefix + Self.processChannel + process]), probeKey: probeKey,
+      by: route, role: .subscription(channels: [channel, prefix + Self.processChannel + process]), probeKey: probeKey,
       limits: .init(), on: reactor)
     commands.start { [weak self] in self?.commandsChanged($0) }
     subscription.start { [weak self] in self?.subscriptionChanged($0) }
+    sentinels?.start { [commands, subscription] in
+      commands.reconsider()
+      subscription.reconsider()
+    }
   }
 
   package func degradation() async -> String? { health.fault }
@@ -81,6 +97,7 @@ package final class RedisCoordination: Coordination {
     await leases.payNow { await self.ask($0.map { [$0] }) }
     commands.close()
     subscription.close()
+    await sentinels?.close()
     await reactor.stop()
   }
 }
@@ -116,7 +133,7 @@ extension RedisCoordination {
       links.withLock { $0.commandsAway(isAtReplica: fault.isReplica) }
       // It would hear nothing that processes say at the primary.
       if fault.isReplica { subscription.renew(because: fault) }
-    case .message: break
+    case .message, .answer: break
     }
   }
 
@@ -134,6 +151,7 @@ extension RedisCoordination {
     case .message(channel, let payload): received(payload)
     case .message(_, let payload):
       if let event = PresenceWord.event(payload) { presence.post(event) }
+    case .answer: break
     }
   }
 

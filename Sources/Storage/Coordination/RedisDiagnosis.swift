@@ -12,6 +12,8 @@ package struct RedisDiagnosis: Sendable, Equatable {
   package let time: Timestamp
   /// The protocol that encrypts the connection (`TLSv1.3`); nil in clear.
   package let encryption: String?
+  /// nil where no sentinels are asked.
+  package let sentinels: SentinelDiagnosis?
 
   /// Whether keys may vanish before their time: limits forget then what they counted, and the epoch's witness its
   /// epoch.
@@ -29,7 +31,8 @@ extension RedisCoordination {
       version: info.split(whereSeparator: \.isNewline).first { $0.hasPrefix("redis_version:") }
         .map { String($0.dropFirst("redis_version:".count)) },
       memoryMax: await setting("maxmemory").flatMap { Int64($0) }, evictionPolicy: await setting("maxmemory-policy"),
-      time: Timestamp(millis: seconds * 1000 + micros / 1000), encryption: commands.encryption)
+      time: Timestamp(millis: seconds * 1000 + micros / 1000), encryption: commands.encryption,
+      sentinels: await sentinels?.diagnose())
   }
 
   /// - Returns: nil when the server does not let us ask, as some that are rented do.
