@@ -97,7 +97,7 @@ extension RedisCoordination {
   }
 
   private func bucketKey(_ limiter: LimiterName, _ key: LimitKey) -> String {
-    "\(prefix)bucket:\(limiter.rawValue):\(Self.hashed(key.text))"
+    "\(prefix)bucket:\(limiter.rawValue):\(RedisSlot.tag(of: key.subject.utf8))\(Self.hashed(key.text))"
   }
 
   /// Numbers and addresses are hashed where they name what Redis keeps: a copy of its memory lists nobody in clear.

@@ -70,7 +70,7 @@ extension RedisCoordination {
   package func hear(_ handler: @escaping @Sendable (PresenceEvent) -> Void) { presence.add(handler) }
 
   private func entryKey(_ device: DeviceAddress) -> String {
-    "\(prefix)device:\(Self.hashed(PresenceWord.text(of: device)))"
+    "\(prefix)device:\(RedisSlot.tag(of: device.account.e164.utf8))\(Self.hashed(PresenceWord.text(of: device)))"
   }
 
   private var processChannels: String { prefix + Self.processChannel }
