@@ -6,7 +6,8 @@ extension ValueType where Value == CoordinationLocation {
     guard let endpoint = RedisEndpoint(url: text) else {
       throw Malformed(
         "local, redis[s]://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], "
-          + "redis[s]+sentinel://[[USER]:PASSWORD@]HOST[:PORT][,HOST...]/MASTER[/DATABASE] or "
+          + "redis[s]+sentinel://[[USER]:PASSWORD@]HOST[:PORT][,HOST...]/MASTER[/DATABASE], "
+          + "redis[s]+cluster://[[USER]:PASSWORD@]HOST[:PORT][,HOST...] or "
           + "redis+unix://[[USER]:PASSWORD@]/PATH[?db=DATABASE]")
     }
     return .redis(endpoint)
@@ -47,6 +48,11 @@ extension RedisEndpoint {
       let sentinels = RedisSentinels(
         addresses: addresses, group: group, user: login.user, password: login.password)
       return (.sentinels(sentinels), path.count == 3 ? String(path[2]) : "")
+    case "redis+cluster", "rediss+cluster":
+      guard url.query == nil, url.path.isEmpty || url.path == "/",
+        let addresses = addresses(hosts, port: serverPort)
+      else { return nil }
+      return (.cluster(addresses), "")
     default: return nil
     }
   }

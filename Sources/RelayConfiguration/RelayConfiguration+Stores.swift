@@ -55,7 +55,8 @@ extension RelayConfiguration {
         taking: .onConnection { $0.coordination.presentEndpoint != nil },
         "What processes share: `local` for one process, `redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]`, "
           + "`redis+sentinel://[[USER]:PASSWORD@]HOST[:PORT][,HOST...]/MASTER[/DATABASE]` for a primary that sentinels "
-          + "name, the same with `rediss` for TLS, or `redis+unix://[[USER]:PASSWORD@]/PATH[?db=DATABASE]`.")
+          + "name, `redis+cluster://[[USER]:PASSWORD@]HOST[:PORT][,HOST...]` for a cluster, the same with `rediss` for TLS, or `redis+unix://[[USER]:PASSWORD@]/PATH[?db=DATABASE]`."
+      )
       urlFile = keys.file(of: "coordination.url")
       let files = RedisTLSFiles(
         authority: keys.optional(

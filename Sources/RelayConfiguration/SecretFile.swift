@@ -54,13 +54,13 @@ extension RelayConfiguration.Coordination {
 }
 
 extension RedisEndpoint {
-  /// Whether only logins, the database, and the address of a single server may be others than in `former`.
+  /// Whether only logins, the database, and the address of a single server or of nodes may be others than in `former`.
   fileprivate func isFound(as former: RedisEndpoint) -> Bool {
     switch (place, former.place) {
-    case (.server, .server): true
+    case (.server, .server), (.cluster, .cluster): true
     case (.sentinels(let sentinels), .sentinels(let others)):
       sentinels.addresses == others.addresses && sentinels.group == others.group
-    case (.server, _), (.sentinels, _): false
+    case (.server, _), (.sentinels, _), (.cluster, _): false
     }
   }
 }

@@ -107,6 +107,12 @@ import Testing
       try location("redis+unix:///run/redis/redis.sock?db=4")
         == .redis(.init(address: .unix(path: "/run/redis/redis.sock"), user: nil, password: nil, database: 4)))
     #expect(
+      try location("rediss+cluster://:p@one,[fd00::2]:5/")
+        == .redis(
+          .init(
+            place: .cluster([.tcp(host: "one", port: 6379), .tcp(host: "fd00::2", port: 5)]), password: Secret("p"),
+            tls: .init())))
+    #expect(
       try location("redis+sentinel://one,[fd00::2]:5,three:26379/my%20relay")
         == .redis(
           .init(
@@ -131,9 +137,10 @@ import Testing
       "redis+sentinel://one,one/main", "redis+sentinel://one/main/x", "redis+sentinel://one/main/1/2",
       "redis+sentinel://one/main?sentinel-user=u", "redis+sentinel://one/main?sentinel-password=",
       "redis+sentinel://one/main?password=p", "redis+sentinel://one/main?sentinel-password=a&sentinel-password=b",
-      "redis+sentinel://one:0/main", "redis+sentinel://one/main#x",
+      "redis+sentinel://one:0/main", "redis+sentinel://one/main#x", "redis+cluster://", "redis+cluster://one/1",
+      "redis+cluster://one,one", "redis+cluster://one?db=1",
     ])
-  func `a URL of sentinels that lacks something, or has too much, is refused`(_ url: String) {
+  func `a URL of sentinels or of a cluster that lacks something, or has too much, is refused`(_ url: String) {
     #expect(throws: ConfigurationFaults.self) {
       try RelayConfiguration.load(file: nil, environment: ["RELAY_COORDINATION_URL": url])
     }

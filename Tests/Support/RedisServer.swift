@@ -38,11 +38,15 @@ package final class RedisServer: Sendable {
   /// The disk of `folder`, if it was told to have one of its own.
   private let disk: TestDisk?
   private let tls: ServerTLS?
+  /// Arguments on top of those of every server.
+  private let settings: [String]
   private let password: Mutex<String?>
   private let process: Mutex<ChildProcess?>
 
   /// Starts a server and returns when it answers.
-  package init(password: String? = nil, tls: ServerTLS? = nil, hasOwnDisk: Bool = false) async throws {
+  package init(
+    password: String? = nil, tls: ServerTLS? = nil, hasOwnDisk: Bool = false, settings: [String] = []
+  ) async throws {
     var template = Array("/tmp/relay-redis-XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else { throw TestFailure("mkdtemp: errno \(errno)") }
     folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
@@ -52,6 +56,7 @@ package final class RedisServer: Sendable {
     port = ports[0]
     tlsPort = tls == nil ? nil : ports[1]
     self.tls = tls
+    self.settings = settings
     self.password = Mutex(password)
     process = Mutex(nil)
     try tls?.write(to: folder)
@@ -153,6 +158,7 @@ package final class RedisServer: Sendable {
   }
 
   /// Sends one inline command. - Returns: as `RedisInline.ask`.
+  @discardableResult
   package func ask(_ line: String) throws -> [String] {
     try RedisInline.ask(line, port: port, password: password.withLock(\.self))
   }
@@ -202,7 +208,7 @@ package final class RedisServer: Sendable {
     [
       "redis-server", "--port", "\(port)", "--bind", "127.0.0.1", "--unixsocket", socketPath, "--dir", folder,
       "--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0",
-    ] + (password.withLock(\.self).map { ["--requirepass", $0, "--masterauth", $0] } ?? []) + tlsArguments
+    ] + (password.withLock(\.self).map { ["--requirepass", $0, "--masterauth", $0] } ?? []) + tlsArguments + settings
   }
 
   private var tlsArguments: [String] {

@@ -16,6 +16,8 @@ package struct RedisEndpoint: Sendable, Equatable, CustomStringConvertible {
     /// It stands at this address.
     case server(Address)
     case sentinels(RedisSentinels)
+    /// Nodes of a cluster: some of them at least, which name the others.
+    case cluster([Address])
   }
   package let place: Place
   /// nil for the default user.
@@ -47,11 +49,12 @@ package struct RedisEndpoint: Sendable, Equatable, CustomStringConvertible {
     RedisEndpoint(place: place, user: user, password: password, database: database, tls: files)
   }
 
-  /// The addresses that are given: of the server, or of the sentinels.
+  /// The addresses that are given: of the server, of the sentinels, or of nodes.
   package var addresses: [Address] {
     switch place {
     case .server(let address): [address]
     case .sentinels(let sentinels): sentinels.addresses
+    case .cluster(let nodes): nodes
     }
   }
 
@@ -64,6 +67,7 @@ package struct RedisEndpoint: Sendable, Equatable, CustomStringConvertible {
     case .sentinels(let sentinels):
       let hosts = sentinels.addresses.map(\.description).joined(separator: ",")
       return "\(scheme)+sentinel://\(hosts)/\(sentinels.group)/\(database)"
+    case .cluster(let nodes): return "\(scheme)+cluster://\(nodes.map(\.description).joined(separator: ","))"
     }
   }
 }

@@ -39,7 +39,26 @@ struct CoordinationChecks {
     return [
       Finding.ok("Redis \(server.version ?? "of unknown version")"), eviction.named("eviction"),
       encryption(server).named("encryption"),
-    ] + (server.sentinels.map(Self.sentinels) ?? [])
+    ] + (server.sentinels.map(Self.sentinels) ?? []) + (server.cluster.map(Self.cluster) ?? [])
+  }
+
+  /// The nodes of a cluster, some of which answer.
+  private static func cluster(_ found: ClusterDiagnosis) -> [Finding] {
+    var findings = [
+      found.faults.isEmpty
+        ? Finding.ok("\(found.nodes.count) nodes take writes")
+        : .failed(
+          "\(found.faults.count) of \(found.nodes.count) nodes do not answer: "
+            + found.faults.joined(separator: "; "),
+          remedy: "Start them, or let their replicas take over: \(meanwhile)")
+    ]
+    if found.missing > 0 {
+      findings.append(
+        .failed(
+          "\(found.missing) slots have no node",
+          remedy: "Run redis-cli --cluster fix: until then each process limits the keys in them by itself."))
+    }
+    return findings.map { $0.named("cluster") }
   }
 
   private var areSentinelsAsked: Bool {
@@ -112,6 +131,9 @@ struct CoordinationChecks {
       switch true {
       case fault.contains("WRONGPASS"), fault.contains("NOAUTH"):
         "Correct user and password in coordination.url"
+      case fault.contains("cluster-enabled"):
+        "Let coordination.url begin with redis:// for a single server, or name nodes of a cluster"
+      case fault.contains("MOVED"): "Let coordination.url begin with redis+cluster"
       case fault.contains("NOPERM"): "Give the user of coordination.url the rights to all keys, channels and commands"
       case fault.contains("resol"), fault.contains("Name or service"), fault.contains("name resolution"):
         "Correct the host in coordination.url, or the name service"
@@ -127,7 +149,8 @@ struct CoordinationChecks {
       let presents = endpoint.tls?.certificate == nil ? "we present none" : "we present ours"
       return .ok("\(encryption): the server's certificate is verified, \(presents)")
     }
-    let known = endpoint.addresses + (server.sentinels?.primary.map { [$0] } ?? [])
+    let known =
+      endpoint.addresses + (server.sentinels?.primary.map { [$0] } ?? []) + (server.cluster?.nodes ?? [])
     let isElsewhere = known.contains { address in
       if case .tcp(let host, _) = address { !PublicAddress.isLoopback(host) } else { false }
     }

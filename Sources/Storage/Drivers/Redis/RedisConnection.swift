@@ -18,6 +18,8 @@ final class RedisConnection: @unchecked Sendable {  // Mutable state but `readin
     case subscription(channels: [String])
     /// Its probes ask for the primary of `group`.
     case sentinel(group: String)
+    /// Its probes ask a node of a cluster for the slots.
+    case slots
   }
   enum Event {
     case ready
@@ -26,6 +28,8 @@ final class RedisConnection: @unchecked Sendable {  // Mutable state but `readin
     case message(channel: String, [UInt8])
     /// A sentinel's, at each probe.
     case answer(SentinelAnswer)
+    /// A node's, at each probe.
+    case slots(SlotMap)
   }
 
   struct Limits: Sendable {
@@ -99,12 +103,24 @@ final class RedisConnection: @unchecked Sendable {  // Mutable state but `readin
     }
   }
 
+  /// Whether it is ready for commands.
+  var isReady: Bool { readiness.load(ordering: .acquiring) }
+
+  /// Has the next probe made now, unless one was just made.
+  func probeSoon() {
+    _ = reactor.submit { [self] in
+      if case .ready = state, .now - probed >= Self.probesApart { probe() }
+    }
+  }
+
+  /// - Parameter isAsking: whether the command is for a node to which the slot is on its way.
   /// - Returns: what Redis answered, an error included; nil, at once or within the time limits, when it did not.
-  func call(_ command: RedisCommand) async -> RedisReply? {
+  func call(_ command: RedisCommand, isAsking: Bool = false) async -> RedisReply? {
     guard readiness.load(ordering: .acquiring) else { return nil }
     return await withCheckedContinuation { (caller: CheckedContinuation<RedisReply?, Never>) in
       let isAccepted = reactor.submit { [self] in
         guard case .ready = state, waiting.count < limits.waitingMax else { return caller.resume(returning: nil) }
+        if isAsking { send(RedisCommand("ASKING")) { _ in } }
         send(command) { caller.resume(returning: $0) }
       }
       if !isAccepted { caller.resume(returning: nil) }
@@ -214,7 +230,10 @@ extension RedisConnection {
     expectSuccess(RedisCommand("PING"))
     if target.isNamedPrimary { askRole() }
     // The first probe of a subscription makes it one, and no write is taken behind it.
-    if case .subscription = role { tryToWrite() }
+    if case .subscription(let channels) = role {
+      tryToWrite()
+      if target.isNode { subscribeToShards(channels) }
+    }
     probe { [self] in becomeReady() }
   }
 
@@ -240,6 +259,40 @@ extension RedisConnection {
       for channel in channels.dropLast() { expectSuccess(RedisCommand("SUBSCRIBE", channel)) }
       if let last = channels.last { expectSuccess(RedisCommand("SUBSCRIBE", last), then: succeeded) }
     case .sentinel(let group): askForPrimary(of: group, then: succeeded)
+    case .slots: askForSlots(then: succeeded)
+    }
+  }
+
+  /// Beside the subscription of the same channels as on any server, under which hiredis hands their messages over. A
+  /// server of before version 7 does not know it: there that subscription alone serves.
+  private func subscribeToShards(_ channels: [String]) {
+    for channel in channels {
+      send(RedisCommand("SSUBSCRIBE", channel)) { [self] reply in
+        switch reply {
+        case .elsewhere: failed(.slotMoved)
+        case .error(code: "CLUSTERDOWN"): failed(.connectionEnded)
+        default: break
+        }
+      }
+    }
+  }
+
+  /// A node that finds the cluster unusable is left: it may be cut off from the others.
+  private func askForSlots(then succeeded: @escaping () -> Void) {
+    send(RedisCommand("CLUSTER", "INFO")) { [self] reply in
+      switch reply {
+      case .bytes(let text) where String(decoding: text, as: UTF8.self).contains("cluster_state:fail"):
+        failed(RedisLinkFault("the cluster of Redis serves no keys (cluster_state:fail)"))
+      case .error(code: "ERR"): failed(.noCluster)
+      case .error(let code): failed(RedisLinkFault(refusingLogin: code))
+      default: break
+      }
+    }
+    send(RedisCommand("CLUSTER", "SLOTS")) { [self] reply in
+      guard let reply, let target else { return }
+      guard let map = SlotMap(reply, by: target.address) else { return failed(.noCluster) }
+      succeeded()
+      handler(.slots(map))
     }
   }
 
@@ -298,14 +351,23 @@ extension RedisConnection {
   }
 
   private func received(_ reply: RedisReply) {
-    if case .array(let parts) = reply, parts.count == 3, parts[0] == .bytes(Array("message".utf8)) {
-      if case .bytes(let channel) = parts[1], case .bytes(let payload) = parts[2] {
-        handler(.message(channel: String(decoding: channel, as: UTF8.self), payload))
+    if case .subscription = role, case .array(let parts) = reply, parts.count == 3, let kind = parts[0].name {
+      if kind == "message" || kind == "smessage" {
+        if case .bytes(let channel) = parts[1], case .bytes(let payload) = parts[2] {
+          handler(.message(channel: String(decoding: channel, as: UTF8.self), payload))
+        }
+        return
       }
-      return
+      // Said to those who listen when the slot leaves the node.
+      if kind == "sunsubscribe" { return failed(.slotMoved) }
     }
-    // The waiting caller is told that there was no answer: another server may give one.
-    if case .error(let code) = reply, let fault = RedisLinkFault(refusingAll: code) { return failed(fault) }
+    // The waiting caller is told that there was no answer: another server may give one. A node's word of the cluster is
+    // an answer: the node itself is well.
+    if case .error(let code) = reply, code != "CLUSTERDOWN" || target?.isNode != true,
+      let fault = RedisLinkFault(refusingAll: code)
+    {
+      return failed(fault)
+    }
     waiting.popFirst()?.completion(reply)
   }
 
@@ -353,9 +415,11 @@ extension RedisConnection {
 
   /// Why a connection that is connecting for long may wait.
   private var hurdle: String? {
-    guard let link else { return "no sentinel of Redis has answered yet" }
+    guard let link else { return "no sentinel or node of Redis has answered yet" }
     return link.hurdle
   }
+
+  private static let probesApart = Duration.milliseconds(100)
 
   /// hiredis writes with write(2): a connection that the other end closed must give an error, not end the process.
   private static func blockBrokenPipeSignal() {

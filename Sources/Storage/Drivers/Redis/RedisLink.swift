@@ -82,6 +82,8 @@ struct RedisLinkFault: Error, Equatable {
   static let connectionEnded = RedisLinkFault("the connection ended")
   /// What `ROLE` says of a server that should be the primary.
   static let notPrimary = RedisLinkFault("Redis is a replica", isReplica: true)
+  static let slotMoved = RedisLinkFault("the channel's slot has moved to another node")
+  static let noCluster = RedisLinkFault("what answers there is no cluster of Redis (cluster-enabled)", isRefusal: true)
   static let primaryMoved = RedisLinkFault("the primary of Redis has moved")
   static let noSentinel = RedisLinkFault("what answers there is no sentinel of Redis", isRefusal: true)
 }

@@ -41,7 +41,7 @@ final class SentinelWatch: Sendable {
           switch event {
           case .answer(let answer): opinions.withLock { $0.answered(answer, index) }
           case .away(let fault): opinions.withLock { $0.away(fault, index) }
-          case .ready, .message: false
+          case .ready, .message, .slots: false
           }
         if isNews { changed() }
       }
