@@ -152,12 +152,14 @@ extension RedisCluster {
 
   private func follow(_ redirection: RedisRedirection, by asked: RedisConnection) -> RedisConnection {
     (redirection.isForOnce ? asks : moves).add(1, ordering: .relaxed)
-    let connection = state.withLock { state in
+    let (connection, changed) = state.withLock { state in
       let former = state.nodes.first { $0.value.connection === asked }?.key
       let address = redirection.address(by: former ?? .tcp(host: "", port: 0))
       if !redirection.isForOnce { state.map?.move(redirection.slot, to: address) }
-      return self.connection(to: address, &state)
+      let connection = self.connection(to: address, &state)
+      return (connection, redirection.isForOnce ? Self.nothing : state.changed)
     }
+    changed()
     if !redirection.isForOnce { lookAgain() }
     return connection
   }
