@@ -69,42 +69,6 @@ extension StorageLocation {
   }
 }
 
-extension ValueType where Value == CoordinationLocation {
-  static let coordination = ValueType(name: "URL") { text throws(Malformed) in
-    if text == "local" { return .local }
-    let expected = Malformed(
-      "local, redis[s]://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE] or "
-        + "redis+unix://[[USER]:PASSWORD@]/PATH[?db=DATABASE]")
-    guard let url = URLParts(text), !url.hasFragment else { throw expected }
-    guard let authority = url.authority, authority.user == nil || authority.password != nil else { throw expected }
-    guard let user = URLParts.percentDecoded(authority.user ?? ""),
-      let password = URLParts.percentDecoded(authority.password ?? "")
-    else { throw expected }
-    let address: RedisEndpoint.Address
-    let databaseText: String
-    switch url.scheme {
-    case "redis", "rediss":
-      guard let (host, port) = WebURL.endpoint(authority.hosts), url.query == nil else { throw expected }
-      address = .tcp(host: host, port: port ?? 6379)
-      databaseText = String(url.path.drop { $0 == "/" })
-    case "redis+unix":
-      guard authority.hosts.isEmpty, url.path.count > 1, let path = URLParts.percentDecoded(url.path),
-        let items = url.queryItems, items.count <= 1, items.allSatisfy({ $0.name == "db" })
-      else { throw expected }
-      address = .unix(path: path)
-      databaseText = items.first?.value ?? ""
-    default: throw expected
-    }
-    guard let database = databaseText.isEmpty ? 0 : Int(databaseText), (0...65_535).contains(database) else {
-      throw expected
-    }
-    return .redis(
-      RedisEndpoint(
-        address: address, user: user.isEmpty ? nil : user, password: password.isEmpty ? nil : Secret(password),
-        database: database, tls: url.scheme == "rediss" ? RedisTLSFiles() : nil))
-  }
-}
-
 extension ValueType where Value == AttachmentsLocation {
   static let attachments = ValueType(name: "URL") { text throws(Malformed) in
     if text.hasPrefix("file:") { return .folder(path: try filePath(text.dropFirst("file:".count))) }

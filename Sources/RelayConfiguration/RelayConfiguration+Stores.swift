@@ -53,17 +53,19 @@ extension RelayConfiguration {
       let given = keys.value(
         "coordination.url", .coordination, default: "local", secrecy: .password,
         taking: .onConnection { $0.coordination.presentEndpoint != nil },
-        "What processes share: `local` for one process, `redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]`, the same with "
-          + "`rediss://` for TLS, or `redis+unix://[[USER]:PASSWORD@]/PATH[?db=DATABASE]`.")
+        "What processes share: `local` for one process, `redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]`, "
+          + "`redis+sentinel://[[USER]:PASSWORD@]HOST[:PORT][,HOST...]/MASTER[/DATABASE]` for a primary that sentinels "
+          + "name, `redis+cluster://[[USER]:PASSWORD@]HOST[:PORT][,HOST...]` for a cluster, the same with `rediss` for TLS, or `redis+unix://[[USER]:PASSWORD@]/PATH[?db=DATABASE]`."
+      )
       urlFile = keys.file(of: "coordination.url")
       let files = RedisTLSFiles(
         authority: keys.optional(
           "coordination.tls.ca", .path, default: "the system's",
-          "PEM file of the CAs that Redis's certificate may come from; needs `rediss://`, read anew at each connection."
+          "PEM file of the CAs that Redis's certificate may come from; needs `rediss`, read anew at each connection."
         ),
         certificate: keys.optional(
           "coordination.tls.certificate", .path,
-          "PEM certificate chain that the relay presents to Redis; needs `rediss://`, read anew at each connection."),
+          "PEM certificate chain that the relay presents to Redis; needs `rediss`, read anew at each connection."),
         key: keys.optional(
           "coordination.tls.key", .path,
           "PEM private key to it, without a passphrase; read anew at each connection."))
@@ -73,7 +75,7 @@ extension RelayConfiguration {
         // A fault and no warning: whoever gives them counts on TLS.
         for name in ["coordination.tls.ca", "coordination.tls.certificate", "coordination.tls.key"]
         where keys.isGiven(name) {
-          keys.fault("\(name) needs coordination.url to be rediss://", at: name)
+          keys.fault("\(name) needs coordination.url to begin with rediss", at: name)
         }
         return
       }

@@ -43,12 +43,24 @@ extension RelayConfiguration.Storage {
 
 extension RelayConfiguration.Coordination {
   /// The place that `coordination.url-file` names now; nil where the URL stands elsewhere, or the file names no Redis
-  /// that is spoken to in the same way, inside TLS or not.
+  /// that is spoken to in the same way, inside TLS or not, and found in the same way, by the same sentinels or by none.
   package var presentEndpoint: RedisEndpoint? {
     guard let urlFile, case .redis(let former) = location,
       case .redis(let endpoint)? = SecretFile.value(in: urlFile, .coordination),
-      (endpoint.tls == nil) == (former.tls == nil)
+      (endpoint.tls == nil) == (former.tls == nil), endpoint.isFound(as: former)
     else { return nil }
     return former.tls.map { endpoint.secured(by: $0) } ?? endpoint
+  }
+}
+
+extension RedisEndpoint {
+  /// Whether only logins, the database, and the address of a single server or of nodes may be others than in `former`.
+  fileprivate func isFound(as former: RedisEndpoint) -> Bool {
+    switch (place, former.place) {
+    case (.server, .server), (.cluster, .cluster): true
+    case (.sentinels(let sentinels), .sentinels(let others)):
+      sentinels.addresses == others.addresses && sentinels.group == others.group
+    case (.server, _), (.sentinels, _), (.cluster, _): false
+    }
   }
 }

@@ -88,6 +88,39 @@ import Testing
     }
   }
 
+  @Test func `sentinels: nobody, a name that they do not know, a wrong password of theirs, and one that is dead`()
+    async throws
+  {
+    try await SentinelGroup.with(sentinelPassword: "watch") { group in
+      let nobody = try Loopback.freePorts(1)[0]
+      let hosts = group.sentinels.map { "127.0.0.1:\($0.port)" }.joined(separator: ",")
+      try await RelayOperator.with { site in
+        for (url, says, remedy) in [
+          ("redis+sentinel://127.0.0.1:\(nobody)/relay", "no sentinel of Redis answers", "Start the sentinels"),
+          (
+            "redis+sentinel://\(hosts)/other?sentinel-password=watch", "know no primary named other",
+            "as sentinel monitor does"
+          ),
+          ("redis+sentinel://\(hosts)/relay?sentinel-password=hunter2", "WRONGPASS", "Correct sentinel-user"),
+          (
+            "redis+sentinel://:hunter2@\(hosts)/relay?sentinel-password=watch",
+            "which the sentinels name as the primary, does not serve", "Start the primary"
+          ),
+        ] {
+          let found = try await Self.finding("coordination", at: site, ["RELAY_COORDINATION_URL": url])
+          #expect(found.outcome == "fail" && found.text.contains(says), "\(found)")
+          #expect(found.remedy?.contains(remedy) == true, "\(found)")
+        }
+        let settings = ["RELAY_COORDINATION_URL": "redis+sentinel://\(hosts)/relay?sentinel-password=watch"]
+        let well = try await Self.finding("coordination", "sentinels", at: site, settings)
+        #expect(well.outcome == "ok" && well.text == "3 of 3 answer", "\(well)")
+        group.sentinels[0].stop()
+        let one = try await Self.finding("coordination", "sentinels", at: site, settings)
+        #expect(one.outcome == "warn" && one.text.hasPrefix("2 of 3 answer: sentinel 127.0.0.1:"), "\(one)")
+      }
+    }
+  }
+
   @Test func `a webhook of codes that is dead, and one that answers`() async throws {
     let (descriptor, port) = try Loopback.listen()
     try await RelayOperator.with { site in

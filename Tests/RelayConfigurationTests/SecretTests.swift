@@ -1,3 +1,4 @@
+import Foundation
 import RelayCore
 import TestTags
 import Testing
@@ -60,6 +61,8 @@ import Testing
       ["RELAY_STORAGE_URL": "postgres://relay:hunter2%40@db/relay"],
       ["RELAY_COORDINATION_URL": "redis://:hunter2@cache:6379/3"],
       ["RELAY_COORDINATION_URL": "redis+unix://relay:hunter2@/run/redis.sock?db=1"],
+      ["RELAY_COORDINATION_URL": "rediss+sentinel://relay:hunter2@one,two:5/main?sentinel-password=hunter2"],
+      ["RELAY_COORDINATION_URL": "redis+sentinel://one/main/1?sentinel-user=a&sentinel-password=hunter2"],
       [
         "RELAY_VERIFICATION_SENDER": "webhook", "RELAY_VERIFICATION_WEBHOOK_SECRET": "hunter2",
         "RELAY_VERIFICATION_WEBHOOK_URL": "https://codes.example/send",
@@ -121,6 +124,61 @@ import Testing
     #expect(
       try location("redis+unix:///run/redis/redis.sock?db=4")
         == .redis(.init(address: .unix(path: "/run/redis/redis.sock"), user: nil, password: nil, database: 4)))
+    #expect(
+      try location("rediss+cluster://:p@one,[fd00::2]:5/")
+        == .redis(
+          .init(
+            place: .cluster([.tcp(host: "one", port: 6379), .tcp(host: "fd00::2", port: 5)]), password: Secret("p"),
+            tls: .init())))
+    #expect(
+      try location("redis+sentinel://one,[fd00::2]:5,three:26379/my%20relay")
+        == .redis(
+          .init(
+            place: .sentinels(
+              .init(
+                addresses: [
+                  .tcp(host: "one", port: 26_379), .tcp(host: "fd00::2", port: 5), .tcp(host: "three", port: 26_379),
+                ], group: "my relay")))))
+    #expect(
+      try location("rediss+sentinel://u:p@one/main/3?sentinel-password=w%26&sentinel-user=v")
+        == .redis(
+          .init(
+            place: .sentinels(
+              .init(
+                addresses: [.tcp(host: "one", port: 26_379)], group: "main", user: "v", password: Secret("w&"))),
+            user: "u", password: Secret("p"), database: 3, tls: .init())))
+  }
+
+  @Test(
+    arguments: [
+      "redis+sentinel://one", "redis+sentinel://one/", "redis+sentinel:///main", "redis+sentinel://one,/main",
+      "redis+sentinel://one,one/main", "redis+sentinel://one/main/x", "redis+sentinel://one/main/1/2",
+      "redis+sentinel://one/main?sentinel-user=u", "redis+sentinel://one/main?sentinel-password=",
+      "redis+sentinel://one/main?password=p", "redis+sentinel://one/main?sentinel-password=a&sentinel-password=b",
+      "redis+sentinel://one:0/main", "redis+sentinel://one/main#x", "redis+cluster://", "redis+cluster://one/1",
+      "redis+cluster://one,one", "redis+cluster://one?db=1",
+    ])
+  func `a URL of sentinels or of a cluster that lacks something, or has too much, is refused`(_ url: String) {
+    #expect(throws: ConfigurationFaults.self) {
+      try RelayConfiguration.load(file: nil, environment: ["RELAY_COORDINATION_URL": url])
+    }
+  }
+
+  @Test func `a changed file of the URL gives passwords, and neither other sentinels nor another kind of Redis`() throws
+  {
+    let url = try TemporaryFile("redis+sentinel://:old@one,two/main")
+    let coordination = try RelayConfiguration.load(
+      file: nil, environment: ["RELAY_COORDINATION_URL_FILE": url.path]
+    ).configuration.coordination
+    for (text, isTaken) in [
+      ("redis+sentinel://:new@one,two/main?sentinel-password=watch", true), ("redis+sentinel://:new@one/main", false),
+      ("redis+sentinel://:new@one,two/other", false), ("redis://:new@one", false),
+      ("rediss+sentinel://:new@one,two/main", false),
+    ] {
+      try text.write(toFile: url.path, atomically: true, encoding: .utf8)
+      #expect((coordination.presentEndpoint?.password == Secret("new")) == isTaken)
+      #expect((coordination.presentEndpoint == nil) == !isTaken)
+    }
   }
 
   @Test func `attachment and file URLs are read into their parts`() throws {

@@ -37,7 +37,7 @@ import Testing
         #expect(await boards[0].claim([Self.mark(1)], by: 1) == [.ours])
         // As if it had been made a minute ago.
         let field = "\\x01\\x00\\x0a\\xff\\x20"
-        #expect(try server.command("HSET relay:pushes:0 \"\(field)\" \"w 1 1000\"") == ":0")
+        #expect(try server.command("HSET relay:{pushes}:0 \"\(field)\" \"w 1 1000\"") == ":0")
         #expect(await boards[1].claim([Self.mark(1)], by: 2) == [.ours])
         #expect(await boards[0].claim([Self.mark(1)], by: 1) == [.underWay])
       }
@@ -49,19 +49,19 @@ import Testing
       try await withRedis(server, 1) { coordination in
         let board = try #require(coordination[0].pushBoard)
         await board.settle([(Self.mark(1), .served)], by: 1)
-        let left = try #require(Int(try server.command("PTTL relay:pushes:0").dropFirst()))
+        let left = try #require(Int(try server.command("PTTL relay:{pushes}:0").dropFirst()))
         // Two days, less what this machine took.
         #expect((172_000_000...172_800_000).contains(left))
         for (number, known) in [(UInt8(2), true), (3, false)] {
           // The hash in use is a day old.
-          #expect(try server.command("HSET relay:pushes:\(number - 2) \"\" 1000") == ":0")
+          #expect(try server.command("HSET relay:{pushes}:\(number - 2) \"\" 1000") == ":0")
           await board.settle([(Self.mark(number), .served)], by: 1)
           let claims = await board.claim([Self.mark(1)], by: 1)
           #expect((claims == [.settled(.served)]) == known, "\(number)")
           if known { await board.settle([(Self.mark(100), .rejected)], by: 1) }
         }
         #expect(await board.claim([Self.mark(3)], by: 1) == [.settled(.served)])
-        #expect(try server.command("EXISTS relay:pushes:0") == ":0")
+        #expect(try server.command("EXISTS relay:{pushes}:0") == ":0")
       }
     }
   }

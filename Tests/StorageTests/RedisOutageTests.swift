@@ -2,10 +2,11 @@ import Crypto
 import Foundation
 import Logging
 import RelayCore
-import Storage
 import TestSupport
 import TestTags
 import Testing
+
+@testable import Storage
 
 @Suite(.tags(.stores)) struct RedisOutageTests {
   private let buckets = [LimiterName.messages: Bucket(size: 40, perMinute: 40)]
@@ -100,7 +101,7 @@ import Testing
         let number = try Sample.number(1)
         #expect(await coordination[0].take(1, from: .messages, key: LimitKey(number)) == .allowed)
         let digest = Array(SHA256.hash(data: Data(number.e164.utf8)).prefix(16))
-        let key = "relay:bucket:messages:\(Base64.encodeURLSafe(digest))"
+        let key = "relay:bucket:messages:\(RedisSlot.tag(of: number.e164.utf8))\(Base64.encodeURLSafe(digest))"
         #expect(try server.command("EXISTS \(key)") == ":1")
         let life = try Int(server.command("PTTL \(key)").dropFirst())
         #expect((1...60_000).contains(try #require(life)))

@@ -1,10 +1,11 @@
 import Crypto
 import Foundation
 import RelayCore
-import Storage
 import TestSupport
 import TestTags
 import Testing
+
+@testable import Storage
 
 /// Several processes over one Redis: who holds which device.
 @Suite(.tags(.stores)) struct RedisPresenceTests {
@@ -155,7 +156,7 @@ import Testing
         #expect(await coordination[0].enter(connection))
         await coordination[0].enter(address)
         let keys = [
-          "relay:device:\(Self.hashed("\(connection.device.account.e164).1"))",
+          Self.entryKey(connection.device),
           "relay:address:\(Self.hashed(address.text))",
         ]
         #expect(try server.command("DBSIZE") == ":2")
@@ -200,7 +201,7 @@ import Testing
     try await RedisServer.with { server in
       try await withPresence(server) { coordination, heard in
         let connections = try (1...6).map { try Sample.connection($0, id: UInt64($0)) }
-        let keys = connections.map { "relay:device:\(Self.hashed("\($0.device.account.e164).1"))" }
+        let keys = connections.map { Self.entryKey($0.device) }
         let values = ["\"\"", "x", "\"a b\"", "\"a b c\"", "\"a 1 2\""]
         for (key, value) in zip(keys, values) { try server.command("SET \(key) \(value)") }
         try server.command("RPUSH \(keys[5]) a")
@@ -230,6 +231,10 @@ import Testing
   private func absent(_ presence: some Presence, _ connections: [LiveConnection]) async -> [DeviceAddress] {
     guard case .told(let absent) = await presence.wake(connections.map(\.device)) else { return [] }
     return absent
+  }
+
+  private static func entryKey(_ device: DeviceAddress) -> String {
+    "relay:device:\(RedisSlot.tag(of: device.account.e164.utf8))\(hashed("\(device.account.e164).1"))"
   }
 
   private static func hashed(_ text: String) -> String {

@@ -113,7 +113,7 @@ import Testing
         + "read only slave.",
     ]
     for text in texts { #expect(RedisReply.errorCode(of: text) == "READONLY") }
-    for code in ["LOADING", "MASTERDOWN", "CLUSTERDOWN", "MISCONF"] {
+    for code in ["LOADING", "MASTERDOWN", "CLUSTERDOWN", "NOREPLICAS", "MISCONF"] {
       #expect(RedisReply.errorCode(of: "\(code) x") == code)
       #expect(RedisReply.errorCode(of: "ERR Error running script (call to f_1f): @user_script:1: -\(code) x") == code)
       #expect(RedisLinkFault(refusingAll: code) != nil)

@@ -74,8 +74,8 @@ import X509
         try await eventually("the signal is heard") { heard.events.contains(.signal(.peersChanged)) }
         // More than a socket takes, or a record holds, at once.
         let large = String(repeating: "relay", count: 2 << 20)
-        #expect(await first.commands.call(RedisCommand("SET", "large", large)) == .status("OK"))
-        #expect(await second.commands.call(RedisCommand("GET", "large")) == .bytes(Array(large.utf8)))
+        #expect(await first.commands.call(RedisCommand("SET", "large", large), key: "large") == .status("OK"))
+        #expect(await second.commands.call(RedisCommand("GET", "large"), key: "large") == .bytes(Array(large.utf8)))
         for coordination in [first, second] { await coordination.close() }
       }
     }

@@ -38,11 +38,15 @@ package final class RedisServer: Sendable {
   /// The disk of `folder`, if it was told to have one of its own.
   private let disk: TestDisk?
   private let tls: ServerTLS?
+  /// Arguments on top of those of every server.
+  private let settings: [String]
   private let password: Mutex<String?>
   private let process: Mutex<ChildProcess?>
 
   /// Starts a server and returns when it answers.
-  package init(password: String? = nil, tls: ServerTLS? = nil, hasOwnDisk: Bool = false) async throws {
+  package init(
+    password: String? = nil, tls: ServerTLS? = nil, hasOwnDisk: Bool = false, settings: [String] = []
+  ) async throws {
     var template = Array("/tmp/relay-redis-XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else { throw TestFailure("mkdtemp: errno \(errno)") }
     folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
@@ -52,6 +56,7 @@ package final class RedisServer: Sendable {
     port = ports[0]
     tlsPort = tls == nil ? nil : ports[1]
     self.tls = tls
+    self.settings = settings
     self.password = Mutex(password)
     process = Mutex(nil)
     try tls?.write(to: folder)
@@ -103,7 +108,9 @@ package final class RedisServer: Sendable {
 
   /// Makes it a replica of `other`, without a break for its clients; empty first, and with `other`'s data when it has
   /// them.
-  package func follow(_ other: RedisServer) throws { try expectOK("REPLICAOF 127.0.0.1 \(other.port)") }
+  package func follow(_ other: RedisServer) throws {
+    try expectOK("REPLICAOF 127.0.0.1 \(other.tlsPort ?? other.port)")
+  }
 
   /// Makes a replica a primary again, with the data that it has.
   package func lead() throws { try expectOK("REPLICAOF NO ONE") }
@@ -150,6 +157,12 @@ package final class RedisServer: Sendable {
     password.withLock { $0 = new }
   }
 
+  /// Sends one inline command. - Returns: as `RedisInline.ask`.
+  @discardableResult
+  package func ask(_ line: String) throws -> [String] {
+    try RedisInline.ask(line, port: port, password: password.withLock(\.self))
+  }
+
   /// Drops all keys and, as a restart would, all scripts.
   package func flush() throws {
     try command("FLUSHALL")
@@ -194,15 +207,18 @@ package final class RedisServer: Sendable {
   private var arguments: [String] {
     [
       "redis-server", "--port", "\(port)", "--bind", "127.0.0.1", "--unixsocket", socketPath, "--dir", folder,
-      "--save", "", "--appendonly", "no",
-    ] + (password.withLock(\.self).map { ["--requirepass", $0] } ?? []) + tlsArguments
+      "--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0",
+    ] + (password.withLock(\.self).map { ["--requirepass", $0, "--masterauth", $0] } ?? []) + tlsArguments + settings
   }
 
   private var tlsArguments: [String] {
     guard let tlsPort, let tls else { return [] }
     let clients =
       tls.clients == nil
-      ? ["--tls-auth-clients", "no"] : ["--tls-auth-clients", "yes", "--tls-ca-cert-file", folder + "/clients.pem"]
+      ? ["--tls-auth-clients", "no"]
+      : [
+        "--tls-auth-clients", "yes", "--tls-ca-cert-file", folder + "/clients.pem", "--tls-replication", "yes",
+      ]
     return [
       "--tls-port", "\(tlsPort)", "--tls-cert-file", folder + "/tls.pem", "--tls-key-file", folder + "/tls.key",
     ] + clients

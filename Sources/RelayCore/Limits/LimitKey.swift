@@ -14,6 +14,15 @@ package struct LimitCharge: Sendable {
 package struct LimitKey: Sensitive, Sendable, Hashable {
   package static let kind: StaticString = "limit key"
   package let text: String
+  /// The account, the address or the peer that the bucket is one of: the text up to its first `__`. Buckets that are
+  /// charged together, all or none, mostly have one subject.
+  package var subject: Substring {
+    let bytes = text.utf8
+    let end = zip(bytes.indices, bytes.indices.dropFirst()).first {
+      bytes[$0] == UInt8(ascii: "_") && bytes[$1] == UInt8(ascii: "_")
+    }
+    return text[..<(end?.0 ?? text.endIndex)]
+  }
   package init(_ account: AccountNumber) { text = account.e164 }
   package init(_ own: AccountNumber, _ target: AccountNumber) { text = "\(own.e164)__\(target.e164)" }
   package init(_ own: AccountNumber, _ target: AccountNumber, _ selector: DeviceSelector) {

@@ -11,6 +11,30 @@ final class GatheredTakes: Sendable {
   struct Take: Sendable {
     let keys: [String]
     let charges: [(amount: Double, bucket: Bucket)]
+
+    func isOfOneSlot(_ commands: RedisCommands) -> Bool {
+      guard keys.count > 1 else { return true }
+      let first = commands.slot(of: keys[0])
+      return keys.dropFirst().allSatisfy { commands.slot(of: $0) == first }
+    }
+
+    /// By the slots of the keys, in the order in which the slots come first.
+    func parts(by slot: (String) -> Int) -> [Take] {
+      var slots: [Int] = []
+      var places: [Int: [Int]] = [:]
+      for (place, key) in keys.enumerated() {
+        let slot = slot(key)
+        if places[slot] == nil { slots.append(slot) }
+        places[slot, default: []].append(place)
+      }
+      return slots.map { slot in
+        let places = places[slot] ?? []
+        return Take(keys: places.map { keys[$0] }, charges: places.map { charges[$0] })
+      }
+    }
+
+    /// Gives back what this charges.
+    var reversed: Take { Take(keys: keys, charges: charges.map { (-$0.amount, $0.bucket) }) }
   }
 
   /// A caller that waits for several decisions, and has them when the last one is there.
@@ -43,11 +67,11 @@ final class GatheredTakes: Sendable {
   /// waits, since more than as many requests are not served at a time.
   private let queue = Mutex(
     BatchQueue<Waiting>(bounds: .init(batch: .init(items: 64), waiting: .init(items: 10_000))) { _ in .init(items: 1) })
-  private let judge: @Sendable ([Take]) async -> [LimitDecision]?
+  private let judge: @Sendable ([Take]) async -> [LimitDecision?]?
 
-  /// - Parameter judge: is given 1 to 64 charges; never called twice at once. Returns a decision for each, or nil when
-  ///   Redis gives none.
-  init(judge: @escaping @Sendable ([Take]) async -> [LimitDecision]?) { self.judge = judge }
+  /// - Parameter judge: is given 1 to 64 charges; never called twice at once. Returns a decision for each, nil
+  ///   where Redis gives none.
+  init(judge: @escaping @Sendable ([Take]) async -> [LimitDecision?]?) { self.judge = judge }
 
   /// - Parameter takes: one at least.
   /// - Returns: for each its decision; nil when Redis gives none, or too much waits for it: then the process decides by

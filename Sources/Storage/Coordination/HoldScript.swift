@@ -22,12 +22,13 @@ enum HoldScript {
     -- and its id, 20 digits long.
     -- An entry is "PROCESS CONNECTION", the connection being order and id in one. Builds of before wrote the id alone:
     -- such an entry gives way to a new connection, and to no other.
-    -- Returns the places of those that stand and did not before, and of those that a younger one displaces; an integer,
-    -- and changes nothing, when the caller's time is off.
+    -- Returns the places of those that stand and did not before, of those that a younger one displaces, and processes with
+    -- the words that the caller is to tell them, in turn: where there is no channel, none is told here. An integer, and
+    -- changes nothing, when the caller's time is off.
     local time = redis.call('TIME')
     local now, slack = tonumber(time[1]) * 1000000 + tonumber(time[2]), tonumber(ARGV[3])
     if math.abs(now - tonumber(ARGV[2])) > slack then return 0 end
-    local entries, standing, displaced = redis.call('MGET', unpack(KEYS)), {}, {}
+    local entries, standing, displaced, untold = redis.call('MGET', unpack(KEYS)), {}, {}, {}
     for place = 1, #KEYS do
       local device, order, id = ARGV[place * 3 + 4], ARGV[place * 3 + 5], ARGV[place * 3 + 6]
       local holder, former = string.match(entries[place] or '', '^(%w+) (%d+)$')
@@ -49,11 +50,19 @@ enum HoldScript {
         displaced[#displaced + 1] = place
       else
         redis.call('SET', KEYS[place], ARGV[5] .. ' ' .. order .. id, 'PX', ARGV[1])
-        if isTold then redis.call('PUBLISH', ARGV[4] .. holder, 'displaced ' .. device .. ' ' .. former) end
+        if isTold then
+          local word = 'displaced ' .. device .. ' ' .. former
+          if ARGV[4] ~= '' then
+            redis.call('PUBLISH', ARGV[4] .. holder, word)
+          else
+            untold[#untold + 1] = holder
+            untold[#untold + 1] = word
+          end
+        end
         if not own then standing[#standing + 1] = place end
       end
     end
-    return {standing, displaced}
+    return {standing, displaced, untold}
     """)
 
   /// The arguments that each connection of a call adds to those of the call.
@@ -70,23 +79,38 @@ enum HoldScript {
   }
 
   enum Answer: Equatable {
-    /// Places, counted from 0.
-    case held(standing: [Int], displaced: [Int])
+    /// Places, counted from 0; and what the caller is to tell other processes.
+    case held(standing: [Int], displaced: [Int], untold: [Word])
     /// The caller's idea of Redis's time is too far off.
     case timeIsOff
+  }
+
+  struct Word: Equatable {
+    let process: String
+    let text: String
   }
 
   /// - Returns: nil for an answer that the script does not give.
   static func answer(_ reply: RedisReply?, count: Int) -> Answer? {
     switch reply {
     case .integer: return .timeIsOff
-    case .array(let parts) where parts.count == 2:
-      guard let standing = parts[0].places(below: count), let displaced = parts[1].places(below: count) else {
-        return nil
-      }
-      return .held(standing: standing, displaced: displaced)
+    case .array(let parts) where parts.count == 3:
+      guard let standing = parts[0].places(below: count), let displaced = parts[1].places(below: count),
+        let untold = words(parts[2])
+      else { return nil }
+      return .held(standing: standing, displaced: displaced, untold: untold)
     default: return nil
     }
+  }
+
+  private static func words(_ reply: RedisReply) -> [Word]? {
+    guard case .array(let parts) = reply, parts.count.isMultiple(of: 2) else { return nil }
+    var words: [Word] = []
+    for place in stride(from: 0, to: parts.count, by: 2) {
+      guard let process = parts[place].name, case .bytes(let text) = parts[place + 1] else { return nil }
+      words.append(Word(process: process, text: String(decoding: text, as: UTF8.self)))
+    }
+    return words
   }
 
   /// As many as the largest id has.

@@ -36,6 +36,18 @@ enum PresenceWord {
     }
   }
 
+  /// The process that a device's entry names.
+  /// - Returns: nil for no entry, and for what no relay writes.
+  static func holder(_ entry: RedisReply) -> String? {
+    guard case .bytes(let bytes) = entry else { return nil }
+    let words = bytes.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
+    guard words.count == 2, let process = RedisReply.bytes(Array(words[0])).name,
+      process.utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x7A).contains($0) }),
+      !words[1].isEmpty, words[1].allSatisfy({ (0x30...0x39).contains($0) })
+    else { return nil }
+    return process
+  }
+
   private static func device(_ word: Substring) -> DeviceAddress? {
     let parts = word.split(separator: ".", omittingEmptySubsequences: false)
     guard parts.count == 2, let account = AccountNumber(e164: parts[0]), let device = DeviceID(text: parts[1]) else {

@@ -55,16 +55,49 @@ extension RedisCoordination {
     return fallback.withLock { $0.take(local, at: now) }
   }
 
-  /// Has Redis judge charges that were gathered.
+  /// Has Redis judge charges that were gathered: those of one slot in one script.
   static func judging(
-    by commands: RedisConnection, health: RedisHealth, time: WallClock?
-  ) -> @Sendable ([GatheredTakes.Take]) async -> [LimitDecision]? {
-    { takes in
+    by commands: RedisCommands, health: RedisHealth, time: WallClock?
+  ) -> @Sendable ([GatheredTakes.Take]) async -> [LimitDecision?]? {
+    let judge = { @Sendable (takes: [GatheredTakes.Take]) async -> [LimitDecision]? in
       let arguments = TakeScript.arguments(takes.lazy.map(\.charges), now: time?.now())
       let reply = await commands.run(TakeScript.script, keys: takes.flatMap(\.keys), arguments)
       return health.judged(reply) { reply in TakeScript.decisions(reply).flatMap { $0.count == takes.count ? $0 : nil }
       }
     }
+    guard case .cluster = commands else { return judge }
+    return { takes in
+      let answers = await commands.apart(Array(takes.enumerated())[...], by: { $0.element.keys[0] }) { group in
+        let (whole, mixed) = (
+          group.filter { $0.element.isOfOneSlot(commands) }, group.filter { !$0.element.isOfOneSlot(commands) }
+        )
+        let decisions = whole.isEmpty ? [] : await judge(whole.map(\.element)) ?? []
+        var answers = zip(whole, decisions).map { (place: $0.offset, decision: $1 as LimitDecision?) }
+        for (place, take) in mixed { answers.append((place, await Self.judge(inParts: take, commands, judge))) }
+        return answers
+      }
+      var decisions = [LimitDecision?](repeating: nil, count: takes.count)
+      for (place, decision) in answers.joined() { decisions[place] = decision }
+      return decisions
+    }
+  }
+
+  /// Charges one slot's buckets after the other's. If one refuses, or does not answer, those before it get back what
+  /// they were charged: for a moment they hold less than they should, and never allow more.
+  private static func judge(
+    inParts take: GatheredTakes.Take, _ commands: RedisCommands,
+    _ judge: @Sendable ([GatheredTakes.Take]) async -> [LimitDecision]?
+  ) async -> LimitDecision? {
+    var charged: [GatheredTakes.Take] = []
+    for part in take.parts(by: commands.slot) {
+      let decision = await judge([part])?.first
+      guard decision == .allowed else {
+        for former in charged { _ = await judge([former.reversed]) }
+        return decision
+      }
+      charged.append(part)
+    }
+    return .allowed
   }
 
   package func space(in limiter: LimiterName, key: LimitKey) async -> Double {
@@ -97,7 +130,7 @@ extension RedisCoordination {
   }
 
   private func bucketKey(_ limiter: LimiterName, _ key: LimitKey) -> String {
-    "\(prefix)bucket:\(limiter.rawValue):\(Self.hashed(key.text))"
+    "\(prefix)bucket:\(limiter.rawValue):\(RedisSlot.tag(of: key.subject.utf8))\(Self.hashed(key.text))"
   }
 
   /// Numbers and addresses are hashed where they name what Redis keeps: a copy of its memory lists nobody in clear.

@@ -3,7 +3,8 @@ import Synchronization
 
 // One hashed key for each connected device, which says where it is connected, with an expiry: a process that died is
 // forgotten, and what a Redis without memory has lost is noted anew with the next `renew`. Each process listens on one
-// channel, whatever it holds; scripts find the channels, so that many devices are looked up and told of in one step.
+// channel, whatever it holds; scripts find the channels, so that many devices are looked up and told of in one step. In a cluster an entry and a channel
+// lie at different nodes: there the process that asks tells the others.
 
 extension RedisCoordination {
   package func enter(_ connection: LiveConnection) async -> Bool { await hold([connection], areNew: true) != nil }
@@ -15,8 +16,10 @@ extension RedisCoordination {
 
   package func forget(_ devices: [DeviceAddress]) async -> Bool {
     for some in devices.chunks(of: Self.devicesMax) {
-      let reply = await commands.run(ForgetScript.script, keys: some.map(entryKey), [process + " "])
-      guard case .integer = reply else { return false }
+      let answers = await commands.apart(some, by: entryKey) { [self] some in
+        await commands.run(ForgetScript.script, keys: some.map(entryKey), [process + " "])
+      }
+      guard answers.allSatisfy({ if case .integer = $0 { true } else { false } }) else { return false }
     }
     return true
   }
@@ -24,32 +27,38 @@ extension RedisCoordination {
   package func renew(_ connections: [LiveConnection]) async -> [LiveConnection] {
     var lost: [LiveConnection] = []
     for some in connections.chunks(of: Self.connectionsMax) {
-      guard let standing = await hold(some, areNew: false) else { break }
-      lost += standing
+      let answers = await commands.apart(some, by: { entryKey($0.device) }) { [self] some in
+        await hold(some, areNew: false)
+      }
+      lost += answers.compactMap(\.self).joined()
+      if answers.contains(where: { $0 == nil }) { break }
     }
     return lost
   }
 
+  /// - Parameter connections: their entries lie in one slot.
   /// - Returns: those that stand and did not before; nil when Redis gave no answer.
   private func hold(_ connections: ArraySlice<LiveConnection>, areNew: Bool) async -> [LiveConnection]? {
+    let keys = connections.map { entryKey($0.device) }
     for _ in 0..<Self.triesMax {
-      guard let clock = commands.clock else { return nil }
+      guard let clock = commands.clock(for: keys[0]) else { return nil }
       var arguments = [
-        Self.entryMillis, String(clock.micros(at: .now)), HoldScript.slackMicros, processChannels, process,
+        Self.entryMillis, String(clock.micros(at: .now)), HoldScript.slackMicros, scriptChannels, process,
         areNew ? "1" : "0",
       ]
       arguments.reserveCapacity(arguments.count + 3 * connections.count)
       for connection in connections { arguments += HoldScript.arguments(connection, by: clock) }
-      let reply = await commands.run(HoldScript.script, keys: connections.map { entryKey($0.device) }, arguments)
+      let reply = await commands.run(HoldScript.script, keys: keys, arguments)
       switch HoldScript.answer(reply, count: connections.count) {
-      case .held(let standing, let displaced):
+      case .held(let standing, let displaced, let untold):
         for place in displaced {
           let connection = connections[connections.startIndex + place]
           presence.post(.displaced(connection.device, connection: connection.id))
         }
+        for word in untold { await tell(word.process, word.text) }
         return standing.map { connections[connections.startIndex + $0] }
       // Its clock was set, or this process stood still.
-      case .timeIsOff: guard await commands.askTime() else { return nil }
+      case .timeIsOff: guard await commands.askTime(for: keys[0]) else { return nil }
       case nil: return nil
       }
     }
@@ -59,21 +68,60 @@ extension RedisCoordination {
   package func wake(_ devices: [DeviceAddress]) async -> WakeUpOutcome {
     var absent: [DeviceAddress] = []
     for some in devices.chunks(of: Self.devicesMax) {
-      let reply = await commands.run(
-        WakeScript.script, keys: some.map(entryKey), [processChannels] + some.map(PresenceWord.text(of:)))
-      guard let places = reply?.places(below: some.count) else { return .unknown }
-      absent += places.map { some[some.startIndex + $0] }
+      guard let missed = commands.scriptsReachListeners ? await wakeByScript(some) : await wakeByNodes(some) else {
+        return .unknown
+      }
+      absent += missed
     }
     return .told(absent: absent)
+  }
+
+  /// - Returns: the devices that nobody was told of; nil when Redis gave no answer.
+  private func wakeByScript(_ devices: ArraySlice<DeviceAddress>) async -> [DeviceAddress]? {
+    let reply = await commands.run(
+      WakeScript.script, keys: devices.map(entryKey), [processChannels] + devices.map(PresenceWord.text(of:)))
+    return reply?.places(below: devices.count)?.map { devices[devices.startIndex + $0] }
+  }
+
+  /// The same in a cluster, where entries lie at one node and a process listens at another: the entries are read, and
+  /// each process is told.
+  private func wakeByNodes(_ devices: ArraySlice<DeviceAddress>) async -> [DeviceAddress]? {
+    let answers = await commands.apart(devices, by: entryKey) { [self] some -> [(DeviceAddress, String?)]? in
+      let keys = some.map(entryKey)
+      guard case .array(let entries) = await commands.call(RedisCommand(["MGET"] + keys), key: keys[0]),
+        entries.count == some.count
+      else { return nil }
+      return zip(some, entries).map { ($0, PresenceWord.holder($1)) }
+    }
+    guard !answers.contains(where: { $0 == nil }) else { return nil }
+    var (absent, held): ([DeviceAddress], [String: [DeviceAddress]]) = ([], [:])
+    for (device, holder) in answers.compactMap(\.self).joined() {
+      if let holder { held[holder, default: []].append(device) } else { absent.append(device) }
+    }
+    for (holder, devices) in held {
+      let listeners = await tell(holder, "wake " + devices.map(PresenceWord.text(of:)).joined(separator: " "))
+      guard let listeners else { return nil }
+      if listeners == 0 { absent += devices }
+    }
+    return absent
+  }
+
+  /// - Returns: how many listened; nil when Redis gave no answer.
+  @discardableResult
+  private func tell(_ process: String, _ word: String) async -> Int64? {
+    guard case .integer(let listeners) = await commands.publish(word, on: processChannels + process) else { return nil }
+    return listeners
   }
 
   package func hear(_ handler: @escaping @Sendable (PresenceEvent) -> Void) { presence.add(handler) }
 
   private func entryKey(_ device: DeviceAddress) -> String {
-    "\(prefix)device:\(Self.hashed(PresenceWord.text(of: device)))"
+    "\(prefix)device:\(RedisSlot.tag(of: device.account.e164.utf8))\(Self.hashed(PresenceWord.text(of: device)))"
   }
 
   private var processChannels: String { prefix + Self.processChannel }
+  /// For scripts: empty where they cannot say anything there.
+  private var scriptChannels: String { commands.scriptsReachListeners ? processChannels : "" }
 
   /// Behind the prefix, with the process's name to follow.
   static let processChannel = "process:"
@@ -93,7 +141,8 @@ extension RedisCoordination {
   package func enter(_ address: ProvisioningAddress) async {
     let now = clock.now()
     addresses.withLock { $0.note(address, at: now) }
-    _ = await commands.call(RedisCommand("SET", addressKey(address), process, "PX", Self.entryMillis))
+    let key = addressKey(address)
+    _ = await commands.call(RedisCommand("SET", key, process, "PX", Self.entryMillis), key: key)
   }
 
   package func leave(_ address: ProvisioningAddress) async {
@@ -107,9 +156,12 @@ extension RedisCoordination {
       presence.post(.handedOver(bytes, to: address))
       return true
     }
-    let reply = await commands.run(
-      HandOverScript.script, keys: [addressKey(address)],
-      [processChannels, PresenceWord.handOver(bytes, to: address)])
+    let (key, word) = (addressKey(address), PresenceWord.handOver(bytes, to: address))
+    guard commands.scriptsReachListeners else {
+      guard case .bytes(let holder) = await commands.call(RedisCommand("GET", key), key: key) else { return false }
+      return await tell(String(decoding: holder, as: UTF8.self), word) ?? 0 > 0
+    }
+    let reply = await commands.run(HandOverScript.script, keys: [key], [processChannels, word])
     guard case .integer(let listeners) = reply else { return false }
     return listeners > 0
   }

@@ -23,7 +23,7 @@ extension RedisCoordination: PushBoard {
     }
   }
 
-  private var pushKey: String { prefix + "pushes" }
+  private var pushKey: String { prefix + "{pushes}" }
   private static func words(_ words: [String]) -> [[UInt8]] { words.map { Array($0.utf8) } }
 
   /// Pushes in one script: a millisecond or so.

@@ -7,6 +7,8 @@ import Synchronization
 /// While Redis is away every call falls back at once to a bucket of this process with a quarter of the size (at least
 /// one charge) and of the rate: four processes together then allow what the shared bucket does. It recovers by itself.
 /// Two connections: one for commands, one for the subscription to what all processes are told, and what this one is.
+/// Where sentinels watch Redis, both lead to the primary that they name. In a cluster there is one for the commands to
+/// each node, and one for each of the two channels, to the nodes that have their slots.
 package final class RedisCoordination: Coordination {
   /// The shapes of every limiter.
   let shapes: Mutex<[LimiterName: Bucket]>
@@ -27,10 +29,12 @@ package final class RedisCoordination: Coordination {
   private let hasMissed = Atomic<Bool>(false)
   private let links = Mutex(Links())
   private let reactor: Reactor
-  let commands: RedisConnection
+  let commands: RedisCommands
   let gathered: GatheredTakes
   let leases: LeasedTakes
-  private let subscription: RedisConnection
+  private let subscriptions: [RedisConnection]
+  /// nil where the endpoint names the server itself.
+  let sentinels: SentinelWatch?
 
   /// Connects in the background; `degradation` tells when it has. To be ended by `close`.
   /// - Parameters:
@@ -39,8 +43,8 @@ package final class RedisCoordination: Coordination {
   ///   - prefix: begins every key and the channel, so that several operators can share one Redis.
   ///   - clock: for the buckets of this process.
   ///   - time: what Redis takes for the time in place of its own clock; for tests.
-  ///   - present: the endpoint as it is now, asked for before each attempt to connect: passwords change. nil leaves
-  ///     `endpoint`.
+  ///   - present: the endpoint as it is now, asked for before each attempt to connect: passwords change, and the address
+  ///     of a single server may. nil leaves `endpoint`.
   /// - Throws: `.unavailable` when there is no thread or descriptor left, or a file of `endpoint.tls` cannot be used.
   package init(
     _ endpoint: RedisEndpoint, buckets: [LimiterName: Bucket] = [:], leased: Set<LimiterName> = [],
@@ -62,14 +66,56 @@ package final class RedisCoordination: Coordination {
     reactor = try Reactor(name: "relay-redis")
     let probeKey = prefix + "probe"
     let current = { @Sendable in present() ?? endpoint }
-    commands = RedisConnection(to: current, role: .commands, probeKey: probeKey, limits: .init(), on: reactor)
+    let sentinels: SentinelWatch? =
+      if case .sentinels(let named) = endpoint.place { try SentinelWatch(named, of: current) } else { nil }
+    self.sentinels = sentinels
+    let channels = [channel, prefix + Self.processChannel + process]
+    let reactor = reactor
+    func subscription(to channels: [String], by route: @escaping @Sendable () -> RedisRoute) -> RedisConnection {
+      RedisConnection(
+        by: route, role: .subscription(channels: channels), probeKey: probeKey, limits: .init(), on: reactor)
+    }
+    if case .cluster = endpoint.place {
+      let cluster = RedisCluster(of: current, probeKey: probeKey, on: reactor)
+      commands = .cluster(cluster)
+      subscriptions = channels.map { channel in
+        let slot = RedisSlot.of(channel)
+        return subscription(to: [channel]) { cluster.route(to: slot) }
+      }
+    } else {
+      let route = { @Sendable () -> RedisRoute in
+        if let sentinels { return sentinels.route }
+        let endpoint = current()
+        guard case .server(let address) = endpoint.place else { return .nowhere(.cannotConnect) }
+        return .to(endpoint.target(at: address))
+      }
+      commands = .one(
+        RedisConnection(by: route, role: .commands, probeKey: probeKey, limits: .init(), on: reactor))
+      subscriptions = [subscription(to: channels, by: route)]
+    }
     gathered = GatheredTakes(judge: Self.judging(by: commands, health: health, time: time))
     leases = LeasedTakes(of: leased, shapes: shapes, clock: clock)
-    subscription = RedisConnection(
-      to: current, role: .subscription(channels: [channel, prefix + Self.processChannel + process]), probeKey: probeKey,
-      limits: .init(), on: reactor)
-    commands.start { [weak self] in self?.commandsChanged($0) }
-    subscription.start { [weak self] in self?.subscriptionChanged($0) }
+    start()
+  }
+
+  private func start() {
+    for (place, subscription) in subscriptions.enumerated() {
+      subscription.start { [weak self] in self?.subscriptionChanged($0, place) }
+    }
+    switch commands {
+    case .one(let connection):
+      connection.start { [weak self] in self?.commandsChanged($0) }
+      sentinels?.start { [subscriptions] in
+        connection.reconsider()
+        for subscription in subscriptions { subscription.reconsider() }
+      }
+    case .cluster(let cluster):
+      cluster.start { [weak self] in
+        self?.commandsChanged($0)
+      } changed: { [subscriptions] in
+        for subscription in subscriptions { subscription.reconsider() }
+      }
+    }
   }
 
   package func degradation() async -> String? { health.fault }
@@ -79,8 +125,12 @@ package final class RedisCoordination: Coordination {
 
   package func close() async {
     await leases.payNow { await self.ask($0.map { [$0] }) }
-    commands.close()
-    subscription.close()
+    switch commands {
+    case .one(let connection): connection.close()
+    case .cluster(let cluster): cluster.close()
+    }
+    for subscription in subscriptions { subscription.close() }
+    await sentinels?.close()
     await reactor.stop()
   }
 }
@@ -99,7 +149,7 @@ extension RedisCoordination {
 
   private func send(_ content: RedisSignal.Content) async {
     let text = RedisSignal(sender: process, content: content).text
-    guard case .integer = await commands.call(RedisCommand(["PUBLISH", channel, text])) else {
+    guard case .integer = await commands.publish(text, on: channel) else {
       return hasMissed.store(true, ordering: .relaxed)
     }
     if content != .missed, hasMissed.exchange(false, ordering: .relaxed) { await send(.missed) }
@@ -115,25 +165,29 @@ extension RedisCoordination {
       health.limitsAway(reason: fault.reason, isRefusal: fault.isRefusal)
       links.withLock { $0.commandsAway(isAtReplica: fault.isReplica) }
       // It would hear nothing that processes say at the primary.
-      if fault.isReplica { subscription.renew(because: fault) }
-    case .message: break
+      if fault.isReplica { for subscription in subscriptions { subscription.renew(because: fault) } }
+    case .message, .answer, .slots: break
     }
   }
 
-  private func subscriptionChanged(_ event: RedisConnection.Event) {
+  /// - Parameter place: of the subscription.
+  private func subscriptionChanged(_ event: RedisConnection.Event, _ place: Int) {
     switch event {
     case .ready:
+      guard links.withLock({ $0.stands(place, of: subscriptions.count) }) else { return }
       health.signalsCarried()
       listeners.post(.connected)
       if links.withLock({ $0.signalsCarried() }) { presence.post(.connected) }
     case .away(let fault):
       health.signalsAway(reason: fault.reason)
       listeners.post(.disconnected)
-      links.withLock { $0.signalsAway() }
+      links.withLock { $0.signalsAway(place) }
       presence.post(.disconnected)
+      if case .cluster(let cluster) = commands { cluster.lookAgain() }
     case .message(channel, let payload): received(payload)
     case .message(_, let payload):
       if let event = PresenceWord.event(payload) { presence.post(event) }
+    case .answer, .slots: break
     }
   }
 
@@ -148,12 +202,20 @@ extension RedisCoordination {
   }
 }
 
-/// Which of the two connections stand.
+/// Which of the connections stand.
 private struct Links {
   private var areCommandsServed = false
   private(set) var isAtReplica = false
   /// Whether presence is to hear of the subscription once commands are served: whoever hears of it notes connections.
   private var isOwed = false
+  /// The subscriptions that stand.
+  private var standing: Set<Int> = []
+
+  /// - Returns: whether all subscriptions stand.
+  mutating func stands(_ subscription: Int, of count: Int) -> Bool {
+    standing.insert(subscription)
+    return standing.count == count
+  }
 
   /// - Returns: whether presence is to be told.
   mutating func commandsServed() -> Bool {
@@ -170,5 +232,8 @@ private struct Links {
     return areCommandsServed
   }
 
-  mutating func signalsAway() { isOwed = false }
+  mutating func signalsAway(_ subscription: Int) {
+    standing.remove(subscription)
+    isOwed = false
+  }
 }

@@ -70,7 +70,12 @@ final class RedisHealth: Sendable {
       limitsAnswered()
       return answer
     }
-    if case .error(let code) = reply { limitsRefused(reason: "Redis answered \(code)") }
+    switch reply {
+    case .error(let code): limitsRefused(reason: "Redis answered \(code)")
+    case .elsewhere:
+      limitsRefused(reason: "Redis is a node of a cluster (MOVED): coordination.url must begin with redis+cluster")
+    default: break
+    }
     return nil
   }
 

@@ -1,25 +1,35 @@
-// Keeps one connection to Redis alive: hand-shake, deadlines, probes, and reconnecting with growing pauses.
+// Keeps one connection to Redis, or to a sentinel, alive: hand-shake, deadlines, probes, and reconnecting with growing
+// pauses.
 
 import DequeModule
 import Glibc
 import RelayCore
 import Synchronization
 
-/// A connection that mends itself, for commands or for one subscription.
+/// A connection that mends itself, for commands, for one subscription, or for asking a sentinel.
 ///
 /// States: waiting (for the next attempt) -> connecting -> ready -> waiting ...; closed at the end. Any failure, a
-/// missing answer included, drops the link and everything that waits on it.
+/// missing answer included, drops the link and everything that waits on it. While the way to the server is being found
+/// out, a connection is connecting and has no link.
 final class RedisConnection: @unchecked Sendable {  // Mutable state but `readiness` is the reactor thread's alone.
   enum Role: Sendable {
     case commands
     /// To `channels`, one or more.
     case subscription(channels: [String])
+    /// Its probes ask for the primary of `group`.
+    case sentinel(group: String)
+    /// Its probes ask a node of a cluster for the slots.
+    case slots
   }
   enum Event {
     case ready
     /// Repeated at every failed attempt. The reason holds nothing that a peer or a client sent.
     case away(RedisLinkFault)
     case message(channel: String, [UInt8])
+    /// A sentinel's, at each probe.
+    case answer(SentinelAnswer)
+    /// A node's, at each probe.
+    case slots(SlotMap)
   }
 
   struct Limits: Sendable {
@@ -46,8 +56,8 @@ final class RedisConnection: @unchecked Sendable {  // Mutable state but `readin
     case closed
   }
 
-  /// The present endpoint: passwords change.
-  private let current: @Sendable () -> RedisEndpoint
+  /// The present way: primaries and passwords change.
+  private let route: @Sendable () -> RedisRoute
   private let role: Role
   private let probeKey: String
   private let limits: Limits
@@ -59,22 +69,23 @@ final class RedisConnection: @unchecked Sendable {  // Mutable state but `readin
   private var handler: (Event) -> Void = { _ in }
   private var state = State.waiting
   private var link: (any RedisLink)?
-  /// The endpoint that `link` leads to.
-  private var endpoint: RedisEndpoint
+  /// The server that `link` leads to, or led to last.
+  private var target: RedisTarget?
   private var waiting: Deque<Waiting> = []
   private var probed = ContinuousClock.Instant.now
   private var pause: Duration
+  /// The next one, in state `waiting`.
+  private var attempt: Reactor.TimerID?
 
   /// Does nothing before `start`.
   /// - Parameters:
-  ///   - current: where it is, asked for before each attempt.
-  ///   - probeKey: a key that nobody ever writes.
+  ///   - route: the way, asked for before each attempt.
+  ///   - probeKey: a key that nobody ever writes; a sentinel's connection needs none.
   init(
-    to current: @escaping @Sendable () -> RedisEndpoint, role: Role, probeKey: String, limits: Limits,
+    by route: @escaping @Sendable () -> RedisRoute, role: Role, probeKey: String = "", limits: Limits,
     on reactor: Reactor
   ) {
-    self.current = current
-    endpoint = current()
+    self.route = route
     self.role = role
     self.probeKey = probeKey
     self.limits = limits
@@ -92,12 +103,24 @@ final class RedisConnection: @unchecked Sendable {  // Mutable state but `readin
     }
   }
 
+  /// Whether it is ready for commands.
+  var isReady: Bool { readiness.load(ordering: .acquiring) }
+
+  /// Has the next probe made now, unless one was just made.
+  func probeSoon() {
+    _ = reactor.submit { [self] in
+      if case .ready = state, .now - probed >= Self.probesApart { probe() }
+    }
+  }
+
+  /// - Parameter isAsking: whether the command is for a node to which the slot is on its way.
   /// - Returns: what Redis answered, an error included; nil, at once or within the time limits, when it did not.
-  func call(_ command: RedisCommand) async -> RedisReply? {
+  func call(_ command: RedisCommand, isAsking: Bool = false) async -> RedisReply? {
     guard readiness.load(ordering: .acquiring) else { return nil }
     return await withCheckedContinuation { (caller: CheckedContinuation<RedisReply?, Never>) in
       let isAccepted = reactor.submit { [self] in
         guard case .ready = state, waiting.count < limits.waitingMax else { return caller.resume(returning: nil) }
+        if isAsking { send(RedisCommand("ASKING")) { _ in } }
         send(command) { caller.resume(returning: $0) }
       }
       if !isAccepted { caller.resume(returning: nil) }
@@ -127,6 +150,25 @@ final class RedisConnection: @unchecked Sendable {  // Mutable state but `readin
     _ = reactor.submit { [self] in if case .ready = state { failed(fault) } }
   }
 
+  /// The route may be another one now: a link that leads elsewhere is given up, and who waits tries at once.
+  func reconsider() {
+    _ = reactor.submit { [self] in
+      if case .connecting = state, link == nil {
+        state = .waiting
+        return connect()
+      }
+      guard case .to(let next) = route(), next.address != target?.address else { return }
+      pause = limits.pauseFirst
+      switch state {
+      case .closed: break
+      case .waiting: connect()
+      case .connecting, .ready:
+        target = nil
+        failed(.primaryMoved)
+      }
+    }
+  }
+
   /// Ends the connection for good; those who wait get nil.
   func close() {
     _ = reactor.submit { [self] in
@@ -142,11 +184,23 @@ final class RedisConnection: @unchecked Sendable {  // Mutable state but `readin
 extension RedisConnection {
   private func connect() {
     guard case .waiting = state else { return }
+    if let attempt { reactor.cancel(attempt) }
     state = .connecting(deadline: .now + limits.connect)
+    switch route() {
+    case .to(let target): connect(to: target)
+    case .soon: target = nil
+    case .nowhere(let fault):
+      target = nil
+      failed(fault)
+    }
+  }
+
+  private func connect(to target: RedisTarget) {
+    self.target = target
     do throws(RedisLinkFault) {
-      link = try makeLink { [self] event in
+      link = try makeLink(to: target) { [self] event in
         switch event {
-        case .connected: shakeHands()
+        case .connected: shakeHands(with: target)
         case .reply(let reply): received(reply)
         case .closed(let fault):
           failed(fault ?? (readiness.load(ordering: .relaxed) ? .connectionEnded : .cannotConnect))
@@ -157,24 +211,29 @@ extension RedisConnection {
     }
   }
 
-  private func makeLink(_ handler: @escaping (RedisLinkEvent) -> Void) throws(RedisLinkFault) -> any RedisLink {
-    endpoint = current()
-    if let tls = endpoint.tls, case .tcp(let host, let port) = endpoint.address {
+  private func makeLink(
+    to target: RedisTarget, _ handler: @escaping (RedisLinkEvent) -> Void
+  ) throws(RedisLinkFault) -> any RedisLink {
+    if let tls = target.tls, case .tcp(let host, let port) = target.address {
       return try RedisSecureLink(host: host, port: port, tls, on: reactor, handler: handler)
     }
-    return try RedisPlainLink(endpoint.address, on: reactor, handler: handler)
+    return try RedisPlainLink(target.address, on: reactor, handler: handler)
   }
 
   /// All in one flight: authenticate, choose the database, prove that commands and writes work, and subscribe where
   /// that is asked. A replica answers PING like its primary: only a write tells them apart.
-  private func shakeHands() {
-    if let password = endpoint.password?.value {
-      expectSuccess(endpoint.user.map { RedisCommand("AUTH", $0, password) } ?? RedisCommand("AUTH", password))
+  private func shakeHands(with target: RedisTarget) {
+    if let password = target.password?.value {
+      expectSuccess(target.user.map { RedisCommand("AUTH", $0, password) } ?? RedisCommand("AUTH", password))
     }
-    if endpoint.database != 0 { expectSuccess(RedisCommand("SELECT", String(endpoint.database))) }
+    if target.database != 0 { expectSuccess(RedisCommand("SELECT", String(target.database))) }
     expectSuccess(RedisCommand("PING"))
+    if target.isNamedPrimary { askRole() }
     // The first probe of a subscription makes it one, and no write is taken behind it.
-    if case .subscription = role { tryToWrite() }
+    if case .subscription(let channels) = role {
+      tryToWrite()
+      if target.isNode { subscribeToShards(channels) }
+    }
     probe { [self] in becomeReady() }
   }
 
@@ -199,6 +258,64 @@ extension RedisConnection {
       // A command for each: Redis answers once a channel, and whoever waits here takes one answer.
       for channel in channels.dropLast() { expectSuccess(RedisCommand("SUBSCRIBE", channel)) }
       if let last = channels.last { expectSuccess(RedisCommand("SUBSCRIBE", last), then: succeeded) }
+    case .sentinel(let group): askForPrimary(of: group, then: succeeded)
+    case .slots: askForSlots(then: succeeded)
+    }
+  }
+
+  /// Beside the subscription of the same channels as on any server, under which hiredis hands their messages over. A
+  /// server of before version 7 does not know it: there that subscription alone serves.
+  private func subscribeToShards(_ channels: [String]) {
+    for channel in channels {
+      send(RedisCommand("SSUBSCRIBE", channel)) { [self] reply in
+        switch reply {
+        case .elsewhere: failed(.slotMoved)
+        case .error(code: "CLUSTERDOWN"): failed(.connectionEnded)
+        default: break
+        }
+      }
+    }
+  }
+
+  /// A node that finds the cluster unusable is left: it may be cut off from the others.
+  private func askForSlots(then succeeded: @escaping () -> Void) {
+    send(RedisCommand("CLUSTER", "INFO")) { [self] reply in
+      switch reply {
+      case .bytes(let text) where String(decoding: text, as: UTF8.self).contains("cluster_state:fail"):
+        failed(RedisLinkFault("the cluster of Redis serves no keys (cluster_state:fail)"))
+      case .error(code: "ERR"): failed(.noCluster)
+      case .error(let code): failed(RedisLinkFault(refusingLogin: code))
+      default: break
+      }
+    }
+    send(RedisCommand("CLUSTER", "SLOTS")) { [self] reply in
+      guard let reply, let target else { return }
+      guard let map = SlotMap(reply, by: target.address) else { return failed(.noCluster) }
+      succeeded()
+      handler(.slots(map))
+    }
+  }
+
+  /// A server that calls itself a replica is none to keep, whatever it lets us write. A user without the right to ask
+  /// goes on: the write tells too.
+  private func askRole() {
+    send(RedisCommand("ROLE")) { [self] reply in
+      guard case .array(let parts) = reply, let role = parts.first?.name, role != "master" else { return }
+      failed(.notPrimary)
+    }
+  }
+
+  /// The epoch first: if a fail-over comes between the two answers, the new address lies under the old epoch for one
+  /// probe, and no old address under the new one.
+  private func askForPrimary(of group: String, then succeeded: @escaping () -> Void) {
+    var state: RedisReply?
+    send(RedisCommand("SENTINEL", "MASTER", group)) { state = $0 }
+    send(RedisCommand("SENTINEL", "GET-MASTER-ADDR-BY-NAME", group)) { [self] reply in
+      guard let reply else { return }
+      if case .error(let code) = reply, code != "ERR" { return failed(RedisLinkFault(refusingLogin: code)) }
+      guard let answer = SentinelAnswer(state: state, address: reply) else { return failed(.noSentinel) }
+      succeeded()
+      handler(.answer(answer))
     }
   }
 
@@ -234,14 +351,23 @@ extension RedisConnection {
   }
 
   private func received(_ reply: RedisReply) {
-    if case .array(let parts) = reply, parts.count == 3, parts[0] == .bytes(Array("message".utf8)) {
-      if case .bytes(let channel) = parts[1], case .bytes(let payload) = parts[2] {
-        handler(.message(channel: String(decoding: channel, as: UTF8.self), payload))
+    if case .subscription = role, case .array(let parts) = reply, parts.count == 3, let kind = parts[0].name {
+      if kind == "message" || kind == "smessage" {
+        if case .bytes(let channel) = parts[1], case .bytes(let payload) = parts[2] {
+          handler(.message(channel: String(decoding: channel, as: UTF8.self), payload))
+        }
+        return
       }
-      return
+      // Said to those who listen when the slot leaves the node.
+      if kind == "sunsubscribe" { return failed(.slotMoved) }
     }
-    // The waiting caller is told that there was no answer: another server may give one.
-    if case .error(let code) = reply, let fault = RedisLinkFault(refusingAll: code) { return failed(fault) }
+    // The waiting caller is told that there was no answer: another server may give one. A node's word of the cluster is
+    // an answer: the node itself is well.
+    if case .error(let code) = reply, code != "CLUSTERDOWN" || target?.isNode != true,
+      let fault = RedisLinkFault(refusingAll: code)
+    {
+      return failed(fault)
+    }
     waiting.popFirst()?.completion(reply)
   }
 
@@ -252,12 +378,12 @@ extension RedisConnection {
     }
     readiness.store(false, ordering: .releasing)
     // First the word, then the calls that fail with it: who sees a call fail can see why.
-    handler(.away(fault))
+    handler(.away(fault.of(target)))
     drop()
     // Spread, so that processes that lost one Redis together do not return to it together.
     let spread = pause * Double.random(in: 0.8...1.2)
     pause = min(pause * 2, limits.pauseLongest)
-    reactor.schedule(after: spread) { [self] in connect() }
+    attempt = reactor.schedule(after: spread) { [self] in connect() }
   }
 
   private func drop() {
@@ -276,7 +402,7 @@ extension RedisConnection {
     case .closed: return
     case .waiting: break
     case .connecting(let deadline):
-      if now >= deadline { failed(RedisLinkFault(link?.hurdle ?? "no connection within \(limits.connect)")) }
+      if now >= deadline { failed(RedisLinkFault(hurdle ?? "no connection within \(limits.connect)")) }
     case .ready:
       if let first = waiting.first, now >= first.deadline {
         failed(RedisLinkFault("no answer within \(limits.command)"))
@@ -286,6 +412,14 @@ extension RedisConnection {
     }
     reactor.schedule(after: .milliseconds(100)) { [self] in tick() }
   }
+
+  /// Why a connection that is connecting for long may wait.
+  private var hurdle: String? {
+    guard let link else { return "no sentinel or node of Redis has answered yet" }
+    return link.hurdle
+  }
+
+  private static let probesApart = Duration.milliseconds(100)
 
   /// hiredis writes with write(2): a connection that the other end closed must give an error, not end the process.
   private static func blockBrokenPipeSignal() {

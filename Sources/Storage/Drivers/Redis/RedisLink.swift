@@ -55,6 +55,8 @@ struct RedisLinkFault: Error, Equatable {
         "Redis is a replica that has lost its primary (MASTERDOWN); coordination.url must lead to the primary",
         isRefusal: true, isReplica: true)
     case "CLUSTERDOWN": self.init("the cluster of Redis serves no keys (CLUSTERDOWN)")
+    case "NOREPLICAS":
+      self.init("Redis has lost its replicas, and takes no writes (NOREPLICAS): it may be a primary of before")
     case "LOADING": self.init("Redis is reading its data from disk (LOADING)")
     case "MISCONF": self.init("Redis cannot keep its data, and takes no writes (MISCONF): is its disk full?")
     default: return nil
@@ -72,8 +74,16 @@ struct RedisLinkFault: Error, Equatable {
   }
 
   /// The codes of the errors that `init(refusingAll:)` knows.
-  static let codesRefusingAll = ["READONLY", "MASTERDOWN", "CLUSTERDOWN", "LOADING", "MISCONF"]
+  static let codesRefusingAll = [
+    "READONLY", "MASTERDOWN", "CLUSTERDOWN", "NOREPLICAS", "LOADING", "MISCONF",
+  ]
 
   static let cannotConnect = RedisLinkFault("cannot connect")
   static let connectionEnded = RedisLinkFault("the connection ended")
+  /// What `ROLE` says of a server that should be the primary.
+  static let notPrimary = RedisLinkFault("Redis is a replica", isReplica: true)
+  static let slotMoved = RedisLinkFault("the channel's slot has moved to another node")
+  static let noCluster = RedisLinkFault("what answers there is no cluster of Redis (cluster-enabled)", isRefusal: true)
+  static let primaryMoved = RedisLinkFault("the primary of Redis has moved")
+  static let noSentinel = RedisLinkFault("what answers there is no sentinel of Redis", isRefusal: true)
 }

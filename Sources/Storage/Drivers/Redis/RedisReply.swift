@@ -9,6 +9,8 @@ enum RedisReply: Sendable, Equatable {
   case status(String)
   /// The first word of an error (`NOSCRIPT`, `ERR`); the rest may repeat arguments and is dropped.
   case error(code: String)
+  /// The error of a cluster's node that has not the slot.
+  case elsewhere(RedisRedirection)
 
   init(_ reply: UnsafePointer<redisReply>) {
     let reply = reply.pointee
@@ -23,7 +25,8 @@ enum RedisReply: Sendable, Equatable {
           return RedisReply(element)
         })
     case REDIS_REPLY_ERROR:
-      self = .error(code: Self.errorCode(of: String(decoding: Self.bytes(of: reply), as: UTF8.self)))
+      let text = String(decoding: Self.bytes(of: reply), as: UTF8.self)
+      self = RedisRedirection(text).map { .elsewhere($0) } ?? .error(code: Self.errorCode(of: text))
     default: self = .null
     }
   }
