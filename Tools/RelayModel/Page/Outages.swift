@@ -35,9 +35,9 @@ struct Outages {
     var impatient = library
     (impatient.firstPause, impatient.longestPause) = (0, 0)
     var full = library
-    full.connectionsMax = 15_000
+    (full.connectionsMax, full.seconds) = (12_000, 120)
     reconnect = try [
-      ("pauses of the client library", library), ("no pauses", impatient), ("pauses, room for three quarters", full),
+      ("pauses of the client library", library), ("no pauses", impatient), ("pauses, too little room", full),
     ].map { ($0.0, try ReconnectSimulation.run($0.1)) }
   }
 }

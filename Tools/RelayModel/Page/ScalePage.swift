@@ -93,7 +93,7 @@ struct ScalePage {
     let plans = plans(constants, Sizes.large)
     let rows = Bound.Name.allCases.map { name in
       let found = plans.map { plan in plan.bounds.first { $0.name == name } }
-      return [name.rawValue, found.first.flatMap { $0.map { "\(Numbers.short($0.limit)) \($0.unit)" } } ?? "-"]
+      return [name.rawValue, found.first.flatMap { $0.map { "\(Numbers.exact($0.limit)) \($0.unit)" } } ?? "-"]
         + found.map { $0.map { Numbers.percent($0.share) } ?? "-" }
     }
     return TextTable(

@@ -30,7 +30,7 @@ extension Plan {
       header: ["bound", "need", "limit", "used"],
       rows: bounds.map { bound in
         [
-          bound.name.rawValue, "\(Numbers.short(bound.need)) \(bound.unit)", Numbers.short(bound.limit),
+          bound.name.rawValue, "\(Numbers.short(bound.need)) \(bound.unit)", Numbers.exact(bound.limit),
           Numbers.percent(bound.share),
         ]
       })

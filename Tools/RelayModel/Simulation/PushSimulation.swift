@@ -21,7 +21,7 @@ struct PushSimulation {
   private enum Event {
     case ask
     case poll
-    case answered(Job)
+    case answered(Job, isFailed: Bool)
     case sample
   }
 
@@ -82,7 +82,7 @@ struct PushSimulation {
     case .poll:
       queue.add(.poll, after: waking.poll)
       claim()
-    case .answered(let job): answered(job)
+    case .answered(let job, let isFailed): answered(job, isFailed)
     case .sample:
       outcome.samples.append(Sample(seconds: queue.now.inSeconds, value: Double(pending.count)))
       queue.add(.sample, after: .seconds(1))
@@ -161,13 +161,15 @@ struct PushSimulation {
     }
     outcome.attempts += 1
     if isAway(job) { outcome.attemptsWhileAway += 1 }
-    let isSilent = isAway(job) && settings.isSilent
-    queue.add(.answered(job), after: isSilent ? limits.attemptTimeout : .milliseconds(settings.answerMillis))
+    // What is on its way when the service goes is answered.
+    let isFailed = isAway(job)
+    let took = isFailed && settings.isSilent ? limits.attemptTimeout : .milliseconds(settings.answerMillis)
+    queue.add(.answered(job, isFailed: isFailed), after: took)
   }
 
-  private mutating func answered(_ job: Job) {
+  private mutating func answered(_ job: Job, _ isFailed: Bool) {
     let result: PushOutcome =
-      switch (isAway(job), settings.isSilent) {
+      switch (isFailed, settings.isSilent) {
       case (false, _): .delivered(id: nil)
       case (true, true): .temporary(.timedOut)
       case (true, false): .temporary(PushReason(.server, provider: nil, status: 503))

@@ -1,13 +1,13 @@
 extension ReconnectSimulation {
   struct Settings: Sendable, Equatable {
     var seed: UInt64 = 1
-    var devices = 100_000
+    var devices = 80_000
     var processes = 10
     var lostProcesses = 5
     /// `client.connections-max`.
     var connectionsMax = 20_000
     /// Cores of a process that are left for new connections.
-    var coresForConnections = 1.0
+    var coresForConnections = 0.5
     /// CPU milliseconds of a new connection.
     var connectMillis = 0.536
     /// Devices notice the loss within this time: 0 where their connections are reset.

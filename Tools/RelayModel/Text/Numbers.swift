@@ -18,6 +18,9 @@ enum Numbers {
   /// All digits before the point, with separators.
   static func whole(_ value: Double) -> String { value.isFinite ? grouped(value.rounded()) : "without bound" }
 
+  /// All digits of a whole number; three of any other.
+  static func exact(_ value: Double) -> String { value == value.rounded() ? whole(value) : short(value) }
+
   /// As a program reads it.
   static func plain(_ value: Double) -> String {
     guard value.isFinite, abs(value) < 1e15, value == value.rounded() else { return "\(value)" }
