@@ -1,5 +1,6 @@
 import Foundation
 import RelayCore
+import Synchronization
 import TestSupport
 import TestTags
 import Testing

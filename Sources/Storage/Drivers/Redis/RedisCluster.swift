@@ -151,7 +151,7 @@ extension RedisCluster {
   }
 
   private func follow(_ redirection: RedisRedirection, by asked: RedisConnection) -> RedisConnection {
-    (redirection.isForOnce ? asks : moves).add(1, ordering: .relaxed)
+    if redirection.isForOnce { asks.add(1, ordering: .relaxed) } else { moves.add(1, ordering: .relaxed) }
     let (connection, changed) = state.withLock { state in
       let former = state.nodes.first { $0.value.connection === asked }?.key
       let address = redirection.address(by: former ?? .tcp(host: "", port: 0))
