@@ -1,5 +1,5 @@
 import RelayCore
-import Synchronization
+import TestSupport
 import TestTags
 import Testing
 
@@ -27,14 +27,14 @@ import Testing
 
   @Test func `a round begins once the one before is noted`() async throws {
     let handOvers = try [0, 0].map { try message(to: $0) }
-    let isNoted = Atomic(false)
+    let isNoted = Flag()
     var roundCount = 0
     let answers = await HandOverRounds.run(handOvers, of: .pairs, isInOrder: true) { _ in
       roundCount += 1
-      #expect(isNoted.load(ordering: .acquiring) == (roundCount == 2))
+      #expect(isNoted.isRaised == (roundCount == 2))
       let noted = Task {
         for _ in 0..<100 { await Task.yield() }
-        isNoted.store(true, ordering: .releasing)
+        isNoted.raise()
       }
       return HandOverAnswers([HandOverAnswer(status: 200)], noted: noted)
     }

@@ -5,6 +5,7 @@ import ChildProcesses
 import Foundation
 import Glibc
 import NIOCore
+import NIOHTTP1
 import Synchronization
 
 /// A primary and its synchronous standby, which Patroni promotes; TLS and a password are asked for.

@@ -1,3 +1,4 @@
+import ChildProcesses
 import Foundation
 
 /// The TCP sockets of one process, as the kernel lists them.

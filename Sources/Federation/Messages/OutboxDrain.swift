@@ -38,7 +38,7 @@ struct OutboxDrain: Sendable {
   let clock: JudgedClock
 
   /// Read at a time; the store ends a page of large messages earlier.
-  static let pageMax = 128
+  static let pageMax = 256
 
   /// Gives up messages that have waited for too long, whether the peer can be reached or not. If the sender cannot be
   /// told, the message waits on, and may still be handed over.

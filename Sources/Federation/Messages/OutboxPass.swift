@@ -15,8 +15,10 @@ package struct OutboxPass {
   /// The sequence of the last message that was read; 0 before the first.
   package private(set) var last: Int64 = 0
 
-  /// One batch between relays of this kind holds as many.
-  package static let waveMax = 128
+  /// One batch between relays of this kind. A wave takes as long as its commits here and there, however many there are
+  /// in it: on a machine that has much to do, new messages for the same destinations else join the queue faster than it
+  /// moves.
+  package static let waveMax = WireLimits.handOversPerBatchMax
   /// Leaves the batches of others room.
   static let waveBytesMax = WireLimits.batchBytesMax / 2
   /// Messages for one destination at once. The peer stores them one after the other, and has a request's time for all
