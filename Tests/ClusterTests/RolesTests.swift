@@ -76,11 +76,11 @@ import Testing
     let directory = try RelayClient(url: relay.directory.url, credentials: ann.client.credentials)
     let (here, there) = (ContactTokens.token(for: carls), ContactTokens.token(for: bobs))
     try await eventually("both contacts are found", within: .seconds(60)) {
-      let found = try await directory.lookUp([here, there])
+      let found = try await directory.lookUpInClear([here, there])
       return Set(found.map(\.token)) == [here, there] && found.first { $0.token == there }?.relay == "beta"
     }
     // A request at the wrong process is to be repeated. It does not mean that something is not there.
-    #expect(try await status { try await ann.client.lookUp([here]) } == 503)
+    #expect(try await status { try await ann.client.lookUpInClear([here]) } == 503)
     #expect(try await status { try await ann.client.lookUp(token: here) } == 503)
     #expect(try await status { try await directory.preKeyCount() } == 503)
     #expect(try await status { try await directory.fetchMessages() } == 503)

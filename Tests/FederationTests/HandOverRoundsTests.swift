@@ -1,5 +1,5 @@
 import RelayCore
-import TestSupport
+import Synchronization
 import TestTags
 import Testing
 
@@ -27,14 +27,14 @@ import Testing
 
   @Test func `a round begins once the one before is noted`() async throws {
     let handOvers = try [0, 0].map { try message(to: $0) }
-    let isNoted = Flag()
+    let isNoted = Noted()
     var roundCount = 0
     let answers = await HandOverRounds.run(handOvers, of: .pairs, isInOrder: true) { _ in
       roundCount += 1
-      #expect(isNoted.isRaised == (roundCount == 2))
+      #expect(isNoted.value.load(ordering: .acquiring) == (roundCount == 2))
       let noted = Task {
         for _ in 0..<100 { await Task.yield() }
-        isNoted.raise()
+        isNoted.value.store(true, ordering: .releasing)
       }
       return HandOverAnswers([HandOverAnswer(status: 200)], noted: noted)
     }
@@ -66,4 +66,8 @@ import Testing
       timestamp: Timestamp(millis: 1_700_000_000_000))
     return .message(submission, source: try source())
   }
+}
+
+private final class Noted: Sendable {
+  let value = Atomic(false)
 }
