@@ -160,11 +160,16 @@ import Testing
       try await Self.with(Self.endpoint(group)) { coordination, heard in
         let load = Self.load(coordination)
         for (round, server) in [group.servers[1], group.servers[0]].enumerated() {
+          let stateCounts = heard.map(\.states.count)
           try await eventually("the fail-over begins") {
             // Refused while one is under way, or no replica is known to be good.
             (try? group.sentinels[0].ask("SENTINEL FAILOVER \(SentinelGroup.name)")) == ["OK"]
           }
           try await group.untilNamed(server, by: group.sentinels[0])
+          // The former primary serves on until the sentinels have told it.
+          for (heard, count) in zip(heard, stateCounts) {
+            try await eventually("the former primary is left") { heard.states.count > count }
+          }
           try await Self.expectBack(coordination, heard)
           try await Self.expectServed(by: server, coordination, heard, 10 + round)
         }

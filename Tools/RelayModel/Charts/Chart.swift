@@ -83,16 +83,20 @@ struct Chart: Sendable {
     }
   }
 
+  /// Names that do not fit into the row above the axes stand in one more, above it.
   private func drawLegend(_ svg: inout SVG) {
-    var x = Self.left + 200
+    let begin = Self.left + 200
+    var (x, y) = (begin, Self.top - 10)
     for (index, series) in series.enumerated() where self.series.count > 1 {
+      let width = 46 + Double(series.name.count) * 6.6
+      if x > begin, x + width > Self.width { (x, y) = (begin, y - 16) }
       if isBars {
-        svg.rectangle(x: x, y: Self.top - 22, width: 24, height: 10, style: "fill\(index % 4)")
+        svg.rectangle(x: x, y: y - 12, width: 24, height: 10, style: "fill\(index % 4)")
       } else {
-        svg.line(from: (x, Self.top - 14), to: (x + 24, Self.top - 14), style: "line\(index % 4)")
+        svg.line(from: (x, y - 4), to: (x + 24, y - 4), style: "line\(index % 4)")
       }
-      svg.text(series.name, x: x + 30, y: Self.top - 10)
-      x += 46 + Double(series.name.count) * 6.6
+      svg.text(series.name, x: x + 30, y: y)
+      x += width
     }
   }
 }
