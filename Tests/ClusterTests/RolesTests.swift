@@ -159,7 +159,7 @@ import Testing
       for (text, hint) in [("client", "(did you mean clients?)"), ("", ""), ("clients,,push", "")] {
         let result = try await site.run(["serve", "--roles", text])
         #expect(result.exit == .code(64))
-        #expect(result.errors.contains(expected) && result.errors.contains(hint), "\(result.errors)")
+        #expect(result.errors.contains(expected) && (hint.isEmpty || result.errors.contains(hint)), "\(result.errors)")
       }
       let result = try await site.run(["check"], overrides: ["RELAY_ROLES": "clients,pears"])
       #expect(result.exit == .code(78))

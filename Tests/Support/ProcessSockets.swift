@@ -36,7 +36,9 @@ package struct ProcessSockets: Sendable {
 
   /// proc(5): `sl local_address rem_address st ... inode`, addresses as `HEX:PORT`, both in hexadecimal.
   private static func rows(_ path: String) throws -> [Row] {
-    let text = try String(contentsOfFile: path, encoding: .utf8)
+    // The kernel gives the file in parts, and says nothing of its size.
+    guard let file = FileHandle(forReadingAtPath: path) else { throw TestFailure("\(path) cannot be read") }
+    let text = String(decoding: try file.readToEnd() ?? Data(), as: UTF8.self)
     return text.split(separator: "\n").dropFirst().compactMap { line in
       let words = line.split(separator: " ", omittingEmptySubsequences: true)
       guard words.count > 9, let local = port(words[1]), let remote = port(words[2]) else { return nil }
