@@ -94,8 +94,10 @@ package final class PostgresServer: Sendable {
     try start()
   }
 
-  /// Whether a commit is answered only when a standby has it on disk. Without a standby commits then wait.
+  /// Whether a commit is answered only when a standby has it on disk. Without a standby commits then wait. So what a
+  /// standby has missed stays at hand for it.
   package func waitForStandby(_ doesWait: Bool) throws {
+    try sql("ALTER SYSTEM SET wal_keep_size = '1GB'", in: "postgres")
     try sql("ALTER SYSTEM SET synchronous_standby_names = '\(doesWait ? "*" : "")'", in: "postgres")
     try sql("SELECT pg_reload_conf()", in: "postgres")
   }
