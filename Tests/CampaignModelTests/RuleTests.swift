@@ -153,6 +153,20 @@ import Testing
     #expect(broken == [Self.order])
   }
 
+  @Test func `a message that turns out to be undeliverable stands before no other`() {
+    func broken(_ told: Int) -> Set<String> {
+      Story.broken { story in
+        story.accept(1)
+        story.accept(2)
+        story.accept(3)
+        story.deliver(3)
+        for message in 1...told { story.saw(.undeliverable(MessageNumber(message), to: DeviceIndex(0))) }
+      }
+    }
+    #expect(broken(2) == [])
+    #expect(broken(1).contains(Self.order))
+  }
+
   @Test func `between operators a message that may be held is overtaken by what comes shortly behind it`() {
     func broken(inTrouble: Bool, isSlow: Bool = false, pause: Double) -> Set<String> {
       Story.broken { story in

@@ -1,6 +1,7 @@
 /// Take two messages of one sender for one device. If one was accepted before the other was submitted, it is
 /// delivered first. Repetitions of earlier deliveries do not count. Between operators, in trouble or if the peer was
 /// slow, a message may be overtaken by one that was submitted shortly behind it (docs/federation.md, "The outbox").
+/// A message that its sender is told to be undeliverable stands before no other: the word may come behind later messages.
 package struct OrderWithinSender: Rule {
   package let name = "order within a sender"
   package private(set) var violations = Violations()
@@ -19,6 +20,15 @@ package struct OrderWithinSender: Rule {
     var slack = Duration.zero
   }
 
+  private struct Overtaken: Hashable {
+    let sender: DeviceIndex
+    let message: MessageNumber
+  }
+
+  /// Messages that others overtook, with the number and the text of each violation: their senders may still be told that
+  /// they are undeliverable.
+  private var suspects: [Overtaken: [(number: Int, text: String)]] = [:]
+  private var lastSuspect = 0
   /// Not delivered so far.
   private var lanes: [Lane: [Pending]] = [:]
   /// Delivered before their answer came: their sender may try them again.
@@ -56,6 +66,7 @@ package struct OrderWithinSender: Rule {
       deliver(message, Lane(sender: sender, recipient: device), now)
     case .saw(.undeliverable(let message, let sender)):
       for lane in Array(lanes.keys) where lane.sender == sender { lanes[lane]?.removeAll { $0.message == message } }
+      suspects[Overtaken(sender: sender, message: message)] = nil
     default: break
     }
   }
@@ -81,14 +92,20 @@ package struct OrderWithinSender: Rule {
       let delivered = lanes[lane]?.remove(at: index)
     else { return }
     if delivered.accepted == nil { arrivedFirst.insert(Copy(message, lane.recipient)) }
-    let overtaken = lanes[lane]?.first { pending in
+    let overtaken = lanes[lane, default: []].filter { pending in
       pending.accepted.map { $0 + pending.slack < delivered.begun } ?? false
     }
     if lanes[lane]?.isEmpty == true { lanes[lane] = nil }
-    if let overtaken {
-      violations.add(
-        "\(now): \(lane.recipient) got \(message) of \(lane.sender) before \(overtaken.message), which was accepted "
-          + "before the former was submitted")
+    for pending in overtaken {
+      lastSuspect += 1
+      let text =
+        "\(now): \(lane.recipient) got \(message) of \(lane.sender) before \(pending.message), which was accepted "
+        + "before the former was submitted"
+      suspects[Overtaken(sender: lane.sender, message: pending.message), default: []].append((lastSuspect, text))
     }
+  }
+
+  package mutating func finish(at end: Moment, _ trouble: Trouble) {
+    for suspect in suspects.values.joined().sorted(by: { $0.number < $1.number }) { violations.add(suspect.text) }
   }
 }
