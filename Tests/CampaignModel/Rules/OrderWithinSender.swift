@@ -1,8 +1,8 @@
 /// Take two messages of one sender for one device. If one was accepted before the other was submitted, it is
 /// delivered first. Repetitions of earlier deliveries do not count. Between operators, in trouble or if the peer was
 /// slow, a message may be overtaken by one that was submitted shortly behind it (docs/federation.md, "The outbox").
-/// A message that its sender is told to be undeliverable stands before no other, since nobody gets it. The word may come
-/// behind later messages.
+/// A message that its sender is told to be undeliverable stands before no other, since nobody gets it. The word may
+/// come behind later messages.
 package struct OrderWithinSender: Rule {
   package let name = "order within a sender"
   package private(set) var violations = Violations()
