@@ -1,7 +1,8 @@
 /// Take two messages of one sender for one device. If one was accepted before the other was submitted, it is
 /// delivered first. Repetitions of earlier deliveries do not count. Between operators, in trouble or if the peer was
 /// slow, a message may be overtaken by one that was submitted shortly behind it (docs/federation.md, "The outbox").
-/// A message that its sender is told to be undeliverable stands before no other: the word may come behind later messages.
+/// A message that its sender is told to be undeliverable stands before no other, since nobody gets it. The word may
+/// come behind later messages.
 package struct OrderWithinSender: Rule {
   package let name = "order within a sender"
   package private(set) var violations = Violations()
@@ -25,8 +26,8 @@ package struct OrderWithinSender: Rule {
     let message: MessageNumber
   }
 
-  /// Messages that others overtook, with the number and the text of each violation: their senders may still be told that
-  /// they are undeliverable.
+  /// Messages that others overtook, with the number and the text of each violation. Their senders may still be told
+  /// that they are undeliverable.
   private var suspects: [Overtaken: [(number: Int, text: String)]] = [:]
   private var lastSuspect = 0
   /// Not delivered so far.
