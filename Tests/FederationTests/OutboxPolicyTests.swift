@@ -135,17 +135,30 @@ import Testing
 
   @Test func `waves are bounded by count and bytes, and keep the order`() throws {
     var pass = OutboxPass()
-    pass.pageRead(try (1...300).map { try held($0, to: UInt64($0)) })
-    #expect(pass.nextWave(at: now).map(\.sequence) == Array(1...256))
-    #expect(pass.nextWave(at: now).map(\.sequence) == Array(257...300))
+    pass.pageRead(try (1...1100).map { try held($0, to: UInt64($0)) })
+    #expect(pass.nextWave(at: now).map(\.sequence) == Array(1...1024))
+    #expect(pass.nextWave(at: now).map(\.sequence) == Array(1025...1100))
     let large = OutboxPass.waveBytesMax / 2 + 1
     pass.pageRead([
-      try held(301, to: 1, bytes: large), try held(302, to: 2, bytes: large), try held(303, to: 3),
-      try held(304, to: 2),
+      try held(2001, to: 1, bytes: large), try held(2002, to: 2, bytes: large), try held(2003, to: 3),
+      try held(2004, to: 2),
     ])
-    #expect(pass.nextWave(at: now).map(\.sequence) == [301])
-    #expect(pass.nextWave(at: now).map(\.sequence) == [302, 303])
-    #expect(pass.nextWave(at: now).map(\.sequence) == [304])
+    #expect(pass.nextWave(at: now).map(\.sequence) == [2001])
+    #expect(pass.nextWave(at: now).map(\.sequence) == [2002, 2003])
+    #expect(pass.nextWave(at: now).map(\.sequence) == [2004])
+  }
+
+  @Test func `the batches of a wave share no destination, and keep the order of each`() throws {
+    // Every destination has five messages.
+    let wave = try (0..<1000).map { try held($0, to: UInt64($0 % 200)) }
+    let batches = OutboxPass.batches(of: wave)
+    #expect(batches.map(\.count) == [250, 250, 250, 250])
+    let destinations = batches.map { Set($0.map(\.message.submission.destination)) }
+    #expect(destinations.map(\.count).reduce(0, +) == 200)
+    for batch in batches { #expect(batch.map(\.sequence) == batch.map(\.sequence).sorted()) }
+    #expect(batches.joined().map(\.sequence).sorted() == wave.map(\.sequence))
+    #expect(OutboxPass.batches(of: Array(wave.prefix(256))).count == 1)
+    #expect(OutboxPass.batches(of: []).isEmpty)
   }
 
   @Test func `a peer that serves nothing is left alone`() throws {

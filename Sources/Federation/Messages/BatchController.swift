@@ -136,8 +136,3 @@ extension HandOverAnswer {
     self.init(status: refusal.kind.status, isSourceRefused: refusal.kind == .sourceRefused)
   }
 }
-
-extension Result {
-  fileprivate var success: Success? { if case .success(let value) = self { value } else { nil } }
-  fileprivate var failure: Failure? { if case .failure(let error) = self { error } else { nil } }
-}

@@ -17,11 +17,13 @@ struct HandOverAnswers: Sendable {
   }
 
   /// nil: without an answer.
-  var answers: [HandOverAnswer?] { each.map { if case .success(let answer) = $0 { answer } else { nil } } }
+  var answers: [HandOverAnswer?] { each.map(\.success) }
 
   /// The first failure that left one without an answer; nil if all were answered.
-  var failure: PeerFailure? {
-    for case .failure(let failure) in each { return failure }
-    return nil
-  }
+  var failure: PeerFailure? { each.lazy.compactMap(\.failure).first }
+}
+
+extension Result {
+  var success: Success? { if case .success(let value) = self { value } else { nil } }
+  var failure: Failure? { if case .failure(let error) = self { error } else { nil } }
 }

@@ -38,7 +38,7 @@ struct OutboxDrain: Sendable {
   let clock: JudgedClock
 
   /// Read at a time; the store ends a page of large messages earlier.
-  static let pageMax = 256
+  static let pageMax = 1024
 
   /// Gives up messages that have waited for too long, whether the peer can be reached or not. If the sender cannot be
   /// told, the message waits on, and may still be handed over.
@@ -66,19 +66,33 @@ struct OutboxDrain: Sendable {
       while !Task.isCancelled {
         let wave = pass.nextWave(at: clock.now(), isInOrder: isInOrder)
         if wave.isEmpty { break }
-        let sent = await requests.sendAll(wave.map(\.message.handOver), to: peer, isInOrder ? .waited : .none)
-        let answered = zip(wave, sent.answers).compactMap { held, answer in answer.map { (held, $0) } }
+        let sent = await send(wave, to: peer, isInOrder ? .waited : .none)
+        let answered = sent.compactMap { held, result in result.success.map { (held, $0) } }
         for (held, answer) in answered {
           await confirmations.answered(held.message.submission, with: answer.verdict, by: peer)
         }
         try await settle(answered, &pass, &tally)
         // A message without an answer does not count as an attempt.
-        if let failure = sent.failure { return .failed(failure) }
-        for (held, answer) in zip(wave, sent.answers) where answer == nil { pass.kept(held) }
+        if let failure = sent.lazy.compactMap(\.1.failure).first { return .failed(failure) }
         if pass.isHopeless { return .struggling }
       }
     }
     return .done
+  }
+
+  /// To a peer that takes batches in order, side by side: so a slow commit of the peer counts once for all of them.
+  /// - Returns: the outcome of each, those of one destination in their order.
+  private func send(
+    _ wave: [HeldMessage], to peer: KnownPeer, _ terms: BatchTerms
+  ) async -> [(HeldMessage, Result<HandOverAnswer, PeerFailure>)] {
+    await withTaskGroup { group in
+      for batch in terms.isInOrder ? OutboxPass.batches(of: wave) : [wave] {
+        group.addTask {
+          zip(batch, await requests.sendAll(batch.map(\.message.handOver), to: peer, terms).each).map { ($0, $1) }
+        }
+      }
+      return await group.reduce(into: []) { $0 += $1 }
+    }
   }
 
   private func settle(

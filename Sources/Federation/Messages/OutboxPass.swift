@@ -15,10 +15,10 @@ package struct OutboxPass {
   /// The sequence of the last message that was read; 0 before the first.
   package private(set) var last: Int64 = 0
 
-  /// One batch between relays of this kind. A wave takes as long as its commits here and there, however many there are
-  /// in it: on a machine that has much to do, new messages for the same destinations else join the queue faster than it
-  /// moves.
-  package static let waveMax = WireLimits.handOversPerBatchMax
+  /// Four batches between relays of this kind. A wave takes as long as its commits here and there, and as the processes
+  /// that hold new messages keep the peer's lock, however many there are in it. With small waves, new messages for the
+  /// same destinations join the queue faster than it moves.
+  package static let waveMax = 4 * WireLimits.handOversPerBatchMax
   /// Leaves the batches of others room.
   static let waveBytesMax = WireLimits.batchBytesMax / 2
   /// Messages for one destination at once. The peer stores them one after the other, and has a request's time for all
@@ -71,6 +71,22 @@ package struct OutboxPass {
     }
     waiting = later
     return wave
+  }
+
+  /// Splits a wave into as many batches as it needs, of about one size. Messages for one destination stay together, in
+  /// their order.
+  static func batches(of wave: [HeldMessage]) -> [[HeldMessage]] {
+    let max = WireLimits.handOversPerBatchMax
+    var batches = Array(repeating: [HeldMessage](), count: (wave.count + max - 1) / max)
+    var places: [AccountNumber: Int] = [:]
+    for held in wave {
+      let destination = held.message.submission.destination
+      let smallest = batches.indices.min { batches[$0].count < batches[$1].count } ?? 0
+      let place = places[destination] ?? smallest
+      places[destination] = place
+      batches[place].append(held)
+    }
+    return batches
   }
 
   /// A message is gone: handed over, or given up.
