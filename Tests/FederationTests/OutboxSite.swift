@@ -110,6 +110,18 @@ struct OutboxSite: Sendable {
     try await courier.submit(submission, from: DeviceAddress(source, .master), to: alpha)
   }
 
+  /// Holds one message for each of `times`, as if the peer had been away.
+  func hold(for destination: AccountNumber, at times: ClosedRange<Int64>) async throws {
+    let body = SubmittedMessage(type: .ciphertext, device: .master, registrationID: 5, body: [1, 2, 3], content: nil)
+    let source = DeviceAddress(try number("+14155550177"), .master)
+    let messages = try times.map { time in
+      OutgoingMessage(
+        relay: try name("alpha"), source: source,
+        submission: Submission(destination: destination, messages: [body], timestamp: Timestamp(millis: time)))
+    }
+    #expect(await outbox.hold(messages, for: try peer()).allSatisfy { $0 == nil })
+  }
+
   func refusal(
     to destination: AccountNumber, at time: Int64 = 1, devices: [DeviceID] = [.master], registrationID: Int64 = 5
   ) async -> Problem? {
@@ -141,7 +153,7 @@ struct OutboxSite: Sendable {
 func withOutbox(
   holds: Bool = true, isRunning: Bool = true, patience: Duration = PeerLimits.patient.patience,
   requestTimeout: Duration = PeerLimits.patient.requestTimeout,
-  bounds: OutboxBounds = OutboxBounds(messagesMax: 1000, bytesMax: 1 << 20, age: .seconds(3600)),
+  bounds: OutboxBounds = OutboxBounds(messagesMax: 2000, bytesMax: 1 << 20, age: .seconds(3600)),
   _ body: @escaping @Sendable (OutboxSite) async throws -> Void
 ) async throws {
   var limits = PeerLimits.patient

@@ -244,10 +244,8 @@ extension OutboxTests {
     try await withOutbox(isRunning: false) { site in
       let destination = try number("+14155550200")
       try await site.noteConfirmed(destination)
-      site.alpha.intake.refuse(with: Problem(.unavailable))
       // More than a page.
-      let count = OutboxDrain.pageMax + 2
-      for time in 1...count { try await site.submit(to: destination, at: Int64(time)) }
+      try await site.hold(for: destination, at: 1...Int64(OutboxDrain.pageMax + 2))
       let (store, lease) = (site.beta.storage, "outbox alpha")
       let intake = SlowIntake(site.intake) {
         try await store.releaseLease(lease, holder: 7)
