@@ -90,6 +90,19 @@ import Testing
     }
   }
 
+  @Test func `a process that stays cut off from Redis has mailboxes read by its word in the store`() async throws {
+    try await Self.with(linkAt: .senders, pollSeconds: 5) { site in
+      site.link.lead(to: 1)
+      site.link.endAll()
+      try await site.team.process(Place.senders.rawValue).untilCoordination(isAvailable: false)
+      for _ in 1...3 {
+        try await site.send()
+        _ = try await site.fleet.untilDelivered(within: .seconds(60))
+      }
+      site.mend()
+    }
+  }
+
   @Test func `if a process dies before it wakes a device, the next one to start has all mailboxes read`() async throws {
     try await Self.with(linkAt: .senders, pollSeconds: 5) { site in
       site.link.lead(to: 1)
