@@ -5,6 +5,7 @@ extension RelayConfiguration {
     package let mailboxMax: Int
     package let mailboxSenderMax: Int
     package let pollInterval: Duration
+    package let steadyPollInterval: Duration
 
     init(_ keys: inout ConfigurationReader) {
       retention = keys.value(
@@ -19,8 +20,12 @@ extension RelayConfiguration {
         "Messages of one sender among them.")
       pollInterval = keys.value(
         "messages.poll-seconds", .seconds(0.1...3600), default: "25",
-        "How long a connected device that nothing woke waits before its mailbox is read all the same: the bound of a delay "
-          + "when Redis, or the process that accepted a message, dies.")
+        "How long a connected device that nothing woke waits before its mailbox is read all the same, while wake-ups may "
+          + "be lost: the bound of a delay when Redis dies.")
+      steadyPollInterval = keys.value(
+        "messages.poll-steady-seconds", .seconds(0.1...86_400), default: "600",
+        "The same while Redis has brought all wake-ups without a break; no shorter than `messages.poll-seconds`. After a "
+          + "break every mailbox is read at once.")
     }
   }
 

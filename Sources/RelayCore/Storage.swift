@@ -7,7 +7,8 @@
 
 /// All durable stores of one relay, over one database.
 package protocol Storage: AccountStore, AccountReportStore, AccountRemovalStore, PreKeyStore, EpochStore, MessageStore,
-  AttachmentStore, DirectoryFeedStore, ContactClaimStore, ObliviousStore, PeerStore, OutboxStore, HandOverStore,
+  MissedWakeUpStore, AttachmentStore, DirectoryFeedStore, ContactClaimStore, ObliviousStore, PeerStore, OutboxStore,
+  HandOverStore,
   WakeStore, NotificationStore, LeaseStore, ServerSecretStore, ContactSealingStore, SchemaStore, ClockStore, AuditStore
 {
   /// Whether the store answers just now, for `/readyz`.

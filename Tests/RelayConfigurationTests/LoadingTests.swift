@@ -31,6 +31,7 @@ import Testing
     #expect(configuration.attachments.bytesMax == 100 << 20 && configuration.attachments.accountBytesMax == 1 << 30)
     let messages = configuration.messages
     #expect(messages.retention == .seconds(30 * 86_400) && messages.pollInterval == .seconds(25))
+    #expect(messages.steadyPollInterval == .seconds(600))
     #expect(messages.mailboxMax == 5000 && messages.mailboxSenderMax == 2000)
     #expect(configuration.keys.verifiesSignatures)
     #expect(configuration.directory.allowance == LookUpAllowance(first: 20_000, firstDays: 10, perDay: 2000))

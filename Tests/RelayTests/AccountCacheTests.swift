@@ -76,9 +76,54 @@ import Testing
     }
   }
 
+  @Test func `many accounts are those of the cache and of the store, and those that do not exist are none`()
+    async throws
+  {
+    try await Self.with { site in
+      let cache = AccountCache(store: site.store, bus: site.bus)
+      site.bus.post(.connected)
+      _ = try await cache.account(site.known)
+      try await site.setVoice(true)
+      let many = await cache.accounts([site.known, site.unknown])
+      #expect(many.found[site.known]?.voice == false, "it is remembered")
+      #expect(many.found[site.unknown] == nil && many.unread.isEmpty)
+      site.bus.post(.signal(.accountChanged(site.known)))
+      #expect(await cache.accounts([site.known]).found[site.known]?.voice == true)
+      #expect(await cache.accounts([]).found.isEmpty)
+    }
+  }
+
+  @Test func `what is read again renews what is remembered, and makes nothing else remembered`() async throws {
+    try await Self.with { site in
+      let cache = AccountCache(store: site.store, bus: site.bus)
+      site.bus.post(.connected)
+      #expect(await cache.readAgain([site.known]).found[site.known]?.voice == false)
+      try await site.setVoice(true)
+      #expect(try await cache.account(site.known)?.voice == true, "it was not remembered")
+      try await site.setVoice(false)
+      #expect(await cache.readAgain([site.known]).found[site.known]?.voice == false)
+      #expect(try await cache.account(site.known)?.voice == false, "it is renewed")
+    }
+  }
+
+  @Test func `an account that is damaged hides no other, and a store that is away says nothing of any`() async throws {
+    try await Self.with { site in
+      let cache = AccountCache(store: site.store, bus: site.bus)
+      let damaged = try #require(AccountNumber(e164: "+14155550103"))
+      try await site.register(damaged, password: "secret")
+      try SQLiteDatabase.execute("UPDATE devices SET id = 0 WHERE account = \(damaged.digits)", at: site.path)
+      let many = await cache.readAgain([site.known, site.unknown, damaged])
+      #expect(Set(many.found.keys) == [site.known] && many.unread == [damaged])
+      await site.store.close()
+      let away = await cache.readAgain([site.known, site.unknown])
+      #expect(away.found.isEmpty && away.unread == [site.known, site.unknown])
+    }
+  }
+
   /// A store with one account, and a bus that says what a test has it say.
   private struct Site {
     let store: SQLiteStorage
+    let path: String
     let bus = SwitchedBus()
     let known: AccountNumber
     let unknown: AccountNumber
@@ -93,12 +138,14 @@ import Testing
     }
 
     /// As another process would.
-    func register(password: String) async throws {
+    func register(password: String) async throws { try await register(known, password: password) }
+
+    func register(_ number: AccountNumber, password: String) async throws {
       let device = Device(
         id: .master, password: Passwords.hash(Secret(password)), signalingKey: Secret("key"), registrationID: 1,
         fetchesMessages: true, lastSeen: clock.now().startOfDay, created: clock.now())
       let registration = Registration(
-        number: known, token: ContactTokens.token(of: known), device: device, supportsSMS: false, voice: false,
+        number: number, token: ContactTokens.token(of: number), device: device, supportsSMS: false, voice: false,
         respectsClaims: false)
       _ = try await store.register(registration, proof: .trusted, now: clock.now())
     }
@@ -123,7 +170,7 @@ import Testing
     try await store.migrate { _ in }
     let relay = try #require(RelayName("gamma"))
     let site = Site(
-      store: store, known: try #require(ProbeAccount.number(of: relay)),
+      store: store, path: path + "/relay.sqlite", known: try #require(ProbeAccount.number(of: relay)),
       unknown: try #require(AccountNumber(e164: "+14155550102")), clock: clock, relay: relay)
     if hasAccount { try await site.addAccount() }
     try await body(site)

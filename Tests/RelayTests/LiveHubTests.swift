@@ -19,8 +19,8 @@ import WireMessages
   @Test func `a session waits once for its check, and is checked again when it changes during one`() async throws {
     let isOpen = Atomic(false)
     let checked = Mutex<[ObjectIdentifier]>([])
-    let checks = CredentialChecks<Session>(atOnce: 1) { session in
-      checked.withLock { $0.append(ObjectIdentifier(session)) }
+    let checks = CredentialChecks<Session>(batchMax: 1, atOnce: 1) { sessions in
+      checked.withLock { $0 += sessions.map { ObjectIdentifier($0) } }
       while !isOpen.load(ordering: .acquiring) { await Task.yield() }
     }
     let (one, two) = (Session(), Session())
@@ -35,8 +35,8 @@ import WireMessages
   @Test func `several checks run at once, and those without room are named`() async throws {
     let isOpen = Atomic(false)
     let begun = Atomic(0)
-    let checks = CredentialChecks<Session>(atOnce: 3, waitingMax: 4) { _ in
-      begun.add(1, ordering: .relaxed)
+    let checks = CredentialChecks<Session>(batchMax: 1, atOnce: 3, waitingMax: 4) { sessions in
+      begun.add(sessions.count, ordering: .relaxed)
       while !isOpen.load(ordering: .acquiring) { await Task.yield() }
     }
     let sessions = (0..<9).map { _ in Session() }
@@ -46,6 +46,23 @@ import WireMessages
     #expect(refused.map { ObjectIdentifier($0) } == sessions[7...].map { ObjectIdentifier($0) })
     isOpen.store(true, ordering: .releasing)
     try await eventually("all others are checked") { begun.load(ordering: .relaxed) == 7 }
+  }
+
+  @Test func `sessions that wait are checked together, up to a bound`() async throws {
+    let isOpen = Atomic(false)
+    let batches = Mutex<[[ObjectIdentifier]]>([])
+    let checks = CredentialChecks<Session>(batchMax: 3, atOnce: 1) { sessions in
+      batches.withLock { $0.append(sessions.map { ObjectIdentifier($0) }) }
+      while !isOpen.load(ordering: .acquiring) { await Task.yield() }
+    }
+    let sessions = (0..<9).map { _ in Session() }
+    #expect(checks.add([sessions[0]]).isEmpty)
+    try await eventually("the first check is under way") { batches.withLock { $0.count } == 1 }
+    for session in sessions.dropFirst() { #expect(checks.add([session]).isEmpty) }
+    isOpen.store(true, ordering: .releasing)
+    try await eventually("all are checked") { batches.withLock { $0.joined().count } == 9 }
+    #expect(batches.withLock { $0.map(\.count) } == [1, 3, 3, 2])
+    #expect(batches.withLock { Array($0.joined()) } == sessions.map { ObjectIdentifier($0) })
   }
 
   @Test func `a device that stays connected is seen each day, and not all at midnight`() async throws {
@@ -59,20 +76,32 @@ import WireMessages
     let accounts = AccountCache(store: store, bus: LocalCoordination(buckets: [:], clock: clock))
     let name = try #require(RelayName("gamma"))
     let number = try await ProbeAccount(name: name, store: store, accounts: accounts, clock: clock).prepare()
-    let lastSeen = LastSeen(store: store, accounts: accounts, clock: clock)
+    let lastSeen = LastSeen(
+      store: store, accounts: accounts, clock: clock, gathering: .zero, logger: Logger(label: "test"))
     let address = DeviceAddress(number, .master)
     let device = try #require(try await store.account(number)?.device(.master))
 
     let midnight = clock.now().startOfDay.millis + 86_400_000
-    func dayNoted(at millis: Int64, draw: UInt64) async throws -> Int64? {
+    func dueDay(at millis: Int64, draw: UInt64) -> Int64? {
       now.store(millis, ordering: .relaxed)
-      await lastSeen.noteStaying(device, at: address, draw: draw, logger: Logger(label: "test"))
-      return try await store.account(number)?.device(.master)?.lastSeen.startOfDay.millis
+      return lastSeen.dueDay(of: device, draw: draw)?.millis
     }
-    #expect(try await dayNoted(at: midnight, draw: 3_599_999) == midnight - 86_400_000)
-    #expect(
-      try await dayNoted(at: midnight + 3_599_998, draw: .max / 3_600_000 * 3_600_000 - 1) == midnight - 86_400_000)
-    #expect(try await dayNoted(at: midnight + 3_599_999, draw: 3_599_999) == midnight)
+    #expect(dueDay(at: midnight - 1, draw: 0) == nil)
+    #expect(dueDay(at: midnight, draw: 3_599_999) == nil)
+    #expect(dueDay(at: midnight + 3_599_998, draw: .max / 3_600_000 * 3_600_000 - 1) == nil)
+    #expect(dueDay(at: midnight + 3_599_999, draw: 3_599_999) == midnight)
+
+    // The cache knows what was noted, and so nothing is noted again.
+    #expect(try await accounts.account(number)?.device(.master)?.lastSeen == device.lastSeen)
+    lastSeen.noteStaying(device, at: address, draw: 3_599_999)
+    try await eventually("the day is noted") {
+      try await store.account(number)?.device(.master)?.lastSeen.millis == midnight
+    }
+    try await eventually("the cache knows it") {
+      try await accounts.account(number)?.device(.master)?.lastSeen.millis == midnight
+    }
+    let known = try #require(try await accounts.account(number)?.device(.master))
+    #expect(lastSeen.dueDay(of: known, draw: 3_599_999) == nil)
     await store.close()
   }
 

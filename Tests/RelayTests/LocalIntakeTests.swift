@@ -165,6 +165,10 @@ private struct FewAccounts: AccountStore {
     return Account(number: number, devices: [device], identityKey: nil, supportsSMS: false, voice: false)
   }
 
+  func accounts(_ numbers: [AccountNumber]) async throws(StoreError) -> [Account] { throw Self.away }
+  func noteSeen(_ devices: [DeviceAddress], on day: Timestamp) async throws(StoreError) -> [DeviceAddress] {
+    throw Self.away
+  }
   func setVerificationCode(_ code: VerificationCode, for number: AccountNumber, purpose: CodePurpose)
     async throws(StoreError)
   { throw Self.away }

@@ -8,4 +8,9 @@ package enum SQLiteDatabase {
     configuration.busyMode = .timeout(30)
     return try DatabaseQueue(path: path, configuration: configuration)
   }
+
+  /// Runs one statement.
+  package static func execute(_ sql: String, at path: String) throws {
+    try open(path).write { db in try db.execute(sql: sql) }
+  }
 }

@@ -12,9 +12,11 @@ import Synchronization
 package final class AccountCache: Sendable {
   fileprivate struct Entry {
     /// nil when there is no such account, which peers' messages ask for each time.
-    let account: Account?
+    var account: Account?
     let loaded: ContinuousClock.Instant
   }
+  /// The accounts of a read that are remembered: all, or those that are remembered already.
+  fileprivate enum Kept { case all, remembered }
   fileprivate struct State {
     var entries: TwoGenerations<AccountNumber, Entry>
     var isConnected = false
@@ -67,10 +69,63 @@ package final class AccountCache: Sendable {
     let epoch = state.withLock(\.epoch)
     let account = try await store.account(number)
     state.withLock { state in
-      guard state.isConnected || account != nil, state.epoch == epoch else { return }
-      state.entries.insert(Entry(account: account, loaded: now), for: number)
+      guard state.epoch == epoch else { return }
+      state.keep(Entry(account: account, loaded: now), of: number, .all)
     }
     return account
+  }
+
+  /// The accounts of many numbers as `account` has them: those that are not remembered are read in one statement.
+  /// - Parameter numbers: some hundred at most.
+  func accounts(_ numbers: Set<AccountNumber>) async -> ManyAccounts {
+    let now = ContinuousClock.now
+    let remembered = state.withLock { state in
+      let oldest = now - (state.isConnected ? lifetime : awayLifetime)
+      return numbers.compactMap { number in
+        state.find(number, newerThan: oldest).map { (number: number, account: $0.account) }
+      }
+    }
+    var many = ManyAccounts()
+    for account in remembered.lazy.compactMap(\.account) { many.add(account) }
+    many.add(await read(Array(numbers.subtracting(remembered.lazy.map(\.number)))[...], keeping: .all))
+    return many
+  }
+
+  /// Reads the accounts of many numbers from the store, in one statement. What is remembered of them is renewed; no
+  /// others are remembered, since connections that do nothing would drive out those that are in use.
+  /// - Parameter numbers: some hundred at most.
+  func readAgain(_ numbers: Set<AccountNumber>) async -> ManyAccounts {
+    await read(Array(numbers)[...], keeping: .remembered)
+  }
+
+  private func read(_ numbers: ArraySlice<AccountNumber>, keeping kept: Kept) async -> ManyAccounts {
+    var many = ManyAccounts()
+    guard !numbers.isEmpty else { return many }
+    let now = ContinuousClock.now
+    let epoch = state.withLock(\.epoch)
+    do throws(StoreError) {
+      for account in try await store.accounts(Array(numbers)) { many.add(account) }
+    } catch .corrupted where numbers.count > 1 {
+      // Something of one of them: it hides none of the others for good.
+      let middle = numbers.startIndex + numbers.count / 2
+      many.add(await read(numbers[..<middle], keeping: kept))
+      many.add(await read(numbers[middle...], keeping: kept))
+      return many
+    } catch {
+      many.add(unread: numbers)
+      return many
+    }
+    state.withLock { state in
+      guard state.epoch == epoch else { return }
+      for number in numbers { state.keep(Entry(account: many.found[number], loaded: now), of: number, kept) }
+    }
+    return many
+  }
+
+  /// The store has noted that `devices` were seen on `day`. No other process needs to hear of it: what they remember is
+  /// no older than `lifetime`.
+  func seen(_ devices: [DeviceAddress], on day: Timestamp) {
+    state.withLock { state in for device in devices { state.seen(device, on: day) } }
   }
 
   /// Forgets the account here at once and on every other process by signal. Called after each change.
@@ -108,5 +163,21 @@ extension AccountCache.State {
     guard let entry = entries.old[number], entry.loaded > limit else { return nil }
     entries.insert(entry, for: number)
     return entry
+  }
+
+  /// An account that does not exist is not remembered while no signals arrive.
+  fileprivate mutating func keep(_ entry: AccountCache.Entry, of number: AccountNumber, _ kept: AccountCache.Kept) {
+    guard isConnected || entry.account != nil else { return }
+    switch kept {
+    case .all: entries.insert(entry, for: number)
+    case .remembered: entries.updateExisting(number) { $0 = entry }
+    }
+  }
+
+  fileprivate mutating func seen(_ device: DeviceAddress, on day: Timestamp) {
+    entries.updateExisting(device.account) { entry in
+      guard let place = entry.account?.devices.firstIndex(where: { $0.id == device.device }) else { return }
+      entry.account?.devices[place].lastSeen = day
+    }
   }
 }

@@ -3,7 +3,8 @@ import RelayCore
 import RelayWork
 import Synchronization
 
-/// Looks again whether those that are connected still may be: each in its turn, several at a time.
+/// Looks again whether those that are connected still may be: each in its turn, many together, since their accounts are
+/// read in one statement.
 ///
 /// A session waits here once at most, however often it is named: its check, when it comes, sees all that was changed
 /// before.
@@ -17,14 +18,21 @@ final class CredentialChecks<Session: AnyObject & Sendable>: Sendable {
   }
 
   private let state = Mutex(State())
+  private let batchMax: Int
   private let atOnce: Int
   private let waitingMax: Int
-  private let check: @Sendable (Session) async -> Void
+  private let check: @Sendable ([Session]) async -> Void
 
   /// - Parameters:
-  ///   - atOnce: reads of the store at once, where the cache does not have the account.
+  ///   - batchMax: sessions of one check.
+  ///   - atOnce: checks under way.
   ///   - waitingMax: by default more than are connected to one process.
-  init(atOnce: Int = 8, waitingMax: Int = 200_000, check: @escaping @Sendable (Session) async -> Void) {
+  ///   - check: is given 1 to `batchMax` sessions.
+  init(
+    batchMax: Int = 400, atOnce: Int = 2, waitingMax: Int = 200_000,
+    check: @escaping @Sendable ([Session]) async -> Void
+  ) {
+    self.batchMax = batchMax
     self.atOnce = atOnce
     self.waitingMax = waitingMax
     self.check = check
@@ -42,7 +50,8 @@ final class CredentialChecks<Session: AnyObject & Sendable>: Sendable {
         state.waiting.append(session)
         state.ids.insert(ObjectIdentifier(session))
       }
-      let starting = max(0, min(atOnce - state.underWay, state.waiting.count))
+      let batches = (state.waiting.count + batchMax - 1) / batchMax
+      let starting = max(0, min(atOnce - state.underWay, batches))
       state.underWay += starting
       return (starting, refused)
     }
@@ -51,17 +60,19 @@ final class CredentialChecks<Session: AnyObject & Sendable>: Sendable {
   }
 
   private func checkUntilEmpty() async {
-    while let session = next() { await check(session) }
+    while let sessions = next() { await check(sessions) }
   }
 
-  private func next() -> Session? {
+  private func next() -> [Session]? {
     state.withLock { state in
-      guard let session = state.waiting.popFirst() else {
+      guard !state.waiting.isEmpty else {
         state.underWay -= 1
         return nil
       }
-      state.ids.remove(ObjectIdentifier(session))
-      return session
+      let sessions = Array(state.waiting.prefix(batchMax))
+      state.waiting.removeFirst(sessions.count)
+      for session in sessions { state.ids.remove(ObjectIdentifier(session)) }
+      return sessions
     }
   }
 }

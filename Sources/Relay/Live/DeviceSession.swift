@@ -122,9 +122,10 @@ final class DeviceSession: SocketSession, LiveSession, @unchecked Sendable {
   /// Something may have been stored for the device. From any thread.
   func woken() { tell { $0.woken() } }
 
-  /// The session's turn to read without having been woken.
-  func polled() {
-    woken()
+  /// The session may read without having been woken.
+  /// - Parameter isDue: whether it is to. A mailbox whose last read failed is read all the same.
+  func polled(isDue: Bool) {
+    if isDue || readFailures > 0 { woken() }
     if !doubtful.isEmpty { parts.reader.check(self) }
   }
 
@@ -275,15 +276,10 @@ final class DeviceSession: SocketSession, LiveSession, @unchecked Sendable {
   // MARK: Credentials
 
   /// Whether the device still is the one that opened the connection, and which key it has now.
-  /// - Returns: the device; nil when it is another one, or when that cannot be said now.
-  func check(_ accounts: AccountCache) async -> Device? {
+  /// - Parameter account: as it is now; nil where there is none any more.
+  /// - Returns: the device; nil when it is another one, or the connection has ended.
+  func check(_ account: Account?) -> Device? {
     guard !hasEnded else { return nil }
-    let account: Account?
-    do throws(StoreError) {
-      account = try await accounts.account(device.account)
-    } catch {
-      return nil  // Looked at again in the next round.
-    }
     guard let current = account?.device(device.device), current.password == caller.device.password else {
       end(.policy)
       return nil

@@ -10,6 +10,8 @@ extension Hub: Service {
         group.addTask { for await _ in Beat(every: self.steps.renewal) { self.renew() } }
         group.addTask { for await _ in Beat(every: self.steps.renewal) { await self.registry.renew() } }
         group.addTask { for await _ in Beat(every: self.steps.poll) { self.poll() } }
+        group.addTask { for await _ in Beat(every: self.steps.renewal) { await self.tellAgain() } }
+        group.addTask { for await _ in Periodic(every: self.steps.comparison) { await self.compareMissed() } }
       }
     }
     for session in beginDraining() { session.end(.restart) }

@@ -8,11 +8,18 @@ import Synchronization
 /// whatever process.
 ///
 /// Messages stored by this process wake its own sessions without a round trip. All other devices are woken through
-/// `Presence`, together with those that gather meanwhile. A wake-up may be lost: every session reads its mailbox by
-/// itself after `pollInterval` (docs/delivery.md).
+/// `Presence`, together with those that gather meanwhile. A wake-up may be lost, so every session reads its mailbox by
+/// itself now and then (docs/delivery.md): seldom while the word of other processes arrives without a break
+/// (`RoundPace`). A process that could not wake a device elsewhere wakes it later (`UntoldDevices`). Until then it says
+/// by the store that all mailboxes are to be read (`MissedWakeUpStore`), and so does one that begins.
 package final class Hub: MailboxWatch {
   private struct State {
     var table: SessionTable
+    /// By what the other processes say of mailboxes, and of accounts.
+    var polls: RoundPace
+    var checks: RoundPace
+    /// As `missed` had it last.
+    var missedWakeUps: Int64?
     var isDraining = false
   }
 
@@ -21,7 +28,9 @@ package final class Hub: MailboxWatch {
   private let state: Mutex<State>
   private let book: PresenceWriter
   private let elsewhere: Batcher<DeviceAddress>
+  private let untold: UntoldDevices
   let presence: any Presence
+  private let missed: any MissedWakeUpStore
   /// Wakes devices with no connection; nil if they are not woken.
   private let notifier: (any Notifier)?
   /// Checks of sessions that have come, or whose account was changed.
@@ -29,32 +38,51 @@ package final class Hub: MailboxWatch {
   /// Checks of all sessions in their turn. They never hold up the others.
   private let routineChecks: CredentialChecks<DeviceSession>
   private let pollStep: Duration
+  /// From one look at `missed` to the next.
+  private let comparison: Duration
 
-  /// - Parameter pollInterval: how long a session's mailbox goes unread at most.
+  /// - Parameters:
+  ///   - pollInterval: how long a session's mailbox goes unread at most while the word of other processes may be lost.
+  ///   - steadyPollInterval: the same while it arrives without a break; `pollInterval` if that is longer.
   package init(
-    presence: any Presence, signals: any SignalBus, accounts: AccountCache, lastSeen: LastSeen,
-    pollInterval: Duration, notifier: (any Notifier)? = nil, logger: Logger
+    presence: any Presence, signals: any SignalBus, missed: any MissedWakeUpStore, accounts: AccountCache,
+    lastSeen: LastSeen, pollInterval: Duration, steadyPollInterval: Duration, notifier: (any Notifier)? = nil,
+    logger: Logger
   ) {
     self.presence = presence
+    self.missed = missed
     self.notifier = notifier
     registry = ProvisioningRegistry(presence: presence, metrics: metrics, logger: logger)
     let pollSteps = max(1, min(Self.pollStepsMax, Int(pollInterval / Self.pollStepMin)))
     pollStep = pollInterval / pollSteps
-    state = Mutex(State(table: SessionTable(renewalSteps: Self.renewalSteps, pollSteps: pollSteps)))
+    comparison = pollInterval / 4
+    state = Mutex(
+      State(
+        table: SessionTable(renewalSteps: Self.renewalSteps, pollSteps: pollSteps),
+        polls: RoundPace(steps: pollSteps, rounds: max(1, Int(steadyPollInterval / pollInterval))),
+        checks: RoundPace(steps: Self.renewalSteps, rounds: Self.roundsOfCheck)))
     book = PresenceWriter(presence)
+    let untold = UntoldDevices()
+    self.untold = untold
     elsewhere = Batcher(batchMax: Self.wakeUpsPerCall, waitingMax: Self.wakeUpsMax) { [metrics] devices in
       let distinct = Array(Set(devices))
       let outcome = await presence.wake(distinct)
       metrics.woken(distinct.count, outcome)
       switch outcome {
       case .told(let absent): notifier?.absent(absent, isCertain: true)
-      case .unknown: notifier?.absent(distinct, isCertain: false)
+      case .unknown:
+        untold.add(distinct)
+        notifier?.absent(distinct, isCertain: false)
       }
     }
-    checks = CredentialChecks { (session: DeviceSession) in _ = await session.check(accounts) }
-    routineChecks = CredentialChecks { (session: DeviceSession) in
-      guard let device = await session.check(accounts) else { return }
-      await lastSeen.noteStaying(device, at: session.device, draw: session.id, logger: logger)
+    checks = CredentialChecks { (sessions: [DeviceSession]) in
+      _ = Self.check(sessions, by: await accounts.accounts(Set(sessions.lazy.map(\.device.account))))
+    }
+    routineChecks = CredentialChecks { (sessions: [DeviceSession]) in
+      let present = await accounts.readAgain(Set(sessions.lazy.map(\.device.account)))
+      for (session, device) in Self.check(sessions, by: present) {
+        lastSeen.noteStaying(device, at: session.device, draw: session.id)
+      }
     }
     signals.listen { [weak self] event in self?.heard(event) }
     presence.hear { [weak self] event in self?.heard(event) }
@@ -110,6 +138,20 @@ package final class Hub: MailboxWatch {
     for session in checks.add(sessions) { session.end(.restart) }
   }
 
+  /// - Returns: the sessions that still may be connected, and their devices. Where an account could not be read, the
+  ///   next round looks again.
+  private static func check(
+    _ sessions: [DeviceSession], by present: ManyAccounts
+  ) -> [(session: DeviceSession, device: Device)] {
+    sessions.compactMap { session in
+      let account = session.device.account
+      let isUnread = present.unread.contains(account)
+      session.notes.isUnchecked.store(isUnread, ordering: .relaxed)
+      guard !isUnread else { return nil }
+      return session.check(present.found[account]).map { (session, $0) }
+    }
+  }
+
   // MARK: Waking
 
   package func stored(_ envelopes: [Envelope]) {
@@ -120,9 +162,36 @@ package final class Hub: MailboxWatch {
   }
 
   private func wakeElsewhere(_ devices: [DeviceAddress]) {
-    let taken = elsewhere.add(contentsOf: devices)
-    // They find it when they read by themselves.
-    if taken < devices.count { metrics.wakeUpsDropped(devices.count - taken) }
+    tellLater(devices.dropFirst(elsewhere.add(contentsOf: devices)))
+  }
+
+  private func tellLater(_ devices: ArraySlice<DeviceAddress>) {
+    guard !devices.isEmpty else { return }
+    metrics.wakeUpsDropped(devices.count)
+    untold.add(devices)
+  }
+
+  /// Tells the processes of the devices that they could not be told of.
+  func tellAgain() async {
+    while let devices = untold.take(Self.wakeUpsPerCall) {
+      guard case .told = await presence.wake(devices) else { return untold.putBack(devices) }
+    }
+  }
+
+  /// Tells the other processes by the store that they may have missed something, and hears it of them.
+  func compareMissed() async {
+    let isNews = untold.takeNews()
+    do throws(StoreError) {
+      if isNews { try await missed.noteMissedWakeUps() }
+      let present = try await missed.missedWakeUps()
+      state.withLock { state in
+        if let known = state.missedWakeUps, known != present { state.polls.doubted() }
+        state.missedWakeUps = present
+      }
+    } catch {
+      // Said with the next comparison.
+      if isNews { untold.putBackNews() }
+    }
   }
 
   /// The one that stands here.
@@ -160,16 +229,18 @@ package final class Hub: MailboxWatch {
     case .wakeUp(let devices):
       let (here, strays) = split(devices)
       for session in here { session.woken() }
-      let taken = book.strayed(strays, heardBy: self)
-      if taken < strays.count { metrics.wakeUpsDropped(strays.count - taken) }
+      tellLater(strays.dropFirst(book.strayed(strays, heardBy: self)))
     case .displaced(let device, let id): displaced(device, id)
     case .handedOver(let bytes, let address): registry.handedOver(bytes, to: address)
     // Entries and words may have been lost meanwhile.
     case .connected:
-      let all = state.withLock { $0.table.all }
+      let all = state.withLock { state in
+        state.polls.connected()
+        return state.table.all
+      }
       book.held(all)
       for session in all { session.woken() }
-    case .disconnected: break
+    case .disconnected: state.withLock { $0.polls.disconnected() }
     }
   }
 
@@ -183,7 +254,9 @@ package final class Hub: MailboxWatch {
     for session in here { session.woken() }
     guard !gone.isEmpty else { return }
     metrics.strayed(gone.count)
-    if await presence.forget(gone) { wakeElsewhere(gone) } else { notifier?.absent(gone, isCertain: false) }
+    if await presence.forget(gone) { return wakeElsewhere(gone) }
+    untold.add(gone)
+    notifier?.absent(gone, isCertain: false)
   }
 
   private func displaced(_ device: DeviceAddress, _ id: UInt64) {
@@ -201,9 +274,15 @@ package final class Hub: MailboxWatch {
   private func heard(_ event: SignalEvent) {
     switch event {
     case .signal(.accountChanged(let number)): check(state.withLock { $0.table.sessions(of: number) })
-    case .signal(.peersChanged), .signal(.contactsChanged), .signal(.wakesAsked), .disconnected: break
+    case .signal(.peersChanged), .signal(.contactsChanged), .signal(.wakesAsked): break
+    case .disconnected: state.withLock { $0.checks.disconnected() }
     // Signals may have been lost meanwhile.
-    case .connected: check(state.withLock { $0.table.all })
+    case .connected:
+      check(
+        state.withLock { state in
+          state.checks.connected()
+          return state.table.all
+        })
     }
   }
 
@@ -211,21 +290,24 @@ package final class Hub: MailboxWatch {
 
   // MARK: Rounds
 
-  /// A second's share of the sessions: their entries are renewed, their credentials looked at, and what they left
-  /// unacknowledged for long is set aside. Every session's turn comes every 15 seconds.
+  /// A second's share of the sessions: their entries are renewed, and what they left unacknowledged for long is set
+  /// aside. Every session's turn comes every 15 seconds. Its credentials are looked at as often while signals may be
+  /// lost, and in each fourth turn while they arrive.
   func renew() {
-    let due = state.withLock { $0.table.dueForRenewal() }
+    let (due, turn) = state.withLock { ($0.table.dueForRenewal(), $0.checks.next()) }
     let now = ContinuousClock.now
     for session in due { session.timePassed(now: now) }
     // For whom there is no room the next turn comes.
-    _ = routineChecks.add(due)
+    _ = routineChecks.add(
+      due.filter { turn.includes($0.id) || $0.notes.isUnchecked.load(ordering: .relaxed) })
     book.held(due)
     showCounts()
   }
 
-  /// A share of the sessions reads the mailbox, woken or not.
+  /// A share of the sessions may read the mailbox without being woken.
   func poll() {
-    for session in state.withLock({ $0.table.dueForPoll() }) { session.polled() }
+    let (due, turn) = state.withLock { ($0.table.dueForPoll(), $0.polls.next()) }
+    for session in due { session.polled(isDue: turn.includes(session.id)) }
   }
 
   // MARK: The end
@@ -246,11 +328,13 @@ package final class Hub: MailboxWatch {
     await book.settle(until: deadline)
   }
 
-  var steps: (renewal: Duration, poll: Duration) { (Self.renewalStep, pollStep) }
+  var steps: (renewal: Duration, poll: Duration, comparison: Duration) { (Self.renewalStep, pollStep, comparison) }
 
   /// Entries hold four times as long as a round takes.
   private static let renewalSteps = 15
   private static let renewalStep = Duration.seconds(1)
+  /// A minute: as long as a change goes unseen whose signal was never sent.
+  private static let roundsOfCheck = 4
   private static let pollStepsMax = 64
   private static let pollStepMin = Duration.milliseconds(20)
   private static let wakeUpsPerCall = 500

@@ -4,6 +4,8 @@ import Synchronization
 final class SessionNotes: Sendable {
   /// Whether shared state knows of it.
   let isNoted = Atomic(false)
+  /// Whether its account could not be read when its credentials were to be looked at.
+  let isUnchecked = Atomic(false)
   private let lastWoken = Mutex<ContinuousClock.Instant?>(nil)
   private let lastTold = Mutex<ContinuousClock.Instant?>(nil)
 

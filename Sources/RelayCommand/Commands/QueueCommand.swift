@@ -104,6 +104,8 @@ struct QueueCommand: AsyncParsableCommand {
         let ledger = try await HandOverLedger.open(storage, clock: .system)
         let outcome = try await drop(
           OutboxDrop(store: storage, intake: intake(settings, storage), ledger: ledger), relay)
+        // Their devices may be connected to any process.
+        try await storage.noteMissedWakeUps()
         Output.line(
           "\(messages(outcome.dropped)) for \(relay) given up; their senders have been told where they had room.")
         guard outcome.unknown.isEmpty else {
@@ -136,8 +138,7 @@ struct QueueCommand: AsyncParsableCommand {
     /// A process that died while it handed over is in the way for ten seconds.
     private static let patience = Duration.seconds(20)
 
-    /// Only ever queues notices: limits, and signals of changed accounts, play no part. A connected device finds the
-    /// notices when it reads by itself.
+    /// Only ever queues notices: limits, and signals of changed accounts, play no part.
     private func intake(_ settings: RelayConfiguration, _ storage: any Storage) -> LocalIntake {
       LocalIntake(
         store: storage,

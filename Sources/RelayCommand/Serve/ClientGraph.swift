@@ -26,11 +26,12 @@ struct LocalGraph {
     peers: (any EpochWitness)?, quickPeers: (any EpochWitness)?, notifier: (any Notifier)?, logger: Logger
   ) {
     accounts = AccountCache(store: storage, bus: coordination)
-    lastSeen = LastSeen(store: storage, accounts: accounts, clock: .system)
+    lastSeen = LastSeen(store: storage, accounts: accounts, clock: .system, logger: logger)
     // Behind the cache: what a signal makes it forget is read anew for the sessions.
     hub = Hub(
-      presence: coordination.presence, signals: coordination, accounts: accounts, lastSeen: lastSeen,
-      pollInterval: settings.messages.pollInterval, notifier: notifier, logger: logger)
+      presence: coordination.presence, signals: coordination, missed: storage, accounts: accounts, lastSeen: lastSeen,
+      pollInterval: settings.messages.pollInterval, steadyPollInterval: settings.messages.steadyPollInterval,
+      notifier: notifier, logger: logger)
     let quota = MailboxQuota(store: storage, bounds: settings.messages.bounds)
     let clock = JudgedClock(.system, by: storage.judge)
     intake = LocalIntake(store: storage.messages, accounts: accounts, quota: quota, watch: hub, clock: clock)

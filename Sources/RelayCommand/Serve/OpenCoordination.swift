@@ -21,7 +21,9 @@ func openCoordination(_ settings: RelayConfiguration, logger: Logger) throws -> 
   }
 }
 
-/// Every message is charged to these limiters, and one more or less does no harm there.
+/// Every message, or each look-up, is charged to these limiters, and one more or less does no harm there. The budget of
+/// different contacts bounds what look-ups tell, and it is exact.
 private let leasedLimiters: Set<LimiterName> = [
-  .messages, .messagesWaited, .receipts, .peerRequests, .peerRecipients, .peerReceipts, .peerBytes,
+  .messages, .messagesWaited, .receipts, .contactQueries, .peerRequests, .peerRecipients, .peerReceipts, .peerBytes,
+  .peerTokens,
 ]

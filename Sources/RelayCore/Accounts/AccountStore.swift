@@ -3,6 +3,11 @@ package protocol AccountStore: Sendable {
   /// - Returns: the account with its devices ascending by id, or nil.
   func account(_ number: AccountNumber) async throws(StoreError) -> Account?
 
+  /// The same for many accounts, in one statement.
+  /// - Parameter numbers: some hundred at most; one that is named twice counts once.
+  /// - Returns: the accounts that exist, in no order.
+  func accounts(_ numbers: [AccountNumber]) async throws(StoreError) -> [Account]
+
   /// Remembers `code` as the only valid one of its purpose for `number`, with no tries used.
   func setVerificationCode(_ code: VerificationCode, for number: AccountNumber, purpose: CodePurpose)
     async throws(StoreError)
@@ -56,6 +61,14 @@ package protocol AccountStore: Sendable {
   /// Applies `change`, and lists the account in the directory exactly when it is active (reference 3.7).
   /// - Returns: false, with nothing stored, when the device does not exist.
   func updateDevice(_ device: DeviceAddress, _ change: DeviceChange) async throws(StoreError) -> Bool
+
+  /// Notes the day on which many devices were seen, in one statement that waits for nobody: it passes over a device
+  /// that does not exist, that was seen on that day or later, or that somebody is just changing.
+  /// - Parameters:
+  ///   - devices: some hundred at most.
+  ///   - day: midnight UTC.
+  /// - Returns: the devices whose day was noted, in no order.
+  func noteSeen(_ devices: [DeviceAddress], on day: Timestamp) async throws(StoreError) -> [DeviceAddress]
 }
 
 /// The thing that a pending code creates.

@@ -6,7 +6,7 @@ extension PostgresStorage {
     let result = try await read(
       "account",
       """
-      SELECT a.identity_key, a.supports_sms, a.voice, a.registration_lock_salt, a.registration_lock_hash,
+      SELECT a.account, a.identity_key, a.supports_sms, a.voice, a.registration_lock_salt, a.registration_lock_hash,
         d.device, d.password_salt, d.password_hash, d.signaling_key, d.registration_id, d.fetches_messages,
         d.gcm_id, d.apn_id, d.voip_apn_id, d.push_registered, d.name, d.user_agent, d.has_signed_prekey, d.last_seen,
         d.created, d.web_push
@@ -14,13 +14,37 @@ extension PostgresStorage {
       WHERE a.account = \(number)
       ORDER BY d.device
       """)
+    return try accounts(in: result).first
+  }
+
+  package func accounts(_ numbers: [AccountNumber]) async throws(StoreError) -> [Account] {
+    guard !numbers.isEmpty else { return [] }
+    let result = try await read(
+      "accounts",
+      """
+      SELECT a.account, a.identity_key, a.supports_sms, a.voice, a.registration_lock_salt, a.registration_lock_hash,
+        d.device, d.password_salt, d.password_hash, d.signaling_key, d.registration_id, d.fetches_messages,
+        d.gcm_id, d.apn_id, d.voip_apn_id, d.push_registered, d.name, d.user_agent, d.has_signed_prekey, d.last_seen,
+        d.created, d.web_push
+      FROM accounts AS a LEFT JOIN devices AS d ON d.account = a.account
+      WHERE a.account = ANY (\(each: numbers))
+      ORDER BY a.account, d.device
+      """)
+    return try accounts(in: result)
+  }
+
+  /// - Parameter result: a row for each device, those of one account together. The account's columns stand in front.
+  private func accounts(in result: PostgresResult) throws(StoreError) -> [Account] {
+    var accounts: [Account] = []
     let rows = try result.all { (row) throws(StoreError) in
-      // The account's columns stand in front of each device's.
-      (account: try Account(number, row: &row), device: try Device(optional: &row, of: number, sealer: sealer))
+      let account = try Account(row: &row)
+      return (account: account, device: try Device(optional: &row, of: account.number, sealer: sealer))
     }
-    guard var account = rows.first?.account else { return nil }
-    account.devices = rows.compactMap(\.device)
-    return account
+    for (account, device) in rows {
+      if accounts.last?.number != account.number { accounts.append(account) }
+      if let device { accounts[accounts.count - 1].devices.append(device) }
+    }
+    return accounts
   }
 
   package func accounts(holding tokens: [ContactToken]) async throws(StoreError) -> [AccountNumber] {
@@ -70,10 +94,10 @@ extension PostgresStorage {
 }
 
 extension Account {
-  /// Without its devices. Five columns.
-  fileprivate init(_ number: AccountNumber, row: inout PostgresRow) throws(StoreError) {
+  /// Without its devices. Six columns.
+  fileprivate init(row: inout PostgresRow) throws(StoreError) {
     self.init(
-      number: number, devices: [], identityKey: row.optionalOpaque(), supportsSMS: try row.boolean(),
+      number: try row.account(), devices: [], identityKey: row.optionalOpaque(), supportsSMS: try row.boolean(),
       voice: try row.boolean(), registrationLock: try row.optionalPassword())
   }
 }

@@ -40,6 +40,28 @@ extension PostgresStorage {
     ])
     return results.dropFirst().first?.affectedRows == 1
   }
+
+  package func noteSeen(_ devices: [DeviceAddress], on day: Timestamp) async throws(StoreError) -> [DeviceAddress] {
+    guard !devices.isEmpty else { return [] }
+    let day = PostgresParameter(day)
+    // Changes of a device wait for its account's row, then for its own. This statement waits for neither, so it can
+    // stand in no circle.
+    let result = try await sharedWrite(
+      "note_seen",
+      """
+      WITH seen AS MATERIALIZED (
+        SELECT d.account, d.device
+        FROM unnest(\(each: devices.lazy.map(\.account)), \(each: devices.lazy.map(\.device))) AS s (account, device)
+        JOIN devices AS d ON d.account = s.account AND d.device = s.device
+        WHERE d.last_seen < \(day)
+        FOR NO KEY UPDATE OF d SKIP LOCKED
+      )
+      UPDATE devices AS d SET last_seen = \(day)
+      FROM seen AS s WHERE d.account = s.account AND d.device = s.device
+      RETURNING d.account, d.device
+      """)
+    return try result.all { (row) throws(StoreError) in DeviceAddress(try row.account(), try row.device()) }
+  }
 }
 
 // MARK: - The steps of a change

@@ -3,17 +3,24 @@ package import RelayCore
 
 extension SQLiteStorage {
   package func account(_ number: AccountNumber) async throws(StoreError) -> Account? {
-    try await read { db in
-      let found = try db.row(
-        """
-        SELECT identity_key, supports_sms, voice, registration_lock_salt, registration_lock_hash
-        FROM accounts WHERE number = \(number)
-        """)
-      guard let found else { return nil }
-      return try Account(
-        number: number, devices: devices(of: number, in: db), identityKey: found.optionalOpaque(0),
-        supportsSMS: found.flag(1), voice: found.flag(2), registrationLock: PasswordHash(optional: found, at: 3))
-    }
+    try await read { db in try account(number, in: db) }
+  }
+
+  package func accounts(_ numbers: [AccountNumber]) async throws(StoreError) -> [Account] {
+    guard !numbers.isEmpty else { return [] }
+    return try await read { db in try Set(numbers).compactMap { try account($0, in: db) } }
+  }
+
+  private func account(_ number: AccountNumber, in db: Database) throws -> Account? {
+    let found = try db.row(
+      """
+      SELECT identity_key, supports_sms, voice, registration_lock_salt, registration_lock_hash
+      FROM accounts WHERE number = \(number)
+      """)
+    guard let found else { return nil }
+    return try Account(
+      number: number, devices: devices(of: number, in: db), identityKey: found.optionalOpaque(0),
+      supportsSMS: found.flag(1), voice: found.flag(2), registrationLock: PasswordHash(optional: found, at: 3))
   }
 
   package func accounts(holding tokens: [ContactToken]) async throws(StoreError) -> [AccountNumber] {

@@ -56,6 +56,20 @@ extension SQLiteStorage {
     }
   }
 
+  package func noteSeen(_ devices: [DeviceAddress], on day: Timestamp) async throws(StoreError) -> [DeviceAddress] {
+    guard !devices.isEmpty else { return [] }
+    return try await write { db in
+      try devices.filter { device in
+        try db.run(
+          """
+          UPDATE devices SET last_seen = \(day)
+          WHERE account = \(device.account) AND id = \(device.device) AND last_seen < \(day)
+          """)
+        return db.changesCount == 1
+      }
+    }
+  }
+
   /// - Returns: false when there is no such device.
   private func update(_ device: DeviceAddress, _ change: DeviceChange, in db: Database) throws -> Bool {
     let signalingKey = try change.signalingKey.new.map { try sealer.seal($0, of: device.account) }

@@ -3,7 +3,7 @@
 /// `revisions` has a row for each subject, a number that rises with each change of it. `listing-generation` is another
 /// number in a store that was made anew. Places in a feed before its `-pruned` mean nothing: those changes were
 /// forgotten. `contact-passes` counts the contacts that passed from one peer to another, `-told` those that the
-/// operator was told of.
+/// operator was told of. `wake-ups` is `MissedWakeUpStore`'s.
 ///
 /// `store_clock` holds `SeenTime`, in milliseconds; 0 before the first run of maintenance.
 enum CommonSchema {
@@ -18,7 +18,7 @@ enum CommonSchema {
     """
     INSERT INTO revisions (subject, value)
     VALUES ('accounts', 1), ('peers', 1), ('listing', 0), ('listing-pruned', 0), ('directory-pruned', 0),
-      ('contact-passes', 0), ('contact-passes-told', 0),
+      ('contact-passes', 0), ('contact-passes-told', 0), ('wake-ups', 0),
       ('listing-generation', floor(extract(epoch FROM now()) * 1000)::bigint)
     """,
     """
@@ -53,7 +53,7 @@ enum CommonSchema {
     ) STRICT, WITHOUT ROWID;
     INSERT INTO revisions (subject, value)
     VALUES ('accounts', 1), ('peers', 1), ('listing', 0), ('listing-pruned', 0), ('directory-pruned', 0),
-      ('contact-passes', 0), ('contact-passes-told', 0),
+      ('contact-passes', 0), ('contact-passes-told', 0), ('wake-ups', 0),
       ('listing-generation', 1000 * CAST(strftime('%s', 'now') AS INTEGER));
 
     CREATE TABLE leases (

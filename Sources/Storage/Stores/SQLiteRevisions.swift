@@ -13,6 +13,7 @@ extension Database {
     case directoryPruned = "directory-pruned"
     case contactPasses = "contact-passes"
     case contactPassesTold = "contact-passes-told"
+    case wakeUps = "wake-ups"
   }
 
   func revision(_ subject: Revision) throws -> Int64 {

@@ -18,7 +18,8 @@ struct IdleConnections: Sendable {
   private static let otherFiles = 1000
   /// A process is quiet by then: what it does once is done.
   private static let settling = Duration.seconds(3)
-  /// Twice as long as a mailbox waits to be read again (`messages.poll-seconds`), and more.
+  /// As long as the longest round but one: in it each session is compared with its account once, and a tenth of the
+  /// mailboxes is read (`messages.poll-steady-seconds`).
   private static let idleSeconds = 60.0
   private static let (plainAim, secureAim) = (10.0, 25.0)
 
@@ -62,7 +63,8 @@ struct IdleConnections: Sendable {
         kibibytesEach: Double(full - empty) / Double(1 << 10) / Double(devices.count),
         aimKibibytesEach: certificate == nil ? Self.plainAim : Self.secureAim,
         connectsPerSecond: Double(devices.count) / (connecting / .seconds(1)),
-        cpuSecondsPerThousandConnects: cpu / Double(devices.count) * 1000, idleMillisEach: idle,
+        cpuSecondsPerThousandConnects: cpu / Double(devices.count) * 1000, idleMillisEach: idle.cpu,
+        idleStatementsPerMinute: idle.statementsPerMinute,
         secondsToServe: returned.serving / .seconds(1), secondsToAllConnected: returned.connected / .seconds(1))
     } catch {
       try await fleet.stop()
@@ -71,13 +73,19 @@ struct IdleConnections: Sendable {
   }
 
   /// Waits while nothing comes but pings.
-  private func idle(_ process: ChildProcess, _ connections: Int) async throws -> IdleCPU {
+  private func idle(_ process: ChildProcess, _ connections: Int) async throws
+    -> (cpu: IdleCPU, statementsPerMinute: Double?)
+  {
+    let statements = try await servers.postgres.countStatements()
     let (stores, relay) = (try servers.readUsage(), try cpuSeconds(process))
     let began = ContinuousClock.now
     try await Task.sleep(for: .seconds(Self.idleSeconds))
-    return IdleCPU(
-      relay: try cpuSeconds(process) - relay, stores: try servers.readUsage() - stores,
-      seconds: (ContinuousClock.now - began) / .seconds(1), connections: connections)
+    let seconds = (ContinuousClock.now - began) / .seconds(1)
+    let cpu = IdleCPU(
+      relay: try cpuSeconds(process) - relay, stores: try servers.readUsage() - stores, seconds: seconds,
+      connections: connections)
+    let last = try await servers.postgres.countStatements()
+    return (cpu, statements.flatMap { first in last.map { Double($0 - first) * 60 / seconds } })
   }
 
   /// Kills the process, starts another in its place, and waits until all devices are connected to it.

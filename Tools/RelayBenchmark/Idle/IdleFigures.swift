@@ -15,6 +15,9 @@ struct IdleFigures: Sendable, Encodable {
   /// CPU milliseconds in a second for each connection that is open and does nothing: of the relay, of PostgreSQL and of
   /// Redis.
   let idleMillisEach: IdleCPU
+  /// Statements that PostgreSQL ran in a minute in which no connection did anything, for all of them together; nil where
+  /// they were not counted.
+  let idleStatementsPerMinute: Double?
   /// From the relay's death until its successor could serve, and until all devices were connected again.
   let secondsToServe: Double
   let secondsToAllConnected: Double

@@ -24,7 +24,7 @@ extension BenchmarkReport {
     let header = [
       "idle WebSockets", "count", "KiB each", "aim", "connects/s", "CPU s/1,000 connects",
       "idle: relay CPU ms/s, 1,000",
-      "PostgreSQL", "Redis", "s from kill to serving",
+      "PostgreSQL", "Redis", "statements/min", "s from kill to serving",
       "s to all connected",
     ]
     return [""]
@@ -36,7 +36,7 @@ extension BenchmarkReport {
             Self.number(idle.aimKibibytesEach, 0), Self.number(idle.connectsPerSecond, 0),
             Self.number(idle.cpuSecondsPerThousandConnects, 3), Self.number(idle.idleMillisEach.relay * 1000, 2),
             Self.number(idle.idleMillisEach.postgres * 1000, 2), Self.number(idle.idleMillisEach.redis * 1000, 2),
-            Self.number(idle.secondsToServe, 2),
+            Self.counted(idle.idleStatementsPerMinute, 0), Self.number(idle.secondsToServe, 2),
             Self.number(idle.secondsToAllConnected, 2),
           ]
         })
