@@ -11,6 +11,7 @@ struct WebPushEndpoint: Sensitive, Sendable, Equatable {
   let origin: String
   /// Path and query; begins with a slash.
   let path: String
+  let server: PushServer
 
   private static let lengthMax = 2048
 
@@ -22,6 +23,7 @@ struct WebPushEndpoint: Sensitive, Sendable, Equatable {
     isSecure = scheme == "https"
     self.host = host
     let name = host.contains(":") ? "[\(host)]" : host
+    server = PushServer(isSecure: isSecure, host: host, port: port)
     origin = "\(scheme)://\(name)\(port.map { ":\($0)" } ?? "")"
     let path = rest.prefix { $0 != "#" }
     self.path = path.hasPrefix("/") ? String(path) : "/\(path)"

@@ -87,7 +87,7 @@ struct FCMExchange: Sendable {
     }
     // The characters of a token need no escape in a form.
     let request = PushRequest(
-      url: url, headers: ["content-type": "application/x-www-form-urlencoded"],
+      url: PushURL(url), headers: ["content-type": "application/x-www-form-urlencoded"],
       body: Array("grant_type=\(Self.grant)&assertion=\(assertion)".utf8))
     do throws(PushFailure) {
       return made(try await client.post(request, deadline: .now + Self.timeout), now: now)

@@ -83,7 +83,8 @@ package final class WebPushProvider: PushProvider, Service {
     var headers = headers(message)
     headers.add(name: "authorization", value: "vapid t=\(token.text),k=\(credentials.publicKey)")
     do throws(PushFailure) {
-      let request = PushRequest(url: endpoint.url, headers: headers, body: body)
+      let request = PushRequest(
+        url: PushURL(endpoint.server, path: endpoint.path), headers: headers, body: body)
       let answer = try await service.client.post(request, deadline: deadline)
       return WebPushAnswer.outcome(answer, now: clock.now())
     } catch {
