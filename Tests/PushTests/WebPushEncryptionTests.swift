@@ -90,7 +90,7 @@ import Testing
       let endpoint = WebPushEndpoint(text)
       #expect(endpoint?.origin == origin, "\(text)")
       #expect(endpoint?.path == path, "\(text)")
-      #expect(endpoint?.isReadAlike == true, "\(text)")
+      #expect(endpoint.flatMap { WebPushEndpoint($0.url) } == endpoint, "\(text)")
     }
     for text in [
       "", "push.example", "ftp://push.example/", "https://", "https:///x", "https://user@push.example/",

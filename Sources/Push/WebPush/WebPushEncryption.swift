@@ -20,8 +20,7 @@ enum WebPushEncryption {
   ) throws(UnusableSubscription) -> [UInt8] {
     let own = Array(fresh.sender.publicKey.x963Representation)
     do {
-      let receiver = try P256.KeyAgreement.PublicKey(x963Representation: subscription.publicKey)
-      let shared = try fresh.sender.sharedSecretFromKeyAgreement(with: receiver)
+      let shared = try fresh.sender.sharedSecretFromKeyAgreement(with: subscription.key)
       // RFC 8291, 3.3 and 3.4.
       let material = shared.withUnsafeBytes { secret in
         HKDF<SHA256>.deriveKey(

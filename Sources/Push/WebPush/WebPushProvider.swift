@@ -42,16 +42,14 @@ package final class WebPushProvider: PushProvider, Service {
 
   package func destination(of target: PushTarget) -> String {
     guard case .webPush(let subscription) = target else { return "" }
-    return WebPushEndpoint(subscription.endpoint)?.origin ?? ""
+    return subscription.place.origin
   }
 
   package func send(_ message: PushMessage, deadline: ContinuousClock.Instant) async -> PushOutcome {
     guard case .webPush(let subscription) = message.target else {
       return .refused(PushReason(.message, "wrong-target"))
     }
-    guard let endpoint = WebPushEndpoint(subscription.endpoint), endpoint.isReadAlike else {
-      return .dead(.badSubscription)
-    }
+    let endpoint = subscription.place
     guard settings.allows(subscription.endpoint) else { return .refused(.endpointNotAllowed) }
     guard message.payload.bytes.count <= Self.payloadMax else { return .refused(.tooLarge) }
     let credentials = credentials.current
