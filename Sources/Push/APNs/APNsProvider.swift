@@ -93,7 +93,7 @@ package final class APNsProvider: PushProvider {
     if let collapse = message.collapse, collapse.utf8.count <= 64 {
       headers.add(name: "apns-collapse-id", value: collapse)
     }
-    if let token { headers.add(name: "authorization", value: "bearer \(token.text)") }
+    if let token { headers.add(name: "authorization", value: token.authorization) }
     headers.add(name: "content-type", value: "application/json")
     return headers
   }

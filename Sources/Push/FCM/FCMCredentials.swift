@@ -111,7 +111,7 @@ struct FCMExchange: Sendable {
     }
     // One that lives shorter than the margin is used for a single push.
     let left = max(.zero, .seconds(min(life, 24 * 3600)) - Self.margin)
-    return .success(.init(text: text, made: now, renewal: now.adding(left)))
+    return .success(.init(authorization: "Bearer \(text)", made: now, renewal: now.adding(left)))
   }
 
   private static func read(_ body: RawSpan) throws(JSONError) -> (text: String, seconds: Int64) {

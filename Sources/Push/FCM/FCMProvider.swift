@@ -46,7 +46,7 @@ package final class FCMProvider: PushProvider {
     }
     let request = PushRequest(
       url: url?.appending("/v1/projects/\(credentials.projectID)/messages:send"),
-      headers: ["authorization": "Bearer \(token.text)", "content-type": "application/json"],
+      headers: ["authorization": token.authorization, "content-type": "application/json"],
       body: message.payload.bytes)
     do throws(PushFailure) {
       let answer = try await credentials.client.post(request, deadline: deadline)

@@ -79,7 +79,7 @@ package final class WebPushProvider: PushProvider, Service {
       return .dead(.badSubscription)
     }
     var headers = headers(message)
-    headers.add(name: "authorization", value: "vapid t=\(token.text),k=\(credentials.publicKey)")
+    headers.add(name: "authorization", value: token.authorization)
     do throws(PushFailure) {
       let request = PushRequest(
         url: PushURL(endpoint.server, path: endpoint.path), headers: headers, body: body)
