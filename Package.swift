@@ -25,6 +25,7 @@ let hummingbirdCore = Target.Dependency.product(name: "HummingbirdCore", package
 let hummingbirdHTTP2 = Target.Dependency.product(name: "HummingbirdHTTP2", package: "hummingbird")
 let mustache = Target.Dependency.product(name: "Mustache", package: "swift-mustache")
 let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
+let nioEmbedded = Target.Dependency.product(name: "NIOEmbedded", package: "swift-nio")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
 let nioHTTP1 = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
 let nioWebSocket = Target.Dependency.product(name: "NIOWebSocket", package: "swift-nio")
@@ -175,8 +176,7 @@ let package = Package(
     .target(
       name: "Push",
       dependencies: [
-        "RelayCore", "RelayWork", "RelayHTTP", asyncHTTPClient, jwtKit, nioCore, nioPosix, nioHTTP1, nioHTTP2, nioSSL,
-        nioTLS,
+        "RelayCore", "RelayWork", "RelayHTTP", jwtKit, nioCore, nioPosix, nioHTTP1, nioHTTP2, nioHPACK, nioSSL, nioTLS,
         crypto, cryptoExtras, x509, asn1,
         logging, "RelayMetrics", metrics, lifecycle, deque,
       ],
@@ -338,7 +338,7 @@ let package = Package(
       name: "PushTests",
       dependencies: [
         "Push", "RelayCore", "RelayHTTP", "TestSupport", "TestTags", crypto, cryptoExtras, x509, asn1, nioCore,
-        nioPosix, nioHTTP1,
+        nioPosix, nioEmbedded, nioHTTP1,
         nioHTTP2, nioSSL,
         asyncHTTPClient, jwtKit, logging,
       ],

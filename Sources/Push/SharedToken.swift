@@ -6,7 +6,8 @@ import Synchronization
 final class SharedToken: Sendable {
   struct Token: Sendable, Equatable, Sensitive {
     static let kind: StaticString = "token"
-    let text: String
+    /// The value of the header `authorization`, made once for all pushes.
+    let authorization: String
     let made: Timestamp
     /// From then on another is made.
     let renewal: Timestamp

@@ -10,16 +10,23 @@ package struct WebPushSubscription: Sensitive, Sendable, Hashable {
   package let publicKey: [UInt8]
   /// 16 bytes.
   package let authentication: [UInt8]
+  /// `endpoint`, taken apart.
+  let place: WebPushEndpoint
+  /// `publicKey`, found to be on the curve.
+  let key: P256.KeyAgreement.PublicKey
 
   /// - Parameters: what stands in base64 in the texts that an application is given, as bytes.
   /// - Returns: nil unless the endpoint is an HTTP URL with a host, and the key and the secret can be used.
   package init?(endpoint: String, publicKey: [UInt8], authentication: [UInt8]) {
-    guard WebPushEndpoint(endpoint) != nil, authentication.count == 16, Self.isPoint(publicKey) else {
-      return nil
-    }
+    // It is no key, whatever is wrong with it.
+    guard let place = WebPushEndpoint(endpoint), authentication.count == 16,
+      let key = try? P256.KeyAgreement.PublicKey(x963Representation: publicKey)
+    else { return nil }
     self.endpoint = endpoint
     self.publicKey = publicKey
     self.authentication = authentication
+    self.place = place
+    self.key = key
   }
 
   /// - Returns: nil as the others.
@@ -35,8 +42,13 @@ package struct WebPushSubscription: Sensitive, Sendable, Hashable {
     self.init(endpoint: endpoint, publicKey: publicKey, authentication: authentication)
   }
 
-  private static func isPoint(_ bytes: [UInt8]) -> Bool {
-    // It is no key, whatever is wrong with it.
-    (try? P256.KeyAgreement.PublicKey(x963Representation: bytes)) != nil
+  package static func == (a: WebPushSubscription, b: WebPushSubscription) -> Bool {
+    a.endpoint == b.endpoint && a.publicKey == b.publicKey && a.authentication == b.authentication
+  }
+
+  package func hash(into hasher: inout Hasher) {
+    hasher.combine(endpoint)
+    hasher.combine(publicKey)
+    hasher.combine(authentication)
   }
 }

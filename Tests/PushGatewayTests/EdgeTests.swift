@@ -1,7 +1,9 @@
 import Logging
 import NIOHTTP1
+import OrderedCollections
 import Push
 import PushGateway
+import RelayCore
 import TestSupport
 import TestTags
 import Testing
@@ -88,6 +90,58 @@ import Testing
         """.utf8))
     #expect(notification.eventID == nil && notification.content == nil && notification.counts.isAbsent)
     #expect(!notification.isLowPriority && !notification.userIsTarget)
+  }
+
+  @Test func `of equal fields the later counts, in whatever spelling`() throws {
+    let notification = try PushNotification(
+      body: Array(
+        #"""
+        {"notification": 5, "\u006eotification": {"devices": 7, "event_id": 1, "ev\u0065nt_id": "$e", "event_ID": 2,
+        "counts": [], "counts": {"unread": "1", "unread": 2, "more": {"unread": [3]}}, "prio": "low",
+        "more": {"event_id": "$f", "devices": [{"x": "\"}]"}]}, "devices": [{"app_id": "a", "app_id": "b",
+        "p\u0075shkey": "k", "data": {"auth": "s"}}, {"pushkey": "l", "app_id": "c"}]}, "devices": 1}
+        """#.utf8))
+    #expect(notification.eventID == "$e" && notification.isLowPriority)
+    #expect(notification.counts == NotificationCounts(unread: 2))
+    #expect(notification.devices.map(\.appID) == ["b", "c"] && notification.devices.map(\.pushKey) == ["k", "l"])
+    #expect(notification.devices[0].data == ["auth": .text("s")] && notification.devices[1].data == nil)
+  }
+
+  @Test(arguments: [
+    ("{}", "notification must be an object."), ("[]", "notification must be an object."),
+    (#"{"notification":null}"#, "notification must be an object."),
+    (#"{"notification":{}}"#, "devices is missing."),
+    (#"{"notification":{"devices":null}}"#, "devices must be a list."),
+    (#"{"notification":{"counts":5,"devices":[]}}"#, "counts must be an object."),
+    (#"{"notification":{"devices":[]}}"#, "devices is empty."),
+    (
+      #"{"notification":{"counts":{"unread":"1"},"devices":[]}}"#,
+      "counts.unread must be an integer of at most 64 bits."
+    ),
+    (#"{"notification":{"devices":[{"app_id":"a","pushkey":"k"},[]]}}"#, "devices[1] must be an object."),
+    (#"{"notification":{"devices":[{"app_id":"a","pushkey":"k"},{"app_id":"a"}]}}"#, "devices[1].pushkey is missing."),
+    (
+      #"{"notification":{"devices":[{"app_id":"a","pushkey":"k","tweaks":{"sound":1}}]}}"#,
+      "devices[0].tweaks.sound must be text."
+    ),
+    // That it is no JSON goes before everything else.
+    (#"{"notification":{"devices":5},}"#, "The body is not JSON."),
+    (#"{"notification":{"event_id":1,"x":tru}}"#, "The body is not JSON."),
+    (#"{"notification":{}} x"#, "The body is not JSON."),
+    ("{\"notification\":{\"a\nb\":1}}", "The body is not JSON."),
+  ])
+  func `each fault has its words`(body: String, words: String) throws {
+    let fault = #expect(throws: NotifyFault.self) { try PushNotification(body: Array(body.utf8)) }
+    #expect(fault?.text == words)
+  }
+
+  @Test func `a body is nested as deep as any JSON here`() throws {
+    // Around the innermost list stand the body, the notification and the content.
+    for (depth, isRead) in [(125, true), (126, false)] {
+      let nested = String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
+      let body = #"{"notification":{"content":{"x":\#(nested)},"devices":[{"app_id":"a","pushkey":"k"}]}}"#
+      #expect(((try? PushNotification(body: Array(body.utf8))) != nil) == isRead)
+    }
   }
 
   @Test func `a fault names the field and nothing of the body`() throws {

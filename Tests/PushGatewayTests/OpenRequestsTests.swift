@@ -32,6 +32,16 @@ import Testing
     #expect(await request.value)
   }
 
+  /// The work begins before the call that began it goes on: what comes meanwhile must not be lost.
+  @Test func `a request that is given up while it begins is cancelled`() async {
+    let (open, connection) = (OpenRequests(), Connection())
+    let wasCancelled = await open.serve(over: ObjectIdentifier(connection)) {
+      open.giveUpAll()
+      return await Self.isCancelledWithin(600)
+    }
+    #expect(wasCancelled)
+  }
+
   private static func isCancelledWithin(_ seconds: Int) async -> Bool {
     do {
       try await Task.sleep(for: .seconds(seconds))

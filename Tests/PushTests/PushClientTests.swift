@@ -20,7 +20,7 @@ import Testing
     _ client: PushClient, _ service: FakeService, until deadline: ContinuousClock.Instant
   ) async -> Result<Int, PushFailure> {
     do throws(PushFailure) {
-      let request = PushRequest(url: "\(service.url)/x", headers: [:], body: [])
+      let request = PushRequest(url: PushURL("\(service.url)/x"), headers: [:], body: [])
       return .success(try await client.post(request, deadline: deadline).status)
     } catch {
       return .failure(error)

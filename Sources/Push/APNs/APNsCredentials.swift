@@ -47,7 +47,7 @@ final class APNsCredentials: Sendable {
         do {
           let text = try await TokenSigning.sign(
             APNsClaims(iss: teamID, iat: now.millis / 1000), by: key, keyID: keyID)
-          return .success(.init(text: text, made: now, renewal: now.adding(tokenLife)))
+          return .success(.init(authorization: "bearer \(text)", made: now, renewal: now.adding(tokenLife)))
         } catch {
           return .failure(.init(outcome: .refused(PushReason(.credentials, "unsigned"))))
         }

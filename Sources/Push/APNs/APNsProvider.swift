@@ -13,6 +13,8 @@ package final class APNsProvider: PushProvider {
   private static let tokenLengthMax = 400
 
   private let endpoint: String
+  /// nil where the endpoint is no URL.
+  private let url: PushURL?
   private let clock: WallClock
   private let credentials: Reloading<APNsCredentials, PushCredentialError>
 
@@ -22,6 +24,7 @@ package final class APNsProvider: PushProvider {
     _ settings: APNsSettings, tokens: APNsTokens = APNsTokens(), clock: WallClock, logger: Logger
   ) throws(PushCredentialError) {
     endpoint = settings.endpoint
+    url = PushURL(settings.endpoint)
     self.clock = clock
     let former = Mutex<APNsCredentials?>(nil)
     credentials = try Reloading(
@@ -50,7 +53,8 @@ package final class APNsProvider: PushProvider {
     do throws(SharedToken.Failure) {
       let token = try await credentials.token?.current(now: clock.now(), until: deadline)
       let headers = headers(message, topic: credentials.topic, token: token)
-      let request = PushRequest(url: "\(endpoint)/3/device/\(device)", headers: headers, body: message.payload.bytes)
+      let request = PushRequest(
+        url: url?.appending("/3/device/\(device)"), headers: headers, body: message.payload.bytes)
       let outcome = await post(request, by: credentials.client, deadline: deadline)
       if let token, outcome.reason?.kind == .credentials { discard(token, of: credentials) }
       return outcome
@@ -89,7 +93,7 @@ package final class APNsProvider: PushProvider {
     if let collapse = message.collapse, collapse.utf8.count <= 64 {
       headers.add(name: "apns-collapse-id", value: collapse)
     }
-    if let token { headers.add(name: "authorization", value: "bearer \(token.text)") }
+    if let token { headers.add(name: "authorization", value: token.authorization) }
     headers.add(name: "content-type", value: "application/json")
     return headers
   }

@@ -87,7 +87,7 @@ struct FCMExchange: Sendable {
     }
     // The characters of a token need no escape in a form.
     let request = PushRequest(
-      url: url, headers: ["content-type": "application/x-www-form-urlencoded"],
+      url: PushURL(url), headers: ["content-type": "application/x-www-form-urlencoded"],
       body: Array("grant_type=\(Self.grant)&assertion=\(assertion)".utf8))
     do throws(PushFailure) {
       return made(try await client.post(request, deadline: .now + Self.timeout), now: now)
@@ -111,7 +111,7 @@ struct FCMExchange: Sendable {
     }
     // One that lives shorter than the margin is used for a single push.
     let left = max(.zero, .seconds(min(life, 24 * 3600)) - Self.margin)
-    return .success(.init(text: text, made: now, renewal: now.adding(left)))
+    return .success(.init(authorization: "Bearer \(text)", made: now, renewal: now.adding(left)))
   }
 
   private static func read(_ body: RawSpan) throws(JSONError) -> (text: String, seconds: Int64) {

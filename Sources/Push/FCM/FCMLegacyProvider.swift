@@ -6,12 +6,15 @@ package import RelayCore
 /// Google's service as it was until 2024, for operators that still run a similar one (push gateway reference, 6).
 package final class FCMLegacyProvider: PushProvider {
   private let settings: FCMLegacySettings
+  /// nil where the endpoint is no URL.
+  private let url: PushURL?
   private let clock: WallClock
   private let client: PushClient
 
   /// - Throws: when the file with CAs cannot be used.
   package init(_ settings: FCMLegacySettings, clock: WallClock, logger: Logger) throws(PushCredentialError) {
     self.settings = settings
+    url = PushURL(settings.endpoint)
     self.clock = clock
     var client = PushClient.Settings()
     client.connectionsMax = settings.connectionsMax
@@ -26,7 +29,7 @@ package final class FCMLegacyProvider: PushProvider {
       return .refused(PushReason(.message, "wrong-target"))
     }
     let request = PushRequest(
-      url: "\(settings.endpoint)/fcm/send",
+      url: url?.appending("/fcm/send"),
       headers: ["authorization": "key=\(settings.key.value)", "content-type": "application/json"],
       body: message.payload.bytes)
     do throws(PushFailure) {

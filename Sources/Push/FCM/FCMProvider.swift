@@ -7,12 +7,15 @@ import Synchronization
 /// Google's service, HTTP v1 (push gateway reference, 5).
 package final class FCMProvider: PushProvider {
   private let endpoint: String
+  /// nil where the endpoint is no URL.
+  private let url: PushURL?
   private let clock: WallClock
   private let credentials: Reloading<FCMCredentials, PushCredentialError>
 
   /// - Throws: when the files cannot be used. Later on the former content stays.
   package init(_ settings: FCMSettings, clock: WallClock, logger: Logger) throws(PushCredentialError) {
     endpoint = settings.endpoint
+    url = PushURL(settings.endpoint)
     self.clock = clock
     let former = Mutex<FCMCredentials?>(nil)
     credentials = try Reloading(
@@ -42,8 +45,8 @@ package final class FCMProvider: PushProvider {
       return error.outcome
     }
     let request = PushRequest(
-      url: "\(endpoint)/v1/projects/\(credentials.projectID)/messages:send",
-      headers: ["authorization": "Bearer \(token.text)", "content-type": "application/json"],
+      url: url?.appending("/v1/projects/\(credentials.projectID)/messages:send"),
+      headers: ["authorization": token.authorization, "content-type": "application/json"],
       body: message.payload.bytes)
     do throws(PushFailure) {
       let answer = try await credentials.client.post(request, deadline: deadline)

@@ -197,8 +197,8 @@ package final class PushLane: Service, Sendable {
     let began = time.now()
     let patience = min(end - began, limits.attemptTimeout)
     let isRushed = patience < limits.attemptTimeout / 2
-    // In a task of its own: the caller's cancellation does not reach it.
-    let outcome = await Task { [provider] in await provider.send(message, deadline: .now + patience) }.value
+    // In a task of its own, which begins on this thread at once: the caller's cancellation does not reach it.
+    let outcome = await Task.immediate { [provider] in await provider.send(message, deadline: .now + patience) }.value
     let took = time.now() - began
     metrics.tried(outcome, took: took)
     observe?(.answered(outcome, took: took))

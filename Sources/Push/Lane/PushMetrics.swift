@@ -5,12 +5,33 @@ import Synchronization
 
 /// The metrics of one lane: never whom it pushes to, never what.
 final class PushMetrics: Sendable {
+  private struct Attempt: Hashable {
+    let outcome: String
+    let reason: String
+  }
+  /// Made once and kept: the registry has one lock for all.
+  private struct Counters {
+    var attempts: [Attempt: Counter] = [:]
+    var ended: [String: Counter] = [:]
+    /// Reasons so far.
+    var words: Set<String> = []
+
+    /// The word, or `other` when there have been too many different ones: each is a series.
+    mutating func shown(_ reason: PushReason?) -> String {
+      guard let word = reason?.word else { return "" }
+      if words.contains(word) { return word }
+      guard words.count < PushMetrics.wordsMax else { return "other" }
+      words.insert(word)
+      return word
+    }
+  }
+
   private let provider: PushProviderLabel
   private let app: AppLabel
   private let seconds: Metrics.Timer
   private let held: Gauge
   private let halted: Gauge
-  private let words = Mutex<Set<String>>([])
+  private let counters = Mutex(Counters())
   /// Providers have a few dozens.
   private static let wordsMax = 64
 
@@ -26,12 +47,27 @@ final class PushMetrics: Sendable {
   /// One attempt, with what it took.
   func tried(_ outcome: PushOutcome, took: Duration) {
     seconds.recordNanoseconds(Int64(took / .nanoseconds(1)))
-    RelayMetric.push.attempts.counter(provider, app, .outcome(outcome.word), .reason(shown(outcome.reason))).increment()
+    let word = outcome.word
+    let counter = counters.withLock { counters -> Counter in
+      let attempt = Attempt(outcome: word, reason: counters.shown(outcome.reason))
+      if let counter = counters.attempts[attempt] { return counter }
+      let counter = RelayMetric.push.attempts.counter(provider, app, .outcome(word), .reason(attempt.reason))
+      counters.attempts[attempt] = counter
+      return counter
+    }
+    counter.increment()
   }
 
   /// One message, all its attempts together.
   func ended(_ outcome: PushOutcome) {
-    RelayMetric.push.ended.counter(provider, app, .outcome(outcome.word)).increment()
+    let word = outcome.word
+    let counter = counters.withLock { counters -> Counter in
+      if let counter = counters.ended[word] { return counter }
+      let counter = RelayMetric.push.ended.counter(provider, app, .outcome(word))
+      counters.ended[word] = counter
+      return counter
+    }
+    counter.increment()
   }
 
   func show(held count: Int) { held.record(count) }
@@ -39,17 +75,6 @@ final class PushMetrics: Sendable {
   func show(halted count: Int) { halted.record(count) }
   func show(expires: Timestamp) {
     RelayMetric.push.credentialsExpire.gauge(provider, app).record(expires.millis / 1000)
-  }
-
-  /// The word, or `other` when there have been too many different ones: each is a series.
-  private func shown(_ reason: PushReason?) -> String {
-    guard let word = reason?.word else { return "" }
-    return words.withLock { words in
-      if words.contains(word) { return word }
-      guard words.count < Self.wordsMax else { return "other" }
-      words.insert(word)
-      return word
-    }
   }
 }
 

@@ -30,7 +30,8 @@ final class WebPushCredentials: Sendable {
     let key = try CredentialFile.signingKey(settings.keyFile)
     let contact = settings.contact
     self.source = source
-    publicKey = Base64.encodeURLSafe(key.publicKey.x963Representation)
+    let publicKey = Base64.encodeURLSafe(key.publicKey.x963Representation)
+    self.publicKey = publicKey
     services = WebPushServices(
       allowsPrivate: settings.allowsPrivate, connectionsMax: settings.connectionsMax,
       trust: try CredentialFile.authorities(settings.trust), resolver: resolver
@@ -40,7 +41,8 @@ final class WebPushCredentials: Sendable {
         let claims = VAPIDClaims(aud: origin, sub: contact, exp: now.adding(Self.tokenLife).millis / 1000)
         do {
           let text = try await TokenSigning.sign(claims, by: key)
-          return .success(.init(text: text, made: now, renewal: now.adding(Self.tokenUse)))
+          return .success(
+            .init(authorization: "vapid t=\(text),k=\(publicKey)", made: now, renewal: now.adding(Self.tokenUse)))
         } catch {
           return .failure(.init(outcome: .refused(PushReason(.credentials, "unsigned"))))
         }

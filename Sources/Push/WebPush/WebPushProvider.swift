@@ -42,16 +42,14 @@ package final class WebPushProvider: PushProvider, Service {
 
   package func destination(of target: PushTarget) -> String {
     guard case .webPush(let subscription) = target else { return "" }
-    return WebPushEndpoint(subscription.endpoint)?.origin ?? ""
+    return subscription.place.origin
   }
 
   package func send(_ message: PushMessage, deadline: ContinuousClock.Instant) async -> PushOutcome {
     guard case .webPush(let subscription) = message.target else {
       return .refused(PushReason(.message, "wrong-target"))
     }
-    guard let endpoint = WebPushEndpoint(subscription.endpoint), endpoint.isReadAlike else {
-      return .dead(.badSubscription)
-    }
+    let endpoint = subscription.place
     guard settings.allows(subscription.endpoint) else { return .refused(.endpointNotAllowed) }
     guard message.payload.bytes.count <= Self.payloadMax else { return .refused(.tooLarge) }
     let credentials = credentials.current
@@ -81,9 +79,10 @@ package final class WebPushProvider: PushProvider, Service {
       return .dead(.badSubscription)
     }
     var headers = headers(message)
-    headers.add(name: "authorization", value: "vapid t=\(token.text),k=\(credentials.publicKey)")
+    headers.add(name: "authorization", value: token.authorization)
     do throws(PushFailure) {
-      let request = PushRequest(url: endpoint.url, headers: headers, body: body)
+      let request = PushRequest(
+        url: PushURL(endpoint.server, path: endpoint.path), headers: headers, body: body)
       let answer = try await service.client.post(request, deadline: deadline)
       return WebPushAnswer.outcome(answer, now: clock.now())
     } catch {

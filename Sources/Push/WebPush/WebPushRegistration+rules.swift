@@ -6,9 +6,9 @@ extension WebPushSettings {
   package static func isUsable(
     _ registration: WebPushRegistration, allowsPrivate: Bool, allowedEndpoints: [PushGlob]? = nil
   ) -> Bool {
-    guard WebPushSubscription(registration) != nil, let endpoint = WebPushEndpoint(registration.endpoint),
-      endpoint.isReadAlike, endpoint.isSecure || allowsPrivate
-    else { return false }
+    guard let endpoint = WebPushSubscription(registration)?.place, endpoint.isSecure || allowsPrivate else {
+      return false
+    }
     if !allowsPrivate, ClientAddress(text: endpoint.host) != nil, !PublicAddress.isPublic(endpoint.host) {
       return false
     }

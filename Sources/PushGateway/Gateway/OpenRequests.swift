@@ -5,7 +5,7 @@ import Synchronization
 final class OpenRequests: Sendable {
   private struct State {
     /// By connection: HTTP/1.1 has one request at a time on each.
-    var cancels: [ObjectIdentifier: @Sendable () -> Void] = [:]
+    var requests: [ObjectIdentifier: OpenRequest] = [:]
     /// Whether all are given up, those too whose bodies are still to come.
     var isStopped = false
   }
@@ -19,13 +19,16 @@ final class OpenRequests: Sendable {
   func serve<Value: Sendable>(
     over connection: ObjectIdentifier, _ body: @escaping @Sendable () async -> Value
   ) async -> Value {
-    let work = Task { await body() }
+    let request = OpenRequest()
     let isStopped = state.withLock { state in
-      state.cancels[connection] = { work.cancel() }
+      state.requests[connection] = request
       return state.isStopped
     }
-    if isStopped { work.cancel() }
-    defer { state.withLock { $0.cancels[connection] = nil } }
+    if isStopped { request.cancel() }
+    defer { state.withLock { $0.requests[connection] = nil } }
+    // Begins on this thread at once: as a rule it goes on there until it waits for the provider.
+    let work = Task.immediate { await body() }
+    request.began { work.cancel() }
     return await withTaskCancellationHandler {
       await work.value
     } onCancel: {
@@ -35,15 +38,36 @@ final class OpenRequests: Sendable {
 
   /// Gives all of them up, and those that come later; what is under way at a provider is let finish.
   func giveUpAll() {
-    let cancels = state.withLock { state in
+    let requests = state.withLock { state in
       state.isStopped = true
-      return Array(state.cancels.values)
+      return Array(state.requests.values)
     }
-    for cancel in cancels { cancel() }
+    for request in requests { request.cancel() }
   }
 
   fileprivate func callerLeft(_ connection: ObjectIdentifier) {
-    state.withLock { $0.cancels[connection] }?()
+    state.withLock { $0.requests[connection] }?.cancel()
+  }
+}
+
+/// A request whose work may be cancelled before it has begun.
+private final class OpenRequest: Sendable {
+  private let state = Mutex<(isCancelled: Bool, cancel: (@Sendable () -> Void)?)>((false, nil))
+
+  func began(_ cancel: @escaping @Sendable () -> Void) {
+    let isCancelled = state.withLock { state in
+      state.cancel = cancel
+      return state.isCancelled
+    }
+    if isCancelled { cancel() }
+  }
+
+  func cancel() {
+    let cancel = state.withLock { state in
+      state.isCancelled = true
+      return state.cancel
+    }
+    cancel?()
   }
 }
 

@@ -15,20 +15,23 @@ package struct PushIdentity: Sendable, Hashable {
 
   /// - Parameter app: the entry's name.
   package init(app: String, device: NotifiedDevice, eventID: String) {
-    var hash = SHA256()
-    for text in [app, device.pushKey, eventID] { Self.add(Array(text.utf8), to: &hash) }
-    if let data = device.data { Self.add(JSONValue.object(data).bytes(.compact), to: &hash) }
+    var text: [UInt8] = []
+    text.reserveCapacity(512)
+    Self.append(app.utf8, to: &text)
+    Self.append(device.pushKey.utf8, to: &text)
+    Self.append(eventID.utf8, to: &text)
+    if let data = device.data { Self.append(JSONValue.object(data).bytes(.compact), to: &text) }
     var words: (UInt64, UInt64) = (0, 0)
-    for (index, byte) in hash.finalize().prefix(16).enumerated() {
+    for (index, byte) in SHA256.hash(data: text).prefix(16).enumerated() {
       if index < 8 { words.0 = words.0 << 8 | UInt64(byte) } else { words.1 = words.1 << 8 | UInt64(byte) }
     }
     (high, low) = words
   }
 
   /// The length goes before the bytes: what ends one text must not begin the next.
-  private static func add(_ bytes: [UInt8], to hash: inout SHA256) {
-    withUnsafeBytes(of: UInt64(bytes.count).littleEndian) { hash.update(bufferPointer: $0) }
-    hash.update(data: bytes)
+  private static func append(_ bytes: some Collection<UInt8>, to text: inout [UInt8]) {
+    withUnsafeBytes(of: UInt64(bytes.count).littleEndian) { text.append(contentsOf: $0) }
+    text.append(contentsOf: bytes)
   }
 
   /// As all processes know it.

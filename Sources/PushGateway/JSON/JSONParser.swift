@@ -16,39 +16,39 @@ extension JSONValue {
   ///
   /// Half a surrogate pair becomes U+FFFD: nothing is lost that could have been shown.
   package init(parsing bytes: some Collection<UInt8>) throws(JSONFault) {
-    // The closures' errors lose their type: results carry it past them.
-    let inPlace = bytes.withContiguousStorageIfAvailable { storage in Self.result(storage) }
-    let parsed = inPlace ?? Array(bytes).withUnsafeBufferPointer { storage in Self.result(storage) }
-    self = try parsed.get()
-  }
-
-  private static func result(_ bytes: UnsafeBufferPointer<UInt8>) -> Result<JSONValue, JSONFault> {
-    do throws(JSONFault) {
-      return .success(try parse(bytes))
-    } catch {
-      return .failure(error)
-    }
-  }
-
-  private static func parse(_ bytes: UnsafeBufferPointer<UInt8>) throws(JSONFault) -> JSONValue {
-    var parser = JSONParser(bytes)
-    let value = try parser.value(depth: depthMax)
-    parser.skipSpace()
-    guard parser.isAtEnd else { throw JSONFault() }
-    return value
+    self = try JSONParser.whole(bytes) { (parser) throws(JSONFault) in try parser.value(depth: Self.depthMax) }
   }
 }
 
 /// Reads within the life of `bytes`; never escapes it.
-private struct JSONParser {
+struct JSONParser {
   private let bytes: UnsafeBufferPointer<UInt8>
   private var position = 0
 
-  init(_ bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
+  private init(_ bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
 
-  var isAtEnd: Bool { position == bytes.count }
+  /// What `read` makes of the one value that `bytes` are. - Throws: also for bytes behind it.
+  static func whole<Value>(
+    _ bytes: some Collection<UInt8>, _ read: (inout JSONParser) throws(JSONFault) -> Value
+  ) throws(JSONFault) -> Value {
+    func result(_ bytes: UnsafeBufferPointer<UInt8>) -> Result<Value, JSONFault> {
+      do throws(JSONFault) {
+        var parser = JSONParser(bytes)
+        let value = try read(&parser)
+        parser.skipSpace()
+        guard parser.position == bytes.count else { throw JSONFault() }
+        return .success(value)
+      } catch {
+        return .failure(error)
+      }
+    }
+    // The closures' errors lose their type: results carry it past them.
+    let inPlace = bytes.withContiguousStorageIfAvailable { result($0) }
+    let parsed = inPlace ?? Array(bytes).withUnsafeBufferPointer { result($0) }
+    return try parsed.get()
+  }
 
-  mutating func skipSpace() {
+  private mutating func skipSpace() {
     while position < bytes.count {
       switch bytes[position] {
       case 0x20, 0x0A, 0x0D, 0x09: position += 1
@@ -69,6 +69,78 @@ private struct JSONParser {
     case UInt8(ascii: "n"): return try literal("null", .null)
     default: return .number(try number())
     }
+  }
+
+  // MARK: Known names
+
+  /// Reads an object of which some members are wanted; no others are kept, and no keys are made.
+  ///
+  /// Of equal keys each is read: the later one is to win.
+  /// - Parameters:
+  ///   - depth: of the object itself, as `value` has it.
+  ///   - read: reads the value of the member whose place among `names` it is given.
+  /// - Returns: false, with the value read, when it is no object.
+  mutating func object(
+    _ names: [StaticString], depth: Int, _ read: (inout JSONParser, Int) throws(JSONFault) -> Void
+  ) throws(JSONFault) -> Bool {
+    guard try isNext("{", depth: depth) else {
+      _ = try value(depth: depth)
+      return false
+    }
+    position += 1
+    skipSpace()
+    guard try !take("}") else { return true }
+    repeat {
+      skipSpace()
+      let name = try key(among: names)
+      skipSpace()
+      guard try take(":") else { throw JSONFault() }
+      if let name { try read(&self, name) } else { _ = try value(depth: depth - 1) }
+      skipSpace()
+    } while try take(",")
+    guard try take("}") else { throw JSONFault() }
+    return true
+  }
+
+  /// Reads a list whose elements `read` reads.
+  /// - Returns: false, with the value read, when it is no list.
+  mutating func list(depth: Int, _ read: (inout JSONParser) throws(JSONFault) -> Void) throws(JSONFault) -> Bool {
+    guard try isNext("[", depth: depth) else {
+      _ = try value(depth: depth)
+      return false
+    }
+    position += 1
+    skipSpace()
+    guard try !take("]") else { return true }
+    repeat {
+      try read(&self)
+      skipSpace()
+    } while try take(",")
+    guard try take("]") else { throw JSONFault() }
+    return true
+  }
+
+  private mutating func isNext(_ character: Unicode.Scalar, depth: Int) throws(JSONFault) -> Bool {
+    guard depth > 0 else { throw JSONFault() }
+    skipSpace()
+    return try current() == UInt8(ascii: character)
+  }
+
+  /// - Returns: the key's place among `names`; nil for another one.
+  private mutating func key(among names: [StaticString]) throws(JSONFault) -> Int? {
+    guard try current() == UInt8(ascii: "\"") else { throw JSONFault() }
+    let start = position + 1
+    var end = start
+    while end < bytes.count, bytes[end] != UInt8(ascii: "\""), bytes[end] != UInt8(ascii: "\\") { end += 1 }
+    if end < bytes.count, bytes[end] == UInt8(ascii: "\"") {
+      let key = bytes[start..<end]
+      if let name = names.firstIndex(where: { $0.withUTF8Buffer { $0.elementsEqual(key) } }) {
+        position = end + 1
+        return name
+      }
+    }
+    let key = try string()
+    return names.firstIndex { $0.withUTF8Buffer { $0.elementsEqual(key.utf8) } }
   }
 
   // MARK: Structure

@@ -51,9 +51,21 @@ extension JSONValue {
 
   private static func append(_ text: String, to output: inout [UInt8]) {
     output.append(UInt8(ascii: "\""))
-    for byte in text.utf8 {
-      switch JSONEscape(byte) {
-      case .none: output.append(byte)
+    let isDone: Void? = text.utf8.withContiguousStorageIfAvailable { append($0, to: &output) }
+    if isDone == nil { Array(text.utf8).withUnsafeBufferPointer { append($0, to: &output) } }
+    output.append(UInt8(ascii: "\""))
+  }
+
+  /// What needs no escape goes in one piece.
+  private static func append(_ text: UnsafeBufferPointer<UInt8>, to output: inout [UInt8]) {
+    var start = 0
+    for (place, byte) in text.enumerated() {
+      let escape = JSONEscape(byte)
+      if case .none = escape { continue }
+      output.append(contentsOf: text[start..<place])
+      start = place + 1
+      switch escape {
+      case .none: break
       case .short(let letter):
         output.append(UInt8(ascii: "\\"))
         output.append(letter)
@@ -63,7 +75,7 @@ extension JSONValue {
         output.append(hexadecimalDigit(byte & 15))
       }
     }
-    output.append(UInt8(ascii: "\""))
+    output.append(contentsOf: text[start...])
   }
 }
 

@@ -1,4 +1,3 @@
-import NIOCore
 import NIOHTTP2
 import Synchronization
 
@@ -34,22 +33,9 @@ final class PushConnectionEnd: Sendable {
     }
   }
 
-  /// Servers announce twice, as a rule: first that they are about to, then with the last stream that they serve.
-  fileprivate func announced(_ code: HTTP2ErrorCode) {
+  /// The server has said that it is about to close the connection (GOAWAY). Servers say so twice, as a rule: the second
+  /// time with the last stream that they serve.
+  func announced(_ code: HTTP2ErrorCode) {
     state.withLock { $0.word = code == .noError && $0.word != .fault ? .farewell : .fault }
-  }
-}
-
-/// Listens for the server's word that it is about to close the connection (GOAWAY).
-final class PushConnectionWatch: ChannelInboundHandler, Sendable {
-  typealias InboundIn = HTTP2Frame
-  typealias InboundOut = HTTP2Frame
-  private let end: PushConnectionEnd
-
-  init(_ end: PushConnectionEnd) { self.end = end }
-
-  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    if case .goAway(_, let code, _) = unwrapInboundIn(data).payload { end.announced(code) }
-    context.fireChannelRead(data)
   }
 }
