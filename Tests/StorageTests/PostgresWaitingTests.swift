@@ -106,6 +106,66 @@ import Testing
     }
   }
 
+  /// Each may have to wait for another's receipt, and nobody waits in a circle.
+  @Test func `processes that store the same receipts never deadlock, and store each once`() async throws {
+    try await withPostgres { first, server, url in
+      let processes = try await [first] + PostgresStorage.connected(2, to: url)
+      let (mailbox, senders) = try (Sample.address(1), (2...41).map { try Sample.address($0) })
+      // Two messages of one time from each sender: one receipt.
+      let sent = (0..<2).map { id in
+        senders.map { Sample.envelope(to: mailbox, from: $0, id: id, timestamp: Sample.noon) }
+      }
+      for envelopes in sent { try await first.append(envelopes) }
+      try server.sql(
+        """
+        CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS
+          $$ BEGIN PERFORM pg_sleep(0.001); RETURN NEW; END $$;
+        CREATE TRIGGER linger BEFORE INSERT ON messages FOR EACH ROW EXECUTE FUNCTION linger();
+        """, in: url)
+      func fingerprint(of sender: DeviceAddress) -> Fingerprint {
+        Fingerprint(high: 7, low: UInt64(sender.account.digits))
+      }
+      let queued = try await first.pending(in: mailbox, after: 0, limit: 100)
+      #expect(queued.count == 80)
+      let removals = queued.map { queued in
+        let sender = queued.envelope.source
+        return MailboxRemoval(
+          MailboxPlace(mailbox, sequence: queued.sequence),
+          receipt: DueReceipt(to: [sender.device], fingerprint: fingerprint(of: sender)))
+      }
+      // What clients say themselves.
+      let words = senders.map { sender in
+        Envelope(
+          destination: sender, type: .receipt, source: mailbox, relay: nil, timestamp: Sample.noon, message: nil,
+          content: nil, fingerprint: fingerprint(of: sender))
+      }
+      let removed = try await withThrowingTaskGroup(of: Set<MailboxPlace>.self) { group in
+        for (index, storage) in processes.enumerated() {
+          let some = index == 0 ? Array(removals[..<40]) : index == 1 ? removals[40...].reversed() : removals.shuffled()
+          for part in 0..<2 {
+            let half = Array(some.enumerated().lazy.filter { $0.offset % 2 == part }.map(\.element))
+            group.addTask { try await storage.remove(half) }
+          }
+          group.addTask {
+            try await storage.append(words.shuffled())
+            return []
+          }
+        }
+        return try await group.reduce(into: []) { $0 += Array($1) }
+      }
+      #expect(Set(removed).count == removed.count)
+      // A removal may have passed over rows whose own removal was undone.
+      let left = try await first.remove(removals)
+      #expect(Set(removed).union(left) == Set(removals.map(\.place)))
+      #expect(
+        try server.sql("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()", in: url) == "0")
+      for (sender, word) in zip(senders, words) {
+        #expect(try await first.pending(in: sender, after: 0, limit: 10).map(\.envelope) == [word])
+      }
+      for storage in processes.dropFirst() { await storage.close() }
+    }
+  }
+
   /// The days that a mailbox can have messages of are learned from reads that leave something out, too.
   @Test func `old messages are found, whatever a reader held before`() async throws {
     try await withPostgres { storage, server, url in
