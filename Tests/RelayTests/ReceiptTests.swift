@@ -56,6 +56,10 @@ import Testing
     #expect(try await relay.send("DELETE", "/v1/messages/\(sender.number)/78", as: recipient).status == 200)
     #expect(try await receipt("78").status == 200)
     #expect(try await receipts(sender).map(\.timestamp) == [78])
+    // Its removal has told the sender, who is not told again.
+    #expect(try await relay.send("DELETE", "/v1/messages/\(recipient.number)/78", as: sender).status == 200)
+    #expect(try await receipt("78").status == 200)
+    #expect(try await receipts(sender).isEmpty)
   }
 
   @Test func `an acknowledgement tells every device of the sender, once`() async throws {

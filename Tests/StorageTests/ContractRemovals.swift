@@ -196,4 +196,21 @@ import Testing
           == MailboxUsage(total: 0, bySource: 0))
     }
   }
+
+  /// Half of all removals are those of receipts.
+  @Test(arguments: Backend.allCases)
+  func `a receipt of this relay is not remembered`(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let (mailbox, source) = try (Sample.address(1), Sample.address(2))
+      let receipt = Sample.envelope(to: mailbox, from: source, id: 1, type: .receipt)
+      for _ in 0..<2 {
+        try await store.storage.append([receipt])
+        let places = try await Self.places(mailbox, in: store)
+        #expect(places.count == 1)
+        #expect(try await store.storage.remove(places) == Set(places))
+        #expect(
+          try await store.storage.standing(of: receipt.timestamp, from: source.account, in: mailbox) == .unknown)
+      }
+    }
+  }
 }

@@ -31,7 +31,8 @@ struct ReceiptsController: Sendable {
     try await gate.reply(to: destination, by: caller.account) { () async throws(Problem) in
       if let relay = try await homes.relay(for: destination, named: relay) {
         try await courier.sendReceipt(for: timestamp, from: caller, to: destination, at: relay)
-      } else {
+      } else if standing == .queued {
+        // The removal of an acknowledged one has told its sender.
         try await intake.acceptReceipt(for: timestamp, to: destination, from: .client(caller))
       }
     }

@@ -3,7 +3,8 @@ package protocol MessageStore: Sendable {
   /// Appends `envelopes` to their mailboxes, all or none.
   ///
   /// Durable on return. Safe to repeat: an envelope whose fingerprint its mailbox took in, or had acknowledged, today
-  /// or yesterday (UTC) is not stored again. Appends of one caller that wait for each other keep their order.
+  /// or yesterday (UTC) is not stored again. Only an acknowledged receipt of this relay is: `remove` does not remember
+  /// it. Appends of one caller that wait for each other keep their order.
   func append(_ envelopes: [Envelope]) async throws(StoreError)
 
   /// The oldest envelopes of `mailbox` by order of acceptance, at most `limit` (1 or more), all with a sequence
@@ -21,7 +22,8 @@ package protocol MessageStore: Sendable {
   /// durable with the removal of its message, or neither is done. It is stored once, however often a message is named,
   /// and it is not stored while a mailbox has it already.
   ///
-  /// What was removed is remembered for `append` and `standing`.
+  /// What was removed is remembered for `append` and `standing`. Receipts of accounts of this relay are not: nothing
+  /// repeats them but a client's own word, and to be told twice is harmless. A peer's are, since they are counted.
   /// - Returns: what was there, and is not any more, because of this call.
   func remove(_ removals: [MailboxRemoval]) async throws(StoreError) -> Set<MailboxPlace>
 

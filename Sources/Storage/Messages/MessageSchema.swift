@@ -4,7 +4,7 @@
 /// rows.
 ///
 /// `acknowledged` recognises a repeated submission whose first message was removed (`append`), and the message that a
-/// client sends a receipt for (`standing`).
+/// client sends a receipt for (`standing`). Receipts of accounts of this relay are in neither need, and are not kept.
 /// `source` and `sent` are NULL where nobody may be told that the message was received: it was a notice.
 enum MessageSchema {
   static let postgres = [

@@ -128,6 +128,7 @@ extension PostgresStorage {
   /// A removed row brings its own stretch of the receipts' devices along: nothing is joined. Receipts are numbered in
   /// the order of their messages. One that its mailbox has is left out before it is stored: if its reader is just
   /// removing it, that is not waited for. Order and OFFSET lead this look-up to the unique index by every plan.
+  /// Receipts are not looked for among what was acknowledged: those of this relay are not remembered there.
   private static func removeStep(
     _ removals: ArraySlice<MailboxRemoval>, from firstDay: PostgresMailboxDays.Day, seenDay: PostgresMailboxDays.Day?
   ) -> PostgresStep {
@@ -158,7 +159,7 @@ extension PostgresStorage {
         removed AS (
           DELETE FROM messages AS m USING found AS f
           WHERE m.ctid = f.ctid AND m.day = f.day AND m.day >= \(firstDay)
-          RETURNING m.account, m.device, m.sequence, m.type, m.source, m.sent, m.fingerprint, f.receipts,
+          RETURNING m.account, m.device, m.sequence, m.type, m.source, m.relay, m.sent, m.fingerprint, f.receipts,
             f.ended, f.fingerprint AS receipt_fingerprint
         ),
         remembered AS (
@@ -166,6 +167,7 @@ extension PostgresStorage {
           SELECT account, device, fingerprint, relay_arrival_day(\(seenDay)),
             CASE WHEN type < \(receipt) THEN source END, CASE WHEN type < \(receipt) THEN sent END
           FROM removed
+          WHERE type <> \(receipt) OR relay IS NOT NULL
           ORDER BY account, device, fingerprint
           ON CONFLICT DO NOTHING
         ),
@@ -182,10 +184,6 @@ extension PostgresStorage {
                 AS d (device)
               CROSS JOIN (SELECT relay_arrival_day(\(seenDay)) AS today) AS c
               WHERE NOT EXISTS (
-                  SELECT FROM acknowledged AS a
-                  WHERE a.account = r.source AND a.device = d.device AND a.fingerprint = r.receipt_fingerprint
-                    AND a.day >= relay_present_day(\(seenDay)) - 1)
-                AND NOT EXISTS (
                   SELECT FROM messages AS m
                   WHERE m.account = r.source AND m.device = d.device AND m.fingerprint >= r.receipt_fingerprint
                     AND m.fingerprint <= r.receipt_fingerprint AND m.day >= relay_present_day(\(seenDay)) - 1
