@@ -1,10 +1,11 @@
 // Live connections of several processes over one database: what one of them appends or removes while another reads.
 
 import RelayCore
-import Storage
 import TestSupport
 import TestTags
 import Testing
+
+@testable import Storage
 
 @Suite(.tags(.stores)) struct PostgresWaitingTests {
   /// A row that shows late with a lower sequence is neither lost nor shown before what it follows.
@@ -163,6 +164,29 @@ import Testing
         #expect(try await first.pending(in: sender, after: 0, limit: 10).map(\.envelope) == [word])
       }
       for storage in processes.dropFirst() { await storage.close() }
+    }
+  }
+
+  /// A plan holds for a while, also when a backlog grows behind it.
+  @Test func `a removal looks each receipt up by its index, though hardly anything waited when it was planned`()
+    async throws
+  {
+    try await withPostgres { storage, server, url in
+      let (mailbox, sender) = try (Sample.address(1), Sample.address(2))
+      try await storage.append((0..<3).map { Sample.envelope(to: mailbox, from: sender, id: $0) })
+      try server.sql("ANALYZE messages", in: url)
+      let first = try #require(try await storage.pending(in: mailbox, after: 0, limit: 1).first)
+      let receipt = DueReceipt(to: [sender.device], fingerprint: Fingerprint(high: 7, low: 7))
+      let place = MailboxPlace(mailbox, sequence: first.sequence)
+      #expect(try await storage.remove([MailboxRemoval(place, receipt: receipt)]) == [place])
+      let sql = "EXPLAIN EXECUTE remove ('{}', '{}', '{}', '{}', '{}', '{}', '2000-01-01', 1, NULL, 5, '{}')"
+      let plan = try await storage.writes.read(PostgresStep(.once(sql)))
+      let lines = try plan.rows.map { index in
+        var row = plan.cursor(row: index)
+        return try row.text()
+      }
+      #expect(lines.contains { $0.contains("Index Cond") && $0.contains("fingerprint >= ") }, "\(lines)")
+      #expect(!lines.contains { $0.contains("Materialize") || $0.contains("Seq Scan") }, "\(lines)")
     }
   }
 
