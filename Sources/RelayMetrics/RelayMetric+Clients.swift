@@ -173,13 +173,13 @@ package enum ReceiptDropLabel: String, ListedLabel {
   package static let name = "reason"
   case mailboxFull = "mailbox-full"
   case queueFull = "queue-full"
-  /// The store refuses it, and always would.
+  /// Its sender's account cannot be read, and trying again would not help.
   case store
   /// The peer did not take it.
   case peer
   /// The process stopped.
   case stopped
-  /// Whether the message was removed by this acknowledgement is unknown: the sender is told at most once.
+  /// Whether a peer's message was removed by this acknowledgement is unknown: the peer is told at most once.
   case unknown
 }
 

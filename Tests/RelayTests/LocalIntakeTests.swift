@@ -19,12 +19,16 @@ import Testing
     recipient = try #require(AccountNumber(e164: "+14155550102"))
   }
 
-  private func intake(knowing numbers: [AccountNumber], mailboxSenderMax: Int = 2000) -> LocalIntake {
+  private func intake(
+    knowing numbers: [AccountNumber], missing: [AccountNumber] = [], mailboxSenderMax: Int = 2000,
+    watch: (any MailboxWatch)? = nil
+  ) -> LocalIntake {
     LocalIntake(
-      store: store, accounts: AccountCache(store: FewAccounts(numbers: numbers), bus: SilentBus()),
+      store: store,
+      accounts: AccountCache(store: FewAccounts(numbers: numbers, missing: missing), bus: SilentBus()),
       quota: MailboxQuota(
         store: store, bounds: MailboxBounds(mailboxMax: 5000, senderMax: mailboxSenderMax, peerPercent: 50)),
-      watch: nil, clock: JudgedClock(unjudged: WallClock { Timestamp(millis: 1000) }))
+      watch: watch, clock: JudgedClock(unjudged: WallClock { Timestamp(millis: 1000) }))
   }
 
   private func submission(_ body: [UInt8] = [1, 2, 3], at time: Int64 = 7) -> Submission {
@@ -114,29 +118,100 @@ import Testing
     #expect(store.envelopes.isEmpty)
   }
 
-  /// Each receipt of `times` is for a message that `sender` has sent to `recipient`, who has acknowledged it.
-  private func receipts(_ times: ClosedRange<Int64>) throws -> [DeliveryReceipt] {
-    try times.map { time in
-      let acknowledged = Envelope(
-        destination: DeviceAddress(recipient, .master), type: .ciphertext, source: sender, relay: nil,
+  private func delivery(_ intake: LocalIntake) -> DeliveryReceipts {
+    let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    return DeliveryReceipts(
+      store: store, intake: intake, forwarder: ReceiptForwarder(courier: Nobody(), logger: logger), logger: logger)
+  }
+
+  /// Messages that `sender` has sent to `recipient` at `times`. They wait in the store.
+  private func acknowledged(
+    _ times: ClosedRange<Int64>, relay: RelayName? = nil, mayBeGone: Bool = false
+  ) -> [DeliveryReceipts.Acknowledged] {
+    times.map { time in
+      let message = Envelope(
+        destination: DeviceAddress(recipient, .master), type: .ciphertext, source: sender, relay: relay,
         timestamp: Timestamp(millis: time), message: [1], content: nil,
         fingerprint: Fingerprint(high: 1, low: UInt64(time)))
-      return try #require(DeliveryReceipt(for: acknowledged))
+      return DeliveryReceipts.Acknowledged(
+        place: store.queue(message), receipt: DeliveryReceipt(for: message), mayBeGone: mayBeGone)
     }
   }
 
-  @Test func `receipts wait for a store that is away, and none is lost`() async throws {
-    let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-    let delivery = DeliveryReceipts(
-      intake: intake(knowing: [sender.account]), forwarder: ReceiptForwarder(courier: Nobody(), logger: logger),
-      pause: .milliseconds(1), logger: logger)
-    store.fails(5)
-    delivery.queue(try receipts(1...300))
-    for receipt in try receipts(301...303) { await delivery.send(receipt) }
-    try await eventually("all are stored") { store.envelopes.count == 303 }
-    await delivery.settle(until: .now + .seconds(60))
-    #expect(Set(store.envelopes.map(\.timestamp.millis)) == Set(1...303))
-    #expect(store.envelopes.allSatisfy { $0.type == .receipt && $0.destination == sender })
+  @Test func `an acknowledged message goes with its receipt, and the sender's devices are woken`() async throws {
+    let watch = NotedWatch()
+    let delivery = delivery(intake(knowing: [sender.account], watch: watch))
+    let messages = acknowledged(1...300)
+    // A displaced connection and the newer one may both name a message.
+    #expect(try await delivery.remove(messages + messages) == Set(messages.map(\.place)))
+    #expect(store.envelopes.map(\.timestamp.millis) == Array(1...300))
+    #expect(
+      store.envelopes.allSatisfy {
+        $0.type == .receipt && $0.destination == sender && $0.source == DeviceAddress(recipient, .master)
+          && $0.relay == nil
+      })
+    #expect(watch.woken == Array(repeating: sender, count: 300))
+    #expect(try await delivery.remove(messages).isEmpty)
+    #expect(store.envelopes.count == 300 && watch.woken.count == 300)
+  }
+
+  @Test func `while the store is away nothing is removed`() async throws {
+    let messages = acknowledged(1...3)
+    let away = delivery(intake(knowing: []))
+    await #expect(throws: StoreError.self) { try await away.remove(messages) }
+    #expect(store.queuedCount == 3 && store.envelopes.isEmpty)
+    #expect(try await delivery(intake(knowing: [sender.account])).remove(messages).count == 3)
+    #expect(store.queuedCount == 0 && store.envelopes.count == 3)
+  }
+
+  @Test func `a message whose sender is gone goes without a receipt`() async throws {
+    let messages = acknowledged(1...3)
+    let delivery = delivery(intake(knowing: [], missing: [sender.account]))
+    #expect(try await delivery.remove(messages).count == 3)
+    #expect(store.queuedCount == 0 && store.envelopes.isEmpty)
+  }
+
+  @Test func `a full mailbox takes no receipts, and keeps no message in another`() async throws {
+    store.usage = MailboxUsage(total: 5000, bySource: 0)
+    let delivery = delivery(intake(knowing: [sender.account]))
+    #expect(try await delivery.remove(acknowledged(1...500)).count == 500)
+    #expect(store.queuedCount == 0)
+    // What a process takes in before it counts a mailbox for the first time.
+    #expect(store.envelopes.count == 64)
+    store.usage = MailboxUsage(total: 5000 - 10, bySource: 0)
+    try await eventually("the mailbox is counted again") {
+      let before = store.envelopes.count
+      _ = try await delivery.remove(acknowledged(1...1))
+      return store.envelopes.count > before
+    }
+  }
+
+  @Test func `room that was taken for receipts is given back when nothing was removed`() async throws {
+    let intake = intake(knowing: [sender.account], mailboxSenderMax: 20)
+    let delivery = delivery(intake)
+    let messages = acknowledged(1...10)
+    #expect(try await delivery.remove(messages).count == 10)
+    store.usage = MailboxUsage(total: 10, bySource: 10)
+    for _ in 0..<50 { #expect(try await delivery.remove(messages).isEmpty) }
+    #expect(try await delivery.remove(acknowledged(11...11)).count == 1)
+    #expect(store.envelopes.count == 11)
+  }
+
+  @Test func `a message that is gone behind a removal of unknown outcome wakes its sender`() async throws {
+    let watch = NotedWatch()
+    let delivery = delivery(intake(knowing: [sender.account], watch: watch))
+    let messages = acknowledged(1...2, mayBeGone: true)
+    #expect(try await delivery.remove(messages).count == 2)
+    // As if the answer had been lost.
+    #expect(try await delivery.remove(messages).isEmpty)
+    #expect(watch.woken.count == 4 && store.envelopes.count == 2)
+  }
+
+  @Test func `the receipt for a peer's account is not stored here`() async throws {
+    let delivery = delivery(intake(knowing: [sender.account]))
+    let messages = acknowledged(1...3, relay: RelayName("alpha"))
+    #expect(try await delivery.remove(messages).count == 3)
+    #expect(store.queuedCount == 0 && store.envelopes.isEmpty)
   }
 
   @Test func `a bundle costs what it has for one device, and at least 1`() throws {
@@ -153,11 +228,13 @@ import Testing
   }
 }
 
-/// Some accounts of one fetching device each; to look any other up fails.
+/// Some accounts of one fetching device each, and numbers without an account; to look any other up fails.
 private struct FewAccounts: AccountStore {
   let numbers: [AccountNumber]
+  var missing: [AccountNumber] = []
 
   func account(_ number: AccountNumber) async throws(StoreError) -> Account? {
+    if missing.contains(number) { return nil }
     guard numbers.contains(number) else { throw Self.away }
     let device = Device(
       id: .master, password: PasswordHash(salt: [], hash: []), signalingKey: Secret(""), registrationID: 1,
@@ -193,37 +270,68 @@ private struct FewAccounts: AccountStore {
   private static let away = StoreError.unavailable(reason: "away")
 }
 
-/// Keeps what is appended, every repetition too.
+/// Notes whom it is told of.
+private final class NotedWatch: MailboxWatch {
+  private let devices = Mutex<[DeviceAddress]>([])
+  var woken: [DeviceAddress] { devices.withLock(\.self) }
+
+  func stored(_ envelopes: [Envelope]) { devices.withLock { $0 += envelopes.map(\.destination) } }
+  func removed(_ sequence: Int64, from mailbox: DeviceAddress) {}
+}
+
+/// Keeps what is appended and what removals store, every repetition too; and messages that may be removed.
 private final class MemoryMessages: MessageStore {
-  private let state = Mutex<(envelopes: [Envelope], usage: MailboxUsage)>(([], MailboxUsage(total: 0, bySource: 0)))
-  /// Appends that are refused before the next one is taken.
-  private let outage = Atomic(0)
+  private struct State {
+    var envelopes: [Envelope] = []
+    var usage = MailboxUsage(total: 0, bySource: 0)
+    var queued: [MailboxPlace: Envelope] = [:]
+    var sequence: Int64 = 0
+  }
+
+  private let state = Mutex(State())
 
   var envelopes: [Envelope] { state.withLock { $0.envelopes } }
+  var queuedCount: Int { state.withLock { $0.queued.count } }
   /// The usage of every mailbox by every sender.
   var usage: MailboxUsage {
     get { state.withLock { $0.usage } }
     set { state.withLock { $0.usage = newValue } }
   }
 
-  func fails(_ appends: Int) { outage.store(appends, ordering: .sequentiallyConsistent) }
-  func append(_ envelopes: [Envelope]) async throws(StoreError) {
-    guard outage.load(ordering: .sequentiallyConsistent) == 0 else {
-      outage.subtract(1, ordering: .sequentiallyConsistent)
-      throw .unavailable(reason: "away")
+  func queue(_ envelope: Envelope) -> MailboxPlace {
+    state.withLock { state in
+      state.sequence += 1
+      let place = MailboxPlace(envelope.destination, sequence: state.sequence)
+      state.queued[place] = envelope
+      return place
     }
-    state.withLock { $0.envelopes += envelopes }
   }
+  func append(_ envelopes: [Envelope]) async throws(StoreError) { state.withLock { $0.envelopes += envelopes } }
   func pending(in mailbox: DeviceAddress, after: Int64, limit: Int) async throws(StoreError) -> [QueuedEnvelope] { [] }
   func waiting(_ reads: [MailboxRead]) async throws(StoreError) -> [[QueuedEnvelope]] { reads.map { _ in [] } }
-  func remove(_ places: [MailboxPlace]) async throws(StoreError) -> Set<MailboxPlace> { [] }
+  func remove(_ removals: [MailboxRemoval]) async throws(StoreError) -> Set<MailboxPlace> {
+    state.withLock { state in
+      var removed: Set<MailboxPlace> = []
+      for removal in removals {
+        guard let message = state.queued.removeValue(forKey: removal.place) else { continue }
+        removed.insert(removal.place)
+        guard let receipt = removal.receipt else { continue }
+        state.envelopes += receipt.devices.map { device in
+          Envelope(
+            destination: DeviceAddress(message.source.account, device), type: .receipt, source: message.destination,
+            relay: nil, timestamp: message.timestamp, message: nil, content: nil, fingerprint: receipt.fingerprint)
+        }
+      }
+      return removed
+    }
+  }
   func queued(among places: [MailboxPlace]) async throws(StoreError) -> Set<MailboxPlace> { [] }
-  func acknowledge(source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress) async throws(StoreError)
-    -> QueuedEnvelope?
+  func oldest(from source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress, after: Int64)
+    async throws(StoreError) -> QueuedEnvelope?
   { nil }
-  func hasReceived(from source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress)
-    async throws(StoreError) -> Bool
-  { false }
+  func standing(of timestamp: Timestamp, from source: AccountNumber, in mailbox: DeviceAddress)
+    async throws(StoreError) -> MessageStanding
+  { .unknown }
   func usage(of mailbox: DeviceAddress, by source: AccountNumber, from peer: RelayName?, countingTo max: Int)
     async throws(StoreError) -> MailboxUsage
   { usage }

@@ -56,6 +56,41 @@ import Testing
     #expect(try await relay.send("DELETE", "/v1/messages/\(sender.number)/78", as: recipient).status == 200)
     #expect(try await receipt("78").status == 200)
     #expect(try await receipts(sender).map(\.timestamp) == [78])
+    // Its removal has told the sender, who is not told again.
+    #expect(try await relay.send("DELETE", "/v1/messages/\(recipient.number)/78", as: sender).status == 200)
+    #expect(try await receipt("78").status == 200)
+    #expect(try await receipts(sender).isEmpty)
+  }
+
+  @Test func `an acknowledgement tells every device of the sender, once`() async throws {
+    let linked = try await site.linkDevice(2, registrationID: 0, to: sender)
+    try await relay.upload([], as: sender)
+    try await send(92, message())
+    for _ in 0..<2 {
+      #expect(try await relay.send("DELETE", "/v1/messages/\(sender.number)/92", as: recipient).status == 200)
+    }
+    for device in [sender, linked] {
+      let shown = try await receipts(device)
+      #expect(shown.count == 1)
+      let receipt = try #require(shown.first)
+      #expect(receipt.type == 5 && receipt.source == recipient.number && receipt.sourceDevice == 1)
+      #expect(receipt.timestamp == 92 && receipt.message == "" && receipt.content == nil && receipt.relay == "")
+    }
+    #expect(try await relay.mailbox(of: recipient).isEmpty)
+  }
+
+  @Test func `acknowledgements of one time remove a message each`() async throws {
+    try await send(93, message("YQ=="))
+    try await send(93, message("Yg=="))
+    #expect(try await relay.mailbox(of: recipient).count == 2)
+    try await withThrowingTaskGroup(of: Int.self) { group in
+      for _ in 0..<2 {
+        group.addTask { try await relay.send("DELETE", "/v1/messages/\(sender.number)/93", as: recipient).status }
+      }
+      for try await status in group { #expect(status == 200) }
+    }
+    #expect(try await relay.mailbox(of: recipient).isEmpty)
+    #expect(try await receipts(sender).map(\.timestamp) == [93])
   }
 
   @Test func `only what a device has received can be receipted, and the refusal tells nothing`() async throws {

@@ -31,7 +31,8 @@ import Testing
         try await store.storage.append([waiting, acknowledged])
         #expect(try await store.envelopes(in: mailbox) == [waiting], "what was taken in is known still")
         #expect(
-          try await store.storage.hasReceived(from: source.account, timestamp: acknowledged.timestamp, in: mailbox))
+          try await store.storage.standing(of: acknowledged.timestamp, from: source.account, in: mailbox)
+            == .acknowledged)
         #expect(try await store.storage.wasHandedOver(tag, in: LedgerHour(of: Sample.noon)))
         try await store.jump(days: -jump)
         for _ in 0..<3 { try await store.run() }

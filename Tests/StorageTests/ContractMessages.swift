@@ -156,24 +156,46 @@ import Testing
     try await backend.withStore { store in
       let (mailbox, sibling, source) = try (Sample.address(1), Sample.address(1, device: 2), Sample.address(2))
       let time = Timestamp(millis: 1234)
-      func hasReceived(
+      func standing(
         _ mailbox: DeviceAddress, from source: DeviceAddress, at time: Timestamp
-      ) async throws -> Bool {
-        try await store.storage.hasReceived(from: source.account, timestamp: time, in: mailbox)
+      ) async throws -> MessageStanding {
+        try await store.storage.standing(of: time, from: source.account, in: mailbox)
       }
-      #expect(try await !hasReceived(mailbox, from: source, at: time))
+      #expect(try await standing(mailbox, from: source, at: time) == .unknown)
       try await store.storage.append([Sample.envelope(to: mailbox, from: source, id: 1, timestamp: time)])
-      for acknowledges in [true, false] {
-        #expect(try await hasReceived(mailbox, from: source, at: time))
+      for expected in [MessageStanding.queued, .acknowledged] {
+        #expect(try await standing(mailbox, from: source, at: time) == expected)
         // The sender's device does not matter, all else does.
-        #expect(try await hasReceived(mailbox, from: Sample.address(2, device: 5), at: time))
-        #expect(try await !hasReceived(mailbox, from: source, at: Timestamp(millis: 1235)))
-        #expect(try await !hasReceived(mailbox, from: Sample.address(3), at: time))
-        #expect(try await !hasReceived(sibling, from: source, at: time))
-        guard acknowledges else { break }
+        #expect(try await standing(mailbox, from: Sample.address(2, device: 5), at: time) == expected)
+        #expect(try await standing(mailbox, from: source, at: Timestamp(millis: 1235)) == .unknown)
+        #expect(try await standing(mailbox, from: Sample.address(3), at: time) == .unknown)
+        #expect(try await standing(sibling, from: source, at: time) == .unknown)
+        guard expected == .queued else { break }
         #expect(
           try await store.storage.acknowledge(source: source.account, timestamp: time, in: mailbox) != nil)
       }
+      // Of two messages of one time the one that is queued counts.
+      try await store.storage.append([Sample.envelope(to: mailbox, from: source, id: 2, timestamp: time)])
+      #expect(try await standing(mailbox, from: source, at: time) == .queued)
+    }
+  }
+
+  @Test(arguments: Backend.allCases)
+  func `the oldest message of a sender and time is found, and the next one behind it`(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let (mailbox, source) = try (Sample.address(1), Sample.address(2))
+      let time = Timestamp(millis: 1234)
+      let sent = (0..<3).map { Sample.envelope(to: mailbox, from: source, id: $0, timestamp: time) }
+      try await store.storage.append(sent)
+      var found: [Envelope] = []
+      var last: Int64 = 0
+      while let next = try await store.storage.oldest(
+        from: source.account, timestamp: time, in: mailbox, after: last)
+      {
+        #expect(next.sequence > last)
+        (found, last) = (found + [next.envelope], next.sequence)
+      }
+      #expect(found == sent)
     }
   }
 
@@ -184,7 +206,7 @@ import Testing
       let (mailbox, source) = try (Sample.address(1), Sample.address(2))
       let time = Timestamp(millis: 1234)
       func hasReceived() async throws -> Bool {
-        try await store.storage.hasReceived(from: source.account, timestamp: time, in: mailbox)
+        try await store.storage.standing(of: time, from: source.account, in: mailbox) != .unknown
       }
       for (id, type) in [MessageType.receipt, .undeliverable].enumerated() {
         let notice = Sample.envelope(to: mailbox, from: source, id: id, type: type, timestamp: time)
@@ -207,9 +229,9 @@ import Testing
       try await store.storage.append([envelope])
       _ = try await store.storage.acknowledge(source: source.account, timestamp: envelope.timestamp, in: mailbox)
       for expected in [true, true, false] {
-        let isKnown = try await store.storage.hasReceived(
-          from: source.account, timestamp: envelope.timestamp, in: mailbox)
-        #expect(isKnown == expected)
+        let standing = try await store.storage.standing(
+          of: envelope.timestamp, from: source.account, in: mailbox)
+        #expect(standing == (expected ? .acknowledged : .unknown))
         store.clock.advance(.seconds(86_400))
       }
     }

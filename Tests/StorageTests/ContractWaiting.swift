@@ -121,7 +121,7 @@ import Testing
       for mailbox in mailboxes {
         places.append(try await store.mailbox(mailbox).map { MailboxPlace(mailbox, sequence: $0.sequence) })
       }
-      #expect(try await store.storage.remove([]).isEmpty)
+      #expect(try await store.storage.remove([MailboxRemoval]()).isEmpty)
       let some = Set(places[0][1...2] + [places[1][5]])
       // Named twice is named once; a place in another mailbox is none.
       let strange = places[2].map { MailboxPlace(mailboxes[0], sequence: $0.sequence) }
@@ -175,33 +175,6 @@ import Testing
       #expect(removed.count == 200)
       #expect(Set(removed) == Set(places))
       #expect(try await store.mailbox(mailbox).isEmpty)
-    }
-  }
-
-  @Test(arguments: Backend.allCases)
-  func `a removed message is remembered: a retry is not stored again, and its sender is known`(_ backend: Backend)
-    async throws
-  {
-    try await backend.withStore { store in
-      let (mailbox, source) = try (Sample.address(1), Sample.address(2))
-      let message = Sample.envelope(to: mailbox, from: source, id: 1)
-      let notices = [MessageType.receipt, .undeliverable].enumerated().map {
-        Sample.envelope(to: mailbox, from: source, id: 2 + $0, type: $1)
-      }
-      try await store.storage.append([message] + notices)
-      let places = try await store.mailbox(mailbox).map { MailboxPlace(mailbox, sequence: $0.sequence) }
-      #expect(try await store.storage.remove(places) == Set(places))
-
-      try await store.storage.append([message] + notices)
-      #expect(try await store.mailbox(mailbox).isEmpty)
-      func hasReceived(_ envelope: Envelope) async throws -> Bool {
-        try await store.storage.hasReceived(from: source.account, timestamp: envelope.timestamp, in: mailbox)
-      }
-      #expect(try await hasReceived(message))
-      for notice in notices { #expect(try await !hasReceived(notice)) }
-      #expect(
-        try await store.storage.usage(of: mailbox, by: source.account, from: nil, countingTo: 10)
-          == MailboxUsage(total: 0, bySource: 0))
     }
   }
 

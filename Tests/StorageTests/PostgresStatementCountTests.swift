@@ -70,9 +70,21 @@ private final class AskedStatements {
         #expect(waiting.map(\.count) == [10])
         #expect(try asked.since("execute") == (round == 0 ? ["waiting", "today"] : ["waiting"]))
 
-        // Acknowledged.
-        let places = waiting[0].map { MailboxPlace(mailbox, sequence: $0.sequence) }
-        #expect(try await storage.remove(places).count == 10)
+        // Acknowledged, with the receipts.
+        let removals = waiting[0].map { queued in
+          MailboxRemoval(
+            MailboxPlace(mailbox, sequence: queued.sequence),
+            receipt: DueReceipt(to: [sender.device], fingerprint: queued.envelope.fingerprint))
+        }
+        #expect(try await storage.remove(removals).count == 10)
+        #expect(try asked.since("execute") == ["remove"])
+
+        // The receipts are delivered and acknowledged.
+        let receipts = try await storage.waiting([MailboxRead(sender, held: [], limit: 100)])
+        #expect(receipts.map(\.count) == [10])
+        #expect(try asked.since("execute") == (round == 0 ? ["waiting", "today"] : ["waiting"]))
+        #expect(
+          try await storage.remove(receipts[0].map { MailboxPlace(sender, sequence: $0.sequence) }).count == 10)
         #expect(try asked.since("execute") == ["remove"])
 
         // Looked up.
@@ -81,6 +93,24 @@ private final class AskedStatements {
         #expect(try await storage.entries(for: [Sample.token(mailbox.account)]).count == 1)
         #expect(try asked.since("execute") == ["entries"])
       }
+    }
+  }
+
+  @Test func `acknowledgements that come together share a statement`() async throws {
+    try await Self.withLoggedStore { storage, asked in
+      let (mailbox, sender) = (try Sample.address(1), try Sample.address(2))
+      try await storage.append((0..<50).map { Sample.envelope(to: mailbox, from: sender, id: $0) })
+      let waiting = try await storage.waiting([MailboxRead(mailbox, held: [], limit: 100)])
+      _ = try asked.since("execute")
+      let removed = try await withThrowingTaskGroup(of: Int.self) { group in
+        for queued in waiting[0] {
+          group.addTask { try await storage.remove([MailboxPlace(mailbox, sequence: queued.sequence)]).count }
+        }
+        return try await group.reduce(0, +)
+      }
+      #expect(removed == 50)
+      let statements = try asked.since("execute")
+      #expect(statements.count < 50 && Set(statements) == ["remove"])
     }
   }
 

@@ -139,7 +139,7 @@ import Testing
       // Nor does whoever sends a message wait.
       let (mailbox, source) = try (Sample.address(1), Sample.number(2))
       #expect(try await storage.usage(of: mailbox, by: source, from: nil, countingTo: 9).total == 0)
-      #expect(try await !storage.hasReceived(from: source, timestamp: Sample.noon, in: mailbox))
+      #expect(try await storage.standing(of: Sample.noon, from: source, in: mailbox) == .unknown)
       try await eventually("the directory still waits") { try await isThere("NOT granted") }
       try server.sql("CREATE TABLE released ()", in: url)
       _ = try await process

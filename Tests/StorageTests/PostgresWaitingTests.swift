@@ -1,10 +1,11 @@
 // Live connections of several processes over one database: what one of them appends or removes while another reads.
 
 import RelayCore
-import Storage
 import TestSupport
 import TestTags
 import Testing
+
+@testable import Storage
 
 @Suite(.tags(.stores)) struct PostgresWaitingTests {
   /// A row that shows late with a lower sequence is neither lost nor shown before what it follows.
@@ -103,6 +104,89 @@ import Testing
         try server.sql("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()", in: url) == "0")
       #expect(try server.sql("SELECT count(*) FROM acknowledged", in: url) == "200")
       for storage in processes.dropFirst() { await storage.close() }
+    }
+  }
+
+  /// Each may have to wait for another's receipt, and nobody waits in a circle.
+  @Test func `processes that store the same receipts never deadlock, and store each once`() async throws {
+    try await withPostgres { first, server, url in
+      let processes = try await [first] + PostgresStorage.connected(2, to: url)
+      let (mailbox, senders) = try (Sample.address(1), (2...41).map { try Sample.address($0) })
+      // Two messages of one time from each sender: one receipt.
+      let sent = (0..<2).map { id in
+        senders.map { Sample.envelope(to: mailbox, from: $0, id: id, timestamp: Sample.noon) }
+      }
+      for envelopes in sent { try await first.append(envelopes) }
+      try server.sql(
+        """
+        CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS
+          $$ BEGIN PERFORM pg_sleep(0.001); RETURN NEW; END $$;
+        CREATE TRIGGER linger BEFORE INSERT ON messages FOR EACH ROW EXECUTE FUNCTION linger();
+        """, in: url)
+      func fingerprint(of sender: DeviceAddress) -> Fingerprint {
+        Fingerprint(high: 7, low: UInt64(sender.account.digits))
+      }
+      let queued = try await first.pending(in: mailbox, after: 0, limit: 100)
+      #expect(queued.count == 80)
+      let removals = queued.map { queued in
+        let sender = queued.envelope.source
+        return MailboxRemoval(
+          MailboxPlace(mailbox, sequence: queued.sequence),
+          receipt: DueReceipt(to: [sender.device], fingerprint: fingerprint(of: sender)))
+      }
+      // What clients say themselves.
+      let words = senders.map { sender in
+        Envelope(
+          destination: sender, type: .receipt, source: mailbox, relay: nil, timestamp: Sample.noon, message: nil,
+          content: nil, fingerprint: fingerprint(of: sender))
+      }
+      let removed = try await withThrowingTaskGroup(of: Set<MailboxPlace>.self) { group in
+        for (index, storage) in processes.enumerated() {
+          let some = index == 0 ? Array(removals[..<40]) : index == 1 ? removals[40...].reversed() : removals.shuffled()
+          for part in 0..<2 {
+            let half = Array(some.enumerated().lazy.filter { $0.offset % 2 == part }.map(\.element))
+            group.addTask { try await storage.remove(half) }
+          }
+          group.addTask {
+            try await storage.append(words.shuffled())
+            return []
+          }
+        }
+        return try await group.reduce(into: []) { $0 += Array($1) }
+      }
+      #expect(Set(removed).count == removed.count)
+      // A removal may have passed over rows whose own removal was undone.
+      let left = try await first.remove(removals)
+      #expect(Set(removed).union(left) == Set(removals.map(\.place)))
+      #expect(
+        try server.sql("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()", in: url) == "0")
+      for (sender, word) in zip(senders, words) {
+        #expect(try await first.pending(in: sender, after: 0, limit: 10).map(\.envelope) == [word])
+      }
+      for storage in processes.dropFirst() { await storage.close() }
+    }
+  }
+
+  /// A plan holds for a while, also when a backlog grows behind it.
+  @Test func `a removal looks each receipt up by its index, though hardly anything waited when it was planned`()
+    async throws
+  {
+    try await withPostgres { storage, server, url in
+      let (mailbox, sender) = try (Sample.address(1), Sample.address(2))
+      try await storage.append((0..<3).map { Sample.envelope(to: mailbox, from: sender, id: $0) })
+      try server.sql("ANALYZE messages", in: url)
+      let first = try #require(try await storage.pending(in: mailbox, after: 0, limit: 1).first)
+      let receipt = DueReceipt(to: [sender.device], fingerprint: Fingerprint(high: 7, low: 7))
+      let place = MailboxPlace(mailbox, sequence: first.sequence)
+      #expect(try await storage.remove([MailboxRemoval(place, receipt: receipt)]) == [place])
+      let sql = "EXPLAIN EXECUTE remove ('{}', '{}', '{}', '{}', '{}', '{}', '2000-01-01', 1, NULL, 5, '{}')"
+      let plan = try await storage.writes.read(PostgresStep(.once(sql)))
+      let lines = try plan.rows.map { index in
+        var row = plan.cursor(row: index)
+        return try row.text()
+      }
+      #expect(lines.contains { $0.contains("Index Cond") && $0.contains("fingerprint >= ") }, "\(lines)")
+      #expect(!lines.contains { $0.contains("Materialize") || $0.contains("Seq Scan") }, "\(lines)")
     }
   }
 

@@ -168,7 +168,7 @@ import Testing
       let (mailbox, sender) = (try Sample.address(1), try Sample.number(2))
       let queries = [
         SQLiteStorage.usageQuery(mailbox, by: sender, countingTo: 1),
-        SQLiteStorage.receivedQuery(mailbox, sender, clock.now, since: 1),
+        SQLiteStorage.standingQuery(mailbox, sender, clock.now, since: 1),
         SQLiteStorage.chargedQuery(to: sender, except: try #require(AttachmentID(1))),
       ]
       let plans = try await storage.read { db in

@@ -58,11 +58,13 @@ package struct ProbeAccount: ProbeHost {
       while looked < Self.envelopesMax {
         let page = try await store.pending(in: mailbox, after: reached, limit: Self.pageMax)
         guard let last = page.last else { break }
-        for queued in page where isDue(queued.envelope, from: relay, at: clock.now()) {
-          let envelope = queued.envelope
-          let removed = try await store.acknowledge(
-            source: envelope.source.account, timestamp: envelope.timestamp, in: mailbox)
-          if removed?.envelope.relay == relay { received.append(envelope.timestamp) }
+        let due = page.filter { isDue($0.envelope, from: relay, at: clock.now()) }
+        let removed = try await store.remove(
+          due.map { MailboxRemoval(MailboxPlace(mailbox, sequence: $0.sequence), receipt: nil) })
+        for queued in due where queued.envelope.relay == relay {
+          if removed.contains(MailboxPlace(mailbox, sequence: queued.sequence)) {
+            received.append(queued.envelope.timestamp)
+          }
         }
         (reached, looked) = (last.sequence, looked + page.count)
       }

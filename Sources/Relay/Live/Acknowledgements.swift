@@ -1,11 +1,11 @@
 package import Logging
-package import RelayCore
+import RelayCore
 import RelayHTTP
 import RelayWork
 import ServiceLifecycle
 
-/// Removes what clients have acknowledged from their mailboxes, and has receipts sent for it: what gathers during one
-/// call to the store goes with the next.
+/// Removes what clients have acknowledged from their mailboxes, with receipts for it: what gathers during one call to
+/// the store goes with the next.
 package final class Acknowledgements: Service {
   private struct Removal: Sendable {
     let session: DeviceSession
@@ -15,12 +15,10 @@ package final class Acknowledgements: Service {
     var place: MailboxPlace { MailboxPlace(session.device, sequence: delivery.sequence) }
   }
 
-  private let receipts: DeliveryReceipts
   private let removals: Batcher<Removal>
 
-  package init(store: any MessageStore, receipts: DeliveryReceipts, hub: Hub, logger: Logger) {
-    self.receipts = receipts
-    let remover = Remover(store: store, receipts: receipts, metrics: hub.metrics, logger: logger)
+  package init(receipts: DeliveryReceipts, hub: Hub, logger: Logger) {
+    let remover = Remover(receipts: receipts, metrics: hub.metrics, logger: logger)
     removals = Batcher(
       retryingBatchesOf: Self.removalsPerCall, waitingMax: Self.waitingMax, rest: .init(gathering: Self.gathering)
     ) {
@@ -33,12 +31,10 @@ package final class Acknowledgements: Service {
     removals.add(Removal(session: session, delivery: delivery))
   }
 
-  /// When the process stops, what was acknowledged before is removed, and its receipts are stored.
+  /// When the process stops, what was acknowledged before is removed.
   package func run() async throws {
     try await gracefulShutdown()
-    let deadline = ContinuousClock.now + Self.farewell
-    await removals.settle(until: deadline)
-    await receipts.settle(until: deadline)
+    await removals.settle(until: .now + Self.farewell)
   }
 
   private static let removalsPerCall = 500
@@ -49,7 +45,6 @@ package final class Acknowledgements: Service {
   private static let farewell = Duration.seconds(5)
 
   private struct Remover: Sendable {
-    let store: any MessageStore
     let receipts: DeliveryReceipts
     let metrics: LiveMetrics
     let logger: Logger
@@ -87,25 +82,17 @@ package final class Acknowledgements: Service {
     }
 
     private func removeOnce(_ removals: [Removal]) async throws(StoreError) {
-      let removed = try await store.remove(removals.map(\.place))
-      // A displaced connection and the newer one may both name a message: one receipt.
-      var due = removed
-      var receipted: [DeliveryReceipt] = []
-      var unknown = 0
+      let removed = try await receipts.remove(
+        removals.map { .init(place: $0.place, receipt: $0.delivery.receipt, mayBeGone: $0.failures > 0) })
       for removal in removals {
-        let (id, receipt) = (removal.delivery.id, removal.delivery.receipt)
         if removed.contains(removal.place) {
-          removal.session.removed(id)
-          if due.remove(removal.place) != nil, let receipt { receipted.append(receipt) }
+          removal.session.removed(removal.delivery.id)
         } else {
           // Another transaction has removed it, is about to, or a try of ours before.
-          removal.session.removalFailed(id)
-          if receipt != nil, removal.failures > 0 { unknown += 1 }
+          removal.session.removalFailed(removal.delivery.id)
         }
       }
       metrics.removed(removed.count)
-      receipts.dropUnknown(unknown)
-      receipts.queue(receipted)
     }
 
     private static let pause = Duration.seconds(1)

@@ -73,17 +73,31 @@ package struct LocalIntake: Intake {
     try await queueReceipts(Self.receipts(for: timestamp, mark: mark, to: account, from: origin, at: now))
   }
 
-  /// Tells accounts of this relay that their messages have arrived, on every device that can be reached; who is gone is
-  /// told nothing.
-  func sendReceipts(_ receipts: [DeliveryReceipt]) async throws(Problem) {
+  /// The receipt for an account of this relay, as the removal of its message stores it: one for every device that can
+  /// be reached and whose mailbox has room. The room is taken: `settle` follows.
+  /// - Returns: nil when the account is gone: then nobody is told.
+  func prepare(_ receipt: DeliveryReceipt) async throws(Problem) -> PreparedReceipt? {
     let now = clock.believed()
-    var notices: [Envelope] = []
-    for receipt in receipts {
-      guard let account = try await accounts.lookUp(receipt.destination) else { continue }
-      notices += Self.receipts(
-        for: receipt.timestamp, mark: nil, to: account, from: .client(receipt.source), at: now)
-    }
-    try await queueReceipts(notices)
+    guard let account = try await accounts.lookUp(receipt.destination) else { return nil }
+    let notices = Self.receipts(
+      for: receipt.timestamp, mark: nil, to: account, from: .client(receipt.source), at: now)
+    let taken = try await takeRoom(for: notices)
+    return PreparedReceipt(envelopes: taken, refusedCount: notices.count - taken.count)
+  }
+
+  /// The removals of their messages are over: stored or not, they take no room that a count does not see.
+  func settle(_ receipts: [PreparedReceipt]) { quota.release(receipts.flatMap(\.envelopes)) }
+
+  /// They were stored: their devices are woken, and the mailboxes without room are counted.
+  func stored(_ receipts: [PreparedReceipt]) {
+    dropped.count(receipts.reduce(0) { $0 + $1.refusedCount }, .mailboxFull)
+    wake(for: receipts)
+  }
+
+  /// They may have been stored. To be woken for nothing is harmless.
+  func wake(for receipts: [PreparedReceipt]) {
+    let envelopes = receipts.flatMap(\.envelopes)
+    if !envelopes.isEmpty { watch?.stored(envelopes) }
   }
 
   private func queueReceipts(_ receipts: [Envelope]) async throws(Problem) {
@@ -114,11 +128,22 @@ package struct LocalIntake: Intake {
   /// A full mailbox takes no notices.
   /// - Returns: how many were taken.
   private func queue(_ notices: [Envelope]) async throws(Problem) -> Int {
-    var taken: [Envelope] = []
+    let taken = try await takeRoom(for: notices)
     defer { quota.release(taken) }
-    for notice in notices where try await hasRoom(for: notice) { taken.append(notice) }
     if !taken.isEmpty { try await append(taken) }
     return taken.count
+  }
+
+  /// - Returns: those of `notices` whose mailboxes have room. It is taken.
+  private func takeRoom(for notices: [Envelope]) async throws(Problem) -> [Envelope] {
+    var taken: [Envelope] = []
+    do throws(Problem) {
+      for notice in notices where try await hasRoom(for: notice) { taken.append(notice) }
+    } catch {
+      quota.release(taken)
+      throw error
+    }
+    return taken
   }
 
   /// Takes the room, if there is any.

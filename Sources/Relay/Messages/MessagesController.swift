@@ -108,17 +108,29 @@ package struct MessagesController: Sendable {
   @Sendable private func acknowledge(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
     let source = try context.number("number")
     let timestamp = try context.timestamp()
-    let removed: QueuedEnvelope?
+    let mailbox = context.caller.address
     do throws(StoreError) {
-      removed = try await store.acknowledge(source: source, timestamp: timestamp, in: context.caller.address)
+      var last: Int64 = 0
+      // Another acknowledgement may be removing the oldest: then the next one is meant.
+      while let queued = try await store.oldest(from: source, timestamp: timestamp, in: mailbox, after: last) {
+        if try await remove(queued, from: mailbox) { break }
+        last = queued.sequence
+      }
     } catch {
       throw Problem(error)
     }
-    if let removed {
-      intake.removed(removed, from: context.caller.address)
-      if let receipt = DeliveryReceipt(for: removed.envelope) { await deliveryReceipts.send(receipt) }
-    }
     return .done
+  }
+
+  /// - Returns: false when it is gone, or another acknowledgement is removing it.
+  private func remove(_ queued: QueuedEnvelope, from mailbox: DeviceAddress) async throws(StoreError) -> Bool {
+    let place = MailboxPlace(mailbox, sequence: queued.sequence)
+    let receipt = DeliveryReceipt(for: queued.envelope)
+    guard try await deliveryReceipts.remove([.init(place: place, receipt: receipt)]).contains(place) else {
+      return false
+    }
+    intake.removed(queued, from: mailbox)
+    return true
   }
 }
 

@@ -25,25 +25,25 @@ struct ReceiptsController: Sendable {
     try await limiter.charge(.receipts, LimitKey(caller.account))
     // A sender is not told that its own copies have arrived.
     guard destination != caller.account else { return .done }
-    guard try await hasReceived(from: destination, timestamp, in: caller) else {
-      // In the words of every other refusal here.
-      throw Problem(.notFound, hint: .number)
-    }
+    let standing = try await standing(of: timestamp, from: destination, in: caller)
+    // In the words of every other refusal here.
+    guard standing != .unknown else { throw Problem(.notFound, hint: .number) }
     try await gate.reply(to: destination, by: caller.account) { () async throws(Problem) in
       if let relay = try await homes.relay(for: destination, named: relay) {
         try await courier.sendReceipt(for: timestamp, from: caller, to: destination, at: relay)
-      } else {
+      } else if standing == .queued {
+        // The removal of an acknowledged one has told its sender.
         try await intake.acceptReceipt(for: timestamp, to: destination, from: .client(caller))
       }
     }
     return .done
   }
 
-  private func hasReceived(from source: AccountNumber, _ timestamp: Timestamp, in mailbox: DeviceAddress)
-    async throws(Problem) -> Bool
+  private func standing(of timestamp: Timestamp, from source: AccountNumber, in mailbox: DeviceAddress)
+    async throws(Problem) -> MessageStanding
   {
     do throws(StoreError) {
-      return try await store.hasReceived(from: source, timestamp: timestamp, in: mailbox)
+      return try await store.standing(of: timestamp, from: source, in: mailbox)
     } catch {
       throw Problem(error)
     }

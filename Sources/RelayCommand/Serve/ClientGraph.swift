@@ -82,7 +82,8 @@ struct ClientGraph {
     let forwarder = ReceiptForwarder(courier: courier, logger: logger)
     let courier = UnburdeningCourier(courier: courier, load: load)
     let sender = UnburdeningSender(sender: sender, load: load)
-    let receipts = DeliveryReceipts(intake: local.intake, forwarder: forwarder, logger: logger)
+    let receipts = DeliveryReceipts(
+      store: storage.messages, intake: local.intake, forwarder: forwarder, logger: logger)
     let purse = { ContactPurse(budget: coordination, allowance: settings.directory.allowance) }
     let gate = CorrespondenceGate(purse: purse())
     let keys = KeysController(

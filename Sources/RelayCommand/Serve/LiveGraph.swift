@@ -19,7 +19,7 @@ struct LiveGraph {
     _ client: RelayConfiguration.Client, _ local: LocalGraph, storage: any Storage, receipts: DeliveryReceipts,
     router: Router<ClientContext>, load: RequestLoad, logger: Logger
   ) {
-    let acknowledgements = Acknowledgements(store: storage, receipts: receipts, hub: local.hub, logger: logger)
+    let acknowledgements = Acknowledgements(receipts: receipts, hub: local.hub, logger: logger)
     let parts = SessionParts(
       hub: local.hub, reader: MailboxReader(store: storage.messages, logger: logger),
       acknowledgements: acknowledgements,

@@ -22,3 +22,33 @@ package struct MailboxPlace: Sendable, Hashable {
     self.sequence = sequence
   }
 }
+
+/// An acknowledged message that leaves its mailbox.
+package struct MailboxRemoval: Sendable, Equatable {
+  package let place: MailboxPlace
+  /// nil where nobody is told by this store: it is a notice, it came from a peer or from the account itself, or no
+  /// mailbox of its sender has room.
+  package let receipt: DueReceipt?
+  package init(_ place: MailboxPlace, receipt: DueReceipt?) {
+    self.place = place
+    self.receipt = receipt
+  }
+}
+
+/// A receipt that the removal of its message stores: from the device that the mailbox is of, to the account that sent
+/// the message, for the message's time. The store takes all this from the message itself.
+package struct DueReceipt: Sendable, Equatable {
+  /// Devices of the sender, each once.
+  package let devices: [DeviceID]
+  /// One for all devices: each has a mailbox of its own.
+  package let fingerprint: Fingerprint
+  package init(to devices: [DeviceID], fingerprint: Fingerprint) {
+    self.devices = devices
+    self.fingerprint = fingerprint
+  }
+}
+
+/// What a mailbox knows of a message that was sent to it.
+package enum MessageStanding: Sendable, Equatable {
+  case unknown, queued, acknowledged
+}

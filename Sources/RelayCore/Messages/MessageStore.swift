@@ -3,7 +3,8 @@ package protocol MessageStore: Sendable {
   /// Appends `envelopes` to their mailboxes, all or none.
   ///
   /// Durable on return. Safe to repeat: an envelope whose fingerprint its mailbox took in, or had acknowledged, today
-  /// or yesterday (UTC) is not stored again. Appends of one caller that wait for each other keep their order.
+  /// or yesterday (UTC) is not stored again. Only an acknowledged receipt of this relay is: `remove` does not remember
+  /// it. Appends of one caller that wait for each other keep their order.
   func append(_ envelopes: [Envelope]) async throws(StoreError)
 
   /// The oldest envelopes of `mailbox` by order of acceptance, at most `limit` (1 or more), all with a sequence
@@ -17,22 +18,26 @@ package protocol MessageStore: Sendable {
   /// - Returns: one list for each read, in the order of `reads`; possibly empty.
   func waiting(_ reads: [MailboxRead]) async throws(StoreError) -> [[QueuedEnvelope]]
 
-  /// Removes what is at `places` from the mailboxes, all in one transaction, and remembers it as `acknowledge` does.
+  /// Removes messages from their mailboxes, and stores their receipts in those of the senders. A receipt becomes
+  /// durable with the removal of its message, or neither is done. It is stored once, however often a message is named,
+  /// and it is not stored while a mailbox has it already.
+  ///
+  /// What was removed is remembered for `append` and `standing`. Receipts of accounts of this relay are not: nothing
+  /// repeats them but a client's own word, and to be told twice is harmless. A peer's are, since they are counted.
   /// - Returns: what was there, and is not any more, because of this call.
-  func remove(_ places: [MailboxPlace]) async throws(StoreError) -> Set<MailboxPlace>
+  func remove(_ removals: [MailboxRemoval]) async throws(StoreError) -> Set<MailboxPlace>
 
   /// - Returns: those of `places` that hold an envelope. Reads only.
   func queued(among places: [MailboxPlace]) async throws(StoreError) -> Set<MailboxPlace>
 
-  /// Removes the oldest envelope with that source and timestamp from `mailbox`.
-  /// - Returns: what was removed, or nil when nothing matched.
-  func acknowledge(source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress) async throws(StoreError)
-    -> QueuedEnvelope?
+  /// The oldest envelope in `mailbox` with that source and timestamp, and a sequence above `after`.
+  func oldest(from source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress, after: Int64)
+    async throws(StoreError) -> QueuedEnvelope?
 
   /// Whether `mailbox` has taken in what `source` sent at `timestamp`: it is queued, or was acknowledged today or
-  /// yesterday (UTC). Notices (`MessageType.isNotice`) do not count.
-  func hasReceived(from source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress)
-    async throws(StoreError) -> Bool
+  /// yesterday (UTC). Notices (`MessageType.isNotice`) do not count. Of several messages, one that is queued does.
+  func standing(of timestamp: Timestamp, from source: AccountNumber, in mailbox: DeviceAddress)
+    async throws(StoreError) -> MessageStanding
 
   /// How many envelopes are queued, each number counted to `max` at most.
   /// - Parameter peer: nil where those of peers need not be counted.

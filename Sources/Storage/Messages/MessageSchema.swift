@@ -1,8 +1,11 @@
 // The tables of mailboxes.
 
 /// Days are those of UTC. In SQLite the key of a message is its sequence: AUTOINCREMENT keeps it rising past removed
-/// rows. `acknowledged.source` and `sent` are NULL where nobody may be told that the message was received: it was a
-/// receipt.
+/// rows.
+///
+/// `acknowledged` recognises a repeated submission whose first message was removed (`append`), and the message that a
+/// client sends a receipt for (`standing`). Receipts of accounts of this relay are in neither need, and are not kept.
+/// `source` and `sent` are NULL where nobody may be told that the message was received: it was a notice.
 enum MessageSchema {
   static let postgres = [
     "CREATE SEQUENCE message_sequence",

@@ -4,27 +4,29 @@
 package import RelayCore
 
 extension PostgresStorage {
-  package func hasReceived(from source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress)
-    async throws(StoreError) -> Bool
+  package func standing(of timestamp: Timestamp, from source: AccountNumber, in mailbox: DeviceAddress)
+    async throws(StoreError) -> MessageStanding
   {
     let account = PostgresParameter(mailbox.account)
     let device = PostgresParameter(mailbox.device)
     let source = PostgresParameter(source)
     let timestamp = PostgresParameter(timestamp)
     let result = try await read(
-      "has_received",
+      "standing",
       """
-      SELECT EXISTS (
+      SELECT
+        EXISTS (
           SELECT FROM messages
           WHERE account = \(account) AND device = \(device) AND source = \(source) AND sent = \(timestamp)
-            AND day >= \(PostgresDate(days.first(of: mailbox).day)) AND type < \(MessageType.receipt.rawValue))
-        OR EXISTS (
+            AND day >= \(PostgresDate(days.first(of: mailbox).day)) AND type < \(MessageType.receipt.rawValue)),
+        EXISTS (
           SELECT FROM acknowledged
           WHERE account = \(account) AND device = \(device) AND source = \(source) AND sent = \(timestamp)
             AND day >= relay_present_day(\(seenDay.map(PostgresDate.init))) - 1)
       """)
     var row = result.cursor(row: 0)
-    return try row.boolean()
+    let (isQueued, isAcknowledged) = (try row.boolean(), try row.boolean())
+    return isQueued ? .queued : isAcknowledged ? .acknowledged : .unknown
   }
 
   package func usage(

@@ -54,37 +54,17 @@ extension PostgresStorage {
       "today", "SELECT least((now() AT TIME ZONE 'UTC')::date, \(seenDay.map { PostgresDate($0 + 1) }))")
   }
 
-  package func acknowledge(source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress)
+  package func oldest(from source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress, after: Int64)
     async throws(StoreError) -> QueuedEnvelope?
   {
-    // A row that another acknowledgement is just removing is passed over: it is gone. Deleted as in `remove`.
-    let account = PostgresParameter(mailbox.account)
-    let device = PostgresParameter(mailbox.device)
-    let day = PostgresParameter(PostgresDate(days.first(of: mailbox).day))
-    let receipt = PostgresParameter(MessageType.receipt.rawValue)
-    let result = try await sharedWrite(
-      "acknowledge",
+    let result = try await read(
+      "oldest",
       """
-      WITH oldest AS MATERIALIZED (
-          SELECT day, ctid FROM messages
-          WHERE account = \(account) AND device = \(device) AND source = \(source) AND sent = \(timestamp)
-            AND day >= \(day)
-          ORDER BY sequence LIMIT 1 FOR UPDATE SKIP LOCKED
-        ),
-        removed AS (
-          DELETE FROM messages AS m USING oldest AS o
-          WHERE m.ctid = o.ctid AND m.day = o.day AND m.day >= \(day)
-          RETURNING m.sequence, m.type, m.source, m.source_device, m.relay, m.sent, m.message, m.content,
-            m.fingerprint
-        ),
-        remembered AS (
-          INSERT INTO acknowledged (account, device, fingerprint, day, source, sent)
-          SELECT \(account), \(device), fingerprint, relay_arrival_day(\(seenDay.map(PostgresDate.init))),
-            CASE WHEN type < \(receipt) THEN source END, CASE WHEN type < \(receipt) THEN sent END
-          FROM removed
-          ON CONFLICT DO NOTHING
-        )
-      SELECT sequence, type, source, source_device, relay, sent, message, content, fingerprint FROM removed
+      SELECT sequence, type, source, source_device, relay, sent, message, content, fingerprint
+      FROM messages
+      WHERE account = \(mailbox.account) AND device = \(mailbox.device) AND source = \(source) AND sent = \(timestamp)
+        AND day >= \(PostgresDate(days.first(of: mailbox).day)) AND sequence > \(after)
+      ORDER BY sequence LIMIT 1
       """)
     return try result.first { (row) throws(StoreError) in try QueuedEnvelope(row: &row, in: mailbox) }
   }

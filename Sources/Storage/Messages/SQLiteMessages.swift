@@ -21,45 +21,40 @@ extension SQLiteStorage {
     }
   }
 
-  package func acknowledge(
-    source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress
+  package func oldest(
+    from source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress, after: Int64
   ) async throws(StoreError) -> QueuedEnvelope? {
-    let today = arrivalDay
-    return try await write { db in
-      let oldest = try db.row(
+    try await read { db in
+      try db.row(
         """
         SELECT \(QueuedEnvelope.columns) FROM messages INDEXED BY messages_by_source
         WHERE account = \(mailbox.account) AND device = \(mailbox.device) AND source = \(source)
-          AND timestamp = \(timestamp) ORDER BY sequence LIMIT 1
-        """)
-      guard let oldest else { return nil }
-      let found = try QueuedEnvelope(row: oldest, in: mailbox)
-      try Self.remove(
-        MailboxPlace(mailbox, sequence: found.sequence), type: found.envelope.type, source: source, sent: timestamp,
-        found.envelope.fingerprint, today: today, in: db)
-      return found
+          AND timestamp = \(timestamp) AND sequence > \(after) ORDER BY sequence LIMIT 1
+        """
+      ).map { try QueuedEnvelope(row: $0, in: mailbox) }
     }
   }
 
-  package func hasReceived(
-    from source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress
-  ) async throws(StoreError) -> Bool {
+  package func standing(
+    of timestamp: Timestamp, from source: AccountNumber, in mailbox: DeviceAddress
+  ) async throws(StoreError) -> MessageStanding {
     let yesterday = presentDay - 1
     return try await read { db in
-      let found = try db.row(Self.receivedQuery(mailbox, source, timestamp, since: yesterday))
-      return try Fields.valid(found).flag(0)
+      let found = try Fields.valid(db.row(Self.standingQuery(mailbox, source, timestamp, since: yesterday)))
+      return try found.flag(0) ? .queued : found.flag(1) ? .acknowledged : .unknown
     }
   }
 
-  static func receivedQuery(
+  static func standingQuery(
     _ mailbox: DeviceAddress, _ source: AccountNumber, _ timestamp: Timestamp, since day: Int64
   ) -> SQL {
     """
-    SELECT EXISTS (
+    SELECT
+      EXISTS (
         SELECT 1 FROM messages
         WHERE account = \(mailbox.account) AND device = \(mailbox.device) AND source = \(source)
-          AND timestamp = \(timestamp) AND type < \(MessageType.receipt.rawValue))
-      OR EXISTS (
+          AND timestamp = \(timestamp) AND type < \(MessageType.receipt.rawValue)),
+      EXISTS (
         SELECT 1 FROM acknowledged
         WHERE account = \(mailbox.account) AND device = \(mailbox.device) AND source = \(source)
           AND sent = \(timestamp) AND day >= \(day))

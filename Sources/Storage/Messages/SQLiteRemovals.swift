@@ -1,46 +1,51 @@
-// Removals from the mailboxes by live connections.
+// Removals of acknowledged messages, and the receipts that go with them.
 
 import GRDB
 package import RelayCore
 
 extension SQLiteStorage {
-  package func remove(_ places: [MailboxPlace]) async throws(StoreError) -> Set<MailboxPlace> {
-    guard !places.isEmpty else { return [] }
+  package func remove(_ removals: [MailboxRemoval]) async throws(StoreError) -> Set<MailboxPlace> {
+    guard !removals.isEmpty else { return [] }
     let today = arrivalDay
     return try await write { db in
       var removed: Set<MailboxPlace> = []
-      for place in places where try Self.remove(place, today: today, in: db) { removed.insert(place) }
+      for removal in removals where try Self.remove(removal, today: today, in: db) { removed.insert(removal.place) }
       return removed
     }
   }
 
+  /// Removes what is at the place, remembers it unless it is a receipt of this relay, and stores its receipt.
   /// - Returns: false when nothing is there.
-  private static func remove(_ place: MailboxPlace, today: Int64, in db: Database) throws -> Bool {
+  private static func remove(_ removal: MailboxRemoval, today: Int64, in db: Database) throws -> Bool {
+    let (mailbox, sequence) = (removal.place.mailbox, removal.place.sequence)
     let found = try db.row(
       """
-      SELECT type, source, timestamp, fingerprint FROM messages
-      WHERE sequence = \(place.sequence) AND account = \(place.mailbox.account) AND device = \(place.mailbox.device)
+      SELECT type, source, timestamp, fingerprint, relay FROM messages
+      WHERE sequence = \(sequence) AND account = \(mailbox.account) AND device = \(mailbox.device)
       """)
     guard let found else { return false }
-    try remove(
-      place, type: Fields.valid(MessageType(rawValue: Int16(truncatingIfNeeded: found.integer(0)))),
-      source: found.number(1), sent: found.time(2), Fields.valid(Fingerprint(bytes: found.bytes(3))), today: today,
-      in: db)
+    let type = try Fields.valid(MessageType(rawValue: Int16(truncatingIfNeeded: found.integer(0))))
+    let (source, sent) = try (found.number(1), found.time(2))
+    try db.run("DELETE FROM messages WHERE sequence = \(sequence)")
+    if type != .receipt || found.optionalText(4) != nil {
+      // For a retry of the same envelope, and, unless it is a notice, for `standing`.
+      try db.run(
+        """
+        INSERT OR REPLACE INTO acknowledged (account, device, fingerprint, day, source, sent)
+        VALUES (\(mailbox.account), \(mailbox.device), \(try found.bytes(3)), \(today),
+          \(type.isNotice ? nil : source.key), \(type.isNotice ? nil : sent.millis))
+        """)
+    }
+    guard let receipt = removal.receipt else { return true }
+    for device in receipt.devices {
+      try db.run(
+        """
+        INSERT INTO messages (account, device, arrived_day, type, source, source_device, timestamp, fingerprint)
+        VALUES (\(source), \(device), \(today), \(MessageType.receipt.rawValue), \(mailbox.account),
+          \(mailbox.device), \(sent), \(receipt.fingerprint.bytes))
+        ON CONFLICT (account, device, fingerprint) DO NOTHING
+        """)
+    }
     return true
-  }
-
-  /// Removes what is at `place`, and remembers it: for a retry of the same envelope, and, unless it is a notice, who
-  /// sent it for `hasReceived`.
-  static func remove(
-    _ place: MailboxPlace, type: MessageType, source: AccountNumber, sent: Timestamp, _ fingerprint: Fingerprint,
-    today: Int64, in db: Database
-  ) throws {
-    try db.run("DELETE FROM messages WHERE sequence = \(place.sequence)")
-    try db.run(
-      """
-      INSERT OR REPLACE INTO acknowledged (account, device, fingerprint, day, source, sent)
-      VALUES (\(place.mailbox.account), \(place.mailbox.device), \(fingerprint.bytes), \(today),
-        \(type.isNotice ? nil : source.key), \(type.isNotice ? nil : sent.millis))
-      """)
   }
 }

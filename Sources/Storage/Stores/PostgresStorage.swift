@@ -3,6 +3,7 @@
 
 package import Logging
 package import RelayCore
+import RelayWork
 
 /// All durable stores in one PostgreSQL database, which any number of processes share.
 ///
@@ -12,6 +13,8 @@ package import RelayCore
 /// `.unavailable` of a call that was on its way when a connection broke leaves open whether the server had committed:
 /// every call is safe to repeat.
 package final class PostgresStorage: Storage {
+  typealias RemovalCalls = BatchedCalls<[MailboxRemoval], Result<Set<MailboxPlace>, StoreError>>
+
   let reads: PostgresConnection
   let writes: PostgresConnection
   let bulk: PostgresConnection
@@ -19,6 +22,7 @@ package final class PostgresStorage: Storage {
   private let notifications: PostgresConnection
   private let inserts: PostgresConnection
   let batcher: MessageBatcher
+  let removals: RemovalCalls
   let days: PostgresMailboxDays
   let maintenance: PostgresMaintenance
   let sealer: SecretSealer
@@ -66,12 +70,16 @@ package final class PostgresStorage: Storage {
     self.judge = judge
     self.refusals = refusals
     reads = connect("reads")
-    writes = connect("writes")
+    let writes = connect("writes")
+    self.writes = writes
     bulk = connect("bulk")
     feed = connect("directory")
     notifications = connect("notifications")
     batcher = MessageBatcher { envelopes throws(StoreError) in
       try await PostgresStorage.insert(envelopes, seenDay: judge.seenDay, over: inserts, maintenance: maintenance)
+    }
+    removals = RemovalCalls(bounds: Self.removalBounds, size: { .init(items: $0.count) }) { batch in
+      await PostgresStorage.remove(batch, days: days, seenDay: judge.seenDay, over: writes)
     }
   }
 
@@ -150,12 +158,6 @@ package final class PostgresStorage: Storage {
   /// Runs one statement that waits for no lock, in one transaction with others of its kind.
   func sharedWrite(_ name: StaticString, _ query: PostgresQuery) async throws(StoreError) -> PostgresResult {
     do throws(PostgresError) { return try await writes.sharedWrite(name, query) } catch { throw error.storeError }
-  }
-
-  /// Runs steps that wait for no lock as part of one transaction with others of their kind.
-  /// - Returns: a result for each.
-  func sharedWrite(_ steps: [PostgresStep]) async throws(StoreError) -> [PostgresResult] {
-    do throws(PostgresError) { return try await writes.sharedWrites(steps) } catch { throw error.storeError }
   }
 
   /// Runs steps as one transaction.

@@ -69,21 +69,26 @@
     func pending(in mailbox: DeviceAddress, after: Int64, limit: Int) async throws(StoreError) -> [QueuedEnvelope] {
       try await store.pending(in: mailbox, after: after, limit: limit)
     }
-    func remove(_ places: [MailboxPlace]) async throws(StoreError) -> Set<MailboxPlace> {
-      try await store.remove(places)
+    func remove(_ removals: [MailboxRemoval]) async throws(StoreError) -> Set<MailboxPlace> {
+      guard fault == .receiptLost else { return try await store.remove(removals) }
+      return try await store.remove(
+        removals.map { removal in
+          let isLost = removal.receipt.map { $0.fingerprint.low.isMultiple(of: 3) } ?? false
+          return isLost ? MailboxRemoval(removal.place, receipt: nil) : removal
+        })
     }
     func queued(among places: [MailboxPlace]) async throws(StoreError) -> Set<MailboxPlace> {
       try await store.queued(among: places)
     }
-    func acknowledge(source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress) async throws(StoreError)
-      -> QueuedEnvelope?
+    func oldest(from source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress, after: Int64)
+      async throws(StoreError) -> QueuedEnvelope?
     {
-      try await store.acknowledge(source: source, timestamp: timestamp, in: mailbox)
+      try await store.oldest(from: source, timestamp: timestamp, in: mailbox, after: after)
     }
-    func hasReceived(from source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress)
-      async throws(StoreError) -> Bool
+    func standing(of timestamp: Timestamp, from source: AccountNumber, in mailbox: DeviceAddress)
+      async throws(StoreError) -> MessageStanding
     {
-      try await store.hasReceived(from: source, timestamp: timestamp, in: mailbox)
+      try await store.standing(of: timestamp, from: source, in: mailbox)
     }
     func usage(of mailbox: DeviceAddress, by source: AccountNumber, from peer: RelayName?, countingTo max: Int)
       async throws(StoreError) -> MailboxUsage
