@@ -203,12 +203,13 @@ private final class MemoryMessages: MessageStore {
   }
 
   func fails(_ appends: Int) { outage.store(appends, ordering: .sequentiallyConsistent) }
-  func append(_ envelopes: [Envelope]) async throws(StoreError) {
+  func append(_ envelopes: [Envelope], watch: (any AppendWatch)?) async throws(StoreError) {
     guard outage.load(ordering: .sequentiallyConsistent) == 0 else {
       outage.subtract(1, ordering: .sequentiallyConsistent)
       throw .unavailable(reason: "away")
     }
     state.withLock { $0.envelopes += envelopes }
+    watch?.stored(envelopes.map { AppendedEnvelope($0, at: nil) })
   }
   func pending(in mailbox: DeviceAddress, after: Int64, limit: Int) async throws(StoreError) -> [QueuedEnvelope] { [] }
   func waiting(_ reads: [MailboxRead]) async throws(StoreError) -> [[QueuedEnvelope]] { reads.map { _ in [] } }
