@@ -135,14 +135,13 @@ package struct LocalIntake: Intake {
   /// The device has removed it by itself.
   func removed(_ queued: QueuedEnvelope, from mailbox: DeviceAddress) { watch?.removed(queued.sequence, from: mailbox) }
 
-  /// Behind the commit whoever is connected is woken; nobody waits for that.
+  /// Behind the commit the watch is told, which delivers or wakes.
   private func append(_ envelopes: [Envelope]) async throws(Problem) {
     do throws(StoreError) {
-      try await store.append(envelopes)
+      try await store.append(envelopes, watch: watch)
     } catch {
       throw Problem(error)
     }
-    watch?.stored(envelopes)
   }
 }
 
