@@ -56,6 +56,8 @@ extension RelayMetric {
       "relay_connections_without_key_total", "Connections that get no delivery, for want of a signaling key.")
     package let deliveries = SingleCounter(
       "relay_deliveries_total", "Deliveries that were written to WebSockets, repeated ones included.")
+    package let unread = SingleCounter(
+      "relay_deliveries_unread_total", "Deliveries by the process that had stored the message, without a read.")
     package let acknowledgements = SingleCounter(
       "relay_acknowledgements_total", "Deliveries that clients acknowledged, and that were removed.")
     package let refusals = SingleCounter(

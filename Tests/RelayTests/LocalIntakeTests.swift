@@ -306,7 +306,10 @@ private final class MemoryMessages: MessageStore {
       return place
     }
   }
-  func append(_ envelopes: [Envelope]) async throws(StoreError) { state.withLock { $0.envelopes += envelopes } }
+  func append(_ envelopes: [Envelope], watch: (any AppendWatch)?) async throws(StoreError) {
+    state.withLock { $0.envelopes += envelopes }
+    watch?.stored(envelopes.map { AppendedEnvelope($0, at: nil) })
+  }
   func pending(in mailbox: DeviceAddress, after: Int64, limit: Int) async throws(StoreError) -> [QueuedEnvelope] { [] }
   func waiting(_ reads: [MailboxRead]) async throws(StoreError) -> [[QueuedEnvelope]] { reads.map { _ in [] } }
   func remove(_ removals: [MailboxRemoval]) async throws(StoreError) -> Set<MailboxPlace> {

@@ -1,33 +1,11 @@
 // The statements that PostgreSQL gets for the acts that a relay lives on, by its own log.
 
-import Foundation
 import RelayCore
 import TestSupport
 import TestTags
 import Testing
 
 @testable import Storage
-
-/// A server that logs each step of the protocol, and what it has logged since the last look.
-private final class AskedStatements {
-  private let server: PostgresServer
-  private var seen = 0
-
-  init(_ server: PostgresServer) { self.server = server }
-
-  /// - Returns: names of prepared statements in order, once for each `verb` (`parse`, `execute`).
-  func since(_ verb: String) throws -> [String] {
-    let log = try server.log()
-    defer { seen = log.utf8.count }
-    return log.utf8.dropFirst(seen).split(separator: UInt8(ascii: "\n")).compactMap { line in
-      let words = String(decoding: line, as: UTF8.self).split(separator: " ")
-      guard let place = words.firstIndex(of: Substring(verb)), words.contains("duration:"), place + 1 < words.count
-      else { return nil }
-      let name = words[place + 1].prefix { $0 != ":" }
-      return name == "<unnamed>" ? nil : String(name)
-    }
-  }
-}
 
 @Suite(.tags(.stores)) struct PostgresStatementCountTests {
   private static func withLoggedStore(_ body: (PostgresStorage, AskedStatements) async throws -> Void) async throws {
@@ -36,9 +14,7 @@ private final class AskedStatements {
     let storage = try await PostgresStorage.connected(to: url)
     do {
       try await storage.migrate { _ in }
-      _ = try server.sql("ALTER SYSTEM SET log_min_duration_statement = 0", in: url)
-      _ = try server.sql("SELECT pg_reload_conf()", in: url)
-      let asked = AskedStatements(server)
+      let asked = try AskedStatements(server, in: url)
       try await eventually("the server logs statements") {
         try await storage.ping()
         return try !asked.since("execute").isEmpty
@@ -59,15 +35,18 @@ private final class AskedStatements {
       _ = try asked.since("execute")
 
       for round in 0..<3 {
-        // Accepted.
+        // Accepted, and delivered to a connection at the same process: its window learns all that it needs.
         let envelopes = (0..<10).map { Sample.envelope(to: mailbox, from: sender, id: 10 * round + $0) }
-        try await storage.append(envelopes)
+        let appends = CollectedAppends([mailbox])
+        try await storage.append(envelopes, watch: appends)
+        #expect(appends.last.map { $0.place?.others } == Array(repeating: [], count: 10))
         #expect(try asked.since("execute") == ["append"])
 
-        // Delivered to a connection. The oldest day of a mailbox is asked once, while it is not known.
+        // Delivered to a connection at another process. The oldest day of a mailbox is asked once, while it is not
+        // known.
         let read = MailboxRead(mailbox, held: [], limit: 100)
         let waiting = try await storage.waiting([read])
-        #expect(waiting.map(\.count) == [10])
+        #expect(waiting.map { $0.map(\.sequence) } == [appends.last.compactMap { $0.place?.sequence }])
         #expect(try asked.since("execute") == (round == 0 ? ["waiting", "today"] : ["waiting"]))
 
         // Acknowledged, with the receipts.

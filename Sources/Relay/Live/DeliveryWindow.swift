@@ -7,11 +7,17 @@ import RelayCore
 /// leaves out everything held. The bounds limit how much may be delivered and not acknowledged. Every wake-up that
 /// could not be followed at once is remembered, so stored messages are read once there is room.
 ///
-/// | reading | becomes |
+/// A message that this process has just stored is delivered without a read, if no message can be older and undelivered
+/// (docs/architecture.md, "Direct delivery"): nothing waits to be read, its place is behind all that was delivered, and
+/// all others that its append has seen in the mailbox were delivered on this connection. In any other case, and in any
+/// doubt, it is read.
+///
+/// | page | becomes |
 /// |---|---|
-/// | `none` | `queued`, when something may wait and there is room |
+/// | `none` | `queued`, when something may wait and there is room; `fresh`, when all that waits was just stored here |
 /// | `queued` | `underWay` as the read begins; `none` when there is no room any more |
 /// | `underWay` | `none`, when its page was delivered, or the read failed |
+/// | `fresh` | `none`, when the messages that `freshBegan` took were delivered |
 struct DeliveryWindow: Sendable {
   struct Bounds: Sendable {
     /// Delivered and not acknowledged.
@@ -25,6 +31,12 @@ struct DeliveryWindow: Sendable {
     var doubtMin = 500
     /// Envelopes of one read.
     var pageMax = 16
+    /// Messages of this process that are kept for a delivery without a read, and their bytes. They wait for the page
+    /// that is under way. Beyond it all of them are read.
+    var freshMax = 16
+    var freshBytesMax = 256 << 10
+    /// Places that are remembered although the store has removed them.
+    var removedMax = 64
     /// How long a delivery stands in the way of others: some clients never acknowledge what they cannot read.
     var patience = Duration.seconds(30)
     /// The same, once a client has let a whole window pass without a word.
@@ -35,6 +47,8 @@ struct DeliveryWindow: Sendable {
     case rest
     /// Queue a read: `readBegan` follows.
     case read
+    /// Queue a delivery of what this process has stored: `freshBegan` follows.
+    case deliverFresh
   }
 
   /// An envelope under the id that this connection gave it.
@@ -53,8 +67,9 @@ struct DeliveryWindow: Sendable {
     let limit: Int
   }
 
-  private enum Reading {
-    case none, queued
+  /// The one page that is on its way to the socket.
+  private enum Page {
+    case none, queued, fresh
     case underWay(limit: Int)
   }
 
@@ -77,9 +92,17 @@ struct DeliveryWindow: Sendable {
   private var isImpatient = false
   /// How many of a page are likely to find room in the socket: what does not is read in vain.
   private var pageLimit: Int
-  private var reading = Reading.none
-  /// Whether the store may hold what was not read.
-  private var isBehind = false
+  private var page = Page.none
+  /// Whether the store may hold what was not read: at first the backlog. Nothing that is read anyway is kept.
+  private var isBehind = true {
+    didSet { if isBehind { fresh = [] } }
+  }
+  /// What this process has stored and nobody has read yet, by rising sequence.
+  private var fresh: [FreshMessage] = []
+  /// The highest sequence that was delivered.
+  private var newest = Int64.min
+  /// Delivered, and removed from the store of late, oldest first: an append may have seen them there.
+  private var removedLately: [Int64] = []
   private var isWritable = true
   /// Without a key nothing can be sent to the device.
   private var hasKey: Bool
@@ -107,7 +130,7 @@ struct DeliveryWindow: Sendable {
   var retryDelay: Duration? { isImpatient && isBehind && unacknowledgedCount > 0 ? bounds.shortPatience : nil }
 
   /// Whether something waits that the client has not had, or not answered.
-  var isOwed: Bool { isBehind || unacknowledgedCount > 0 }
+  var isOwed: Bool { isBehind || !fresh.isEmpty || unacknowledgedCount > 0 }
 
   // MARK: Reading
 
@@ -122,9 +145,9 @@ struct DeliveryWindow: Sendable {
   /// The queued read is about to be made.
   /// - Returns: nil when none is to be made after all.
   mutating func readBegan() -> Read? {
-    reading = .none
+    page = .none
     guard let limit = room else { return nil }
-    reading = .underWay(limit: limit)
+    page = .underWay(limit: limit)
     // A message stored from now on that the read does not see wakes again.
     isBehind = false
     return Read(held: held.map(\.delivery.sequence), limit: limit)
@@ -132,15 +155,60 @@ struct DeliveryWindow: Sendable {
 
   /// The read found nothing out: `woken` follows when it is worth another try.
   mutating func readFailed() {
-    reading = .none
+    page = .none
     isBehind = true
   }
+
+  // MARK: Delivering without a read
+
+  /// This process has stored `message`. It tells of its messages in the order of their sequences.
+  mutating func stored(_ message: FreshMessage, now: ContinuousClock.Instant = .now) -> Action {
+    // A read was faster.
+    if hasDelivered(message.sequence) { return .rest }
+    guard !isBehind, !hasEnded, message.sequence > fresh.last?.sequence ?? newest, fresh.count < bounds.freshMax,
+      fresh.reduce(message.byteCount, { $0 + $1.byteCount }) <= bounds.freshBytesMax
+    else { return woken(now: now) }
+    if isImpatient { setAside(now: now) }
+    fresh.append(message)
+    return next()
+  }
+
+  /// The queued delivery is about to be made.
+  /// - Returns: the messages to be sent, in their order; possibly none. `pageDelivered` follows.
+  mutating func freshBegan() -> [FreshMessage] {
+    guard room != nil else { return [] }
+    let room = countLeft
+    var bytes = bytesLeft
+    var taken: [FreshMessage] = []
+    for message in fresh where taken.count < room {
+      // One is always allowed.
+      guard taken.isEmpty || message.byteCount <= bytes, isNext(message, behind: taken) else { break }
+      taken.append(message)
+      bytes -= message.byteCount
+    }
+    fresh.removeFirst(taken.count)
+    return taken
+  }
+
+  /// Whether nothing undelivered can be older than `message`, once `others` are delivered.
+  private func isNext(_ message: FreshMessage, behind others: [FreshMessage] = []) -> Bool {
+    message.sequence > newest
+      && message.others.allSatisfy { other in hasDelivered(other) || others.contains { $0.sequence == other } }
+  }
+
+  /// Whether it is known to have been delivered on this connection: it is held, or was removed of late.
+  private func hasDelivered(_ sequence: Int64) -> Bool {
+    held.contains { $0.delivery.sequence == sequence } || removedLately.contains(sequence)
+  }
+
+  // MARK: Delivering
 
   /// An envelope of the page is about to be sent.
   /// - Returns: false when it must not be.
   mutating func delivered(_ delivery: Delivery, at now: ContinuousClock.Instant) -> Bool {
     guard !hasEnded else { return false }
     held.append(Held(delivery: delivery, since: now))
+    newest = max(newest, delivery.sequence)
     count(delivery, by: 1)
     return true
   }
@@ -148,10 +216,10 @@ struct DeliveryWindow: Sendable {
   /// `sent` of the page's `found` envelopes were delivered. The others are read again.
   mutating func pageDelivered(found: Int, sent: Int, isWritable: Bool) -> Action {
     // A full page: there may be more behind it.
-    if case .underWay(let limit) = reading, found >= limit { isBehind = true }
+    if case .underWay(let limit) = page, found >= limit { isBehind = true }
     if sent < found { isBehind = true }
     pageLimit = sent < found ? sent + 1 : max(pageLimit, min(bounds.pageMax, sent * 2))
-    reading = .none
+    page = .none
     self.isWritable = isWritable
     return next()
   }
@@ -199,8 +267,9 @@ struct DeliveryWindow: Sendable {
 
   /// The store does not have these any more, whoever removed them.
   mutating func gone(_ sequences: Set<Int64>) -> Action {
-    for gone in held where sequences.contains(gone.delivery.sequence) && gone.state == .unacknowledged {
-      count(gone.delivery, by: -1)
+    for gone in held where sequences.contains(gone.delivery.sequence) {
+      if gone.state == .unacknowledged { count(gone.delivery, by: -1) }
+      remember(gone.delivery.sequence)
     }
     held.removeAll { sequences.contains($0.delivery.sequence) }
     return next()
@@ -208,10 +277,16 @@ struct DeliveryWindow: Sendable {
 
   private mutating func removed(at index: Int) -> Action {
     if held[index].state == .unacknowledged { count(held[index].delivery, by: -1) }
+    remember(held[index].delivery.sequence)
     held.remove(at: index)
     // An idle connection keeps no room for what it held when it was busy.
     if held.isEmpty { held = [] }
     return next()
+  }
+
+  private mutating func remember(_ removed: Int64) {
+    if removedLately.count >= bounds.removedMax { removedLately.removeFirst() }
+    removedLately.append(removed)
   }
 
   /// It is still in the store, and stays there for the next connection; or it is gone, or another transaction is about
@@ -223,6 +298,8 @@ struct DeliveryWindow: Sendable {
 
   /// Sets aside what was not acknowledged for long.
   mutating func timePassed(now: ContinuousClock.Instant) -> Action {
+    // An idle connection keeps no room. An append that saw one of them still costs a read, and nothing else.
+    removedLately = []
     guard unacknowledgedCount > 0 else { return .rest }
     setAside(now: now)
     return next()
@@ -239,26 +316,38 @@ struct DeliveryWindow: Sendable {
   }
 
   /// Nothing more is read or sent; what the client still acknowledges counts.
-  mutating func ended() { hasEnded = true }
+  mutating func ended() {
+    hasEnded = true
+    if !fresh.isEmpty { isBehind = true }
+  }
 
   func holds(_ id: UInt64) -> Bool { index(of: id) != nil }
 
   // MARK: Room
 
   private mutating func next() -> Action {
-    guard isBehind, case .none = reading, room != nil else { return .rest }
-    reading = .queued
-    return .read
+    guard case .none = page else { return .rest }
+    if !fresh.isEmpty { fresh = fresh.filter { !hasDelivered($0.sequence) } }
+    if let first = fresh.first, room == nil || !isNext(first) { isBehind = true }
+    if isBehind, room != nil {
+      page = .queued
+      return .read
+    }
+    guard !fresh.isEmpty else { return .rest }
+    page = .fresh
+    return .deliverFresh
   }
 
   /// How many envelopes there is room for, whatever their size; nil for none.
   private var room: Int? {
-    guard isWritable, hasKey, !hasEnded else { return nil }
-    let count = min(pageLimit, bounds.deliveriesMax - unacknowledgedCount, bounds.heldMax - held.count)
-    let bytes = bounds.bytesMax - unacknowledgedBytes
-    guard count > 0, bytes > 0 else { return nil }
-    return max(1, min(count, bytes / WireLimits.messageBytesMax))
+    guard isWritable, hasKey, !hasEnded, countLeft > 0, bytesLeft > 0 else { return nil }
+    return max(1, min(countLeft, bytesLeft / WireLimits.messageBytesMax))
   }
+
+  private var countLeft: Int {
+    min(pageLimit, bounds.deliveriesMax - unacknowledgedCount, bounds.heldMax - held.count)
+  }
+  private var bytesLeft: Int { bounds.bytesMax - unacknowledgedBytes }
 
   /// Clients answer in the order of delivery, so it is found at the beginning.
   private func index(of id: UInt64) -> Int? { held.firstIndex { $0.delivery.id == id } }

@@ -122,6 +122,12 @@ final class DeviceSession: SocketSession, LiveSession, @unchecked Sendable {
   /// Something may have been stored for the device. From any thread.
   func woken() { tell { $0.woken() } }
 
+  /// This process has stored `message` for the device. From any thread.
+  func stored(_ message: AppendedEnvelope) {
+    guard let fresh = FreshMessage(message, in: parts.hub.freshRoom) else { return woken() }
+    tell { $0.stored(fresh) }
+  }
+
   /// The session may read without having been woken.
   /// - Parameter isDue: whether it is to. A mailbox whose last read failed is read all the same.
   func polled(isDue: Bool) {
@@ -147,6 +153,7 @@ final class DeviceSession: SocketSession, LiveSession, @unchecked Sendable {
     switch action {
     case .rest: break
     case .read: parts.reader.add(self)
+    case .deliverFresh: eventLoop.execute { self.deliverFresh() }
     }
   }
 
@@ -164,8 +171,17 @@ final class DeviceSession: SocketSession, LiveSession, @unchecked Sendable {
 
   var readFailures: Int { state.withLock { $0.readFailures } }
 
+  /// On the event loop, like each page.
+  private func deliverFresh() {
+    let page = state.withLock { $0.window.freshBegan() }
+    let sent = deliver(page.map(\.queued))
+    parts.hub.metrics.deliveredUnread(sent)
+  }
+
   /// Takes the page that the reader has found, on the event loop. Sends as much as the socket has room for.
-  func deliver(_ page: [QueuedEnvelope]) {
+  /// - Returns: how many were sent.
+  @discardableResult
+  func deliver(_ page: [QueuedEnvelope]) -> Int {
     var sent = 0
     if !page.isEmpty, let sealer = state.withLock({ $0.key })?.sealer {
       let now = ContinuousClock.now
@@ -178,6 +194,7 @@ final class DeviceSession: SocketSession, LiveSession, @unchecked Sendable {
     }
     follow(action)
     look()
+    return sent
   }
 
   /// Whether the window stands in the way of what waits.

@@ -7,11 +7,11 @@ import Synchronization
 /// The sessions of this process: the devices connected here. A device is woken when something was stored for it, in
 /// whatever process.
 ///
-/// Messages stored by this process wake its own sessions without a round trip. All other devices are woken through
-/// `Presence`, together with those that gather meanwhile. A wake-up may be lost, so every session reads its mailbox by
-/// itself now and then (docs/delivery.md): seldom while the word of other processes arrives without a break
-/// (`RoundPace`). A process that could not wake a device elsewhere wakes it later (`UntoldDevices`). Until then it says
-/// by the store that all mailboxes are to be read (`MissedWakeUpStore`), and so does one that begins.
+/// Messages stored by this process go to its own sessions as they are, and wake them where they have to be read. All
+/// other devices are woken through `Presence`, together with those that gather meanwhile. A wake-up may be lost, so every
+/// session reads its mailbox by itself now and then (docs/delivery.md): seldom while the word of other processes arrives
+/// without a break (`RoundPace`). A process that could not wake a device elsewhere wakes it later (`UntoldDevices`). Until
+/// then it says by the store that all mailboxes are to be read (`MissedWakeUpStore`), and so does one that begins.
 package final class Hub: MailboxWatch {
   private struct State {
     var table: SessionTable
@@ -25,6 +25,7 @@ package final class Hub: MailboxWatch {
 
   let registry: ProvisioningRegistry
   let metrics = LiveMetrics()
+  let freshRoom = FreshRoom(bytesMax: freshBytesMax)
   private let state: Mutex<State>
   private let book: PresenceWriter
   private let elsewhere: Batcher<DeviceAddress>
@@ -154,10 +155,12 @@ package final class Hub: MailboxWatch {
 
   // MARK: Waking
 
-  package func stored(_ envelopes: [Envelope]) {
-    let (here, others) = split(envelopes.lazy.map(\.destination), storedHere: true)
+  package func watches(_ mailbox: DeviceAddress) -> Bool { session(of: mailbox).map { !$0.hasEnded } ?? false }
+
+  package func stored(_ messages: [AppendedEnvelope]) {
+    let (here, others) = split(messages, by: \.envelope.destination, storedHere: true)
     metrics.wokenHere(here.count)
-    for session in here { session.woken() }
+    for (session, message) in here { session.stored(message) }
     wakeElsewhere(others)
   }
 
@@ -197,18 +200,25 @@ package final class Hub: MailboxWatch {
   /// The one that stands here.
   func session(of device: DeviceAddress) -> DeviceSession? { state.withLock { $0.table.session(of: device) } }
 
-  /// Splits `devices` by whether their session is here. A session that is leaving is not here: the device may be
-  /// connected elsewhere already.
+  /// Splits `devices` by whether their session is here.
+  func split(_ devices: [DeviceAddress]) -> (here: [DeviceSession], others: [DeviceAddress]) {
+    let (here, others) = split(devices, by: \.self, storedHere: false)
+    return (here.map(\.session), others)
+  }
+
+  /// Splits what is for devices by whether their session is here. A session that is leaving is not here: the device may
+  /// be connected elsewhere already.
   ///
   /// - Parameter storedHere: whether no other process tells of it.
-  func split(_ devices: some Sequence<DeviceAddress>, storedHere: Bool = false) -> (
-    here: [DeviceSession], others: [DeviceAddress]
-  ) {
+  private func split<Item>(
+    _ items: [Item], by device: (Item) -> DeviceAddress, storedHere: Bool
+  ) -> (here: [(session: DeviceSession, item: Item)], others: [DeviceAddress]) {
     let now = ContinuousClock.now
     return state.withLock { state in
-      var here: [DeviceSession] = []
+      var here: [(session: DeviceSession, item: Item)] = []
       var others: [DeviceAddress] = []
-      for device in devices {
+      for item in items {
+        let device = device(item)
         guard let session = state.table.session(of: device), !session.hasEnded else {
           others.append(device)
           continue
@@ -216,7 +226,7 @@ package final class Hub: MailboxWatch {
         // Under the lock: who takes it from the table sees this.
         if storedHere { session.notes.woken(at: now) }
         session.notes.told(at: now)
-        here.append(session)
+        here.append((session, item))
       }
       return (here, others)
     }
@@ -338,6 +348,8 @@ package final class Hub: MailboxWatch {
   private static let pollStepsMax = 64
   private static let pollStepMin = Duration.milliseconds(20)
   private static let wakeUpsPerCall = 500
+  /// Fresh messages wait for the page that is under way on their connection: some milliseconds.
+  private static let freshBytesMax = 16 << 20
   /// The wake-ups of some busy seconds while Redis is slow.
   private static let wakeUpsMax = 20_000
 }

@@ -5,6 +5,7 @@ import RelayMetrics
 /// The metrics of live delivery: never whose.
 final class LiveMetrics: Sendable {
   private let deliveries = RelayMetric.live.deliveries.counter()
+  private let unread = RelayMetric.live.unread.counter()
   private let acknowledgements = RelayMetric.live.acknowledgements.counter()
   private let refusals = RelayMetric.live.refusals.counter()
   private let full = RelayMetric.live.full.counter()
@@ -28,6 +29,8 @@ final class LiveMetrics: Sendable {
 
   /// Written to sockets, repetitions on later connections included.
   func delivered(_ count: Int) { deliveries.increment(by: count) }
+  /// The part of them that was not read from the store.
+  func deliveredUnread(_ count: Int) { unread.increment(by: count) }
   /// Removed, at the word of clients.
   func removed(_ count: Int) { acknowledgements.increment(by: count) }
   /// A client answered a delivery with another status than success.

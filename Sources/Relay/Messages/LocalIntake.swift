@@ -97,7 +97,7 @@ package struct LocalIntake: Intake {
   /// They may have been stored. To be woken for nothing is harmless.
   func wake(for receipts: [PreparedReceipt]) {
     let envelopes = receipts.flatMap(\.envelopes)
-    if !envelopes.isEmpty { watch?.stored(envelopes) }
+    if !envelopes.isEmpty { watch?.stored(envelopes.map { AppendedEnvelope($0, at: nil) }) }
   }
 
   private func queueReceipts(_ receipts: [Envelope]) async throws(Problem) {
@@ -160,14 +160,13 @@ package struct LocalIntake: Intake {
   /// The device has removed it by itself.
   func removed(_ queued: QueuedEnvelope, from mailbox: DeviceAddress) { watch?.removed(queued.sequence, from: mailbox) }
 
-  /// Behind the commit whoever is connected is woken; nobody waits for that.
+  /// Behind the commit the watch is told, which delivers or wakes.
   private func append(_ envelopes: [Envelope]) async throws(Problem) {
     do throws(StoreError) {
-      try await store.append(envelopes)
+      try await store.append(envelopes, watch: watch)
     } catch {
       throw Problem(error)
     }
-    watch?.stored(envelopes)
   }
 }
 

@@ -5,7 +5,8 @@ package protocol MessageStore: Sendable {
   /// Durable on return. Safe to repeat: an envelope whose fingerprint its mailbox took in, or had acknowledged, today
   /// or yesterday (UTC) is not stored again. Only an acknowledged receipt of this relay is: `remove` does not remember
   /// it. Appends of one caller that wait for each other keep their order.
-  func append(_ envelopes: [Envelope]) async throws(StoreError)
+  /// - Parameter watch: is told of the places of what was stored; nil for nobody.
+  func append(_ envelopes: [Envelope], watch: (any AppendWatch)?) async throws(StoreError)
 
   /// The oldest envelopes of `mailbox` by order of acceptance, at most `limit` (1 or more), all with a sequence
   /// above `after`.
@@ -52,6 +53,11 @@ package protocol MessageStore: Sendable {
   /// nothing.
   /// - Returns: how many days, or stretches of days, were dropped.
   func maintain(retention: Duration) async throws(StoreError) -> Int
+}
+
+extension MessageStore {
+  /// Tells nobody.
+  package func append(_ envelopes: [Envelope]) async throws(StoreError) { try await append(envelopes, watch: nil) }
 }
 
 package struct MailboxUsage: Sendable, Equatable {

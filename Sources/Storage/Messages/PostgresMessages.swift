@@ -6,10 +6,13 @@ package import RelayCore
 //
 // Live readers keep no position: they name the envelopes that they hold (`waiting`). So a row that shows late with a
 // lower sequence comes all the same. If one message was accepted before another was submitted, no reader sees the
-// second before the first: its sequence is higher, and when it shows, so does the first.
+// second before the first: its sequence is higher, and when it shows, so does the first. In the same way the append of
+// the second sees the first: a connection that gets the second without a read is told of it (`AppendedPlace.others`).
 
 extension PostgresStorage {
-  package func append(_ envelopes: [Envelope]) async throws(StoreError) { try await batcher.append(envelopes) }
+  package func append(_ envelopes: [Envelope], watch: (any AppendWatch)?) async throws(StoreError) {
+    try await batcher.append(envelopes, watch: watch)
+  }
 
   package func pending(in mailbox: DeviceAddress, after: Int64, limit: Int) async throws(StoreError)
     -> [QueuedEnvelope]
@@ -88,28 +91,31 @@ extension QueuedEnvelope {
 
 extension PostgresStorage {
   /// Inserts `envelopes` in their order as one transaction. Makes the day's partitions when nobody did.
+  /// - Returns: the places in `watched` mailboxes, by the indices of `envelopes`.
   static func insert(
-    _ envelopes: [Envelope], seenDay: PostgresMailboxDays.Day?, over connection: PostgresConnection,
-    maintenance: PostgresMaintenance
-  ) async throws(StoreError) {
+    _ envelopes: [Envelope], _ watched: Set<DeviceAddress>, seenDay: PostgresMailboxDays.Day?,
+    over connection: PostgresConnection, maintenance: PostgresMaintenance
+  ) async throws(StoreError) -> [Int: AppendedPlace] {
     let step =
       envelopes.contains { $0.mark != nil }
-      ? countedInsertStep(envelopes, seenDay: seenDay) : insertStep(envelopes, seenDay: seenDay)
+      ? countedInsertStep(envelopes, watched, seenDay: seenDay) : insertStep(envelopes, watched, seenDay: seenDay)
+    let result: PostgresResult
     do throws(PostgresError) {
-      _ = try await connection.write(step)
+      result = try await connection.write(step)
     } catch .refused(.checkViolation, _) {
       // "No partition of relation found for row": the table has no other check.
       try await maintenance.run { connection throws(StoreError) in
         try await PostgresPartitions.createMissing(seenDay: seenDay, over: connection)
       }
       do throws(PostgresError) {
-        _ = try await connection.write(step)
+        result = try await connection.write(step)
       } catch {
         throw error.storeError
       }
     } catch {
       throw error.storeError
     }
+    return PostgresAppended.places(of: envelopes, in: watched, result)
   }
 
   /// An envelope is left out when its mailbox took it in, or had it acknowledged, today or yesterday: to look into
@@ -120,13 +126,19 @@ extension PostgresStorage {
   ///
   /// Nothing arrives on a day before the last seen one. The look-up of former envelopes begins on that day as well:
   /// the clock may have stepped back, or ahead.
-  private static func insertStep(_ envelopes: [Envelope], seenDay: PostgresMailboxDays.Day?) -> PostgresStep {
+  ///
+  /// A row of the answer is `PostgresAppended`. Its `others` are looked up as of the same moment, and so name nothing
+  /// of this batch. They are NULL for accounts that nobody watches here, and cost nothing there.
+  private static func insertStep(
+    _ envelopes: [Envelope], _ watched: Set<DeviceAddress>, seenDay: PostgresMailboxDays.Day?
+  ) -> PostgresStep {
     let seenDay = PostgresParameter(seenDay.map(PostgresDate.init))
+    let watched = PostgresAppended.accounts(watched)
     return PostgresStep(
       "append",
       """
       \(reserving: envelopes.reduce(400) { $0 + 140 + ($1.message?.count ?? 0) + ($1.content?.count ?? 0) })
-      INSERT INTO messages (account, device, sequence, day, type, source, source_device, relay, sent, message,
+      INSERT INTO messages AS n (account, device, sequence, day, type, source, source_device, relay, sent, message,
         content, fingerprint)
       SELECT account, device, sequence, day, type, source, source_device, relay, sent, message, content, fingerprint
       FROM (
@@ -155,6 +167,12 @@ extension PostgresStorage {
       ) AS numbered
       ORDER BY account, device, fingerprint
       ON CONFLICT (account, device, fingerprint, day) DO NOTHING
+      RETURNING n.account, n.device, n.fingerprint, n.sequence,
+        CASE WHEN (\(watched))[width_bucket(n.account, \(watched))] = n.account THEN ARRAY(
+          SELECT m.sequence FROM messages AS m
+          WHERE m.account = n.account AND m.device = n.device AND m.day >= relay_present_day(\(seenDay)) - 1
+          ORDER BY m.sequence LIMIT \(PostgresAppended.othersLimit)
+        ) END
       """)
   }
 }

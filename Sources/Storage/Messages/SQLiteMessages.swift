@@ -3,8 +3,8 @@ import GRDB
 package import RelayCore
 
 extension SQLiteStorage {
-  package func append(_ envelopes: [Envelope]) async throws(StoreError) {
-    try await batcher.append(envelopes)
+  package func append(_ envelopes: [Envelope], watch: (any AppendWatch)?) async throws(StoreError) {
+    try await batcher.append(envelopes, watch: watch)
   }
 
   package func pending(
@@ -172,14 +172,19 @@ extension SQLiteStorage {
   }
 
   /// One transaction for all that gathered while the last one was written. Called by the batcher alone.
+  /// - Returns: the places in `watched` mailboxes, by the indices of `envelopes`.
   static func write(
-    _ envelopes: [Envelope], day: Int64, to pool: DatabasePool, noting refusals: WriteRefusals
-  ) async throws(StoreError) {
+    _ envelopes: [Envelope], _ watched: Set<DeviceAddress>, day: Int64, to pool: DatabasePool,
+    noting refusals: WriteRefusals
+  ) async throws(StoreError) -> [Int: AppendedPlace] {
     do {
-      try await pool.write { db in
+      return try await pool.write { db in
         let statement = try db.cachedStatement(sql: insertUnlessKnown)
         var accepted = LedgerSums()
-        for envelope in envelopes {
+        var places: [Int: AppendedPlace] = [:]
+        for (index, envelope) in envelopes.enumerated() {
+          let isWatched = watched.contains(envelope.destination)
+          let others = isWatched ? try sequences(in: envelope.destination, of: db) : nil
           let fingerprint = Data(envelope.fingerprint.bytes)
           let (account, device) = (envelope.destination.account.key, envelope.destination.device.value)
           try statement.execute(arguments: [
@@ -187,17 +192,29 @@ extension SQLiteStorage {
             envelope.relay?.text, envelope.timestamp.millis, envelope.message.map { Data($0) },
             envelope.content.map { Data($0) }, fingerprint, account, device, fingerprint,
           ])
-          if let crossing = envelope.crossing, db.changesCount == 1 {
-            accepted.add(.accepted, crossing, of: envelope.relay)
-          }
+          guard db.changesCount == 1 else { continue }
+          if isWatched { places[index] = AppendedPlace(sequence: db.lastInsertedRowID, others: others) }
+          if let crossing = envelope.crossing { accepted.add(.accepted, crossing, of: envelope.relay) }
         }
         try accepted.write(in: db)
+        return places
       }
     } catch {
       refusals.note(error)
       throw StoreError(embedded: error)
     }
   }
+
+  /// - Returns: what `mailbox` holds; nil for more than a watch is told of.
+  private static func sequences(in mailbox: DeviceAddress, of db: Database) throws -> [Int64]? {
+    let sequences = try Int64.fetchAll(
+      db.cachedStatement(sql: sequencesOfMailbox),
+      arguments: [mailbox.account.key, mailbox.device.value, AppendedPlace.othersMax + 1])
+    return sequences.count > AppendedPlace.othersMax ? nil : sequences
+  }
+
+  private static let sequencesOfMailbox =
+    "SELECT sequence FROM messages WHERE account = ? AND device = ? ORDER BY sequence LIMIT ?"
 
   private static let insertUnlessKnown = """
     INSERT INTO messages (account, device, arrived_day, type, source, source_device, relay, timestamp, message,

@@ -7,7 +7,7 @@ import RelayWork
 /// Hands appends to a store in batches: one under way, and those that arrive meanwhile form the next.
 ///
 /// A lone caller waits for its own write only. The envelopes of one call stay together and in order; calls are
-/// written in the order of their arrival.
+/// written in the order of their arrival, and their watches are told in that order, before the next batch is written.
 package final class MessageBatcher: Sendable {
   /// The bounds of what may gather. Each is far above what a store that keeps up lets stand.
   package struct Bounds: Sendable {
@@ -22,13 +22,34 @@ package final class MessageBatcher: Sendable {
 
   private typealias Calls = BatchedCalls<Append, Result<Void, StoreError>>
 
+  /// Writes envelopes in their order, all or none, durable on return.
+  /// - Parameter watched: the mailboxes whose places somebody wants to know.
+  /// - Returns: the places of envelopes in these mailboxes, by index; not of one that was not stored again.
+  package typealias Write =
+    @Sendable (_ envelopes: [Envelope], _ watched: Set<DeviceAddress>) async throws(StoreError) -> [Int: AppendedPlace]
+
   private struct Append: Sendable {
     let envelopes: [Envelope]
+    let watch: (any AppendWatch)?
     let byteCount: Int
 
-    init(_ envelopes: [Envelope]) {
+    init(_ envelopes: [Envelope], _ watch: (any AppendWatch)?) {
       self.envelopes = envelopes
+      self.watch = watch
       byteCount = envelopes.reduce(0) { $0 + ($1.message?.count ?? 0) + ($1.content?.count ?? 0) + Self.overheadBytes }
+    }
+
+    /// The mailboxes that its watch wants to know the places of.
+    var watched: [DeviceAddress] {
+      guard let watch else { return [] }
+      return envelopes.lazy.map(\.destination).filter { watch.watches($0) }
+    }
+
+    /// - Parameters:
+    ///   - places: of all envelopes of its batch.
+    ///   - start: the index of its first one.
+    func tell(_ places: [Int: AppendedPlace], from start: Int) {
+      watch?.stored(envelopes.enumerated().map { AppendedEnvelope($1, at: places[start + $0]) })
     }
 
     /// The weight of an envelope beside its bodies.
@@ -37,10 +58,8 @@ package final class MessageBatcher: Sendable {
 
   private let calls: Calls
 
-  /// - Parameter write: writes envelopes in their order, all or none, durable on return; never called twice at once.
-  package init(
-    bounds: Bounds = Bounds(), write: @escaping @Sendable ([Envelope]) async throws(StoreError) -> Void
-  ) {
+  /// - Parameter write: never called twice at once.
+  package init(bounds: Bounds = Bounds(), write: @escaping Write) {
     calls = BatchedCalls(
       bounds: .init(
         batch: .init(items: bounds.batchEnvelopesMax, bytes: bounds.batchBytesMax),
@@ -51,20 +70,24 @@ package final class MessageBatcher: Sendable {
 
   /// Writes `envelopes`, all or none; durable on return.
   /// - Throws: `.unavailable` also when too much waits already; what the store threw for this call otherwise.
-  package func append(_ envelopes: [Envelope]) async throws(StoreError) {
+  package func append(_ envelopes: [Envelope], watch: (any AppendWatch)? = nil) async throws(StoreError) {
     guard !envelopes.isEmpty else { return }
-    guard let outcome = await calls.outcome(of: Append(envelopes)) else {
+    guard let outcome = await calls.outcome(of: Append(envelopes, watch)) else {
       throw .unavailable(reason: "too many messages wait to be stored")
     }
     try outcome.get()
   }
 
-  private static func write(
-    _ batch: [Calls.Member], by write: @Sendable ([Envelope]) async throws(StoreError) -> Void
-  ) async {
+  private static func write(_ batch: [Calls.Member], by write: Write) async {
     do throws(StoreError) {
-      try await write(batch.flatMap(\.call.envelopes))
-      for member in batch { member.end(with: .success(())) }
+      let places = try await write(batch.flatMap(\.call.envelopes), Set(batch.lazy.flatMap(\.call.watched)))
+      var start = 0
+      for member in batch {
+        // Before its caller goes on: a later append must not be told of first.
+        member.call.tell(places, from: start)
+        start += member.call.envelopes.count
+        member.end(with: .success(()))
+      }
     } catch .corrupted where batch.count > 1 {
       // The store refuses something in it: it fails its own call and not its neighbours'.
       for member in batch { await self.write([member], by: write) }

@@ -75,8 +75,9 @@ package final class PostgresStorage: Storage {
     bulk = connect("bulk")
     feed = connect("directory")
     notifications = connect("notifications")
-    batcher = MessageBatcher { envelopes throws(StoreError) in
-      try await PostgresStorage.insert(envelopes, seenDay: judge.seenDay, over: inserts, maintenance: maintenance)
+    batcher = MessageBatcher { envelopes, watched throws(StoreError) in
+      try await PostgresStorage.insert(
+        envelopes, watched, seenDay: judge.seenDay, over: inserts, maintenance: maintenance)
     }
     removals = RemovalCalls(bounds: Self.removalBounds, size: { .init(items: $0.count) }) { batch in
       await PostgresStorage.remove(batch, days: days, seenDay: judge.seenDay, over: writes)

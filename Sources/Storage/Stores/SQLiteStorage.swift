@@ -45,8 +45,8 @@ package final class SQLiteStorage: Storage {
     self.sealer = sealer
     self.steps = steps
     let judged = JudgedClock(clock, by: judge)
-    batcher = MessageBatcher { [refusals] envelopes throws(StoreError) in
-      try await Self.write(envelopes, day: judged.arrival().day, to: pool, noting: refusals)
+    batcher = MessageBatcher { [refusals] envelopes, watched throws(StoreError) in
+      try await Self.write(envelopes, watched, day: judged.arrival().day, to: pool, noting: refusals)
     }
   }
 

@@ -16,7 +16,10 @@
       self.fault = fault
     }
 
-    func append(_ envelopes: [Envelope]) async throws(StoreError) {
+    func append(_ envelopes: [Envelope], watch: (any AppendWatch)?) async throws(StoreError) {
+      // A fault of reading needs messages that are read.
+      let isOfReading = fault == .deviceDeaf || fault == .bodyAltered
+      let watch: (any AppendWatch)? = isOfReading ? watch.map(ReadingWatch.init) : watch
       var envelopes = envelopes
       let number = appended.add(1, ordering: .relaxed).newValue
       switch fault {
@@ -32,7 +35,7 @@
       case .orderBroken:
         let late = envelopes.filter { !$0.type.isNotice && Self.isOne(of: 5, $0) }
         envelopes.removeAll { !$0.type.isNotice && Self.isOne(of: 5, $0) }
-        storeLater(late)
+        storeLater(late, watch)
       case .descriptorsLeak:
         if let file = FileHandle(forReadingAtPath: "/dev/null") { leaked.withLock { $0.append(file) } }
       case .processDies: if number > 100 { kill(getpid(), SIGILL) }
@@ -40,19 +43,19 @@
       }
       if envelopes.isEmpty { return }
       do throws(StoreError) {
-        try await store.append(envelopes)
+        try await store.append(envelopes, watch: watch)
       } catch {
         guard fault == .outageForgotten else { throw error }
       }
     }
 
-    private func storeLater(_ envelopes: [Envelope]) {
+    private func storeLater(_ envelopes: [Envelope], _ watch: (any AppendWatch)?) {
       guard !envelopes.isEmpty else { return }
       let store = store
       Task {
         do {
           guard await Pause.for(.seconds(3)) else { return }
-          try await store.append(envelopes)
+          try await store.append(envelopes, watch: watch)
         } catch {}  // Lost, too: that is what it is for.
       }
     }

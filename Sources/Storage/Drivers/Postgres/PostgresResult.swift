@@ -81,6 +81,16 @@ struct PostgresRow {
     column += 1
     return nil
   }
+  /// An array of one dimension, or an empty one, without NULLs.
+  mutating func bigints() throws(StoreError) -> [Int64] {
+    let bytes = try required(next())
+    // Dimensions, whether there are NULLs, the type of the elements; for each dimension its length and first index.
+    let (head, elementHead) = (bytes.count == 12 ? 12 : 20, 4)
+    guard bytes.count >= head, (bytes.count - head).isMultiple(of: elementHead + 8) else { return try required(nil) }
+    return stride(from: head, to: bytes.count, by: elementHead + 8).map {
+      Int64(bigEndian: bytes.loadUnaligned(fromByteOffset: $0 + elementHead, as: Int64.self))
+    }
+  }
   /// Days since 2000-01-01.
   mutating func date() throws(StoreError) -> Int32 { try number() }
   mutating func smallint() throws(StoreError) -> Int16 { try number() }
