@@ -34,9 +34,9 @@ struct PullProgress: Sendable {
   /// The peer's listing was read whole: its feed is asked next.
   mutating func asksOn(at now: ContinuousClock.Instant) { asksOn = now + Self.gathering }
 
-  /// The peer keeps our question until something has changed: it is asked on soon. What changes meanwhile travels
-  /// together, so that a burst of registrations is ten requests a second at most. Taking it up takes a tenth of the time
-  /// at most here too, as long as the rest is no longer than a question may be kept.
+  /// The peer keeps our question until something has changed: it is asked on soon. Changes of the meantime travel
+  /// together, so that a burst of registrations is ten requests a second at most. Taking them up takes a tenth of the
+  /// time at most here too, as long as the rest is no longer than a question may be kept.
   mutating func pushed(since began: ContinuousClock.Instant, until now: ContinuousClock.Instant) {
     isPushed = true
     asksOn = now + min(max(Self.rest(after: now - began), Self.gathering), Self.restMax)
@@ -62,9 +62,9 @@ struct PullReport: Sendable, Equatable {
 /// Brings what is kept of one peer's listing up to date (docs/federation.md, "The directory").
 ///
 /// A peer that feeds changes is read whole once, from a place in its feed that was asked for before, and followed from
-/// there. It may keep our question until something has changed, and is asked on then. Once a day it is read whole again,
-/// so that no error lasts, and within the hour where something was not taken up for want of room. Any other is read
-/// whole whenever its listing is not as it was (reference 1.13.5).
+/// there. It may keep our question until something has changed, and is asked on then. Once a day it is read whole
+/// again, so that no error lasts, and within the hour if something was not taken up for want of room. Any other peer is
+/// read whole whenever its listing is not as it was (reference 1.13.5).
 struct DirectoryPuller: Sendable {
   /// Asked before each write: whether it is still this process's turn. - Throws: `.displaced` when not.
   typealias Turn = @Sendable () async throws(SyncFailure) -> Void

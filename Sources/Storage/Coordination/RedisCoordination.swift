@@ -43,8 +43,8 @@ package final class RedisCoordination: Coordination {
   ///   - prefix: begins every key and the channel, so that several operators can share one Redis.
   ///   - clock: for the buckets of this process.
   ///   - time: what Redis takes for the time in place of its own clock; for tests.
-  ///   - present: the endpoint as it is now, asked for before each attempt to connect: passwords change, and the address
-  ///     of a single server may. nil leaves `endpoint`.
+  ///   - present: the endpoint as it is now, asked for before each attempt to connect: passwords change, and the
+  ///     address of a single server may. nil leaves `endpoint`.
   /// - Throws: `.unavailable` when there is no thread or descriptor left, or a file of `endpoint.tls` cannot be used.
   package init(
     _ endpoint: RedisEndpoint, buckets: [LimiterName: Bucket] = [:], leased: Set<LimiterName> = [],
