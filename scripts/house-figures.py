@@ -8,7 +8,8 @@ prose is its comments, README.md, CONTRIBUTING.md, CHANGELOG.md and docs/**/*.md
 texts of others. It counts like this:
 
 - A function is a func, an init, a deinit, a subscript or a computed property. Its lines are those between its braces,
-  nested functions and comments among them. A text of several lines, such as a statement of SQL, is one line.
+  nested functions and comments among them. A text of several lines, such as a statement of SQL, is one line. A
+  body that is one switch with a value for each case is a table, and no function.
 - A configuration key is a field that RelayConfiguration+*.swift read. A section that is read in two places counts
   twice; a field that each limit has counts once.
 - A sentence ends with a period, a question mark or an exclamation mark, and has three words or more. Code, tables and
@@ -101,10 +102,17 @@ class Sources:
 def functions(code):
     """The name, the line and the count of lines of each body."""
     for name, line, start, end in bodies(code):
-        yield name, line, max(0, re.sub(r"§\n+", "§\n", code[start:end]).count("\n") - 1)
+        if not is_table(code[start:end]):
+            yield name, line, max(0, re.sub(r"§\n+", "§\n", code[start:end]).count("\n") - 1)
 
 
-# Whatever may stand between a declaration and its body: no brace, and no other declaration.
+def is_table(body):
+    """Whether a body chooses between values, and does nothing else."""
+    case = r"\s*(?:case [^:{}]*|default):\s*(?:§\d+§|[\w.]+)"
+    return re.fullmatch(rf"\s*switch self \{{(?:{case})+\s*\}}\s*", body) is not None
+
+
+# Neither a brace nor another declaration stands between a declaration and its body.
 HEAD = re.compile(
     r"\b(?:func\s+(?P<func>`?\w+`?|[^\s\w(]+)|(?P<init>init|deinit|subscript)\b(?=[?!]?\s*[(<{])"
     r"|var\s+(?P<var>`?\w+`?)\s*:)"
