@@ -2,12 +2,14 @@ import AsyncHTTPClient
 import Directory
 import Federation
 import Logging
+import Metrics
 import Operations
 import Push
 import Relay
 import RelayConfiguration
 import RelayCore
 import RelayHTTP
+import RelayMetrics
 import ServiceLifecycle
 
 // The graph of a process that serves, in two storeys: the parts that several features share, and the edges on top.
@@ -136,5 +138,23 @@ struct EdgeGraphs {
       + (roles.servesAccounts ? [shared.local.restores] : [])
       + (peers.map { [$0] } ?? []) + (gateway?.services ?? []) + (notifications?.services ?? [])
       + (clientListener.map(\.services) ?? [])
+  }
+}
+
+/// Shows which roles this process has. All roles are shown, so that an alert sees a role that no process has.
+enum RoleMetrics {
+  static func show(_ roles: Roles) {
+    for role in Role.allCases { RelayMetric.roles.held.gauge(role.label).record(roles.has(role) ? 1 : 0) }
+  }
+}
+
+extension Role {
+  fileprivate var label: RoleLabel {
+    switch self {
+    case .clients: .clients
+    case .peers: .peers
+    case .push: .push
+    case .directory: .directory
+    }
   }
 }
