@@ -40,13 +40,7 @@ struct EpochMessage: Sendable, Equatable {
   }
 
   static func decode(_ json: RawSpan) throws(JSONError) -> EpochMessage {
-    var reader = JSONReader(json)
-    var epoch: Int64?
-    try reader.beginObject()
-    while let key = try reader.nextKey() {
-      if reader.matches(key, "epoch") { epoch = try reader.integer() } else { try reader.skip() }
-    }
-    try reader.finish()
+    let epoch = try JSONReader.property("epoch", of: json) { reader throws(JSONError) in try reader.integer() }
     guard let epoch, epoch >= 0 else { throw .wrongShape }
     return EpochMessage(epoch: epoch)
   }

@@ -45,13 +45,7 @@ struct AttachmentLocation: Sensitive, Sendable, Equatable {
   }
 
   static func decode(_ json: RawSpan) throws(JSONError) -> AttachmentLocation {
-    var reader = JSONReader(json)
-    var url: String?
-    try reader.beginObject()
-    while let key = try reader.nextKey() {
-      if reader.matches(key, "location") { url = try reader.string() } else { try reader.skip() }
-    }
-    try reader.finish()
+    let url = try JSONReader.property("location", of: json) { reader throws(JSONError) in try reader.string() }
     guard let location = url.flatMap({ AttachmentLocation($0) }) else { throw .wrongShape }
     return location
   }

@@ -88,13 +88,7 @@ extension AccountAttributes: Sensitive { package static let kind: StaticString =
 package enum PinCodec {
   /// Reads the body of `PUT /v1/accounts/pin/`: `{"pin": "..."}`.
   package static func decode(_ json: RawSpan) throws(JSONError) -> Secret {
-    var reader = JSONReader(json)
-    var pin: String?
-    try reader.beginObject()
-    while let key = try reader.nextKey() {
-      if reader.matches(key, "pin") { pin = try reader.string() } else { try reader.skip() }
-    }
-    try reader.finish()
+    let pin = try JSONReader.property("pin", of: json) { reader throws(JSONError) in try reader.string() }
     guard let pin, isPin(pin) else { throw .wrongShape }
     return Secret(pin)
   }

@@ -195,6 +195,24 @@ package struct JSONReader: ~Escapable {
   }
 }
 
+extension JSONReader {
+  /// Reads an object of which one property matters.
+  /// - Parameter read: reads the property's value.
+  /// - Returns: nil if there is no such property, or it is `null`; the last one if there are several.
+  package static func property<Value>(
+    _ name: StaticString, of json: RawSpan, _ read: (inout JSONReader) throws(JSONError) -> Value?
+  ) throws(JSONError) -> Value? {
+    var reader = JSONReader(json)
+    var value: Value?
+    try reader.beginObject()
+    while let key = try reader.nextKey() {
+      if reader.matches(key, name) { value = try read(&reader) } else { try reader.skip() }
+    }
+    try reader.finish()
+    return value
+  }
+}
+
 // MARK: - Scanning
 
 extension JSONReader {
