@@ -19,6 +19,9 @@ import pathlib
 import re
 import sys
 
+sys.dont_write_bytecode = True  # Nothing is left beside the scripts.
+from swift_text import without_texts  # noqa: E402
+
 COLUMNS = 120
 # A reason of fewer characters tells nobody anything; DocumentedBlocksTests says the same.
 REASON = 10
@@ -412,53 +415,6 @@ def balanced(code, start):
         if depth == 0:
             return code[start : match.end()]
     return code[start:]
-
-
-def without_texts(source):
-    """Swift without comments, each text replaced by its number between two signs; and the texts."""
-    texts, code, position = [], [], 0
-    token = re.compile(r"//[^\n]*|/\*.*?\*/|(?P<hashes>#*)(?P<quote>\"\"\"|\")", re.S)
-    while match := token.search(source, position):
-        code.append(source[position : match.start()])
-        end = match.end()
-        if match["quote"] is None:
-            text = match[0]
-            code.append("\n" * text.count("\n"))
-        else:
-            end = text_end(source, end, match["quote"], match["hashes"])
-            text = source[match.end() : end].removesuffix(match["quote"] + match["hashes"])
-            code.append(f"§{len(texts)}§" + "\n" * text.count("\n"))
-            texts.append(text)
-        position = end
-    return "".join(code) + source[position:], texts
-
-
-def text_end(source, position, quote, hashes):
-    """Where a text ends whose contents begin at `position`."""
-    while position < len(source):
-        if source.startswith(quote + hashes, position):
-            return position + len(quote + hashes)
-        if source.startswith("\\" + hashes + "(", position):
-            position = interpolation_end(source, position + 2 + len(hashes))
-        elif source[position] == "\\" and not hashes:
-            position += 2
-        elif source[position] == "\n" and quote == '"':
-            return position
-        else:
-            position += 1
-    return position
-
-
-def interpolation_end(source, position):
-    depth = 1
-    while position < len(source) and depth:
-        if source[position] == '"':
-            quote = '"""' if source.startswith('"""', position) else '"'
-            position = text_end(source, position + len(quote), quote, "")
-            continue
-        depth += {"(": 1, ")": -1}.get(source[position], 0)
-        position += 1
-    return position
 
 
 if __name__ == "__main__":

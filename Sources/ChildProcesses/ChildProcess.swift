@@ -1,7 +1,9 @@
 // Child processes that cannot outlive the program that made them: for the demo, the benchmark and the tests.
 
-import Foundation
-package import Glibc
+package import Foundation
+import Glibc
+import NIOCore
+import NIOPosix
 import RelayWork
 import Synchronization
 
@@ -200,3 +202,32 @@ package struct LaunchFailure: Error, CustomStringConvertible {
 /// glibc's `posix_spawn_file_actions_addclosefrom_np` (2.34), which its header keeps from Swift.
 @_silgen_name("posix_spawn_file_actions_addclosefrom_np")
 private func addCloseFrom(_ actions: UnsafeMutablePointer<posix_spawn_file_actions_t>, _ descriptor: Int32) -> Int32
+
+/// The end of what a child wrote, for whoever looks for the reason of its failure.
+package enum LogTail {
+  /// - Returns: the last lines of the file's last 64 KiB.
+  package static func lines(_ count: Int, of file: URL) throws -> [Substring] {
+    let handle = try FileHandle(forReadingFrom: file)
+    defer { try? handle.close() }  // It was only read.
+    let end = try handle.seekToEnd()
+    try handle.seek(toOffset: end - min(end, 64 << 10))
+    let text = String(decoding: try handle.readToEnd() ?? Data(), as: UTF8.self)
+    return text.split(separator: "\n").suffix(count)
+  }
+}
+
+/// Ports of the loopback address that nobody listened on just now.
+package enum FreePorts {
+  /// - Returns: `count` different ones, held until all were found.
+  package static func find(_ count: Int) async throws -> [Int] {
+    var held: [any Channel] = []
+    for _ in 0..<count {
+      held.append(
+        try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup).bind(host: "127.0.0.1", port: 0).get())
+    }
+    let ports = held.compactMap { $0.localAddress?.port }
+    for channel in held { try await channel.close().get() }
+    guard ports.count == count else { throw LaunchFailure("no child can be started: the system named no free port") }
+    return ports
+  }
+}

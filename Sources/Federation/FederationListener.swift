@@ -80,56 +80,34 @@ package struct FederationListener: Service {
     keeper = ConnectionKeeper(
       registry: registry, store: services.peers, perPeerMax: configuration.connectionsPerPeerMax, clock: clock,
       refusals: refusals, logger: logger)
+    door = Self.door(configuration, addresses: addresses, registry: registry, logger: logger)
+    listing = Self.listing(configuration, services, registry: registry)
+    let edge = PeerEdge(
+      services: services, identity: identity, endpoint: endpoint, addresses: addresses, registry: registry,
+      listing: listing, laneTimeMax: configuration.laneTimeMax, refusals: refusals, clock: clock)
+    responder = edge.router().buildResponder()
+  }
+
+  /// It knows which addresses peers have come from.
+  private static func door(
+    _ configuration: FederationListenerConfiguration, addresses: PeerAddresses, registry: PeerRegistry, logger: Logger
+  ) -> HandshakeDoor {
     let cameFrom = PeerSources(addresses: addresses)
-    door = HandshakeDoor(
-      configuration.handshakes, sources: cameFrom, balancers: configuration.balancers, logger: logger)
     registry.onChange(ofConditions: false) { [weak cameFrom] table in cameFrom?.tableChanged(table) }
     cameFrom.tableChanged(registry.current)
-    let redeemer = InvitationRedeemer(
-      name: identity.credentials.name, endpoint: endpoint, addresses: addresses, store: services.peers,
-      signals: services.signals, registry: registry, clock: clock)
-    let sources = SourceCheck(directory: services.directory, isLocalAccount: services.isLocalAccount)
-    registry.onChange(ofConditions: false) { [weak sources] _ in sources?.peersChanged() }
-    let budget = PeerBudget(limiter: services.limiter, refusals: refusals)
-    let intake = HandOverIntake(
-      intake: services.intake, sources: sources, budget: budget, ledger: services.handOvers)
+    return HandshakeDoor(
+      configuration.handshakes, sources: cameFrom, balancers: configuration.balancers, logger: logger)
+  }
+
+  private static func listing(
+    _ configuration: FederationListenerConfiguration, _ services: FederationServices, registry: PeerRegistry
+  ) -> ListingWatch<ContinuousClock> {
     let listing = ListingWatch(
       directory: services.directory, signals: services.signals, recheck: configuration.listingRecheck,
       clock: ContinuousClock())
-    self.listing = listing
     // A peer that is none any more is told at once.
     registry.onChange(ofConditions: false) { [weak listing] _ in listing?.wakeAll() }
-    let (gate, listingScope) = (
-      PeerGate(registry: registry, clock: clock), ScopeGate(scope: .directory, refusals: refusals)
-    )
-
-    let router = Router(context: FederationContext.self)
-    router.add(
-      middleware: ProblemMiddleware(edge: "federation", takesIDs: true, untimed: [ListingController.changesPath]))
-    router.add(middleware: gate)
-    let peers = PeerRoutes(router: router, budget: budget, refusals: refusals)
-    PeeringController(redeemer: redeemer, budget: budget, attachmentMark: services.attachmentMark).addRoutes(to: router)
-    PeerMessagesController(intake: intake).addRoutes(to: peers.chargingThemselves(.messages))
-    BatchController(intake: intake, laneTimeMax: configuration.laneTimeMax)
-      .addRoutes(to: peers.chargingThemselves(.messages))
-    PeerKeysController(dispenser: services.dispenser, budget: budget).addRoutes(to: peers.chargingThemselves(.keys))
-    ListingController(directory: services.directory, watch: listing) { context throws(Problem) in
-      guard let peer = try gate.peer(proving: context.connection) else { throw Problem(.peerRefused) }
-      try listingScope.demandScope(of: peer)
-    }
-    .addRoutes(to: peers.charged(.directory))
-    LookupController(directory: services.directory, budget: budget)
-      .addRoutes(
-        to: peers.uncharged.add(middleware: AnyScopeGate(scopes: [.directory, .lookup], refusals: refusals)))
-    PeerAttachmentsController(locator: services.locator).addRoutes(to: peers.charged(.attachments))
-    EpochController(memory: EpochMemory(store: services.epochs), budget: budget).addRoutes(to: peers.uncharged)
-    AuthorityController(identity: identity).addRoutes(to: peers.charged())
-    if let probes = services.probes {
-      ProbeController(host: probes, budget: budget, identity: identity, addresses: addresses, clock: clock)
-        .addRoutes(to: peers.uncharged)
-    }
-    BudgetController(budget: budget).addRoutes(to: peers.uncharged)
-    responder = router.buildResponder()
+    return listing
   }
 
   /// - Throws: `FederationError.cannotListen` when the port is taken.

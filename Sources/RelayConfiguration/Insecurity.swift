@@ -44,48 +44,53 @@ extension RelayConfiguration {
   )
 
   private var exposures: [Exposure] {
-    var all: [Exposure] = []
-    let isOpen = !PublicAddress.isLoopback(client.host)
-    if isOpen, client.tls == nil {
-      all.append(
-        (
-          .plainHTTP, client.host, "client.host",
-          "client.host is \(client.host), and there is no client.tls: passwords and messages would cross the network in clear",
-          "Give client.tls.certificate and client.tls.key, or listen on 127.0.0.1 behind a proxy that has TLS"
-        ))
-    }
-    if pushGateway.port != nil, !PublicAddress.isLoopback(pushGateway.host) {
-      all.append(
-        (
-          .plainHTTP, pushGateway.host, "push-gateway.host",
-          "push-gateway.host is \(pushGateway.host): what homeservers send would cross the network in clear",
-          "Listen on 127.0.0.1 behind a proxy that has TLS"
-        ))
-    }
-    if !PublicAddress.isLoopback(operations.host) {
-      all.append(
-        (
-          .operatorListener, operations.host, "operator.host",
-          "operator.host is \(operations.host): metrics are there for whoever reaches it, without a password",
-          "Listen on 127.0.0.1"
-        ))
-    }
-    if isOpen, case .log = verification.sender, !development.isEnabled {
-      all.append(
-        (
-          .logSender, client.host, "client.host",
-          "client.host is \(client.host), and verification.sender is log: codes go to the log and to nobody's telephone",
-          "Set verification.sender to webhook or twilio"
-        ))
-    }
-    if isOpen, development.isEnabled {
-      all.append(
-        (
-          .development, client.host, "development.enabled",
-          "development.enabled is true, and client.host is \(client.host): whoever reaches it registers any number",
-          "Set development.enabled to false"
-        ))
-    }
-    return all
+    [plainClients, plainGateway, openOperations, loggedCodes, openDevelopment].compactMap(\.self)
+  }
+
+  private var areClientsExposed: Bool { !PublicAddress.isLoopback(client.host) }
+
+  private var plainClients: Exposure? {
+    guard areClientsExposed, client.tls == nil else { return nil }
+    return (
+      .plainHTTP, client.host, "client.host",
+      "client.host is \(client.host), and there is no client.tls: passwords and messages would cross the network in clear",
+      "Give client.tls.certificate and client.tls.key, or listen on 127.0.0.1 behind a proxy that has TLS"
+    )
+  }
+
+  private var plainGateway: Exposure? {
+    guard pushGateway.port != nil, !PublicAddress.isLoopback(pushGateway.host) else { return nil }
+    return (
+      .plainHTTP, pushGateway.host, "push-gateway.host",
+      "push-gateway.host is \(pushGateway.host): what homeservers send would cross the network in clear",
+      "Listen on 127.0.0.1 behind a proxy that has TLS"
+    )
+  }
+
+  private var openOperations: Exposure? {
+    guard !PublicAddress.isLoopback(operations.host) else { return nil }
+    return (
+      .operatorListener, operations.host, "operator.host",
+      "operator.host is \(operations.host): metrics are there for whoever reaches it, without a password",
+      "Listen on 127.0.0.1"
+    )
+  }
+
+  private var loggedCodes: Exposure? {
+    guard areClientsExposed, case .log = verification.sender, !development.isEnabled else { return nil }
+    return (
+      .logSender, client.host, "client.host",
+      "client.host is \(client.host), and verification.sender is log: codes go to the log and to nobody's telephone",
+      "Set verification.sender to webhook or twilio"
+    )
+  }
+
+  private var openDevelopment: Exposure? {
+    guard areClientsExposed, development.isEnabled else { return nil }
+    return (
+      .development, client.host, "development.enabled",
+      "development.enabled is true, and client.host is \(client.host): whoever reaches it registers any number",
+      "Set development.enabled to false"
+    )
   }
 }

@@ -46,19 +46,7 @@ extension RelayConfiguration {
       ownership = keys.value(
         "federation.ownership-days", .whole(1...3650), default: "30",
         "How long a contact that a peer lists no longer stays its own, so that no other peer has it.")
-      outbox = OutboxBounds(
-        messagesMax: keys.value(
-          "federation.outbox.messages-max", .whole(1...100_000_000), default: "100000",
-          "Messages that may wait for one peer, if `relay peer set NAME --hold on` lets them."),
-        bytesMax: Int64(
-          keys.value(
-            "federation.outbox.bytes-max", .whole(1...1_000_000_000_000), default: "1073741824",
-            "Bytes that the messages for one peer may take together.")),
-        age: .seconds(
-          3600
-            * keys.value(
-              "federation.outbox.hours", .whole(1...720), default: "72",
-              "How long a message waits; then its sender is told that it cannot be delivered.")))
+      outbox = OutboxBounds(&keys)
       respectsClaims =
         keys.value(
           "federation.number-claims", .choice(NumberClaims.self), default: "ignore",
@@ -79,6 +67,24 @@ extension RelayConfiguration {
       guard let url, !PublicAddress.isLoopback(url.host) else { return "127.0.0.1" }
       return url.host.contains(":") ? "::" : "0.0.0.0"
     }
+  }
+}
+
+extension OutboxBounds {
+  fileprivate init(_ keys: inout ConfigurationReader) {
+    self.init(
+      messagesMax: keys.value(
+        "federation.outbox.messages-max", .whole(1...100_000_000), default: "100000",
+        "Messages that may wait for one peer, if `relay peer set NAME --hold on` lets them."),
+      bytesMax: Int64(
+        keys.value(
+          "federation.outbox.bytes-max", .whole(1...1_000_000_000_000), default: "1073741824",
+          "Bytes that the messages for one peer may take together.")),
+      age: .seconds(
+        3600
+          * keys.value(
+            "federation.outbox.hours", .whole(1...720), default: "72",
+            "How long a message waits; then its sender is told that it cannot be delivered.")))
   }
 }
 

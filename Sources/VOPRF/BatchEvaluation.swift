@@ -4,7 +4,7 @@ package struct BatchEvaluation: Sendable {
   private let key: EvaluationKey
   private let seed: [UInt8]
   private var count = 0
-  /// Of the weighted elements: section 2.2.1, `ComputeCompositesFast`.
+  /// The weighted elements' sum: section 2.2.1, `ComputeCompositesFast`.
   private var sum = GroupElement.identity
 
   /// As many as the weights can count.

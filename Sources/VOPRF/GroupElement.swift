@@ -10,8 +10,8 @@ package struct GroupElement: Sendable, Hashable {
 
   init(encoding: SIMD32<UInt8>) { self.encoding = encoding }
 
-  /// - Returns: nil unless there are 32 bytes, and for the identity, which is all zeros (RFC 9497, section 4.1). Nil too
-  ///   if the highest bit is set, which libsodium 1.0.18 does not look at.
+  /// - Returns: nil unless there are 32 bytes, and for the identity, which is all zeros (RFC 9497, section 4.1). Nil
+  ///   too if the highest bit is set, which libsodium 1.0.18 does not look at.
   package init?(bytes: some Collection<UInt8>) {
     guard let encoding = SIMD32(bytes: bytes), encoding != Self.identity.encoding, encoding[31] < 0x80 else {
       return nil

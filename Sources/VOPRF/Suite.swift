@@ -88,3 +88,8 @@ enum Suite {
     bytes.withUnsafeMutableBytes { sodium_memzero($0.baseAddress, $0.count) }
   }
 }
+
+/// The system's library that computes, as this process has it.
+package enum SodiumLibrary {
+  package static var version: String { String(cString: sodium_version_string()) }
+}

@@ -3,8 +3,8 @@ package import RelayCore
 import RelayWork
 import ServiceLifecycle
 
-/// Learns which providers other processes serve, in a process that pushes nothing itself: by them it knows which devices
-/// to write down.
+/// Learns which providers other processes serve, in a process that pushes nothing itself. By them it knows which
+/// devices to write down.
 package struct ProviderWatch: Service {
   private let store: any WakeStore
   private let settings: WakingSettings

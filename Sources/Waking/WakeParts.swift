@@ -49,7 +49,7 @@ extension PushLane {
 }
 
 extension PushLaneLimits {
-  /// Those of the relay's own lane to a provider.
+  /// The limits of the relay's own lane to a provider.
   package static func forWaking(by provider: WakeProvider) -> PushLaneLimits {
     var limits = PushLaneLimits()
     switch provider {

@@ -27,19 +27,7 @@ struct WakePayload: Sendable {
     json.key("token")
     json.string(token.value)
     json.key("data")
-    json.beginObject()
-    json.key("type")
-    json.string("message")
-    if let content {
-      if content.isReceipt { json.key("receipt") } else { json.key("message") }
-      json.base64(content.sealed, padded: true)
-    } else {
-      json.key("message")
-      json.string("")
-      json.key("notification")
-      json.string("true")
-    }
-    json.endObject()
+    writeWords(content, into: &json)
     json.key("android")
     json.beginObject()
     json.key("priority")
@@ -78,6 +66,12 @@ struct WakePayload: Sendable {
 
   private static func webPushBody(_ content: Content?) -> [UInt8] {
     var json = JSONWriter(capacity: 64 + (content?.sealed.count ?? 0) * 3 / 2)
+    writeWords(content, into: &json)
+    return json.bytes
+  }
+
+  /// The words that FCM's data and the page's service worker get.
+  private static func writeWords(_ content: Content?, into json: inout JSONWriter) {
     json.beginObject()
     json.key("type")
     json.string("message")
@@ -91,7 +85,6 @@ struct WakePayload: Sendable {
       json.string("true")
     }
     json.endObject()
-    return json.bytes
   }
 
   /// - Parameter badge: how many messages wait; nil when that is not known.

@@ -78,48 +78,53 @@ struct WakeSender: Sendable {
     let now = parts.clock.now()
     // Times of the store; this process's clock may differ.
     let expires = now.adding(.milliseconds(max(0, job.expires.millis - job.claimed.millis)))
-    switch provider {
-    case .fcm:
-      guard let token = device.gcmID else { return over(job, .unregistered) }
-      sent.id = (.gcm, token)
-      var payload = WakePayload.fcm(to: token, content, expires: expires, now: now)
-      var outcome = await push(payload, by: lane, &sent)
-      if payload.kind == .content, outcome.refusesMessage {
-        payload = WakePayload.fcm(to: token, nil, expires: expires, now: now)
-        outcome = await push(payload, by: lane, &sent)
+    let outcome: PushOutcome? =
+      switch provider {
+      case .fcm: await sendFCM(to: device, content, by: lane, expires: expires, now: now, &sent)
+      case .apns: await sendAPNs(to: device, glance, content, by: lane, expires: expires, now: now, &sent)
+      case .webPush: await sendWebPush(to: device, content, by: lane, expires: expires, &sent)
       }
-      return try await settle(outcome, sent)
-    case .apns:
-      let badge = glance.count < Self.glanceMax ? glance.messages : nil
-      if let voip = device.voipApnID, !job.followsCall {
-        sent.id = (.voip, voip)
-        let end = min(expires, now.adding(settings.callPatience))
-        let outcome = await push(WakePayload.call(to: voip, badge: badge, expires: end), by: lane, &sent)
-        return try await settle(outcome, sent)
-      }
-      guard let token = device.apnID else { return over(job, .unregistered) }
-      sent.id = (.apn, token)
-      var payload = WakePayload.apns(to: token, content, badge: badge, expires: expires)
-      var outcome = await push(payload, by: lane, &sent)
-      if payload.kind == .content, outcome.refusesMessage {
-        payload = WakePayload.apns(to: token, nil, badge: badge, expires: expires)
-        outcome = await push(payload, by: lane, &sent)
-      }
-      return try await settle(outcome, sent)
-    case .webPush:
-      guard let id = device.webPushID else { return over(job, .unregistered) }
-      sent.id = (.webPush, id)
-      guard let registration = WebPushRegistration(id: id), let subscription = WebPushSubscription(registration) else {
-        return try await settle(.dead(.badSubscription), sent)
-      }
-      var payload = WakePayload.webPush(to: subscription, content, expires: expires)
-      var outcome = await push(payload, by: lane, &sent)
-      if payload.kind == .content, outcome.refusesMessage {
-        payload = WakePayload.webPush(to: subscription, nil, expires: expires)
-        outcome = await push(payload, by: lane, &sent)
-      }
-      return try await settle(outcome, sent)
+    guard let outcome else { return over(job, .unregistered) }
+    return try await settle(outcome, sent)
+  }
+
+  /// - Returns: nil if the device has no id there any more.
+  private func sendFCM(
+    to device: Device, _ content: WakePayload.Content?, by lane: PushLane, expires: Timestamp, now: Timestamp,
+    _ sent: inout Sent
+  ) async -> PushOutcome? {
+    guard let token = device.gcmID else { return nil }
+    sent.id = (.gcm, token)
+    return await push(content, by: lane, &sent) { .fcm(to: token, $0, expires: expires, now: now) }
+  }
+
+  /// As a call if the device takes calls, and has not been called already.
+  /// - Returns: nil if the device has no id there any more.
+  private func sendAPNs(
+    to device: Device, _ glance: MailboxGlance, _ content: WakePayload.Content?, by lane: PushLane,
+    expires: Timestamp, now: Timestamp, _ sent: inout Sent
+  ) async -> PushOutcome? {
+    let badge = glance.count < Self.glanceMax ? glance.messages : nil
+    if let voip = device.voipApnID, !sent.job.followsCall {
+      sent.id = (.voip, voip)
+      let end = min(expires, now.adding(settings.callPatience))
+      return await push(WakePayload.call(to: voip, badge: badge, expires: end), by: lane, &sent)
     }
+    guard let token = device.apnID else { return nil }
+    sent.id = (.apn, token)
+    return await push(content, by: lane, &sent) { .apns(to: token, $0, badge: badge, expires: expires) }
+  }
+
+  /// - Returns: nil if the device has no subscription any more.
+  private func sendWebPush(
+    to device: Device, _ content: WakePayload.Content?, by lane: PushLane, expires: Timestamp, _ sent: inout Sent
+  ) async -> PushOutcome? {
+    guard let id = device.webPushID else { return nil }
+    sent.id = (.webPush, id)
+    guard let registration = WebPushRegistration(id: id), let subscription = WebPushSubscription(registration) else {
+      return .dead(.badSubscription)
+    }
+    return await push(content, by: lane, &sent) { .webPush(to: subscription, $0, expires: expires) }
   }
 
   /// The push that was sent, its target, and how long the answer took.
@@ -137,6 +142,17 @@ struct WakeSender: Sendable {
       self.provider = provider
       self.isWanted = isWanted
     }
+  }
+
+  /// Pushes with the content, and once more without it if the provider refuses the message for it.
+  private func push(
+    _ content: WakePayload.Content?, by lane: PushLane, _ sent: inout Sent,
+    _ payload: (WakePayload.Content?) -> WakePayload
+  ) async -> PushOutcome {
+    let full = payload(content)
+    let outcome = await push(full, by: lane, &sent)
+    guard full.kind == .content, outcome.refusesMessage else { return outcome }
+    return await push(payload(nil), by: lane, &sent)
   }
 
   private func push(_ payload: WakePayload, by lane: PushLane, _ sent: inout Sent) async -> PushOutcome {

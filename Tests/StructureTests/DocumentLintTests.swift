@@ -1,4 +1,3 @@
-import Foundation
 import TestTags
 import Testing
 
@@ -11,9 +10,6 @@ import Testing
     let found: String
     var testDescription: String { found }
   }
-
-  private static let script = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-    .deletingLastPathComponent().appending(path: "scripts/lint-docs.py").path
 
   /// Paths of pages that are not in this repository: the script reads this file too.
   private static let (page, absent) = ("docs/" + "page.md", "docs/" + "absent.md")
@@ -137,20 +133,6 @@ import Testing
   }
 
   private static func lint(_ tree: [String: String]) throws -> (code: Int32, output: String) {
-    let root = FileManager.default.temporaryDirectory.appending(path: "relay-lint-\(UUID().uuidString)")
-    defer { try? FileManager.default.removeItem(at: root) }  // A leftover there hurts nobody.
-    for (path, text) in tree {
-      let file = root.appending(path: path)
-      try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
-      try text.write(to: file, atomically: true, encoding: .utf8)
-    }
-    let (process, pipe) = (Process(), Pipe())
-    process.executableURL = URL(filePath: "/usr/bin/env")
-    process.arguments = ["python3", script, root.path]
-    process.standardOutput = pipe
-    try process.run()
-    let output = try pipe.fileHandleForReading.readToEnd() ?? Data()
-    process.waitUntilExit()
-    return (process.terminationStatus, String(decoding: output, as: UTF8.self))
+    try PlantedTree(tree).run("lint-docs.py")
   }
 }

@@ -83,3 +83,13 @@ package struct FolderStore: BlobStore {
   private func subfolder(_ index: Int) -> String { "\(blobs)/\(Hex.encode([UInt8(index)]))" }
   private static let subfolders = 256
 }
+
+extension BlockingWork {
+  /// Runs `work` to its end, also when the task is cancelled: what it has begun must be cleaned up.
+  static func onBlobs<Value: Sendable>(
+    _ work: @escaping @Sendable () throws(BlobFailure) -> Value
+  ) async throws(BlobFailure) -> Value {
+    guard let value = try await run(work) else { throw BlobFailure("the process is ending") }
+    return value
+  }
+}

@@ -1,8 +1,8 @@
 import HTTPTypes
-import Hummingbird
+package import Hummingbird
 import Logging
 import NIOCore
-import RelayCore
+package import RelayCore
 import RelayHTTP
 
 /// `/external/notifications/…`: parameters in, lines or JSON out.
@@ -120,5 +120,17 @@ extension Request {
         type.prefix { $0 != ";" }.trimmingSpaces.lowercased() == "application/json"
       }
     }
+  }
+}
+
+/// The context of every request of device notifications.
+package struct NotificationContext: RequestContext {
+  package var coreContext: CoreRequestContextStorage
+  /// The holder of the connection; nil for a socket of the file system.
+  package let direct: ClientAddress?
+
+  package init(source: ApplicationRequestContextSource) {
+    coreContext = .init(source: source)
+    direct = source.channel.remoteAddress.flatMap(ClientAddress.init)
   }
 }

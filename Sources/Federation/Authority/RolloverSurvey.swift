@@ -23,16 +23,12 @@ package struct RolloverSurvey: Sendable {
 
   private static let askedMax = 16
 
-  private let credentials: FederationCredentials
-  private let addresses: PeerAddresses
-  private let limits: PeerLimits
+  private let question: PeerQuestion
 
   package init(
     credentials: FederationCredentials, addresses: PeerAddresses, limits: PeerLimits = PeerLimits()
   ) {
-    self.credentials = credentials
-    self.addresses = addresses
-    self.limits = limits
+    question = PeerQuestion(credentials: credentials, addresses: addresses, limits: limits)
   }
 
   /// - Parameters:
@@ -52,12 +48,7 @@ package struct RolloverSurvey: Sendable {
 
   private func ask(_ peer: KnownPeer, about fingerprint: [UInt8]) async -> Finding {
     do {
-      let client = try PeerClient(
-        way: try await addresses.way(to: peer.endpoint), authorities: peer.authorities, credentials: credentials,
-        limits: limits
-      ) { peer.fault(of: $0) }
-      defer { client.retire() }
-      let answer = try await client.send(.get(PeeringStatus.path))
+      let answer = try await question.ask(.get(PeeringStatus.path), peer)
       guard answer.status == 200 else { return .silent(reason: "it answered \(answer.status)") }
       let status = try PeeringStatus.decode(answer.body.readableBytesUInt8Span.bytes)
       guard let authorities = status.authorities else { return .cannotTell }

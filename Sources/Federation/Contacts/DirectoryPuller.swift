@@ -34,9 +34,9 @@ struct PullProgress: Sendable {
   /// The peer's listing was read whole: its feed is asked next.
   mutating func asksOn(at now: ContinuousClock.Instant) { asksOn = now + Self.gathering }
 
-  /// The peer keeps our question until something has changed: it is asked on soon. What changes meanwhile travels
-  /// together, so that a burst of registrations is ten requests a second at most. Taking it up takes a tenth of the time
-  /// at most here too, as long as the rest is no longer than a question may be kept.
+  /// The peer keeps our question until something has changed: it is asked on soon. Changes of the meantime travel
+  /// together, so that a burst of registrations is ten requests a second at most. Taking them up takes a tenth of the
+  /// time at most here too, as long as the rest is no longer than a question may be kept.
   mutating func pushed(since began: ContinuousClock.Instant, until now: ContinuousClock.Instant) {
     isPushed = true
     asksOn = now + min(max(Self.rest(after: now - began), Self.gathering), Self.restMax)
@@ -62,9 +62,9 @@ struct PullReport: Sendable, Equatable {
 /// Brings what is kept of one peer's listing up to date (docs/federation.md, "The directory").
 ///
 /// A peer that feeds changes is read whole once, from a place in its feed that was asked for before, and followed from
-/// there. It may keep our question until something has changed, and is asked on then. Once a day it is read whole again,
-/// so that no error lasts, and within the hour where something was not taken up for want of room. Any other is read
-/// whole whenever its listing is not as it was (reference 1.13.5).
+/// there. It may keep our question until something has changed, and is asked on then. Once a day it is read whole
+/// again, so that no error lasts, and within the hour if something was not taken up for want of room. Any other peer is
+/// read whole whenever its listing is not as it was (reference 1.13.5).
 struct DirectoryPuller: Sendable {
   /// Asked before each write: whether it is still this process's turn. - Throws: `.displaced` when not.
   typealias Turn = @Sendable () async throws(SyncFailure) -> Void
@@ -168,21 +168,29 @@ extension DirectoryPuller {
       }
       hadMore = hadMore || isPartial
       try await turn()
-      let (admitted, refused, allowance) = try await admit(accounts, of: peer, progress.allowance)
-      report.entries += accounts.count
-      report.refused += refused
-      let mark = ListingMark.feed(next, readHour: self.readHour(readHour, refused: report.refused))
-      // Unknown unless the store says that it is written.
-      progress.allowance = ContactAllowance(max: allowance.max)
-      try await SyncFailure.storing { () throws(StoreError) in
-        try await directory.applyContactChanges(admitted, of: peer.name, mark: mark.text)
-      }
-      progress.allowance = allowance
+      try await takeUp(accounts, of: peer, upTo: next, readHour, &report, &progress.allowance)
       cursor = next
       guard isPartial else { break }
     }
     if waits, !hadMore, report.entries < WireLimits.contactsPerPage { progress.pushed(since: began, until: .now) }
     return report
+  }
+
+  /// Writes down what a peer's feed brought, with the place behind it.
+  private func takeUp(
+    _ accounts: [ListedAccount], of peer: KnownPeer, upTo next: FeedCursor, _ hour: Int64, _ report: inout PullReport,
+    _ allowance: inout ContactAllowance
+  ) async throws(SyncFailure) {
+    let (admitted, refused, rest) = try await admit(accounts, of: peer, allowance)
+    report.entries += accounts.count
+    report.refused += refused
+    let mark = ListingMark.feed(next, readHour: readHour(hour, refused: report.refused))
+    // Unknown unless the store says that it is written.
+    allowance = ContactAllowance(max: allowance.max)
+    try await SyncFailure.storing { () throws(StoreError) in
+      try await directory.applyContactChanges(admitted, of: peer.name, mark: mark.text)
+    }
+    allowance = rest
   }
 
   private func admit(
@@ -206,15 +214,7 @@ extension DirectoryPuller {
 // MARK: - The whole listing
 
 extension DirectoryPuller {
-  /// Reads pages up to `count`, or to the first empty one, until they have brought as many contacts as the peer may
-  /// have.
-  ///
-  /// Reading goes on when there is no room for new entries: later entries may be known ones, and must not be
-  /// un-listed.
-  ///
-  /// Without a feed, a listing that changes between two pages may hide an entry from this pass. Its tag has changed
-  /// then, and the next pass brings the entry back. With a feed there is no such pass. So only an empty page is the
-  /// end, because an account that is added meanwhile moves others to higher offsets.
+  /// Reads a listing in one pass, and un-lists what it does not name.
   private func readWhole(
     _ peer: KnownPeer, count: Int?, mark: ListingMark, _ progress: inout PullProgress, _ turn: Turn
   ) async throws(SyncFailure) -> PullReport {
@@ -228,12 +228,33 @@ extension DirectoryPuller {
       try await directory.beginContacts(of: peer.name)
     }
     guard let pass = begun else { throw .displaced }
-    let entriesMax = 2 * contactsMax + WireLimits.contactsPerPage
-    // Peers of another make may have smaller pages; none needs a page for each entry.
-    let pagesMax = 64 + 2 * entriesMax / WireLimits.contactsPerPage
     var report = PullReport(isWhole: true)
     var allowance = ContactAllowance(max: contactsMax)
     allowance.beginWhole()
+    try await readPages(of: peer, upTo: count, in: pass, &report, &allowance, turn)
+    try await turn()
+    let mark = mark.mapReadHour { readHour($0, refused: report.refused) }
+    progress.allowance.counted(
+      try await finish(pass, of: peer, mark: mark, brought: allowance.brought).claims)
+    return report
+  }
+
+  /// Reads pages up to `count`, or to the first empty one, until they have brought as many contacts as the peer may
+  /// have.
+  ///
+  /// Reading goes on when there is no room for new entries: later entries may be known ones, and must not be
+  /// un-listed.
+  ///
+  /// Without a feed, a listing that changes between two pages may hide an entry from this pass. Its tag has changed
+  /// then, and the next pass brings the entry back. With a feed there is no such pass. So only an empty page is the
+  /// end, because an account that is added meanwhile moves others to higher offsets.
+  private func readPages(
+    of peer: KnownPeer, upTo count: Int?, in pass: Int64, _ report: inout PullReport,
+    _ allowance: inout ContactAllowance, _ turn: Turn
+  ) async throws(SyncFailure) {
+    let entriesMax = 2 * allowance.max + WireLimits.contactsPerPage
+    // Peers of another make may have smaller pages; none needs a page for each entry.
+    let pagesMax = 64 + 2 * entriesMax / WireLimits.contactsPerPage
     var pages = 0
     while allowance.hasPlaces, count.map({ report.entries < $0 }) ?? true {
       guard pages < pagesMax, report.entries < entriesMax else { throw .endless }
@@ -250,19 +271,19 @@ extension DirectoryPuller {
       report.refused += refused
       pages += 1
     }
-    try await turn()
-    let mark = mark.mapReadHour { readHour($0, refused: report.refused) }
-    let brought = allowance.brought
-    let counts = try await SyncFailure.storing { () throws(StoreError) in
+  }
+
+  /// Ends a pass. The store lists as many contacts then as the pass brought, or they are counted anew. An entry that
+  /// moved between pages and came twice makes that count needless.
+  private func finish(
+    _ pass: Int64, of peer: KnownPeer, mark: ListingMark, brought: Int
+  ) async throws(SyncFailure) -> ContactCounts {
+    try await SyncFailure.storing { () throws(StoreError) in
       try await directory.finishContacts(of: peer.name, pass: pass, mark: mark.text)
-      // The store lists as many contacts now as the pass brought, or they are counted anew. An entry that moved
-      // between pages and came twice makes that count needless.
       let counts = try await directory.contactCounts(of: peer.name)
       if counts.listed == brought { return counts }
       try await directory.recountContacts(of: peer.name)
       return try await directory.contactCounts(of: peer.name)
     }
-    progress.allowance.counted(counts.claims)
-    return report
   }
 }

@@ -12,8 +12,8 @@ import Synchronization
 /// Asks each active peer whose contacts are copied for the changes in its listing. A peer that can keeps the question
 /// until there are some, and is asked on then. Any other is asked every few seconds. Peers are asked side by side, with
 /// one reading at a time each: a slow peer delays no other. One process of the operator follows a peer: the one that
-/// holds the lease `directory NAME`. If that process ends or dies, another takes over. If a peer is not to be copied any
-/// more, its copied contacts are removed.
+/// holds the lease `directory NAME`. If that process ends or dies, another takes over. If a peer is not to be copied
+/// any more, its copied contacts are removed.
 package final class DirectorySync: Service {
   private let registry: PeerRegistry
   private let puller: DirectoryPuller

@@ -82,13 +82,7 @@ struct ListingReader: Sendable {
   }
 
   private static func decodeCount(_ json: RawSpan) throws(JSONError) -> Int {
-    var reader = JSONReader(json)
-    var count: Int64?
-    try reader.beginObject()
-    while let key = try reader.nextKey() {
-      if reader.matches(key, "count") { count = try reader.integer() } else { try reader.skip() }
-    }
-    try reader.finish()
+    let count = try JSONReader.property("count", of: json) { reader throws(JSONError) in try reader.integer() }
     guard let count, count >= 0, let value = Int(exactly: count) else { throw .wrongShape }
     return value
   }

@@ -18,3 +18,38 @@ struct PeerAttachmentsController: Sendable {
     return .json(location.json)
   }
 }
+
+/// `{"location": URL}`: where a blob can be downloaded, as relays tell each other (reference 1.13.2).
+struct AttachmentLocation: Sensitive, Sendable, Equatable {
+  static let kind: StaticString = "attachment URL"
+  /// Absolute, http or https, printable ASCII, at most `urlBytesMax` bytes. Anyone who knows it can download the
+  /// blob.
+  let url: String
+
+  /// - Returns: nil for anything else: what a peer says goes to our clients, and into a header of theirs.
+  init?(_ url: String) {
+    guard url.utf8.count <= Self.urlBytesMax, url.utf8.allSatisfy({ (0x21...0x7E).contains($0) }),
+      let scheme = ["https://", "http://"].first(where: { url.prefix($0.count).lowercased() == $0 }),
+      let first = url.dropFirst(scheme.count).first, !"/?#:@".contains(first)
+    else { return nil }
+    self.url = url
+  }
+
+  var json: [UInt8] {
+    var writer = JSONWriter()
+    writer.beginObject()
+    writer.key("location")
+    writer.string(url)
+    writer.endObject()
+    return writer.bytes
+  }
+
+  static func decode(_ json: RawSpan) throws(JSONError) -> AttachmentLocation {
+    let url = try JSONReader.property("location", of: json) { reader throws(JSONError) in try reader.string() }
+    guard let location = url.flatMap({ AttachmentLocation($0) }) else { throw .wrongShape }
+    return location
+  }
+
+  /// A presigned URL with a session token takes about 2 KiB.
+  private static let urlBytesMax = 4 << 10
+}

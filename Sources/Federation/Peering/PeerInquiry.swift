@@ -3,16 +3,12 @@ import RelayCore
 
 /// Asks a peer what only it knows of us, for `relay peer budget`.
 package struct PeerInquiry: Sendable {
-  private let credentials: FederationCredentials
-  private let addresses: PeerAddresses
-  private let limits: PeerLimits
+  private let question: PeerQuestion
 
   package init(
     credentials: FederationCredentials, addresses: PeerAddresses, limits: PeerLimits = PeerLimits()
   ) {
-    self.credentials = credentials
-    self.addresses = addresses
-    self.limits = limits
+    question = PeerQuestion(credentials: credentials, addresses: addresses, limits: limits)
   }
 
   /// Asks `peer` for the budgets that this relay has left there.
@@ -38,12 +34,7 @@ package struct PeerInquiry: Sendable {
 
   private func ask(_ request: PeerRequest, _ peer: KnownPeer) async throws(FederationError) -> PeerAnswer {
     do {
-      let client = try PeerClient(
-        way: try await addresses.way(to: peer.endpoint), authorities: peer.authorities, credentials: credentials,
-        limits: limits,
-        accepts: { peer.fault(of: $0) })
-      defer { client.retire() }
-      return try await client.send(request)
+      return try await question.ask(request, peer)
     } catch {
       throw FederationError(
         .unreachable, "\(peer.name) at \(peer.endpoint) did not answer: \(PeerFailure(error)).",

@@ -18,13 +18,7 @@ struct ProbeRequest: Sendable, Equatable {
   }
 
   static func decode(_ json: RawSpan) throws(JSONError) -> ProbeRequest {
-    var reader = JSONReader(json)
-    var runs: Bool?
-    try reader.beginObject()
-    while let key = try reader.nextKey() {
-      if reader.matches(key, "run") { runs = try reader.boolean() } else { try reader.skip() }
-    }
-    try reader.finish()
+    let runs = try JSONReader.property("run", of: json) { reader throws(JSONError) in try reader.boolean() }
     return ProbeRequest(runs: runs ?? false)
   }
 }

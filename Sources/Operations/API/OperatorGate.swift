@@ -1,6 +1,6 @@
 import HTTPTypes
 import Hummingbird
-import RelayCore
+package import RelayCore
 
 /// Lets holders of tokens into the operator API, and turns what fails behind it into JSON.
 struct OperatorGate: RouterMiddleware {
@@ -47,4 +47,31 @@ struct OperatorGate: RouterMiddleware {
     guard let field, let space = field.firstIndex(of: " "), field[..<space].lowercased() == "bearer" else { return nil }
     return String(field[field.index(after: space)...].trimmingPrefix { $0 == " " })
   }
+}
+
+/// The tokens that open the operator API: to look, and to change.
+package struct OperatorTokens: Sendable, Equatable {
+  package let read: [OperatorToken]
+  /// They may look as well.
+  package let change: [OperatorToken]
+
+  package init(read: [OperatorToken], change: [OperatorToken]) {
+    self.read = read
+    self.change = change
+  }
+
+  var isEmpty: Bool { read.isEmpty && change.isEmpty }
+
+  /// Compares with every token, in a time that tells nothing of where they differ.
+  /// - Returns: nil for what is none of them.
+  func token(of text: String) -> (token: OperatorToken, mayChange: Bool)? {
+    let given = Array(text.utf8)
+    var found: (token: OperatorToken, mayChange: Bool)?
+    for (tokens, mayChange) in [(read, false), (change, true)] {
+      for token in tokens where constantTimeEquals(Array(token.token.value.utf8), given) { found = (token, mayChange) }
+    }
+    return found
+  }
+
+  func has(_ token: OperatorToken) -> Bool { read.contains(token) || change.contains(token) }
 }

@@ -25,3 +25,33 @@ package enum AccountReference: Sendable, Equatable {
     }
   }
 }
+
+/// The first digits of a number, such as a country's.
+package struct NumberPrefix: Sendable, Equatable {
+  private let value: Int64
+  private let count: Int
+
+  /// Reads a plus sign and digits, at most as many as a number has. A plus sign alone begins every number.
+  package init?(_ text: String) {
+    let digits = text.utf8.dropFirst()
+    guard text.utf8.first == UInt8(ascii: "+"), digits.count <= Self.digitsMax,
+      digits.allSatisfy({ (0x30...0x39).contains($0) }), digits.first != 0x30
+    else { return nil }
+    value = digits.reduce(0) { $0 * 10 + Int64($1 - 0x30) }
+    count = digits.count
+  }
+
+  /// The ranges of numbers that begin with it, ascending: one for each length, so that no others are read.
+  package var ranges: [ClosedRange<Int64>] {
+    guard count > 0 else { return [1...Int64.max] }
+    var ranges: [ClosedRange<Int64>] = []
+    var (low, size) = (value, Int64(1))
+    for _ in count...Self.digitsMax {
+      ranges.append(low...(low + size - 1))
+      (low, size) = (low * 10, size * 10)
+    }
+    return ranges
+  }
+
+  private static let digitsMax = 15
+}

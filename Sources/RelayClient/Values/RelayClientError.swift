@@ -1,3 +1,5 @@
+import RelayWork
+
 /// The reason why a request to a relay failed.
 ///
 /// This library puts no number, token, key or body into it. The `reason` of `.refused` is the relay's own text.
@@ -60,5 +62,21 @@ extension RelayClientError: CustomStringConvertible {
     case .unexpectedAnswer(let status, let reason): "an answer with status \(status) that is not understood: \(reason)"
     case .invalidArgument(let reason): reason
     }
+  }
+}
+
+/// Runs `body`, cancels it when `limit` is over, and then throws `RelayClientError.timedOut`.
+package func withDeadline<Result: Sendable>(_ limit: Duration, _ body: @escaping @Sendable () async throws -> Result)
+  async throws -> Result
+{
+  try await withThrowingTaskGroup(of: Result.self) { group in
+    group.addTask { try await body() }
+    group.addTask {
+      guard await Pause.for(limit) else { throw CancellationError() }
+      throw RelayClientError.timedOut
+    }
+    defer { group.cancelAll() }
+    guard let first = try await group.next() else { throw CancellationError() }
+    return first
   }
 }

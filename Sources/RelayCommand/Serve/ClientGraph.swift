@@ -81,7 +81,6 @@ struct ClientGraph {
   ) {
     let forwarder = ReceiptForwarder(courier: courier, logger: logger)
     let courier = UnburdeningCourier(courier: courier, load: load)
-    let sender = UnburdeningSender(sender: sender, load: load)
     let receipts = DeliveryReceipts(
       store: storage.messages, intake: local.intake, forwarder: forwarder, logger: logger)
     let purse = { ContactPurse(budget: coordination, allowance: settings.directory.allowance) }
@@ -95,43 +94,19 @@ struct ClientGraph {
     let contacts = directory?.controller(
       storage: storage, coordination: coordination, purse: purse(), finder: finder)
     let blobs = attachments.controller(storage: storage, courier: courier, homes: homes, limiter: coordination)
-
-    let limits = CodeLimits(
-      limiter: coordination, wrongCodes: WrongCodes(logger: logger),
-      isDevelopment: settings.development.isEnabled)
-    let registrar = Registrar(
-      store: storage, accounts: local.accounts, limits: limits, locks: RegistrationLocks(),
-      lockLifetime: AccountTerms.lockLifetime, respectsClaims: settings.federation.respectsClaims,
-      clock: JudgedClock(.system, by: storage.judge), directory: directory?.follower)
-    let registration = RegistrationController(
-      store: storage, registrar: registrar, limits: limits, sender: sender,
-      tokens: settings.verification.tokenKey.map { NumberTokens(key: $0, clock: .system) },
-      policy: .init(
-        codeLifetime: AccountTerms.codeLifetime, triesMax: AccountTerms.triesMax,
+    let accounts = AccountControllers(
+      settings: settings, local: local, storage: storage,
+      limits: CodeLimits(
+        limiter: coordination, wrongCodes: WrongCodes(logger: logger),
         isDevelopment: settings.development.isEnabled),
-      clock: .system)
-    let devices = DevicesController(
-      store: storage, accounts: local.accounts, limits: limits,
-      policy: .init(
-        devicesMax: AccountTerms.devicesMax, codeLifetime: AccountTerms.codeLifetime,
-        triesMax: AccountTerms.triesMax),
-      clock: .system)
-
+      follower: directory?.follower)
     let edge = ClientEdge(
-      accounts: local.accounts,
-      forwarded: settings.client.forwarded,
-      origins: settings.client.origins,
+      accounts: local.accounts, forwarded: settings.client.forwarded, origins: settings.client.origins,
       controllers: .init(
-        account: AccountController(
-          remover: AccountRemover(store: storage, attachments: attachments.removal), accounts: local.accounts,
-          directory: directory?.follower),
-        registration: registration,
-        push: PushController(
-          store: storage, accounts: local.accounts, directory: directory?.follower, webPush: webPush, clock: .system),
-        lock: LockController(
-          store: storage, accounts: local.accounts, limits: limits, locks: RegistrationLocks(), clock: .system),
-        devices: devices, provisioning: ProvisioningController(hub: local.hub, limiter: coordination), keys: keys,
-        messages: messages),
+        account: accounts.account(removing: attachments.removal),
+        registration: accounts.registration(by: UnburdeningSender(sender: sender, load: load)),
+        push: accounts.push(webPush), lock: accounts.lock, devices: accounts.devices,
+        provisioning: ProvisioningController(hub: local.hub, limiter: coordination), keys: keys, messages: messages),
       elsewhere: directory == nil ? .lookUps : nil
     ) { router in
       attachments.addOpenRoutes(to: router)
@@ -144,5 +119,54 @@ struct ClientGraph {
       settings.client, local, storage: storage, receipts: receipts, router: router, load: load, logger: logger)
     authorizer = live.authorizer
     services = [forwarder, attachments.sweeper] + live.services
+  }
+}
+
+/// The controllers of accounts and their devices.
+private struct AccountControllers {
+  let settings: RelayConfiguration
+  let local: LocalGraph
+  let storage: any Storage
+  let limits: CodeLimits
+  /// nil where the role is left to other processes.
+  let follower: DirectoryFollower?
+
+  func account(removing attachments: any AttachmentRemoval) -> AccountController {
+    AccountController(
+      remover: AccountRemover(store: storage, attachments: attachments), accounts: local.accounts,
+      directory: follower)
+  }
+
+  func registration(by sender: any Relay.VerificationSender) -> RegistrationController {
+    let registrar = Registrar(
+      store: storage, accounts: local.accounts, limits: limits, locks: RegistrationLocks(),
+      lockLifetime: AccountTerms.lockLifetime, respectsClaims: settings.federation.respectsClaims,
+      clock: JudgedClock(.system, by: storage.judge), directory: follower)
+    return RegistrationController(
+      store: storage, registrar: registrar, limits: limits, sender: sender,
+      tokens: settings.verification.tokenKey.map { NumberTokens(key: $0, clock: .system) },
+      policy: .init(
+        codeLifetime: AccountTerms.codeLifetime, triesMax: AccountTerms.triesMax,
+        isDevelopment: settings.development.isEnabled),
+      clock: .system)
+  }
+
+  func push(_ webPush: PushController.WebPushTerms) -> PushController {
+    PushController(
+      store: storage, accounts: local.accounts, directory: follower, webPush: webPush, clock: .system)
+  }
+
+  var lock: LockController {
+    LockController(
+      store: storage, accounts: local.accounts, limits: limits, locks: RegistrationLocks(), clock: .system)
+  }
+
+  var devices: DevicesController {
+    DevicesController(
+      store: storage, accounts: local.accounts, limits: limits,
+      policy: .init(
+        devicesMax: AccountTerms.devicesMax, codeLifetime: AccountTerms.codeLifetime,
+        triesMax: AccountTerms.triesMax),
+      clock: .system)
   }
 }

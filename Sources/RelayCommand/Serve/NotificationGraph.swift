@@ -29,12 +29,7 @@ struct NotificationGraph {
     let own = settings.deviceNotifications
     guard settings.roles.has(.push), let port = own.port else { return nil }
     let lanes = try Self.lanes(own, PushEndpoints(settings.push), tokens, logger)
-    let missing = NotificationService.allCases.filter { lanes[$0] == nil }
-    if !missing.isEmpty {
-      logger.notice(
-        "pushes of device notifications are left to processes that have their provider's keys",
-        metadata: ["providers": "\(missing.map(\.rawValue).joined(separator: ", "))"])
-    }
+    Self.tellOfMissing(lanes, logger)
     let events = EventPusher(store: storage, clock: .system, logger: logger)
     let pushers = NotificationService.allCases.map { service in
       NotificationPusher(service, store: storage, lanes: lanes, clock: .system, logger: logger) { events.wake() }
@@ -42,12 +37,7 @@ struct NotificationGraph {
     let clock = JudgedClock(.system, by: storage.judge)
     let keeper = NotificationKeeper(store: storage, retention: own.retention, clock: clock, logger: logger)
 
-    let passwords = ChosenPasswords()
-    var parts = NotificationEdgeParts(store: storage, limiter: coordination, clock: clock.arriving) {
-      (user, password, stored, address) async throws(Problem) in
-      try await passwords.verify(password, of: user, from: address, against: stored)
-    }
-    parts.recipientsMax = Self.recipientsMax
+    var parts = Self.parts(storage: storage, limiter: coordination, clock: clock)
     parts.onPush = { for pusher in pushers { pusher.wake() } }
     parts.onEvent = { events.wake() }
     let certificate = try own.tls.map {
@@ -67,6 +57,27 @@ struct NotificationGraph {
     services =
       lanes.values.map { $0 as any Service } + [keeper] + pushers.map { $0 as any Service } + [events] + watched
       + [Listening("device-notifications", own.host, port, listener)]
+  }
+
+  /// The parts that the listener's controllers share, but for the pushers that they wake.
+  private static func parts(
+    storage: any Storage, limiter: any Coordination, clock: JudgedClock
+  ) -> NotificationEdgeParts {
+    let passwords = ChosenPasswords()
+    var parts = NotificationEdgeParts(store: storage, limiter: limiter, clock: clock.arriving) {
+      (user, password, stored, address) async throws(Problem) in
+      try await passwords.verify(password, of: user, from: address, against: stored)
+    }
+    parts.recipientsMax = recipientsMax
+    return parts
+  }
+
+  private static func tellOfMissing(_ lanes: [NotificationService: PushLane], _ logger: Logger) {
+    let missing = NotificationService.allCases.filter { lanes[$0] == nil }
+    guard !missing.isEmpty else { return }
+    logger.notice(
+      "pushes of device notifications are left to processes that have their provider's keys",
+      metadata: ["providers": "\(missing.map(\.rawValue).joined(separator: ", "))"])
   }
 
   /// Nothing is tried again in them, but for what was on a lost connection to Apple: pushes wait in the store, where

@@ -2,8 +2,8 @@ import Relay
 import RelayCore
 import RelayHTTP
 
-// A client's request may wait for servers that are not ours. What waits there takes up nothing here, so it does not
-// count when the clients' listener finds out whether it is asked for too much.
+// A client's request may wait for servers that are not ours. A request that waits there takes up nothing here, so it
+// does not count when the clients' listener finds out whether it is asked for too much.
 
 /// A courier whose waits for peers are no load.
 struct UnburdeningCourier: Courier {

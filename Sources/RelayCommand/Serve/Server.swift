@@ -1,17 +1,13 @@
 import AsyncHTTPClient
 import CoreMetrics
-import Directory
-import Federation
 import Foundation
-import Hummingbird
 import Logging
+import NIOCore
 import NIOPosix
 import Operations
-import Push
 import Relay
 import RelayConfiguration
 import RelayCore
-import RelayHTTP
 import ServiceLifecycle
 import Storage
 import UnixSignals
@@ -129,8 +125,28 @@ struct Server {
     _ storage: any Storage, _ coordination: any Coordination, _ outbound: HTTPClient, _ control: DrainControl,
     _ start: Start, _ api: OperatorAPI
   ) async throws -> [any Service] {
-    let logger = logger
-    try await prepareSchema(of: storage, settings, during: start) { step in
+    let upkeep = try await prepare(storage, during: start)
+    await show(coordination)
+    let context = ServingContext(
+      settings: settings, storage: storage, coordination: coordination, readiness: readiness, logger: logger)
+    let shared = try await SharedGraphs(context, outbound: outbound, present: present)
+    let edges = try await EdgeGraphs(context, shared, sender: makeSender(outbound))
+    api.open(
+      .init(
+        store: storage, remover: AccountRemover(store: storage, attachments: shared.attachments.removal),
+        limiter: coordination.limiter, signals: coordination, senders: shared.local.senders,
+        console: ServingConsole(
+          settings, storage: storage, signals: coordination, doctor: doctor, logger: logger), clock: .system))
+    control.counts { [hub = shared.local.hub] in hub.connectionCount }
+    let drainFirst = DrainFirst(
+      control: control, readiness: readiness, state: edges.drain, hub: shared.local.hub, logger: logger)
+    return upkeep + shared.services(context) + edges.services(context, shared) + [drainFirst]
+  }
+
+  /// Brings the schema up to date, checks the keys of what is stored, and removes what is due.
+  /// - Returns: the services that go on with it.
+  private func prepare(_ storage: any Storage, during start: Start) async throws -> [any Service] {
+    try await prepareSchema(of: storage, settings, during: start) { [logger] step in
       logger.notice("schema migrated", metadata: ["version": "\(step.version)", "name": "\(step.name)"])
     }
     start.storeAnswered()
@@ -146,88 +162,20 @@ struct Server {
         return "\(error)"
       }
     }
+    return [maintenance, WriteWatch(store: storage, logger: logger)]
+      + (encryptionKeys.isChanging ? [encryptionKeys] : [])
+  }
+
+  /// Tells the operator how this process works with others.
+  private func show(_ coordination: any Coordination) async {
     if settings.isShared {
       // Requests can be served without Redis, so it is no reason to be unready: it shows in metrics and the log.
       let state = await coordination.degradation() ?? "connected"
       logger.info("coordination is shared", metadata: ["state": "\(state)"])
     }
-
     let roles = settings.roles
     RoleMetrics.show(roles)
     if roles != .all { logger.notice("some roles only", metadata: ["roles": "\(roles.names.joined(separator: ", "))"]) }
-    let peers = try PeerGraph(settings, storage: storage, coordination: coordination, logger: logger)
-    let pushTokens = APNsTokens()
-    let waking = try WakingGraph(
-      settings.push, roles: roles, tokens: pushTokens, storage: storage, signals: coordination, logger: logger)
-    let local = LocalGraph(
-      settings, storage: storage, coordination: coordination, peers: peers?.witness, quickPeers: peers?.quickWitness,
-      notifier: waking.requests, logger: logger)
-    let ledger = try await HandOverLedger.open(storage, clock: .system)
-    let federation = peers.map {
-      FederationGraph(settings, $0, local, ledger: ledger, storage: storage, logger: logger)
-    }
-    let attachments = try await AttachmentGraph(
-      settings.attachments, at: settings.client.url, present: { [present] in present.value.configuration.attachments },
-      storage: storage, client: outbound, logger: logger)
-    let directory =
-      roles.has(.directory)
-      ? try DirectoryGraph(
-        settings.directory, storage: storage, coordination: coordination, readiness: readiness, logger: logger) : nil
-    let homes: any HomeDirectory = directory?.view ?? StoredHomes(store: storage)
-    let load = RequestLoad(logger: logger)
-    let finder: (any ContactFinder)? = (federation?.finder).map { UnburdeningFinder(finder: $0, load: load) }
-    let clients =
-      roles.has(.clients)
-      ? ClientGraph(
-        settings, local, storage: storage, coordination: coordination, courier: federation?.courier ?? NoPeers(),
-        homes: federation?.homes(local, directory: homes) ?? NoPeers(), finder: finder,
-        directory: directory, attachments: attachments, sender: makeSender(outbound),
-        webPush: WakingGraph.webPushTerms(settings.push, by: waking), load: load, logger: logger) : nil
-    let lookUps =
-      clients == nil
-      ? directory.map {
-        LookUpGraph(
-          settings, local, storage: storage, coordination: coordination, finder: finder, directory: $0)
-      } : nil
-    let gateway = try PushGatewayGraph(
-      settings, tokens: pushTokens, board: coordination.pushBoard, readiness: readiness, logger: logger)
-    if roles.servesAccounts { await local.restores.check() }
-    let drain = DrainState()
-    let notifications = try NotificationGraph(
-      settings, storage: storage, coordination: coordination, tokens: pushTokens, drain: drain, readiness: readiness,
-      logger: logger)
-    let client = try (clients?.router ?? lookUps?.router).map { router in
-      try ClientListener(
-        settings.client, router: router, authorizer: clients?.authorizer, drain: drain, load: load,
-        state: ListenerState("client", in: readiness), logger: logger)
-    }
-    api.open(
-      .init(
-        store: storage, remover: AccountRemover(store: storage, attachments: attachments.removal),
-        limiter: coordination.limiter, signals: coordination, senders: local.senders,
-        console: ServingConsole(
-          settings, storage: storage, signals: coordination, doctor: doctor, logger: logger), clock: .system))
-    control.counts { [hub = local.hub] in hub.connectionCount }
-    let drainFirst = DrainFirst(
-      control: control, readiness: readiness, state: drain, hub: local.hub, logger: logger)
-
-    return [maintenance, WriteWatch(store: storage, logger: logger)] + (directory?.services ?? [])
-      + (encryptionKeys.isChanging ? [encryptionKeys] : [])
-      + waking.services(local, storage: storage, coordination: coordination)
-      // Receipts for what sessions acknowledge at the end still go to peers.
-      + (federation?.services(storage: storage, coordination: coordination) ?? [])
-      // It tells the devices of other processes too, of what peers bring here.
-      + (clients?.services ?? [local.hub])
-      // Behind the last draw, of whichever listener, an epoch is written.
-      + (roles.servesAccounts ? [local.restores] : [])
-      + (roles.has(.peers)
-        ? federation.map {
-          [
-            $0.listener(
-              local, locator: attachments.locator, storage: storage, coordination: coordination, readiness: readiness)
-          ]
-        } ?? [] : []) + (gateway?.services ?? []) + (notifications?.services ?? []) + (client?.services ?? [])
-      + [drainFirst]
   }
 
   private func makeSender(_ client: HTTPClient) -> any Relay.VerificationSender {

@@ -83,3 +83,22 @@ package struct AccountAttributes: Sendable, Equatable {
 
 // As plain text or bytes, and as little to be shown as those.
 extension AccountAttributes: Sensitive { package static let kind: StaticString = "attributes" }
+
+/// The registration lock on the wire: our own addition, which old clients do not notice (reference Part 6, 4).
+package enum PinCodec {
+  /// Reads the body of `PUT /v1/accounts/pin/`: `{"pin": "..."}`.
+  package static func decode(_ json: RawSpan) throws(JSONError) -> Secret {
+    let pin = try JSONReader.property("pin", of: json) { reader throws(JSONError) in try reader.string() }
+    guard let pin, isPin(pin) else { throw .wrongShape }
+    return Secret(pin)
+  }
+
+  /// Whether `text` has 4 to 100 characters, of any kind.
+  package static func isPin(_ text: String) -> Bool {
+    text.utf8.count <= bytesMax && (4...charactersMax).contains(text.count)
+  }
+
+  private static let charactersMax = 100
+  /// A character can be a letter with marks without end.
+  private static let bytesMax = 1024
+}

@@ -61,3 +61,50 @@ package enum AttachmentOutcome: Sendable, Equatable {
   case unknown
   case quotaExceeded
 }
+
+/// The first 16 bits of the ids of one relay's attachments. A reader of an id knows from them which of the relays
+/// that it knows holds the blob (docs/federation.md, "Attachments without a relay").
+package struct AttachmentMark: Sendable, Hashable, Comparable {
+  /// 1 or more.
+  package let value: UInt16
+
+  package init?(_ value: some BinaryInteger) {
+    guard let value = UInt16(exactly: value), value > 0 else { return nil }
+    self.value = value
+  }
+
+  /// The mark of a relay whose operator has chosen none: the same for each of its processes. Peers are told it, and
+  /// never reckon it themselves.
+  package init(madeFrom name: RelayName) {
+    // FNV-1a: it has to spread names, and keeps nothing secret.
+    var hash: UInt32 = 2_166_136_261
+    for byte in name.text.utf8 { hash = (hash ^ UInt32(byte)) &* 16_777_619 }
+    // 1...65535.
+    value = UInt16(hash % 65_535) + 1
+  }
+
+  package static func < (a: Self, b: Self) -> Bool { a.value < b.value }
+}
+
+/// The records of attachments; their blobs lie elsewhere.
+package protocol AttachmentStore: Sendable {
+  /// Notes that `attachment`, without bytes yet, was given out to its account.
+  /// - Returns: false, with nothing stored, when the account's attachments and this one exceed `quota`.
+  func addAttachment(_ attachment: Attachment, quota: AttachmentQuota) async throws(StoreError) -> Bool
+  /// - Returns: nil when none was given out under this id, or it was removed. It may have expired.
+  func attachment(_ id: AttachmentID) async throws(StoreError) -> Attachment?
+  /// Notes that the upload of `bytes` is complete, once and for all, and when the blob expires.
+  func finishAttachment(_ id: AttachmentID, bytes: Int64, expires: Timestamp, quota: AttachmentQuota)
+    async throws(StoreError) -> AttachmentOutcome
+  /// Attachments, uploaded or not, that expired before `now`: at most `limit`, the oldest first.
+  func expiredAttachments(before now: Timestamp, limit: Int) async throws(StoreError) -> [Attachment]
+  /// Forgets the attachments and frees the room they took of their accounts. Ids that are not known are ignored. The
+  /// blobs stay: the caller removes them first.
+  func removeAttachments(_ ids: [AttachmentID]) async throws(StoreError)
+}
+
+/// Says where blobs are downloaded. Implemented by Attachments, used by Federation for peers.
+package protocol AttachmentLocator: Sendable {
+  /// A URL that anyone may use for a limited time. Whether the blob exists is not checked (reference 1.10).
+  func downloadURL(of id: AttachmentID) async throws(Problem) -> String
+}

@@ -18,3 +18,23 @@ package protocol Courier: Sendable {
   /// The URL at which the blob of an attachment at `relay` can be downloaded.
   func attachmentURL(of id: AttachmentID, at relay: RelayName) async throws(Problem) -> String
 }
+
+/// Says which peer a request of a client that names no relay is for (docs/federation.md, "Clients that name no relay").
+/// Implemented by Federation, used by Relay and Attachments.
+package protocol HomeFinder: Sendable {
+  /// - Returns: the peer that has `number`; nil when it has an account here, or nobody is known to have it.
+  /// - Throws: `.unavailable` when that cannot be told just now.
+  func home(of number: AccountNumber) async throws(Problem) -> RelayName?
+  /// - Returns: the peer that `attachment` is marked as; nil for one that is looked for here.
+  func home(of attachment: AttachmentID) -> RelayName?
+}
+
+/// The account of this relay that other operators may send test messages to (docs/federation.md, "The probe account").
+/// Implemented by Relay, used by Federation and by `relay peer test`.
+package protocol ProbeHost: Sendable {
+  /// Makes the account where there is none, and gives it keys where they run out. Safe to repeat.
+  func prepare() async throws(Problem) -> AccountNumber
+  /// Takes what came from `relay` out of the account's mailbox, and with it what has lain there for long.
+  /// - Returns: the senders' times of what came from `relay`, in the order of acceptance.
+  func collect(from relay: RelayName) async throws(Problem) -> [Timestamp]
+}

@@ -28,10 +28,10 @@ package struct JSONKey: Sendable {
 ///     }
 ///     try reader.finish()
 package struct JSONReader: ~Escapable {
-  private let bytes: RawSpan
-  private var position = 0
+  let bytes: RawSpan
+  var position = 0
   /// Whether a comma must stand before the next key or element.
-  private var needsSeparator = false
+  var needsSeparator = false
 
   @_lifetime(copy bytes)
   package init(_ bytes: RawSpan) { self.bytes = bytes }
@@ -127,39 +127,6 @@ package struct JSONReader: ~Escapable {
     return decoded.isEmpty ? nil : decoded
   }
 
-  /// Reads on from an element that `nextElement` has announced, while elements are contact tokens as most clients
-  /// write them. Such a token has 14 characters of base64 of either alphabet, no padding and no escapes. Between two
-  /// stands a comma, perhaps with a space. Reading takes one pass, and allocates only what `tokens` needs.
-  ///
-  /// - Parameter max: how many `tokens` may hold in the end; 1 or more above what it holds.
-  /// - Returns: whether there was any. If not, the reader has not moved, and `string` tells what comes next. Else it
-  ///   stands behind the last one, and `nextElement` goes on.
-  @_lifetime(self: copy self)
-  package mutating func plainTokens(into tokens: inout [ContactToken], max: Int) -> Bool {
-    skipSpace()
-    let bytes = self.bytes
-    let quoted = ContactToken.plainTextLength + 2
-    var (offset, end) = (position, position)
-    Base64.values.withUnsafeBufferPointer { values in
-      while tokens.count < max, bytes.byteCount - offset >= quoted,
-        bytes.unsafeLoad(fromByteOffset: offset, as: UInt8.self) == UInt8(ascii: "\""),
-        bytes.unsafeLoad(fromByteOffset: offset + quoted - 1, as: UInt8.self) == UInt8(ascii: "\""),
-        let token = ContactToken(plainText: bytes, at: offset + 1, values)
-      {
-        tokens.append(token)
-        end = offset + quoted
-        // Behind the last token, and where white space is another, it is the caller's turn again.
-        guard bytes.byteCount - end > 2, bytes.unsafeLoad(fromByteOffset: end, as: UInt8.self) == UInt8(ascii: ",")
-        else { return }
-        offset = bytes.unsafeLoad(fromByteOffset: end + 1, as: UInt8.self) == UInt8(ascii: " ") ? end + 2 : end + 1
-      }
-    }
-    guard end > position else { return false }
-    position = end
-    needsSeparator = true
-    return true
-  }
-
   /// An integer, also as a string. - Returns: nil for `null`.
   @_lifetime(self: copy self)
   package mutating func integer() throws(JSONError) -> Int64? {
@@ -228,6 +195,24 @@ package struct JSONReader: ~Escapable {
   }
 }
 
+extension JSONReader {
+  /// Reads an object of which one property matters.
+  /// - Parameter read: reads the property's value.
+  /// - Returns: nil if there is no such property, or it is `null`; the last one if there are several.
+  package static func property<Value>(
+    _ name: StaticString, of json: RawSpan, _ read: (inout JSONReader) throws(JSONError) -> Value?
+  ) throws(JSONError) -> Value? {
+    var reader = JSONReader(json)
+    var value: Value?
+    try reader.beginObject()
+    while let key = try reader.nextKey() {
+      if reader.matches(key, name) { value = try read(&reader) } else { try reader.skip() }
+    }
+    try reader.finish()
+    return value
+  }
+}
+
 // MARK: - Scanning
 
 extension JSONReader {
@@ -239,7 +224,7 @@ extension JSONReader {
   }
 
   @_lifetime(self: copy self)
-  private mutating func skipSpace() {
+  mutating func skipSpace() {
     while position < bytes.byteCount {
       switch byte(position) {
       case 0x20, 0x0A, 0x0D, 0x09: position += 1

@@ -3,8 +3,8 @@ import Synchronization
 
 // One hashed key for each connected device, which says where it is connected, with an expiry: a process that died is
 // forgotten, and what a Redis without memory has lost is noted anew with the next `renew`. Each process listens on one
-// channel, whatever it holds; scripts find the channels, so that many devices are looked up and told of in one step. In a cluster an entry and a channel
-// lie at different nodes: there the process that asks tells the others.
+// channel, whatever it holds; scripts find the channels, so that many devices are looked up and told of in one step. In
+// a cluster an entry and a channel lie at different nodes: there the process that asks tells the others.
 
 extension RedisCoordination {
   package func enter(_ connection: LiveConnection) async -> Bool { await hold([connection], areNew: true) != nil }

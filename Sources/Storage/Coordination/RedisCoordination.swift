@@ -43,8 +43,8 @@ package final class RedisCoordination: Coordination {
   ///   - prefix: begins every key and the channel, so that several operators can share one Redis.
   ///   - clock: for the buckets of this process.
   ///   - time: what Redis takes for the time in place of its own clock; for tests.
-  ///   - present: the endpoint as it is now, asked for before each attempt to connect: passwords change, and the address
-  ///     of a single server may. nil leaves `endpoint`.
+  ///   - present: the endpoint as it is now, asked for before each attempt to connect: passwords change, and the
+  ///     address of a single server may. nil leaves `endpoint`.
   /// - Throws: `.unavailable` when there is no thread or descriptor left, or a file of `endpoint.tls` cannot be used.
   package init(
     _ endpoint: RedisEndpoint, buckets: [LimiterName: Bucket] = [:], leased: Set<LimiterName> = [],
@@ -70,32 +70,51 @@ package final class RedisCoordination: Coordination {
       if case .sentinels(let named) = endpoint.place { try SentinelWatch(named, of: current) } else { nil }
     self.sentinels = sentinels
     let channels = [channel, prefix + Self.processChannel + process]
-    let reactor = reactor
-    func subscription(to channels: [String], by route: @escaping @Sendable () -> RedisRoute) -> RedisConnection {
-      RedisConnection(
-        by: route, role: .subscription(channels: channels), probeKey: probeKey, limits: .init(), on: reactor)
-    }
-    if case .cluster = endpoint.place {
-      let cluster = RedisCluster(of: current, probeKey: probeKey, on: reactor)
-      commands = .cluster(cluster)
-      subscriptions = channels.map { channel in
-        let slot = RedisSlot.of(channel)
-        return subscription(to: [channel]) { cluster.route(to: slot) }
+    (commands, subscriptions) =
+      if case .cluster = endpoint.place {
+        Self.cluster(of: current, channels: channels, probeKey: probeKey, on: reactor)
+      } else {
+        Self.server(of: current, or: sentinels, channels: channels, probeKey: probeKey, on: reactor)
       }
-    } else {
-      let route = { @Sendable () -> RedisRoute in
-        if let sentinels { return sentinels.route }
-        let endpoint = current()
-        guard case .server(let address) = endpoint.place else { return .nowhere(.cannotConnect) }
-        return .to(endpoint.target(at: address))
-      }
-      commands = .one(
-        RedisConnection(by: route, role: .commands, probeKey: probeKey, limits: .init(), on: reactor))
-      subscriptions = [subscription(to: channels, by: route)]
-    }
     gathered = GatheredTakes(judge: Self.judging(by: commands, health: health, time: time))
     leases = LeasedTakes(of: leased, shapes: shapes, clock: clock)
     start()
+  }
+
+  private typealias Connections = (commands: RedisCommands, subscriptions: [RedisConnection])
+
+  /// A channel's messages are heard at the node that has its slot.
+  private static func cluster(
+    of current: @escaping @Sendable () -> RedisEndpoint, channels: [String], probeKey: String, on reactor: Reactor
+  ) -> Connections {
+    let cluster = RedisCluster(of: current, probeKey: probeKey, on: reactor)
+    let subscriptions = channels.map { channel in
+      let slot = RedisSlot.of(channel)
+      return subscription(to: [channel], probeKey: probeKey, on: reactor) { cluster.route(to: slot) }
+    }
+    return (.cluster(cluster), subscriptions)
+  }
+
+  /// The server that the endpoint names, or that `sentinels` do.
+  private static func server(
+    of current: @escaping @Sendable () -> RedisEndpoint, or sentinels: SentinelWatch?, channels: [String],
+    probeKey: String, on reactor: Reactor
+  ) -> Connections {
+    let route = { @Sendable () -> RedisRoute in
+      if let sentinels { return sentinels.route }
+      let endpoint = current()
+      guard case .server(let address) = endpoint.place else { return .nowhere(.cannotConnect) }
+      return .to(endpoint.target(at: address))
+    }
+    let commands = RedisConnection(by: route, role: .commands, probeKey: probeKey, limits: .init(), on: reactor)
+    return (.one(commands), [subscription(to: channels, probeKey: probeKey, on: reactor, by: route)])
+  }
+
+  private static func subscription(
+    to channels: [String], probeKey: String, on reactor: Reactor, by route: @escaping @Sendable () -> RedisRoute
+  ) -> RedisConnection {
+    RedisConnection(
+      by: route, role: .subscription(channels: channels), probeKey: probeKey, limits: .init(), on: reactor)
   }
 
   private func start() {

@@ -6,12 +6,7 @@ extension PostgresStorage {
   package func applyContactChanges(
     _ changes: [ListedAccount], of peer: RelayName, mark: String
   ) async throws(StoreError) {
-    // If a token changed twice the later change wins, and one statement cannot write both.
-    let contacts = Dictionary(changes.map { ($0.token, $0) }) { _, later in later }.values
-    let gone = contacts.filter(\.isInactive)
-    let listed = contacts.filter { !$0.isInactive }.sorted { $0.token < $1.token }
-    let tokens = try await tokens()
-    let (storedGone, storedListed) = (try tokens.seal(gone.map(\.token)), try tokens.seal(listed.map(\.token)))
+    let contacts = try StoredListing(changes, try await tokens())
     let steps = [
       PostgresStep(
         "apply_contacts",
@@ -20,13 +15,14 @@ extension PostgresStorage {
         SELECT p.name, i.token, i.supports_sms, i.voice, p.contacts_pass
         FROM peers AS p
         CROSS JOIN unnest(
-          \(each: storedListed), \(each: listed.lazy.map(\.supportsSMS)), \(each: listed.lazy.map(\.voice))
+          \(each: contacts.tokens), \(each: contacts.listed.lazy.map(\.supportsSMS)),
+          \(each: contacts.listed.lazy.map(\.voice))
         ) AS i (token, supports_sms, voice)
         WHERE p.name = \(peer) AND p.contacts_mode = 'copy'
         ON CONFLICT (peer, token) DO UPDATE SET supports_sms = excluded.supports_sms, voice = excluded.voice,
           pass = greatest(known.pass, excluded.pass), unlisted = NULL
         """),
-      Self.unlisting(storedGone, of: peer),
+      Self.unlisting(contacts.gone, of: peer),
       PostgresStep(
         "apply_contacts_mark",
         "UPDATE peers SET contacts_mark = \(opaque: mark) WHERE name = \(peer) AND contacts_mode = 'copy'"),
@@ -55,5 +51,23 @@ extension PostgresStorage {
       ORDER BY c.since, c.peer
       """)
     return try result.all { (row) throws(StoreError) in try row.relayName() }
+  }
+}
+
+/// A part of a peer's listing as statements write it. If it names a token twice the later entry wins, since one
+/// statement cannot write both.
+struct StoredListing {
+  /// The tokens that the peer does not list any more.
+  let gone: [StoredToken]
+  /// The contacts that it lists, ascending by token.
+  let listed: [ListedAccount]
+  /// Theirs, in the same order.
+  let tokens: [StoredToken]
+
+  init(_ accounts: [ListedAccount], _ sealer: TokenSealer) throws(StoreError) {
+    let contacts = Dictionary(accounts.map { ($0.token, $0) }) { _, later in later }.values
+    listed = contacts.filter { !$0.isInactive }.sorted { $0.token < $1.token }
+    gone = try sealer.seal(contacts.filter(\.isInactive).map(\.token))
+    tokens = try sealer.seal(listed.map(\.token))
   }
 }

@@ -47,13 +47,8 @@ extension PostgresStorage {
   }
 
   package func mergeContacts(_ page: [ListedAccount], of peer: RelayName, pass: Int64) async throws(StoreError) {
-    // If a page lists a token twice the later entry wins, and one statement cannot write both.
-    let contacts = Dictionary(page.map { ($0.token, $0) }) { _, later in later }.values
-    let gone = contacts.filter(\.isInactive)
-    let listed = contacts.filter { !$0.isInactive }.sorted { $0.token < $1.token }
-    guard !contacts.isEmpty else { return }
-    let tokens = try await tokens()
-    let (storedGone, storedListed) = (try tokens.seal(gone.map(\.token)), try tokens.seal(listed.map(\.token)))
+    guard !page.isEmpty else { return }
+    let contacts = try StoredListing(page, try await tokens())
     let steps = [
       PostgresStep(
         "merge_contacts",
@@ -62,13 +57,14 @@ extension PostgresStorage {
         SELECT p.name, i.token, i.supports_sms, i.voice, \(pass)
         FROM peers AS p
         CROSS JOIN unnest(
-          \(each: storedListed), \(each: listed.lazy.map(\.supportsSMS)), \(each: listed.lazy.map(\.voice))
+          \(each: contacts.tokens), \(each: contacts.listed.lazy.map(\.supportsSMS)),
+          \(each: contacts.listed.lazy.map(\.voice))
         ) AS i (token, supports_sms, voice)
         WHERE p.name = \(peer) AND p.contacts_mode = 'copy'
         ON CONFLICT (peer, token) DO UPDATE SET supports_sms = excluded.supports_sms, voice = excluded.voice,
           pass = greatest(known.pass, excluded.pass), unlisted = NULL
         """),
-      Self.unlisting(storedGone, of: peer),
+      Self.unlisting(contacts.gone, of: peer),
     ]
     _ = try await writeBulk(Self.contactLocks(of: peer) + steps)
   }

@@ -14,13 +14,16 @@ extension PostgresStorage {
     let (target, primary) = (maintenance.target, maintenance.primary)
     let result: Result<DirectoryPlace, StoreError> = await withTaskCancellationHandler {
       await withCheckedContinuation { caller in
-        let isStarted = OwnThread.start(name: "postgres-copy") {
-          caller.resume(
-            returning: Result { () throws(StoreError) in
-              try DirectoryCopy.read(from: target, at: primary.place, tokens, stop: stop, take)
-            })
+        do throws(StoreError) {
+          try OwnThread.start(name: "postgres-copy") {
+            caller.resume(
+              returning: Result { () throws(StoreError) in
+                try DirectoryCopy.read(from: target, at: primary.place, tokens, stop: stop, take)
+              })
+          }
+        } catch {
+          caller.resume(returning: .failure(error))
         }
-        if !isStarted { caller.resume(returning: .failure(.unavailable(reason: "the system gives no thread"))) }
       }
     } onCancel: {
       stop.raise()

@@ -101,47 +101,51 @@ extension PostgresStorage {
   /// reader that needs it is told. Nothing is remembered of rows that are not this server's (`directoryChanges`).
   package func pruneDirectoryChanges(olderThan days: Int) async throws(StoreError) {
     let chunkRows: Int64 = 10_000
-    let rows = PostgresParameter(chunkRows)
     while true {
-      let step = PostgresStep(
-        "prune_directory_changes",
-        """
-        WITH s AS MATERIALIZED (
-            SELECT pg_snapshot_xmin(pg_current_snapshot()) AS settled,
-              pg_snapshot_xmax(pg_current_snapshot()) AS unborn,
-              floor(extract(epoch FROM now()) * 1000)::bigint - \(Int64(days)) * 86400000 AS kept
-          ),
-          first AS MATERIALIZED (
-            SELECT changed, id, at FROM directory_changes
-            WHERE changed < (SELECT settled FROM s) ORDER BY changed, id LIMIT \(rows)
-          ),
-          foreign_rows AS MATERIALIZED (
-            SELECT changed, id, at FROM directory_changes
-            WHERE changed >= (SELECT unborn FROM s) ORDER BY changed, id LIMIT \(rows)
-          ),
-          removed AS (
-            DELETE FROM directory_changes AS c USING first AS f
-            WHERE c.changed = f.changed AND c.id = f.id AND f.at < (SELECT kept FROM s)
-            RETURNING c.changed
-          ),
-          foreign_removed AS (
-            DELETE FROM directory_changes AS c USING foreign_rows AS f
-            WHERE c.changed = f.changed AND c.id = f.id AND f.at < (SELECT kept FROM s)
-            RETURNING c.changed
-          ),
-          noted AS (
-            UPDATE revisions AS r
-            SET value = CASE WHEN r.value < s.unborn::text::bigint THEN greatest(r.value, m.last) ELSE m.last END
-            FROM s CROSS JOIN (SELECT max(changed::text::bigint) AS last FROM removed) AS m
-            WHERE r.subject = 'directory-pruned' AND m.last IS NOT NULL
-          )
-        SELECT (SELECT count(*) FROM removed), (SELECT count(*) FROM foreign_removed)
-        """)
+      let step = Self.pruneStep(olderThan: days, rows: chunkRows)
       let counts = try await writeBulk([step])[0].first { (row) throws(StoreError) in
         (removed: try row.bigint(), foreign: try row.bigint())
       }
       guard let counts, counts.removed == chunkRows || counts.foreign == chunkRows else { return }
     }
+  }
+
+  private static func pruneStep(olderThan days: Int, rows: Int64) -> PostgresStep {
+    let rows = PostgresParameter(rows)
+    return PostgresStep(
+      "prune_directory_changes",
+      """
+      WITH s AS MATERIALIZED (
+          SELECT pg_snapshot_xmin(pg_current_snapshot()) AS settled,
+            pg_snapshot_xmax(pg_current_snapshot()) AS unborn,
+            floor(extract(epoch FROM now()) * 1000)::bigint - \(Int64(days)) * 86400000 AS kept
+        ),
+        first AS MATERIALIZED (
+          SELECT changed, id, at FROM directory_changes
+          WHERE changed < (SELECT settled FROM s) ORDER BY changed, id LIMIT \(rows)
+        ),
+        foreign_rows AS MATERIALIZED (
+          SELECT changed, id, at FROM directory_changes
+          WHERE changed >= (SELECT unborn FROM s) ORDER BY changed, id LIMIT \(rows)
+        ),
+        removed AS (
+          DELETE FROM directory_changes AS c USING first AS f
+          WHERE c.changed = f.changed AND c.id = f.id AND f.at < (SELECT kept FROM s)
+          RETURNING c.changed
+        ),
+        foreign_removed AS (
+          DELETE FROM directory_changes AS c USING foreign_rows AS f
+          WHERE c.changed = f.changed AND c.id = f.id AND f.at < (SELECT kept FROM s)
+          RETURNING c.changed
+        ),
+        noted AS (
+          UPDATE revisions AS r
+          SET value = CASE WHEN r.value < s.unborn::text::bigint THEN greatest(r.value, m.last) ELSE m.last END
+          FROM s CROSS JOIN (SELECT max(changed::text::bigint) AS last FROM removed) AS m
+          WHERE r.subject = 'directory-pruned' AND m.last IS NOT NULL
+        )
+      SELECT (SELECT count(*) FROM removed), (SELECT count(*) FROM foreign_removed)
+      """)
   }
 }
 

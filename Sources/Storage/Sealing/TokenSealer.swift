@@ -1,6 +1,7 @@
 import Crypto
 import CryptoExtras
 import RelayCore
+import Synchronization
 
 /// How contact tokens lie in a store (docs/directory.md, "At rest"): as they are, or each sealed under the store's
 /// key.
@@ -181,4 +182,34 @@ extension TokenSealer {
       }
     }
   }
+}
+
+/// A contact token as a store's tables hold it: only `TokenSealer` makes one of a token and a token of it, so that no
+/// statement takes a token, and no row gives one, past the sealer.
+struct StoredToken: Sensitive, Sendable, Hashable {
+  static let kind: StaticString = "stored token"
+  /// `ContactToken.byteCount`, or `TokenSealer.sealedBytes` in a sealed store; anything else is damage, found when it
+  /// is opened.
+  let bytes: [UInt8]
+  init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+  /// A value that every token comes after.
+  static let beforeAll = StoredToken([])
+}
+
+/// The form of tokens in a store, asked once: it changes only while no relay works on it. If a process missed that,
+/// the tables themselves refuse it: from then on they take tokens of one kind alone.
+final class KnownTokens: Sendable {
+  private let known = Mutex<TokenSealer?>(nil)
+
+  var value: TokenSealer? { known.withLock { $0 } }
+
+  /// - Returns: `tokens`.
+  func remember(_ tokens: TokenSealer) -> TokenSealer {
+    known.withLock { $0 = tokens }
+    return tokens
+  }
+
+  /// They may have been sealed meanwhile.
+  func forget() { known.withLock { $0 = nil } }
 }

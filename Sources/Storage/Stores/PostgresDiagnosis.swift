@@ -106,35 +106,7 @@ package struct PostgresDiagnosis: Sendable, Equatable {
 extension PostgresStorage {
   package func diagnose() async throws(StoreError) -> PostgresDiagnosis {
     let replication = try await replication()
-    let found = try await read(
-      "diagnose",
-      """
-      SELECT current_setting('server_version'), current_setting('server_version_num')::integer,
-        current_setting('fsync')::boolean, current_setting('full_page_writes')::boolean,
-        current_setting('synchronous_commit') NOT IN ('off', 'local'),
-        (SELECT sum(numbackends)::integer FROM pg_stat_database), current_setting('max_connections')::integer,
-        pg_is_in_recovery(), (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
-        coalesce((SELECT version FROM pg_stat_ssl WHERE pid = pg_backend_pid() AND ssl), ''),
-        current_setting('log_statement') IN ('mod', 'all') OR current_setting('log_min_duration_statement') <> '-1'
-          OR current_setting('log_min_duration_sample', true) <> '-1'
-          OR current_setting('log_transaction_sample_rate', true) <> '0'
-          OR coalesce(current_setting('auto_explain.log_min_duration', true), '-1') <> '-1',
-        coalesce(current_setting('log_parameter_max_length', true), '-1') <> '0',
-        coalesce(current_setting('log_parameter_max_length_on_error', true), '0') <> '0',
-        current_setting('log_error_verbosity') <> 'terse',
-        current_setting('max_locks_per_transaction')::integer,
-        current_setting('max_connections')::integer + current_setting('max_prepared_transactions')::integer,
-        p.partitions::integer, (p.partitions + p.indexes)::integer + 2,
-        (
-          SELECT count(*)::integer FROM pg_stat_activity
-          WHERE application_name = 'relay' AND datname = current_database()
-        )
-      FROM (
-        SELECT count(DISTINCT i.inhrelid) AS partitions, count(x.indexrelid) AS indexes
-        FROM pg_inherits AS i LEFT JOIN pg_index AS x ON x.indrelid = i.inhrelid
-        WHERE i.inhparent IN (to_regclass('messages'), to_regclass('acknowledged'))
-      ) AS p
-      """)
+    let found = try await read("diagnose", Self.diagnosis)
     guard found.rowCount == 1 else { throw .corrupted(reason: "the server says nothing of itself") }
     var row = found.cursor(row: 0)
     return PostgresDiagnosis(
@@ -151,6 +123,36 @@ extension PostgresStorage {
         perStatement: Int(try row.integer()), sessions: Int(try row.integer())),
       replication: replication)
   }
+
+  /// In the order in which `diagnose` reads it.
+  private static let diagnosis: PostgresQuery =
+    """
+    SELECT current_setting('server_version'), current_setting('server_version_num')::integer,
+      current_setting('fsync')::boolean, current_setting('full_page_writes')::boolean,
+      current_setting('synchronous_commit') NOT IN ('off', 'local'),
+      (SELECT sum(numbackends)::integer FROM pg_stat_database), current_setting('max_connections')::integer,
+      pg_is_in_recovery(), (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
+      coalesce((SELECT version FROM pg_stat_ssl WHERE pid = pg_backend_pid() AND ssl), ''),
+      current_setting('log_statement') IN ('mod', 'all') OR current_setting('log_min_duration_statement') <> '-1'
+        OR current_setting('log_min_duration_sample', true) <> '-1'
+        OR current_setting('log_transaction_sample_rate', true) <> '0'
+        OR coalesce(current_setting('auto_explain.log_min_duration', true), '-1') <> '-1',
+      coalesce(current_setting('log_parameter_max_length', true), '-1') <> '0',
+      coalesce(current_setting('log_parameter_max_length_on_error', true), '0') <> '0',
+      current_setting('log_error_verbosity') <> 'terse',
+      current_setting('max_locks_per_transaction')::integer,
+      current_setting('max_connections')::integer + current_setting('max_prepared_transactions')::integer,
+      p.partitions::integer, (p.partitions + p.indexes)::integer + 2,
+      (
+        SELECT count(*)::integer FROM pg_stat_activity
+        WHERE application_name = 'relay' AND datname = current_database()
+      )
+    FROM (
+      SELECT count(DISTINCT i.inhrelid) AS partitions, count(x.indexrelid) AS indexes
+      FROM pg_inherits AS i LEFT JOIN pg_index AS x ON x.indrelid = i.inhrelid
+      WHERE i.inhparent IN (to_regclass('messages'), to_regclass('acknowledged'))
+    ) AS p
+    """
 
   private func replication() async throws(StoreError) -> PostgresDiagnosis.Replication {
     // Base backups are senders too.

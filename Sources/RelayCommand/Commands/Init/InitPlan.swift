@@ -59,33 +59,14 @@ struct InitPlan {
     func file(_ key: String) -> String? { secrets.first { $0.key == key }.map { "\(folder)/\($0.name)" } }
     var lines = [
       "# Written by `relay init`. docs/configuration.md explains every key; `relay check` prints what holds.",
-      "name: \(Self.scalar(name))", "", "client:",
+      "name: \(Self.scalar(name))",
     ]
-    if let certificate, let key {
-      lines += [
-        "  host: 0.0.0.0", "  port: \(clientPort)", "  tls:", "    certificate: \(Self.scalar(certificate))",
-        "    key: \(Self.scalar(key))",
-      ]
-    } else {
-      lines += [
-        "  # A proxy on this host ends TLS for https://\(host).", "  host: 127.0.0.1", "  port: \(clientPort)",
-        "  trusted-proxies: 127.0.0.1",
-      ]
-    }
+    lines += clients
     lines += ["", "operator:", "  host: 127.0.0.1", "  port: 8081"]
     for key in ["operator.read-tokens", "operator.change-tokens"] {
       if let path = file(key) { lines.append("  \(key.split(separator: ".")[1])-file: \(Self.scalar(path))") }
     }
-    lines += ["", "storage:"]
-    if let path = file("storage.url") {
-      lines += [
-        "  url-file: \(Self.scalar(path))", "  # One process at a time runs the steps of the schema.",
-        "  migrate: true",
-      ]
-    } else {
-      lines.append("  url: \(Self.scalar(storage))")
-    }
-    if let path = file("storage.encryption-key") { lines.append("  encryption-key-file: \(Self.scalar(path))") }
+    lines += stores(file)
     if let path = file("coordination.url") { lines += ["", "coordination:", "  url-file: \(Self.scalar(path))"] }
     lines += ["", "attachments:", "  url: \(Self.scalar("file:\(data)/attachments"))"]
     lines.append("  public-url: \(Self.scalar(publicURL))")
@@ -97,6 +78,33 @@ struct InitPlan {
       ]
     }
     return (lines + verification(file)).joined(separator: "\n") + "\n"
+  }
+
+  private var clients: [String] {
+    guard let certificate, let key else {
+      return [
+        "", "client:", "  # A proxy on this host ends TLS for https://\(host).", "  host: 127.0.0.1",
+        "  port: \(clientPort)", "  trusted-proxies: 127.0.0.1",
+      ]
+    }
+    return [
+      "", "client:", "  host: 0.0.0.0", "  port: \(clientPort)", "  tls:",
+      "    certificate: \(Self.scalar(certificate))", "    key: \(Self.scalar(key))",
+    ]
+  }
+
+  private func stores(_ file: (String) -> String?) -> [String] {
+    var lines = ["", "storage:"]
+    if let path = file("storage.url") {
+      lines += [
+        "  url-file: \(Self.scalar(path))", "  # One process at a time runs the steps of the schema.",
+        "  migrate: true",
+      ]
+    } else {
+      lines.append("  url: \(Self.scalar(storage))")
+    }
+    if let path = file("storage.encryption-key") { lines.append("  encryption-key-file: \(Self.scalar(path))") }
+    return lines
   }
 
   private var publicURL: String {

@@ -2,7 +2,7 @@ import RelayCore
 
 /// The history that a server writes: the cluster's identifier, and the timeline, which each promotion raises.
 ///
-/// A former primary that is started as it was takes writes on the timeline that it had. What it is given is lost as
+/// A former primary that is started as it was takes writes on the timeline that it had. These writes are lost as
 /// soon as it follows the new primary.
 struct PostgresLineage: Sendable, Equatable {
   let system: Int64

@@ -1,12 +1,13 @@
 import CLibPQ
 import Glibc
+import RelayCore
 
 /// A thread for one piece of work that may block: neither an event loop's nor one of Swift's shared pool.
 enum OwnThread {
   /// Runs `work` on a new thread, which ends with it.
   /// - Parameter name: what tools show for the thread; its first 15 bytes count.
-  /// - Returns: false, and `work` never runs, when the system gives no thread.
-  static func start(name: String, _ work: @escaping @Sendable () -> Void) -> Bool {
+  /// - Throws: `.unavailable` when the system gives no thread; `work` never runs then.
+  static func start(name: String, _ work: @escaping @Sendable () -> Void) throws(StoreError) {
     let owned = Unmanaged.passRetained(Work(name: name, work: work))
     var thread = pthread_t()
     let code = pthread_create(
@@ -20,10 +21,9 @@ enum OwnThread {
       }, owned.toOpaque())
     guard code == 0 else {
       owned.release()
-      return false
+      throw .unavailable(reason: "pthread_create failed with errno \(code)")
     }
     pthread_detach(thread)
-    return true
   }
 
   private final class Work: Sendable {

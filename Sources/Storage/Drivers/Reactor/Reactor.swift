@@ -25,7 +25,6 @@ package final class Reactor: @unchecked Sendable {  // All mutable state but `in
     fileprivate let value: UInt64
   }
 
-  private let name: String
   private let epoll: Int32
   private let wakeUp: Int32
   private let inbox = Mutex(Inbox())
@@ -41,7 +40,6 @@ package final class Reactor: @unchecked Sendable {  // All mutable state but `in
   /// - Parameter name: what tools show for the thread; its first 15 bytes count.
   /// - Throws: `.unavailable` when the system has no descriptor or thread left.
   package init(name: String) throws(StoreError) {
-    self.name = name
     epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
     guard epoll >= 0 else { throw Self.systemFailure("epoll_create1") }
     wakeUp = eventfd(0, Int32(EFD_NONBLOCK) | Int32(EFD_CLOEXEC))
@@ -51,7 +49,7 @@ package final class Reactor: @unchecked Sendable {  // All mutable state but `in
       throw failure
     }
     control(EPOLL_CTL_ADD, Watch(descriptor: wakeUp, generation: 0, interest: .read, handler: { _ in }))
-    try startThread()
+    try OwnThread.start(name: name) { [self] in run() }
   }
 
   deinit {
@@ -176,26 +174,8 @@ extension Reactor {
 // MARK: - The loop
 
 extension Reactor {
-  private func startThread() throws(StoreError) {
-    let owned = Unmanaged.passRetained(self)
-    var thread = pthread_t()
-    let code = pthread_create(
-      &thread, nil,
-      { argument in
-        guard let argument else { return nil }
-        Unmanaged<Reactor>.fromOpaque(argument).takeRetainedValue().run()
-        return nil
-      }, owned.toOpaque())
-    guard code == 0 else {
-      owned.release()
-      throw .unavailable(reason: "pthread_create failed with errno \(code)")
-    }
-    pthread_detach(thread)
-  }
-
   private func run() {
     threadID.store(UInt(pthread_self()), ordering: .relaxed)
-    relay_name_thread(name)
     var events = [epoll_event](repeating: epoll_event(), count: 64)
     while true {
       let count = Int(epoll_wait(epoll, &events, Int32(events.count), millisToNextTimer()))
