@@ -159,8 +159,9 @@ let package = Package(
     .target(
       name: "Directory",
       dependencies: [
-        "RelayCore", "RelayWork", "RelayHTTP", "VOPRF", "CPrefetch", atomics, hummingbird, httpTypes, nioCore,
-        nioPosix, crypto, logging, "RelayMetrics", metrics, lifecycle,
+        "RelayCore", "RelayWork", "RelayHTTP", "VOPRF", "CPrefetch", atomics, hummingbird, hummingbirdCore,
+        hummingbirdHTTP2, httpTypes, nioCore, nioPosix, nioHTTP1, nioSSL, asyncHTTPClient, crypto, logging,
+        "RelayMetrics", metrics, lifecycle,
       ],
       swiftSettings: strict),
     .target(

@@ -62,6 +62,23 @@ extension RelayConfiguration {
           "Listen on 127.0.0.1 behind a proxy that has TLS"
         ))
     }
+    if directory.partition != nil, directory.tls == nil, !PublicAddress.isLoopback(directory.host) {
+      all.append(
+        (
+          .plainHTTP, directory.host, "directory.host",
+          "directory.host is \(directory.host), and there is no directory.tls: contacts that are looked up would cross "
+            + "the network in clear",
+          "Give directory.tls.certificate and directory.tls.key"
+        ))
+    }
+    if let place = directory.parts?.first(where: { !$0.url.isSecure && PublicAddress.isPublic($0.url.host) })?.url {
+      all.append(
+        (
+          .plainHTTP, place.host, "directory.parts",
+          "directory.parts names \(place.text): contacts that are looked up would cross the network in clear",
+          "Let the URL begin with https"
+        ))
+    }
     if !PublicAddress.isLoopback(operations.host) {
       all.append(
         (

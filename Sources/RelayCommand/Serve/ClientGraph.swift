@@ -70,12 +70,15 @@ struct ClientGraph {
   /// In the order in which they start.
   let services: [any Service]
 
-  /// - Parameter directory: nil where the role is left to other processes.
-  /// - Parameter load: of the clients' listener.
+  /// - Parameters:
+  ///   - directory: of this process; nil where others hold it.
+  ///   - lookUps: nil where look-ups are left to other processes.
+  ///   - load: of the clients' listener.
   init(
     _ settings: RelayConfiguration, _ local: LocalGraph, storage: any Storage, coordination: any Coordination,
-    courier: any Courier, homes: any HomeFinder, finder: (any ContactFinder)?, directory: DirectoryGraph?,
-    attachments: AttachmentGraph, sender: any Relay.VerificationSender, webPush: PushController.WebPushTerms,
+    courier: any Courier, homes: any HomeFinder, finder: (any ContactFinder)?, directory: (any DirectoryMirror)?,
+    lookUps: ContactLookUps?, attachments: AttachmentGraph, sender: any Relay.VerificationSender,
+    webPush: PushController.WebPushTerms,
     load: RequestLoad, logger: Logger
   ) {
     let forwarder = ReceiptForwarder(courier: courier, logger: logger)
@@ -90,7 +93,7 @@ struct ClientGraph {
     let messages = MessagesController(
       store: storage, intake: local.intake, courier: courier, homes: homes, limiter: coordination, gate: gate,
       deliveryReceipts: receipts, lastSeen: local.lastSeen, senders: local.senders)
-    let contacts = directory?.controller(
+    let contacts = lookUps?.controller(
       storage: storage, coordination: coordination, purse: purse(), finder: finder)
     let blobs = attachments.controller(storage: storage, courier: courier, homes: homes, limiter: coordination)
 
@@ -100,7 +103,7 @@ struct ClientGraph {
     let registrar = Registrar(
       store: storage, accounts: local.accounts, limits: limits, locks: RegistrationLocks(),
       lockLifetime: AccountTerms.lockLifetime, respectsClaims: settings.federation.respectsClaims,
-      clock: JudgedClock(.system, by: storage.judge), directory: directory?.follower)
+      clock: JudgedClock(.system, by: storage.judge), directory: directory)
     let registration = RegistrationController(
       store: storage, registrar: registrar, limits: limits, sender: sender,
       tokens: settings.verification.tokenKey.map { NumberTokens(key: $0, clock: .system) },
@@ -122,15 +125,15 @@ struct ClientGraph {
       controllers: .init(
         account: AccountController(
           remover: AccountRemover(store: storage, attachments: attachments.removal), accounts: local.accounts,
-          directory: directory?.follower),
+          directory: directory),
         registration: registration,
         push: PushController(
-          store: storage, accounts: local.accounts, directory: directory?.follower, webPush: webPush, clock: .system),
+          store: storage, accounts: local.accounts, directory: directory, webPush: webPush, clock: .system),
         lock: LockController(
           store: storage, accounts: local.accounts, limits: limits, locks: RegistrationLocks(), clock: .system),
         devices: devices, provisioning: ProvisioningController(hub: local.hub, limiter: coordination), keys: keys,
         messages: messages),
-      elsewhere: directory == nil ? .lookUps : nil
+      elsewhere: contacts == nil ? .lookUps : nil
     ) { router in
       attachments.addOpenRoutes(to: router)
     } deviceRoutes: { router in

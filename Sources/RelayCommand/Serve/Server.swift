@@ -173,7 +173,13 @@ struct Server {
       roles.has(.directory)
       ? try DirectoryGraph(
         settings.directory, storage: storage, coordination: coordination, readiness: readiness, logger: logger) : nil
-    let homes: any HomeDirectory = directory?.view ?? StoredHomes(store: storage)
+    let parts: PartsGraph? =
+      if settings.asksParts, let locations = settings.directory.parts {
+        try await PartsGraph(locations, settings.directory, storage: storage, client: outbound, logger: logger)
+      } else { nil }
+    // A part does not know most numbers' homes.
+    let homes: any HomeDirectory =
+      directory.flatMap { $0.view.part.isWhole ? $0.view : nil } ?? StoredHomes(store: storage)
     let load = RequestLoad(logger: logger)
     let finder: (any ContactFinder)? = (federation?.finder).map { UnburdeningFinder(finder: $0, load: load) }
     let clients =
@@ -181,13 +187,14 @@ struct Server {
       ? ClientGraph(
         settings, local, storage: storage, coordination: coordination, courier: federation?.courier ?? NoPeers(),
         homes: federation?.homes(local, directory: homes) ?? NoPeers(), finder: finder,
-        directory: directory, attachments: attachments, sender: makeSender(outbound),
+        directory: directory?.follower, lookUps: directory?.lookUps ?? parts?.lookUps, attachments: attachments,
+        sender: makeSender(outbound),
         webPush: WakingGraph.webPushTerms(settings.push, by: waking), load: load, logger: logger) : nil
     let lookUps =
-      clients == nil
+      clients == nil && settings.listensToClients
       ? directory.map {
         LookUpGraph(
-          settings, local, storage: storage, coordination: coordination, finder: finder, directory: $0)
+          settings, local, storage: storage, coordination: coordination, finder: finder, lookUps: $0.lookUps)
       } : nil
     let gateway = try PushGatewayGraph(
       settings, tokens: pushTokens, board: coordination.pushBoard, readiness: readiness, logger: logger)
@@ -201,6 +208,12 @@ struct Server {
         settings.client, router: router, authorizer: clients?.authorizer, drain: drain, load: load,
         state: ListenerState("client", in: readiness), logger: logger)
     }
+    let part: PartListenerGraph? =
+      if settings.directory.partition != nil, let port = settings.directory.port, let directory {
+        try await PartListenerGraph(
+          settings.directory, at: port, view: directory.view, storage: storage, drain: drain,
+          state: ListenerState("directory-part", in: readiness), logger: logger)
+      } else { nil }
     api.open(
       .init(
         store: storage, remover: AccountRemover(store: storage, attachments: attachments.removal),
@@ -212,6 +225,7 @@ struct Server {
       control: control, readiness: readiness, state: drain, hub: local.hub, logger: logger)
 
     return [maintenance, WriteWatch(store: storage, logger: logger)] + (directory?.services ?? [])
+      + (parts?.services ?? []) + (part?.services ?? [])
       + (encryptionKeys.isChanging ? [encryptionKeys] : [])
       + waking.services(local, storage: storage, coordination: coordination)
       // Receipts for what sessions acknowledge at the end still go to peers.
