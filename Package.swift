@@ -324,7 +324,8 @@ let package = Package(
     .testTarget(
       name: "DirectoryTests",
       dependencies: [
-        "Directory", "RelayCore", "Storage", "VOPRF", "TestSupport", "TestTags", crypto, logging, lifecycle,
+        "Directory", "RelayCore", "RelayHTTP", "Storage", "VOPRF", "TestSupport", "TestTags", nioCore, asyncHTTPClient,
+        crypto, logging, lifecycle,
       ],
       swiftSettings: strict),
     .testTarget(

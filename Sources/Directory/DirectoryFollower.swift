@@ -27,6 +27,8 @@ package final class DirectoryFollower: Service, DirectoryMirror {
     /// A file that is not older may be shown before the feed was read to its end. It is written more often than that
     /// where something changes.
     var shownAgeMax = Duration.seconds(900)
+    /// Changes that are read at once.
+    var pageMax = 5_000
     /// The time in which a start tries to reach the feed's end before it shows such a file.
     var shownAfter = Duration.seconds(1)
   }
@@ -68,7 +70,7 @@ package final class DirectoryFollower: Service, DirectoryMirror {
     self.changesDays = changesDays
     self.logger = logger
     self.pace = pace
-    reader = DirectoryReader(store: store, view: view)
+    reader = DirectoryReader(store: store, view: view, pageMax: pace.pageMax)
     drift = DriftCheck(reader: reader, view: view, metrics: metrics, logger: logger)
     keeper = SnapshotKeeper(path: snapshotPath, store: store, view: view, interval: pace.save, logger: logger)
   }

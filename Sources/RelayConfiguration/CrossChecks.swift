@@ -85,12 +85,12 @@ extension RelayConfiguration {
         reader.fault(
           "directory.partition is \(partition.text), and directory.parts has \(count) parts", at: "directory.partition")
       }
-    } else if roles.has(.directory), directory.parts != nil {
+    } else if roles.has(.directory), !reader.isGiven("directory.partition"), directory.parts != nil {
       reader.fault(
         "directory.parts is for processes without the role directory: this one holds all of it. "
           + "Leave the role out, or give directory.partition",
         at: "directory.parts")
-    } else if roles.has(.directory), directory.port != nil {
+    } else if roles.has(.directory), !reader.isGiven("directory.partition"), directory.port != nil {
       reader.fault(
         "directory.port is for a process that holds a part: give directory.partition, 1/1 for all of the directory",
         at: "directory.port")

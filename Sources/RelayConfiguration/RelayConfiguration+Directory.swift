@@ -91,7 +91,7 @@ extension ValueType where Value == [PartLocation] {
     guard let count = counts.first, counts.count == 1 else { throw Malformed("parts of one partition, with one N") }
     let missing = Set(DirectoryPartition.all(count)).subtracting(locations.map(\.part)).sorted()
     guard missing.isEmpty else {
-      throw Malformed("every part of the partition: \(missing.map(\.text).joined(separator: ", ")) is missing")
+      throw Malformed("every part of the partition, and not all but \(missing.map(\.text).joined(separator: ", "))")
     }
     guard Set(locations.map(\.url.text)).count == locations.count else {
       throw Malformed("another URL for each process: one holds one part")

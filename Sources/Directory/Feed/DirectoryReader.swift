@@ -39,7 +39,7 @@ struct DirectoryReader: Sendable {
   private var part: DirectoryPartition { view.part }
 
   /// Changes of one page.
-  private static let pageMax = 5_000
+  var pageMax = 5_000
   /// Pages of one call.
   private static let pagesMax = 20
   /// So many tokens of a peer that came or went are noted one by one; of more it is forgotten what changed before.
@@ -67,7 +67,7 @@ struct DirectoryReader: Sendable {
     var isMore = true
     while isMore {
       var part: [ContactToken] = []
-      isMore = scan.next(Self.pageMax) { token, entry in if entry.relay != 0 { part.append(token) } }
+      isMore = scan.next(pageMax) { token, entry in if entry.relay != 0 { part.append(token) } }
       try await resolver.resolve(part, in: table)
     }
   }
@@ -85,7 +85,7 @@ struct DirectoryReader: Sendable {
     for _ in 0..<Self.pagesMax where !brought.isWhole {
       var place = following.place
       let page = try await FollowFailure.storing { () async throws(StoreError) in
-        try await store.directoryChanges(after: place.next, limit: Self.pageMax)
+        try await store.directoryChanges(after: place.next, limit: pageMax)
       }
       guard let page else { throw .forgotten }
       try await take(place.received(page), &following, &brought)
