@@ -6,8 +6,8 @@ package import RelayHTTP
 /// Which contacts are here or at a peer (reference 1.11), and which of them have changed (docs/protocol.md,
 /// "Directory").
 ///
-/// Answered from memory, this process's or that of others that hold parts of the directory: a request whose address book
-/// this process has seen before waits for the limiter, and for those parts.
+/// Answered from memory, this process's or that of others that hold parts of the directory: a request whose address
+/// book this process has seen before waits for the limiter, and for those parts.
 package struct DirectoryController: Sendable {
   package struct Policy: Sendable {
     /// Tokens of one request, 1 or more.

@@ -168,7 +168,7 @@ import Testing
         try await eventually("all processes answer", within: Self.limit) {
           let metrics = try await site.clients.ask("/metrics").text
           return ["1/2", "2/2"].allSatisfy {
-            metrics.contains(#"relay_directory_part_processes{part="\#($0)"} 2"#)
+            PartsSite.value(#"relay_directory_part_processes{part="\#($0)"}"#, in: metrics) == 2
           }
         }
       }
@@ -369,7 +369,7 @@ final class PartsSite: Sendable {
     #expect(Self.value("relay_directory_entries", in: asking) == nil)
   }
 
-  private static func value(_ name: String, in metrics: String) -> Int? {
+  static func value(_ name: String, in metrics: String) -> Int? {
     metrics.split(separator: "\n").first { $0.hasPrefix(name + " ") }
       .flatMap { Double($0.dropFirst(name.count + 1)) }.map { Int($0) }
   }

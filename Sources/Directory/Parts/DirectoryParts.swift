@@ -6,8 +6,8 @@ import ServiceLifecycle
 /// The directory as other processes hold it, each a part: what look-ups of a process without a table ask
 /// (docs/architecture.md, "A directory in parts").
 ///
-/// Look-ups that come while others are under way go together: one request to each part then serves all of them. A lone
-/// one goes at once.
+/// Look-ups that come while others are under way go together: one request to each part then serves all of them. A
+/// lone one goes at once.
 package final class DirectoryParts: ContactSource, Service {
   private typealias Calls = BatchedCalls<WantedContacts, Result<FoundContacts, Problem>>
 
@@ -50,7 +50,7 @@ package final class DirectoryParts: ContactSource, Service {
   /// Parts have about as many contacts each: one that has not answered yet counts as the others do.
   package var count: Int {
     let known = holders.compactMap(\.entries)
-    return known.isEmpty ? 0 : known.reduce(0, +) / known.count * holders.count
+    return known.isEmpty ? 0 : known.reduce(0, +) * holders.count / known.count
   }
 
   package func find(_ wanted: WantedContacts) async throws(Problem) -> FoundContacts {

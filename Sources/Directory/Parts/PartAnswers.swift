@@ -3,8 +3,8 @@ import RelayCore
 
 /// The answer of a process that holds a part of the directory to `PartQuestions`. Big-endian: the version, the part's
 /// number and count, and 0, a byte each; 8 bytes each for generation and revision of the place that its table had
-/// reached before it looked, and for the entries of its table; the count of names in 2 bytes, and each name behind its
-/// length in one byte; for each question a byte, 1 if the changes are known; then 2 bytes for each token.
+/// reached before it looked, and for the entries of its table; the count of names in 2 bytes, and each name behind
+/// its length in one byte; for each question a byte, 1 if the changes are known; then 2 bytes for each token.
 ///
 /// The two bytes of a token are 0 if it is unknown. Else their bits are those of `TokenEntry`, whose relay is the
 /// number of a name, from 1. The bit 0x4000 says that the token may have changed; of an unknown one it stands alone.

@@ -106,6 +106,8 @@ package struct PartClient: Sendable {
       where error == .deadlineExceeded || error == .readTimeout || error == .connectTimeout
     {
       throw .timedOut
+    } catch HTTPClientError.remoteConnectionClosed {
+      throw .unreachable("the connection ended")
     } catch {
       throw .unreachable(FaultWords.brief(error))
     }

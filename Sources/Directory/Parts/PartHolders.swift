@@ -53,8 +53,8 @@ final class PartHolders: Sendable {
   /// How many contacts the part has; nil before a process said it.
   var entries: Int? { state.withLock { $0.entries } }
 
-  /// Asks one process, and if it fails another one. One that is alone is asked again if its connection ended, as it does
-  /// when the process has closed it just now.
+  /// Asks one process, and if it fails another one. One that is alone is asked again if its connection ended, as it
+  /// does when the process has closed it just now.
   func ask(_ questions: PartQuestions) async throws(PartFailure) -> PartAnswers {
     let candidates = inTurn()
     guard let first = candidates.first else { throw .unreachable("no process with the part answers") }

@@ -3,10 +3,12 @@ import Hummingbird
 import HummingbirdCore
 import HummingbirdHTTP2
 package import Logging
+import Metrics
 import NIOCore
 package import NIOSSL
 package import RelayCore
 package import RelayHTTP
+import RelayMetrics
 import ServiceLifecycle
 
 /// The listener of a process that holds a part of the directory, for the operator's own processes that ask for it:
@@ -73,12 +75,12 @@ struct PartResponder: HTTPResponder {
   typealias Context = BasicRequestContext
 
   private let lookUp: PartLookUp
-  private let metrics: PartMetrics
+  private let held: Gauge
   private let authorization: [UInt8]
 
   init(_ view: DirectoryView, key: SecretBytes) {
     lookUp = PartLookUp(view)
-    metrics = PartMetrics(view.part)
+    held = RelayMetric.parts.entries.gauge(PartLabel(value: view.part.text))
     authorization = Array(PartClient.authorization(by: key).utf8)
   }
 
@@ -92,7 +94,7 @@ struct PartResponder: HTTPResponder {
     guard let questions = PartQuestions(body) else { return Response(status: .badRequest) }
     do throws(PartLookUp.Refusal) {
       let answers = try lookUp.answers(to: questions)
-      metrics.holds(answers.entries)
+      held.record(answers.entries)
       return Response(
         status: .ok, headers: [.contentType: "application/octet-stream"],
         body: ResponseBody(byteBuffer: answers.bytes))

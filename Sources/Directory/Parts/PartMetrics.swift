@@ -2,7 +2,7 @@ import Metrics
 import RelayCore
 import RelayMetrics
 
-/// The metrics of one part of the directory (docs/directory.md, "Parts").
+/// The metrics of one part of the directory in a process that asks for it (docs/directory.md, "Parts").
 struct PartMetrics: Sendable {
   private let held: Gauge
   private let holders: Gauge

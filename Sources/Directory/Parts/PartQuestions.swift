@@ -3,8 +3,8 @@ import RelayCore
 
 /// The questions of some look-ups to one part of the directory, as they go to a process that holds it. Big-endian:
 /// the version, the part's number and count, and 0, a byte each; the count of questions in 4 bytes; for each question
-/// a byte that tells its kind, 8 bytes each for generation and revision of a place, and its count of tokens in 4; then
-/// the tokens of all of them, 10 bytes each.
+/// a byte that tells its kind, 8 bytes each for generation and revision of a place, and its count of tokens in 4;
+/// then the tokens of all of them, 10 bytes each.
 struct PartQuestions: Sendable, Equatable {
   struct Question: Sendable, Equatable {
     let telling: WantedContacts.Telling

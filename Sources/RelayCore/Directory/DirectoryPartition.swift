@@ -1,8 +1,8 @@
 /// A part of the directory: the tokens whose first bits fall into one of `count` equal ranges (docs/scale.md, "A
 /// directory in parts").
 ///
-/// Tokens are hashes, so parts are of one size. Every token is in exactly one part of a partition, and a part is a run
-/// of tokens in their order.
+/// Tokens are hashes, so parts are of one size. Every token is in exactly one part of a partition, and a part is a
+/// run of tokens in their order.
 package struct DirectoryPartition: Sendable, Hashable, Comparable {
   package static let countMax = 64
   /// The whole directory, as its only part.
@@ -54,7 +54,8 @@ package struct DirectoryPartition: Sendable, Hashable, Comparable {
 
   package func holds(_ token: ContactToken) -> Bool { Self.index(of: token, among: count) == index }
 
-  /// The first bytes that tokens of the part have. A token of the lowest or the highest may be of a neighbouring part.
+  /// The first bytes that tokens of the part have. A token of the lowest or the highest may be of a neighbouring
+  /// part.
   package var firstBytes: ClosedRange<UInt8> {
     let all = UInt8.min ... .max
     let lower = all.first {

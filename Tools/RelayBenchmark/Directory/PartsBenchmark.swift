@@ -1,8 +1,8 @@
 import ChildProcesses
 import RelayCore
 
-/// Look-ups of 1,000 contacts in one process with the whole directory, and then over parts that processes of their own
-/// hold, by the same clients.
+/// Look-ups of 1,000 contacts in one process with the whole directory, and then over parts that processes of their
+/// own hold, by the same clients.
 struct PartsBenchmark: Sendable {
   let servers: ServerGroup
   let settings: BenchmarkSettings
