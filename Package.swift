@@ -160,8 +160,9 @@ let package = Package(
     .target(
       name: "Directory",
       dependencies: [
-        "RelayCore", "RelayWork", "RelayHTTP", "VOPRF", "CPrefetch", atomics, hummingbird, httpTypes, nioCore,
-        nioPosix, crypto, logging, "RelayMetrics", metrics, lifecycle,
+        "RelayCore", "RelayWork", "RelayHTTP", "VOPRF", "CPrefetch", atomics, hummingbird, hummingbirdCore,
+        hummingbirdHTTP2, httpTypes, nioCore, nioPosix, nioHTTP1, nioSSL, asyncHTTPClient, crypto, logging,
+        "RelayMetrics", metrics, lifecycle,
       ],
       swiftSettings: strict),
     .target(
@@ -323,7 +324,8 @@ let package = Package(
     .testTarget(
       name: "DirectoryTests",
       dependencies: [
-        "Directory", "RelayCore", "Storage", "VOPRF", "TestSupport", "TestTags", crypto, logging, lifecycle,
+        "Directory", "RelayCore", "RelayHTTP", "Storage", "VOPRF", "TestSupport", "TestTags", nioCore, asyncHTTPClient,
+        crypto, logging, lifecycle,
       ],
       swiftSettings: strict),
     .testTarget(

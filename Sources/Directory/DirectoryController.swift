@@ -6,7 +6,8 @@ package import RelayHTTP
 /// Which contacts are here or at a peer (reference 1.11), and which of them have changed (docs/protocol.md,
 /// "Directory").
 ///
-/// Answered from memory: a request whose address book this process has seen before waits for the limiter alone.
+/// Answered from memory, this process's or that of others that hold parts of the directory: a request whose address
+/// book this process has seen before waits for the limiter, and for those parts.
 package struct DirectoryController: Sendable {
   package struct Policy: Sendable {
     /// Tokens of one request, 1 or more.
@@ -19,7 +20,7 @@ package struct DirectoryController: Sendable {
     }
   }
 
-  private let view: DirectoryView
+  private let source: any ContactSource
   private let search: ContactSearch
   private let gate: LookUpGate
   private let tokensMax: Int
@@ -28,19 +29,19 @@ package struct DirectoryController: Sendable {
   /// - Parameters:
   ///   - accounts: asked whose tokens some are, where a look-up may be an enumeration.
   ///   - purse: of a budget that is shared with whatever else tells whether a number is registered.
-  ///   - finder: asked for what `view` does not know; nil where no peer can be.
+  ///   - finder: asked for what `source` does not know; nil where no peer can be.
   ///   - oblivious: nil where look-ups that do not tell what is looked for are not offered.
   package init(
-    view: DirectoryView, accounts: any AccountStore, limiter: any RateLimiter, purse: ContactPurse,
+    source: any ContactSource, accounts: any AccountStore, limiter: any RateLimiter, purse: ContactPurse,
     finder: (any ContactFinder)?, policy: Policy, oblivious: ObliviousDirectory? = nil
   ) {
-    self.view = view
-    search = ContactSearch(view: view, finder: finder)
+    self.source = source
+    search = ContactSearch(source: source, finder: finder)
     gate = LookUpGate(
       limiter: limiter, purse: purse, detector: EnumerationDetector(accounts: accounts),
       refusesEnumeration: policy.refusesEnumeration)
     tokensMax = policy.tokensMax
-    self.oblivious = ObliviousController(view: view, gate: gate, limiter: limiter, directory: oblivious)
+    self.oblivious = ObliviousController(source: source, gate: gate, limiter: limiter, directory: oblivious)
   }
 
   package func addRoutes(to router: some RouterMethods<DeviceContext>) {
@@ -53,30 +54,27 @@ package struct DirectoryController: Sendable {
 
   @Sendable private func lookUpAll(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
     let tokens = try await query(request, context).tokens
-    return .json(await search.answer(tokens, try await hits(of: tokens, context)))
+    return .json(await search.answer(tokens, try await find(WantedContacts(tokens), context)))
   }
 
   @Sendable private func lookUpChanges(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
     let query = try await query(request, context, hasCursor: true)
-    // The place that the table has reached first, the table after it: whoever comes back with it misses nothing.
-    guard let place = view.recent.cursor else { throw Self.notReady }
-    let hits = try await hits(of: query.tokens, context)
-    let changed = query.cursor.flatMap { DirectoryPlace(cursorText: $0) }
-      .flatMap { view.recent.changed(query.tokens, since: $0) }
-    return .json(await search.changes(of: query.tokens, hits, changed: changed, next: place))
+    let since = query.cursor.flatMap { DirectoryPlace(cursorText: $0) }
+    let result = try await find(WantedContacts(query.tokens, telling: .changes(since: since)), context)
+    guard let next = result.next else { throw Problem(.unavailable, retryAfter: .seconds(1)) }
+    return .json(await search.changes(of: query.tokens, result, next: next))
   }
 
   @Sendable private func lookUp(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
     let account = context.caller.address.account
-    guard view.isReady else { throw Self.notReady }
-    try await gate.charge(1, to: account)
     // Not the router's segments: it drops empty ones, and a token may begin with a slash or hold two in a row.
     let path = request.uri.path.drop { $0 == "/" }.dropFirst("v1/directory/".count)
-    guard let text = PercentEncoding.decode(String(path)), let token = Self.token(text) else {
-      throw Problem(.notFound)
-    }
+    let token = PercentEncoding.decode(String(path)).flatMap(Self.token)
+    try source.demandReady(for: token.map { [$0] })
+    try await gate.charge(1, to: account)
+    guard let token else { throw Problem(.notFound) }
     try await gate.spend([token], of: account)
-    guard let entry = await search.entry(of: token) else { throw Problem(.notFound) }
+    guard let entry = try await search.entry(of: token) else { throw Problem(.notFound) }
     return .json(ContactAnswer.bare(entry))
   }
 
@@ -100,15 +98,13 @@ package struct DirectoryController: Sendable {
     }
   }
 
-  /// Looks `tokens` up in the table, if the caller may ask for them.
-  private func hits(of tokens: [ContactToken], _ context: DeviceContext) async throws(Problem) -> ContactHits {
+  /// Looks contacts up, if the caller may ask for them.
+  private func find(_ wanted: WantedContacts, _ context: DeviceContext) async throws(Problem) -> ContactSearch.Result {
     // Before anything is charged.
-    guard view.isReady else { throw Self.notReady }
-    let admission = try await gate.admit(tokens, of: context.caller.address.account)
-    let hits = search.hits(of: tokens)
-    try await gate.examine(admission, tokens, hits, directory: view.table.count)
-    return hits
+    try source.demandReady(for: wanted.telling == .entries ? wanted.tokens : nil)
+    let admission = try await gate.admit(wanted.tokens, of: context.caller.address.account)
+    let result = try await search.find(wanted)
+    try await gate.examine(admission, wanted.tokens, result.hits, directory: source.count)
+    return result
   }
-
-  private static let notReady = Problem(.unavailable, retryAfter: .seconds(1))
 }

@@ -24,6 +24,13 @@ package final class DirectoryFollower: Service, DirectoryMirror {
     var save = Duration.seconds(600)
     /// The longest time that a caller waits to see its own change.
     var catchUpMax = Duration.seconds(1)
+    /// A file that is not older may be shown before the feed was read to its end. It is written more often than that
+    /// where something changes.
+    var shownAgeMax = Duration.seconds(900)
+    /// Changes that are read at once.
+    var pageMax = 5_000
+    /// The time in which a start tries to reach the feed's end before it shows such a file.
+    var shownAfter = Duration.seconds(1)
   }
 
   package typealias Store = DirectoryFeedStore & PeerStore & ServerSecretStore
@@ -63,7 +70,7 @@ package final class DirectoryFollower: Service, DirectoryMirror {
     self.changesDays = changesDays
     self.logger = logger
     self.pace = pace
-    reader = DirectoryReader(store: store, view: view)
+    reader = DirectoryReader(store: store, view: view, pageMax: pace.pageMax)
     drift = DriftCheck(reader: reader, view: view, metrics: metrics, logger: logger)
     keeper = SnapshotKeeper(path: snapshotPath, store: store, view: view, interval: pace.save, logger: logger)
   }
@@ -197,33 +204,46 @@ extension DirectoryFollower {
   }
 
   /// From the file where it is good and the feed goes back to it, else from the store; then the feed is read to its
-  /// end, and only then the table is shown.
+  /// end, and only then the table is shown. A young file is shown earlier if the feed is long: the rounds that follow
+  /// read on.
   private func load() async throws(FollowFailure) -> Following {
     let began = ContinuousClock.now
     var following: Following
     var source = "file"
-    if !view.isReady, let saved = await keeper.load(), try await reader.goesBack(to: saved.applied) {
-      following = saved
+    var age: Duration?
+    if !view.isReady, let saved = await keeper.load(), try await reader.goesBack(to: saved.following.applied) {
+      (following, age) = (saved.following, saved.age)
     } else {
       source = "store"
       following = try await reader.readWhole()
     }
-    let asOf = ContinuousClock.now
-    while !(try await reader.follow(&following).isWhole) || !following.work.isEmpty {
-      try await reader.work(&following)
-    }
+    let loaded = ContinuousClock.now
+    let isBehind = try await catchUp(
+      &following, showsAfter: age.flatMap { $0 <= pace.shownAgeMax ? pace.shownAfter : nil })
     let (recent, since) = try await FollowFailure.storing { () async throws(StoreError) in
       try await store.recentDirectoryChanges(limit: RecentChanges.tokensMax / 2)
     }
     view.begin(following, recent: recent, since: since)
-    metrics.isCurrent(asOf: asOf)
+    metrics.isCurrent(asOf: isBehind ? began - (age ?? .zero) : loaded)
     keeper.loaded(isFromFile: source == "file")
     logger.notice(
       "directory loaded",
       metadata: [
-        "from": "\(source)", "entries": "\(following.table.count)",
+        "from": "\(source)", "entries": "\(following.table.count)", "behind": "\(isBehind)",
         "milliseconds": "\(Int((ContinuousClock.now - began) / .milliseconds(1)))",
       ])
     return following
+  }
+
+  /// Reads the feed to its end.
+  /// - Parameter limit: after it, reading stops; nil: it goes on however long it takes.
+  /// - Returns: whether more is to be read.
+  private func catchUp(_ following: inout Following, showsAfter limit: Duration?) async throws(FollowFailure) -> Bool {
+    let deadline = limit.map { ContinuousClock.now + $0 }
+    while !(try await reader.follow(&following).isWhole) || !following.work.isEmpty {
+      if let deadline, deadline <= .now { return true }
+      try await reader.work(&following)
+    }
+    return false
   }
 }

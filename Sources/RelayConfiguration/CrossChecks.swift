@@ -8,6 +8,7 @@ extension RelayConfiguration {
     checkListeners(&reader)
     checkReach(&reader)
     checkProcesses(&reader)
+    checkPartition(&reader)
     // Elsewhere `checkExposure` says it, unless that is allowed.
     let isSaid = !PublicAddress.isLoopback(client.host) && !allowedInsecurities.contains(.development)
     if development.isEnabled, !isSaid {
@@ -21,11 +22,12 @@ extension RelayConfiguration {
   /// Two listeners cannot share a port. One that this process leaves to others has none here.
   private func checkListeners(_ reader: inout ConfigurationReader) {
     let listeners: [(key: String, host: String, port: Int?)] = [
-      ("client.port", client.host, roles.listensToClients ? client.port : nil),
+      ("client.port", client.host, listensToClients ? client.port : nil),
       ("operator.port", operations.host, operations.port),
       ("federation.port", federation.host, roles.has(.peers) ? federation.port : nil),
       ("push-gateway.port", pushGateway.host, roles.has(.push) ? pushGateway.port : nil),
       ("device-notifications.port", deviceNotifications.host, roles.has(.push) ? deviceNotifications.port : nil),
+      ("directory.port", directory.host, directory.partition == nil ? nil : directory.port),
     ]
     for (index, listener) in listeners.enumerated() {
       guard let port = listener.port, port != 0 else { continue }
@@ -62,6 +64,39 @@ extension RelayConfiguration {
         "roles leaves \(roles.missing.joined(separator: ", ")) to other processes, and embedded stores serve one process "
           + "only: nothing does that part",
         at: "roles")
+    }
+  }
+
+  /// A part is for other processes to ask, and whoever asks has no directory of its own.
+  private func checkPartition(_ reader: inout ConfigurationReader) {
+    if let partition = directory.partition {
+      if !roles.has(.directory) || roles.has(.clients) {
+        reader.fault(
+          "directory.partition is for a process that has the role directory and leaves clients to others: "
+            + "roles: [directory]",
+          at: "directory.partition")
+      }
+      if case .sqlite = storage.location {
+        reader.fault(
+          "directory.partition needs PostgreSQL: embedded stores serve one process only", at: "directory.partition")
+      }
+      reader.miss("directory.port", because: "directory.partition is given", of: "directory.partition")
+      if let count = directory.parts?.first?.part.count, count != partition.count {
+        reader.fault(
+          "directory.partition is \(partition.text), and directory.parts has \(count) parts", at: "directory.partition")
+      }
+    } else if roles.has(.directory), !reader.isGiven("directory.partition"), directory.parts != nil {
+      reader.fault(
+        "directory.parts is for processes without the role directory: this one holds all of it. "
+          + "Leave the role out, or give directory.partition",
+        at: "directory.parts")
+    } else if roles.has(.directory), !reader.isGiven("directory.partition"), directory.port != nil {
+      reader.fault(
+        "directory.port is for a process that holds a part: give directory.partition, 1/1 for all of the directory",
+        at: "directory.port")
+    }
+    if reader.isGiven("directory.tls.ca"), directory.parts?.allSatisfy({ !$0.url.isSecure }) ?? false {
+      reader.fault("directory.tls.ca needs URLs of directory.parts to begin with https", at: "directory.tls.ca")
     }
   }
 

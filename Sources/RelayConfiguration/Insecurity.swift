@@ -44,7 +44,8 @@ extension RelayConfiguration {
   )
 
   private var exposures: [Exposure] {
-    [plainClients, plainGateway, openOperations, loggedCodes, openDevelopment].compactMap(\.self)
+    [plainClients, plainGateway, plainPart, plainQuestions, openOperations, loggedCodes, openDevelopment].compactMap(
+      \.self)
   }
 
   private var areClientsExposed: Bool { !PublicAddress.isLoopback(client.host) }
@@ -65,6 +66,29 @@ extension RelayConfiguration {
       "push-gateway.host is \(pushGateway.host): what homeservers send would cross the network in clear",
       "Listen on 127.0.0.1 behind a proxy that has TLS"
     )
+  }
+
+  private var plainPart: Exposure? {
+    guard directory.partition != nil, directory.tls == nil, !PublicAddress.isLoopback(directory.host) else {
+      return nil
+    }
+    return (
+      .plainHTTP, directory.host, "directory.host",
+      "directory.host is \(directory.host), and there is no directory.tls: contacts that are looked up would cross "
+        + "the network in clear",
+      "Give directory.tls.certificate and directory.tls.key"
+    )
+  }
+
+  private var plainQuestions: Exposure? {
+    let place = directory.parts?.first { !$0.url.isSecure && PublicAddress.isPublic($0.url.host) }?.url
+    return place.map { place in
+      (
+        .plainHTTP, place.host, "directory.parts",
+        "directory.parts names \(place.text): contacts that are looked up would cross the network in clear",
+        "Let the URL begin with https"
+      )
+    }
   }
 
   private var openOperations: Exposure? {

@@ -50,10 +50,18 @@ package struct Roles: Sendable, Equatable {
 
   /// Whether the process takes messages in and hands out prekeys: from clients, or from peers.
   package var servesAccounts: Bool { has(.clients) || has(.peers) }
-  /// Whether the clients' listener is open: for all of the API, or for look-ups alone.
-  package var listensToClients: Bool { has(.clients) || has(.directory) }
-  /// Whether the process asks peers for something. Look-ups do, for contacts that are not copied.
-  package var asksPeers: Bool { servesAccounts || has(.directory) }
+  /// Whether the process looks contacts up for clients by itself, or answers all of their API.
+  fileprivate var canListenToClients: Bool { has(.clients) || has(.directory) }
+}
+
+extension RelayConfiguration {
+  /// Whether the clients' listener is open: for all of the API, or for look-ups alone. A process with a part of the
+  /// directory answers other processes instead.
+  package var listensToClients: Bool { roles.canListenToClients && directory.partition == nil }
+  /// Whether the process asks peers for something. Look-ups of clients do, for contacts that are not copied.
+  package var asksPeers: Bool { roles.servesAccounts || listensToClients }
+  /// Whether look-ups of clients are answered from parts that other processes hold.
+  package var asksParts: Bool { roles.has(.clients) && !roles.has(.directory) && directory.parts != nil }
 }
 
 extension ValueType where Value == Roles {

@@ -16,6 +16,17 @@ extension RelayMetric {
       "relay_directory_drift_total", "Entries that differed from the store's, and were repaired.")
   }
 
+  package struct Parts: MetricSection {
+    package static let (title, owner) = ("Parts of the directory", "Directory/Parts")
+
+    package let entries = GaugeMetric<PartLabel>(
+      "relay_directory_part_entries", "Contact tokens that a process with the part holds, as it said last.")
+    package let processes = GaugeMetric<PartLabel>(
+      "relay_directory_part_processes", "Processes with the part that answer this one.")
+    package let unanswered = CounterMetric<PartLabel>(
+      "relay_directory_part_unanswered_total", "Requests to processes with the part that got no answer in time.")
+  }
+
   package struct Oblivious: MetricSection {
     package static let (title, owner) = ("Oblivious look-ups", "Directory/Oblivious")
 
@@ -41,6 +52,14 @@ extension RelayMetric {
 }
 
 // MARK: Labels
+
+/// A part of the directory, as `I/N`.
+package struct PartLabel: TextLabel {
+  package static let name = "part"
+  package static let values = LabelValues.described("a part of the directory, `I/N`")
+  package let value: String
+  package init(value: String) { self.value = value }
+}
 
 package enum SuspicionLabel: String, ListedLabel {
   package static let name = "kind"

@@ -12,6 +12,7 @@ package enum RelayMetric {
   package static let receipts = Receipts()
   package static let attachments = Attachments()
   package static let directory = Directory()
+  package static let parts = Parts()
   package static let oblivious = Oblivious()
   package static let enumeration = Enumeration()
   package static let peerEdge = PeerEdge()
@@ -34,7 +35,8 @@ package enum RelayMetric {
   package static let process = Process()
 
   package static let sections: [any MetricSection] = [
-    requests, clientConnections, codes, keys, live, receipts, attachments, directory, oblivious, enumeration, peerEdge,
+    requests, clientConnections, codes, keys, live, receipts, attachments, directory, parts, oblivious, enumeration,
+    peerEdge,
     peers, contacts, outbox, crossings, certificates, wakes, push, notifications, gateway, apnsLane, fcmLane,
     webPushLane, store, roles, coordination, registry, process,
   ]

@@ -69,10 +69,10 @@ struct FollowerSite: Sendable {
   /// Runs a follower of this store, as one process has it, while `body` runs; when it is done, the follower has
   /// stopped and written its file.
   func follow<Result>(
-    _ pace: DirectoryFollower.Pace = FollowerSite.pace, isolation: isolated (any Actor)? = #isolation,
-    _ body: (DirectoryFollower, DirectoryView) async throws -> Result
+    _ pace: DirectoryFollower.Pace = FollowerSite.pace, part: DirectoryPartition = .whole,
+    isolation: isolated (any Actor)? = #isolation, _ body: (DirectoryFollower, DirectoryView) async throws -> Result
   ) async throws -> Result {
-    let view = try DirectoryView()
+    let view = try DirectoryView(part: part)
     let follower = DirectoryFollower(
       store: store, signals: signals, view: view, snapshotPath: snapshotPath, changesDays: 10, logger: log.logger,
       pace: pace)

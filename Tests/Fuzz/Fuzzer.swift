@@ -19,6 +19,7 @@ struct FuzzedDecoder: Sendable {
     FuzzedDecoder(name: "json", run: fuzzJSON),
     FuzzedDecoder(name: "ledger", run: fuzzLedger),
     FuzzedDecoder(name: "notify", run: fuzzNotify),
+    FuzzedDecoder(name: "parts", run: fuzzParts),
     FuzzedDecoder(name: "peer-bodies", run: fuzzPeerBodies),
     FuzzedDecoder(name: "postgres", run: fuzzPostgres),
     FuzzedDecoder(name: "protobuf", run: fuzzProtobuf),

@@ -165,6 +165,37 @@ import Testing
     }
   }
 
+  /// As processes with different roles may share them.
+  private static let parts = """
+    storage: {url: "postgres://db/relay"}
+    coordination: {url: "redis://cache"}
+    directory:
+      port: 8090
+      parts:
+        - 1/2=http://10.0.0.1:8090
+        - 1/2=http://10.0.0.2:8090
+        - 2/2=http://10.0.0.3:8090
+    """
+
+  @Test(
+    arguments: [
+      ("directory", "1/2", false, false), ("directory", "2/2", false, false),
+      ("directory,push,peers", "1/2", false, false),
+      ("clients,peers,push", "", true, true), ("push", "", false, false),
+    ])
+  func `one file with parts serves processes of every role`(
+    _ roles: String, part: String, listens: Bool, asks: Bool
+  ) throws {
+    let file = try TemporaryFile(Self.parts)
+    let loaded = try RelayConfiguration.load(
+      file: file.path, environment: ["RELAY_ROLES": roles, "RELAY_DIRECTORY_PARTITION": part])
+    #expect(loaded.warnings.isEmpty, "\(loaded.warnings)")
+    let configuration = loaded.configuration
+    #expect(configuration.directory.partition?.text ?? "" == part)
+    #expect(configuration.directory.parts?.map(\.part.text) == ["1/2", "1/2", "2/2"])
+    #expect(configuration.listensToClients == listens && configuration.asksParts == asks)
+  }
+
   @Test func `variables are told apart although dots and dashes both become underscores`() {
     let variables = ConfigurationKey.all.flatMap {
       $0.mayComeFromFile ? [$0.variable, $0.fileVariable] : [$0.variable]
@@ -270,6 +301,8 @@ enum Sample {
     case "base64 key": encryptionKey
     case "hex key": "000102030405060708090A0b0c0d0e0f"
     case "host": "::1"
+    case "part": "1/1"
+    case "parts": "1/1=http://10.0.0.1:8090"
     case "port": "8443"
     case "tokens": "viewer:0123456789abcdef0123456789abcdef"
     case "true or false": "true"

@@ -90,6 +90,38 @@ import Testing
   }
 
   @Test(arguments: Backend.allCases)
+  func `the directory is read by first bytes, each entry in one of the runs`(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      try await store.registerAccounts(20)
+      #expect(try await store.storage.savePeer(Sample.peer("beta")))
+      // Two of each first byte.
+      let listed = (0..<512).map { index in
+        ListedAccount(
+          token: ContactToken(high: UInt64(index / 2) << 56 | UInt64(index), low: 0), isInactive: false,
+          supportsSMS: false, voice: false)
+      }
+      try await store.storage.mergeContacts(listed, of: Sample.relay("beta"), pass: 1)
+      func read(_ firstBytes: ClosedRange<UInt8>) async throws -> [ContactToken] {
+        let read = Mutex<[ContactToken]>([])
+        _ = try await store.storage.readDirectory(firstBytes) { entries in
+          read.withLock { $0 += entries.map(\.token) }
+        }
+        return read.withLock { $0 }
+      }
+      let whole = try await read(.min ... .max)
+      #expect(whole.count == 532 && Set(whole).count == 532)
+      var together: [ContactToken] = []
+      for firstBytes in [0...0, 1...9, 10...127, 128...254, 255...255] as [ClosedRange<UInt8>] {
+        let part = try await read(firstBytes)
+        #expect(part.allSatisfy { firstBytes.contains(UInt8($0.high >> 56)) })
+        #expect(part.count >= 2 * firstBytes.count)
+        together += part
+      }
+      #expect(together.count == 532 && Set(together) == Set(whole))
+    }
+  }
+
+  @Test(arguments: Backend.allCases)
   func `a peer's contacts are read page by page, each once`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       for name in ["beta", "gamma"] { #expect(try await store.storage.savePeer(Sample.peer(name))) }

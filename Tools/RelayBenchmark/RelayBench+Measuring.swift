@@ -104,6 +104,9 @@ extension RelayBench {
       ).run()
     }
     if isWhole || isMeasuringOblivious { report.oblivious = try await ObliviousBenchmark(servers: servers).run() }
+    if let directoryParts {
+      report.parts = try await PartsBenchmark(servers: servers, settings: settings, count: directoryParts).run()
+    }
     report.ratios = Ratios(report.scenarios, report.bareInsert, single: report.singleInsert)
     report.hops = Hop.all(report.scenarios, from: .messagesLocalPaced, to: .messagesFederatedPaced)
     report.hopsAcross = Hop.all(report.scenarios, from: .deliveriesPaced, to: .deliveriesAcrossPaced)
@@ -133,7 +136,7 @@ extension RelayBench {
   /// Nothing was asked for in particular.
   private var isWhole: Bool {
     only.isEmpty && !isMeasuringHandshakes && !isMeasuringIdle && !isMeasuringTable && !isMeasuringStart
-      && !isMeasuringOblivious && !isMeasuringPush && !isMeasuringSingleRows
+      && !isMeasuringOblivious && directoryParts == nil && !isMeasuringPush && !isMeasuringSingleRows
       && !isMeasuringOverload && !isMeasuringGrowth && !isMeasuringEjabberd
   }
   private var isIdlePart: Bool {
@@ -142,7 +145,7 @@ extension RelayBench {
   /// All but the table in process and the push gateway.
   private var needsServers: Bool {
     isWhole || !only.isEmpty || isMeasuringHandshakes || isIdlePart || isMeasuringStart
-      || isMeasuringOblivious || isMeasuringSingleRows || isMeasuringOverload
+      || isMeasuringOblivious || directoryParts != nil || isMeasuringSingleRows || isMeasuringOverload
       || isMeasuringGrowth || isMeasuringEjabberd
   }
 

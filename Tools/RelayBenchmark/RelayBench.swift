@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import RelayCore
 
 /// `relay-bench`: starts its own servers, measures them, and leaves nothing behind.
 @main struct RelayBench: AsyncParsableCommand {
@@ -53,6 +54,12 @@ import Foundation
 
   @Flag(name: .customLong("oblivious"), help: "Only the scenarios of --only, if any, and oblivious look-ups.")
   var isMeasuringOblivious = false
+
+  @Option(
+    help: ArgumentHelp(
+      "Only the scenarios of --only, if any, and look-ups over a directory in so many parts, beside one process.",
+      valueName: "count"))
+  var directoryParts: Int?
 
   @Flag(name: .customLong("push"), help: "Only the scenarios of --only, if any, and the push gateway.")
   var isMeasuringPush = false
@@ -119,6 +126,9 @@ import Foundation
     }
     guard entries.flatMap(\.elements).allSatisfy({ (10_000...1_000_000_000).contains($0) }) else {
       throw ValidationError("--entries go from 10000 to 1000000000.")
+    }
+    guard (1...DirectoryPartition.countMax).contains(directoryParts ?? 1) else {
+      throw ValidationError("--directory-parts goes from 1 to \(DirectoryPartition.countMax).")
     }
     if isMeasuringIdle, connectionsIdle == 0 { throw ValidationError("--idle needs connections.") }
     guard (1...65_536).contains(bodyBytes ?? 1) else { throw ValidationError("--body-bytes goes from 1 to 65536.") }

@@ -12,7 +12,7 @@ struct DriftCheck: Sendable {
   private let metrics: DirectoryMetrics
   private let logger: Logger
   /// In an order of its own, so that the processes of an operator look at different ranges.
-  private let order = DirectoryRange.all.shuffled()
+  private let order: [DirectoryRange]
   private var store: any DirectoryFeedStore { reader.store }
 
   /// A range in which something changes just now is left for the next round.
@@ -23,6 +23,7 @@ struct DriftCheck: Sendable {
     self.view = view
     self.metrics = metrics
     self.logger = logger
+    order = view.part.ranges.shuffled()
   }
 
   /// Compares the `turn`th range, counted round and round.
@@ -52,19 +53,20 @@ struct DriftCheck: Sendable {
 
   /// - Returns: nil when the process is ending.
   private func storedDigest(of range: DirectoryRange) async throws(FollowFailure) -> DirectoryDigest? {
-    guard view.relays.hasRefused else {
+    guard view.relays.hasRefused || !view.part.isWhole else {
       return try await FollowFailure.storing { () async throws(StoreError) in
         try await store.directoryDigest(of: range)
       }
     }
-    // The store's digest counts the relays that the table has to leave out: without them it is made here.
+    // The store's digest counts what the table has to leave out, such as other parts' tokens: without that it is made
+    // here.
     let entries = try await FollowFailure.storing { () async throws(StoreError) in
       try await store.directoryEntries(in: range)
     }
-    let (resolver, relays) = (TokenResolver(store: store, relays: view.relays), view.relays)
+    let (resolver, relays, part) = (TokenResolver(store: store, relays: view.relays), view.relays, view.part)
     return await BlockingWork.run {
       var digest = RangeDigest(names: relays.names)
-      for entry in entries {
+      for entry in entries where part.holds(entry.token) {
         if let known = resolver.tableEntry(entry) { digest.add(entry.token, known) }
       }
       return digest.digest
@@ -80,7 +82,7 @@ struct DriftCheck: Sendable {
   private func repair(_ range: DirectoryRange, _ following: Following) async throws(FollowFailure) {
     let entries = try await FollowFailure.storing { () async throws(StoreError) in
       try await store.directoryEntries(in: range)
-    }
+    }.filter { view.part.holds($0.token) }
     let resolver = TokenResolver(store: store, relays: view.relays)
     let table = following.table
     guard let held = await BlockingWork.run({ table.entries(in: range) }) else { return }

@@ -1,8 +1,8 @@
 import RelayCore
 
-/// Which tokens of one request the table knows.
-struct ContactHits {
-  struct Hit {
+/// Which tokens of one request the directory knows.
+struct ContactHits: Sendable {
+  struct Hit: Sendable {
     /// The index of the token in the request.
     let index: Int
     let entry: TokenEntry

@@ -1,8 +1,8 @@
 import RelayCore
 import Synchronization
 
-/// Takes the whole directory into a new table, as the store hands it out: in parts, in no order, and a token perhaps
-/// more than once.
+/// Takes the directory, or a part of it, into a new table, as the store hands it out: some entries at a time, in no
+/// order, and a token perhaps more than once.
 final class DirectoryLoad: Sendable {
   private struct State {
     /// Tokens that two peers list: the store is asked which of them it is.
@@ -16,12 +16,18 @@ final class DirectoryLoad: Sendable {
 
   let table: TokenTable
   private let relays: RelayNumbers
+  private let part: DirectoryPartition
   private let contestedMax: Int
   private let state = Mutex(State())
 
-  /// - Parameter contestedMax: how many tokens that two peers list are remembered.
-  init(relays: RelayNumbers, contestedMax: Int = 200_000) throws(FollowFailure) {
+  /// - Parameters:
+  ///   - part: tokens of others are left out.
+  ///   - contestedMax: how many tokens that two peers list are remembered.
+  init(
+    relays: RelayNumbers, part: DirectoryPartition = .whole, contestedMax: Int = 200_000
+  ) throws(FollowFailure) {
     self.relays = relays
+    self.part = part
     self.contestedMax = contestedMax
     table = try FollowFailure.writing { () throws(TokenTable.OutOfMemory) in try TokenTable() }
   }
@@ -32,7 +38,7 @@ final class DirectoryLoad: Sendable {
       guard state.failure == nil else { return }
       var part: [(ContactToken, TokenEntry)] = []
       part.reserveCapacity(entries.count)
-      for entry in entries {
+      for entry in entries where self.part.holds(entry.token) {
         if entry.relay != state.last.name { state.last = (entry.relay, relays.number(of: entry.relay)) }
         guard let number = state.last.number else { continue }
         part.append((entry.token, TokenEntry(relay: number, supportsSMS: entry.supportsSMS, voice: entry.voice)))

@@ -36,9 +36,10 @@ struct Brought: Sendable {
 struct DirectoryReader: Sendable {
   let store: any DirectoryFeedStore & PeerStore
   let view: DirectoryView
+  private var part: DirectoryPartition { view.part }
 
   /// Changes of one page.
-  private static let pageMax = 5_000
+  var pageMax = 5_000
   /// Pages of one call.
   private static let pagesMax = 20
   /// So many tokens of a peer that came or went are noted one by one; of more it is forgotten what changed before.
@@ -46,11 +47,11 @@ struct DirectoryReader: Sendable {
 
   private var resolver: TokenResolver { TokenResolver(store: store, relays: view.relays) }
 
-  /// Reads the whole directory into a new table.
+  /// Reads the whole directory, or the part of it that is kept here, into a new table.
   func readWhole() async throws(FollowFailure) -> Following {
-    let load = try DirectoryLoad(relays: view.relays)
+    let load = try DirectoryLoad(relays: view.relays, part: part)
     let place = try await FollowFailure.storing { () async throws(StoreError) in
-      try await store.readDirectory { load.take($0) }
+      try await store.readDirectory(part.firstBytes) { load.take($0) }
     }
     if let contested = try load.finish() {
       try await resolver.resolve(contested, in: load.table)
@@ -66,7 +67,7 @@ struct DirectoryReader: Sendable {
     var isMore = true
     while isMore {
       var part: [ContactToken] = []
-      isMore = scan.next(Self.pageMax) { token, entry in if entry.relay != 0 { part.append(token) } }
+      isMore = scan.next(pageMax) { token, entry in if entry.relay != 0 { part.append(token) } }
       try await resolver.resolve(part, in: table)
     }
   }
@@ -84,7 +85,7 @@ struct DirectoryReader: Sendable {
     for _ in 0..<Self.pagesMax where !brought.isWhole {
       var place = following.place
       let page = try await FollowFailure.storing { () async throws(StoreError) in
-        try await store.directoryChanges(after: place.next, limit: Self.pageMax)
+        try await store.directoryChanges(after: place.next, limit: pageMax)
       }
       guard let page else { throw .forgotten }
       try await take(place.received(page), &following, &brought)
@@ -105,7 +106,7 @@ struct DirectoryReader: Sendable {
     for change in changes {
       switch change.subject {
       case .peer(let name): peers[name] = change.revision
-      case .token(let token): tokens[token] = change.revision
+      case .token(let token): if part.holds(token) { tokens[token] = change.revision }
       }
     }
     if !peers.isEmpty { try await take(peers, &following) }
@@ -160,8 +161,9 @@ struct DirectoryReader: Sendable {
       let tokens = try await FollowFailure.storing { () async throws(StoreError) in
         try await store.contactTokens(of: peer, after: after, limit: PeerWork.stepMax)
       }
-      try await resolver.resolve(tokens, in: following.table)
-      note(tokens, revision: revision)
+      let ours = part.isWhole ? tokens : tokens.filter(part.holds)
+      try await resolver.resolve(ours, in: following.table)
+      note(ours, revision: revision)
       following.work.done(step, last: tokens.count < PeerWork.stepMax ? nil : tokens.last)
     }
     if following.work.isEmpty { view.peerWorkEnded() }

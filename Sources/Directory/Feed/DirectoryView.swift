@@ -3,6 +3,8 @@ import Synchronization
 
 /// The directory as this process has it in memory: what look-ups ask, and what `DirectoryFollower` keeps up to date.
 package final class DirectoryView: HomeDirectory {
+  /// The part of the directory that is kept here; others' tokens are unknown.
+  package let part: DirectoryPartition
   /// The relays of the table's entries.
   package let relays = RelayNumbers()
   /// The latest changes.
@@ -15,7 +17,10 @@ package final class DirectoryView: HomeDirectory {
 
   /// Empty, and not ready.
   /// - Parameter recentMax: how many tokens' changes are remembered.
-  package init(recentMax: Int = RecentChanges.tokensMax) throws(TokenTable.OutOfMemory) {
+  package init(
+    part: DirectoryPartition = .whole, recentMax: Int = RecentChanges.tokensMax
+  ) throws(TokenTable.OutOfMemory) {
+    self.part = part
     recent = RecentChanges(max: recentMax)
     current = Mutex(try TokenTable())
   }
@@ -49,10 +54,11 @@ package final class DirectoryView: HomeDirectory {
 
   // MARK: For those who keep it up to date
 
-  /// Shows the table of `following`, which holds the whole directory, from here on.
+  /// Shows the table of `following`, which holds all of `part`, from here on.
   /// - Parameters:
-  ///   - recent: the last changes, all behind `since`.
+  ///   - recent: the last changes, all behind `since`; those of other parts' tokens are passed over.
   func begin(_ following: Following, recent changes: [DirectoryChange], since: DirectoryPlace) {
+    let changes = part.isWhole ? changes : changes.filter { $0.subject.concerns(part) }
     // The table first: a place that was read before it is too early at worst.
     current.withLock { $0 = following.table }
     recent.begin(at: since, cursor: following.applied, with: changes)
@@ -102,5 +108,15 @@ package struct StoredHomes: HomeDirectory {
   package func home(of token: ContactToken) async throws(StoreError) -> ContactHome? {
     guard let entry = try await store.entries(for: [token]).first else { return nil }
     return entry.relay.map { .peer($0) } ?? .here
+  }
+}
+
+extension DirectoryChange.Subject {
+  /// A peer's contacts are in every part.
+  fileprivate func concerns(_ part: DirectoryPartition) -> Bool {
+    switch self {
+    case .peer: true
+    case .token(let token): part.holds(token)
+    }
   }
 }

@@ -16,18 +16,25 @@ package struct ObliviousDirectory: Sendable {
     evaluator = ObliviousEvaluator(threads: indexer.threads, metrics: indexer.metrics)
     pages = ObliviousPages(store: store, clock: indexer.clock)
   }
+
+  /// For a process that leaves the outputs to others.
+  package init(keys: ObliviousKeyWatch, store: any ObliviousStore, clock: WallClock) {
+    keyring = keys.keyring
+    evaluator = ObliviousEvaluator(threads: ObliviousThreads(), metrics: ObliviousMetrics())
+    pages = ObliviousPages(store: store, clock: clock)
+  }
 }
 
 /// Look-ups that do not tell the relay what is looked for (docs/protocol.md, "Oblivious look-up").
 struct ObliviousController: Sendable {
-  private let view: DirectoryView
+  private let source: any ContactSource
   private let gate: LookUpGate
   private let limiter: any RateLimiter
   /// nil: not offered, and the paths are as any unknown one.
   private let directory: ObliviousDirectory?
 
-  init(view: DirectoryView, gate: LookUpGate, limiter: any RateLimiter, directory: ObliviousDirectory?) {
-    self.view = view
+  init(source: any ContactSource, gate: LookUpGate, limiter: any RateLimiter, directory: ObliviousDirectory?) {
+    self.source = source
     self.gate = gate
     self.limiter = limiter
     self.directory = directory
@@ -62,7 +69,8 @@ struct ObliviousController: Sendable {
     guard let directory else { throw Problem(.notFound) }
     let query = request.uri.queryParameters
     let range = try Self.range(prefix: query.get("prefix"), after: query.get("after"))
-    guard view.isReady, let key = directory.keyring.key else { throw Self.notReady }
+    try source.demandReady(for: nil)
+    guard let key = directory.keyring.key else { throw Self.notReady }
     let account = context.caller.address.account
     // Before anything is charged.
     let place = try directory.pages.admit(account)
@@ -71,23 +79,21 @@ struct ObliviousController: Sendable {
     let last = outputs.count == ObliviousCodec.outputsPerPage ? outputs.last?.output : nil
     return .json(
       ObliviousCodec.page(
-        key: key.publicBytes, suggestedDigits: ObliviousPrefix.suggestedDigits(for: view.table.count),
-        outputs: registered(outputs), next: last == range?.upperBound ? nil : last))
+        key: key.publicBytes, suggestedDigits: ObliviousPrefix.suggestedDigits(for: source.count),
+        outputs: try await registered(outputs), next: last == range?.upperBound ? nil : last))
   }
 
-  /// The relays of those `contacts` that this process's table knows, as look-ups tell them. The table follows the
-  /// directory faster than the outputs do. A contact that is in only one of them has just come or gone.
-  private func registered(_ contacts: [ContactOutput]) -> [RegisteredOutput] {
-    var found: [(output: ObliviousOutput, entry: TokenEntry)] = []
-    found.reserveCapacity(contacts.count)
-    view.withEntries(of: contacts.map(\.token)) { index, entry in found.append((contacts[index].output, entry)) }
-    // After they were found: every entry's relay has a name.
-    let names = view.relays.names
-    return found.compactMap { output, entry in
-      guard entry.relay <= names.count else { return nil }
+  /// The relays of those `contacts` that the directory in memory knows, as look-ups tell them. It follows the store
+  /// faster than the outputs do. A contact that is in only one of them has just come or gone.
+  private func registered(_ contacts: [ContactOutput]) async throws(Problem) -> [RegisteredOutput] {
+    guard !contacts.isEmpty else { return [] }
+    let found = try await source.find(WantedContacts(contacts.map(\.token)))
+    return found.hits.compactMap { hit in
+      let entry = hit.entry
+      guard entry.relay <= found.names.count else { return nil }
       return RegisteredOutput(
-        output, relay: entry.relay == 0 ? nil : names[entry.relay - 1], supportsSMS: entry.supportsSMS,
-        voice: entry.voice)
+        contacts[hit.index].output, relay: entry.relay == 0 ? nil : found.names[entry.relay - 1],
+        supportsSMS: entry.supportsSMS, voice: entry.voice)
     }
   }
 

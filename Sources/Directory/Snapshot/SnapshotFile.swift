@@ -76,6 +76,8 @@ enum SnapshotFile {
     let head: SnapshotHead
     /// The names of relays 1 and up.
     let names: [RelayName]
+    /// As `SnapshotReader.age`.
+    let age: Duration?
   }
 
   /// Reads the file at `path`. It is believed nothing that does not fit its length and its checksum. Blocks.
@@ -97,7 +99,7 @@ enum SnapshotFile {
     file.count(tail)
     guard file.checksum == tail.checksum else { throw .unusable("its checksum is wrong") }
     guard relayMax <= names.count, table.count == tail.entries else { throw .unusable("its entries are none") }
-    return Contents(table: table, head: head, names: names)
+    return Contents(table: table, head: head, names: names, age: file.age)
   }
 
   private static func makeTable(_ entries: Int, _ head: SnapshotHead) throws(SnapshotFailure) -> TokenTable {

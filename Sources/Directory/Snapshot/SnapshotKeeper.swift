@@ -18,10 +18,17 @@ final class SnapshotKeeper: Sendable {
 
   /// The facts that a file has of its store.
   private struct Origin {
-    /// The file of another store is of no use.
+    /// The file of another store, or of another part, is of no use.
     let fingerprint: [UInt8]
     /// nil where tokens lie in the store as they are: then they may in the file.
     let key: SecretBytes?
+  }
+
+  /// The directory as a file has it.
+  struct Saved: Sendable {
+    let following: Following
+    /// How long ago the file was written; nil if that is not known.
+    let age: Duration?
   }
 
   typealias Store = DirectoryFeedStore & ServerSecretStore
@@ -48,7 +55,7 @@ final class SnapshotKeeper: Sendable {
   // MARK: At the start
 
   /// - Returns: what the file holds; nil where there is none, or none that can be used.
-  func load() async -> Following? {
+  func load() async -> Saved? {
     do throws(SnapshotFailure) {
       let path = path
       guard try await run({ SnapshotFile.exists(path) }) else { return nil }
@@ -56,9 +63,11 @@ final class SnapshotKeeper: Sendable {
       let contents = try await run { () throws(SnapshotFailure) in
         try SnapshotFile.read(path, under: origin.key)
       }
-      guard contents.head.store == origin.fingerprint else { throw .unusable("it is another store's") }
+      guard contents.head.store == origin.fingerprint else {
+        throw .unusable("it is another store's, or holds another part of the directory")
+      }
       guard view.relays.adopt(contents.names) else { throw .unusable("its relays have other numbers by now") }
-      return Following(contents.table, at: contents.head.place)
+      return Saved(following: Following(contents.table, at: contents.head.place), age: contents.age)
     } catch {
       if error != .missing {
         logger.notice(
@@ -136,7 +145,9 @@ final class SnapshotKeeper: Sendable {
       let candidate = (0..<32).map { _ in UInt8.random(in: .min ... .max) }
       let secret = try await store.serverSecret(Self.secretName, orStore: candidate)
       let key = try await store.directoryFileKey()
-      let origin = Origin(fingerprint: Array(SHA256.hash(data: secret).prefix(16)), key: key)
+      // The whole directory has the mark that it had before there were parts.
+      let mark = view.part.isWhole ? secret : secret + Array(view.part.text.utf8)
+      let origin = Origin(fingerprint: Array(SHA256.hash(data: mark).prefix(16)), key: key)
       state.withLock { $0.origin = origin }
       return origin
     } catch {

@@ -35,6 +35,7 @@ struct CheckCommand: AsyncParsableCommand {
   private func checkCertificates(_ settings: RelayConfiguration) throws {
     let listeners = [
       ("client.tls", settings.client.tls), ("device-notifications.tls", settings.deviceNotifications.tls),
+      ("directory.tls", settings.directory.tls),
     ]
     var faults: [String] = []
     for case (let keys, let tls?) in listeners {

@@ -52,7 +52,8 @@ struct RoutesCommand: AsyncParsableCommand {
         settings.directory, storage: storage, coordination: coordination, readiness: Readiness(), logger: logger)
       let clients = ClientGraph(
         settings, local, storage: storage, coordination: coordination, courier: NoPeers(), homes: NoPeers(),
-        finder: nil, directory: directory, attachments: attachments, sender: LogSender(logger: logger),
+        finder: nil, directory: directory.follower, lookUps: directory.lookUps, attachments: attachments,
+        sender: LogSender(logger: logger),
         webPush: WakingGraph.webPushTerms(settings.push, by: nil), load: RequestLoad(logger: logger), logger: logger)
       lines = Set(clients.router.routes.map { String(describing: $0.path) }).sorted()
     }

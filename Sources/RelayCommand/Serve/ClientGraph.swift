@@ -71,13 +71,15 @@ struct ClientGraph {
   /// In the order in which they start.
   let services: [any Service]
 
-  /// - Parameter directory: nil where the role is left to other processes.
-  /// - Parameter load: of the clients' listener.
+  /// - Parameters:
+  ///   - directory: of this process; nil where others hold it.
+  ///   - lookUps: nil where look-ups are left to other processes.
+  ///   - load: of the clients' listener.
   init(
     _ settings: RelayConfiguration, _ local: LocalGraph, storage: any Storage, coordination: any Coordination,
-    courier: any Courier, homes: any HomeFinder, finder: (any ContactFinder)?, directory: DirectoryGraph?,
-    attachments: AttachmentGraph, sender: any Relay.VerificationSender, webPush: PushController.WebPushTerms,
-    load: RequestLoad, logger: Logger
+    courier: any Courier, homes: any HomeFinder, finder: (any ContactFinder)?, directory: (any DirectoryMirror)?,
+    lookUps: ContactLookUps?, attachments: AttachmentGraph, sender: any Relay.VerificationSender,
+    webPush: PushController.WebPushTerms, load: RequestLoad, logger: Logger
   ) {
     let forwarder = ReceiptForwarder(courier: courier, logger: logger)
     let courier = UnburdeningCourier(courier: courier, load: load)
@@ -91,7 +93,7 @@ struct ClientGraph {
     let messages = MessagesController(
       store: storage, intake: local.intake, courier: courier, homes: homes, limiter: coordination, gate: gate,
       deliveryReceipts: receipts, lastSeen: local.lastSeen, senders: local.senders)
-    let contacts = directory?.controller(
+    let contacts = lookUps?.controller(
       storage: storage, coordination: coordination, purse: purse(), finder: finder)
     let blobs = attachments.controller(storage: storage, courier: courier, homes: homes, limiter: coordination)
     let accounts = AccountControllers(
@@ -99,7 +101,7 @@ struct ClientGraph {
       limits: CodeLimits(
         limiter: coordination, wrongCodes: WrongCodes(logger: logger),
         isDevelopment: settings.development.isEnabled),
-      follower: directory?.follower)
+      directory: directory)
     let edge = ClientEdge(
       accounts: local.accounts, forwarded: settings.client.forwarded, origins: settings.client.origins,
       controllers: .init(
@@ -107,7 +109,7 @@ struct ClientGraph {
         registration: accounts.registration(by: UnburdeningSender(sender: sender, load: load)),
         push: accounts.push(webPush), lock: accounts.lock, devices: accounts.devices,
         provisioning: ProvisioningController(hub: local.hub, limiter: coordination), keys: keys, messages: messages),
-      elsewhere: directory == nil ? .lookUps : nil
+      elsewhere: contacts == nil ? .lookUps : nil
     ) { router in
       attachments.addOpenRoutes(to: router)
     } deviceRoutes: { router in
@@ -128,20 +130,20 @@ private struct AccountControllers {
   let local: LocalGraph
   let storage: any Storage
   let limits: CodeLimits
-  /// nil where the role is left to other processes.
-  let follower: DirectoryFollower?
+  /// Of this process; nil where others hold it.
+  let directory: (any DirectoryMirror)?
 
   func account(removing attachments: any AttachmentRemoval) -> AccountController {
     AccountController(
       remover: AccountRemover(store: storage, attachments: attachments), accounts: local.accounts,
-      directory: follower)
+      directory: directory)
   }
 
   func registration(by sender: any Relay.VerificationSender) -> RegistrationController {
     let registrar = Registrar(
       store: storage, accounts: local.accounts, limits: limits, locks: RegistrationLocks(),
       lockLifetime: AccountTerms.lockLifetime, respectsClaims: settings.federation.respectsClaims,
-      clock: JudgedClock(.system, by: storage.judge), directory: follower)
+      clock: JudgedClock(.system, by: storage.judge), directory: directory)
     return RegistrationController(
       store: storage, registrar: registrar, limits: limits, sender: sender,
       tokens: settings.verification.tokenKey.map { NumberTokens(key: $0, clock: .system) },
@@ -153,7 +155,7 @@ private struct AccountControllers {
 
   func push(_ webPush: PushController.WebPushTerms) -> PushController {
     PushController(
-      store: storage, accounts: local.accounts, directory: follower, webPush: webPush, clock: .system)
+      store: storage, accounts: local.accounts, directory: directory, webPush: webPush, clock: .system)
   }
 
   var lock: LockController {

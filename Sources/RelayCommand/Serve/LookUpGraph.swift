@@ -11,9 +11,9 @@ struct LookUpGraph {
 
   init(
     _ settings: RelayConfiguration, _ local: LocalGraph, storage: any Storage, coordination: any Coordination,
-    finder: (any ContactFinder)?, directory: DirectoryGraph
+    finder: (any ContactFinder)?, lookUps: ContactLookUps
   ) {
-    let contacts = directory.controller(
+    let contacts = lookUps.controller(
       storage: storage, coordination: coordination,
       purse: ContactPurse(budget: coordination, allowance: settings.directory.allowance), finder: finder)
     let edge = ClientEdge(

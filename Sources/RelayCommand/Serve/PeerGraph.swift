@@ -19,7 +19,7 @@ struct PeerGraph {
 
   /// - Returns: nil when federation is off, or left to other processes.
   init?(_ settings: RelayConfiguration, storage: any Storage, coordination: any Coordination, logger: Logger) throws {
-    guard settings.roles.asksPeers, let port = settings.federation.port else { return nil }
+    guard settings.asksPeers, let port = settings.federation.port else { return nil }
     self.port = port
     endpoint = try settings.federation.endpoint("peers must know where to reach this relay")
     identity = try FederationIdentity(

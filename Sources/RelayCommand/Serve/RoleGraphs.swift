@@ -29,6 +29,8 @@ struct SharedGraphs {
   let attachments: AttachmentGraph
   /// nil without the role `directory`.
   let directory: DirectoryGraph?
+  /// nil unless other processes hold the directory in parts.
+  let parts: PartsGraph?
   /// nil when federation is off, or left to other processes.
   let federation: FederationGraph?
   let waking: WakingGraph
@@ -61,11 +63,15 @@ struct SharedGraphs {
       ? try DirectoryGraph(
         settings.directory, storage: storage, coordination: coordination, readiness: context.readiness, logger: logger)
       : nil
+    parts =
+      if settings.asksParts, let locations = settings.directory.parts {
+        try await PartsGraph(locations, settings.directory, storage: storage, client: outbound, logger: logger)
+      } else { nil }
   }
 
   /// In the order in which they start.
   func services(_ context: ServingContext) -> [any Service] {
-    (directory?.services ?? [])
+    (directory?.services ?? []) + (parts?.services ?? [])
       + waking.services(local, storage: context.storage, coordination: context.coordination)
       // Receipts for what sessions acknowledge at the end still go to peers.
       + (federation?.services(storage: context.storage, coordination: context.coordination) ?? [])
@@ -79,6 +85,8 @@ struct EdgeGraphs {
   private let clients: ClientGraph?
   /// nil where this process serves neither clients nor look-ups.
   private let clientListener: ClientListener?
+  /// nil unless this process holds a part of the directory for others.
+  private let part: PartListenerGraph?
   private let gateway: PushGatewayGraph?
   private let notifications: NotificationGraph?
 
@@ -93,10 +101,10 @@ struct EdgeGraphs {
       settings.roles.has(.clients)
       ? Self.clients(context, shared, finder: finder, sender: sender, load: load) : nil
     let lookUps =
-      clients == nil
+      clients == nil && settings.listensToClients
       ? shared.directory.map {
         LookUpGraph(
-          settings, shared.local, storage: storage, coordination: coordination, finder: finder, directory: $0)
+          settings, shared.local, storage: storage, coordination: coordination, finder: finder, lookUps: $0.lookUps)
       } : nil
     gateway = try PushGatewayGraph(
       settings, tokens: shared.pushTokens, board: coordination.pushBoard, readiness: readiness, logger: logger)
@@ -109,18 +117,27 @@ struct EdgeGraphs {
         settings.client, router: router, authorizer: clients?.authorizer, drain: drain, load: load,
         state: ListenerState("client", in: readiness), logger: logger)
     }
+    part =
+      if settings.directory.partition != nil, let port = settings.directory.port, let directory = shared.directory {
+        try await PartListenerGraph(
+          settings.directory, at: port, view: directory.view, storage: storage, drain: drain,
+          state: ListenerState("directory-part", in: readiness), logger: logger)
+      } else { nil }
   }
 
   private static func clients(
     _ context: ServingContext, _ shared: SharedGraphs, finder: (any ContactFinder)?,
     sender: any Relay.VerificationSender, load: RequestLoad
   ) -> ClientGraph {
-    let homes: any HomeDirectory = shared.directory?.view ?? StoredHomes(store: context.storage)
+    // A part does not know most numbers' homes.
+    let homes: any HomeDirectory =
+      shared.directory.flatMap { $0.view.part.isWhole ? $0.view : nil } ?? StoredHomes(store: context.storage)
     return ClientGraph(
       context.settings, shared.local, storage: context.storage, coordination: context.coordination,
       courier: shared.federation?.courier ?? NoPeers(),
       homes: shared.federation?.homes(shared.local, directory: homes) ?? NoPeers(), finder: finder,
-      directory: shared.directory, attachments: shared.attachments, sender: sender,
+      directory: shared.directory?.follower, lookUps: shared.directory?.lookUps ?? shared.parts?.lookUps,
+      attachments: shared.attachments, sender: sender,
       webPush: WakingGraph.webPushTerms(context.settings.push, by: shared.waking), load: load, logger: context.logger)
   }
 
@@ -133,7 +150,7 @@ struct EdgeGraphs {
         coordination: context.coordination, readiness: context.readiness) as any Service
     }
     // The hub tells the devices of other processes too, of what peers bring here.
-    return (clients?.services ?? [shared.local.hub])
+    return (part?.services ?? []) + (clients?.services ?? [shared.local.hub])
       // Behind the last draw, of whichever listener, an epoch is written.
       + (roles.servesAccounts ? [shared.local.restores] : [])
       + (peers.map { [$0] } ?? []) + (gateway?.services ?? []) + (notifications?.services ?? [])

@@ -71,14 +71,17 @@ package struct DirectoryDigest: Sendable, Hashable {
   }
 }
 
-/// The directory as a whole: what every process holds in memory.
+/// The directory as a whole: what every process holds in memory, or a part of it.
 package protocol DirectoryFeedStore: DirectoryStore {
-  /// Reads the whole directory, in no order. Entries that come again of the same token are none's or another peer's:
-  /// the caller asks `entries(for:)` which one it is.
-  /// - Parameter take: called with some entries at a time, one call after the other, off the caller's task; it may
-  ///   block.
+  /// Reads the directory, in no order. Entries that come again of the same token are none's or another peer's: the
+  /// caller asks `entries(for:)` which one it is.
+  /// - Parameters:
+  ///   - firstBytes: of the tokens that are read.
+  ///   - take: called with some entries at a time, one call after the other, off the caller's task; it may block.
   /// - Returns: where to follow the feed from: nothing is missed.
-  func readDirectory(_ take: @escaping @Sendable ([DirectoryEntry]) -> Void) async throws(StoreError) -> DirectoryPlace
+  func readDirectory(
+    _ firstBytes: ClosedRange<UInt8>, _ take: @escaping @Sendable ([DirectoryEntry]) -> Void
+  ) async throws(StoreError) -> DirectoryPlace
 
   /// The feed's present end.
   func directoryPlace() async throws(StoreError) -> DirectoryPlace
@@ -112,4 +115,13 @@ package protocol DirectoryFeedStore: DirectoryStore {
   /// - Returns: 32 bytes, the same for every process of the store; nil where tokens lie in the store as they are, and
   ///   may lie so in a file.
   func directoryFileKey() async throws(StoreError) -> SecretBytes?
+}
+
+extension DirectoryFeedStore {
+  /// Reads the whole directory.
+  package func readDirectory(
+    _ take: @escaping @Sendable ([DirectoryEntry]) -> Void
+  ) async throws(StoreError) -> DirectoryPlace {
+    try await readDirectory(.min ... .max, take)
+  }
 }

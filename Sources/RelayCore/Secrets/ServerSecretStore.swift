@@ -36,6 +36,8 @@ package enum ServerKeyName: String, Sendable, CaseIterable {
   case pendingCodes = "pending-codes"
   /// The key of the handles by which operators name accounts (`AccountHandle`).
   case accountHandles = "account-handles"
+  /// The key by which processes know each other that ask for parts of the directory, and hold them.
+  case directoryParts = "directory-parts"
 
   /// How long such a key is.
   package var byteCount: Int { 32 }

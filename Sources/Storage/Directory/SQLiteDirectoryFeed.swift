@@ -93,7 +93,7 @@ extension DirectoryChange {
 
 extension SQLiteStorage {
   package func readDirectory(
-    _ take: @escaping @Sendable ([DirectoryEntry]) -> Void
+    _ firstBytes: ClosedRange<UInt8>, _ take: @escaping @Sendable ([DirectoryEntry]) -> Void
   ) async throws(StoreError) -> DirectoryPlace {
     let tokens = try await tokens()
     return try await read { db in
@@ -102,7 +102,9 @@ extension SQLiteStorage {
       let rows = try Row.fetchCursor(
         db.cachedStatement(sql: "SELECT token, peer, supports_sms, voice FROM directory_entries"))
       while let row = try rows.next() {
-        batch.append(try DirectoryEntry(row: Fields(row: row), tokens))
+        let entry = try DirectoryEntry(row: Fields(row: row), tokens)
+        guard firstBytes.contains(UInt8(truncatingIfNeeded: entry.token.high >> 56)) else { continue }
+        batch.append(entry)
         guard batch.count >= Self.batchSize else { continue }
         take(batch)
         batch = []

@@ -15,7 +15,7 @@ extension BenchmarkReport {
           + "; client, relays, PostgreSQL and Redis on this machine")
     }
     lines += scenarioTable + deliveryTable + idleTable + tableTable + pushTable
-    lines += lookUpTable + startTable + obliviousTable + overloadTable + growthTable + ejabberdTable
+    lines += lookUpTable + startTable + obliviousTable + partsTable + overloadTable + growthTable + ejabberdTable
     if let peaks = scenarios.last?.peakResidentMiB {
       let list = peaks.sorted { $0.key < $1.key }.map { "\($0.key) \(Self.number($0.value, 0)) MiB" }
       lines += ["", "Peak resident memory: " + list.joined(separator: ", ")]

@@ -67,6 +67,8 @@ struct BenchmarkReport: Sendable, Encodable {
   var freshness: [FreshnessFigures] = []
   /// nil where it was not measured.
   var oblivious: ObliviousFigures?
+  /// nil where it was not measured.
+  var parts: PartsFigures?
   /// nil where they were not measured.
   var overload: OverloadFigures?
   var growth: GrowthFigures?

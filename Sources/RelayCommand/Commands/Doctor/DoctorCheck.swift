@@ -5,8 +5,8 @@ import RelayWork
 /// Something that `relay doctor` looks at: to add a check, add one to `DoctorCommand.checks`.
 struct DoctorCheck: Sendable {
   enum Group: String, Sendable, CaseIterable {
-    case configuration, storage, schema, coordination, clock, certificates, ports, attachments, outbox, peers,
-      verification, push
+    case configuration, storage, schema, coordination, clock, certificates, ports, directory, attachments, outbox,
+      peers, verification, push
   }
 
   let group: Group

@@ -9,7 +9,7 @@ struct DoctorCommand: AsyncParsableCommand {
     commandName: "doctor",
     abstract: "Look at everything that this relay stands on, and name each fault's remedy.",
     discussion: """
-      Looks at the configuration, the stores and their schema, clocks, certificates, ports, attachments, the outbox, the way \
+      Looks at the configuration, the stores and their schema, clocks, certificates, ports, parts of the directory, attachments, the outbox, the way \
       to every peer, and what pushes go out by; changes nothing, unless --messages is given. Everything is looked at, each for 10 s at most, side \
       by side. Run it while `relay serve` runs. Exits with 0 when nothing failed, warnings or not, with 1 when something \
       did, with 78 when the configuration is faulty.
@@ -39,7 +39,8 @@ struct DoctorCommand: AsyncParsableCommand {
   private func checks(_ loaded: LoadedConfiguration, _ site: DoctorSite) -> [DoctorCheck] {
     ConfigurationChecks(loaded).all + StorageChecks(site).all + RestoreChecks(site).all + CoordinationChecks(site).all
       + ClockChecks(site).all
-      + CertificateChecks(site).all + PortChecks(site).all + AttachmentChecks(site).all + OutboxChecks(site).all
+      + CertificateChecks(site).all + PortChecks(site).all + PartChecks(site).all + AttachmentChecks(site).all
+      + OutboxChecks(site).all
       + PeerChecks(site, sendsMessages: messages).all + DeliveryChecks(site).all + PushChecks(site).all
   }
 

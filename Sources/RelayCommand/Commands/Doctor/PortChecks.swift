@@ -1,4 +1,5 @@
 import AsyncHTTPClient
+import Directory
 import Federation
 import NIOCore
 import NIOHTTP1
@@ -27,8 +28,9 @@ struct PortChecks {
     let roles = settings.roles
     let gateway = settings.pushGateway
     let notifications = settings.deviceNotifications
+    let directory = settings.directory
     return [
-      check("client", settings.client.host, settings.client.port, isOurs: roles.listensToClients) {
+      check("client", settings.client.host, settings.client.port, isOurs: settings.listensToClients) {
         await recognise(client: $0)
       },
       check("operator", settings.operations.host, settings.operations.port) { await recognise(operator: $0) },
@@ -48,6 +50,8 @@ struct PortChecks {
             await recognise(notifications: $0)
           }
         ])
+      + (directory.partition == nil
+        ? [] : [check("directory", directory.host, directory.port) { await recognise(part: $0) }])
   }
 
   /// - Parameter isOurs: whether `roles` opens this listener.
@@ -134,6 +138,13 @@ struct PortChecks {
     let scheme = site.settings.deviceNotifications.tls == nil ? "http" : "https"
     let (status, text) = await ask("\(scheme)://\(place)/external/notifications/get")
     return status == 200 && text == "N\n23\n" ? .relay : .stranger(status.map { "it answers \($0)" } ?? text)
+  }
+
+  /// The refusal of a request without the key of the store.
+  private func recognise(part place: String) async -> Answer {
+    let scheme = site.settings.directory.tls == nil ? "http" : "https"
+    let (status, text) = await ask("\(scheme)://\(place)\(PartClient.path)")
+    return status == 401 && text.isEmpty ? .relay : .stranger(status.map { "it answers \($0)" } ?? text)
   }
 
   /// By the certificate: it is ours, or it is not this relay.

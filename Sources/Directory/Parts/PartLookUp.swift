@@ -1,0 +1,64 @@
+import RelayCore
+
+/// Answers questions from the table of a process that holds a part.
+struct PartLookUp: Sendable {
+  enum Refusal: Error { case otherPart, notReady }
+
+  private let view: DirectoryView
+
+  init(_ view: DirectoryView) { self.view = view }
+
+  func answers(to questions: PartQuestions) throws(Refusal) -> PartAnswers {
+    guard questions.part == view.part else { throw .otherPart }
+    // The place that the table has reached first, the table after it: whoever comes back with it misses nothing.
+    guard view.isReady, let place = view.recent.cursor else { throw .notReady }
+    var entries = [TokenEntry?](repeating: nil, count: questions.tokens.count)
+    view.withEntries(of: questions.tokens) { index, entry in entries[index] = entry }
+    var names = UsedNames(of: view.relays.names)
+    var codes: [PartAnswers.Code] = []
+    codes.reserveCapacity(entries.count)
+    var areChangesKnown: [Bool] = []
+    for question in questions.questions {
+      let range = codes.count..<(codes.count + question.tokenCount)
+      let changed = changed(question, questions.tokens[range])
+      areChangesKnown.append(changed != nil)
+      for index in range {
+        let entry = entries[index].flatMap { names.renumbered($0) }
+        codes.append(PartAnswers.Code(entry, isChanged: changed?.contains(questions.tokens[index]) ?? false))
+      }
+    }
+    return PartAnswers(
+      part: view.part, place: place, entries: view.table.count, names: names.used, areChangesKnown: areChangesKnown,
+      codes: codes)
+  }
+
+  /// - Returns: nil when it is not known, or was not asked.
+  private func changed(_ question: PartQuestions.Question, _ tokens: ArraySlice<ContactToken>) -> Set<ContactToken>? {
+    guard case .changes(let since?) = question.telling else { return nil }
+    return view.recent.changed(Array(tokens), since: since).map(Set.init)
+  }
+}
+
+/// The names that an answer needs, out of all that a process has.
+private struct UsedNames {
+  private(set) var used: [RelayName] = []
+  private let all: [RelayName]
+  /// The numbers in the answer, by the numbers in the table; 0 for none yet.
+  private var numbers: [Int]
+
+  init(of all: [RelayName]) {
+    self.all = all
+    numbers = [Int](repeating: 0, count: all.count + 1)
+  }
+
+  /// - Returns: nil for an entry whose relay has no name.
+  mutating func renumbered(_ entry: TokenEntry) -> TokenEntry? {
+    guard entry.relay > 0 else { return entry }
+    guard entry.relay <= all.count else { return nil }
+    if numbers[entry.relay] == 0 {
+      used.append(all[entry.relay - 1])
+      numbers[entry.relay] = used.count
+    }
+    return TokenEntry(relay: numbers[entry.relay], supportsSMS: entry.supportsSMS, voice: entry.voice)
+  }
+}

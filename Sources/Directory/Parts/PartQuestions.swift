@@ -1,0 +1,109 @@
+import NIOCore
+import RelayCore
+
+/// The questions of some look-ups to one part of the directory, as they go to a process that holds it. Big-endian:
+/// the version, the part's number and count, and 0, a byte each; the count of questions in 4 bytes; for each question
+/// a byte that tells its kind, 8 bytes each for generation and revision of a place, and its count of tokens in 4;
+/// then the tokens of all of them, 10 bytes each.
+struct PartQuestions: Sendable, Equatable {
+  struct Question: Sendable, Equatable {
+    let telling: WantedContacts.Telling
+    let tokenCount: Int
+  }
+
+  let part: DirectoryPartition
+  var questions: [Question] = []
+  /// Those of the first question first.
+  var tokens: [ContactToken] = []
+
+  static let version: UInt8 = 1
+  static let questionsMax = 256
+  static let tokensMax = 100_000
+  static let headBytes = 8
+  static let questionBytes = 21
+  static let bytesMax = headBytes + questionBytes * questionsMax + ContactToken.byteCount * tokensMax
+
+  private static let (entries, changes, changesSince): (UInt8, UInt8, UInt8) = (0, 1, 2)
+
+  init(of part: DirectoryPartition) { self.part = part }
+
+  // MARK: Writing
+
+  var bytes: ByteBuffer {
+    var buffer = ByteBuffer()
+    buffer.reserveCapacity(
+      Self.headBytes + Self.questionBytes * questions.count + ContactToken.byteCount * tokens.count)
+    buffer.writeInteger(Self.version)
+    buffer.writeInteger(UInt8(part.number))
+    buffer.writeInteger(UInt8(part.count))
+    buffer.writeInteger(UInt8(0))
+    buffer.writeInteger(UInt32(questions.count))
+    for question in questions { Self.write(question, to: &buffer) }
+    buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: ContactToken.byteCount * tokens.count) { raw in
+      var offset = 0
+      for token in tokens {
+        raw.storeBytes(of: token.high.bigEndian, toByteOffset: offset, as: UInt64.self)
+        raw.storeBytes(of: token.low.bigEndian, toByteOffset: offset &+ 8, as: UInt16.self)
+        offset &+= ContactToken.byteCount
+      }
+      return offset
+    }
+    return buffer
+  }
+
+  private static func write(_ question: Question, to buffer: inout ByteBuffer) {
+    switch question.telling {
+    case .entries: buffer.writeMultipleIntegers(entries, Int64(0), UInt64(0))
+    case .changes(nil): buffer.writeMultipleIntegers(changes, Int64(0), UInt64(0))
+    case .changes(let place?): buffer.writeMultipleIntegers(changesSince, place.generation, place.revision)
+    }
+    buffer.writeInteger(UInt32(question.tokenCount))
+  }
+
+  // MARK: Reading
+
+  /// - Returns: nil for anything that `bytes` does not write.
+  init?(_ bytes: ByteBuffer) {
+    var buffer = bytes
+    guard let (version, number, count, rest) = buffer.readMultipleIntegers(as: (UInt8, UInt8, UInt8, UInt8).self),
+      version == Self.version, rest == 0, let part = DirectoryPartition(Int(number), of: Int(count)),
+      let questionCount = buffer.readInteger(as: UInt32.self), questionCount <= UInt32(Self.questionsMax)
+    else { return nil }
+    self.init(of: part)
+    var tokenCount = 0
+    for _ in 0..<questionCount {
+      guard let question = Self.readQuestion(&buffer) else { return nil }
+      tokenCount += question.tokenCount
+      guard tokenCount <= Self.tokensMax else { return nil }
+      questions.append(question)
+    }
+    guard buffer.readableBytes == ContactToken.byteCount * tokenCount else { return nil }
+    tokens = buffer.withUnsafeReadableBytes { raw in
+      [ContactToken](unsafeUninitializedCapacity: tokenCount) { tokens, filled in
+        var offset = 0
+        while filled < tokenCount {
+          let high = UInt64(bigEndian: raw.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+          let low = UInt16(bigEndian: raw.loadUnaligned(fromByteOffset: offset &+ 8, as: UInt16.self))
+          tokens.initializeElement(at: filled, to: ContactToken(high: high, low: low))
+          offset &+= ContactToken.byteCount
+          filled &+= 1
+        }
+      }
+    }
+  }
+
+  private static func readQuestion(_ buffer: inout ByteBuffer) -> Question? {
+    guard
+      let (kind, generation, revision, count) = buffer.readMultipleIntegers(as: (UInt8, Int64, UInt64, UInt32).self),
+      count <= UInt32(tokensMax)
+    else { return nil }
+    let telling: WantedContacts.Telling
+    switch kind {
+    case entries where generation == 0 && revision == 0: telling = .entries
+    case changes where generation == 0 && revision == 0: telling = .changes(since: nil)
+    case changesSince: telling = .changes(since: DirectoryPlace(generation: generation, revision: revision))
+    default: return nil
+    }
+    return Question(telling: telling, tokenCount: Int(count))
+  }
+}
