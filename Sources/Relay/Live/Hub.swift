@@ -210,7 +210,7 @@ package final class Hub: MailboxWatch {
   /// be connected elsewhere already.
   ///
   /// - Parameter storedHere: whether no other process tells of it.
-  private func split<Item>(
+  private func split<Item: Sendable>(
     _ items: [Item], by device: (Item) -> DeviceAddress, storedHere: Bool
   ) -> (here: [(session: DeviceSession, item: Item)], others: [DeviceAddress]) {
     let now = ContinuousClock.now
