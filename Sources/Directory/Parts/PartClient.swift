@@ -106,7 +106,7 @@ package struct PartClient: Sendable {
       where error == .deadlineExceeded || error == .readTimeout || error == .connectTimeout
     {
       throw .timedOut
-    } catch HTTPClientError.remoteConnectionClosed {
+    } catch let error as HTTPClientError where error == .remoteConnectionClosed {
       throw .unreachable("the connection ended")
     } catch {
       throw .unreachable(FaultWords.brief(error))

@@ -17,13 +17,8 @@ final class SnapshotReader {
   private var left = 0
   private var sum = WordChecksum()
   var checksum: UInt64 { sum.value }
-  /// How long ago it was written, by the clock of its host; nil if that is ahead of it, or cannot be told.
-  var age: Duration? {
-    var (status, now) = (stat(), timespec())
-    guard fstat(descriptor, &status) == 0, clock_gettime(CLOCK_REALTIME, &now) == 0 else { return nil }
-    let age = Duration(now) - Duration(status.st_mtim)
-    return age < .zero ? nil : age
-  }
+  /// As `FileFacts`.
+  let age: Duration?
 
   /// - Parameter key: decrypts what is read.
   /// - Throws: also for a file that is not encrypted, with a key.
@@ -34,7 +29,7 @@ final class SnapshotReader {
     do throws(SnapshotFailure) {
       guard let facts = FileFacts(descriptor) else { throw .last("fstat") }
       guard facts.isOwn else { throw .unusable("others than its owner may write it") }
-      fileBytes = facts.byteCount
+      (fileBytes, age) = (facts.byteCount, facts.age)
       guard let key else {
         (bytes, cipher) = (fileBytes, nil)
         self.descriptor = descriptor
@@ -126,11 +121,5 @@ final class SnapshotReader {
     }
     if let failure { throw failure }
     return part
-  }
-}
-
-extension Duration {
-  fileprivate init(_ time: timespec) {
-    self = .seconds(Int64(time.tv_sec)) + .nanoseconds(Int64(time.tv_nsec))
   }
 }

@@ -5,6 +5,8 @@ package struct FileFacts: Sendable, Equatable {
   package let byteCount: Int
   /// Whether it is a file that this process's user alone may write.
   package let isOwn: Bool
+  /// How long ago it was written, by the clock of its host; nil if that is ahead of it, or cannot be told.
+  package let age: Duration?
 
   /// - Returns: nil when `descriptor` cannot be looked at.
   package init?(_ descriptor: Int32) {
@@ -12,6 +14,9 @@ package struct FileFacts: Sendable, Equatable {
     guard fstat(descriptor, &status) == 0 else { return nil }
     byteCount = Int(status.st_size)
     isOwn = status.st_mode & S_IFMT == S_IFREG && status.st_uid == geteuid() && status.st_mode & 0o022 == 0
+    var now = timespec()
+    let age = clock_gettime(CLOCK_REALTIME, &now) == 0 ? Duration(now) - Duration(status.st_mtim) : .seconds(-1)
+    self.age = age < .zero ? nil : age
   }
 }
 
@@ -30,5 +35,11 @@ package struct FileStamp: Sendable, Equatable {
     size = Int64(status.st_size)
     seconds = status.st_mtim.tv_sec
     nanoseconds = status.st_mtim.tv_nsec
+  }
+}
+
+extension Duration {
+  fileprivate init(_ time: timespec) {
+    self = .seconds(Int64(time.tv_sec)) + .nanoseconds(Int64(time.tv_nsec))
   }
 }
