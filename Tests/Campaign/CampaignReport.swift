@@ -50,13 +50,17 @@ struct CampaignReport: Codable {
       "  messages a second: \(seconds > 0 ? figures.messagesAccepted / seconds : 0)",
       "  not delivered when waiting was given up: \(owed)",
     ]
-    for verdict in verdicts {
-      lines.append(
+    return (lines + Self.lines(of: verdicts)).joined(separator: "\n")
+  }
+
+  /// One for each rule, and up to five violations.
+  static func lines(of verdicts: [Checker.Verdict]) -> [String] {
+    verdicts.flatMap { verdict in
+      [
         "  \(verdict.isKept ? "kept  " : "BROKEN") \(verdict.rule)"
-          + (verdict.isKept ? "" : ": \(verdict.violations.count) times"))
-      lines += verdict.violations.first.prefix(5).map { "           \($0)" }
+          + (verdict.isKept ? "" : ": \(verdict.violations.count) times")
+      ] + verdict.violations.first.prefix(5).map { "           \($0)" }
     }
-    return lines.joined(separator: "\n")
   }
 
   /// Writes `report.txt` and `report.json` into `folder`.

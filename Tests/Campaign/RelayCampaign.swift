@@ -42,6 +42,9 @@ import UnixSignals
   @Option(help: ArgumentHelp("Leave history, report and shortest schedule in a folder in here.", valueName: "path"))
   var folder: String?
 
+  @Option(help: ArgumentHelp("Run nothing: judge a history that a run has left.", valueName: "history.jsonl"))
+  var judge: String?
+
   func validate() throws {
     guard minutes > 0, minutes <= 7 * 24 * 60 else { throw ValidationError("--minutes is 10080 at most.") }
     guard (20...100_000).contains(devices) else { throw ValidationError("--devices is 20 to 100000.") }
@@ -53,6 +56,7 @@ import UnixSignals
   }
 
   func run() async throws {
+    if let judge { return try Self.judge(judge) }
     let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { if try await !campaign() { throw ExitCode.failure } }
@@ -63,6 +67,12 @@ import UnixSignals
       defer { group.cancelAll() }
       try await group.next()
     }
+  }
+
+  private static func judge(_ path: String) throws {
+    let verdicts = try Checker.check(historyAt: path)
+    tell("the rules\n\(CampaignReport.lines(of: verdicts).joined(separator: "\n"))")
+    guard verdicts.allSatisfy(\.isKept) else { throw ExitCode.failure }
   }
 
   /// - Returns: whether every rule was kept.

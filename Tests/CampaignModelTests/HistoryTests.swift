@@ -64,17 +64,6 @@ import Testing
     }
   }
 
-  /// `RELAY_CAMPAIGN_HISTORY=FILE`: whoever changes a rule sees what it says of a run that was kept.
-  @Test(
-    .enabled(
-      if: ProcessInfo.processInfo.environment["RELAY_CAMPAIGN_HISTORY"] != nil, "RELAY_CAMPAIGN_HISTORY names none"))
-  func `a history that was kept breaks no rule`() throws {
-    let path = try #require(ProcessInfo.processInfo.environment["RELAY_CAMPAIGN_HISTORY"])
-    for verdict in try Checker.check(historyAt: path) {
-      #expect(verdict.isKept, "\(verdict.rule): \(verdict.violations.count) times: \(verdict.violations.first)")
-    }
-  }
-
   @Test func `figures tell of messages, faults, recovery and rolling restarts`() {
     var story = Story()
     story.accept(1)

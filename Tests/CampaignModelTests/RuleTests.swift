@@ -130,6 +130,28 @@ import Testing
     for broken in [foreign, elsewhere, forged, nameless, altered, twice] { #expect(broken == [Self.sent]) }
   }
 
+  @Test func `a message that no client was promised may come twice when a standby takes over between`() {
+    func story(_ kind: FaultKind, at site: String = "alpha", isAccepted: Bool = false, isLate: Bool = false) -> Story {
+      var story = Story()
+      for device in 0...1 {
+        story.answer(story.invoke(.register, by: device, to: Place("alpha")))
+      }
+      let operation = story.submit(1)
+      if isAccepted { story.answer(operation) }
+      if isLate { story.fault(kind, at: site) }
+      story.deliver(1)
+      if !isLate { story.fault(kind, at: site) }
+      story.deliver(1)
+      if !isAccepted { story.answer(operation) }
+      return story
+    }
+    #expect(story(.postgresPromoted).broken == [])
+    for broken in [
+      story(.postgresRestarted), story(.postgresPromoted, at: "beta"), story(.postgresPromoted, isAccepted: true),
+      story(.postgresPromoted, isLate: true),
+    ] { #expect(broken.broken == [Self.sent]) }
+  }
+
   // MARK: - Order within a sender
 
   @Test func `messages that were under way together come in any order`() {
