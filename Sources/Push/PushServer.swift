@@ -20,7 +20,7 @@ struct PushServer: Sendable, Hashable {
   }
 }
 
-/// Where a request goes.
+/// The target of a request.
 struct PushURL: Sensitive, Sendable, Equatable {
   static let kind: StaticString = "push URL"
   let server: PushServer

@@ -80,7 +80,7 @@ final class PartHolders: Sendable {
     await withTaskGroup(of: Void.self) { group in
       for index in urls.indices {
         group.addTask { [self] in
-          // What fails is noted, and told in the log.
+          // A failure is noted, and told in the log.
           do throws(PartFailure) { _ = try await ask(PartQuestions(of: part), nil, of: index) } catch {}
         }
       }

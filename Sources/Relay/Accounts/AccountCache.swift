@@ -91,8 +91,8 @@ package final class AccountCache: Sendable {
     return many
   }
 
-  /// Reads the accounts of many numbers from the store, in one statement. What is remembered of them is renewed; no
-  /// others are remembered, since connections that do nothing would drive out those that are in use.
+  /// Reads the accounts of many numbers from the store, in one statement. Entries of remembered accounts are
+  /// renewed; no others are remembered, since connections that do nothing would drive out those that are in use.
   /// - Parameter numbers: some hundred at most.
   func readAgain(_ numbers: Set<AccountNumber>) async -> ManyAccounts {
     await read(Array(numbers)[...], keeping: .remembered)

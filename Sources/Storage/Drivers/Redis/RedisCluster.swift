@@ -9,7 +9,7 @@ import Synchronization
 package struct ClusterDiagnosis: Sendable, Equatable {
   /// The nodes that take writes.
   package let nodes: [RedisEndpoint.Address]
-  /// Of each of them that is away: its address, and why.
+  /// One line for each node that is away: its address, and why.
   package let faults: [String]
   /// Slots that no node has.
   package let missing: Int

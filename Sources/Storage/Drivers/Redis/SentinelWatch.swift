@@ -11,7 +11,7 @@ package struct SentinelDiagnosis: Sendable, Equatable {
   package let primary: RedisEndpoint.Address?
   /// The sentinels that are configured.
   package let count: Int
-  /// Of each sentinel that does not answer: its address, and why.
+  /// One line for each sentinel that does not answer: its address, and why.
   package let faults: [String]
   /// The sentinels that answer and name another primary, or none.
   package let dissenters: [RedisEndpoint.Address]
