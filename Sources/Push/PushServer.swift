@@ -20,7 +20,7 @@ struct PushServer: Sendable, Hashable {
   }
 }
 
-/// Where a request goes.
+/// The target of a request.
 struct PushURL: Sensitive, Sendable, Equatable {
   static let kind: StaticString = "push URL"
   let server: PushServer
@@ -42,4 +42,20 @@ struct PushURL: Sensitive, Sendable, Equatable {
   func appending(_ path: String) -> PushURL {
     PushURL(server, path: self.path == "/" ? path : self.path + path)
   }
+}
+
+/// Addresses of providers that take the place of their own ones.
+package struct PushEndpoints: Sendable {
+  /// `https://HOST[:PORT]`, no slash at the end; nil for the provider's own.
+  package var apns: String?
+  /// The same, perhaps with a path.
+  package var fcm: String?
+  /// Takes the place of what service accounts say.
+  package var fcmOAuth: String?
+  /// A PEM file with CAs to be trusted beside the system's.
+  package var trust: String?
+  /// Whether WebPush may reach loopback and private addresses, and without TLS.
+  package var allowsPrivate = false
+
+  package init() {}
 }

@@ -11,7 +11,7 @@ extension RelayConfiguration {
     /// The part that this process holds for others to ask; nil: it holds the whole directory, or nothing of it.
     package let partition: DirectoryPartition?
     package let host: String
-    /// Where others ask for the part. 0 takes any free one.
+    /// The port at which others ask for the part. 0 takes any free one.
     package let port: Int?
     /// nil: HTTP as it is.
     package let tls: TLS?

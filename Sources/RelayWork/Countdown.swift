@@ -11,10 +11,6 @@ package struct Countdown: Sendable {
     self.init(until: clock.now.advanced(by: duration), on: clock, action)
   }
 
-  package init(until deadline: ContinuousClock.Instant, _ action: @escaping @Sendable () async -> Void) {
-    self.init(until: deadline, on: ContinuousClock(), action)
-  }
-
   package init<C: Clock<Duration>>(
     until deadline: C.Instant, on clock: C, _ action: @escaping @Sendable () async -> Void
   ) {

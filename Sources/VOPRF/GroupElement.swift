@@ -5,7 +5,6 @@ import CSodium
 /// Bytes of another form are refused as soon as something is computed with them: a product is nil then. So a batch
 /// decodes each element no more often than it must.
 package struct GroupElement: Sendable, Hashable {
-  package static let byteCount = 32
   let encoding: SIMD32<UInt8>
 
   init(encoding: SIMD32<UInt8>) { self.encoding = encoding }

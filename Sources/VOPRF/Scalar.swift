@@ -5,8 +5,6 @@ struct Scalar: Sendable, Hashable {
   static let byteCount = 32
   let encoding: SIMD32<UInt8>
 
-  private init(encoding: SIMD32<UInt8>) { self.encoding = encoding }
-
   /// - Returns: nil unless there are 32 bytes of a number below the order (RFC 9497, section 4.1).
   init?(bytes: some Collection<UInt8>) {
     guard let encoding = SIMD32(bytes: bytes) else { return nil }

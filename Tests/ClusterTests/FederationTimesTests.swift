@@ -102,7 +102,7 @@ import Testing
         if time == 20 { await alpha.relays[0].kill9() }
         if time == 20 { alpha.relays[0] = try await alpha.serve(0) }
       }
-      try await alpha.drainAcrossKills(to: beta, count: accepted.count)
+      try await alpha.drainAcrossKills(to: beta)
       let arrived = try await beta.relays[0].mailbox(of: bob).compactMap { $0["timestamp"] as? Int }.map(Int64.init)
       #expect(arrived == [1] + accepted)
     }
@@ -173,7 +173,7 @@ private final class PeeredCluster {
   }
 
   /// Brings `peer` back, and kills and restarts the processes of this operator in turn while they hand over.
-  func drainAcrossKills(to peer: PeeredCluster, count: Int) async throws {
+  func drainAcrossKills(to peer: PeeredCluster) async throws {
     for index in 0..<2 { peer.relays[index] = try await peer.serve(index) }
     for round in 0..<4 {
       try await Task.sleep(for: .milliseconds(700))

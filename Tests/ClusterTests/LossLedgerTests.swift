@@ -23,7 +23,7 @@ import Testing
       try await kill(ann, bob, alpha, beta)
       try await expectEqual(alpha, beta)
       try await expectNothingToldOf([ann, bob], by: alpha, beta)
-      try await loss(bob, alpha, beta)
+      try await loss(alpha, beta)
     }
   }
 
@@ -142,7 +142,7 @@ import Testing
   }
 
   /// A crossing that is taken out of the receiver's books, or out of its file, is missed in its hour.
-  private func loss(_ bob: LedgerClient, _ alpha: LedgerSite, _ beta: LedgerSite) async throws {
+  private func loss(_ alpha: LedgerSite, _ beta: LedgerSite) async throws {
     switch beta.cluster {
     case let cluster?:
       let (postgres, database, hour) = (cluster.postgres, cluster.database, LedgerClient.hourNumber(12))

@@ -22,6 +22,4 @@ final class RecordedTime: Sendable {
         }
       })
   }
-
-  func advance(by duration: Duration) { state.withLock { $0.passed += duration } }
 }

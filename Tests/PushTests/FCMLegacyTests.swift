@@ -12,7 +12,7 @@ import Testing
     let service = try await FakeService(site.files)
     let provider = try FCMLegacyProvider(
       FCMLegacySettings(key: Secret("legacy-server-key"), endpoint: service.url, trust: site.files.trust),
-      clock: site.clock.wall, logger: site.log.logger)
+      clock: site.clock.wall)
     try await body(provider, service)
     try await service.close()
   }

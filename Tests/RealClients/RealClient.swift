@@ -18,9 +18,6 @@ enum RealClient: String, CaseIterable, Sendable, CustomTestStringConvertible {
   /// Sends its messages over its WebSocket.
   var sendsOverSocket: Bool { self == .android2017 }
 
-  /// Sends receipts for what it has read itself, beside those that the relay makes.
-  var sendsReceipts: Bool { self == .android2017 }
-
   private var isJavaScript: Bool {
     switch self {
     case .desktop2015, .desktop2017, .javascript031: true
@@ -49,9 +46,6 @@ enum RealClient: String, CaseIterable, Sendable, CustomTestStringConvertible {
 
   /// The path at which it draws keys of device 1.
   func drawPath(_ number: String) -> String { self == .go2017 ? "/v2/keys/\(number)/1" : "/v2/keys/\(number)/*" }
-
-  /// Whether it puts the ciphertext into `content`, as libraries of 2015 and later do.
-  private var usesContent: Bool { self == .desktop2017 || self == .android2017 }
 
   struct Copy {
     let device: Int

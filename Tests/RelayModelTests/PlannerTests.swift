@@ -12,9 +12,6 @@ import Testing
   private func part(_ name: String, _ plan: Plan) throws -> PlannedPart {
     try #require(plan.parts.first { $0.name == name })
   }
-  private func bound(_ name: Bound.Name, _ plan: Plan) throws -> Bound {
-    try #require(plan.bounds.first { $0.name == name })
-  }
 
   @Test func `a thousand messages a second of one millisecond each are one busy core`() throws {
     let plan = try planner().plan(Samples.messagesOnly)

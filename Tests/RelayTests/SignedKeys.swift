@@ -7,7 +7,6 @@ import TestSupport
 struct SignedKeys: Sendable {
   let identity: IdentityKeys
 
-  init(_ identity: IdentityKeys) { self.identity = identity }
   init() throws { identity = try IdentityKeys() }
 
   /// A public key that nobody has the other half of.

@@ -43,7 +43,6 @@ import Testing
     try await eventually("the mailbox is empty") { try await client.fetchMessages().messages.isEmpty }
   }
 
-  private var options: RelayClient.LiveOptions { RelayClient.LiveOptions() }
   private func options(_ change: (inout RelayClient.LiveOptions) -> Void) -> RelayClient.LiveOptions {
     var options = RelayClient.LiveOptions()
     change(&options)

@@ -7,7 +7,6 @@ import Testing
 @testable import Storage
 
 @Suite(.tags(.stores)) struct ClockContract {
-  private static let retention = Duration.seconds(30 * 86_400)
 
   @Test(arguments: Backend.allCases)
   func `a clock that is ahead by more than the retention removes nothing, until it is back`(_ backend: Backend)

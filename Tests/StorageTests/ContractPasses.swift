@@ -1,5 +1,6 @@
 import RelayCore
 import Storage
+import TestSupport
 import TestTags
 import Testing
 

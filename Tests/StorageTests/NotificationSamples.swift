@@ -2,6 +2,7 @@
 
 import RelayCore
 import Storage
+import TestSupport
 
 extension Sample {
   static func user(_ name: String = "acme") throws -> NotificationUser { try found(NotificationUser(name)) }

@@ -206,11 +206,6 @@ package final class PostgresServer: Sendable {
     try run("pg_ctl", "--pgdata", data, "--mode", "fast", "--wait", "--timeout", "60", "stop")
   }
 
-  package func restart() throws {
-    try stop()
-    try start()
-  }
-
   /// Returns when it answers, whether it has ended by itself, is just recovering, or was never gone.
   package func revive() throws {
     let deadline = ContinuousClock.now + MachineSpeed.allow(.seconds(60))

@@ -4,8 +4,8 @@ import RelayHTTP
 /// How much one account may ask the directory for (docs/directory.md, "Look-ups and budgets").
 ///
 /// Two bounds stand one behind the other: the bucket of reference 3.6, which every token is charged to, and the budget
-/// of different contacts, which is asked only about address books that this process has not seen lately. They are charged
-/// one behind the other, since a request that the bucket refuses must not cost any of the budget.
+/// of different contacts, which is asked only about address books that this process has not seen lately. They are
+/// charged one behind the other, since a request that the bucket refuses must not cost any of the budget.
 struct LookUpGate: Sendable {
   /// A request that may be answered.
   struct Admission: Sendable {

@@ -1,6 +1,8 @@
 import Logging
+import Metrics
 import NIOCore
 package import RelayCore
+import RelayMetrics
 import Synchronization
 
 /// A process that is to hold a part of the directory.
@@ -78,7 +80,7 @@ final class PartHolders: Sendable {
     await withTaskGroup(of: Void.self) { group in
       for index in urls.indices {
         group.addTask { [self] in
-          // What fails is noted, and told in the log.
+          // A failure is noted, and told in the log.
           do throws(PartFailure) { _ = try await ask(PartQuestions(of: part), nil, of: index) } catch {}
         }
       }
@@ -137,4 +139,26 @@ final class PartHolders: Sendable {
   }
 
   private func metadata(_ index: Int) -> Logger.Metadata { ["part": "\(part.text)", "url": "\(urls[index])"] }
+}
+
+/// The metrics of one part of the directory in a process that asks for it (docs/directory.md, "Parts").
+struct PartMetrics: Sendable {
+  private let held: Gauge
+  private let holders: Gauge
+  private let unanswered: Counter
+
+  init(_ part: DirectoryPartition) {
+    let label = PartLabel(value: part.text)
+    held = RelayMetric.parts.entries.gauge(label)
+    holders = RelayMetric.parts.processes.gauge(label)
+    unanswered = RelayMetric.parts.unanswered.counter(label)
+    unanswered.increment(by: 0)
+  }
+
+  /// - Parameter entries: that a process with the part holds.
+  func holds(_ entries: Int) { held.record(entries) }
+  /// - Parameter count: of the processes with the part that answer.
+  func answering(_ count: Int) { holders.record(count) }
+  /// A request got no answer that is of use.
+  func failed() { unanswered.increment() }
 }

@@ -22,7 +22,7 @@ package struct PartListener: Service {
   private let logger: Logger
   private let onListening: @Sendable (Int) async -> Void
 
-  /// Those who ask keep their connections, and look every two seconds.
+  /// Processes that ask keep their connections, and look every two seconds.
   private static let idleTimeout = TimeAmount.seconds(90)
   private static let handshakeTimeout = TimeAmount.seconds(10)
   private static let connectionsMax = 4096
@@ -89,7 +89,7 @@ struct PartResponder: HTTPResponder {
     let given = Array((request.headers[.authorization] ?? "").utf8)
     guard constantTimeEquals(authorization, given) else { return Response(status: .unauthorized) }
     guard request.method == .post else { return Response(status: .methodNotAllowed) }
-    // Who goes away meanwhile is told nothing.
+    // A caller that goes away meanwhile is told nothing.
     let body = try await request.body.collect(upTo: PartQuestions.bytesMax)
     guard let questions = PartQuestions(body) else { return Response(status: .badRequest) }
     do throws(PartLookUp.Refusal) {

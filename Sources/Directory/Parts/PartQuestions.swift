@@ -13,7 +13,7 @@ struct PartQuestions: Sendable, Equatable {
 
   let part: DirectoryPartition
   var questions: [Question] = []
-  /// Those of the first question first.
+  /// The tokens of the first question come first.
   var tokens: [ContactToken] = []
 
   static let version: UInt8 = 1

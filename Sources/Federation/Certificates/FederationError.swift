@@ -13,8 +13,6 @@ package struct FederationError: Error, Sendable, Equatable, CustomStringConverti
     case unwritableFile = "unwritable-file"
     case mixedPair = "mixed-pair"
     case otherName = "other-name"
-    case expired = "expired"
-    case invalidURL = "invalid-url"
     case noRollover = "no-rollover"
     case rolloverUnderWay = "rollover-under-way"
     case unknownSerial = "unknown-serial"

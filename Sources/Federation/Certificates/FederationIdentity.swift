@@ -41,10 +41,6 @@ package final class FederationIdentity: Service {
   var serverContext: NIOSSLContext { files.current.serverContext }
   var statement: [UInt8]? { files.current.statement }
 
-  /// Looks at the files now instead of at the next interval.
-  @discardableResult
-  package func reloadIfChanged() -> Bool { files.reloadIfChanged() }
-
   package func run() async throws { try await files.run() }
 
   /// A statement that cannot be read keeps nobody from serving.

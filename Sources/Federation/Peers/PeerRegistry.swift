@@ -50,13 +50,6 @@ package final class PeerRegistry: Service {
     return current.byName[name]
   }
 
-  /// The peer known by that CA key, in whatever state.
-  func peer(fingerprint: [UInt8]) async -> KnownPeer? {
-    if let known = current.peer(fingerprint: fingerprint) { return known }
-    await refresh()
-    return current.peer(fingerprint: fingerprint)
-  }
-
   /// Calls `handler` after each reading that found another list than the one before, in the order of the readings: it
   /// must not block. Handlers stay for the registry's life, so they hold nothing strongly that ends before it.
   /// - Parameter conditions: whether it is to be called too when no more has changed than who can be reached.

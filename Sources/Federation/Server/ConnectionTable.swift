@@ -42,7 +42,6 @@ struct ConnectionTable {
   ///   too.
   init(perHolderMax: Int) { self.perHolderMax = perHolderMax }
 
-  var count: Int { entries.count }
   var hasStrangers: Bool { entries.values.contains { $0.holder == .stranger && !$0.isEnding } }
 
   /// - Returns: nil when its holder has as many as it may: the newest one is refused.

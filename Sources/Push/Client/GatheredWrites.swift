@@ -1,7 +1,7 @@
 import NIOCore
 
-/// Hands on all that was written until a flush in one piece: TLS makes a record of each piece, and HTTP writes a request
-/// in several.
+/// Hands on all that was written until a flush in one piece: TLS makes a record of each piece, and HTTP writes a
+/// request in several.
 final class GatheredWrites: ChannelOutboundHandler {
   typealias OutboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer

@@ -53,7 +53,7 @@ final class PushOpening {
   private func connect(_ context: NIOSSLContext?) {
     let (loop, server, settings) = (pool.pools.loop, pool.server, pool.pools.settings)
     let bootstrap = ClientBootstrap(group: loop).connectTimeout(TimeAmount(settings.connectTimeout))
-    // Whatever the name has for an address, the one that was checked is taken.
+    // The address that was checked is taken, though the name may have another one by now.
     let place = settings.addresses[server.host] ?? server.host
     let connecting =
       if let address = try? SocketAddress(ipAddress: place, port: server.port) {

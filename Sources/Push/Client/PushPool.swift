@@ -40,7 +40,7 @@ final class PushPool {
     }
   }
 
-  /// What was written to a connection of HTTP/2 goes out.
+  /// Sends out the bytes that were written to a connection of HTTP/2.
   func flush() { multiplexed?.flush() }
 
   func giveUp(_ call: PushCall) {

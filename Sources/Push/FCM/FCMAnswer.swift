@@ -45,37 +45,25 @@ enum FCMAnswer {
   private static func read(_ body: ByteBuffer) -> Fault? { try? parseFault(body.readableBytesUInt8Span.bytes) }
 
   private static func parseName(_ body: RawSpan) throws(JSONError) -> String? {
-    var reader = JSONReader(body)
-    var name: String?
-    try reader.beginObject()
-    while let key = try reader.nextKey() {
-      if reader.matches(key, "name") { name = try reader.string() } else { try reader.skip() }
-    }
-    try reader.finish()
-    return name
+    try JSONReader.property("name", of: body) { reader throws(JSONError) in try reader.string() }
   }
 
-  private static func parseFault(_ body: RawSpan) throws(JSONError) -> Fault {
-    var reader = JSONReader(body)
+  private static func parseFault(_ body: RawSpan) throws(JSONError) -> Fault? {
+    try JSONReader.property("error", of: body, fault)
+  }
+
+  private static func fault(_ reader: inout JSONReader) throws(JSONError) -> Fault {
     var fault = Fault()
     try reader.beginObject()
     while let key = try reader.nextKey() {
-      guard reader.matches(key, "error") else {
+      if reader.matches(key, "status") {
+        fault.status = try reader.string()
+      } else if reader.matches(key, "details") {
+        try details(&reader, &fault)
+      } else {
         try reader.skip()
-        continue
-      }
-      try reader.beginObject()
-      while let key = try reader.nextKey() {
-        if reader.matches(key, "status") {
-          fault.status = try reader.string()
-        } else if reader.matches(key, "details") {
-          try details(&reader, &fault)
-        } else {
-          try reader.skip()
-        }
       }
     }
-    try reader.finish()
     return fault
   }
 

@@ -1,4 +1,3 @@
-package import Logging
 import NIOCore
 import NIOHTTP1
 package import RelayCore
@@ -12,7 +11,7 @@ package final class FCMLegacyProvider: PushProvider {
   private let client: PushClient
 
   /// - Throws: when the file with CAs cannot be used.
-  package init(_ settings: FCMLegacySettings, clock: WallClock, logger: Logger) throws(PushCredentialError) {
+  package init(_ settings: FCMLegacySettings, clock: WallClock) throws(PushCredentialError) {
     self.settings = settings
     url = PushURL(settings.endpoint)
     self.clock = clock

@@ -31,10 +31,6 @@ package final class FCMProvider: PushProvider {
 
   package func run() async throws { try await credentials.run() }
 
-  /// Takes up changed files now. - Returns: whether there were any.
-  @discardableResult
-  package func reload() -> Bool { credentials.reloadIfChanged() }
-
   package func send(_ message: PushMessage, deadline: ContinuousClock.Instant) async -> PushOutcome {
     guard case .fcm = message.target else { return .refused(PushReason(.message, "wrong-target")) }
     let credentials = credentials.current

@@ -1,3 +1,5 @@
+package import RelayCore
+
 /// One application's sending to browsers and other WebPush clients.
 package struct WebPushSettings: Sendable {
   /// PEM, a P-256 key: what proves us (RFC 8292).
@@ -34,6 +36,22 @@ package struct WebPushSettings: Sendable {
   package func allows(_ endpoint: String) -> Bool {
     guard let allowedEndpoints else { return true }
     guard let authority = WebPushEndpoint.authority(endpoint) else { return false }
+    return allowedEndpoints.contains { $0.matches(authority) }
+  }
+
+  /// Whether pushes to what was registered could ever be sent: the rules by which they are refused later on, as far as
+  /// they can be told before a name is looked up.
+  package static func isUsable(
+    _ registration: WebPushRegistration, allowsPrivate: Bool, allowedEndpoints: [PushGlob]? = nil
+  ) -> Bool {
+    guard let endpoint = WebPushSubscription(registration)?.place, endpoint.isSecure || allowsPrivate else {
+      return false
+    }
+    if !allowsPrivate, ClientAddress(text: endpoint.host) != nil, !PublicAddress.isPublic(endpoint.host) {
+      return false
+    }
+    guard let allowedEndpoints else { return true }
+    guard let authority = WebPushEndpoint.authority(registration.endpoint) else { return false }
     return allowedEndpoints.contains { $0.matches(authority) }
   }
 }

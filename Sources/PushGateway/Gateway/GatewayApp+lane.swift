@@ -15,8 +15,7 @@ extension PushApp {
     switch service {
     case .apns(let apns): try APNsProvider(APNsSettings(apns, endpoints), tokens: tokens, clock: clock, logger: logger)
     case .fcm(let fcm): try FCMProvider(FCMSettings(fcm, endpoints), clock: clock, logger: logger)
-    case .fcmLegacy(let legacy):
-      try FCMLegacyProvider(FCMLegacySettings(legacy, endpoints), clock: clock, logger: logger)
+    case .fcmLegacy(let legacy): try FCMLegacyProvider(FCMLegacySettings(legacy, endpoints), clock: clock)
     case .webPush(let webPush):
       try WebPushProvider(WebPushSettings(webPush, endpoints), clock: clock, logger: logger)
     }

@@ -1,10 +1,21 @@
 import HTTPTypes
-import Hummingbird
+package import Hummingbird
 import NIOCore
 import OrderedCollections
 import Push
 import RelayCore
 import RelayHTTP
+
+/// The context of every request of the gateway.
+package struct GatewayContext: RequestContext {
+  package var coreContext: CoreRequestContextStorage
+  let channel: any Channel
+
+  package init(source: ApplicationRequestContextSource) {
+    coreContext = .init(source: source)
+    channel = source.channel
+  }
+}
 
 /// `POST /_matrix/push/v1/notify` and `GET /health` (reference 2, 11).
 struct NotifyController: Sendable {

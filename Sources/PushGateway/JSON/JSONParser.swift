@@ -27,7 +27,7 @@ struct JSONParser {
 
   private init(_ bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
 
-  /// What `read` makes of the one value that `bytes` are. - Throws: also for bytes behind it.
+  /// Reads the one value that `bytes` are, by `read`. - Throws: also for bytes behind it.
   static func whole<Value>(
     _ bytes: some Collection<UInt8>, _ read: (inout JSONParser) throws(JSONFault) -> Value
   ) throws(JSONFault) -> Value {
@@ -75,7 +75,7 @@ struct JSONParser {
 
   /// Reads an object of which some members are wanted; no others are kept, and no keys are made.
   ///
-  /// Of equal keys each is read: the later one is to win.
+  /// If keys are equal, each is read: the later one is to win.
   /// - Parameters:
   ///   - depth: of the object itself, as `value` has it.
   ///   - read: reads the value of the member whose place among `names` it is given.

@@ -56,7 +56,7 @@ extension JSONValue {
     output.append(UInt8(ascii: "\""))
   }
 
-  /// What needs no escape goes in one piece.
+  /// Bytes that need no escape go in one piece.
   private static func append(_ text: UnsafeBufferPointer<UInt8>, to output: inout [UInt8]) {
     var start = 0
     for (place, byte) in text.enumerated() {

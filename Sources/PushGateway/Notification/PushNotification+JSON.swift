@@ -75,11 +75,11 @@ extension NotifiedDevice {
 
 private typealias DeviceFields = Fields<DeviceField>
 
-/// What the body has, before any of it is judged: that the whole is JSON is to be known first.
+/// The contents of the body, before any of it is judged: that the whole is JSON is to be known first.
 private struct ReadNotification {
   enum Part<Value> {
     case read(Value)
-    /// Of another type.
+    /// The type is another one.
     case wrong
   }
 

@@ -91,8 +91,8 @@ package final class AccountCache: Sendable {
     return many
   }
 
-  /// Reads the accounts of many numbers from the store, in one statement. What is remembered of them is renewed; no
-  /// others are remembered, since connections that do nothing would drive out those that are in use.
+  /// Reads the accounts of many numbers from the store, in one statement. Entries of remembered accounts are
+  /// renewed; no others are remembered, since connections that do nothing would drive out those that are in use.
   /// - Parameter numbers: some hundred at most.
   func readAgain(_ numbers: Set<AccountNumber>) async -> ManyAccounts {
     await read(Array(numbers)[...], keeping: .remembered)
@@ -207,5 +207,22 @@ extension AccountCache {
     }
     await changed(device.account)
     guard isStored else { throw Problem(.unauthorized) }
+  }
+}
+
+/// The accounts of many numbers, as the store has them.
+struct ManyAccounts: Sendable {
+  private(set) var found: [AccountNumber: Account] = [:]
+  /// The numbers of which nothing can be said now: the store was away, or what it has of them is damaged. All others
+  /// that are not found have no account.
+  private(set) var unread: Set<AccountNumber> = []
+
+  mutating func add(_ account: Account) { found[account.number] = account }
+
+  mutating func add(unread numbers: some Sequence<AccountNumber>) { unread.formUnion(numbers) }
+
+  mutating func add(_ others: ManyAccounts) {
+    found.merge(others.found) { $1 }
+    unread.formUnion(others.unread)
   }
 }

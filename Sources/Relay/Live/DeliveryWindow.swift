@@ -97,7 +97,7 @@ struct DeliveryWindow: Sendable {
   private var isBehind = true {
     didSet { if isBehind { fresh = [] } }
   }
-  /// What this process has stored and nobody has read yet, by rising sequence.
+  /// Messages that this process has stored and nobody has read yet, by rising sequence.
   private var fresh: [FreshMessage] = []
   /// The highest sequence that was delivered.
   private var newest = Int64.min

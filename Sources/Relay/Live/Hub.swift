@@ -8,10 +8,11 @@ import Synchronization
 /// whatever process.
 ///
 /// Messages stored by this process go to its own sessions as they are, and wake them where they have to be read. All
-/// other devices are woken through `Presence`, together with those that gather meanwhile. A wake-up may be lost, so every
-/// session reads its mailbox by itself now and then (docs/delivery.md): seldom while the word of other processes arrives
-/// without a break (`RoundPace`). A process that could not wake a device elsewhere wakes it later (`UntoldDevices`). Until
-/// then it says by the store that all mailboxes are to be read (`MissedWakeUpStore`), and so does one that begins.
+/// other devices are woken through `Presence`, together with those that gather meanwhile. A wake-up may be lost, so
+/// every session reads its mailbox by itself now and then (docs/delivery.md): seldom while the word of other processes
+/// arrives without a break (`RoundPace`). A process that could not wake a device elsewhere wakes it later
+/// (`UntoldDevices`). Until then it says by the store that all mailboxes are to be read (`MissedWakeUpStore`), and so
+/// does one that begins.
 package final class Hub: MailboxWatch {
   private struct State {
     var table: SessionTable
@@ -30,7 +31,7 @@ package final class Hub: MailboxWatch {
   private let book: PresenceWriter
   private let elsewhere: Batcher<DeviceAddress>
   private let untold: UntoldDevices
-  let presence: any Presence
+  private let presence: any Presence
   private let missed: any MissedWakeUpStore
   /// Wakes devices with no connection; nil if they are not woken.
   private let notifier: (any Notifier)?
@@ -162,6 +163,10 @@ package final class Hub: MailboxWatch {
     metrics.wokenHere(here.count)
     for (session, message) in here { session.stored(message) }
     wakeElsewhere(others)
+  }
+
+  package func removed(_ sequence: Int64, from mailbox: DeviceAddress) {
+    session(of: mailbox)?.removed(sequence: sequence)
   }
 
   private func wakeElsewhere(_ devices: [DeviceAddress]) {
@@ -352,4 +357,16 @@ package final class Hub: MailboxWatch {
   private static let freshBytesMax = 16 << 20
   /// The wake-ups of some busy seconds while Redis is slow.
   private static let wakeUpsMax = 20_000
+}
+
+extension Hub: LiveDevices {
+  package func lookAgain(_ devices: [DeviceAddress]) async -> [DeviceAddress] {
+    let (here, others) = split(devices)
+    for session in here { session.woken() }
+    guard !others.isEmpty else { return [] }
+    return switch await presence.wake(others) {
+    case .told(let absent): absent
+    case .unknown: others
+    }
+  }
 }

@@ -28,13 +28,7 @@ package struct ProvisioningController: Sendable {
 
   /// Reads `{"body": base64}`.
   private static func decode(_ json: RawSpan) throws(JSONError) -> [UInt8] {
-    var reader = JSONReader(json)
-    var body: [UInt8]?
-    try reader.beginObject()
-    while let key = try reader.nextKey() {
-      if reader.matches(key, "body") { body = try reader.base64() } else { try reader.skip() }
-    }
-    try reader.finish()
+    let body = try JSONReader.property("body", of: json) { reader throws(JSONError) in try reader.base64() }
     guard let body else { throw .wrongShape }
     return body
   }

@@ -23,7 +23,7 @@ final class UntoldDevices: Sendable {
     }
   }
 
-  /// Those that were taken could not be told either.
+  /// Devices that were taken could not be told either.
   func putBack(_ devices: [DeviceAddress]) { state.withLock { $0.insert(devices, max: devicesMax) } }
 
   /// Takes some of them, at most `count`; nil when there are none.

@@ -2,6 +2,13 @@ package import RelayCore
 package import RelayHTTP
 import RelayMetrics
 
+/// Tells connections of changes in their mailboxes, behind the commit. The hub implements it, in a folder above this
+/// one.
+package protocol MailboxWatch: AppendWatch {
+  /// The device itself removed the message at `sequence` over HTTP: its connection no longer holds it.
+  func removed(_ sequence: Int64, from mailbox: DeviceAddress)
+}
+
 /// The one place for the policy of messages for accounts of this relay (reference 1.8, checks 4 to 7).
 package struct LocalIntake: Intake {
   private let store: any MessageStore

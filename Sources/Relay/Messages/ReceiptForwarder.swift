@@ -1,4 +1,5 @@
 package import Logging
+import Metrics
 package import RelayCore
 import RelayMetrics
 import RelayWork
@@ -87,4 +88,13 @@ package final class ReceiptForwarder: Service {
   private static let farewell = Duration.seconds(5)
   /// Enough for a peer that is far away, few enough not to be a flood.
   private static let underWayMax = 32
+}
+
+/// Counts the receipts that do not reach their sender.
+struct DroppedReceipts: Sendable {
+  /// All are shown from the beginning.
+  private let counters = Dictionary(
+    uniqueKeysWithValues: ReceiptDropLabel.allCases.map { ($0, RelayMetric.receipts.dropped.counter($0)) })
+
+  func count(_ count: Int, _ reason: ReceiptDropLabel) { counters[reason]?.increment(by: count) }
 }

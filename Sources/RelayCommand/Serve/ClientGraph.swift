@@ -130,7 +130,7 @@ private struct AccountControllers {
   let local: LocalGraph
   let storage: any Storage
   let limits: CodeLimits
-  /// Of this process; nil where others hold it.
+  /// The directory of this process; nil where others hold it.
   let directory: (any DirectoryMirror)?
 
   func account(removing attachments: any AttachmentRemoval) -> AccountController {

@@ -31,7 +31,7 @@ struct PartsGraph {
   }
 }
 
-/// What a process with a part of the directory serves to others.
+/// The listener of a process with a part of the directory, for others to ask.
 struct PartListenerGraph {
   let services: [any Service]
 

@@ -22,7 +22,6 @@ struct AuditNote {
   }
 
   init(_ action: String, on name: String) { self.init(action, on: .named(name)) }
-  init(_ action: String, on name: RelayName) { self.init(action, on: .named(name.text)) }
   init(_ action: String, on user: NotificationUser) { self.init(action, on: .named(user.description)) }
 }
 

@@ -47,5 +47,4 @@ package struct JudgedClock: Sendable {
 
   package var believing: WallClock { WallClock { believed() } }
   package var arriving: WallClock { WallClock { arrival() } }
-  package var removing: WallClock { WallClock { removal() } }
 }

@@ -71,13 +71,6 @@ package protocol DirectoryStore: Sendable {
   func localEntries(for tokens: [ContactToken]) async throws(StoreError) -> [ListedAccount]
 }
 
-extension DirectoryStore {
-  /// How many contacts `peer` lists.
-  package func contactCount(of peer: RelayName) async throws(StoreError) -> Int {
-    try await contactCounts(of: peer).listed
-  }
-}
-
 /// The directory's knowledge of one token.
 package struct DirectoryEntry: Sendable, Equatable {
   package let token: ContactToken

@@ -48,7 +48,7 @@ package struct DueReceipt: Sendable, Equatable {
   }
 }
 
-/// What a mailbox knows of a message that was sent to it.
+/// The state of a message in the mailbox that it was sent to, as far as the mailbox knows.
 package enum MessageStanding: Sendable, Equatable {
   case unknown, queued, acknowledged
 }

@@ -23,7 +23,7 @@ package protocol MessageStore: Sendable {
   /// durable with the removal of its message, or neither is done. It is stored once, however often a message is named,
   /// and it is not stored while a mailbox has it already.
   ///
-  /// What was removed is remembered for `append` and `standing`. Receipts of accounts of this relay are not: nothing
+  /// Removed messages are remembered for `append` and `standing`. Receipts of accounts of this relay are not: nothing
   /// repeats them but a client's own word, and to be told twice is harmless. A peer's are, since they are counted.
   /// - Returns: what was there, and is not any more, because of this call.
   func remove(_ removals: [MailboxRemoval]) async throws(StoreError) -> Set<MailboxPlace>
@@ -73,4 +73,13 @@ package struct MailboxUsage: Sendable, Equatable {
     self.byPeers = byPeers
     self.byPeer = byPeer
   }
+}
+
+/// The word of processes, in the store, that devices may have messages which nobody woke them for: a process that does
+/// not reach Redis reaches the store.
+package protocol MissedWakeUpStore: Sendable {
+  /// A number that is another one after each `noteMissedWakeUps`.
+  func missedWakeUps() async throws(StoreError) -> Int64
+  /// Has all processes read the mailboxes of the devices that are connected to them.
+  func noteMissedWakeUps() async throws(StoreError)
 }

@@ -123,25 +123,10 @@ package protocol NotificationStore: Sendable {
 }
 
 extension NotificationStore {
-  package func removeNotificationAccount(_ name: NotificationUser) async throws(StoreError) -> Bool {
-    try await removeNotificationAccount(name) { _ in }
-  }
-  package func addRecipient(
-    _ number: RecipientNumber, _ key: RecipientKey, of account: NotificationUser, subject: NotificationText,
-    now: Timestamp
-  ) async throws(StoreError) -> RecipientAddition {
-    try await addRecipient(number, key, of: account, subject: subject, recipientsMax: .max, now: now)
-  }
   package func claimPushes(of service: NotificationService, limit: Int, now: Timestamp) async throws(StoreError)
     -> [NotificationJob]
   {
     try await claimPushes(of: service, limit: limit, for: NotificationLimits.claim, now: now)
-  }
-  package func finishPush(_ job: NotificationJob) async throws(StoreError) {
-    try await settlePushes([PushSettlement(job, .finished)])
-  }
-  package func putOffPush(_ job: NotificationJob, until time: Timestamp, isCounted: Bool) async throws(StoreError) {
-    try await settlePushes([PushSettlement(job, .putOff(until: time, isCounted: isCounted))])
   }
 }
 

@@ -44,18 +44,6 @@ package protocol OutboxStore: Sendable {
 }
 
 extension OutboxStore {
-  /// Counts nothing.
-  package func hold(_ messages: [OutgoingMessage], for relay: RelayName, bounds: OutboxBounds, now: Timestamp)
-    async throws(StoreError) -> [Bool]
-  {
-    try await hold(messages, counting: [], for: relay, bounds: bounds, now: now)
-  }
-
-  /// Counts nothing.
-  package func removeHeld(_ sequences: [Int64]) async throws(StoreError) {
-    try await removeHeld(sequences, counting: nil)
-  }
-
   /// - Returns: nil when the peer confirmed nothing of `account` since then.
   package func confirmedDevices(of account: AccountNumber, at relay: RelayName, since: Timestamp)
     async throws(StoreError) -> [ConfirmedDevice]?

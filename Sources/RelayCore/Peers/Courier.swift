@@ -29,6 +29,22 @@ package protocol HomeFinder: Sendable {
   func home(of attachment: AttachmentID) -> RelayName?
 }
 
+extension HomeFinder {
+  /// The peer that a request for `number` goes to: the one that the client named, or else the one that has the number.
+  /// - Returns: nil for this relay.
+  package func relay(for number: AccountNumber, named relay: RelayName?) async throws(Problem) -> RelayName? {
+    if let relay { return relay }
+    return try await home(of: number)
+  }
+
+  /// The same, of a name as it came. - Throws: `.notFound` for what cannot be a relay's name.
+  package func relay(for number: AccountNumber, named text: String?) async throws(Problem) -> RelayName? {
+    guard let text else { return try await home(of: number) }
+    guard let relay = RelayName(text) else { throw Problem(.notFound) }
+    return relay
+  }
+}
+
 /// The account of this relay that other operators may send test messages to (docs/federation.md, "The probe account").
 /// Implemented by Relay, used by Federation and by `relay peer test`.
 package protocol ProbeHost: Sendable {

@@ -37,8 +37,6 @@ struct BodyCredit {
     left = pace.grace
   }
 
-  var isSpent: Bool { left <= .zero }
-
   mutating func received(_ bytes: Int) {
     // More than this fills it up in any case; the product below stays small.
     let counted = min(Int64(bytes), 1 << 30)

@@ -1,7 +1,7 @@
 import RelayCore
 
-/// The part of shared buckets that one process allows by itself, and what it owes of them. No I/O, no lock and no clock:
-/// `LeasedTakes` has these (docs/decisions/2026-11-24-leased-limits.md).
+/// The part of shared buckets that one process allows by itself, and what it owes of them. No I/O, no lock and no
+/// clock: `LeasedTakes` has these (docs/decisions/2026-11-24-leased-limits.md).
 ///
 /// A process allows a slice of each bucket, a sixteenth, before it is charged, and nothing once it alone has used a
 /// quarter of it. So `P` processes together never allow more than the bucket and `P` slices.
@@ -62,8 +62,8 @@ struct LeasedBuckets {
   /// Takes what is owed of all buckets.
   mutating func takeDebts() -> [LimitCharge] { debts.keys.compactMap { takeDebt(of: $0) } }
 
-  /// Until then they count as owed, so that no more is allowed than a slice. What was refused goes on to: the bucket has
-  /// no room for it yet.
+  /// Until then they count as owed, so that no more is allowed than a slice. A debt that was refused goes on to
+  /// count: the bucket has no room for it yet.
   /// - Parameter decisions: one for each of `debts`.
   mutating func settle(_ debts: [LimitCharge], by decisions: some Sequence<LimitDecision>) {
     for (debt, decision) in zip(debts, decisions) {

@@ -2,8 +2,8 @@ import RelayCore
 import RelayWork
 import Synchronization
 
-/// Lets a process allow the beginning of a bucket by itself (`LeasedBuckets`), and has it charged behind the answer, half
-/// a second later where Redis answers and the bucket has room: an ordinary message waits for no script of Redis.
+/// Lets a process allow the beginning of a bucket by itself (`LeasedBuckets`), and has it charged behind the answer,
+/// half a second later where Redis answers and the bucket has room: an ordinary message waits for no script of Redis.
 ///
 /// Once a process does not allow a charge by itself, Redis is asked, and what is owed goes with it.
 final class LeasedTakes: Sendable {
@@ -33,7 +33,7 @@ final class LeasedTakes: Sendable {
     state.withLock { $0.buckets.takeDebts(of: charges) }
   }
 
-  /// - Parameter decisions: one for each of `debts`. What was refused is owed as before.
+  /// - Parameter decisions: one for each of `debts`. A debt that was refused is owed as before.
   func settle(_ debts: [LimitCharge], by decisions: some Sequence<LimitDecision>) {
     state.withLock { $0.buckets.settle(debts, by: decisions) }
   }

@@ -1,7 +1,6 @@
 /// SipHash-2-4 of contact tokens (Aumasson and Bernstein, 2012): who does not know the key cannot choose tokens that
 /// meet.
 struct SipHash {
-  static let keyBytes = 16
   private let first: UInt64
   private let second: UInt64
 

@@ -21,8 +21,6 @@ struct WaitingAddresses {
     return now < expires
   }
 
-  var count: Int { expiry.count }
-
   /// Once in a lifetime: whoever leaves is forgotten at once anyway.
   private mutating func forgetExpired(at now: Timestamp) {
     let begun = cleaned ?? now

@@ -1,4 +1,5 @@
-// Reads of the mailboxes by live connections: the oldest envelopes of many at once that they do not hold.
+// Reads of the mailboxes by live connections: the oldest envelopes of many at once that they do not hold; and the
+// word that all mailboxes are to be read.
 
 package import RelayCore
 
@@ -92,6 +93,12 @@ extension PostgresStorage {
         SELECT day FROM messages WHERE account = r.account AND device = r.device ORDER BY sequence LIMIT 1
       ) AS m
       """)
+  }
+
+  package func missedWakeUps() async throws(StoreError) -> Int64 { try await revision(of: "wake-ups") }
+
+  package func noteMissedWakeUps() async throws(StoreError) {
+    _ = try await write("note_missed_wake_ups", "UPDATE revisions SET value = value + 1 WHERE subject = 'wake-ups'")
   }
 }
 

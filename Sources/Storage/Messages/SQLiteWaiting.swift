@@ -1,4 +1,4 @@
-// Reads of the mailboxes by live connections.
+// Reads of the mailboxes by live connections, and the word that they are all to be read.
 
 import GRDB
 package import RelayCore
@@ -42,4 +42,7 @@ extension SQLiteStorage {
       return queued
     }
   }
+
+  package func missedWakeUps() async throws(StoreError) -> Int64 { try await read { db in try db.revision(.wakeUps) } }
+  package func noteMissedWakeUps() async throws(StoreError) { try await write { db in try db.raise(.wakeUps) } }
 }

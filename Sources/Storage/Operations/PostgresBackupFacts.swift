@@ -14,8 +14,6 @@ package struct PostgresBackupFacts: Sendable, Equatable {
   package let archiveFailures: Int64
   /// When the last one was archived; nil for never.
   package let lastArchived: Timestamp?
-  /// Standbys and base backups that are connected.
-  package let walSenders: Int
 }
 
 extension PostgresStorage {
@@ -26,8 +24,7 @@ extension PostgresStorage {
       SELECT current_setting('server_version_num')::integer, pg_database_size(current_database())::bigint,
         current_setting('wal_level'), current_setting('max_wal_senders')::integer,
         current_setting('archive_mode') <> 'off', a.failed_count,
-        coalesce((extract(epoch FROM a.last_archived_time) * 1000)::bigint, 0),
-        (SELECT count(*)::integer FROM pg_stat_get_wal_senders())
+        coalesce((extract(epoch FROM a.last_archived_time) * 1000)::bigint, 0)
       FROM pg_stat_archiver AS a
       """)
     guard let facts = try found.first(PostgresBackupFacts.init(row:)) else {
@@ -44,6 +41,6 @@ extension PostgresBackupFacts {
     let archived = try row.timestamp()
     self.init(
       major: Int(version / 10_000), bytes: bytes, walLevel: level, walSendersMax: Int(senders), archives: archives,
-      archiveFailures: failures, lastArchived: archived.millis > 0 ? archived : nil, walSenders: Int(try row.integer()))
+      archiveFailures: failures, lastArchived: archived.millis > 0 ? archived : nil)
   }
 }

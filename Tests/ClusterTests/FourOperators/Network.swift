@@ -30,10 +30,10 @@ struct Network: Sendable {
     do {
       let network = try await builder.build(count)
       let result = try await body(network)
-      await builder.demolish(network)
+      await builder.demolish()
       return result
     } catch {
-      await builder.demolish(nil)
+      await builder.demolish()
       throw error
     }
   }
@@ -101,7 +101,7 @@ private final class Builder {
     }
   }
 
-  func demolish(_ network: Network?) async {
+  func demolish() async {
     packets?.stop()
     for keeper in keepers { await keeper.stop(SIGKILL) }
   }

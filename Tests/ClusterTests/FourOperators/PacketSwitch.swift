@@ -56,14 +56,6 @@ final class PacketSwitch: @unchecked Sendable {  // Mutable state is the thread'
     shared.withLock { $0.links[Route(from: from, to: to)] = link }
   }
 
-  /// Both ways between `host` and every other.
-  func set(_ link: Link, around host: UInt8, except spared: Set<UInt8> = []) {
-    for other in devices.keys where other != host && !spared.contains(other) {
-      set(link, from: host, to: other)
-      set(link, from: other, to: host)
-    }
-  }
-
   /// On return the devices are gone.
   func stop() {
     shared.withLock { $0.isStopping = true }

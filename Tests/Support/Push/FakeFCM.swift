@@ -11,7 +11,6 @@ package final class FakeFCM: Sendable {
   fileprivate struct State {
     var tokens: [String: Timestamp] = [:]
     var issued = 0
-    var life: Int64 = 3600
     var faults: [String] = []
     var now: @Sendable () -> Timestamp = { Timestamp(millis: Int64(Date().timeIntervalSince1970 * 1000)) }
   }
@@ -48,8 +47,6 @@ package final class FakeFCM: Sendable {
   package var faults: [String] { checks.withLock { $0.faults } }
   package var issuedCount: Int { checks.withLock { $0.issued } }
 
-  /// How many seconds new tokens live.
-  package func tokensLive(_ seconds: Int64) { checks.withLock { $0.life = seconds } }
   /// No token given out so far is taken any more.
   package func withdrawTokens() { checks.withLock { $0.tokens = [:] } }
   package func tell(now: @escaping @Sendable () -> Timestamp) { checks.withLock { $0.now = now } }
@@ -107,8 +104,8 @@ extension FakeFCM.Checks {
     withLock { state in
       state.issued += 1
       let text = "access-token-\(state.issued)"
-      state.tokens[text] = state.now().adding(.seconds(state.life))
-      return .answer(200, #"{"access_token":"\#(text)","expires_in":\#(state.life),"token_type":"Bearer"}"#)
+      state.tokens[text] = state.now().adding(.seconds(3600))
+      return .answer(200, #"{"access_token":"\#(text)","expires_in":3600,"token_type":"Bearer"}"#)
     }
   }
 

@@ -55,7 +55,6 @@ struct Constants: Sendable, Equatable {
         name: name.rawValue, title: "", measured: false, machine: "", command: "", scenarios: [], points: [])
   }
 
-  func constant(_ name: ConstantName) -> Constant? { constants[name] }
   /// In the order of the program.
   var all: [Constant] { ConstantName.allCases.compactMap { constants[$0] } }
   var allOperations: [Operation] { OperationName.allCases.compactMap { operations[$0] } }

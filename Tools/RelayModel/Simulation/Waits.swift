@@ -2,7 +2,6 @@
 struct Waits: Sendable, Equatable {
   private var seconds: [Double] = []
 
-  var count: Int { seconds.count }
   mutating func add(_ duration: Duration) { seconds.append(duration.inSeconds) }
 
   /// - Parameter share: 0...1; 1 is the longest.

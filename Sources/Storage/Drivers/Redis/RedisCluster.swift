@@ -1,9 +1,19 @@
 // The nodes of a cluster of Redis: a connection to each that takes writes, the slots of each, and the way of a command
 // to the node that has its slot.
 
-import RelayCore
+package import RelayCore
 import RelayWork
 import Synchronization
+
+/// Facts of a cluster of Redis as this process knows them, for `relay doctor`.
+package struct ClusterDiagnosis: Sendable, Equatable {
+  /// The nodes that take writes.
+  package let nodes: [RedisEndpoint.Address]
+  /// One line for each node that is away: its address, and why.
+  package let faults: [String]
+  /// Slots that no node has.
+  package let missing: Int
+}
 
 /// Connections to the nodes of a cluster, which follow its slots.
 ///

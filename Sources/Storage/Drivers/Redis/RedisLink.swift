@@ -80,7 +80,7 @@ struct RedisLinkFault: Error, Equatable {
 
   static let cannotConnect = RedisLinkFault("cannot connect")
   static let connectionEnded = RedisLinkFault("the connection ended")
-  /// What `ROLE` says of a server that should be the primary.
+  /// `ROLE` says so of a server that should be the primary.
   static let notPrimary = RedisLinkFault("Redis is a replica", isReplica: true)
   static let slotMoved = RedisLinkFault("the channel's slot has moved to another node")
   static let noCluster = RedisLinkFault("what answers there is no cluster of Redis (cluster-enabled)", isRefusal: true)

@@ -49,9 +49,9 @@ extension RedisReply {
 
 /// The answers of all sentinels of a group, and the primary that follows from them.
 ///
-/// The newest answer of each sentinel counts, also of one that is away by now. Of these the highest epoch decides:
-/// a sentinel that was cut off, or died, names an old primary under an old epoch. Of answers with one epoch the
-/// address that most of them name decides, and then the order of the sentinels.
+/// The newest answer of each sentinel counts, also of one that is away by now. The highest epoch among them
+/// decides: a sentinel that was cut off, or died, names an old primary under an old epoch. Among answers with one epoch
+/// the address that most of them name decides, and then the order of the sentinels.
 struct SentinelOpinions {
   private struct Opinion {
     /// The last one.

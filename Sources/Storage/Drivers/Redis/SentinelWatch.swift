@@ -1,9 +1,23 @@
 // Follows the primary of a group by asking its sentinels, all of them, once a second. A fail-over is known within that
 // second, also to a process whose connection to the former primary still stands.
 
-import RelayCore
+package import RelayCore
 import RelayWork
 import Synchronization
+
+/// Facts that the sentinels of a group tell, for `relay doctor`.
+package struct SentinelDiagnosis: Sendable, Equatable {
+  /// nil while none is known.
+  package let primary: RedisEndpoint.Address?
+  /// The sentinels that are configured.
+  package let count: Int
+  /// One line for each sentinel that does not answer: its address, and why.
+  package let faults: [String]
+  /// The sentinels that answer and name another primary, or none.
+  package let dissenters: [RedisEndpoint.Address]
+  /// Whether enough sentinels reach each other to replace the primary; nil when none lets us ask.
+  package let canReplace: Bool?
+}
 
 /// Connections to the sentinels of a group, and what follows from their answers.
 ///

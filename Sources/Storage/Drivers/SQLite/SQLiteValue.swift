@@ -20,7 +20,6 @@ extension SQLInterpolation {
   mutating func appendInterpolation(_ account: AccountNumber) { appendInterpolation(account.key) }
   mutating func appendInterpolation(_ device: DeviceID) { appendInterpolation(device.value) }
   mutating func appendInterpolation(_ relay: RelayName) { appendInterpolation(relay.text) }
-  mutating func appendInterpolation(_ relay: RelayName?) { appendInterpolation(relay?.text) }
   /// Milliseconds since 1970.
   mutating func appendInterpolation(_ time: Timestamp) { appendInterpolation(time.millis) }
   mutating func appendInterpolation(_ time: Timestamp?) { appendInterpolation(time?.millis) }
