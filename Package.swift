@@ -318,7 +318,7 @@ let package = Package(
         "VOPRF", "TestSupport", "TestTags", crypto, cryptoExtras, nioCore, nioPosix, nioHTTP1, nioSSL, nioWebSocket,
         httpTypes,
         hummingbird,
-        hummingbirdCore, hummingbirdHTTP2, logging, lifecycle, asyncHTTPClient,
+        hummingbirdCore, hummingbirdHTTP2, logging, lifecycle, asyncHTTPClient, nioEmbedded,
       ],
       swiftSettings: strict),
     .testTarget(

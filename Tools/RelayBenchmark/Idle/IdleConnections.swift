@@ -21,7 +21,7 @@ struct IdleConnections: Sendable {
   /// As long as the longest round but one: in it each session is compared with its account once, and a tenth of the
   /// mailboxes is read (`messages.poll-steady-seconds`).
   private static let idleSeconds = 60.0
-  private static let (plainAim, secureAim) = (10.0, 25.0)
+  private static let (plainAim, secureAim) = (10.0, 15.0)
 
   /// To be called first: says what cannot be measured before anything else was.
   static func prepare(_ settings: BenchmarkSettings) throws {
