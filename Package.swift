@@ -247,8 +247,8 @@ let package = Package(
       name: "RelayBenchmark",
       dependencies: [
         "RelayCore", "RelayClient", "WireMessages", protobuf, "ChildProcesses", "Directory", "CTableProbe", "CLibPQ",
-        "CHiredis", nioCore, nioPosix, nioHTTP1, nioHTTP2, nioHPACK, nioWebSocket, nioSSL, crypto, cryptoExtras,
-        argumentParser, deque,
+        "CHiredis", "COpenSSL", nioCore, nioPosix, nioHTTP1, nioHTTP2, nioHPACK, nioWebSocket, nioSSL, crypto,
+        cryptoExtras, argumentParser, deque,
       ],
       path: "Tools/RelayBenchmark", swiftSettings: strict, linkerSettings: linking),
     // Its simulations drive the relay's own rules of retrying.
@@ -318,7 +318,7 @@ let package = Package(
         "VOPRF", "TestSupport", "TestTags", crypto, cryptoExtras, nioCore, nioPosix, nioHTTP1, nioSSL, nioWebSocket,
         httpTypes,
         hummingbird,
-        hummingbirdCore, hummingbirdHTTP2, logging, lifecycle, asyncHTTPClient,
+        hummingbirdCore, hummingbirdHTTP2, logging, lifecycle, asyncHTTPClient, nioEmbedded,
       ],
       swiftSettings: strict),
     .testTarget(

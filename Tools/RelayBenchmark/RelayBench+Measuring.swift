@@ -50,7 +50,7 @@ extension RelayBench {
 
   private func measure(_ programs: ServerGroup.Programs, in workshop: Workshop) async throws -> BenchmarkReport {
     let settings = settings
-    if isIdlePart { try IdleConnections.prepare(settings) }
+    if isIdlePart || isMeasuringStorm { try IdleConnections.prepare(settings) }
     guard EjabberdServer.isInstalled || !isMeasuringEjabberd else {
       throw BenchmarkFailure("ejabberd is not installed: install Debian's ejabberd and erlang-p1-pgsql")
     }
@@ -62,9 +62,16 @@ extension RelayBench {
       machine: try Machine(postgres: servers.postgres.version), settings: settings,
       postgresSettings: PostgresServer.settings)
     report.scenarios = try await scenarios(servers, settings)
-    if isIdlePart {
-      report.idleConnections = try await IdleConnections(servers: servers, workshop: workshop, settings: settings)
-        .run(note)
+    if isIdlePart || isMeasuringStorm {
+      let devices = try await IdleDevices(settings.idleConnections, at: servers)
+      if isIdlePart {
+        report.idleConnections = try await IdleConnections(servers: servers, workshop: workshop, settings: settings)
+          .run(devices, note)
+      }
+      if isMeasuringStorm {
+        report.storms = try await ReconnectStorm(servers: servers, workshop: workshop, settings: settings)
+          .run(devices, note)
+      }
     }
     if isWhole || isMeasuringHandshakes {
       note("Measuring handshakes ...")
@@ -137,7 +144,7 @@ extension RelayBench {
   private var isWhole: Bool {
     only.isEmpty && !isMeasuringHandshakes && !isMeasuringIdle && !isMeasuringTable && !isMeasuringStart
       && !isMeasuringOblivious && directoryParts == nil && !isMeasuringPush && !isMeasuringSingleRows
-      && !isMeasuringOverload && !isMeasuringGrowth && !isMeasuringEjabberd
+      && !isMeasuringOverload && !isMeasuringGrowth && !isMeasuringEjabberd && !isMeasuringStorm
   }
   private var isIdlePart: Bool {
     settings.idleConnections > 0 && (isWhole || isMeasuringIdle || connectionsIdle != nil)
@@ -146,7 +153,7 @@ extension RelayBench {
   private var needsServers: Bool {
     isWhole || !only.isEmpty || isMeasuringHandshakes || isIdlePart || isMeasuringStart
       || isMeasuringOblivious || directoryParts != nil || isMeasuringSingleRows || isMeasuringOverload
-      || isMeasuringGrowth || isMeasuringEjabberd
+      || isMeasuringGrowth || isMeasuringEjabberd || isMeasuringStorm
   }
 
   private var settings: BenchmarkSettings {
@@ -159,6 +166,7 @@ extension RelayBench {
       settings.growthPeers = [1, 2]
       settings.keysEach = 50
       settings.idleConnections = 500
+      settings.stormSeconds = 2
       settings.tableEntries = [100_000]
       settings.tableRounds = 3
       settings.directoryEntries = [100_000]

@@ -44,6 +44,14 @@ import RelayCore
   @Flag(name: .customLong("idle"), help: "Only the scenarios of --only, if any, and idle connections.")
   var isMeasuringIdle = false
 
+  @Flag(
+    name: .customLong("reconnect-storm"),
+    help: """
+      Only the scenarios of --only, if any, and the devices of --connections-idle over TLS, which all lose their \
+      connections within a drain's window and come back. Never else.
+      """)
+  var isMeasuringStorm = false
+
   @Flag(name: .customLong("table"), help: "Only the scenarios of --only, if any, and the directory's table.")
   var isMeasuringTable = false
 
@@ -130,7 +138,9 @@ import RelayCore
     guard (1...DirectoryPartition.countMax).contains(directoryParts ?? 1) else {
       throw ValidationError("--directory-parts goes from 1 to \(DirectoryPartition.countMax).")
     }
-    if isMeasuringIdle, connectionsIdle == 0 { throw ValidationError("--idle needs connections.") }
+    if isMeasuringIdle || isMeasuringStorm, connectionsIdle == 0 {
+      throw ValidationError("--idle and --reconnect-storm need connections.")
+    }
     guard (1...65_536).contains(bodyBytes ?? 1) else { throw ValidationError("--body-bytes goes from 1 to 65536.") }
   }
 

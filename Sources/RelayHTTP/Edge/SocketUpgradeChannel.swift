@@ -53,8 +53,11 @@ package struct SocketUpgradeChannel<HTTP1: ServerChildChannel>: ServerChildChann
   package func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
     channel.eventLoop.makeCompletedFuture {
       try ReadBuffers.keepNone(channel)
-      let gate = UpgradeHandler(terms, http1: http1, on: channel.eventLoop, logger: logger)
-      try channel.pipeline.syncOperations.addHandler(gate)
+      let pipeline = channel.pipeline.syncOperations
+      // There are none without TLS, which throws.
+      let buffers = try? pipeline.handler(type: TLSBuffers.self)
+      let gate = UpgradeHandler(terms, http1: http1, buffers: buffers, on: channel.eventLoop, logger: logger)
+      try pipeline.addHandler(gate)
       return Value(
         gate: NIOLoopBound(gate, eventLoop: channel.eventLoop), arrival: gate.arrival, channel: channel)
     }

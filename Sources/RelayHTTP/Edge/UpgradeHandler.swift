@@ -35,6 +35,7 @@ final class UpgradeHandler<HTTP1: ServerChildChannel>: ChannelInboundHandler, Re
 
   private let terms: SocketTerms
   private let http1: HTTP1
+  private let buffers: TLSBuffers?
   private let logger: Logger
   private let loop: LoopWatch
   private let promise: EventLoopPromise<Arrival>
@@ -49,9 +50,11 @@ final class UpgradeHandler<HTTP1: ServerChildChannel>: ChannelInboundHandler, Re
   private var context: ChannelHandlerContext?
   var watchPlace = 0
 
-  init(_ terms: SocketTerms, http1: HTTP1, on eventLoop: any EventLoop, logger: Logger) {
+  /// - Parameter buffers: TLS's; nil without TLS.
+  init(_ terms: SocketTerms, http1: HTTP1, buffers: TLSBuffers?, on eventLoop: any EventLoop, logger: Logger) {
     self.terms = terms
     self.http1 = http1
+    self.buffers = buffers
     self.logger = logger
     loop = terms.watch.on(eventLoop)
     promise = eventLoop.makePromise()
@@ -171,7 +174,8 @@ final class UpgradeHandler<HTTP1: ServerChildChannel>: ChannelInboundHandler, Re
   ) {
     guard let context else { return }
     let pipeline = context.pipeline.syncOperations
-    let socket = SocketHandler(limits, terms.times, watch: terms.watch, eventLoop: context.eventLoop)
+    let socket = SocketHandler(
+      limits, terms.times, watch: terms.watch, buffers: buffers, eventLoop: context.eventLoop)
     phase = .gone
     record(status: 101)
     context.triggerUserOutboundEvent(ConnectionEvent.isSocket, promise: nil)

@@ -48,15 +48,17 @@ package struct ALPNChannel<HTTP1: ServerChildChannel>: ServerChildChannel {
   }
 
   package func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
-    let guardian = QuiesceGuard(grace: .zero)
+    let (guardian, buffers) = (QuiesceGuard(grace: .zero), TLSBuffers())
     do {
       try ReadBuffers.keepNone(channel)
       let handler = try tls(channel, logger)
-      try PagedBuffers.during(channel) { try channel.pipeline.syncOperations.addHandlers([guardian, handler]) }
+      try PagedBuffers.during(channel, for: buffers) {
+        try channel.pipeline.syncOperations.addHandlers([guardian, buffers, handler])
+      }
     } catch {
       return channel.eventLoop.makeFailedFuture(error)
     }
-    let bound = NIOLoopBound(guardian, eventLoop: channel.eventLoop)
+    let bound = NIOLoopBound((guardian, buffers), eventLoop: channel.eventLoop)
     let timer = channel.eventLoop.scheduleTask(in: handshakeTimeout) { channel.close(promise: nil) }
     return channel.configureHTTP2AsyncSecureUpgrade { channel in
       http1.setup(channel: channel, logger: logger)
@@ -80,7 +82,9 @@ package struct ALPNChannel<HTTP1: ServerChildChannel>: ServerChildChannel {
     .map { negotiated in
       negotiated.whenComplete { _ in
         timer.cancel()
-        channel.pipeline.syncOperations.removeHandler(bound.value, promise: nil)
+        let (guardian, buffers) = bound.value
+        channel.pipeline.syncOperations.removeHandler(guardian, promise: nil)
+        channel.pipeline.syncOperations.removeHandler(buffers, promise: nil)
       }
       return Value(negotiated: negotiated, channel: channel)
     }

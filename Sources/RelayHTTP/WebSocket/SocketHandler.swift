@@ -16,12 +16,23 @@ final class SocketHandler: ChannelInboundHandler, Socket, Watched {
     case ended
   }
 
+  /// The state of TLS's buffers.
+  private enum BufferUse {
+    case used
+    /// Until the last look, but not since.
+    case quiet
+    /// Their pages have been given back.
+    case dropped
+  }
+
   let eventLoop: any EventLoop
   private(set) var end: SocketEnd?
   var watchPlace = 0
 
   private let watch: SocketWatch
   private let loop: LoopWatch
+  private let buffers: TLSBuffers?
+  private var bufferUse = BufferUse.used
   private var phase = Phase.open
   private var reader: FrameReader
   private var pace: SocketPace
@@ -42,8 +53,12 @@ final class SocketHandler: ChannelInboundHandler, Socket, Watched {
   /// The payload of the latest ping that came while nothing could be written.
   private var ping: ByteBuffer?
 
-  init(_ limits: SocketLimits, _ times: SocketTimes, watch: SocketWatch, eventLoop: any EventLoop) {
+  /// - Parameter buffers: TLS's; nil without TLS.
+  init(
+    _ limits: SocketLimits, _ times: SocketTimes, watch: SocketWatch, buffers: TLSBuffers?, eventLoop: any EventLoop
+  ) {
     self.watch = watch
+    self.buffers = buffers
     self.eventLoop = eventLoop
     loop = watch.on(eventLoop)
     reader = FrameReader(messageBytesMax: limits.messageBytesMax)
@@ -117,6 +132,8 @@ final class SocketHandler: ChannelInboundHandler, Socket, Watched {
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     var bytes = unwrapInboundIn(data)
+    bufferUse = .used
+    buffers?.delivered(bytes)
     let now = NIODeadline.now()
     while canRead, let event = reader.next(&bytes) { take(event, now) }
     pace.received(isInMidst: reader.isInMidst, now: now)
@@ -188,7 +205,13 @@ final class SocketHandler: ChannelInboundHandler, Socket, Watched {
 
   private func flush() {
     unflushed = 0
-    context?.flush()
+    bufferUse = .used
+    guard let buffers else {
+      context?.flush()
+      return
+    }
+    // While the channel still holds the former one, TLS encrypts into a new one.
+    buffers.taking { context?.flush() }
   }
 
   private func comeBack() {
@@ -252,7 +275,7 @@ final class SocketHandler: ChannelInboundHandler, Socket, Watched {
       let waiting = waitingBytes
       if waiting == 0 { settled = sent }
       switch pace.look(sent: sent, waiting: waiting, now: now) {
-      case .fine: break
+      case .fine: giveBackPages()
       case .close(let close, let end): self.close(close, end)
       case .cut(let end): cut(end)
       }
@@ -261,8 +284,27 @@ final class SocketHandler: ChannelInboundHandler, Socket, Watched {
     }
   }
 
-  private var waitingBytes: Int {
-    guard sent != settled, let options = context?.channel.syncOptions else { return 0 }
+  /// Gives the pages of TLS's buffers back after a second or two without a byte.
+  ///
+  /// The buffers hold nothing then. TLS hands over all that it decrypts in the turn of the event loop in which it
+  /// reads, `FrameReader` copies it, and no other handler is behind TLS. TLS hands all that it encrypts to the channel
+  /// in the same turn. It may have words of its own, so the channel is asked whether it holds any.
+  private func giveBackPages() {
+    guard let buffers else { return }
+    switch bufferUse {
+    case .used: bufferUse = .quiet
+    case .quiet:
+      guard bufferedBytes == 0 else { return }
+      buffers.dropPages()
+      bufferUse = .dropped
+    case .dropped: break
+    }
+  }
+
+  private var waitingBytes: Int { sent == settled ? 0 : bufferedBytes }
+
+  private var bufferedBytes: Int {
+    guard let options = context?.channel.syncOptions else { return 0 }
     do {
       return try options.getOption(.bufferedWritableBytes)
     } catch {

@@ -15,14 +15,17 @@ final class IdleFleet: Sendable {
   static let openingsMax = 256
 
   /// Begins to connect all `devices`.
-  init(_ devices: IdleDevices, to target: SocketTarget, on loops: [any EventLoop]) async throws {
+  /// - Parameter tickets: the devices resume their TLS sessions by these; nil: `target` says what secures them.
+  init(
+    _ devices: IdleDevices, to target: SocketTarget, tickets: DeviceTickets? = nil, on loops: [any EventLoop]
+  ) async throws {
     size = devices.count
     var shares: [NIOLoopBound<FleetShare>] = []
     for (place, loop) in loops.enumerated() {
       shares.append(
         try await loop.submit { [counts] in
           let share = FleetShare(
-            devices, indices: stride(from: place, to: devices.count, by: loops.count), target, counts,
+            devices, indices: stride(from: place, to: devices.count, by: loops.count), target, tickets, counts,
             openingsMax: max(1, Self.openingsMax / loops.count), on: loop)
           share.begin()
           return NIOLoopBound(share, eventLoop: loop)
@@ -46,6 +49,16 @@ final class IdleFleet: Sendable {
       }
       try await Task.sleep(for: .milliseconds(5))
     }
+  }
+
+  /// From now on all that connect go to `target`.
+  func turn(to target: SocketTarget) async throws {
+    for share in shares { try await share.eventLoop.submit { share.value.target = target }.get() }
+  }
+
+  /// Begins to cut all connections that are open now, evenly over `window` and in no order of the devices.
+  func cut(over window: Duration) async throws {
+    for share in shares { try await share.eventLoop.submit { share.value.cut(over: TimeAmount(window)) }.get() }
   }
 
   /// Connects no more, and closes what is open.
@@ -73,8 +86,9 @@ final class FleetShare {
   /// Seconds from one ping of a device to its next: well within the time after which a relay closes what is silent.
   private static let pingRounds = 30
 
+  fileprivate var target: SocketTarget
   private let devices: IdleDevices
-  private let target: SocketTarget
+  private let tickets: DeviceTickets?
   private let counts: FleetCounts
   private let openingsMax: Int
   private let loop: any EventLoop
@@ -87,11 +101,12 @@ final class FleetShare {
   private var isStopped = false
 
   init(
-    _ devices: IdleDevices, indices: some Sequence<Int>, _ target: SocketTarget, _ counts: FleetCounts,
-    openingsMax: Int, on loop: any EventLoop
+    _ devices: IdleDevices, indices: some Sequence<Int>, _ target: SocketTarget, _ tickets: DeviceTickets?,
+    _ counts: FleetCounts, openingsMax: Int, on loop: any EventLoop
   ) {
     self.devices = devices
     self.target = target
+    self.tickets = tickets
     self.counts = counts
     self.openingsMax = openingsMax
     self.loop = loop
@@ -108,6 +123,14 @@ final class FleetShare {
     for channel in channels.values { channel.close(promise: nil) }
   }
 
+  func cut(over window: TimeAmount) {
+    let present = Array(channels.values)
+    for (place, channel) in present.enumerated() {
+      let delay = TimeAmount.nanoseconds(window.nanoseconds / Int64(present.count) * Int64(place))
+      loop.assumeIsolated().scheduleTask(in: delay) { channel.close(promise: nil) }
+    }
+  }
+
   private func openMore() {
     while !isStopped, opening < (isAlone ? 1 : openingsMax), let index = waiting.popFirst() {
       opening += 1
@@ -119,9 +142,9 @@ final class FleetShare {
     do {
       // Never the address of the relay: so no device takes its port while it is gone.
       let address = "127.0.0.\(2 + index / Self.connectionsOfAddress)"
-      return target.open(devices.login(index), on: loop, from: try SocketAddress(ipAddress: address, port: 0)) {
-        IdleSocket()
-      }
+      let source = try SocketAddress(ipAddress: address, port: 0)
+      let securing = tickets.map { tickets in { @Sendable in try tickets.handler(for: index) } }
+      return target.open(devices.login(index), on: loop, from: source, securedBy: securing) { IdleSocket() }
     } catch {
       return loop.makeFailedFuture(error)
     }

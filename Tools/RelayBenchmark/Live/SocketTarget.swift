@@ -32,10 +32,12 @@ struct SocketTarget: Sendable {
   /// Opens the WebSocket of a device.
   /// - Parameters:
   ///   - source: the local address; nil leaves it to the system.
+  ///   - makeTLS: for the device's TLS, instead of `tls`. Called on `loop`.
   ///   - makeHandler: for what takes and gives `WebSocketFrame`s. Called on `loop`, as is the handler.
   /// - Returns: fails with a reason that holds nothing of the request, when it is not open within half a minute.
   func open(
     _ login: SocketLogin, on loop: any EventLoop, from source: SocketAddress? = nil,
+    securedBy makeTLS: (@Sendable () throws -> any ChannelHandler)? = nil,
     _ makeHandler: @escaping @Sendable () throws -> any ChannelHandler
   ) -> EventLoopFuture<any Channel> {
     let opened = loop.makePromise(of: Void.self)
@@ -48,7 +50,11 @@ struct SocketTarget: Sendable {
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
           let pipeline = channel.pipeline.syncOperations
-          if let tls { try pipeline.addHandler(NIOSSLClientHandler(context: tls, serverHostname: nil)) }
+          if let makeTLS {
+            try pipeline.addHandler(makeTLS())
+          } else if let tls {
+            try pipeline.addHandler(NIOSSLClientHandler(context: tls, serverHostname: nil))
+          }
           try pipeline.addHandler(
             SocketOpening(request, opened) { pipeline in
               let decoder = ByteToMessageHandler(WebSocketFrameDecoder(maxFrameSize: Self.frameBytesMax))

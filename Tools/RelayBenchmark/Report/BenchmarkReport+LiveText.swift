@@ -41,4 +41,22 @@ extension BenchmarkReport {
           ]
         })
   }
+
+  /// Empty where nothing was measured.
+  var stormTable: [String] {
+    guard !storms.isEmpty else { return [] }
+    let header = [
+      "reconnect storm over TLS", "devices", "s of window", "handshakes", "resumed", "CPU ms each", "s to all back",
+    ]
+    return [""]
+      + Self.table(
+        header,
+        storms.map { storm in
+          [
+            storm.way.title, "\(storm.devices)", "\(storm.windowSeconds)", "\(storm.handshakes)",
+            Self.number(storm.resumedShare * 100, 1) + " %", Self.number(storm.cpuMillisEach, 3),
+            Self.number(storm.secondsToAllBack, 2),
+          ]
+        })
+  }
 }

@@ -14,7 +14,7 @@ extension BenchmarkReport {
           + String(format: "%.1f s a scenario after %.1f s of warm-up", settings.seconds, settings.warmUpSeconds)
           + "; client, relays, PostgreSQL and Redis on this machine")
     }
-    lines += scenarioTable + deliveryTable + idleTable + tableTable + pushTable
+    lines += scenarioTable + deliveryTable + idleTable + stormTable + tableTable + pushTable
     lines += lookUpTable + startTable + obliviousTable + partsTable + overloadTable + growthTable + ejabberdTable
     if let peaks = scenarios.last?.peakResidentMiB {
       let list = peaks.sorted { $0.key < $1.key }.map { "\($0.key) \(Self.number($0.value, 0)) MiB" }

@@ -58,6 +58,8 @@ struct BenchmarkReport: Sendable, Encodable {
   var handshakeFlood: HandshakeFloodFigures?
   /// Plain, then over TLS; empty where nothing was measured.
   var idleConnections: [IdleFigures] = []
+  /// Empty where nothing was measured.
+  var storms: [StormFigures] = []
   /// Two of each size, roomy and full; empty where nothing was measured.
   var tables: [TableFigures] = []
   /// nil where it was not measured.

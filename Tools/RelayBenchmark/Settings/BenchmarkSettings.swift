@@ -19,6 +19,9 @@ struct BenchmarkSettings: Sendable, Encodable {
   var countsSystemCalls = false
   /// Devices that are connected and do nothing.
   var idleConnections = 10_000
+  /// The window within which they lose their connections, in whole seconds: as long as a drain's by default
+  /// (`drain.seconds`).
+  var stormSeconds = 10
   /// Sizes of the table in process, one after the other.
   var tableEntries = [1_000_000, 10_000_000, 100_000_000]
   /// Queries of each round there, and rounds; the median counts.
