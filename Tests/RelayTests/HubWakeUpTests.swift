@@ -14,7 +14,7 @@ import Testing
   @Test func `a device that could not be woken is woken once that is possible, and no more`() async throws {
     try await Self.with { site in
       site.presence.setAway(true)
-      site.hub.stored([site.envelope])
+      site.hub.stored([AppendedEnvelope(site.envelope, at: nil)])
       try await eventually("it was tried") { site.presence.asked.count == 1 }
       // It is kept once the attempt has ended.
       try await eventually("it is tried again") {
@@ -35,13 +35,13 @@ import Testing
       let first = try await site.store.missedWakeUps()
       for _ in 0..<3 { await site.hub.compareMissed() }
       #expect(try await site.store.missedWakeUps() == first + 1)
-      site.hub.stored([site.envelope])
+      site.hub.stored([AppendedEnvelope(site.envelope, at: nil)])
       try await eventually("it was woken") { site.presence.asked.count == 1 }
       await site.hub.compareMissed()
       #expect(try await site.store.missedWakeUps() == first + 1)
 
       site.presence.setAway(true)
-      site.hub.stored([site.envelope])
+      site.hub.stored([AppendedEnvelope(site.envelope, at: nil)])
       try await eventually("the store is told") {
         await site.hub.compareMissed()
         return try await site.store.missedWakeUps() > first + 1

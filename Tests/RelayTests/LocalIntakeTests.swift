@@ -275,7 +275,8 @@ private final class NotedWatch: MailboxWatch {
   private let devices = Mutex<[DeviceAddress]>([])
   var woken: [DeviceAddress] { devices.withLock(\.self) }
 
-  func stored(_ envelopes: [Envelope]) { devices.withLock { $0 += envelopes.map(\.destination) } }
+  func watches(_ mailbox: DeviceAddress) -> Bool { false }
+  func stored(_ messages: [AppendedEnvelope]) { devices.withLock { $0 += messages.map(\.envelope.destination) } }
   func removed(_ sequence: Int64, from mailbox: DeviceAddress) {}
 }
 

@@ -76,7 +76,7 @@ import Testing
     try await backend.withStore { store in
       try await store.registerAccounts(51)
       let devices = try (1...50).map { try Sample.address($0) }
-      let day = { (number: Int64) in
+      let day = { @Sendable (number: Int64) in
         Timestamp(millis: Sample.noon.startOfDay.millis + number * Timestamp.millisPerDay)
       }
       try await withThrowingTaskGroup(of: Void.self) { group in
