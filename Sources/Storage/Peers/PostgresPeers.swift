@@ -26,12 +26,7 @@ extension PostgresStorage {
       "save_peer",
       """
       WITH saved AS (
-        INSERT INTO peers AS known (name, url, ca_certificate, state, scopes, added, holds_messages, contacts_mode,
-          next_ca_certificate, revoked_serials, statement_sequence, fault, fault_since, implicit)
-        VALUES (\(peer.name), \(peer.url), \(peer.caCertificate), \(peer.state.rawValue), \(peer.scopes.column),
-          \(peer.added), \(peer.policy.holdsMessages), \(peer.policy.contacts.rawValue),
-          \(peer.trust.nextCACertificate), \(each: peer.trust.revokedSerials), \(peer.trust.sequence),
-          \(peer.condition.fault?.rawValue), \(peer.condition.faultSince), \(peer.policy.routesImplicitly))
+        \(Self.insert(peer))
         ON CONFLICT (name) DO UPDATE SET url = excluded.url, state = excluded.state, scopes = excluded.scopes,
           added = excluded.added, suspension_reason = NULL, suspended_until = NULL
         WHERE known.ca_certificate = excluded.ca_certificate
@@ -40,6 +35,18 @@ extension PostgresStorage {
       UPDATE revisions SET value = value + 1 WHERE subject = 'peers' AND EXISTS (SELECT FROM saved)
       """)
     return result.affectedRows == 1
+  }
+
+  /// To be followed by a `FROM` or a conflict clause, or by nothing.
+  static func insert(_ peer: Peer) -> PostgresQuery {
+    """
+    INSERT INTO peers AS known (name, url, ca_certificate, state, scopes, added, holds_messages, contacts_mode,
+      next_ca_certificate, revoked_serials, statement_sequence, fault, fault_since, implicit)
+    SELECT \(peer.name), \(peer.url), \(peer.caCertificate), \(peer.state.rawValue), \(peer.scopes.column),
+      \(peer.added), \(peer.policy.holdsMessages), \(peer.policy.contacts.rawValue),
+      \(peer.trust.nextCACertificate), \(each: peer.trust.revokedSerials), \(peer.trust.sequence),
+      \(peer.condition.fault?.rawValue), \(peer.condition.faultSince), \(peer.policy.routesImplicitly)
+    """
   }
 
   package func setPeerState(

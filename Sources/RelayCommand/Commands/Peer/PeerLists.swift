@@ -47,8 +47,10 @@ extension PeerCommand {
       let described = try await PeerCommand.peering(settings, storage).list()
       let contested = try await storage.contestedContacts()
       let leaves = await PresentedLeaves(addresses: settings.federation.peerAddresses).ends(of: peers)
-      return described.map {
-        PeerRow($0, contested: contested[$0.name] ?? ContestedContacts(), leafExpires: leaves[$0.name])
+      return described.map { peer in
+        var peer = peer
+        peer.leafExpires = leaves[peer.name]
+        return PeerRow(peer, contested: contested[peer.name] ?? ContestedContacts())
       }
     }
   }
@@ -63,7 +65,9 @@ extension PeerCommand {
       try await PeerCommand.withPeer(configuration, name) { peer, _, settings in
         let ours = try PeerCommand.credentials(settings).fingerprint
         let leaves = await PresentedLeaves(addresses: settings.federation.peerAddresses).ends(of: [peer.peer])
-        let row = PeerRow(PeerDescription(peer, ours: ours), leafExpires: leaves[peer.name])
+        var described = PeerDescription(peer, ours: ours)
+        described.leafExpires = leaves[peer.name]
+        let row = PeerRow(described)
         if json { return try Output.json(row) }
         let next = row.theirNextWords.map { [["their next words", $0]] } ?? []
         Output.table(
