@@ -103,7 +103,7 @@ extension PostgresStorage {
         RETURNING 1
       ),
       added AS (
-        \(Self.insert(peer)) FROM used
+        \(PeerRecord.insert(peer)) FROM used
         RETURNING 1
       ),
       raised AS (

@@ -69,18 +69,7 @@ extension PeerCommand {
         described.leafExpires = leaves[peer.name]
         let row = PeerRow(described)
         if json { return try Output.json(row) }
-        let next = row.theirNextWords.map { [["their next words", $0]] } ?? []
-        Output.table(
-          [
-            ["name", row.name], ["url", row.url], ["state", row.fullState], ["reachable", row.reachability],
-            ["grants them", row.scopes.joined(separator: ",")], ["hold", row.hold ? "on" : "off"],
-            ["contacts", row.contacts], ["implicit", row.implicit ? "on" : "off"], ["our words", row.ourWords],
-            ["their words", row.theirWords],
-          ] + next + [
-            ["leaf until", row.leafExpires ?? "-"], ["CA until", row.authorityExpires],
-            ["CA keys", row.authorities.joined(separator: " ")],
-            ["added", row.added],
-          ])
+        Output.table(row.table)
       }
     }
   }

@@ -67,6 +67,18 @@ struct PeerRow: Encodable {
     }
   }
 
+  /// For people, a line each.
+  var table: [[String]] {
+    [
+      ["name", name], ["url", url], ["state", fullState], ["reachable", reachability],
+      ["grants them", scopes.joined(separator: ",")], ["hold", hold ? "on" : "off"], ["contacts", contacts],
+      ["implicit", implicit ? "on" : "off"], ["our words", ourWords], ["their words", theirWords],
+    ] + (theirNextWords.map { [["their next words", $0]] } ?? []) + [
+      ["leaf until", leafExpires ?? "-"], ["CA until", authorityExpires],
+      ["CA keys", authorities.joined(separator: " ")], ["added", added],
+    ]
+  }
+
   /// `active`, or `suspended until 2026-12-01T00:00:00Z: maintenance`.
   var fullState: String {
     [suspendedUntil.map { "until \($0)" }, suspensionReason.map { ": \($0)" }].compactMap(\.self).reduce(state) {
