@@ -13,7 +13,7 @@ struct WakeSender: Sendable {
     do throws(StoreError) {
       if isConnected, !job.isForced || job.followsCall { return try await connected(job) }
       guard let device = try await parts.store.account(job.device.account)?.device(job.device.device),
-        let provider = device.wakeProvider
+        let provider = device.pushIDs.provider
       else { return over(job, .unregistered) }
       // It may have another one by now.
       guard let lane = parts.lanes[provider] else { return try await leave(job, to: provider) }
@@ -93,8 +93,8 @@ struct WakeSender: Sendable {
     to device: Device, _ content: WakePayload.Content?, by lane: PushLane, expires: Timestamp, now: Timestamp,
     _ sent: inout Sent
   ) async -> PushOutcome? {
-    guard let token = device.gcmID else { return nil }
-    sent.id = (.gcm, token)
+    guard let token = device.pushIDs.fcm else { return nil }
+    sent.id = (.fcm, token)
     return await push(content, by: lane, &sent) { .fcm(to: token, $0, expires: expires, now: now) }
   }
 
@@ -105,13 +105,13 @@ struct WakeSender: Sendable {
     expires: Timestamp, now: Timestamp, _ sent: inout Sent
   ) async -> PushOutcome? {
     let badge = glance.count < Self.glanceMax ? glance.messages : nil
-    if let voip = device.voipApnID, !sent.job.followsCall {
+    if let voip = device.pushIDs.voip, !sent.job.followsCall {
       sent.id = (.voip, voip)
       let end = min(expires, now.adding(settings.callPatience))
       return await push(WakePayload.call(to: voip, badge: badge, expires: end), by: lane, &sent)
     }
-    guard let token = device.apnID else { return nil }
-    sent.id = (.apn, token)
+    guard let token = device.pushIDs.apns else { return nil }
+    sent.id = (.apns, token)
     return await push(content, by: lane, &sent) { .apns(to: token, $0, badge: badge, expires: expires) }
   }
 
@@ -119,7 +119,7 @@ struct WakeSender: Sendable {
   private func sendWebPush(
     to device: Device, _ content: WakePayload.Content?, by lane: PushLane, expires: Timestamp, _ sent: inout Sent
   ) async -> PushOutcome? {
-    guard let id = device.webPushID else { return nil }
+    guard let id = device.pushIDs.webPush else { return nil }
     sent.id = (.webPush, id)
     guard let registration = WebPushRegistration(id: id), let subscription = WebPushSubscription(registration) else {
       return .dead(.badSubscription)
@@ -231,9 +231,9 @@ struct WakeSender: Sendable {
 
   /// A provider that says another id from now on.
   private func follow(_ canonical: PushTarget?, _ sent: Sent) async throws(StoreError) {
-    guard case .fcm(let token) = canonical, let id = sent.id, id.kind == .gcm, token != id.value.value else { return }
+    guard case .fcm(let token) = canonical, let id = sent.id, id.kind == .fcm, token != id.value.value else { return }
     let isReplaced = try await parts.store.changePushID(
-      .gcm, of: sent.job.device, from: id.value, to: Secret(token), registeredBefore: nil)
+      .fcm, of: sent.job.device, from: id.value, to: Secret(token), registeredBefore: nil)
     if isReplaced { await parts.signals.publish(.accountChanged(sent.job.device.account)) }
   }
 

@@ -41,7 +41,7 @@ package struct WakeTest: Sendable {
     _ device: DeviceAddress, isForced: Bool = false, report: (Hop) -> Void
   ) async throws(StoreError) -> Verdict {
     guard let found = try await store.account(device.account)?.device(device.device) else { return .failed(.noDevice) }
-    guard let provider = found.wakeProvider else { return .failed(.noPushID) }
+    guard let provider = found.pushIDs.provider else { return .failed(.noPushID) }
     guard terms.providers.contains(provider) else { return .failed(.notConfigured) }
     let before = try await store.wakeHistory(of: device)
     let lastSweep = try await store.lastWakeSweep()

@@ -55,11 +55,8 @@ import Testing
     #expect(links.count == names.count && Set(links) == sections, "\(Set(links).symmetricDifference(sections))")
   }
 
-  @Test func `the dashboard is the one of this build, and a relay shows metrics of the table alone`() async throws {
+  @Test func `a relay shows metrics of the table alone`() async throws {
     try await PeeredSites.with { sites in
-      let printed = try await sites.alpha.relay("dashboard")
-      let file = PrometheusServer.rules.deletingLastPathComponent().appending(path: "grafana/relay.json")
-      #expect(try String(contentsOf: file, encoding: .utf8) == printed, "relay dashboard > deploy/grafana/relay.json")
       let shown = try await sites.alphaRelay.ask("/metrics").text
       let families = shown.matches(of: #/# HELP (\w+) (.*)\n# TYPE (\w+) (\w+)\n/#)
       #expect(families.count > 30)

@@ -16,7 +16,7 @@ final class RecordingIntake: Intake {
   private struct State {
     var calls: [Call] = []
     var receipts: [Receipt] = []
-    var undeliverable: [OutgoingMessage] = []
+    var undeliverable: [PeerSubmission] = []
     var refusal: Problem?
     var refusals: [AccountNumber: Problem] = [:]
     var hasRoom = true
@@ -26,7 +26,7 @@ final class RecordingIntake: Intake {
 
   var calls: [Call] { state.withLock { $0.calls } }
   var receipts: [Receipt] { state.withLock { $0.receipts } }
-  var undeliverable: [OutgoingMessage] { state.withLock { $0.undeliverable } }
+  var undeliverable: [PeerSubmission] { state.withLock { $0.undeliverable } }
   /// While it holds, nothing is answered.
   func hold(_ holds: Bool) { isHolding.withLock { $0 = holds } }
   func refuse(with problem: Problem?) { state.withLock { $0.refusal = problem } }
@@ -61,7 +61,7 @@ final class RecordingIntake: Intake {
   /// Whether senders have room for the word of what cannot be delivered.
   func hasRoom(_ hasRoom: Bool) { state.withLock { $0.hasRoom = hasRoom } }
 
-  func reportUndeliverable(_ message: OutgoingMessage) async throws(Problem) -> Bool {
+  func reportUndeliverable(_ message: PeerSubmission) async throws(Problem) -> Bool {
     state.withLock { state in
       if state.hasRoom { state.undeliverable.append(message) }
       return state.hasRoom

@@ -62,10 +62,10 @@ import Testing
     #expect(problems == ids.map { _ in nil })
   }
 
-  private static func message(_ id: Int) throws -> OutgoingMessage {
+  private static func message(_ id: Int) throws -> PeerSubmission {
     let submission = Submission(
       destination: try number("+14155550100"), messages: [], timestamp: Timestamp(millis: Int64(id)))
-    return OutgoingMessage(
+    return PeerSubmission(
       relay: try name("alpha"), source: DeviceAddress(try number("+14155550177"), .master), submission: submission)
   }
 }
@@ -80,7 +80,7 @@ private final class SlowHolds: Sendable {
   var transactions: [[Int]] { state.withLock { $0.transactions } }
   func open() { state.withLock { $0.isOpen = true } }
 
-  func hold(_ messages: [OutgoingMessage]) async -> [Problem?] {
+  func hold(_ messages: [PeerSubmission]) async -> [Problem?] {
     let ids = messages.map { Int($0.submission.timestamp?.millis ?? -1) }
     state.withLock { $0.transactions.append(ids) }
     while !state.withLock({ $0.isOpen }) { await Task.yield() }
@@ -123,11 +123,11 @@ private final class SlowHolds: Sendable {
 
   private func outgoing(
     _ time: Int64, to destination: AccountNumber, devices: [DeviceID] = [.master], registrationID: Int64 = 5
-  ) throws -> OutgoingMessage {
+  ) throws -> PeerSubmission {
     let messages = devices.map {
       SubmittedMessage(type: .ciphertext, device: $0, registrationID: registrationID, body: [1, 2, 3], content: nil)
     }
-    return OutgoingMessage(
+    return PeerSubmission(
       relay: try name("alpha"), source: DeviceAddress(try number("+14155550177"), .master),
       submission: Submission(destination: destination, messages: messages, timestamp: Timestamp(millis: time)))
   }

@@ -61,7 +61,7 @@ import Testing
     let submission = Submission(destination: destination, messages: [body], timestamp: Timestamp(millis: sequence))
     return HeldMessage(
       sequence: sequence,
-      message: OutgoingMessage(relay: try #require(RelayName("alpha")), source: source, submission: submission),
+      message: PeerSubmission(relay: try #require(RelayName("alpha")), source: source, submission: submission),
       accepted: Timestamp(millis: 0), attempts: 0, notBefore: Timestamp(millis: due))
   }
 

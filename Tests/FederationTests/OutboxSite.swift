@@ -115,7 +115,7 @@ struct OutboxSite: Sendable {
     let body = SubmittedMessage(type: .ciphertext, device: .master, registrationID: 5, body: [1, 2, 3], content: nil)
     let source = DeviceAddress(try number("+14155550177"), .master)
     let messages = try times.map { time in
-      OutgoingMessage(
+      PeerSubmission(
         relay: try name("alpha"), source: source,
         submission: Submission(destination: destination, messages: [body], timestamp: Timestamp(millis: time)))
     }

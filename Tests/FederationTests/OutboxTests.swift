@@ -293,7 +293,7 @@ private final class SlowIntake: Intake {
   ) async throws(Problem) {
     try await intake.acceptReceipt(for: timestamp, mark: mark, to: destination, from: origin)
   }
-  func reportUndeliverable(_ message: OutgoingMessage) async throws(Problem) -> Bool {
+  func reportUndeliverable(_ message: PeerSubmission) async throws(Problem) -> Bool {
     let isFirst = isFirst.withLock { isFirst in
       defer { isFirst = false }
       return isFirst

@@ -165,12 +165,15 @@ import Testing
   }
 
   private static func peer(
-    _ name: String, _ condition: ConsolePeer.Condition, leaf: Timestamp? = nil,
-    authority: Timestamp = Timestamp(millis: 0)
-  ) throws -> ConsolePeer {
-    ConsolePeer(
-      name: try #require(RelayName(name)), url: "https://\(name):9443", condition: condition, explanation: nil,
-      scopes: [], holdsMessages: false, contacts: "copy", ourWords: "", theirWords: "", leafExpires: leaf,
-      authorityExpires: authority)
+    _ name: String, _ look: PeerLook, leaf: Timestamp? = nil, authority: Timestamp = Timestamp(millis: 0)
+  ) throws -> PeerDescription {
+    let time = Timestamp(millis: 0)
+    let peer = Peer(
+      name: try #require(RelayName(name)), url: "https://\(name):9443", caCertificate: [],
+      state: look == .suspended ? .suspended : .active, scopes: [], added: time,
+      condition: look == .away ? .unreachable(.network, since: time) : .reachable)
+    return PeerDescription(
+      peer, url: peer.url, ourWords: "", theirWords: "", theirNextWords: nil, authorityExpires: authority,
+      authorities: [], leafExpires: leaf)
   }
 }

@@ -143,6 +143,15 @@ import Testing
     for expression in expressions { Self.check(expression, in: "the dashboard") }
   }
 
+  @Test func `deploy/grafana/relay.json is the dashboard of this build`() throws {
+    func canonical(_ json: Data) throws -> Data {
+      try JSONSerialization.data(withJSONObject: JSONSerialization.jsonObject(with: json), options: [.sortedKeys])
+    }
+    let file = try canonical(Data(try Self.text("deploy/grafana/relay.json").utf8))
+    let built = try canonical(try JSONEncoder().encode(GrafanaDashboard()))
+    #expect(file == built, "run: relay dashboard > deploy/grafana/relay.json")
+  }
+
   @Test(arguments: ["deploy/prometheus/relay.rules.yml", "deploy/prometheus/relay.rules.test.yml"])
   func `alerts ask for metrics, labels and values that there are`(file: String) throws {
     let lines = try Self.text(file).split(separator: "\n").filter { !$0.contains("#") }

@@ -44,7 +44,7 @@ import Testing
       let source = DeviceAddress(try #require(AccountNumber(e164: "+14155550102")), .master)
       let storage = try Self.store(of: site)
       try await storage.migrate { _ in }
-      _ = try await storage.maintain(retention: .seconds(30 * 86_400))
+      _ = try await storage.maintain(RetentionTerms())
       let fingerprint = try #require(Fingerprint(bytes: [UInt8](repeating: 7, count: 16)))
       try await storage.append([
         Envelope(

@@ -81,8 +81,8 @@ import Testing
     #expect(store.envelopes.map(\.timestamp.millis) == [1, 4])
   }
 
-  private func outgoing(from source: DeviceAddress, at time: Int64 = 7) throws -> OutgoingMessage {
-    OutgoingMessage(relay: try #require(RelayName("alpha")), source: source, submission: submission(at: time))
+  private func outgoing(from source: DeviceAddress, at time: Int64 = 7) throws -> PeerSubmission {
+    PeerSubmission(relay: try #require(RelayName("alpha")), source: source, submission: submission(at: time))
   }
 
   @Test func `the sender of an undeliverable message is told so on every device, once`() async throws {
@@ -339,7 +339,7 @@ private final class MemoryMessages: MessageStore {
   func usage(of mailbox: DeviceAddress, by source: AccountNumber, from peer: RelayName?, countingTo max: Int)
     async throws(StoreError) -> MailboxUsage
   { usage }
-  func maintain(retention: Duration) async throws(StoreError) -> Int { 0 }
+  func maintain(_: RetentionTerms) async throws(StoreError) -> Int { 0 }
 }
 
 private struct SilentBus: SignalBus {

@@ -16,14 +16,16 @@ import Testing
     let signed = SignedPreKey(keyID: 77, publicKey: "needle", signature: "needle")
     let hash = PasswordHash(salt: bytes, hash: bytes)
     let device = Device(
-      id: .master, password: hash, signalingKey: secret, registrationID: 1, fetchesMessages: true, gcmID: secret,
-      name: "needle", userAgent: "needle", lastSeen: Timestamp(millis: 0), created: Timestamp(millis: 0))
+      id: .master, password: hash, signalingKey: secret, registrationID: 1, fetchesMessages: true,
+      pushIDs: PushIDs(fcm: secret), name: "needle", userAgent: "needle", lastSeen: Timestamp(millis: 0),
+      created: Timestamp(millis: 0))
     let message = SubmittedMessage(type: .ciphertext, device: .master, registrationID: 1, body: bytes, content: bytes)
     let json = Array(#"{"signalingKey":"needle","name":"needle"}"#.utf8)
     var change = DeviceChange()
     change.name = .set("needle")
     return [
       number, address, token, secret, SecretBytes(bytes), hash, LimitKey(number, number, .all), key, signed, device,
+      device.pushIDs, PushRegistration.fcm(secret),
       message, change, Fingerprint(high: 7_777_777, low: 7_777_777), try #require(AttachmentID(7_777_777)),
       try #require(ClientAddress(text: "203.0.113.77")),
       try #require(ProvisioningAddress(bytes: Array(0x41..<0x51))),

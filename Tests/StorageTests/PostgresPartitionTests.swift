@@ -38,13 +38,13 @@ import Testing
         try server.sql(
           "UPDATE messages SET day = day - \(daysAgo) WHERE day = (now() AT TIME ZONE 'UTC')::date", in: url)
       }
-      #expect(try await storage.maintain(retention: Self.days(7)) == 0)
+      #expect(try await storage.maintain(RetentionTerms(messages: Self.days(7))) == 0)
       let narrow = try Self.ranges(in: url, server)
       #expect(narrow.map(\.count) == Array(repeating: 1, count: 9))
 
       // Tomorrow and the day after come: the store's days go back by three.
       try Self.pass(3, in: url, server)
-      #expect(try await storage.maintain(retention: Self.days(365)) == 0)
+      #expect(try await storage.maintain(RetentionTerms(messages: Self.days(365))) == 0)
       let wide = try Self.ranges(in: url, server)
       #expect(wide.count == narrow.count + 1 && wide.last?.count == 13)
       try await arrive(100)
@@ -54,21 +54,21 @@ import Testing
       // Back to a week: what is past it goes two days a run, and what is not stays.
       let old = wide.filter { $0.upperBound <= -7 }.count
       #expect(old == 3)
-      #expect(try await storage.maintain(retention: Self.days(7)) == 2)
-      #expect(try await storage.maintain(retention: Self.days(7)) == 1)
-      #expect(try await storage.maintain(retention: Self.days(7)) == 0)
+      #expect(try await storage.maintain(RetentionTerms(messages: Self.days(7))) == 2)
+      #expect(try await storage.maintain(RetentionTerms(messages: Self.days(7))) == 1)
+      #expect(try await storage.maintain(RetentionTerms(messages: Self.days(7))) == 0)
       #expect(try await storage.pending(in: mailbox, after: 0, limit: 100).count == 5)
     }
   }
 
   @Test func `partitions that a clock ahead left behind go when they are empty`() async throws {
     try await withPostgres { storage, server, url in
-      _ = try await storage.maintain(retention: Self.days(30))
+      _ = try await storage.maintain(RetentionTerms(messages: Self.days(30)))
       for daysAhead in [40, 41] { try server.addDay(-daysAhead, to: "messages", in: url) }
       let (mailbox, source) = try (Sample.address(1), Sample.address(2))
       try await storage.append([Sample.envelope(to: mailbox, from: source, id: 1)])
       try server.sql("UPDATE messages SET day = day + 40", in: url)
-      #expect(try await storage.maintain(retention: Self.days(30)) == 0)
+      #expect(try await storage.maintain(RetentionTerms(messages: Self.days(30))) == 0)
       #expect(try server.days(of: "messages", in: url) == [0, 1, 40])
       #expect(try await storage.pending(in: mailbox, after: 0, limit: 10).count == 1)
     }
@@ -77,9 +77,9 @@ import Testing
   @Test func `facts learned of a mailbox while the clock is ahead hide nothing later`() async throws {
     try await withPostgres { storage, server, url in
       let mailbox = try Sample.address(1)
-      _ = try await storage.maintain(retention: Self.days(30))
+      _ = try await storage.maintain(RetentionTerms(messages: Self.days(30)))
       try server.sql("UPDATE store_clock SET seen = seen - 40 * 86400000::bigint", in: url)
-      _ = try await storage.maintain(retention: Self.days(30))
+      _ = try await storage.maintain(RetentionTerms(messages: Self.days(30)))
       #expect(try await storage.pending(in: mailbox, after: 0, limit: 10).isEmpty)
       let seen = try #require(storage.seenDay)
       #expect(

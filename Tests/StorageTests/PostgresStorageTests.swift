@@ -42,13 +42,13 @@ import Testing
 
   @Test func `maintenance drops whole days past the retention`() async throws {
     try await withPostgres { storage, server, url in
-      #expect(try await storage.maintain(retention: .seconds(30 * 86_400)) == 0)
+      #expect(try await storage.maintain(RetentionTerms()) == 0)
       for daysAgo in [1, 29, 30, 31, 40] { try server.addDay(daysAgo, to: "messages", in: url) }
       for daysAgo in [1, 2] { try server.addDay(daysAgo, to: "acknowledged", in: url) }
-      #expect(try await storage.maintain(retention: .seconds(30 * 86_400)) == 2)
+      #expect(try await storage.maintain(RetentionTerms()) == 2)
       #expect(try server.days(of: "messages", in: url) == [-30, -29, -1, 0, 1])
       #expect(try server.days(of: "acknowledged", in: url) == [-1, 0, 1])
-      #expect(try await storage.maintain(retention: .seconds(30 * 86_400)) == 0)
+      #expect(try await storage.maintain(RetentionTerms()) == 0)
     }
   }
 
@@ -66,7 +66,7 @@ import Testing
         _ = try await reader.run("SELECT count(*) FROM messages")
         let refused = "SELECT xact_rollback FROM pg_stat_database WHERE datname = current_database()"
         let before = try #require(Int(try server.sql(refused, in: url)))
-        let maintenance = Task { try await storage.maintain(retention: .seconds(30 * 86_400)) }
+        let maintenance = Task { try await storage.maintain(RetentionTerms()) }
         var count = 0
         let mailbox = try Sample.address(1)
         try await eventually("the drop was tried twice") {
@@ -141,7 +141,7 @@ import Testing
         try await storage.setVerificationCode(code(Timestamp(millis: 0)), for: number, purpose: purpose)
         try await storage.setVerificationCode(code(Timestamp(millis: .max)), for: other, purpose: purpose)
       }
-      _ = try await storage.maintain(retention: .seconds(30 * 86_400))
+      _ = try await storage.maintain(RetentionTerms())
       for table in ["verification_codes", "linking_codes"] {
         #expect(try server.sql("SELECT account FROM \(table)", in: url) == "\(other.digits)")
       }

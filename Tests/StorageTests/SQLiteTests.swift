@@ -202,7 +202,7 @@ import Testing
         }
       }
       for expected: Int64 in [2, 0] {
-        _ = try await storage.maintain(retention: .seconds(30 * 86_400))
+        _ = try await storage.maintain(RetentionTerms())
         #expect(try await pending() == expected)
         clock.advance(.seconds(61))
       }
@@ -219,7 +219,7 @@ import Testing
         try await storage.read { db in try db.row("SELECT count(*) FROM acknowledged")?.integer(0) }
       }
       for expected: Int64 in [1, 1, 0] {
-        _ = try await storage.maintain(retention: .seconds(30 * 86_400))
+        _ = try await storage.maintain(RetentionTerms())
         #expect(try await remembered() == expected)
         clock.advance(.seconds(86_400))
       }

@@ -37,7 +37,8 @@ enum Sample {
       password: PasswordHash(
         salt: Array(repeating: 1, count: 16), hash: Array(repeating: UInt8(index & 255), count: 32)),
       signalingKey: Secret("c2lnbmFsaW5n\(index)"), registrationID: registrationID, fetchesMessages: isReachable,
-      voipApnID: Secret("voip-\(index)"), name: "phone \(index)", userAgent: nil, lastSeen: noon.startOfDay,
+      pushIDs: PushIDs(voip: Secret("voip-\(index)")), name: "phone \(index)", userAgent: nil,
+      lastSeen: noon.startOfDay,
       created: noon)
     return try Registration(
       number: number, token: token(number), device: device, supportsSMS: supportsSMS, voice: voice,

@@ -22,7 +22,7 @@ extension NotificationStore {
 
 extension OutboxStore {
   /// Counts nothing.
-  package func hold(_ messages: [OutgoingMessage], for relay: RelayName, bounds: OutboxBounds, now: Timestamp)
+  package func hold(_ messages: [PeerSubmission], for relay: RelayName, bounds: OutboxBounds, now: Timestamp)
     async throws(StoreError) -> [Bool]
   {
     try await hold(messages, counting: [], for: relay, bounds: bounds, now: now)

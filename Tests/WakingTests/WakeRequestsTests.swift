@@ -91,7 +91,7 @@ import Testing
       respectsClaims: false)
     #expect(try await store.register(registration, proof: .trusted, now: now) == .registered)
     let address = DeviceAddress(number, .master)
-    let id = DeviceChange.registerGCM(Secret("token"), fetchesMessages: true, at: now)
+    let id = DeviceChange.register(.fcm(Secret("token")), at: now)
     #expect(try await store.updateDevice(address, id))
     return address
   }

@@ -82,18 +82,6 @@ extension Relay_HandOver {
   }
 }
 
-extension SubmittedMessage {
-  fileprivate init(_ wire: Relay_HandOver.Message) throws(Problem) {
-    guard let type = Int16(exactly: wire.type).flatMap(MessageType.init), MessageBundle.clientTypes.contains(type),
-      let device = DeviceID(Int64(wire.device))
-    else { throw Problem(.malformedBody) }
-    guard wire.body.count + wire.content.count <= WireLimits.messageBytesMax else { throw Problem(.bodyTooLarge) }
-    self.init(
-      type: type, device: device, registrationID: wire.registrationID,
-      body: wire.body.isEmpty ? nil : Array(wire.body), content: wire.content.isEmpty ? nil : Array(wire.content))
-  }
-}
-
 extension Relay_BatchAnswer.Answer {
   fileprivate static var accepted: Self {
     var answer = Self()

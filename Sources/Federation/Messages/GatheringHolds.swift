@@ -15,9 +15,9 @@ final class GatheringHolds: Sendable {
     var waitingBytesMax = 16 << 20
   }
   /// - Returns: of each message nil when it is durable, else why it is not held.
-  typealias Store = @Sendable ([OutgoingMessage]) async -> [Problem?]
+  typealias Store = @Sendable ([PeerSubmission]) async -> [Problem?]
 
-  private let calls: BatchedCalls<[OutgoingMessage], [Problem?]>
+  private let calls: BatchedCalls<[PeerSubmission], [Problem?]>
 
   private static let tooMuch = Problem(
     .peerUnavailable, retryAfter: .seconds(2), reason: "too many messages wait to be held")
@@ -42,7 +42,7 @@ final class GatheringHolds: Sendable {
   var waitingCount: Int { calls.waiting.items }
 
   /// - Returns: as `Store`.
-  func hold(_ messages: [OutgoingMessage]) async -> [Problem?] {
+  func hold(_ messages: [PeerSubmission]) async -> [Problem?] {
     guard !messages.isEmpty else { return [] }
     return await calls.outcome(of: messages) ?? messages.map { _ in Self.tooMuch }
   }

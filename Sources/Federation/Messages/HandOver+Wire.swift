@@ -1,4 +1,3 @@
-import FoundationEssentials
 import NIOCore
 import RelayCore
 import SwiftProtobuf
@@ -23,7 +22,8 @@ extension HandOver {
   var wireBytesMax: Int {
     switch self {
     // Numbers, devices and a time; and for each message its own.
-    case .message(let submission, _): 73 + byteCount + 57 * submission.messages.count
+    case .message(let submission, _):
+      73 + byteCount + SubmittedMessage.wireOverheadBytesMax * submission.messages.count
     case .receipt: 73
     }
   }
@@ -82,17 +82,6 @@ extension Relay_HandOver {
     source = from.account.digits
     sourceDevice = UInt32(from.device.value)
     destination = to.digits
-  }
-}
-
-extension Relay_HandOver.Message {
-  fileprivate init(_ message: SubmittedMessage) {
-    self.init()
-    type = UInt32(message.type.rawValue)
-    device = UInt32(message.device.value)
-    registrationID = message.registrationID
-    if let bytes = message.body { body = Data(bytes) }
-    if let bytes = message.content { content = Data(bytes) }
   }
 }
 

@@ -24,7 +24,7 @@ enum HandOver: Sendable, Equatable {
   var byteCount: Int {
     switch self {
     case .message(let submission, _):
-      submission.messages.reduce(0) { $0 + ($1.body?.count ?? 0) + ($1.content?.count ?? 0) }
+      submission.messages.reduce(0) { $0 + $1.byteCount }
     case .receipt: 0
     }
   }

@@ -91,7 +91,7 @@ package final class Outbox: Service {
   /// - Returns: for each message nil, or why it is not held. `.peerUnavailable`: the peer has not confirmed the
   ///   destination's devices within a day, or its outbox is full. `.mismatchedDevices` and `.staleDevices`: by the
   ///   devices that the peer confirmed. `.unavailable`.
-  func hold(_ messages: [OutgoingMessage], for peer: KnownPeer) async -> [Problem?] {
+  func hold(_ messages: [PeerSubmission], for peer: KnownPeer) async -> [Problem?] {
     // Before, so that what follows asks; and behind the commit, which a reading that has just ended may not have seen.
     state.withLock { $0.view.willHold(for: peer.name) }
     defer { state.withLock { $0.view.willHold(for: peer.name) } }

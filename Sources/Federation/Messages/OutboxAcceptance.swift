@@ -16,7 +16,7 @@ struct OutboxAcceptance: Sendable {
   private static let full = Problem(.peerUnavailable, retryAfter: .seconds(30), reason: "the peer's outbox is full")
 
   /// - Returns: of each nil when it is held and durable, else why it is not: `Outbox.hold`.
-  func accept(_ messages: [OutgoingMessage], for relay: RelayName) async -> [Problem?] {
+  func accept(_ messages: [PeerSubmission], for relay: RelayName) async -> [Problem?] {
     let problems = await check(messages, for: relay)
     let answerable = zip(messages, problems).compactMap { message, problem in problem == nil ? message : nil }
     var outcomes = await store(answerable, for: relay).makeIterator()
@@ -24,7 +24,7 @@ struct OutboxAcceptance: Sendable {
   }
 
   /// Judges each by the devices that the peer confirmed.
-  private func check(_ messages: [OutgoingMessage], for relay: RelayName) async -> [Problem?] {
+  private func check(_ messages: [PeerSubmission], for relay: RelayName) async -> [Problem?] {
     let since = clock.now().adding(.zero - Self.confirmationLife)
     let destinations = Array(Set(messages.map(\.submission.destination)))
     do throws(Problem) {
@@ -40,7 +40,7 @@ struct OutboxAcceptance: Sendable {
     }
   }
 
-  private func store(_ messages: [OutgoingMessage], for relay: RelayName) async -> [Problem?] {
+  private func store(_ messages: [PeerSubmission], for relay: RelayName) async -> [Problem?] {
     guard !messages.isEmpty else { return [] }
     do throws(StoreError) {
       let crossings = messages.map { ledger.crossings(of: $0.handOver, to: relay) }

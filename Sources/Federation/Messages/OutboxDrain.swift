@@ -141,6 +141,6 @@ struct OutboxDrain: Sendable {
   }
 }
 
-extension OutgoingMessage {
+extension PeerSubmission {
   var handOver: HandOver { .message(submission, source: source) }
 }

@@ -34,7 +34,8 @@ package struct PeerCourier: Courier {
   ) async throws(Problem) {
     let peer = try await activePeer(relay)
     // Before the first try: the peer knows what is handed over again by it, and names it in a receipt.
-    let timed = submission.timestamp == nil ? submission.sent(at: transport.clock.now()) : submission
+    var timed = submission
+    timed.timestamp = submission.timestamp ?? transport.clock.now()
     try await handOver(.message(timed, source: source), to: peer)
   }
 
@@ -121,12 +122,5 @@ package struct PeerCourier: Courier {
     case (413, _): Problem(.rateLimited, retryAfter: answer.retryAfterSeconds.map { .seconds(min(max($0, 1), 3600)) })
     default: unavailable(relay, "it answered \(answer.status)")
     }
-  }
-}
-
-extension Submission {
-  fileprivate func sent(at timestamp: Timestamp) -> Submission {
-    Submission(
-      destination: destination, messages: messages, timestamp: timestamp, coverage: coverage, request: request)
   }
 }

@@ -67,7 +67,7 @@ struct PeerMessagesController: Sendable {
     _ body: ByteBuffer, from source: DeviceAddress, to destination: AccountNumber
   ) throws(Problem) -> HandOver {
     let bundle = try body.decodeJSON { json throws(JSONError) in try MessageBundle.decode(json) }
-    let submission = Submission(destination: destination, messages: bundle.messages, timestamp: bundle.timestamp)
+    let submission = bundle.submission(to: destination, coverage: .activeDevices, request: nil)
     return .message(submission, source: source)
   }
 

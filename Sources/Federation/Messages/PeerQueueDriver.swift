@@ -120,8 +120,8 @@ final class PeerQueueDriver: Sendable {
 
 extension HandOver {
   /// nil for a receipt.
-  fileprivate func outgoing(to relay: RelayName) -> OutgoingMessage? {
+  fileprivate func outgoing(to relay: RelayName) -> PeerSubmission? {
     guard case .message(let submission, let source) = self else { return nil }
-    return OutgoingMessage(relay: relay, source: source, submission: submission)
+    return PeerSubmission(relay: relay, source: source, submission: submission)
   }
 }

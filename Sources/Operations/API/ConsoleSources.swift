@@ -7,7 +7,7 @@ package protocol ConsoleSources: Sendable {
   /// nil where federation is off.
   func identity() async -> ConsoleIdentity?
   /// By name.
-  func peers() async throws -> [ConsolePeer]
+  func peers() async throws -> [PeerDescription]
   /// The budgets that this relay has left at the peer, by the peer's word just now.
   /// - Throws: `ConsoleFault` if the peer does not tell.
   func budgets(at peer: RelayName) async throws -> [ConsoleBudget]
@@ -34,46 +34,6 @@ package struct ConsoleIdentity: Sendable {
   let authorityExpires: Timestamp
   package init(words: String, leafExpires: Timestamp, authorityExpires: Timestamp) {
     self.words = words
-    self.leafExpires = leafExpires
-    self.authorityExpires = authorityExpires
-  }
-}
-
-/// A peer as the console shows it.
-package struct ConsolePeer: Sendable {
-  package enum Condition: String, Sendable {
-    case reachable, away, suspended
-  }
-
-  let name: RelayName
-  let url: String
-  let condition: Condition
-  /// For people: since when it is away and by what fault, or why and until when it is suspended.
-  let explanation: String?
-  /// The scopes that it may ask of us.
-  let scopes: [String]
-  let holdsMessages: Bool
-  /// `copy`, `query`, `none`.
-  let contacts: String
-  let ourWords: String
-  let theirWords: String
-  /// The end of the certificate that it presented just now; nil where none of its own was seen.
-  let leafExpires: Timestamp?
-  let authorityExpires: Timestamp
-
-  package init(
-    name: RelayName, url: String, condition: Condition, explanation: String?, scopes: [String], holdsMessages: Bool,
-    contacts: String, ourWords: String, theirWords: String, leafExpires: Timestamp?, authorityExpires: Timestamp
-  ) {
-    self.name = name
-    self.url = url
-    self.condition = condition
-    self.explanation = explanation
-    self.scopes = scopes
-    self.holdsMessages = holdsMessages
-    self.contacts = contacts
-    self.ourWords = ourWords
-    self.theirWords = theirWords
     self.leafExpires = leafExpires
     self.authorityExpires = authorityExpires
   }

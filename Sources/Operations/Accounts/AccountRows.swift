@@ -49,10 +49,7 @@ package struct DeviceRow: Encodable, Sendable {
   init(_ device: Device, _ holdings: DeviceHoldings?, at now: Timestamp) {
     id = Int(device.id.value)
     isActive = device.isActive(at: now)
-    let ids: [(String, Secret?)] = [
-      ("fcm", device.gcmID), ("apns", device.apnID), ("voip", device.voipApnID), ("webpush", device.webPushID),
-    ]
-    push = ids.filter { $0.1 != nil }.map(\.0)
+    push = PushIDKind.allCases.filter { device.pushIDs[$0] != nil }.map(\.word)
     fetches = device.fetchesMessages
     seen = device.lastSeen.date
     created = device.created.date

@@ -56,7 +56,7 @@ struct ConsolePages {
 
   // MARK: Peers
 
-  func peers(_ peers: [ConsolePeer], _ identity: ConsoleIdentity?, _ report: TopReport, relay: String) -> Values {
+  func peers(_ peers: [PeerDescription], _ identity: ConsoleIdentity?, _ report: TopReport, relay: String) -> Values {
     var values: Values = [
       "peers": peers.map { peer in
         row(peer).merging(traffic(report.peers.first { $0.name == peer.name.text })) { $1 }
@@ -81,23 +81,24 @@ struct ConsolePages {
     ]
   }
 
-  func row(_ peer: ConsolePeer) -> Values {
-    var state = peer.condition.rawValue
-    if let explanation = peer.explanation { state += ": \(explanation)" }
+  func row(_ described: PeerDescription) -> Values {
+    let (peer, look) = (described.peer, PeerLook(described.peer))
+    var state = look.rawValue
+    if let explanation = PeerLook.explanation(of: peer) { state += ": \(explanation)" }
     let mark =
-      switch peer.condition {
+      switch look {
       case .reachable: "ok"
       case .away: "fail"
       case .suspended: "warn"
       }
+    let scopes = described.scopes.map(\.rawValue)
     let values: Values = [
-      "name": peer.name.text, "url": peer.url, "state": state, "mark": mark,
-      "isSuspended": peer.condition == .suspended,
-      "scopes": peer.scopes.isEmpty ? "nothing" : peer.scopes.joined(separator: ", "),
-      "contacts": peer.contacts, "holds": peer.holdsMessages ? "on" : "off", "ourWords": peer.ourWords,
-      "theirWords": peer.theirWords,
+      "name": peer.name.text, "url": described.url, "state": state, "mark": mark, "isSuspended": look == .suspended,
+      "scopes": scopes.isEmpty ? "nothing" : scopes.joined(separator: ", "),
+      "contacts": peer.policy.contacts.rawValue, "holds": peer.policy.holdsMessages ? "on" : "off",
+      "ourWords": described.ourWords, "theirWords": described.theirWords,
     ]
-    return values.merging(ends(peer.leafExpires, peer.authorityExpires)) { $1 }
+    return values.merging(ends(described.leafExpires, described.authorityExpires)) { $1 }
   }
 
   func budgets(_ budgets: [ConsoleBudget]) -> [Values] {

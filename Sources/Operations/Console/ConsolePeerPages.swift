@@ -16,7 +16,7 @@ struct ConsolePeerPages: Sendable {
     let pages = ConsolePages(now: visit.parts.clock.now())
     var values: ConsolePages.Values = ["mayChange": visit.session.changer != nil, "peer": pages.row(peer)]
     values["done"] = done
-    if peer.condition == .suspended {
+    if PeerLook(peer.peer) == .suspended {
       values["budgetFault"] = "A suspended peer is not asked."
     } else {
       do {

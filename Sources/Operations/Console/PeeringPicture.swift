@@ -5,7 +5,7 @@ import RelayCore
 /// own).
 struct PeeringPicture {
   let relay: String
-  let peers: [ConsolePeer]
+  let peers: [PeerDescription]
 
   /// Beyond it the table alone shows them.
   private static let peersMax = 24
@@ -23,13 +23,13 @@ struct PeeringPicture {
     let (x, y) = (Self.width / 2, Self.height / 2)
     for (peer, place) in zip(drawn, places) {
       text += """
-        <line class="\(peer.condition.rawValue)" x1="\(Self.figure(x))" y1="\(Self.figure(y))" \
+        <line class="\(PeerLook(peer.peer).rawValue)" x1="\(Self.figure(x))" y1="\(Self.figure(y))" \
         x2="\(Self.figure(place.x))" y2="\(Self.figure(place.y))"/>
 
         """
     }
     for (peer, place) in zip(drawn, places) {
-      text += Self.node(peer.name.text, peer.condition.rawValue, place.x, place.y)
+      text += Self.node(peer.name.text, PeerLook(peer.peer).rawValue, place.x, place.y)
     }
     text += Self.node(relay, "own", x, y)
     return text + "</svg>"
@@ -37,8 +37,8 @@ struct PeeringPicture {
 
   /// The same in words.
   private var summary: String {
-    func names(_ condition: ConsolePeer.Condition) -> String {
-      let names = peers.filter { $0.condition == condition }.map(\.name.text)
+    func names(_ look: PeerLook) -> String {
+      let names = peers.filter { PeerLook($0.peer) == look }.map(\.name.text)
       return names.isEmpty ? "none" : names.joined(separator: ", ")
     }
     let more = peers.count > Self.peersMax ? " The picture shows the first \(Self.peersMax)." : ""

@@ -38,26 +38,26 @@ package struct PushController: Sendable {
   }
 
   package func addRoutes(to router: some RouterMethods<DeviceContext>) {
-    router.resource("/v1/accounts/gcm", [(.put, registerGCM), (.delete, changing { _ in .forgetGCM })])
-    router.resource("/v1/accounts/apn", [(.put, registerAPN), (.delete, changing { _ in .forgetAPN })])
+    router.resource("/v1/accounts/gcm", [(.put, registerFCM), (.delete, changing { _ in .forget(.fcm) })])
+    router.resource("/v1/accounts/apn", [(.put, registerAPNs), (.delete, changing { _ in .forget(.apns) })])
     router.resource(
       "/v1/accounts/webpush",
-      [(.get, webPushKey), (.put, registerWebPush), (.delete, changing { _ in .forgetWebPush })])
+      [(.get, webPushKey), (.put, registerWebPush), (.delete, changing { _ in .forget(.webPush) })])
     router.resource(
       "/v1/accounts/wsc", [(.put, changing { _ in .fetches(true) }), (.delete, changing { _ in .fetches(false) })])
     router.resource("/v1/accounts/attributes", [(.put, setAttributes)])
   }
 
-  @Sendable private func registerGCM(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
+  @Sendable private func registerFCM(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
     let body = try await context.jsonBody(of: request, max: WireLimits.smallRequestBytesMax)
     let form = try body.decodeJSON(GCMRegistration.decode)
-    return try await apply(.registerGCM(form.id, fetchesMessages: form.fetchesMessages, at: clock.now()), context)
+    return try await apply(.register(.fcm(form.id), fetchesMessages: form.fetchesMessages, at: clock.now()), context)
   }
 
-  @Sendable private func registerAPN(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
+  @Sendable private func registerAPNs(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
     let body = try await context.jsonBody(of: request, max: WireLimits.smallRequestBytesMax)
     let form = try body.decodeJSON(APNRegistration.decode)
-    return try await apply(.registerAPN(form.id, voip: form.voip, at: clock.now()), context)
+    return try await apply(.register(.apns(form.id, voip: form.voip), at: clock.now()), context)
   }
 
   /// Answers the key that a page hands to `PushManager.subscribe` as `applicationServerKey`.
@@ -76,7 +76,7 @@ package struct PushController: Sendable {
     let body = try await context.jsonBody(of: request, max: WireLimits.smallRequestBytesMax)
     let registration = try body.decodeJSON(WebPushRegistration.decode)
     guard webPush.isUsable(registration) else { throw Problem(.subscriptionRefused) }
-    return try await apply(.registerWebPush(registration.id, at: clock.now()), context)
+    return try await apply(.register(.webPush(registration.id), at: clock.now()), context)
   }
 
   /// A request without a body that counts; one that comes is not looked at.

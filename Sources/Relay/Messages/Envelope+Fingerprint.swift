@@ -34,7 +34,7 @@ extension Envelope {
 
   /// The word to `mailbox`, one of the sender's, that `message` will not reach its destination: as if from device 1 of
   /// it, with type, relay and time, nothing else (docs/protocol.md, "Undeliverable messages").
-  init(undeliverable message: OutgoingMessage, to mailbox: DeviceAddress, at now: Timestamp) {
+  init(undeliverable message: PeerSubmission, to mailbox: DeviceAddress, at now: Timestamp) {
     let origin = Origin.peer(message.relay, source: DeviceAddress(message.submission.destination, .master))
     let timestamp = message.submission.timestamp ?? now
     self.init(

@@ -122,7 +122,7 @@ package struct LocalIntake: Intake {
     }
   }
 
-  package func reportUndeliverable(_ message: OutgoingMessage) async throws(Problem) -> Bool {
+  package func reportUndeliverable(_ message: PeerSubmission) async throws(Problem) -> Bool {
     guard let account = try await accounts.lookUp(message.source.account) else { return true }
     let now = clock.now()
     let notices = account.activeDevices(at: clock.believed()).map { device in

@@ -48,8 +48,7 @@ package struct MessagesController: Sendable {
     let sender = context.caller.address
     let body = try await context.jsonBody(of: request, max: WireLimits.messageRequestBytesMax)
     let bundle = try body.decodeJSON { json throws(JSONError) in try MessageBundle.decode(json) }
-    let submission = Submission(
-      destination: destination, messages: bundle.messages, timestamp: bundle.timestamp, request: .current)
+    let submission = bundle.submission(to: destination, coverage: .activeDevices, request: .current)
     try await limiter.chargeMessages(submission.messagesPerDeviceMax, LimitKey(sender.account, destination))
     let acceptance = try await gate.reach(destination, by: sender.account) { () async throws(Problem) in
       guard let relay = try await homes.relay(for: destination, named: bundle.relay) else {

@@ -30,7 +30,7 @@ struct QueueCommand: AsyncParsableCommand {
         if let peer {
           try show(try await messages(for: try await known(peer, storage), storage, now))
         } else {
-          try show(try await storage.outboxUsage().map { PeerRow($0, at: now) })
+          try show(try await storage.outboxUsage().map { WaitingRow($0, at: now) })
         }
       }
     }
@@ -45,7 +45,7 @@ struct QueueCommand: AsyncParsableCommand {
       }
     }
 
-    private func show(_ rows: [PeerRow]) throws {
+    private func show(_ rows: [WaitingRow]) throws {
       if json { return try Output.json(rows) }
       if rows.isEmpty { return Output.line("Nothing waits for any peer.") }
       Output.table(
@@ -149,7 +149,7 @@ struct QueueCommand: AsyncParsableCommand {
     }
   }
 
-  private struct PeerRow: Encodable {
+  private struct WaitingRow: Encodable {
     let peer: String
     let messages: Int
     let bytes: Int64

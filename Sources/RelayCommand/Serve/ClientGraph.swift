@@ -29,17 +29,18 @@ struct LocalGraph {
     lastSeen = LastSeen(store: storage, accounts: accounts, clock: .system, logger: logger)
     // Behind the cache: what a signal makes it forget is read anew for the sessions.
     hub = Hub(
-      presence: coordination.presence, signals: coordination, missed: storage, accounts: accounts, lastSeen: lastSeen,
+      presence: coordination.servedPresence, signals: coordination, missed: storage, accounts: accounts,
+      lastSeen: lastSeen,
       pollInterval: settings.messages.pollInterval, steadyPollInterval: settings.messages.steadyPollInterval,
       notifier: notifier, logger: logger)
     let quota = MailboxQuota(store: storage, bounds: settings.messages.bounds)
     let clock = JudgedClock(.system, by: storage.judge)
-    intake = LocalIntake(store: storage.messages, accounts: accounts, quota: quota, watch: hub, clock: clock)
+    intake = LocalIntake(store: storage.servedMessages, accounts: accounts, quota: quota, watch: hub, clock: clock)
     restores = RestoreGuard(
       store: storage, redis: coordination.epochWitness, peers: peers, quickPeers: quickPeers, clock: .system,
       logger: logger)
     dispenser = LocalPreKeys(
-      store: storage.preKeys, accounts: accounts, limiter: coordination.limiter, restores: restores,
+      store: storage.servedPreKeys, accounts: accounts, limiter: coordination.servedLimiter, restores: restores,
       clock: clock.believing)
   }
 }
@@ -84,12 +85,12 @@ struct ClientGraph {
     let forwarder = ReceiptForwarder(courier: courier, logger: logger)
     let courier = UnburdeningCourier(courier: courier, load: load)
     let receipts = DeliveryReceipts(
-      store: storage.messages, intake: local.intake, forwarder: forwarder, logger: logger)
+      store: storage.servedMessages, intake: local.intake, forwarder: forwarder, logger: logger)
     let purse = { ContactPurse(budget: coordination, allowance: settings.directory.allowance) }
     let gate = CorrespondenceGate(purse: purse())
     let keys = KeysController(
       store: storage, accounts: local.accounts, local: local.dispenser, courier: courier, homes: homes,
-      limiter: coordination.limiter, gate: gate, verifiesSignatures: settings.keys.verifiesSignatures)
+      limiter: coordination.servedLimiter, gate: gate, verifiesSignatures: settings.keys.verifiesSignatures)
     let messages = MessagesController(
       store: storage, intake: local.intake, courier: courier, homes: homes, limiter: coordination, gate: gate,
       deliveryReceipts: receipts, lastSeen: local.lastSeen, senders: local.senders)

@@ -21,7 +21,7 @@ struct LiveGraph {
   ) {
     let acknowledgements = Acknowledgements(receipts: receipts, hub: local.hub, logger: logger)
     let parts = SessionParts(
-      hub: local.hub, reader: MailboxReader(store: storage.messages, logger: logger),
+      hub: local.hub, reader: MailboxReader(store: storage.servedMessages, logger: logger),
       acknowledgements: acknowledgements,
       router: SocketRouter(responder: router.buildResponder(), accounts: local.accounts, load: load, logger: logger),
       logger: logger)

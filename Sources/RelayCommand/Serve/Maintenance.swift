@@ -9,7 +9,7 @@ import Synchronization
 /// Keeps partitions ahead of time, drops what is past retention, and says when a clock is not believed.
 final class Maintenance: Service {
   let store: any MessageStore & ClockStore
-  let retention: Duration
+  let terms: RetentionTerms
   let clock: WallClock
   let logger: Logger
   private let lead = (
@@ -19,9 +19,9 @@ final class Maintenance: Service {
 
   private let doubted = Atomic(false)
 
-  init(store: any MessageStore & ClockStore, retention: Duration, clock: WallClock = .system, logger: Logger) {
+  init(store: any MessageStore & ClockStore, _ terms: RetentionTerms, clock: WallClock = .system, logger: Logger) {
     self.store = store
-    self.retention = retention
+    self.terms = terms
     self.clock = clock
     self.logger = logger
   }
@@ -57,7 +57,7 @@ final class Maintenance: Service {
   /// A failure is no reason not to serve: appends make the room they need.
   func runOnce() async {
     do throws(StoreError) {
-      let dropped = try await store.maintain(retention: retention)
+      let dropped = try await store.maintain(terms)
       if dropped > 0 { logger.notice("messages past retention dropped", metadata: ["days": "\(dropped)"]) }
     } catch {
       logger.warning("maintenance of the message store failed", metadata: ["error": "\(error)"])

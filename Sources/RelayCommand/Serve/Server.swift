@@ -134,7 +134,7 @@ struct Server {
     api.open(
       .init(
         store: storage, remover: AccountRemover(store: storage, attachments: shared.attachments.removal),
-        limiter: coordination.limiter, signals: coordination, senders: shared.local.senders,
+        limiter: coordination.servedLimiter, signals: coordination, senders: shared.local.senders,
         console: ServingConsole(
           settings, storage: storage, signals: coordination, doctor: doctor, logger: logger), clock: .system))
     control.counts { [hub = shared.local.hub] in hub.connectionCount }
@@ -152,7 +152,8 @@ struct Server {
     start.storeAnswered()
     let encryptionKeys = EncryptionKeys(settings.storage, store: storage, logger: logger)
     try await encryptionKeys.check()
-    let maintenance = Maintenance(store: storage, retention: settings.messages.retention, logger: logger)
+    let maintenance = Maintenance(
+      store: storage, RetentionTerms(messages: settings.messages.retention), logger: logger)
     await maintenance.runOnce()
     readiness.add("storage") {
       do {

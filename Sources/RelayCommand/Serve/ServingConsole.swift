@@ -36,13 +36,17 @@ struct ServingConsole: ConsoleSources {
 
   // MARK: Peers
 
-  func peers() async throws -> [ConsolePeer] {
+  func peers() async throws -> [PeerDescription] {
     let peers = try await storage.peers()
     guard !peers.isEmpty else { return [] }
     let ours = try told { try PeerCommand.credentials(settings).fingerprint }
     let ends = await leaves.ends(of: peers)
-    return peers.compactMap { KnownPeer($0) }.map { PeerDescription($0, ours: ours) }
-      .sorted { $0.name.text < $1.name.text }.map { ConsolePeer($0, leafExpires: ends[$0.name]) }
+    let described = peers.compactMap { KnownPeer($0) }.map { known in
+      var peer = PeerDescription(known, ours: ours)
+      peer.leafExpires = ends[known.name]
+      return peer
+    }
+    return described.sorted { $0.name.text < $1.name.text }
   }
 
   func budgets(at peer: RelayName) async throws -> [ConsoleBudget] {
@@ -140,28 +144,6 @@ private actor LeafEnds {
     let ends = await running.value
     (asking, told) = (nil, (ends, names, .now))
     return ends
-  }
-}
-
-extension ConsolePeer {
-  fileprivate init(_ peer: PeerDescription, leafExpires: Timestamp?) {
-    let row = PeerRow(peer, leafExpires: leafExpires)
-    let condition: Condition
-    let explanation: String?
-    switch (peer.state, row.fault) {
-    case (.suspended, _):
-      let words = [row.suspendedUntil.map { "until \($0)" }, row.suspensionReason].compactMap(\.self)
-      (condition, explanation) = (.suspended, words.isEmpty ? nil : words.joined(separator: ", "))
-    case (.active, let fault?):
-      (condition, explanation) = (
-        .away, [fault, row.faultSince.map { "since \($0)" }].compactMap(\.self).joined(separator: " ")
-      )
-    case (.active, nil): (condition, explanation) = (.reachable, nil)
-    }
-    self.init(
-      name: peer.name, url: peer.url, condition: condition, explanation: explanation, scopes: row.scopes,
-      holdsMessages: row.hold, contacts: row.contacts, ourWords: row.ourWords, theirWords: row.theirWords,
-      leafExpires: leafExpires, authorityExpires: peer.authorityExpires)
   }
 }
 

@@ -39,11 +39,7 @@ package struct Device: Sendable, Equatable {
   /// 0 means "not set" (reference 0.3).
   package var registrationID: Int32
   package var fetchesMessages: Bool
-  package var gcmID: Secret?
-  package var apnID: Secret?
-  package var voipApnID: Secret?
-  /// `WebPushRegistration.id`.
-  package var webPushID: Secret?
+  package var pushIDs: PushIDs
   /// When the push ids were registered: a provider's word of a dead id counts only if it is newer (reference 3.9).
   package var pushRegistered: Timestamp?
   package var name: String?
@@ -55,20 +51,15 @@ package struct Device: Sendable, Equatable {
 
   package init(
     id: DeviceID, password: PasswordHash, signalingKey: Secret, registrationID: Int32, fetchesMessages: Bool,
-    gcmID: Secret? = nil, apnID: Secret? = nil, voipApnID: Secret? = nil, webPushID: Secret? = nil,
-    pushRegistered: Timestamp? = nil,
-    name: String? = nil, userAgent: String? = nil, hasSignedPreKey: Bool = false, lastSeen: Timestamp,
-    created: Timestamp
+    pushIDs: PushIDs = PushIDs(), pushRegistered: Timestamp? = nil, name: String? = nil, userAgent: String? = nil,
+    hasSignedPreKey: Bool = false, lastSeen: Timestamp, created: Timestamp
   ) {
     self.id = id
     self.password = password
     self.signalingKey = signalingKey
     self.registrationID = registrationID
     self.fetchesMessages = fetchesMessages
-    self.gcmID = gcmID
-    self.apnID = apnID
-    self.voipApnID = voipApnID
-    self.webPushID = webPushID
+    self.pushIDs = pushIDs
     self.pushRegistered = pushRegistered
     self.name = name
     self.userAgent = userAgent
@@ -77,11 +68,12 @@ package struct Device: Sendable, Equatable {
     self.created = created
   }
 
+  package var isReachable: Bool { fetchesMessages || pushIDs.provider != nil }
+
   /// Reference 3.1 (G4): reachable, and, for a linked device, with a signed prekey and seen within 30 days.
   package func isActive(at now: Timestamp) -> Bool {
-    let reachable = fetchesMessages || gcmID != nil || apnID != nil || webPushID != nil
-    guard id != .master else { return reachable }
-    return reachable && hasSignedPreKey && now.millis - lastSeen.millis <= Self.linkedActiveMillis
+    guard id != .master else { return isReachable }
+    return isReachable && hasSignedPreKey && now.millis - lastSeen.millis <= Self.linkedActiveMillis
   }
   /// How long a linked device stays active after it was last seen (reference 3.1).
   package static let linkedActiveMillis = 30 * Timestamp.millisPerDay

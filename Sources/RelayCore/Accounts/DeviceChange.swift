@@ -13,10 +13,7 @@ package struct DeviceChange: Sendable, Equatable {
     }
   }
 
-  package var gcmID = Patch<Secret?>.keep
-  package var apnID = Patch<Secret?>.keep
-  package var voipApnID = Patch<Secret?>.keep
-  package var webPushID = Patch<Secret?>.keep
+  private var pushIDs: [PushIDKind: Secret?] = [:]
   package var pushRegistered = Patch<Timestamp?>.keep
   package var fetchesMessages = Patch<Bool>.keep
   package var signalingKey = Patch<Secret>.keep
@@ -34,60 +31,32 @@ package struct DeviceChange: Sendable, Equatable {
 
   package init() {}
 
-  /// A GCM id takes the place of all others.
-  package static func registerGCM(_ id: Secret, fetchesMessages: Bool, at now: Timestamp) -> DeviceChange {
+  package subscript(kind: PushIDKind) -> Patch<Secret?> {
+    get { pushIDs[kind].map(Patch.set) ?? .keep }
+    set {
+      switch newValue {
+      case .keep: pushIDs.removeValue(forKey: kind)
+      case .set(let id): pushIDs.updateValue(id, forKey: kind)
+      }
+    }
+  }
+
+  /// The ids take the place of all others.
+  /// - Parameter fetchesMessages: true unless the client says otherwise, which only one with an FCM id can.
+  package static func register(
+    _ registration: PushRegistration, fetchesMessages: Bool = true, at now: Timestamp
+  ) -> DeviceChange {
     var change = DeviceChange()
-    change.gcmID = .set(id)
-    change.apnID = .set(nil)
-    change.voipApnID = .set(nil)
-    change.webPushID = .set(nil)
+    for kind in PushIDKind.allCases { change[kind] = .set(registration.ids[kind]) }
     change.pushRegistered = .set(now)
     change.fetchesMessages = .set(fetchesMessages)
     return change
   }
 
-  /// APN ids take the place of all others; such a device also fetches.
-  package static func registerAPN(_ id: Secret, voip: Secret?, at now: Timestamp) -> DeviceChange {
+  /// Ids of other providers stay.
+  package static func forget(_ provider: WakeProvider) -> DeviceChange {
     var change = DeviceChange()
-    change.gcmID = .set(nil)
-    change.apnID = .set(id)
-    change.voipApnID = .set(voip)
-    change.webPushID = .set(nil)
-    change.pushRegistered = .set(now)
-    change.fetchesMessages = .set(true)
-    return change
-  }
-
-  /// A browser's subscription takes the place of all ids; such a device also fetches.
-  package static func registerWebPush(_ id: Secret, at now: Timestamp) -> DeviceChange {
-    var change = DeviceChange()
-    change.gcmID = .set(nil)
-    change.apnID = .set(nil)
-    change.voipApnID = .set(nil)
-    change.webPushID = .set(id)
-    change.pushRegistered = .set(now)
-    change.fetchesMessages = .set(true)
-    return change
-  }
-
-  package static var forgetGCM: DeviceChange {
-    var change = DeviceChange()
-    change.gcmID = .set(nil)
-    change.fetchesMessages = .set(false)
-    return change
-  }
-
-  package static var forgetAPN: DeviceChange {
-    var change = DeviceChange()
-    change.apnID = .set(nil)
-    change.voipApnID = .set(nil)
-    change.fetchesMessages = .set(false)
-    return change
-  }
-
-  package static var forgetWebPush: DeviceChange {
-    var change = DeviceChange()
-    change.webPushID = .set(nil)
+    for kind in PushIDKind.allCases where kind.provider == provider { change[kind] = .set(nil) }
     change.fetchesMessages = .set(false)
     return change
   }

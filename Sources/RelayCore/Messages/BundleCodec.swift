@@ -43,6 +43,14 @@ package struct MessageBundle: Sendable, Equatable {
       timestamp: millis == 0 ? nil : Timestamp(millis: millis))
   }
 
+  /// - Parameter request: as `Submission.request`.
+  package func submission(
+    to destination: AccountNumber, coverage: Submission.Coverage, request: RequestID?
+  ) -> Submission {
+    Submission(
+      destination: destination, messages: messages, timestamp: timestamp, coverage: coverage, request: request)
+  }
+
   /// The types that clients may send; only servers make receipts (reference 2.8).
   package static let clientTypes: Set<MessageType> = [.unknown, .ciphertext, .keyExchange, .preKeyBundle, .plaintext]
 

@@ -1,19 +1,19 @@
 /// Routing data plus opaque ciphertext for one mailbox: what is queued.
 package struct Envelope: Sendable, Equatable {
-  package let destination: DeviceAddress
-  package let type: MessageType
-  package let source: DeviceAddress
+  package var destination: DeviceAddress
+  package var type: MessageType
+  package var source: DeviceAddress
   /// nil when the source is an account of this relay.
-  package let relay: RelayName?
+  package var relay: RelayName?
   /// The sender's time, data only: order and expiry go by arrival (reference 3.10).
-  package let timestamp: Timestamp
-  package let message: [UInt8]?
-  package let content: [UInt8]?
+  package var timestamp: Timestamp
+  package var message: [UInt8]?
+  package var content: [UInt8]?
   /// Equal for a repeated submission and for nothing else: 16 bytes over the relay that speaks, source, source device,
   /// timestamp, message and content. Unique within one mailbox.
-  package let fingerprint: Fingerprint
+  package var fingerprint: Fingerprint
   /// The mark of a message that a peer hands over: it is counted as accepted when it is stored. Not stored itself.
-  package let mark: CrossingMark?
+  package var mark: CrossingMark?
 
   /// The bytes that the sender wrote.
   package var byteCount: Int { (message?.count ?? 0) + (content?.count ?? 0) }

@@ -25,7 +25,7 @@ package protocol Intake: Sendable {
   /// Durable on return; safe to repeat. A full mailbox takes no more.
   /// - Returns: false when all of the sender's mailboxes are full: then it should be told later. A sender that is
   ///   gone, or has no device that can be reached, has no more to be told.
-  func reportUndeliverable(_ message: OutgoingMessage) async throws(Problem) -> Bool
+  func reportUndeliverable(_ message: PeerSubmission) async throws(Problem) -> Bool
 }
 
 extension Intake {

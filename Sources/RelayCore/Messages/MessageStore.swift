@@ -45,14 +45,17 @@ package protocol MessageStore: Sendable {
   func usage(of mailbox: DeviceAddress, by source: AccountNumber, from peer: RelayName?, countingTo max: Int)
     async throws(StoreError) -> MailboxUsage
 
-  /// Makes room for the days to come and drops envelopes that arrived more than `retention` ago, whole days at a time:
-  /// two days at most in one run, or one stretch of days where they are kept in longer ones. Cheap when there is
-  /// nothing to do; safe to run on every process at once.
+  /// Removes what is past its time: unfetched envelopes by `terms`, and by lifetimes of their own acknowledgements,
+  /// codes, invitations, leases, confirmed devices, unlisted tokens, the audit log and the loss ledger
+  /// (docs/architecture.md, "Removal with time"). Makes room for the days to come.
+  ///
+  /// Envelopes are dropped whole days at a time: two days at most in one run, or one stretch of days where they are
+  /// kept in longer ones. Cheap when there is nothing to do; safe to run on every process at once.
   ///
   /// First it moves the last seen time on and teaches `ClockStore.judge`: a clock that is not believed removes
   /// nothing.
   /// - Returns: how many days, or stretches of days, were dropped.
-  func maintain(retention: Duration) async throws(StoreError) -> Int
+  func maintain(_ terms: RetentionTerms) async throws(StoreError) -> Int
 }
 
 extension MessageStore {

@@ -14,6 +14,9 @@ package struct SubmittedMessage: Sendable, Equatable {
     self.body = body
     self.content = content
   }
+
+  /// The bytes that the sender wrote.
+  package var byteCount: Int { (body?.count ?? 0) + (content?.count ?? 0) }
 }
 
 /// A bundle of messages for the devices of one account, as the wire brought it.
@@ -30,7 +33,7 @@ package struct Submission: Sendable, Equatable {
   /// At most `WireLimits.messagesPerBundleMax`.
   package let messages: [SubmittedMessage]
   /// nil when the sender gave none: the server's clock serves (reference 2.7).
-  package let timestamp: Timestamp?
+  package var timestamp: Timestamp?
   /// The id of the client's request that brought it, here or at a peer; nil where it is not known any more.
   package let request: RequestID?
   package init(
@@ -107,23 +110,6 @@ package struct Acceptance: Sendable, Equatable {
 
 // As plain text or bytes, and as little to be shown as those.
 extension SubmittedMessage: Sensitive { package static let kind: StaticString = "message" }
-
-/// A submission of one of our devices on its way to a peer.
-package struct OutgoingMessage: Sendable, Equatable {
-  package let relay: RelayName
-  package let source: DeviceAddress
-  /// Has a timestamp when it is held: the peer tells repeated hand-overs by it.
-  package let submission: Submission
-  package init(relay: RelayName, source: DeviceAddress, submission: Submission) {
-    self.relay = relay
-    self.source = source
-    self.submission = submission
-  }
-  /// The bytes that the sender wrote.
-  package var byteCount: Int {
-    submission.messages.reduce(0) { $0 + ($1.body?.count ?? 0) + ($1.content?.count ?? 0) }
-  }
-}
 
 /// Whether a submission names the right devices (reference 3.2 and 3.3).
 package enum DeviceValidation {

@@ -2,7 +2,7 @@
 package struct HeldMessage: Sendable, Equatable {
   /// Rises in the order of acceptance.
   package let sequence: Int64
-  package let message: OutgoingMessage
+  package let message: PeerSubmission
   /// When its sender was answered.
   package let accepted: Timestamp
   /// How often the peer was asked to take it.
@@ -10,7 +10,7 @@ package struct HeldMessage: Sendable, Equatable {
   /// Not to be tried before.
   package let notBefore: Timestamp
   package init(
-    sequence: Int64, message: OutgoingMessage, accepted: Timestamp, attempts: Int, notBefore: Timestamp
+    sequence: Int64, message: PeerSubmission, accepted: Timestamp, attempts: Int, notBefore: Timestamp
   ) {
     self.sequence = sequence
     self.message = message

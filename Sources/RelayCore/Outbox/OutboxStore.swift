@@ -18,7 +18,7 @@ package protocol OutboxStore: Sendable {
   /// - Returns: of each whether it is held; false, with nothing stored of it, when the outbox would exceed `bounds`,
   ///   when an earlier one of `messages` had no room, which it must not overtake, or when the peer is not active.
   func hold(
-    _ messages: [OutgoingMessage], counting crossings: [[Crossing]], for relay: RelayName, bounds: OutboxBounds,
+    _ messages: [PeerSubmission], counting crossings: [[Crossing]], for relay: RelayName, bounds: OutboxBounds,
     now: Timestamp
   ) async throws(StoreError) -> [Bool]
   /// - Returns: those of `destinations` for which anything waits at `relay`: a later message must not overtake it.

@@ -14,20 +14,20 @@ package struct Peer: Sendable, Equatable {
 
   package let name: RelayName
   /// The address at which it listens for us: `https://host:port`.
-  package let url: String
+  package var url: String
   /// Its CA certificate, DER: the anchor that may vouch for it, beside `trust.nextCACertificate`.
-  package let caCertificate: [UInt8]
-  package let state: State
+  package var caCertificate: [UInt8]
+  package var state: State
   /// Why it is suspended and until when, where that was said; nil while it is active.
-  package let suspension: PeerSuspension?
-  package let scopes: Set<Scope>
-  package let added: Timestamp
-  package let policy: PeerPolicy
-  package let trust: PeerTrust
-  package let condition: PeerCondition
+  package var suspension: PeerSuspension?
+  package var scopes: Set<Scope>
+  package var added: Timestamp
+  package var policy: PeerPolicy
+  package var trust: PeerTrust
+  package var condition: PeerCondition
   /// The marks that the ids of its attachments begin with, as it has told: at most `attachmentMarksMax`, the newest
   /// last.
-  package let attachmentMarks: [AttachmentMark]
+  package var attachmentMarks: [AttachmentMark]
   /// Ids under a mark of before are asked for until they have expired.
   package static let attachmentMarksMax = 4
 
@@ -51,9 +51,9 @@ package struct Peer: Sendable, Equatable {
 
   /// The same peer on the same terms, whether or not it can be reached.
   package var regardlessOfCondition: Peer {
-    Peer(
-      name: name, url: url, caCertificate: caCertificate, state: state, scopes: scopes, added: added, policy: policy,
-      trust: trust, attachmentMarks: attachmentMarks, suspension: suspension)
+    var peer = self
+    peer.condition = .reachable
+    return peer
   }
 }
 

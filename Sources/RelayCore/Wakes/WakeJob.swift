@@ -1,26 +1,3 @@
-/// The services by which this relay wakes its own devices. The values stand in the stores.
-package enum WakeProvider: Int16, Sendable, CaseIterable {
-  case fcm = 1
-  case apns = 2
-  case webPush = 3
-
-  /// As metrics and commands call it.
-  package var word: String {
-    switch self {
-    case .fcm: "fcm"
-    case .apns: "apns"
-    case .webPush: "webpush"
-    }
-  }
-}
-
-extension Device {
-  /// Which service wakes the device; nil for none (reference 3.5).
-  package var wakeProvider: WakeProvider? {
-    gcmID != nil ? .fcm : apnID != nil ? .apns : webPushID != nil ? .webPush : nil
-  }
-}
-
 /// A device that is to be woken.
 package struct WakeAsk: Sendable, Equatable {
   package let device: DeviceAddress
@@ -187,12 +164,4 @@ package struct WakeSweepStep: Sendable, Equatable {
     self.asked = asked
     self.isDone = isDone
   }
-}
-
-/// An id by which a provider knows a device.
-package enum PushIDKind: Sendable, Equatable, CaseIterable {
-  case gcm
-  case apn
-  case voip
-  case webPush
 }

@@ -36,9 +36,10 @@ enum AccountSchema {
       signaling_key bytea NOT NULL,
       registration_id integer NOT NULL,
       fetches_messages boolean NOT NULL,
-      gcm_id bytea,
-      apn_id bytea,
-      voip_apn_id bytea,
+      fcm_id bytea,
+      apns_id bytea,
+      voip_id bytea,
+      web_push_id bytea,
       name bytea,
       user_agent bytea,
       has_signed_prekey boolean NOT NULL,
@@ -48,7 +49,6 @@ enum AccountSchema {
       signed_prekey_id bigint,
       signed_prekey bytea,
       signed_prekey_signature bytea,
-      web_push bytea,
       PRIMARY KEY (account, device)
     )
     """,
@@ -118,9 +118,10 @@ enum AccountSchema {
       signaling_key BLOB NOT NULL,
       registration_id INTEGER NOT NULL,
       fetches_messages INTEGER NOT NULL,
-      gcm_id BLOB,
-      apn_id BLOB,
-      voip_apn_id BLOB,
+      fcm_id BLOB,
+      apns_id BLOB,
+      voip_id BLOB,
+      web_push_id BLOB,
       name BLOB,
       user_agent BLOB,
       has_signed_prekey INTEGER NOT NULL,
@@ -130,7 +131,6 @@ enum AccountSchema {
       signed_prekey_id INTEGER,
       signed_prekey BLOB,
       signed_prekey_signature BLOB,
-      web_push BLOB,
       PRIMARY KEY (account, id)
     ) STRICT, WITHOUT ROWID;
 

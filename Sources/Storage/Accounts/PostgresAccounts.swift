@@ -7,9 +7,7 @@ extension PostgresStorage {
       "account",
       """
       SELECT a.account, a.identity_key, a.supports_sms, a.voice, a.registration_lock_salt, a.registration_lock_hash,
-        d.device, d.password_salt, d.password_hash, d.signaling_key, d.registration_id, d.fetches_messages,
-        d.gcm_id, d.apn_id, d.voip_apn_id, d.push_registered, d.name, d.user_agent, d.has_signed_prekey, d.last_seen,
-        d.created, d.web_push
+        device, \(DeviceColumns.self)
       FROM accounts AS a LEFT JOIN devices AS d ON d.account = a.account
       WHERE a.account = \(number)
       ORDER BY d.device
@@ -23,9 +21,7 @@ extension PostgresStorage {
       "accounts",
       """
       SELECT a.account, a.identity_key, a.supports_sms, a.voice, a.registration_lock_salt, a.registration_lock_hash,
-        d.device, d.password_salt, d.password_hash, d.signaling_key, d.registration_id, d.fetches_messages,
-        d.gcm_id, d.apn_id, d.voip_apn_id, d.push_registered, d.name, d.user_agent, d.has_signed_prekey, d.last_seen,
-        d.created, d.web_push
+        device, \(DeviceColumns.self)
       FROM accounts AS a LEFT JOIN devices AS d ON d.account = a.account
       WHERE a.account = ANY (\(each: numbers))
       ORDER BY a.account, d.device
@@ -103,7 +99,7 @@ extension Account {
 }
 
 extension Device {
-  /// nil for the row of an account without devices. 16 columns.
+  /// nil for the row of an account without devices. The device's id, and `DeviceColumns`.
   fileprivate init?(
     optional row: inout PostgresRow, of number: AccountNumber, sealer: SecretSealer
   ) throws(StoreError) {
@@ -111,10 +107,15 @@ extension Device {
     self.init(
       id: try row.device(), password: PasswordHash(salt: try row.bytes(), hash: try row.bytes()),
       signalingKey: try sealer.open(row.bytes(), of: number), registrationID: try row.integer(),
-      fetchesMessages: try row.boolean(), gcmID: row.optionalOpaque().map(Secret.init),
-      apnID: row.optionalOpaque().map(Secret.init), voipApnID: row.optionalOpaque().map(Secret.init),
+      fetchesMessages: try row.boolean(), pushIDs: PushIDs(row: &row),
       pushRegistered: try row.optionalTimestamp(), name: row.optionalOpaque(), userAgent: row.optionalOpaque(),
       hasSignedPreKey: try row.boolean(), lastSeen: try row.timestamp(), created: try row.timestamp())
-    webPushID = row.optionalOpaque().map(Secret.init)
+  }
+}
+
+extension PushIDs {
+  fileprivate init(row: inout PostgresRow) {
+    self.init()
+    for kind in PushIDKind.allCases { self[kind] = row.optionalOpaque().map(Secret.init) }
   }
 }

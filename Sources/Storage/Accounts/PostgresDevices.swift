@@ -74,10 +74,7 @@ extension PostgresStorage {
       "update_device",
       """
       UPDATE devices
-      SET gcm_id = CASE WHEN \(change.gcmID.isSet) THEN \(opaque: change.gcmID.new??.value) ELSE gcm_id END,
-        apn_id = CASE WHEN \(change.apnID.isSet) THEN \(opaque: change.apnID.new??.value) ELSE apn_id END,
-        voip_apn_id = CASE
-          WHEN \(change.voipApnID.isSet) THEN \(opaque: change.voipApnID.new??.value) ELSE voip_apn_id END,
+      SET \(pushIDsOf: change)
         push_registered = CASE
           WHEN \(change.pushRegistered.isSet) THEN \(change.pushRegistered.new ?? nil) ELSE push_registered END,
         fetches_messages = CASE
@@ -88,8 +85,7 @@ extension PostgresStorage {
         name = CASE WHEN \(change.name.isSet) THEN \(opaque: change.name.new ?? nil) ELSE name END,
         user_agent = CASE
           WHEN \(change.userAgent.isSet) THEN \(opaque: change.userAgent.new ?? nil) ELSE user_agent END,
-        last_seen = CASE WHEN \(change.lastSeen.isSet) THEN \(change.lastSeen.new) ELSE last_seen END,
-        web_push = CASE WHEN \(change.webPushID.isSet) THEN \(opaque: change.webPushID.new??.value) ELSE web_push END
+        last_seen = CASE WHEN \(change.lastSeen.isSet) THEN \(change.lastSeen.new) ELSE last_seen END
       WHERE account = \(device.account) AND device = \(device.device)
       """)
   }
@@ -111,7 +107,7 @@ extension PostgresStorage {
           SELECT account, active AND discoverable AS was_found, supports_sms AS supported_sms, voice AS had_voice,
             EXISTS (
               SELECT FROM devices WHERE account = \(account) AND device = 1
-                AND (fetches_messages OR gcm_id IS NOT NULL OR apn_id IS NOT NULL OR web_push IS NOT NULL)) AS active,
+                AND \(isReachable: ())) AS active,
             CASE WHEN \(change.supportsSMS.isSet) THEN \(change.supportsSMS.new) ELSE supports_sms END AS supports_sms,
             CASE WHEN \(change.voice.isSet) THEN \(change.voice.new) ELSE voice END AS voice,
             CASE WHEN \(setsLock) THEN \(lock?.salt) ELSE registration_lock_salt END AS lock_salt,

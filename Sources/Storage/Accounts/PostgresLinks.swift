@@ -37,7 +37,7 @@ extension PostgresStorage {
           coalesce(min(d.device) FILTER (WHERE d.device > 1 AND NOT d.is_active), greatest(max(d.device), 1) + 1)
             AS free
         FROM (
-          SELECT device, (fetches_messages OR gcm_id IS NOT NULL OR apn_id IS NOT NULL OR web_push IS NOT NULL)
+          SELECT device, \(isReachable: ())
             AND (device = 1 OR has_signed_prekey AND last_seen >= \(activeSince)) AS is_active
           FROM devices WHERE account = \(account)
         ) AS d
@@ -80,15 +80,8 @@ extension PostgresStorage {
     return PostgresStep(
       "link_device",
       """
-      INSERT INTO devices (account, device, password_salt, password_hash, signaling_key, registration_id,
-        fetches_messages, gcm_id, apn_id, voip_apn_id, push_registered, name, user_agent, has_signed_prekey,
-        last_seen, created, web_push)
-      SELECT account, device,
-        \(device.password.salt), \(device.password.hash), \(signalingKey), \(device.registrationID),
-        \(device.fetchesMessages), \(opaque: device.gcmID?.value), \(opaque: device.apnID?.value),
-        \(opaque: device.voipApnID?.value), \(device.pushRegistered), \(opaque: device.name),
-        \(opaque: device.userAgent), \(device.hasSignedPreKey), \(device.lastSeen), \(device.created),
-        \(opaque: device.webPushID?.value)
+      INSERT INTO devices (account, device, \(DeviceColumns.self))
+      SELECT account, device, \(DeviceColumns.values(of: device, signalingKey: signalingKey))
       FROM linking_codes WHERE account = \(account) AND device IS NOT NULL
       """)
   }

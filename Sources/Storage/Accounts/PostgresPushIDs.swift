@@ -7,43 +7,28 @@ extension PostgresStorage {
   ) async throws(StoreError) -> Bool {
     let replacement = PostgresParameter(opaque: replacement?.value)
     let moment = PostgresParameter(moment)
-    let change =
-      switch kind {
-      case .gcm:
-        PostgresStep(
-          "change_gcm_id",
-          """
-          UPDATE devices SET gcm_id = \(replacement),
-            fetches_messages = CASE WHEN \(replacement) IS NULL THEN false ELSE fetches_messages END
-          WHERE account = \(device.account) AND device = \(device.device) AND gcm_id = \(opaque: former.value)
-            AND (\(moment) IS NULL OR push_registered IS NULL OR push_registered < \(moment))
-          """)
-      case .apn:
-        PostgresStep(
-          "change_apn_id",
-          """
-          UPDATE devices SET apn_id = \(replacement)
-          WHERE account = \(device.account) AND device = \(device.device) AND apn_id = \(opaque: former.value)
-            AND (\(moment) IS NULL OR push_registered IS NULL OR push_registered < \(moment))
-          """)
-      case .voip:
-        PostgresStep(
-          "change_voip_apn_id",
-          """
-          UPDATE devices SET voip_apn_id = \(replacement)
-          WHERE account = \(device.account) AND device = \(device.device) AND voip_apn_id = \(opaque: former.value)
-            AND (\(moment) IS NULL OR push_registered IS NULL OR push_registered < \(moment))
-          """)
-      case .webPush:
-        PostgresStep(
-          "change_web_push",
-          """
-          UPDATE devices SET web_push = \(replacement)
-          WHERE account = \(device.account) AND device = \(device.device) AND web_push = \(opaque: former.value)
-            AND (\(moment) IS NULL OR push_registered IS NULL OR push_registered < \(moment))
-          """)
-      }
+    let change = PostgresStep(
+      kind.changeStatement,
+      """
+      UPDATE devices SET \(fragment: kind.column) = \(replacement),
+        fetches_messages = fetches_messages AND NOT (\(kind.endsFetching) AND \(replacement) IS NULL)
+      WHERE account = \(device.account) AND device = \(device.device)
+        AND \(fragment: kind.column) = \(opaque: former.value)
+        AND (\(moment) IS NULL OR push_registered IS NULL OR push_registered < \(moment))
+      """)
     let results = try await write([Self.lockStep(device.account), change, Self.listStep(device, DeviceChange())])
     return results[1].affectedRows == 1
+  }
+}
+
+extension PushIDKind {
+  /// The name of the statement that changes the id.
+  fileprivate var changeStatement: StaticString {
+    switch self {
+    case .fcm: "change_fcm_id"
+    case .apns: "change_apns_id"
+    case .voip: "change_voip_id"
+    case .webPush: "change_web_push_id"
+    }
   }
 }

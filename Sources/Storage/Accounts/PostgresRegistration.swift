@@ -172,15 +172,8 @@ extension PostgresStorage {
     return PostgresStep(
       "register_device",
       """
-      INSERT INTO devices (account, device, password_salt, password_hash, signaling_key, registration_id,
-        fetches_messages, gcm_id, apn_id, voip_apn_id, push_registered, name, user_agent, has_signed_prekey,
-        last_seen, created, web_push)
-      SELECT account, \(device.id),
-        \(device.password.salt), \(device.password.hash), \(signalingKey), \(device.registrationID),
-        \(device.fetchesMessages), \(opaque: device.gcmID?.value), \(opaque: device.apnID?.value),
-        \(opaque: device.voipApnID?.value), \(device.pushRegistered), \(opaque: device.name),
-        \(opaque: device.userAgent), \(device.hasSignedPreKey), \(device.lastSeen), \(device.created),
-        \(opaque: device.webPushID?.value)
+      INSERT INTO devices (account, device, \(DeviceColumns.self))
+      SELECT account, \(device.id), \(DeviceColumns.values(of: device, signalingKey: signalingKey))
       FROM verification_codes WHERE account = \(account) AND confirmed
       """)
   }

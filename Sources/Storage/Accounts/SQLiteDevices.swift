@@ -75,10 +75,7 @@ extension SQLiteStorage {
     let signalingKey = try change.signalingKey.new.map { try sealer.seal($0, of: device.account) }
     try db.run(
       """
-      UPDATE devices SET gcm_id = iif(\(change.gcmID.isSet), \(opaque: change.gcmID.new??.value), gcm_id),
-        apn_id = iif(\(change.apnID.isSet), \(opaque: change.apnID.new??.value), apn_id),
-        voip_apn_id = iif(\(change.voipApnID.isSet), \(opaque: change.voipApnID.new??.value), voip_apn_id),
-        web_push = iif(\(change.webPushID.isSet), \(opaque: change.webPushID.new??.value), web_push),
+      UPDATE devices SET \(pushIDsOf: change)
         push_registered = iif(\(change.pushRegistered.isSet), \(change.pushRegistered.new ?? nil), push_registered),
         fetches_messages = iif(\(change.fetchesMessages.isSet), \(change.fetchesMessages.new), fetches_messages),
         signaling_key = iif(\(change.signalingKey.isSet), \(signalingKey), signaling_key),
@@ -102,8 +99,7 @@ extension SQLiteStorage {
         registration_lock_salt = iif(\(change.registrationLock.isSet), \(lock?.salt), registration_lock_salt),
         registration_lock_hash = iif(\(change.registrationLock.isSet), \(lock?.hash), registration_lock_hash),
         active = EXISTS (
-          SELECT 1 FROM devices AS d WHERE d.account = accounts.number AND d.id = 1
-            AND (d.fetches_messages OR d.gcm_id IS NOT NULL OR d.apn_id IS NOT NULL OR d.web_push IS NOT NULL))
+          SELECT 1 FROM devices AS d WHERE d.account = accounts.number AND d.id = 1 AND \(isReachable: ()))
       WHERE number = \(account)
       """)
   }
@@ -116,9 +112,7 @@ extension SQLiteStorage {
   func devices(of number: AccountNumber, in db: Database) throws -> [Device] {
     try db.rows(
       """
-      SELECT id, password_salt, password_hash, signaling_key, registration_id, fetches_messages, gcm_id, apn_id,
-        voip_apn_id, push_registered, name, user_agent, has_signed_prekey, last_seen, created, web_push
-      FROM devices WHERE account = \(number) ORDER BY id
+      SELECT id, \(DeviceColumns.self) FROM devices WHERE account = \(number) ORDER BY id
       """
     ).map { try Device(row: $0, of: number, sealer: sealer) }
   }
@@ -127,28 +121,24 @@ extension SQLiteStorage {
     let signalingKey = try sealer.seal(device.signalingKey, of: number)
     try db.run(
       """
-      INSERT INTO devices (account, id, password_salt, password_hash, signaling_key, registration_id,
-        fetches_messages, gcm_id, apn_id, voip_apn_id, push_registered, name, user_agent, has_signed_prekey,
-        last_seen, created, web_push)
-      VALUES (\(number), \(id),
-        \(device.password.salt), \(device.password.hash), \(signalingKey), \(device.registrationID),
-        \(device.fetchesMessages), \(opaque: device.gcmID?.value), \(opaque: device.apnID?.value),
-        \(opaque: device.voipApnID?.value), \(device.pushRegistered), \(opaque: device.name),
-        \(opaque: device.userAgent), \(device.hasSignedPreKey), \(device.lastSeen), \(device.created),
-        \(opaque: device.webPushID?.value))
+      INSERT INTO devices (account, id, \(DeviceColumns.self))
+      VALUES (\(number), \(id), \(DeviceColumns.values(of: device, signalingKey: signalingKey)))
       """)
   }
 }
 
 extension Device {
+  /// The device's id, and `DeviceColumns`.
   fileprivate init(row: Fields, of number: AccountNumber, sealer: SecretSealer) throws(StoreError) {
+    var ids = PushIDs()
+    for (index, kind) in PushIDKind.allCases.enumerated() { ids[kind] = row.optionalOpaque(6 + index).map(Secret.init) }
+    let rest = 6 + PushIDKind.allCases.count
     self.init(
       id: try row.device(0), password: PasswordHash(salt: try row.bytes(1), hash: try row.bytes(2)),
       signalingKey: try sealer.open(row.bytes(3), of: number),
-      registrationID: Int32(truncatingIfNeeded: try row.integer(4)), fetchesMessages: try row.flag(5),
-      gcmID: row.optionalOpaque(6).map(Secret.init), apnID: row.optionalOpaque(7).map(Secret.init),
-      voipApnID: row.optionalOpaque(8).map(Secret.init), webPushID: row.optionalOpaque(15).map(Secret.init),
-      pushRegistered: row.optionalTime(9), name: row.optionalOpaque(10), userAgent: row.optionalOpaque(11),
-      hasSignedPreKey: try row.flag(12), lastSeen: try row.time(13), created: try row.time(14))
+      registrationID: Int32(truncatingIfNeeded: try row.integer(4)), fetchesMessages: try row.flag(5), pushIDs: ids,
+      pushRegistered: row.optionalTime(rest), name: row.optionalOpaque(rest + 1),
+      userAgent: row.optionalOpaque(rest + 2), hasSignedPreKey: try row.flag(rest + 3),
+      lastSeen: try row.time(rest + 4), created: try row.time(rest + 5))
   }
 }

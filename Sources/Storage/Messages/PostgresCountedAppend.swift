@@ -23,23 +23,15 @@ extension PostgresStorage {
     return PostgresStep(
       "append_counted",
       """
-      \(reserving: envelopes.reduce(400) { $0 + 180 + ($1.message?.count ?? 0) + ($1.content?.count ?? 0) })
+      \(reserving: envelopes.reduce(400) { $0 + 180 + $1.byteCount })
       WITH stored AS (
-        INSERT INTO messages AS n (account, device, sequence, day, type, source, source_device, relay, sent, message,
-          content, fingerprint)
-        SELECT account, device, sequence, day, type, source, source_device, relay, sent, message, content, fingerprint
+        INSERT INTO messages AS n (account, device, sequence, day, \(MessageColumns.self), fingerprint)
+        SELECT account, device, sequence, day, \(MessageColumns.self), fingerprint
         FROM (
           SELECT nextval('message_sequence') AS sequence, accepted.* FROM (
-            SELECT i.account, i.device, c.today AS day, i.type, i.source, i.source_device, i.relay, i.sent, i.message,
-              i.content, i.fingerprint
-            FROM unnest(
-                \(accounts), \(devices),
-                \(each: envelopes.lazy.map(\.type.rawValue)), \(each: envelopes.lazy.map(\.source.account)),
-                \(each: envelopes.lazy.map(\.source.device)), \(each: envelopes.lazy.map(\.relay)),
-                \(each: envelopes.lazy.map(\.timestamp)), \(each: envelopes.lazy.map(\.message)),
-                \(each: envelopes.lazy.map(\.content)), \(fingerprints)
-              ) WITH ORDINALITY
-              AS i (account, device, type, source, source_device, relay, sent, message, content, fingerprint, place)
+            SELECT account, device, c.today AS day, \(MessageColumns.self), fingerprint
+            FROM unnest(\(accounts), \(devices), \(columnsOf: envelopes), \(fingerprints))
+              WITH ORDINALITY AS i (account, device, \(MessageColumns.self), fingerprint, place)
             CROSS JOIN (SELECT relay_arrival_day(\(seenDay)) AS today) AS c
             WHERE NOT EXISTS (
                 SELECT FROM acknowledged AS a

@@ -42,7 +42,7 @@ extension PostgresStorage {
     PostgresStep(
       "pending",
       """
-      SELECT day, sequence, type, source, source_device, relay, sent, message, content, fingerprint
+      SELECT day, sequence, \(MessageColumns.self), fingerprint
       FROM messages
       WHERE account = \(mailbox.account) AND device = \(mailbox.device) AND day >= \(PostgresDate(firstDay))
         AND sequence > \(after)
@@ -63,27 +63,13 @@ extension PostgresStorage {
     let result = try await read(
       "oldest",
       """
-      SELECT sequence, type, source, source_device, relay, sent, message, content, fingerprint
+      SELECT sequence, \(MessageColumns.self), fingerprint
       FROM messages
       WHERE account = \(mailbox.account) AND device = \(mailbox.device) AND source = \(source) AND sent = \(timestamp)
         AND day >= \(PostgresDate(days.first(of: mailbox).day)) AND sequence > \(after)
       ORDER BY sequence LIMIT 1
       """)
     return try result.first { (row) throws(StoreError) in try QueuedEnvelope(row: &row, in: mailbox) }
-  }
-}
-
-extension QueuedEnvelope {
-  /// From the columns behind `day`, in the order in which every SELECT of messages names them.
-  init(row: inout PostgresRow, in mailbox: DeviceAddress) throws(StoreError) {
-    let sequence = try row.bigint()
-    let type = try row.required(MessageType(rawValue: row.smallint()))
-    self.init(
-      sequence: sequence,
-      envelope: Envelope(
-        destination: mailbox, type: type, source: DeviceAddress(try row.account(), try row.device()),
-        relay: try row.optionalRelayName(), timestamp: try row.timestamp(), message: row.optionalBytes(),
-        content: row.optionalBytes(), fingerprint: try row.fingerprint()))
   }
 }
 
@@ -137,22 +123,16 @@ extension PostgresStorage {
     return PostgresStep(
       "append",
       """
-      \(reserving: envelopes.reduce(400) { $0 + 140 + ($1.message?.count ?? 0) + ($1.content?.count ?? 0) })
-      INSERT INTO messages AS n (account, device, sequence, day, type, source, source_device, relay, sent, message,
-        content, fingerprint)
-      SELECT account, device, sequence, day, type, source, source_device, relay, sent, message, content, fingerprint
+      \(reserving: envelopes.reduce(400) { $0 + 140 + $1.byteCount })
+      INSERT INTO messages AS n (account, device, sequence, day, \(MessageColumns.self), fingerprint)
+      SELECT account, device, sequence, day, \(MessageColumns.self), fingerprint
       FROM (
         SELECT nextval('message_sequence') AS sequence, accepted.* FROM (
-          SELECT i.account, i.device, c.today AS day, i.type, i.source, i.source_device, i.relay, i.sent, i.message,
-            i.content, i.fingerprint
+          SELECT account, device, c.today AS day, \(MessageColumns.self), fingerprint
           FROM unnest(
               \(each: envelopes.lazy.map(\.destination.account)), \(each: envelopes.lazy.map(\.destination.device)),
-              \(each: envelopes.lazy.map(\.type.rawValue)), \(each: envelopes.lazy.map(\.source.account)),
-              \(each: envelopes.lazy.map(\.source.device)), \(each: envelopes.lazy.map(\.relay)),
-              \(each: envelopes.lazy.map(\.timestamp)), \(each: envelopes.lazy.map(\.message)),
-              \(each: envelopes.lazy.map(\.content)), \(each: envelopes.lazy.map(\.fingerprint))
-            ) WITH ORDINALITY
-            AS i (account, device, type, source, source_device, relay, sent, message, content, fingerprint, place)
+              \(columnsOf: envelopes), \(each: envelopes.lazy.map(\.fingerprint))
+            ) WITH ORDINALITY AS i (account, device, \(MessageColumns.self), fingerprint, place)
           CROSS JOIN (SELECT relay_arrival_day(\(seenDay)) AS today) AS c
           WHERE NOT EXISTS (
               SELECT FROM acknowledged AS a

@@ -3,11 +3,11 @@
 package import RelayCore
 
 extension PostgresStorage {
-  package func maintain(retention: Duration) async throws(StoreError) -> Int {
+  package func maintain(_ terms: RetentionTerms) async throws(StoreError) -> Int {
     let reading = try await advanceClock()
     let past = reading.removalTime
     let partitions = PostgresPartitions(
-      retention: retention, past: past, seenDay: seenDay, isBelieved: reading.time.believes(reading.now))
+      retention: terms.messages, past: past, seenDay: seenDay, isBelieved: reading.time.believes(reading.now))
     try await forgetExpired(at: past)
     try await forgetUnlisted(at: past)
     try await forgetAudit(at: past)

@@ -69,11 +69,10 @@ extension PostgresStorage {
               \(each: ends))
             WITH ORDINALITY AS r (account, device, count, held, ended, place)
         )
-      SELECT r.place, m.day, m.sequence, m.type, m.source, m.source_device, m.relay, m.sent, m.message, m.content,
-        m.fingerprint
+      SELECT r.place, m.*
       FROM r
       CROSS JOIN LATERAL (
-        SELECT day, sequence, type, source, source_device, relay, sent, message, content, fingerprint
+        SELECT day, sequence, \(MessageColumns.self), fingerprint
         FROM messages
         WHERE account = r.account AND device = r.device AND day >= \(PostgresDate(firstDay))
           AND r.held[width_bucket(sequence, r.held)] IS DISTINCT FROM sequence

@@ -103,7 +103,7 @@ extension SQLiteStorage {
     """
   }
 
-  package func maintain(retention: Duration) async throws(StoreError) -> Int {
+  package func maintain(_ terms: RetentionTerms) async throws(StoreError) -> Int {
     let reading = try await advanceClock()
     let now = reading.removalTime
     try await forget(
@@ -136,7 +136,7 @@ extension SQLiteStorage {
     try await forgetUnlisted(at: now)
     try await forgetAudit(at: now)
     try await forgetOldLedger(at: now, future: reading.time.arrivalTime(at: reading.now))
-    return try await dropDays(before: now.adding(.zero - retention).day)
+    return try await dropDays(before: now.adding(.zero - terms.messages).day)
   }
 
   /// - Returns: how many days had messages to drop.
@@ -187,11 +187,10 @@ extension SQLiteStorage {
           let others = isWatched ? try sequences(in: envelope.destination, of: db) : nil
           let fingerprint = Data(envelope.fingerprint.bytes)
           let (account, device) = (envelope.destination.account.key, envelope.destination.device.value)
-          try statement.execute(arguments: [
-            account, device, day, envelope.type.rawValue, envelope.source.account.key, envelope.source.device.value,
-            envelope.relay?.text, envelope.timestamp.millis, envelope.message.map { Data($0) },
-            envelope.content.map { Data($0) }, fingerprint, account, device, fingerprint,
-          ])
+          var arguments: [(any DatabaseValueConvertible)?] = [account, device, day]
+          arguments += envelope.embeddedColumns
+          arguments += [fingerprint, account, device, fingerprint]
+          try statement.execute(arguments: StatementArguments(arguments))
           guard db.changesCount == 1 else { continue }
           if isWatched { places[index] = AppendedPlace(sequence: db.lastInsertedRowID, others: others) }
           if let crossing = envelope.crossing { accepted.add(.accepted, crossing, of: envelope.relay) }
@@ -217,29 +216,12 @@ extension SQLiteStorage {
     "SELECT sequence FROM messages WHERE account = ? AND device = ? ORDER BY sequence LIMIT ?"
 
   private static let insertUnlessKnown = """
-    INSERT INTO messages (account, device, arrived_day, type, source, source_device, relay, timestamp, message,
-      content, fingerprint)
-    SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
+    INSERT INTO messages (account, device, arrived_day, \(MessageColumns.embedded), fingerprint)
+    SELECT ?, ?, ?, \(MessageColumns.embedded.split(separator: ",").map { _ in "?" }.joined(separator: ", ")), ?
     WHERE NOT EXISTS (SELECT 1 FROM acknowledged WHERE account = ? AND device = ? AND fingerprint = ?)
     ON CONFLICT (account, device, fingerprint) DO NOTHING
     """
 
   /// Rows of one transaction of `maintain`: a few milliseconds of the write lock.
   static let chunkRows = 1000
-}
-
-extension QueuedEnvelope {
-  static let columns: SQL =
-    "sequence, type, source, source_device, relay, timestamp, message, content, fingerprint"
-
-  /// From `columns`.
-  init(row: Fields, in mailbox: DeviceAddress) throws(StoreError) {
-    let type = try MessageType(rawValue: Int16(truncatingIfNeeded: row.integer(1)))
-    self.init(
-      sequence: try row.integer(0),
-      envelope: try Envelope(
-        destination: mailbox, type: Fields.valid(type), source: DeviceAddress(row.number(2), row.device(3)),
-        relay: row.optionalRelay(4), timestamp: row.time(5), message: row.optionalBytes(6),
-        content: row.optionalBytes(7), fingerprint: Fields.valid(Fingerprint(bytes: row.bytes(8)))))
-  }
 }

@@ -11,14 +11,14 @@ struct OutboxRow {
   /// Equal for a repeated submission and for nothing else of the same peer.
   let fingerprint: Fingerprint
 
-  init(_ message: OutgoingMessage) {
+  init(_ message: PeerSubmission) {
     bundle = MessageBundle.encode(message.submission)
     coversMasterOnly = message.submission.coverage == .masterDevice
     fingerprint = Self.fingerprint(of: message, bundle: bundle, coversMasterOnly: coversMasterOnly)
   }
 
   /// SHA-256, cut to 16 bytes. The bundle, which comes last, holds the timestamp too.
-  private static func fingerprint(of message: OutgoingMessage, bundle: [UInt8], coversMasterOnly: Bool) -> Fingerprint {
+  private static func fingerprint(of message: PeerSubmission, bundle: [UInt8], coversMasterOnly: Bool) -> Fingerprint {
     var hash = SHA256()
     let head: [UInt64] = [
       message.source.account.digits, UInt64(message.source.device.value), message.submission.destination.digits,
@@ -44,8 +44,9 @@ struct OutboxRow {
     let coverage: Submission.Coverage = coversMasterOnly ? .masterDevice : .activeDevices
     do throws(JSONError) {
       let read = try MessageBundle.decode(bundle.span.bytes)
-      return Submission(
-        destination: destination, messages: read.messages, timestamp: read.timestamp ?? accepted, coverage: coverage)
+      var submission = read.submission(to: destination, coverage: coverage, request: nil)
+      submission.timestamp = submission.timestamp ?? accepted
+      return submission
     } catch {
       return Submission(destination: destination, messages: [], timestamp: accepted, coverage: coverage)
     }

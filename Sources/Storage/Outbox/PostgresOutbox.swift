@@ -8,7 +8,7 @@ package import RelayCore
 
 extension PostgresStorage {
   package func hold(
-    _ messages: [OutgoingMessage], counting crossings: [[Crossing]], for relay: RelayName, bounds: OutboxBounds,
+    _ messages: [PeerSubmission], counting crossings: [[Crossing]], for relay: RelayName, bounds: OutboxBounds,
     now: Timestamp
   ) async throws(StoreError) -> [Bool] {
     guard !messages.isEmpty else { return [] }
@@ -80,7 +80,7 @@ extension PostgresStorage {
 
   /// New messages are counted up in the order of `messages`: after the first that has no room, none has.
   private static func holdStep(
-    _ messages: [OutgoingMessage], _ rows: [OutboxRow], for relay: RelayName, bounds: OutboxBounds, now: Timestamp
+    _ messages: [PeerSubmission], _ rows: [OutboxRow], for relay: RelayName, bounds: OutboxBounds, now: Timestamp
   ) -> PostgresStep {
     let relay = PostgresParameter(relay)
     let now = PostgresParameter(now)
@@ -251,7 +251,7 @@ extension HeldMessage {
     let submission = OutboxRow.submission(
       bundle: bundle, to: destination, coversMasterOnly: coversMasterOnly, accepted: accepted)
     self.init(
-      sequence: sequence, message: OutgoingMessage(relay: relay, source: source, submission: submission),
+      sequence: sequence, message: PeerSubmission(relay: relay, source: source, submission: submission),
       accepted: accepted, attempts: Int(try row.integer()), notBefore: try row.timestamp())
   }
 }

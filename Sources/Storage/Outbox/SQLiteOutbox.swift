@@ -5,7 +5,7 @@ package import RelayCore
 
 extension SQLiteStorage {
   package func hold(
-    _ messages: [OutgoingMessage], counting crossings: [[Crossing]], for relay: RelayName, bounds: OutboxBounds,
+    _ messages: [PeerSubmission], counting crossings: [[Crossing]], for relay: RelayName, bounds: OutboxBounds,
     now: Timestamp
   ) async throws(StoreError) -> [Bool] {
     guard !messages.isEmpty else { return [] }
@@ -148,7 +148,7 @@ extension HeldMessage {
       bundle: bundle, to: destination, coversMasterOnly: row.flag(4), accepted: accepted)
     let source = try DeviceAddress(row.number(1), row.device(2))
     self.init(
-      sequence: try row.integer(0), message: OutgoingMessage(relay: relay, source: source, submission: submission),
+      sequence: try row.integer(0), message: PeerSubmission(relay: relay, source: source, submission: submission),
       accepted: accepted, attempts: Int(try row.integer(7)), notBefore: try row.time(8))
   }
 }

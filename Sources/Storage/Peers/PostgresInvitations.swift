@@ -103,13 +103,7 @@ extension PostgresStorage {
         RETURNING 1
       ),
       added AS (
-        INSERT INTO peers (name, url, ca_certificate, state, scopes, added, holds_messages, contacts_mode,
-          next_ca_certificate, revoked_serials, statement_sequence, fault, fault_since, implicit)
-        SELECT \(peer.name), \(peer.url), \(peer.caCertificate), \(peer.state.rawValue), \(peer.scopes.column),
-          \(peer.added), \(peer.policy.holdsMessages), \(peer.policy.contacts.rawValue),
-          \(peer.trust.nextCACertificate), \(each: peer.trust.revokedSerials), \(peer.trust.sequence),
-          \(peer.condition.fault?.rawValue), \(peer.condition.faultSince), \(peer.policy.routesImplicitly)
-        FROM used
+        \(PeerRecord.insert(peer)) FROM used
         RETURNING 1
       ),
       raised AS (

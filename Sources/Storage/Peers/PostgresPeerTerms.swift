@@ -36,8 +36,7 @@ extension PostgresStorage {
       WITH former AS MATERIALIZED (
         SELECT contacts_mode FROM peers WHERE name = \(peer) FOR NO KEY UPDATE
       ), changed AS (
-        UPDATE peers SET holds_messages = \(policy.holdsMessages), contacts_mode = \(contacts),
-          implicit = \(policy.routesImplicitly),
+        UPDATE peers SET \(PeerRecord.postgresPolicy(policy)),
           contacts_mark = CASE WHEN \(contacts) = 'copy' THEN contacts_mark END,
           contacts_pass = CASE WHEN \(contacts) = 'copy' THEN contacts_pass
             ELSE greatest(contacts_pass, contacts_begun) + 2 END

@@ -7,14 +7,7 @@ extension PostgresStorage {
     let result = try await read(
       "peers",
       """
-      SELECT name, url, ca_certificate, state, scopes, added, holds_messages, contacts_mode, next_ca_certificate,
-        (
-          SELECT coalesce(string_agg(encode(serial, 'hex'), ' ' ORDER BY place), '')
-          FROM unnest(revoked_serials) WITH ORDINALITY AS r (serial, place)
-        ), statement_sequence, fault, fault_since, implicit,
-        (SELECT coalesce(string_agg(mark::text, ' ' ORDER BY place), '') FROM attachment_marks WHERE peer = name),
-        suspension_reason, suspended_until
-      FROM peers ORDER BY name
+      SELECT \(PeerRecord.postgres) FROM peers ORDER BY name
       """)
     return try result.all(Peer.init(row:))
   }
@@ -26,12 +19,7 @@ extension PostgresStorage {
       "save_peer",
       """
       WITH saved AS (
-        INSERT INTO peers AS known (name, url, ca_certificate, state, scopes, added, holds_messages, contacts_mode,
-          next_ca_certificate, revoked_serials, statement_sequence, fault, fault_since, implicit)
-        VALUES (\(peer.name), \(peer.url), \(peer.caCertificate), \(peer.state.rawValue), \(peer.scopes.column),
-          \(peer.added), \(peer.policy.holdsMessages), \(peer.policy.contacts.rawValue),
-          \(peer.trust.nextCACertificate), \(each: peer.trust.revokedSerials), \(peer.trust.sequence),
-          \(peer.condition.fault?.rawValue), \(peer.condition.faultSince), \(peer.policy.routesImplicitly))
+        \(PeerRecord.insert(peer))
         ON CONFLICT (name) DO UPDATE SET url = excluded.url, state = excluded.state, scopes = excluded.scopes,
           added = excluded.added, suspension_reason = NULL, suspended_until = NULL
         WHERE known.ca_certificate = excluded.ca_certificate
@@ -125,22 +113,4 @@ extension PostgresStorage {
   /// repeating one.
   private static let forgetUsedInvitations = PostgresStep(
     "forget_used_invitations", "DELETE FROM invitations WHERE redeemed_by IS NOT NULL")
-}
-
-extension Peer {
-  fileprivate init(row: inout PostgresRow) throws(StoreError) {
-    let (name, url, certificate) = (try row.relayName(), try row.text(), try row.bytes())
-    let state = try row.required(Peer.State(rawValue: row.text()))
-    let (scopes, added) = (Set<Peer.Scope>(column: try row.text()), try row.timestamp())
-    var policy = PeerPolicy(holdsMessages: try row.boolean(), contacts: PeerPolicy.Contacts(column: try row.text()))
-    let trust = PeerTrust(
-      nextCACertificate: row.optionalBytes(), revokedSerials: try row.required(SerialsText.decode(row.text())),
-      sequence: try row.bigint())
-    let condition = PeerCondition(fault: row.optionalText(), since: try row.optionalTimestamp())
-    policy.routesImplicitly = try row.boolean()
-    self.init(
-      name: name, url: url, caCertificate: certificate, state: state, scopes: scopes, added: added, policy: policy,
-      trust: trust, condition: condition, attachmentMarks: [AttachmentMark](column: try row.text()),
-      suspension: PeerSuspension(reason: row.optionalText(), until: try row.optionalTimestamp()))
-  }
 }

@@ -63,7 +63,7 @@ extension SQLiteStorage {
         """)
       guard db.changesCount == 1 else { return .refused }
       if let peer {
-        try db.run(Self.insert(peer))
+        try db.run(PeerRecord.insert(peer))
         try db.raise(.peers)
       }
       return .redeemed

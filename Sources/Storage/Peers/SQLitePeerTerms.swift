@@ -22,8 +22,8 @@ extension SQLiteStorage {
       }
       try db.run(
         """
-        UPDATE peers SET holds_messages = \(policy.holdsMessages), contacts_mode = \(contacts),
-          contacts_mark = iif(\(contacts) = 'copy', contacts_mark, NULL), implicit = \(policy.routesImplicitly),
+        UPDATE peers SET \(PeerRecord.embeddedPolicy(policy)),
+          contacts_mark = iif(\(contacts) = 'copy', contacts_mark, NULL),
           contacts_pass = iif(\(contacts) = 'copy', contacts_pass, max(contacts_pass, contacts_begun) + 2)
         WHERE name = \(name)
         """)

@@ -6,12 +6,7 @@ extension SQLiteStorage {
     try await read { db in
       try db.rows(
         """
-        SELECT name, url, ca_certificate, state, scopes, added, holds_messages, contacts_mode, next_ca_certificate,
-          revoked_serials, statement_sequence, fault, fault_since, implicit,
-          (SELECT coalesce(group_concat(mark, ' '), '')
-            FROM (SELECT mark FROM attachment_marks WHERE peer = name ORDER BY place)),
-          suspension_reason, suspended_until
-        FROM peers ORDER BY name
+        SELECT \(PeerRecord.embedded) FROM peers ORDER BY name
         """
       ).map(Peer.init(row:))
     }
@@ -27,24 +22,13 @@ extension SQLiteStorage {
       if let known, try known.bytes(0) != peer.caCertificate { return false }
       try db.run(
         """
-        \(Self.insert(peer))
+        \(PeerRecord.insert(peer))
         ON CONFLICT (name) DO UPDATE SET url = excluded.url, state = excluded.state, scopes = excluded.scopes,
           added = excluded.added, suspension_reason = NULL, suspended_until = NULL
         """)
       try db.raise(.peers)
       return true
     }
-  }
-
-  static func insert(_ peer: Peer) -> SQL {
-    """
-    INSERT INTO peers (name, url, ca_certificate, state, scopes, added, holds_messages, contacts_mode,
-      next_ca_certificate, revoked_serials, statement_sequence, fault, fault_since, implicit)
-    VALUES (\(peer.name), \(peer.url), \(peer.caCertificate), \(peer.state.rawValue), \(peer.scopes.column),
-      \(peer.added), \(peer.policy.holdsMessages), \(peer.policy.contacts.rawValue),
-      \(peer.trust.nextCACertificate), \(SerialsText.encode(peer.trust.revokedSerials)), \(peer.trust.sequence),
-      \(peer.condition.fault?.rawValue), \(peer.condition.faultSince), \(peer.policy.routesImplicitly))
-    """
   }
 
   package func setPeerState(
@@ -101,21 +85,5 @@ extension SQLiteStorage {
       if isKnown { try db.raise(.peers) }
       return isKnown
     }
-  }
-}
-
-extension Peer {
-  fileprivate init(row: Fields) throws(StoreError) {
-    try self.init(
-      name: row.relay(0), url: row.text(1), caCertificate: row.bytes(2),
-      state: Fields.valid(Peer.State(rawValue: row.text(3))), scopes: Set(column: row.text(4)), added: row.time(5),
-      policy: PeerPolicy(
-        holdsMessages: row.flag(6), contacts: PeerPolicy.Contacts(column: row.text(7)), routesImplicitly: row.flag(13)),
-      trust: PeerTrust(
-        nextCACertificate: row.optionalBytes(8), revokedSerials: Fields.valid(SerialsText.decode(row.text(9))),
-        sequence: row.integer(10)),
-      condition: PeerCondition(fault: row.optionalText(11), since: row.optionalTime(12)),
-      attachmentMarks: [AttachmentMark](column: row.text(14)),
-      suspension: PeerSuspension(reason: row.optionalText(15), until: row.optionalTime(16)))
   }
 }

@@ -36,7 +36,7 @@ package final class MessageBatcher: Sendable {
     init(_ envelopes: [Envelope], _ watch: (any AppendWatch)?) {
       self.envelopes = envelopes
       self.watch = watch
-      byteCount = envelopes.reduce(0) { $0 + ($1.message?.count ?? 0) + ($1.content?.count ?? 0) + Self.overheadBytes }
+      byteCount = envelopes.reduce(0) { $0 + $1.byteCount + Self.overheadBytes }
     }
 
     /// The mailboxes that its watch wants to know the places of.

@@ -140,8 +140,7 @@ extension PostgresStorage {
         0, false, false, f.newest - 1
       FROM (
         SELECT d.account, d.device, m.newest, floor(extract(epoch FROM now()) * 1000)::bigint AS now,
-          CASE WHEN d.gcm_id IS NOT NULL THEN 1 WHEN d.apn_id IS NOT NULL THEN 2 WHEN d.web_push IS NOT NULL THEN 3
-          END::smallint AS provider
+          \(WakeProvider.self) AS provider
         FROM waiting AS m JOIN devices AS d ON d.account = m.account AND d.device = m.device
         WHERE NOT EXISTS (
           SELECT FROM wakes AS k WHERE k.account = m.account AND k.device = m.device

@@ -42,8 +42,7 @@ extension PostgresStorage {
         f.now + \(terms.lifetime.wakeMillis), 0, false, false
       FROM (
         SELECT d.account, d.device, i.delay, floor(extract(epoch FROM now()) * 1000)::bigint AS now,
-          CASE WHEN d.gcm_id IS NOT NULL THEN 1 WHEN d.apn_id IS NOT NULL THEN 2 WHEN d.web_push IS NOT NULL THEN 3
-          END::smallint AS provider
+          \(WakeProvider.self) AS provider
         FROM unnest(
             \(each: asks.lazy.map(\.device.account)), \(each: asks.lazy.map(\.device.device)),
             \(each: asks.lazy.map(\.delay.wakeMillis)))
@@ -71,8 +70,7 @@ extension PostgresStorage {
         f.now + \(terms.testLifetime.wakeMillis), 0, false, true, \(isForced)
       FROM (
         SELECT account, device, floor(extract(epoch FROM now()) * 1000)::bigint AS now,
-          CASE WHEN gcm_id IS NOT NULL THEN 1 WHEN apn_id IS NOT NULL THEN 2 WHEN web_push IS NOT NULL THEN 3
-          END::smallint AS provider
+          \(WakeProvider.self) AS provider
         FROM devices WHERE account = \(device.account) AND device = \(device.device)
       ) AS f
       WHERE f.provider = ANY (\(each: terms.providers.lazy.map(\.rawValue)))

@@ -59,20 +59,18 @@ extension SQLiteStorage {
       guard low < high else { return WakeSweepStep(asked: 0, isDone: true) }
       let found = try db.rows(
         """
-        SELECT m.account, m.device, d.gcm_id IS NOT NULL, d.apn_id IS NOT NULL
+        SELECT m.account, m.device, \(WakeProvider.self)
         FROM (
           SELECT account, device, max(sequence) AS newest FROM messages
           WHERE sequence > \(low) AND sequence <= \(high) AND arrived_day >= \(yesterday) GROUP BY account, device
         ) AS m JOIN devices AS d ON d.account = m.account AND d.id = m.device
-        WHERE (d.gcm_id IS NOT NULL OR d.apn_id IS NOT NULL OR d.web_push IS NOT NULL)
-          AND NOT EXISTS (
-            SELECT 1 FROM wakes AS w WHERE w.account = m.account AND w.device = m.device
-              AND (w.covers >= m.newest OR NOT w.rests AND w.claim IS NULL))
+        WHERE NOT EXISTS (
+          SELECT 1 FROM wakes AS w WHERE w.account = m.account AND w.device = m.device
+            AND (w.covers >= m.newest OR NOT w.rests AND w.claim IS NULL))
         """)
       var asked = 0
       for row in found {
-        let provider: WakeProvider = try row.flag(2) ? .fcm : row.flag(3) ? .apns : .webPush
-        guard terms.providers.contains(provider) else { continue }
+        guard let provider = try terms.provider(row, 2) else { continue }
         let device = try DeviceAddress(row.number(0), row.device(1))
         try Self.ask(WakeAsk(device), provider, lifetime: terms.lifetime, now: now.millis, in: db)
         asked += 1

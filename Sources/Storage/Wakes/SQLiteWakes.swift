@@ -45,13 +45,8 @@ extension SQLiteStorage {
   /// nil for a device that is gone, or that none of the terms' providers knows.
   private static func provider(of device: DeviceAddress, _ terms: WakeTerms, in db: Database) throws -> WakeProvider? {
     let row = try db.row(
-      """
-      SELECT gcm_id IS NOT NULL, apn_id IS NOT NULL, web_push IS NOT NULL FROM devices
-      WHERE account = \(device.account) AND id = \(device.device)
-      """)
-    guard let row else { return nil }
-    let provider: WakeProvider? = try row.flag(0) ? .fcm : row.flag(1) ? .apns : row.flag(2) ? .webPush : nil
-    return provider.flatMap { terms.providers.contains($0) ? $0 : nil }
+      "SELECT \(WakeProvider.self) FROM devices WHERE account = \(device.account) AND id = \(device.device)")
+    return try row.flatMap { try terms.provider($0, 0) }
   }
 
   package func askToWakeForTest(
@@ -165,6 +160,15 @@ extension SQLiteStorage {
           """))
       return try MailboxGlance(count: Int(row.integer(0)), messages: Int(row.integer(1)))
     }
+  }
+}
+
+extension WakeTerms {
+  /// - Returns: nil for a device without a provider, and for one whose provider is none of the terms'.
+  func provider(_ row: Fields, _ index: Int) throws(StoreError) -> WakeProvider? {
+    guard let value = row.optionalInteger(index) else { return nil }
+    let provider = try Fields.valid(WakeProvider(rawValue: Int16(truncatingIfNeeded: value)))
+    return providers.contains(provider) ? provider : nil
   }
 }
 

@@ -1,6 +1,7 @@
 import ChildProcesses
 import Glibc
 import NIOCore
+import RelayCore
 
 /// Measures the push gateway against providers that answer at once, late, or never.
 struct PushBenchmark: Sendable {
@@ -21,7 +22,7 @@ struct PushBenchmark: Sendable {
     let providers = try await site.providers("providers")
     let gateway = try await site.gateway("gateway", providers: providers)
     var rates: [PushRateFigures] = []
-    for kind in PushProviderKind.allCases {
+    for kind in WakeProvider.allCases {
       note("Measuring pushes to \(kind.title) ...")
       let before = try await providers.taken()
       let result = try await load(kind, providers, gateway)
@@ -38,7 +39,7 @@ struct PushBenchmark: Sendable {
 
   /// - Throws: also when a push failed.
   private func load(
-    _ kind: PushProviderKind, _ providers: PushSite.Providers, _ gateway: PushSite.Gateway
+    _ kind: WakeProvider, _ providers: PushSite.Providers, _ gateway: PushSite.Gateway
   ) async throws -> LoadResult {
     let devices = PushedDevices(webPushPort: providers.https).json(kind)
     let generator = LoadGenerator(
@@ -67,7 +68,7 @@ struct PushBenchmark: Sendable {
     defer { requests.close() }
     // Within one request each device begins a second behind the one before it.
     let held = try await reached(
-      #"relay_push_held{app="\#(PushProviderKind.fcm.appID)",provider="fcm"}"#, at: gateway, within: .seconds(40)
+      #"relay_push_held{app="\#(WakeProvider.fcm.appID)",provider="fcm"}"#, at: gateway, within: .seconds(40)
     ) { $0 >= Double(Self.queuedJobs) * 0.99 }
     let full = try ProcessUsage.residentBytes(gateway.process.pid)
     await gateway.process.stop(SIGKILL)
@@ -109,7 +110,7 @@ struct PushBenchmark: Sendable {
   }
 
   private func haltedAfter(_ begun: ContinuousClock.Instant, at gateway: PushSite.Gateway) async throws -> Duration {
-    let series = #"relay_push_halted{app="\#(PushProviderKind.apns.appID)",provider="apns"}"#
+    let series = #"relay_push_halted{app="\#(WakeProvider.apns.appID)",provider="apns"}"#
     _ = try await reached(series, at: gateway, within: .seconds(90)) { $0 >= 1 }
     return .now - begun
   }

@@ -1,3 +1,5 @@
+import RelayCore
+
 struct PushFigures: Sendable, Encodable {
   let connections: Int
   let rates: [PushRateFigures]
@@ -7,7 +9,7 @@ struct PushFigures: Sendable, Encodable {
 
 /// Notifications with one device each, in a closed loop.
 struct PushRateFigures: Sendable, Encodable {
-  let provider: PushProviderKind
+  let provider: WakeProvider
   /// Answered within the window, each taken by the provider.
   let pushes: Int
   let seconds: Double
@@ -19,7 +21,7 @@ struct PushRateFigures: Sendable, Encodable {
   let perCPUSecond: Double
   let aimPerCPUSecond: Double
 
-  init(_ kind: PushProviderKind, _ result: LoadResult) {
+  init(_ kind: WakeProvider, _ result: LoadResult) {
     provider = kind
     pushes = result.measured
     seconds = result.seconds

@@ -3,6 +3,7 @@ import Crypto
 import Foundation
 import Glibc
 import NIOCore
+import RelayCore
 
 /// The ground of the push figures: keys, stand-ins for the providers, and relays over embedded stores in front of them.
 struct PushSite: Sendable {
@@ -128,20 +129,20 @@ struct PushSite: Sendable {
         allow-private: true
     push-gateway:
       apps:
-        \(PushProviderKind.apns.appID):
+        \(WakeProvider.apns.appID):
           type: apns
           keyfile: \(file("apns.p8").path)
           key_id: KEYID00001
           team_id: TEAMID0001
           topic: org.example.bench
-        \(PushProviderKind.fcm.appID):
+        \(WakeProvider.fcm.appID):
           type: gcm
           api_version: v1
           project_id: bench
           service_account_file: \(file("service-account.json").path)
           max_connections: 32
           inflight_request_limit: 20000
-        \(PushProviderKind.webPush.appID):
+        \(WakeProvider.webPush.appID):
           type: webpush
           vapid_private_key: \(file("vapid.pem").path)
           vapid_contact_email: bench@example.org

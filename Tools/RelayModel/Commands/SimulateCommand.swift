@@ -77,10 +77,10 @@ struct PushCommand: ParsableCommand {
   @Option(help: "How long the simulation goes on afterwards.")
   var afterSeconds = PushSimulation.Settings().afterSeconds
 
-  private static let providers: [String: WakeProvider] = ["apns": .apns, "fcm": .fcm, "webpush": .webPush]
-
   func run() throws {
-    guard let chosen = Self.providers[provider] else { throw ModelFailure("--provider is apns, fcm or webpush") }
+    guard let chosen = WakeProvider.allCases.first(where: { $0.word == provider }) else {
+      throw ModelFailure("--provider is one of \(WakeProvider.allCases.map(\.word).joined(separator: ", "))")
+    }
     var settings = PushSimulation.Settings()
     settings.seed = seed
     settings.provider = chosen

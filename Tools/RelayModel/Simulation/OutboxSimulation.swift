@@ -154,7 +154,7 @@ struct OutboxSimulation {
     let submission = Submission(
       destination: destinations[conversation].destination, messages: [body], timestamp: now)
     outbox.hold(
-      OutgoingMessage(relay: relay, source: destinations[conversation].source, submission: submission), id: id,
+      PeerSubmission(relay: relay, source: destinations[conversation].source, submission: submission), id: id,
       conversation: conversation, now: now)
     outcome.held += 1
   }

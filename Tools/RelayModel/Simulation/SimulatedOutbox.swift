@@ -26,7 +26,7 @@ struct SimulatedOutbox {
   /// nil when nothing waits.
   var oldest: HeldMessage? { first < rows.count ? rows[first]?.held : nil }
 
-  mutating func hold(_ message: OutgoingMessage, id: Int, conversation: Int, now: Timestamp) {
+  mutating func hold(_ message: PeerSubmission, id: Int, conversation: Int, now: Timestamp) {
     let row = HeldMessage(
       sequence: Int64(rows.count + 1), message: message, accepted: now, attempts: 0, notBefore: now)
     rows.append(Row(held: row, id: id, conversation: conversation))

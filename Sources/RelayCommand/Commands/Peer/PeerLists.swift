@@ -47,8 +47,10 @@ extension PeerCommand {
       let described = try await PeerCommand.peering(settings, storage).list()
       let contested = try await storage.contestedContacts()
       let leaves = await PresentedLeaves(addresses: settings.federation.peerAddresses).ends(of: peers)
-      return described.map {
-        PeerRow($0, contested: contested[$0.name] ?? ContestedContacts(), leafExpires: leaves[$0.name])
+      return described.map { peer in
+        var peer = peer
+        peer.leafExpires = leaves[peer.name]
+        return PeerRow(peer, contested: contested[peer.name] ?? ContestedContacts())
       }
     }
   }
@@ -63,20 +65,11 @@ extension PeerCommand {
       try await PeerCommand.withPeer(configuration, name) { peer, _, settings in
         let ours = try PeerCommand.credentials(settings).fingerprint
         let leaves = await PresentedLeaves(addresses: settings.federation.peerAddresses).ends(of: [peer.peer])
-        let row = PeerRow(PeerDescription(peer, ours: ours), leafExpires: leaves[peer.name])
+        var described = PeerDescription(peer, ours: ours)
+        described.leafExpires = leaves[peer.name]
+        let row = PeerRow(described)
         if json { return try Output.json(row) }
-        let next = row.theirNextWords.map { [["their next words", $0]] } ?? []
-        Output.table(
-          [
-            ["name", row.name], ["url", row.url], ["state", row.fullState], ["reachable", row.reachability],
-            ["grants them", row.scopes.joined(separator: ",")], ["hold", row.hold ? "on" : "off"],
-            ["contacts", row.contacts], ["implicit", row.implicit ? "on" : "off"], ["our words", row.ourWords],
-            ["their words", row.theirWords],
-          ] + next + [
-            ["leaf until", row.leafExpires ?? "-"], ["CA until", row.authorityExpires],
-            ["CA keys", row.authorities.joined(separator: " ")],
-            ["added", row.added],
-          ])
+        Output.table(row.table)
       }
     }
   }

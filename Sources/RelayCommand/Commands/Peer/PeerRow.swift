@@ -1,4 +1,3 @@
-import Federation
 import RelayCore
 
 /// A peer as JSON.
@@ -41,25 +40,22 @@ struct PeerRow: Encodable {
     let has: Int
   }
 
-  /// - Parameter leafExpires: as `PresentedLeaves` found out.
-  init(
-    _ peer: PeerDescription, gets: [Peer.Scope]? = nil, contested: ContestedContacts? = nil,
-    leafExpires: Timestamp? = nil
-  ) {
+  init(_ described: PeerDescription, gets: [Peer.Scope]? = nil, contested: ContestedContacts? = nil) {
+    let peer = described.peer
     self.contested = contested.map { Contested(lists: $0.others, has: $0.own) }
     name = peer.name.text
-    url = peer.url
+    url = described.url
     state = peer.state.rawValue
     suspensionReason = peer.suspension?.reason
     suspendedUntil = peer.suspension?.until?.iso8601
-    scopes = peer.scopes.map(\.rawValue)
+    scopes = described.scopes.map(\.rawValue)
     self.gets = gets?.map(\.rawValue)
-    ourWords = peer.ourWords.description
-    theirWords = peer.theirWords.description
-    theirNextWords = peer.theirNextWords?.description
-    self.leafExpires = leafExpires?.iso8601
-    authorityExpires = peer.authorityExpires.iso8601
-    authorities = peer.authorities
+    ourWords = described.ourWords
+    theirWords = described.theirWords
+    theirNextWords = described.theirNextWords
+    leafExpires = described.leafExpires?.iso8601
+    authorityExpires = described.authorityExpires.iso8601
+    authorities = described.authorities
     added = peer.added.iso8601
     hold = peer.policy.holdsMessages
     contacts = peer.policy.contacts.rawValue
@@ -69,6 +65,18 @@ struct PeerRow: Encodable {
     case .reachable: (fault, faultSince) = (nil, nil)
     case .unreachable(let reason, let since): (fault, faultSince) = (reason.rawValue, since.iso8601)
     }
+  }
+
+  /// For people, a line each.
+  var table: [[String]] {
+    [
+      ["name", name], ["url", url], ["state", fullState], ["reachable", reachability],
+      ["grants them", scopes.joined(separator: ",")], ["hold", hold ? "on" : "off"], ["contacts", contacts],
+      ["implicit", implicit ? "on" : "off"], ["our words", ourWords], ["their words", theirWords],
+    ] + (theirNextWords.map { [["their next words", $0]] } ?? []) + [
+      ["leaf until", leafExpires ?? "-"], ["CA until", authorityExpires],
+      ["CA keys", authorities.joined(separator: " ")], ["added", added],
+    ]
   }
 
   /// `active`, or `suspended until 2026-12-01T00:00:00Z: maintenance`.

@@ -39,17 +39,17 @@ import RelayCore
   }
 #endif
 
-/// The contracts of a store as the features are given them: the store's own, or, in a debug build that was told so,
-/// with a fault.
+/// The contracts of a store as the features are given them: the store itself, or, in a debug build that was told so, a
+/// wrapper with a fault. A feature must not be given the store itself for these two.
 extension Storage {
-  var messages: any MessageStore {
+  var servedMessages: any MessageStore {
     #if PLANTED_FAULTS
       if let fault = PlantedFault.chosen { return PlantedMessages(self, fault) }
     #endif
     return self
   }
 
-  var preKeys: any PreKeyStore {
+  var servedPreKeys: any PreKeyStore {
     #if PLANTED_FAULTS
       if PlantedFault.chosen == .keyTwice { return PlantedPreKeys(self) }
     #endif
@@ -69,14 +69,14 @@ extension WakingGraph {
 }
 
 extension Coordination {
-  var limiter: any RateLimiter {
+  var servedLimiter: any RateLimiter {
     #if PLANTED_FAULTS
       if PlantedFault.chosen == .limitIgnored { return PlantedLimiter() }
     #endif
     return self
   }
 
-  var presence: any Presence {
+  var servedPresence: any Presence {
     #if PLANTED_FAULTS
       if PlantedFault.chosen == .twoConnections { return PlantedPresence(self) }
     #endif

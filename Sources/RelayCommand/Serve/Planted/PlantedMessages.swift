@@ -98,26 +98,18 @@
     {
       try await store.usage(of: mailbox, by: source, from: peer, countingTo: max)
     }
-    func maintain(retention: Duration) async throws(StoreError) -> Int {
-      try await store.maintain(retention: retention)
+    func maintain(_ terms: RetentionTerms) async throws(StoreError) -> Int {
+      try await store.maintain(terms)
     }
 
     /// Always the same of a message.
     private static func isOne(of share: UInt64, _ envelope: Envelope) -> Bool { envelope.fingerprint.low % share == 0 }
 
     private static func altered(_ queued: QueuedEnvelope) -> QueuedEnvelope {
-      let envelope = queued.envelope
-      guard isOne(of: 20, envelope), !envelope.type.isNotice, let message = envelope.message, !message.isEmpty else {
-        return queued
-      }
-      var changed = message
-      changed[0] ^= 1
-      return QueuedEnvelope(
-        sequence: queued.sequence,
-        envelope: Envelope(
-          destination: envelope.destination, type: envelope.type, source: envelope.source, relay: envelope.relay,
-          timestamp: envelope.timestamp, message: changed, content: envelope.content,
-          fingerprint: envelope.fingerprint))
+      var envelope = queued.envelope
+      guard isOne(of: 20, envelope), !envelope.type.isNotice, envelope.message?.isEmpty == false else { return queued }
+      envelope.message?[0] ^= 1
+      return QueuedEnvelope(sequence: queued.sequence, envelope: envelope)
     }
 
     /// As if the destination had acknowledged it to a sender of this relay.

@@ -27,4 +27,10 @@ extension PostgresParameters {
     let start = bytes.count
     fields.append(Field(start: start, length: write(&bytes) ? bytes.count - start : nil))
   }
+
+  mutating func append(_ others: PostgresParameters) {
+    let start = bytes.count
+    bytes += others.bytes
+    fields += others.fields.map { Field(start: start + $0.start, length: $0.length) }
+  }
 }

@@ -73,6 +73,22 @@ extension PostgresQuery {
     /// Part of the text.
     mutating func appendInterpolation(fragment: StaticString) { appendLiteral(fragment) }
 
+    /// Part of the text, with its values.
+    mutating func appendInterpolation(_ part: PostgresQuery) {
+      let former = parameters.fields.count
+      parameters.append(part.parameters)
+      switch part.text {
+      case .whole(let text): appendLiteral(text)
+      case .pieces(let others):
+        for piece in others {
+          switch piece {
+          case .literal: pieces.append(piece)
+          case .value(let place, let type): pieces.append(.value(place: former + place, type: type))
+          }
+        }
+      }
+    }
+
     /// How many bytes the values of a large statement take: the buffer is made once. Adds nothing to the text.
     mutating func appendInterpolation(reserving count: Int) { parameters.reserve(count) }
 

@@ -81,10 +81,10 @@ import Testing
       let younger = try await store.storage.beginAudit(deed)
       // A day at a time: a clock that jumps is not believed.
       for _ in 0..<AuditLife.days {
-        _ = try await store.storage.maintain(retention: .seconds(30 * 86_400))
+        _ = try await store.storage.maintain(RetentionTerms())
         store.clock.advance(.seconds(86_400))
       }
-      _ = try await store.storage.maintain(retention: .seconds(30 * 86_400))
+      _ = try await store.storage.maintain(RetentionTerms())
       #expect(try await store.storage.auditEntries(before: nil, about: nil, limit: 9).map(\.id) == [younger])
     }
   }

@@ -49,7 +49,7 @@ import Testing
       let sample = try Sample.registration(1)
       var device = sample.device
       (device.name, device.userAgent, device.signalingKey) = (odd, odd, Secret(odd))
-      (device.gcmID, device.apnID, device.voipApnID) = (Secret(odd), Secret(odd), Secret(odd))
+      for kind in PushIDKind.allCases { device.pushIDs[kind] = Secret(odd) }
       let registration = Registration(
         number: sample.number, token: sample.token, device: device, supportsSMS: true, voice: true)
       #expect(try await store.register(registration) == .registered)

@@ -10,14 +10,14 @@ extension Sample {
   static func outgoing(
     _ id: Int, from source: Int = 1, device: Int64 = 1, to destination: Int = 100, at relay: String = "beta",
     bytes: Int = 10, coverage: Submission.Coverage = .activeDevices
-  ) throws -> OutgoingMessage {
+  ) throws -> PeerSubmission {
     let messages = try [
       SubmittedMessage(
         type: .preKeyBundle, device: self.device(1), registrationID: 7, body: nil,
         content: Array(repeating: UInt8(id & 255), count: bytes - 1)),
       SubmittedMessage(type: .ciphertext, device: self.device(2), registrationID: 0, body: [255], content: nil),
     ]
-    return try OutgoingMessage(
+    return try PeerSubmission(
       relay: self.relay(relay), source: address(source, device: device),
       submission: Submission(
         destination: number(destination), messages: messages, timestamp: Timestamp(millis: noon.millis + Int64(id)),
@@ -28,12 +28,12 @@ extension Sample {
 }
 
 extension Store {
-  func hold(_ message: OutgoingMessage, _ bounds: OutboxBounds = Sample.roomy) async throws -> Bool {
+  func hold(_ message: PeerSubmission, _ bounds: OutboxBounds = Sample.roomy) async throws -> Bool {
     try await storage.hold([message], for: message.relay, bounds: bounds, now: now) == [true]
   }
 
   /// Together.
-  func hold(_ messages: [OutgoingMessage], _ bounds: OutboxBounds = Sample.roomy) async throws -> [Bool] {
+  func hold(_ messages: [PeerSubmission], _ bounds: OutboxBounds = Sample.roomy) async throws -> [Bool] {
     try await storage.hold(messages, for: Sample.relay("beta"), bounds: bounds, now: now)
   }
 
@@ -320,7 +320,7 @@ extension Backend {
       try await withThrowingTaskGroup(of: Void.self) { group in
         Self.write(to: Array(stores.dropFirst()), within: Sample.roomy, in: &group)
         group.addTask {
-          var (seen, last): ([OutgoingMessage], Int64) = ([], 0)
+          var (seen, last): ([PeerSubmission], Int64) = ([], 0)
           let deadline = ContinuousClock.now + MachineSpeed.allow(.seconds(60))
           while seen.count < Self.writers * Self.perWriter, ContinuousClock.now < deadline {
             let page = try await stores[0].storage.held(for: Sample.relay("beta"), after: last, limit: 1000)
@@ -373,7 +373,7 @@ extension Backend {
   }
 
   private static func drain(_ store: Store, bounds: OutboxBounds) async throws {
-    var seen: [OutgoingMessage] = []
+    var seen: [PeerSubmission] = []
     let deadline = ContinuousClock.now + MachineSpeed.allow(.seconds(300))
     while seen.count < writers * perWriter, ContinuousClock.now < deadline {
       if let usage = try await store.storage.outboxUsage().first {
@@ -390,7 +390,7 @@ extension Backend {
   }
 
   /// Expects all messages of every writer, once, in their order.
-  static func expectAll(_ seen: [OutgoingMessage]) throws {
+  static func expectAll(_ seen: [PeerSubmission]) throws {
     for writer in 0..<writers {
       let own = try seen.filter { try $0.source.account == Sample.number(writer) }.map(\.submission.timestamp?.millis)
       let expected = (0..<perWriter).map { Sample.noon.millis + Int64(1000 * writer + $0) }
@@ -446,7 +446,7 @@ extension Backend {
         try await store.storage.confirmDevices(
           [], of: Sample.number(index), at: beta, now: store.now.adding(.seconds(-3600 * hours)))
       }
-      _ = try await store.storage.maintain(retention: .seconds(86_400))
+      _ = try await store.storage.maintain(RetentionTerms(messages: .seconds(86_400)))
       func confirmed(_ index: Int) async throws -> [ConfirmedDevice]? {
         try await store.storage.confirmedDevices(of: Sample.number(index), at: beta, since: Timestamp(millis: 0))
       }

@@ -2,11 +2,7 @@ import Crypto
 import RelayCore
 
 /// The provider that the gateway pushes to in a measurement.
-enum PushProviderKind: String, Sendable, CaseIterable, Encodable {
-  case apns
-  case fcm
-  case webPush = "webpush"
-
+extension WakeProvider {
   var title: String {
     switch self {
     case .apns: "APNs, HTTP/2 and a token"
@@ -30,7 +26,15 @@ enum PushProviderKind: String, Sendable, CaseIterable, Encodable {
     case .webPush: 489
     }
   }
-  var appID: String { "bench.\(rawValue)" }
+  var appID: String { "bench.\(word)" }
+}
+
+/// As its word.
+extension WakeProvider: Encodable {
+  package func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(word)
+  }
 }
 
 /// The targets of pushes: one installation at each provider.
@@ -43,7 +47,7 @@ struct PushedDevices: Sendable {
   init(webPushPort port: Int) { endpoint = "https://127.0.0.1:\(port)/push/subscriber" }
 
   /// `devices[]` of a notification. - Parameter number: tells several of a request apart.
-  func json(_ kind: PushProviderKind, _ number: Int = 0) -> String {
+  func json(_ kind: WakeProvider, _ number: Int = 0) -> String {
     switch kind {
     case .apns: #"{"app_id":"\#(kind.appID)","pushkey":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="}"#
     case .fcm: #"{"app_id":"\#(kind.appID)","pushkey":"registration-token-\#(number)"}"#

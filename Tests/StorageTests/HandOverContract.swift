@@ -35,7 +35,7 @@ import Testing
       for tag in [tags[0], tags[299], tags[300], tags[301]] { #expect(try await isKnown(tag, store)) }
       for bits in [0, 1, -1] as [Int64] { #expect(try await !isKnown(HandOverTag(bits: bits), store)) }
       #expect(try await !isKnown(tags[0], store, in: Self.hour.adding(hours: 1)))
-      _ = try await store.storage.maintain(retention: .seconds(86_400))
+      _ = try await store.storage.maintain(RetentionTerms(messages: .seconds(86_400)))
       #expect(try await isKnown(tags[0], store))
     }
   }
@@ -61,18 +61,18 @@ import Testing
       let tags = self.tags(1...2500)
       try await record(.handedOver, tags, in: store)
       for _ in 0..<WireLimits.receiptDays { store.clock.advance(day) }
-      _ = try await storage.maintain(retention: day)
+      _ = try await storage.maintain(RetentionTerms(messages: day))
       #expect(try await isKnown(tags[0], store))
       store.clock.advance(day)
       #expect(try await !isKnown(tags[0], store), "whether it was removed or not")
       // Day by day: a clock that jumps is not believed.
       for _ in 0..<3 {
-        _ = try await storage.maintain(retention: day)
+        _ = try await storage.maintain(RetentionTerms(messages: day))
         store.clock.advance(day)
       }
-      _ = try await storage.maintain(retention: day)
+      _ = try await storage.maintain(RetentionTerms(messages: day))
       try await record(.handedOver, Array(tags.prefix(1)), in: store)
-      _ = try await storage.maintain(retention: day)
+      _ = try await storage.maintain(RetentionTerms(messages: day))
       #expect(try await isKnown(tags[0], store), "handed over again, it counts from then")
       // A crossing that is still there is not counted again.
       let counted = try await storage.ledger(of: Sample.relay("beta"), in: Self.hour...Self.hour)

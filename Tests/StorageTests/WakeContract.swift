@@ -291,27 +291,27 @@ import Testing
         try #require(try await store.storage.account(device.account)?.device(device.device))
       }
       let later = Sample.noon.adding(.seconds(1))
-      #expect(try await !change(.gcm, google, "another"))
-      #expect(try await !change(.gcm, google, "gcm-1", before: Sample.noon))
-      #expect(try await !change(.apn, google, "gcm-1"))
-      #expect(try await change(.gcm, google, "gcm-1", "gcm-2", before: later))
-      #expect(try await stored(google).gcmID == Secret("gcm-2"))
+      #expect(try await !change(.fcm, google, "another"))
+      #expect(try await !change(.fcm, google, "fcm-1", before: Sample.noon))
+      #expect(try await !change(.apns, google, "fcm-1"))
+      #expect(try await change(.fcm, google, "fcm-1", "fcm-2", before: later))
+      #expect(try await stored(google).pushIDs.fcm == Secret("fcm-2"))
       #expect(try await stored(google).fetchesMessages)
       let before = try await store.storage.accountsRevision()
-      #expect(try await change(.gcm, google, "gcm-2"))
-      #expect(try await stored(google).gcmID == nil)
+      #expect(try await change(.fcm, google, "fcm-2"))
+      #expect(try await stored(google).pushIDs.fcm == nil)
       #expect(try await !stored(google).fetchesMessages)
       // The device can be reached no more, and the directory says so.
       #expect(try await store.storage.accountsRevision() > before)
       #expect(try await store.storage.entries(for: [Sample.token(google.account)]).isEmpty)
 
       #expect(try await change(.voip, apple, "voip-2"))
-      #expect(try await stored(apple).voipApnID == nil)
-      #expect(try await stored(apple).apnID == Secret("apn-2"))
-      #expect(try await change(.apn, apple, "apn-2", before: later))
-      #expect(try await stored(apple).apnID == nil)
+      #expect(try await stored(apple).pushIDs.voip == nil)
+      #expect(try await stored(apple).pushIDs.apns == Secret("apns-2"))
+      #expect(try await change(.apns, apple, "apns-2", before: later))
+      #expect(try await stored(apple).pushIDs.apns == nil)
       #expect(try await stored(apple).fetchesMessages)
-      #expect(try await !change(.apn, Sample.address(77), "apn-2"))
+      #expect(try await !change(.apns, Sample.address(77), "apns-2"))
     }
   }
 
@@ -324,10 +324,10 @@ import Testing
       let browser = try Sample.address(1)
       let terms = WakeTerms(providers: [.webPush], lifetime: .seconds(3600))
       let id = Secret("https://push.example.net/x p256dh auth")
-      #expect(try await store.storage.updateDevice(browser, .registerWebPush(id, at: Sample.noon)))
+      #expect(try await store.storage.updateDevice(browser, .register(.webPush(id), at: Sample.noon)))
       // Without fetching, too.
       #expect(try await store.storage.updateDevice(browser, .fetches(false)))
-      #expect(try await store.storage.account(browser.account)?.device(browser.device)?.webPushID == id)
+      #expect(try await store.storage.account(browser.account)?.device(browser.device)?.pushIDs.webPush == id)
       #expect(try await !store.storage.entries(for: [Sample.token(browser.account)]).isEmpty)
       #expect(try await store.storage.askToWake([WakeAsk(browser)], afterForgetting: [], Self.both) == 0)
       #expect(try await store.storage.askToWake([WakeAsk(browser)], afterForgetting: [], terms) == 1)
@@ -341,15 +341,14 @@ import Testing
         try await !store.storage.changePushID(
           .webPush, of: browser, from: Secret("another"), to: nil, registeredBefore: nil))
       #expect(try await store.storage.changePushID(.webPush, of: browser, from: id, to: nil, registeredBefore: nil))
-      #expect(try await store.storage.account(browser.account)?.device(browser.device)?.webPushID == nil)
+      #expect(try await store.storage.account(browser.account)?.device(browser.device)?.pushIDs.webPush == nil)
       #expect(try await store.storage.entries(for: [Sample.token(browser.account)]).isEmpty)
       // The other ids take its place.
-      #expect(try await store.storage.updateDevice(browser, .registerWebPush(id, at: Sample.noon)))
+      #expect(try await store.storage.updateDevice(browser, .register(.webPush(id), at: Sample.noon)))
       #expect(
-        try await store.storage.updateDevice(
-          browser, .registerGCM(Secret("gcm"), fetchesMessages: true, at: Sample.noon)))
+        try await store.storage.updateDevice(browser, .register(.fcm(Secret("fcm")), at: Sample.noon)))
       let device = try #require(try await store.storage.account(browser.account)?.device(browser.device))
-      #expect(device.webPushID == nil && device.wakeProvider == .fcm)
+      #expect(device.pushIDs.webPush == nil && device.pushIDs.provider == .fcm)
     }
   }
 
@@ -364,6 +363,65 @@ import Testing
       }
       #expect(try await store.storage.glance(at: mailbox, countingTo: 100) == MailboxGlance(count: 6, messages: 3))
       #expect(try await store.storage.glance(at: mailbox, countingTo: 3) == MailboxGlance(count: 3, messages: 1))
+    }
+  }
+
+  /// A new provider does not compile without its sample.
+  private static func registration(at provider: WakeProvider) -> PushRegistration {
+    switch provider {
+    case .fcm: .fcm(Secret("fcm"))
+    case .apns: .apns(Secret("apns"), voip: Secret("voip"))
+    case .webPush: .webPush(Secret("https://push.example.net/x p256dh auth"))
+    }
+  }
+
+  @Test(arguments: Backend.allCases, WakeProvider.allCases)
+  func `a device of each provider is listed, asked for, tested, swept, moved and forgotten`(
+    _ backend: Backend, _ provider: WakeProvider
+  ) async throws {
+    try await backend.withStore { store in
+      try await store.register(Sample.registration(1))
+      let device = try Sample.address(1)
+      let own = WakeTerms(providers: [provider], lifetime: .seconds(3600))
+      let others = WakeTerms(providers: WakeProvider.allCases.filter { $0 != provider }, lifetime: .seconds(3600))
+      func release() async throws {
+        #expect(try await store.storage.askToWake([], afterForgetting: [WakeRelease(device)], own) == 0)
+      }
+      // By the id alone.
+      let registration = Self.registration(at: provider)
+      let change = DeviceChange.register(registration, fetchesMessages: false, at: Sample.noon)
+      #expect(try await store.storage.updateDevice(device, change))
+      let stored = try #require(try await store.storage.account(device.account)?.device(device.device))
+      #expect(stored.pushIDs == registration.ids && stored.pushIDs.provider == provider && stored.isReachable)
+      #expect(try await store.storage.entries(for: [Sample.token(device.account)]).count == 1)
+
+      #expect(try await store.storage.askToWake([WakeAsk(device)], afterForgetting: [], others) == 0)
+      #expect(try await store.storage.askToWake([WakeAsk(device)], afterForgetting: [], own) == 1)
+      #expect(try await store.storage.waitingWake(of: device)?.provider == provider)
+      try await release()
+      #expect(try await !store.storage.askToWakeForTest(device, isForced: true, others))
+      #expect(try await store.storage.askToWakeForTest(device, isForced: true, own))
+      #expect(try await store.storage.waitingWake(of: device)?.provider == provider)
+      try await release()
+
+      try await store.storage.beginWakeSweep(pause: .zero, own)
+      try await store.storage.append([Sample.envelope(to: device, from: Sample.address(99), id: 1)])
+      for _ in 0..<2 { try await store.storage.beginWakeSweep(pause: .zero, own) }
+      #expect(try await store.storage.sweepWakes(stretch: 1000, reach: 1000, others).asked == 0)
+      try await store.storage.append([Sample.envelope(to: device, from: Sample.address(99), id: 2)])
+      for _ in 0..<2 { try await store.storage.beginWakeSweep(pause: .zero, own) }
+      #expect(try await store.sweepAll(own) == 1)
+      #expect(try await store.claim(provider).map(\.device) == [device])
+
+      // The id of another provider takes its place; ids of other providers are not forgotten with it.
+      let other = try #require(WakeProvider.allCases.first { $0 != provider })
+      #expect(try await store.storage.updateDevice(device, .register(Self.registration(at: other), at: Sample.noon)))
+      for (forgotten, left) in [(provider, Self.registration(at: other).ids), (other, PushIDs())] {
+        #expect(try await store.storage.updateDevice(device, .forget(forgotten)))
+        let account = try await store.storage.account(device.account)
+        #expect(account?.device(device.device)?.pushIDs == left)
+      }
+      #expect(try await store.storage.entries(for: [Sample.token(device.account)]).isEmpty)
     }
   }
 
@@ -530,23 +588,24 @@ import Testing
 }
 
 extension Store {
-  /// A device with a GCM id, `gcm-INDEX`.
+  /// A device with an FCM id, `fcm-INDEX`.
   func registerAtGoogle(_ index: Int) async throws -> DeviceAddress {
     try await register(Sample.registration(index))
     let device = try Sample.address(index)
-    let id = DeviceChange.registerGCM(Secret("gcm-\(index)"), fetchesMessages: true, at: Sample.noon)
+    let id = DeviceChange.register(.fcm(Secret("fcm-\(index)")), at: Sample.noon)
     #expect(try await storage.updateDevice(device, id))
     return device
   }
 
-  /// Devices of accounts `index`, `index + 1` and `index + 2`: one with a GCM id, one with APN ids, one with neither.
+  /// Devices of accounts `index`, `index + 1` and `index + 2`: one with an FCM id, one with APNs ids, one with neither.
   func registerPushed(from index: Int = 1) async throws -> (
     google: DeviceAddress, apple: DeviceAddress, neither: DeviceAddress
   ) {
     let google = try await registerAtGoogle(index)
     try await register(Sample.registration(index + 1))
     let apple = try Sample.address(index + 1)
-    let ids = DeviceChange.registerAPN(Secret("apn-\(index + 1)"), voip: Secret("voip-\(index + 1)"), at: Sample.noon)
+    let ids = DeviceChange.register(
+      .apns(Secret("apns-\(index + 1)"), voip: Secret("voip-\(index + 1)")), at: Sample.noon)
     #expect(try await storage.updateDevice(apple, ids))
     try await register(Sample.registration(index + 2))
     return (google, apple, try Sample.address(index + 2))

@@ -103,12 +103,10 @@ import Testing
     try await backend.withStore { store in
       let (to, from) = (try Sample.address(1), try Sample.address(2))
       func envelope(_ id: Int, _ mark: Int64?, relay: String? = "beta", to: DeviceAddress) throws -> Envelope {
-        let plain = Sample.envelope(
+        var envelope = Sample.envelope(
           to: to, from: from, id: id, relay: try relay.map { try Sample.relay($0) }, timestamp: Sample.noon)
-        return Envelope(
-          destination: plain.destination, type: plain.type, source: plain.source, relay: plain.relay,
-          timestamp: plain.timestamp, message: plain.message, content: plain.content, fingerprint: plain.fingerprint,
-          mark: mark.map { CrossingMark(bits: $0) })
+        envelope.mark = mark.map { CrossingMark(bits: $0) }
+        return envelope
       }
       let tablet = try Sample.address(1, device: 2)
       let first = [
@@ -166,7 +164,7 @@ import Testing
       let far = Self.hour.adding(hours: 24 * 365)
       func maintain(afterDays days: Int64) async throws {
         store.clock.set(Timestamp(millis: Sample.noon.millis + days * Timestamp.millisPerDay))
-        _ = try await store.storage.maintain(retention: .seconds(86_400))
+        _ = try await store.storage.maintain(RetentionTerms(messages: .seconds(86_400)))
       }
       try await maintain(afterDays: 0)
       #expect(try await store.storage.ledger(of: Sample.relay("beta"), in: far...far).isEmpty)

@@ -147,7 +147,7 @@ import Testing
 
 extension Store {
   @discardableResult
-  fileprivate func run() async throws -> Int { try await storage.maintain(retention: .seconds(30 * 86_400)) }
+  fileprivate func run() async throws -> Int { try await storage.maintain(RetentionTerms()) }
 
   fileprivate func envelopes(in mailbox: DeviceAddress) async throws -> [Envelope] {
     try await self.mailbox(mailbox).map(\.envelope)

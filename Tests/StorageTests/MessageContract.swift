@@ -65,7 +65,7 @@ import Testing
       try await store.storage.append([envelope])
       #expect(try await store.mailbox(mailbox).isEmpty)
       store.clock.advance(.seconds(24 * 3600))
-      _ = try await store.storage.maintain(retention: .seconds(30 * 86_400))
+      _ = try await store.storage.maintain(RetentionTerms())
       try await store.storage.append([envelope])
       #expect(try await store.mailbox(mailbox).isEmpty)
     }
@@ -294,20 +294,20 @@ import Testing
         if id == 1 { store.clock.advance(.seconds(86_400)) }
       }
       // Two arrived on day 0, two on day 1, all at noon; now it is noon of day 1.
-      #expect(try await store.storage.maintain(retention: retention) == 0)
+      #expect(try await store.storage.maintain(RetentionTerms(messages: retention)) == 0)
       // A clock that went further from one run to the next would not be believed.
       for step in [86_400, 43_199] {
         store.clock.advance(.seconds(step))
-        #expect(try await store.storage.maintain(retention: retention) == 0)
+        #expect(try await store.storage.maintain(RetentionTerms(messages: retention)) == 0)
       }
       #expect(try await store.mailbox(mailbox).count == 4)
       // The end of day 0 is two days past.
       store.clock.advance(.seconds(1))
-      #expect(try await store.storage.maintain(retention: retention) == 1)
+      #expect(try await store.storage.maintain(RetentionTerms(messages: retention)) == 1)
       #expect(try await store.mailbox(mailbox).count == 2)
-      #expect(try await store.storage.maintain(retention: retention) == 0)
+      #expect(try await store.storage.maintain(RetentionTerms(messages: retention)) == 0)
       store.clock.advance(.seconds(86_400))
-      #expect(try await store.storage.maintain(retention: retention) == 1)
+      #expect(try await store.storage.maintain(RetentionTerms(messages: retention)) == 1)
       #expect(try await store.mailbox(mailbox).isEmpty)
     }
   }
@@ -320,7 +320,7 @@ import Testing
       store.clock.advance(.seconds(40 * 86_400))
       try await withThrowingTaskGroup(of: Void.self) { group in
         for id in 100..<110 {
-          group.addTask { _ = try await store.storage.maintain(retention: .seconds(30 * 86_400)) }
+          group.addTask { _ = try await store.storage.maintain(RetentionTerms()) }
           group.addTask { try await store.storage.append([Sample.envelope(to: mailbox, from: source, id: id)]) }
         }
         try await group.waitForAll()

@@ -49,7 +49,7 @@ import Testing
       #expect(try await !acquire(1))
       // Housekeeping leaves the leases that are held alone.
       #expect(try await store.storage.acquireLease("outbox", holder: 2, for: .seconds(60)))
-      _ = try await store.storage.maintain(retention: .seconds(86_400))
+      _ = try await store.storage.maintain(RetentionTerms(messages: .seconds(86_400)))
       #expect(try await !acquire(1))
     }
   }

@@ -58,11 +58,9 @@ import Testing
       let relay = try Sample.relay("beta")
       let appends = CollectedAppends([mailbox])
       func envelope(_ id: Int, mark: Int64?) -> Envelope {
-        let plain = Sample.envelope(to: mailbox, from: source, id: id, relay: relay)
-        return Envelope(
-          destination: mailbox, type: plain.type, source: source, relay: relay, timestamp: plain.timestamp,
-          message: plain.message, content: plain.content, fingerprint: plain.fingerprint,
-          mark: mark.map { CrossingMark(bits: $0) })
+        var envelope = Sample.envelope(to: mailbox, from: source, id: id, relay: relay)
+        envelope.mark = mark.map { CrossingMark(bits: $0) }
+        return envelope
       }
       try await store.storage.append([envelope(0, mark: nil)])
       try await store.storage.append(

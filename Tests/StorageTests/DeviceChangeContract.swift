@@ -14,10 +14,10 @@ import Testing
       let lock = Sample.lock(3)
       let changes: [(DeviceChange, (inout Device) -> Void, (inout Account) -> Void)] = [
         (DeviceChange(), { _ in }, { _ in }),
-        (with { $0.gcmID = .set(Secret("gcm")) }, { $0.gcmID = Secret("gcm") }, { _ in }),
-        (with { $0.apnID = .set(Secret("apn")) }, { $0.apnID = Secret("apn") }, { _ in }),
-        (with { $0.voipApnID = .set(Secret("voip")) }, { $0.voipApnID = Secret("voip") }, { _ in }),
-        (with { $0.webPushID = .set(Secret("e p a")) }, { $0.webPushID = Secret("e p a") }, { _ in }),
+        (with { $0[.fcm] = .set(Secret("fcm")) }, { $0.pushIDs.fcm = Secret("fcm") }, { _ in }),
+        (with { $0[.apns] = .set(Secret("apns")) }, { $0.pushIDs.apns = Secret("apns") }, { _ in }),
+        (with { $0[.voip] = .set(Secret("voip")) }, { $0.pushIDs.voip = Secret("voip") }, { _ in }),
+        (with { $0[.webPush] = .set(Secret("e p a")) }, { $0.pushIDs.webPush = Secret("e p a") }, { _ in }),
         (with { $0.pushRegistered = .set(Sample.noon) }, { $0.pushRegistered = Sample.noon }, { _ in }),
         (with { $0.fetchesMessages = .set(false) }, { $0.fetchesMessages = false }, { _ in }),
         (with { $0.signalingKey = .set(Secret("key")) }, { $0.signalingKey = Secret("key") }, { _ in }),
@@ -29,10 +29,10 @@ import Testing
         (with { $0.voice = .set(true) }, { _ in }, { $0.voice = true }),
         (with { $0.registrationLock = .set(lock) }, { _ in }, { $0.registrationLock = lock }),
         (with { $0.registrationLock = .set(nil) }, { _ in }, { $0.registrationLock = nil }),
-        (with { $0.gcmID = .set(nil) }, { $0.gcmID = nil }, { _ in }),
-        (with { $0.apnID = .set(nil) }, { $0.apnID = nil }, { _ in }),
-        (with { $0.voipApnID = .set(nil) }, { $0.voipApnID = nil }, { _ in }),
-        (with { $0.webPushID = .set(nil) }, { $0.webPushID = nil }, { _ in }),
+        (with { $0[.fcm] = .set(nil) }, { $0.pushIDs.fcm = nil }, { _ in }),
+        (with { $0[.apns] = .set(nil) }, { $0.pushIDs.apns = nil }, { _ in }),
+        (with { $0[.voip] = .set(nil) }, { $0.pushIDs.voip = nil }, { _ in }),
+        (with { $0[.webPush] = .set(nil) }, { $0.pushIDs.webPush = nil }, { _ in }),
         (with { $0.pushRegistered = .set(nil) }, { $0.pushRegistered = nil }, { _ in }),
         (with { $0.name = .set(nil) }, { $0.name = nil }, { _ in }),
         (with { $0.userAgent = .set(nil) }, { $0.userAgent = nil }, { _ in }),
@@ -75,16 +75,16 @@ import Testing
       let linked = try await store.linkActive(1)
       let steps: [(DeviceAddress, DeviceChange, isListed: Bool)] = [
         (linked, .fetches(true), false),
-        (master, .registerGCM(Secret("gcm"), fetchesMessages: false, at: store.now), true),
-        (master, .registerAPN(Secret("apn"), voip: Secret("voip"), at: store.now), true),
+        (master, .register(.fcm(Secret("fcm")), fetchesMessages: false, at: store.now), true),
+        (master, .register(.apns(Secret("apns"), voip: Secret("voip")), at: store.now), true),
         (master, .fetches(false), true),
-        (master, .forgetAPN, false),
+        (master, .forget(.apns), false),
         // A VoIP id alone reaches nobody.
-        (master, with { $0.voipApnID = .set(Secret("voip")) }, false),
+        (master, with { $0[.voip] = .set(Secret("voip")) }, false),
         (master, .fetches(true), true),
         (linked, .fetches(false), true),
-        (master, .registerGCM(Secret("gcm"), fetchesMessages: true, at: store.now), true),
-        (master, .forgetGCM, false),
+        (master, .register(.fcm(Secret("fcm")), fetchesMessages: true, at: store.now), true),
+        (master, .forget(.fcm), false),
       ]
       var (wasListed, wasEverListed) = (false, false)
       for (device, change, isListed) in steps {

@@ -117,12 +117,12 @@ import Testing
       let after = try await store.storage.listingCursor()
       for _ in 0..<29 {
         store.clock.advance(.seconds(86_400))
-        _ = try await store.storage.maintain(retention: .seconds(86_400))
+        _ = try await store.storage.maintain(RetentionTerms(messages: .seconds(86_400)))
       }
       #expect(try await store.storage.listingChanges(after: before, limit: 10)?.accounts.count == 1)
       for _ in 0..<3 {
         store.clock.advance(.seconds(86_400))
-        _ = try await store.storage.maintain(retention: .seconds(86_400))
+        _ = try await store.storage.maintain(RetentionTerms(messages: .seconds(86_400)))
       }
       #expect(try await store.storage.listingChanges(after: before, limit: 10) == nil)
       #expect(try await store.storage.listingChanges(after: after, limit: 10)?.accounts.isEmpty == true)

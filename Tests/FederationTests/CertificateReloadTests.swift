@@ -9,7 +9,7 @@ import X509
 @testable import Federation
 
 /// Certificates are replaced under a running relay.
-@Suite(.tags(.stores)) struct ReloadTests {
+@Suite(.tags(.stores)) struct CertificateReloadTests {
   @Test func `a renewed leaf is presented, and open connections live on`() async throws {
     try await withRelay("alpha") { alpha in
       let authority = try TestAuthority("beta")
