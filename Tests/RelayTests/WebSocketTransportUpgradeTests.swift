@@ -69,7 +69,11 @@ import Testing
   }
 
   @Test func `a request that comes byte by byte, or behind empty lines, opens one too`() async throws {
-    try await TransportSite.with { site in
+    // Many small steps: each waits its turn among other tests.
+    var times = SocketTimes()
+    times.firstRequest = .minutes(10)
+    times.message = .minutes(10)
+    try await TransportSite.with(times: times) { site in
       let socket = try await site.connect()
       for byte in Array("\r\n\r\n".utf8) + RawSocket.request("http://relay/socket/?x") {
         try await socket.send([byte])
