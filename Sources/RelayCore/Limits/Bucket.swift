@@ -195,3 +195,21 @@ package enum LimitDecision: Sendable, Equatable {
     }
   }
 }
+
+/// The decision on charges that stand or fall together, and on others that are made only behind these.
+package struct ChainedDecision: Sendable, Equatable {
+  package let first: LimitDecision
+  /// One for each of the others, which stand or fall alone. All are refused, without a time to wait, if the first are.
+  package let further: [LimitDecision]
+
+  package init(_ first: LimitDecision, further: [LimitDecision]) {
+    self.first = first
+    self.further = first == .allowed ? further : further.map { _ in .refused(retryAfter: nil) }
+  }
+
+  /// - Parameter count: of the others, none of which was charged.
+  package init(_ first: LimitDecision, refusing count: Int) {
+    self.first = first
+    further = Array(repeating: .refused(retryAfter: nil), count: count)
+  }
+}

@@ -16,6 +16,11 @@ package protocol RateLimiter: Sendable {
   /// - Returns: one decision for each.
   func take(each takes: [[LimitCharge]]) async -> [LimitDecision]
 
+  /// Takes `charges` as `take` does and, once they are allowed, each of `further` by itself, in their order: in one
+  /// round trip where that is possible. `further` are for other buckets than `charges`.
+  /// - Parameter charges: one at least.
+  func take(_ charges: [LimitCharge], thenEach further: [LimitCharge]) async -> ChainedDecision
+
   /// The free space of a bucket just now, in charges: for showing it.
   func space(in limiter: LimiterName, key: LimitKey) async -> Double
 
