@@ -36,10 +36,11 @@ struct PeerKeysController: Sendable {
     let number = try context.number("number")
     let key = LimitKey(peer, LimitKey(number, selector))
     // Before they are drawn: keys that were given out are gone, whoever pays for them.
-    let keys = try await dispenser.keysMax(of: number, devices: selector)
-    try await budget.charge(
-      [.request, .preKeys(max(1, keys))], of: peer, and: LimitCharge(Self.charge, from: .preKeys, key: key))
-    return try await dispenser.draw(from: number, devices: selector, version: version)
+    return try await dispenser.draw(from: number, devices: selector, version: version) { cost throws(Problem) in
+      try await budget.charge(
+        [.request, .preKeys(max(1, cost.keys))], of: peer, and: LimitCharge(Self.charge, from: .preKeys, key: key),
+        thenEach: cost.targets)
+    }
   }
 
   /// All clients of a peer share its bucket: it holds as much as those of ten clients of ours.

@@ -39,8 +39,7 @@ struct LocalGraph {
       store: storage, redis: coordination.epochWitness, peers: peers, quickPeers: quickPeers, clock: .system,
       logger: logger)
     dispenser = LocalPreKeys(
-      store: storage.preKeys, accounts: accounts, limiter: coordination.limiter, restores: restores,
-      clock: clock.believing)
+      store: storage.preKeys, accounts: accounts, restores: restores, clock: clock.believing)
   }
 }
 
