@@ -65,14 +65,14 @@ package struct HandOverRequests: Sendable {
       case 200: return HandOverAnswers(each, noted: noted)
       case 404, 405:
         await noted.value
-        transport.forgetBatches(of: peer)
+        transport.forget(BatchTerms.capabilities, of: peer)
         return await sendOneByOne(batch, to: peer, terms, until: deadline)
       default:
         let refusal = HandOverAnswer(status: answer.status, retryAfterSeconds: answer.retryAfterSeconds)
         return HandOverAnswers(batch.map { _ in refusal }, noted: noted)
       }
     } catch {
-      if error == .unreadable { transport.forgetBatches(of: peer) }
+      if error == .unreadable { transport.forget(BatchTerms.capabilities, of: peer) }
       return HandOverAnswers(unanswered: batch.count, error)
     }
   }

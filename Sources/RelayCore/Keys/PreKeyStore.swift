@@ -51,8 +51,8 @@ package protocol PreKeyDispenser: Sendable {
   ///   account. Returns a decision for each target: the last resort serves for one that is refused.
   /// - Returns: one per active device that matches and has what `version` can show: for version 1 a prekey, for
   ///   version 2 a prekey or a signed one; never empty.
-  /// - Throws: what `pay` throws, and nothing is taken then; `.notFound` when there is no such active account or device,
-  ///   or no key.
+  /// - Throws: what `pay` throws, and nothing is taken then; `.notFound` when there is no such active account or
+  ///   device, or no key.
   func draw(
     from account: AccountNumber, devices: DeviceSelector, version: PreKeyVersion,
     paying pay: (PreKeyDrawCost) async throws(Problem) -> [LimitDecision]

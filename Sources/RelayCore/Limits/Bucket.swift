@@ -127,7 +127,7 @@ package enum LimiterName: String, Sendable, CaseIterable {
     case .preKeysTarget:
       "One-time keys that all accounts and peers together draw of one device; beyond it the key of last resort serves."
     case .receipts: "Explicit receipts of one account."
-    case .peerRequests: "Requests of one peer; a batch of messages is one request."
+    case .peerRequests: "Requests of one peer; a batch of messages or draws is one request."
     case .peerRecipients: "Messages and receipts of one peer for devices here."
     case .peerBytes: "Bytes that one peer sends."
     case .peerPreKeys: "Prekeys that one peer asks for."

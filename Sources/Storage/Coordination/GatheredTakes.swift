@@ -11,8 +11,8 @@ final class GatheredTakes: Sendable {
   struct Take: Sendable {
     let keys: [String]
     let charges: [(amount: Double, bucket: Bucket)]
-    /// How many of the charges, the last ones, are made each by itself, once those before them are allowed. One at least
-    /// comes before them.
+    /// How many of the charges, the last ones, are made each by itself, once those before them are allowed. One at
+    /// least comes before them.
     var following = 0
 
     /// One for the charges that stand or fall together, then one for each that follows.
@@ -89,8 +89,8 @@ final class GatheredTakes: Sendable {
   init(judge: @escaping @Sendable ([Take]) async -> [LimitDecision?]?) { self.judge = judge }
 
   /// - Parameter takes: one at least.
-  /// - Returns: the decisions of all, one after the other; nil when Redis gives none, or too much waits for it: then the
-  ///   process decides by itself.
+  /// - Returns: the decisions of all, one after the other; nil when Redis gives none, or too much waits for it: then
+  ///   the process decides by itself.
   func decide(_ takes: [Take]) async -> [LimitDecision?] {
     await withCheckedContinuation { continuation in
       let count = takes.reduce(0) { $0 + $1.decisionCount }
