@@ -129,7 +129,8 @@ let package = Package(
 
     // Protobuf messages of the wire, generated: `make wire-messages`.
     .target(
-      name: "WireMessages", dependencies: [protobuf], exclude: ["batch.proto", "push-signal.proto", "websocket.proto"],
+      name: "WireMessages", dependencies: [protobuf],
+      exclude: ["batch.proto", "keys.proto", "push-signal.proto", "websocket.proto"],
       swiftSettings: strict),
 
     // Features: they meet in RelayCore's contracts and never import each other.

@@ -130,6 +130,74 @@ import Testing
     #expect(try await status { try await bob.sendReceipt(for: 3333, to: anns, at: "alpha") } == 404)
   }
 
+  /// Draws gather on their way: at each process of the asking operator, in requests between the two, and in the store.
+  @Test(arguments: Kind.allCases)
+  func `of all who draw keys at once, here and at a peer, each gets keys of his own`(kind: Kind) async throws {
+    try await Self.with("alpha", on: kind) { alpha in
+      try await Self.with("beta", on: kind) { beta in
+        try await expectPeering(alpha, beta)
+        let supply = 120
+        var owners: [PhoneNumber] = []
+        for _ in 0..<4 {
+          let number = try #require(PhoneNumber(TestDevice.freshNumber()))
+          try await Self.refill(
+            try await RelayClient(url: beta.relays[0].url).register(number).client, with: supply)
+          owners.append(number)
+        }
+        // Peers' clients, and the owners' relay's own.
+        let ann = try await RelayClient(url: alpha.relays[0].url).register(
+          try #require(PhoneNumber(TestDevice.freshNumber())))
+        let cat = try await RelayClient(url: beta.relays[0].url).register(
+          try #require(PhoneNumber(TestDevice.freshNumber())))
+        let theirs = try alpha.relays.map { try RelayClient(url: $0.url, credentials: ann.client.credentials) }
+        let ours = try beta.relays.map { try RelayClient(url: $0.url, credentials: cat.client.credentials) }
+        try await eventually("alpha's processes reach beta") {
+          for client in theirs {
+            let nobody = try #require(PhoneNumber(TestDevice.freshNumber()))
+            guard try await Self.status({ try await client.drawPreKeys(of: nobody, at: "beta") }) == 404 else {
+              return false
+            }
+          }
+          return true
+        }
+        let draws = (0..<supply).flatMap { turn in owners.map { (turn: turn, owner: $0) } }
+        let drawn = try await withThrowingTaskGroup(of: (PhoneNumber, Int64).self) { group in
+          var waiting = draws[...]
+          func begin() {
+            guard let (turn, owner) = waiting.popFirst() else { return }
+            let isPeers = turn % 4 != 0
+            let client = isPeers ? theirs[turn % theirs.count] : ours[turn % ours.count]
+            group.addTask {
+              let keys = try await client.drawPreKeys(of: owner, at: isPeers ? "beta" : nil)
+              return (owner, try #require(keys.first).preKey.keyID)
+            }
+          }
+          for _ in 0..<48 { begin() }
+          var drawn: [(PhoneNumber, Int64)] = []
+          for try await key in group {
+            drawn.append(key)
+            begin()
+          }
+          return drawn
+        }
+        for owner in owners {
+          // All of them, and none twice.
+          #expect(drawn.filter { $0.0 == owner }.map(\.1).sorted() == (0..<Int64(supply)).map { $0 })
+          #expect(try await theirs[0].drawPreKeys(of: owner, at: "beta").map(\.preKey.keyID) == [16_777_215])
+        }
+      }
+    }
+  }
+
+  private static func refill(_ client: RelayClient, with count: Int) async throws {
+    let (identity, publicKey) = (try IdentityKeys(), try IdentityKeys().publicKey)
+    try await client.upload(
+      PreKeyBundle(
+        identityKey: identity.publicKey,
+        oneTimeKeys: (0..<Int64(count)).map { PublicPreKey(keyID: $0, publicKey: publicKey) },
+        lastResort: PublicPreKey(keyID: 16_777_215, publicKey: publicKey)))
+  }
+
   @Test func `a removed peer and its contacts are gone`() async throws {
     try await Self.with("alpha", on: .embedded) { alpha in
       try await Self.with("beta", on: .embedded) { beta in

@@ -47,7 +47,7 @@ import WireMessages
           2: Problem(.notFound), 3: .mismatched(missing: [two], extra: []), 4: .stale([three]),
           5: Problem(.rateLimited, retryAfter: .seconds(7)), 6: Problem(.peerUnavailable, retryAfter: .seconds(2)),
         ])
-      #expect(alpha.handOvers.map(\.path).map { $0.hasSuffix("/batch") } == [false, true])
+      #expect(try alpha.batches.map(\.count) == [1, 6])
     }
   }
 
@@ -67,8 +67,7 @@ import WireMessages
       alpha.peer.answer(by: answering { _ in .with { $0.status = 200 } })
       #expect(try await patient == nil)
       // Hand-overs that were taken back did not travel.
-      #expect(alpha.handOvers.allSatisfy { !$0.path.hasSuffix("/batch") })
-      #expect(alpha.handOvers.count == 2)
+      #expect(try alpha.batches == [[0], [1]])
     }
   }
 
@@ -116,15 +115,17 @@ import WireMessages
       try await Task.sleep(for: MachineSpeed.allow(.seconds(8)))
       let late = Task { try await status(of: 2, beta) }
       try await eventually("two wait") { beta.handOvers.waitingCount(for: alphaName) == 2 }
-      alpha.peer.answer(by: {
-        if $0.path.hasSuffix("/peering") { return Self.capable }
-        return $0.path.hasSuffix("/batch") ? nil : .init(status: 200)
+      let answered = answering { _ in .with { $0.status = 200 } }
+      alpha.peer.answer(by: { request in
+        // The first alone, and no batch of others.
+        let indices = request.path.hasSuffix("/batch") ? try? BatchingPeer.indices(request) : nil
+        return indices == nil || indices == [0] ? answered(request) : nil
       })
       #expect(try await first.value == nil)
       #expect(try await early.value?.kind == .peerUnavailable)
       alpha.peer.answer(by: answering { _ in .with { $0.status = 200 } })
       #expect(try await late.value == nil)
-      #expect(alpha.handOvers.filter { $0.path.hasSuffix("/batch") }.count == 1)
+      #expect(try alpha.batches == [[0], [1, 2]])
     }
   }
 
@@ -216,6 +217,12 @@ import WireMessages
     let peer: ScriptedPeer
     /// All but questions for what it can do.
     var handOvers: [ScriptedPeer.Request] { peer.requests.filter { !$0.path.hasSuffix("/peering") } }
+    /// The indices of the hand-overs of each request, all of which are batches.
+    var batches: [[Int]] { get throws { try handOvers.map(Self.indices) } }
+
+    static func indices(_ request: ScriptedPeer.Request) throws -> [Int] {
+      try Relay_Batch(serializedBytes: request.bytes).handOvers.map { Int($0.destination % 10) }
+    }
   }
 
   private static let capable = ScriptedPeer.Answer(

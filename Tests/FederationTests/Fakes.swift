@@ -81,20 +81,14 @@ struct FixedDispenser: PreKeyDispenser {
   }
 
   func draw(
-    from account: AccountNumber, devices: DeviceSelector, version: PreKeyVersion
+    from account: AccountNumber, devices: DeviceSelector, version: PreKeyVersion,
+    paying pay: (PreKeyDrawCost) async throws(Problem) -> [LimitDecision]
   ) async throws(Problem) -> [DrawnPreKey] {
-    guard account == Self.account else { throw Problem(.notFound) }
-    let keys = Self.keys.filter { key in
-      if case .one(let id) = devices, id != key.device { return false }
-      return version == .two || key.preKey != nil
-    }
+    let chosen = account == Self.account ? Self.keys.filter { devices == .all || devices == .one($0.device) } : []
+    _ = try await pay(PreKeyDrawCost(keys: chosen.count, targets: []))
+    let keys = chosen.filter { version == .two || $0.preKey != nil }
     guard !keys.isEmpty else { throw Problem(.notFound) }
     return keys
-  }
-
-  func keysMax(of account: AccountNumber, devices: DeviceSelector) async throws(Problem) -> Int {
-    guard account == Self.account else { return 0 }
-    return if case .one(let id) = devices { Self.keys.count { $0.device == id } } else { Self.keys.count }
   }
 }
 

@@ -15,9 +15,9 @@ import Testing
       }
       #expect(
         peers[0].requests.map { "\($0.method) \($0.path)" } == [
-          "GET /v1/federation/key/+14155550100/*", "GET /v2/federation/key/+14155550100/2",
-          // Whether it takes batches is asked before the first hand-over.
-          "GET /v1/federation/peering", "PUT /v1/federation/messages/+14155550177/1/+14155550100",
+          // What it takes together is asked before the first request that could use it.
+          "GET /v1/federation/peering", "GET /v1/federation/key/+14155550100/*",
+          "GET /v2/federation/key/+14155550100/2", "PUT /v1/federation/messages/+14155550177/1/+14155550100",
           "PUT /v1/receipt/+14155550177/1/+14155550100/1700000000001",
           "GET /v1/federation/attachment/9223372036854775807",
         ])

@@ -17,6 +17,7 @@ struct FuzzedDecoder: Sendable {
     FuzzedDecoder(name: "http", run: fuzzHTTP),
     FuzzedDecoder(name: "invitations", run: fuzzInvitations),
     FuzzedDecoder(name: "json", run: fuzzJSON),
+    FuzzedDecoder(name: "key-batch", run: fuzzKeyBatch),
     FuzzedDecoder(name: "ledger", run: fuzzLedger),
     FuzzedDecoder(name: "notify", run: fuzzNotify),
     FuzzedDecoder(name: "parts", run: fuzzParts),

@@ -115,8 +115,7 @@ private struct KeyDesk {
     let coordination = LocalCoordination(clock: clock.wall)
     accounts = AccountCache(store: storage, bus: coordination)
     let restores = RestoreGuard(store: storage, redis: nil, peers: nil, clock: clock.wall, logger: logger)
-    let local = LocalPreKeys(
-      store: storage, accounts: accounts, limiter: coordination, restores: restores, clock: clock.wall)
+    let local = LocalPreKeys(store: storage, accounts: accounts, restores: restores, clock: clock.wall)
     let purse = ContactPurse(
       budget: coordination, allowance: LookUpAllowance(first: 20_000, firstDays: 10, perDay: 2000))
     let keys = KeysController(

@@ -73,6 +73,35 @@ private final class Gate: Sendable {
     }
   }
 
+  @Test func `what follows a charge stays with it, and each caller gets its own decisions`() async throws {
+    let judge = Mutex<[Int]>([])
+    let bucket = Bucket(size: 1, perMinute: 1)
+    let takes = GatheredTakes { takes in
+      judge.withLock { $0.append(takes.count) }
+      return takes.flatMap { take in
+        let first = [LimitDecision.refused(retryAfter: .milliseconds(Int(take.keys[0]) ?? 0))]
+        return first + take.followers.map { .refused(retryAfter: .milliseconds(Int($0.keys[0]) ?? 0)) }
+      }
+    }
+    await withTaskGroup(of: Void.self) { group in
+      for number in stride(from: 0, to: 3000, by: 10) {
+        group.addTask {
+          let keys = (number...number + 4).map(String.init)
+          let charges = keys.map { _ in (amount: 1.0, bucket: bucket) }
+          // Two stand or fall together, three follow; and then one alone.
+          let chain = GatheredTakes.Take(keys: keys, charges: charges, following: 3)
+          #expect(chain.together.keys == Array(keys.prefix(2)) && chain.decisionCount == 4)
+          let decisions = await takes.decide([chain, Self.take("\(number + 5)")])
+          let expected = [number, number + 2, number + 3, number + 4, number + 5]
+          #expect(decisions == expected.map { .refused(retryAfter: .milliseconds($0)) })
+        }
+      }
+    }
+    #expect(judge.withLock { $0.reduce(0, +) } == 600)
+    // A script has 64 decisions at most.
+    #expect(judge.withLock { $0.allSatisfy { $0 <= 32 } })
+  }
+
   @Test func `without an answer nobody is decided on, and the next are judged again`() async {
     let answers = Mutex([nil, [], [.allowed]] as [[LimitDecision]?])
     let takes = GatheredTakes { _ in answers.withLock { $0.removeFirst() } }

@@ -151,6 +151,77 @@ import Testing
   }
 
   @Test(arguments: CoordinationBackend.allCases)
+  func `charges behind others are made each by itself, and only if those are allowed`(
+    _ backend: CoordinationBackend
+  ) async throws {
+    try await backend.with(buckets: Self.shapes) { coordination in
+      let beta = LimitKey(try Sample.relay("beta"))
+      let targets = try (1...3).map { LimitCharge(2, from: .messages, key: LimitKey(try Sample.number($0))) }
+      func take(_ requests: Double, _ keys: Double, _ count: Int) async -> ChainedDecision {
+        await coordination[0].take(
+          [
+            LimitCharge(requests, from: .peerRequests, key: beta), LimitCharge(keys, from: .peerPreKeys, key: beta),
+          ], thenEach: Array(targets.prefix(count)))
+      }
+      func spaces() async -> [Double] {
+        var spaces: [Double] = []
+        for limiter in [LimiterName.peerRequests, .peerPreKeys] {
+          spaces.append(await coordination[0].space(in: limiter, key: beta))
+        }
+        for target in targets { spaces.append(await coordination[0].space(in: target.limiter, key: target.key)) }
+        return spaces
+      }
+      let refused = LimitDecision.refused(retryAfter: nil)
+      #expect(await take(1, 1, 2) == ChainedDecision(.allowed, further: [.allowed, .allowed]))
+      #expect(await spaces() == [19, 3, 3, 3, 5])
+      // More than the first bucket can ever hold.
+      #expect(await take(1, 5, 3) == ChainedDecision(refused, further: [refused, refused, refused]))
+      #expect(await spaces() == [19, 3, 3, 3, 5])
+      #expect(await take(1, 1, 3) == ChainedDecision(.allowed, further: [.allowed, .allowed, .allowed]))
+      // One of each of the first two is left: the third has its own decision.
+      let mixed = await take(1, 1, 3)
+      #expect(mixed.first == .allowed && mixed.further.last == .allowed)
+      #expect(mixed.further.prefix(2).allSatisfy { $0 != .allowed })
+      #expect(await spaces() == [17, 1, 1, 1, 1])
+      #expect(await take(1, 1, 0) == ChainedDecision(.allowed, further: []))
+      #expect(await spaces() == [16, 0, 1, 1, 1])
+    }
+  }
+
+  /// A supply that all draw from, each within a bucket of his own.
+  @Test(arguments: CoordinationBackend.allCases)
+  func `64 callers share what lies behind their own buckets, and nothing that these refuse`(
+    _ backend: CoordinationBackend
+  ) async throws {
+    let buckets: [LimiterName: Bucket] = [
+      .preKeys: Bucket(size: 5, perMinute: 0.001), .preKeysTarget: Bucket(size: 100, perMinute: 0.001),
+    ]
+    try await backend.with(2, buckets: buckets) { coordination in
+      let target = LimitCharge(1, from: .preKeysTarget, key: LimitKey(try Sample.number(1)))
+      let taken = try await withThrowingTaskGroup(of: (own: Int, shared: Int).self) { group in
+        for caller in 0..<64 {
+          let own = LimitCharge(1, from: .preKeys, key: LimitKey(try Sample.number(100 + caller)))
+          group.addTask {
+            var taken = (own: 0, shared: 0)
+            for _ in 0..<8 {
+              let decision = await coordination[caller % 2].take([own], thenEach: [target])
+              if decision.first == .allowed { taken.own += 1 }
+              if decision.further == [.allowed] { taken.shared += 1 }
+              #expect(decision.first == .allowed || decision.further != [.allowed])
+            }
+            return taken
+          }
+        }
+        return try await group.reduce(into: (own: 0, shared: 0)) {
+          $0 = (own: $0.own + $1.own, shared: $0.shared + $1.shared)
+        }
+      }
+      #expect(taken.own == 64 * 5)
+      #expect(taken.shared == 100)
+    }
+  }
+
+  @Test(arguments: CoordinationBackend.allCases)
   func `random charges are judged as by buckets side by side`(_ backend: CoordinationBackend) async throws {
     let clock = ManualClock(Sample.noon)
     let limiters = Self.shapes.keys.sorted { $0.rawValue < $1.rawValue }

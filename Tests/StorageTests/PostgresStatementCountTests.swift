@@ -75,6 +75,31 @@ import Testing
     }
   }
 
+  @Test func `draws of prekeys that come together share a statement`() async throws {
+    try await Self.withLoggedStore { storage, asked in
+      let store = Store(storage: storage, clock: ManualClock(Sample.noon))
+      let numbers = try await store.registerAccounts(40)
+      for number in numbers {
+        #expect(
+          try await storage.replacePreKeys(of: DeviceAddress(number, .master), with: Sample.upload([1, 2])) == .stored)
+      }
+      _ = try asked.since("execute")
+      let drawn = try await withThrowingTaskGroup(of: Int.self) { group in
+        for number in numbers + numbers {
+          group.addTask {
+            let keys = try await storage.drawPreKeys(of: number, devices: [.master], oneTime: [.master], epoch: 0)
+            return keys.count { [1, 2].contains($0.preKey?.keyID) }
+          }
+        }
+        return try await group.reduce(0, +)
+      }
+      #expect(drawn == 80)
+      let statements = try asked.since("execute")
+      #expect(Set(statements) == ["draw_prekeys"])
+      #expect(statements.count < 40, "\(statements.count)")
+    }
+  }
+
   @Test func `acknowledgements that come together share a statement`() async throws {
     try await Self.withLoggedStore { storage, asked in
       let (mailbox, sender) = (try Sample.address(1), try Sample.address(2))

@@ -121,6 +121,43 @@ import Testing
   }
 
   @Test(arguments: Backend.allCases)
+  func `draws of many accounts at once give each its own keys, and last resorts to those who may have no other`(
+    _ backend: Backend
+  ) async throws {
+    try await backend.withStore { store in
+      let numbers = try await store.registerAccounts(12)
+      for (index, number) in numbers.enumerated() {
+        let ids = (0..<5).map { Int64(100 * index + $0) }
+        #expect(
+          try await store.storage.replacePreKeys(
+            of: DeviceAddress(number, .master), with: Sample.upload(ids, identity: "identity \(index)")) == .stored)
+      }
+      // Every third caller may have no one-time key.
+      let drawn = try await withThrowingTaskGroup(of: (Int, Bool, [DrawnPreKey]).self) { group in
+        for (index, number) in numbers.enumerated() {
+          for caller in 0..<9 {
+            let mayTake = caller % 3 != 0
+            group.addTask {
+              let keys = try await store.storage.drawPreKeys(
+                of: number, devices: [.master], oneTime: mayTake ? [.master] : [], epoch: 0)
+              return (index, mayTake, keys)
+            }
+          }
+        }
+        return try await group.reduce(into: []) { $0.append($1) }
+      }
+      for (index, number) in numbers.enumerated() {
+        let own = drawn.filter { $0.0 == index }
+        #expect(own.allSatisfy { $0.2.map(\.identityKey) == ["identity \(index)"] })
+        #expect(own.filter { !$0.1 }.allSatisfy { $0.2.first?.preKey?.publicKey == "last resort" })
+        let ids = own.filter(\.1).compactMap { $0.2.first?.preKey?.keyID }.filter { $0 != 0xFFFFFF }
+        #expect(ids.sorted() == (0..<5).map { Int64(100 * index + $0) })
+        #expect(try await store.storage.preKeyCount(of: DeviceAddress(number, .master)) == 0)
+      }
+    }
+  }
+
+  @Test(arguments: Backend.allCases)
   func `keys that an upload does not bring stay, except one-time keys`(_ backend: Backend) async throws {
     try await backend.withStore { store in
       try await store.registerAccounts(2)

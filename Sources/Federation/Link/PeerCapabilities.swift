@@ -7,11 +7,12 @@ struct PeerCapabilities: Sendable {
 
   private var known: Set<PeerCapability>?
   private var expires: ContinuousClock.Instant?
-  private var withoutBatches: ContinuousClock.Instant?
+  /// Those that the peer has told and does not have, and until when they are not believed.
+  private var refused: [PeerCapability: ContinuousClock.Instant] = [:]
 
   /// - Returns: what is known, nil when nothing is yet; and whether it is time to ask.
   mutating func look(at now: ContinuousClock.Instant) -> (known: Set<PeerCapability>?, isToAsk: Bool) {
-    if let withoutBatches, withoutBatches <= now { self.withoutBatches = nil }
+    if !refused.isEmpty { refused = refused.filter { $0.value > now } }
     return (expires == nil ? nil : current, expires.map { $0 <= now } ?? true)
   }
 
@@ -21,15 +22,16 @@ struct PeerCapabilities: Sendable {
     expires = now + (answer == nil ? Self.pause : Self.lifetime)
   }
 
-  /// The peer does not take batches, whatever it told.
-  mutating func batchRefused(at now: ContinuousClock.Instant) { withoutBatches = now + Self.lifetime }
+  /// The peer does not have `capabilities`, whatever it told.
+  mutating func refused(_ capabilities: Set<PeerCapability>, at now: ContinuousClock.Instant) {
+    for capability in capabilities { refused[capability] = now + Self.lifetime }
+  }
 
   /// Whether it has told anything.
   var isTold: Bool { known != nil }
 
   var current: Set<PeerCapability> {
-    var current = known ?? []
-    if withoutBatches != nil { current.subtract([.batches, .orderedBatches]) }
-    return current
+    let known = known ?? []
+    return refused.isEmpty ? known : known.filter { refused[$0] == nil }
   }
 }

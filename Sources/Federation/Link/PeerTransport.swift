@@ -112,9 +112,9 @@ package final class PeerTransport: Service {
     }
   }
 
-  /// `peer` does not take batches, though it told so: it is not asked to for a while.
-  func forgetBatches(of peer: KnownPeer) {
-    link(to: peer.name).state.withLock { $0.capabilities.batchRefused(at: .now) }
+  /// `peer` does not have `capabilities`, though it told so: they are not used for a while.
+  func forget(_ capabilities: Set<PeerCapability>, of peer: KnownPeer) {
+    link(to: peer.name).state.withLock { $0.capabilities.refused(capabilities, at: .now) }
   }
 
   /// Every client's connections are closed after its last request.

@@ -62,6 +62,7 @@ extension HandOver {
       request.contentType = "application/x-protobuf"
       request.isBatch = true
       request.answerBytesMax = batchAnswerBytesMax
+      if batch.count == 1, let id = batch[0].requestID { request.id = id }
       return request
     } catch {
       // Nothing in it is required, so nothing can be missing.

@@ -50,6 +50,8 @@ struct BatchTerms: Sendable, Equatable {
   /// They come from the outbox.
   var hasWaited = false
 
+  /// That a peer that takes no batches lacks, whatever it told.
+  static let capabilities: Set<PeerCapability> = [.batches, .orderedBatches]
   static let none = BatchTerms()
   static let ordered = BatchTerms(isInOrder: true)
   static let waited = BatchTerms(isInOrder: true, hasWaited: true)

@@ -26,7 +26,7 @@ package struct HandOverRequests: Sendable {
     }
   }
 
-  /// As one batch where the peer keeps the terms; one by one where there is one only.
+  /// As one batch where the peer keeps the terms.
   /// - Parameters:
   ///   - batch: not more than one takes.
   ///   - deadline: of requests that are made one after the other; nil for none but their own time-outs.
@@ -47,11 +47,12 @@ package struct HandOverRequests: Sendable {
     }
   }
 
-  /// As one batch; one by one where there is one only, and where the peer does not know batches after all.
+  /// As one batch; one by one where the peer does not know batches after all. One that is larger than a batch may be
+  /// goes by itself.
   private func sendTogether(
     _ batch: ArraySlice<HandOver>, to peer: KnownPeer, _ terms: BatchTerms, until deadline: ContinuousClock.Instant?
   ) async -> HandOverAnswers {
-    guard batch.count > 1 || terms.hasWaited || batch.contains(where: \.isBetterBatched) else {
+    guard batch.count > 1 || terms.hasWaited || batch.allSatisfy(\.fitsIntoBatch) else {
       return await sendOneByOne(batch, to: peer, terms, until: deadline)
     }
     do throws(PeerFailure) {
@@ -65,14 +66,14 @@ package struct HandOverRequests: Sendable {
       case 200: return HandOverAnswers(each, noted: noted)
       case 404, 405:
         await noted.value
-        transport.forgetBatches(of: peer)
+        transport.forget(BatchTerms.capabilities, of: peer)
         return await sendOneByOne(batch, to: peer, terms, until: deadline)
       default:
         let refusal = HandOverAnswer(status: answer.status, retryAfterSeconds: answer.retryAfterSeconds)
         return HandOverAnswers(batch.map { _ in refusal }, noted: noted)
       }
     } catch {
-      if error == .unreadable { transport.forgetBatches(of: peer) }
+      if error == .unreadable { transport.forget(BatchTerms.capabilities, of: peer) }
       return HandOverAnswers(unanswered: batch.count, error)
     }
   }
@@ -136,9 +137,5 @@ package struct HandOverRequests: Sendable {
 }
 
 extension HandOver {
-  /// Whether the reference's form would say less, and it fits into a batch.
-  fileprivate var isBetterBatched: Bool {
-    guard case .message(let submission, _) = self, submission.coverage == .masterDevice else { return false }
-    return wireBytesMax <= WireLimits.batchBytesMax
-  }
+  fileprivate var fitsIntoBatch: Bool { wireBytesMax <= WireLimits.batchBytesMax }
 }

@@ -6,27 +6,30 @@ import RelayHTTP
 package struct PeerCourier: Courier {
   private let registry: PeerRegistry
   private let handOvers: HandOverSender
+  private let keys: KeyQueues
   private var transport: PeerTransport { handOvers.requests.transport }
 
   package init(registry: PeerRegistry, handOvers: HandOverSender) {
     self.registry = registry
     self.handOvers = handOvers
+    keys = KeyQueues(KeyRequests(transport: handOvers.requests.transport))
   }
 
   package func preKeys(
     of account: AccountNumber, devices: DeviceSelector, version: PreKeyVersion, at relay: RelayName
   ) async throws(Problem) -> [DrawnPreKey] {
-    let path = "federation/key/\(account.e164)/\(devices.text)"
-    var request = PeerRequest.get(version == .one ? "/v1/\(path)" : "/v2/\(path)")
-    request.answerBytesMax = Self.keysBytesMax
-    let drawn = try read(try await send(request, to: relay), of: relay) { json throws(JSONError) in
-      switch version {
-      case .one: try PreKeyCodec.decodeDrawn(json)
-      case .two: try PreKeyCodec.decodeDrawnV2(json)
-      }
+    let peer = try await activePeer(relay)
+    let draw = KeyDraw(account: account, devices: devices, version: version, request: RequestID.current)
+    let answer: KeyDrawAnswer
+    do throws(PeerFailure) {
+      answer = try await keys.answer(to: draw, by: peer)
+    } catch {
+      throw Self.unavailable(relay, error)
     }
-    guard !drawn.isEmpty else { throw Self.unavailable(relay, "it answered without keys") }
-    return drawn
+    switch answer {
+    case .drawn(let drawn): return drawn
+    case .refused(let refusal): throw Self.problem(refusal, of: relay)
+    }
   }
 
   package func submit(
@@ -48,11 +51,14 @@ package struct PeerCourier: Courier {
 
   package func attachmentURL(of id: AttachmentID, at relay: RelayName) async throws(Problem) -> String {
     let answer = try await send(.get("/v1/federation/attachment/\(id.text)"), to: relay)
-    return try read(answer, of: relay) { json throws(JSONError) in try AttachmentLocation.decode(json) }.url
+    do throws(JSONError) {
+      return try AttachmentLocation.decode(answer.body.readableBytesUInt8Span.bytes).url
+    } catch {
+      // A peer that answers what it should not is as good as away.
+      throw Self.unavailable(relay, PeerFailure.unreadable)
+    }
   }
 
-  /// A key and its texts for each of as many devices as a bundle may address.
-  private static let keysBytesMax = 512 << 10
   /// Peers that are away are probed every few seconds.
   /// - Parameter reason: a `PeerFailure`, or words.
   private static func unavailable(_ relay: RelayName, _ reason: some CustomStringConvertible) -> Problem {
@@ -62,17 +68,6 @@ package struct PeerCourier: Courier {
   private func activePeer(_ relay: RelayName) async throws(Problem) -> KnownPeer {
     guard let peer = await registry.peer(named: relay), peer.isActive else { throw Problem(.notFound) }
     return peer
-  }
-
-  /// A peer that answers what it should not is as good as away.
-  private func read<Value>(
-    _ answer: PeerAnswer, of relay: RelayName, _ decode: (RawSpan) throws(JSONError) -> Value
-  ) throws(Problem) -> Value {
-    do throws(JSONError) {
-      return try decode(answer.body.readableBytesUInt8Span.bytes)
-    } catch {
-      throw Self.unavailable(relay, "its answer could not be read")
-    }
   }
 
   /// - Returns: an answer of success.

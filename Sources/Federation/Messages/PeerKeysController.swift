@@ -1,16 +1,26 @@
 import Hummingbird
+import Logging
+import NIOCore
 import RelayCore
 import RelayHTTP
 
-/// Prekeys of our accounts, for peers (reference 1.13.2).
+/// Prekeys of our accounts, for peers: of one account a request (reference 1.13.2), or of many
+/// (docs/federation-wire.md, "Draws together").
 struct PeerKeysController: Sendable {
   let dispenser: any PreKeyDispenser
   let budget: PeerBudget
+  private let failures = FailedRequests()
+
+  init(dispenser: any PreKeyDispenser, budget: PeerBudget) {
+    self.dispenser = dispenser
+    self.budget = budget
+  }
 
   func addRoutes(to group: some RouterMethods<PeerContext>) {
     group.resource("v1/federation/key/{number}", [(.get, masterKey)])
     group.resource("v1/federation/key/{number}/{device}", [(.get, deviceKeys)])
     group.resource("v2/federation/key/{number}/{device}", [(.get, signedKeys)])
+    group.resource("v1/federation/keys", [(.put, many)])
   }
 
   /// The form of the first generation, whose peers refuse properties that they do not know.
@@ -28,22 +38,80 @@ struct PeerKeysController: Sendable {
     .json(PreKeyCodec.encodeV2(try await draw(try context.selector(), .two, context)))
   }
 
-  /// Both refusals are 413, which the peer passes on to its client (reference 1.13.4).
   private func draw(
     _ selector: DeviceSelector, _ version: PreKeyVersion, _ context: PeerContext
   ) async throws(Problem) -> [DrawnPreKey] {
-    let peer = context.peer.name
-    let number = try context.number("number")
-    let key = LimitKey(peer, LimitKey(number, selector))
+    let draw = KeyDraw(account: try context.number("number"), devices: selector, version: version)
+    return try await keys(for: draw, of: context.peer.name, charges: [.request])
+  }
+
+  /// Both refusals are 413, which the peer passes on to its client (reference 1.13.4).
+  /// - Parameter charges: what the peer's budget is charged for it besides.
+  private func keys(
+    for draw: KeyDraw, of peer: RelayName, charges: [BudgetCharge] = []
+  ) async throws(Problem) -> [DrawnPreKey] {
+    let key = LimitKey(peer, LimitKey(draw.account, draw.devices))
     // Before they are drawn: keys that were given out are gone, whoever pays for them.
-    let keys = try await dispenser.keysMax(of: number, devices: selector)
-    try await budget.charge(
-      [.request, .preKeys(max(1, keys))], of: peer, and: LimitCharge(Self.charge, from: .preKeys, key: key))
-    return try await dispenser.draw(from: number, devices: selector, version: version)
+    return try await dispenser.draw(from: draw.account, devices: draw.devices, version: draw.version) {
+      cost throws(Problem) in
+      try await budget.charge(
+        charges + [.preKeys(max(1, cost.keys))], of: peer, and: LimitCharge(Self.charge, from: .preKeys, key: key),
+        thenEach: cost.targets)
+    }
   }
 
   /// All clients of a peer share its bucket: it holds as much as those of ten clients of ours.
   private static let charge = 0.1
+}
+
+// MARK: - Many at once
+
+extension PeerKeysController {
+  /// Every draw is answered as the request for it alone would be; 200 says only that the batch could be read.
+  private func many(_ request: Request, _ context: PeerContext) async throws(Problem) -> Response {
+    let peer = context.peer.name
+    let body = try await budget.body(
+      of: request, as: KeyBatchCodec.mediaType, max: KeyBatchCodec.bodyBytesMax, from: peer)
+    let draws = try KeyBatchCodec.decode(Array(buffer: body))
+    let answers = await answers(to: draws, of: peer)
+    tellOfFailures(draws, answers, context)
+    return Response(
+      status: .ok, headers: [.contentType: KeyBatchCodec.mediaType],
+      body: ResponseBody(byteBuffer: ByteBuffer(bytes: try KeyBatchCodec.encode(answers))))
+  }
+
+  /// Side by side: so they share the calls to the limiter and the store.
+  private func answers(
+    to draws: [Result<KeyDraw, Problem>], of peer: RelayName
+  ) async -> [Result<[DrawnPreKey], Problem>] {
+    await withTaskGroup(of: (Int, Result<[DrawnPreKey], Problem>).self) { group in
+      var answers = draws.map { draw in draw.map { _ in [DrawnPreKey]() } }
+      for (index, draw) in draws.enumerated() {
+        guard let draw = draw.success else { continue }
+        group.addTask {
+          do throws(Problem) {
+            return (index, .success(try await keys(for: draw, of: peer)))
+          } catch {
+            return (index, .failure(error))
+          }
+        }
+      }
+      for await (index, answer) in group { answers[index] = answer }
+      return answers
+    }
+  }
+
+  /// The log hears of each that was not served, by the id of its client's request where that is known.
+  private func tellOfFailures(
+    _ draws: [Result<KeyDraw, Problem>], _ answers: [Result<[DrawnPreKey], Problem>], _ context: PeerContext
+  ) {
+    for (draw, answer) in zip(draws, answers) {
+      guard let refusal = answer.failure, refusal.kind.status >= 500 else { continue }
+      RequestID.$current.withValue(draw.success?.request ?? RequestID.current) {
+        failures.note(refusal, at: ["peer": "\(context.peer.name)", "route": "keys"], in: context.logger)
+      }
+    }
+  }
 }
 
 extension PeerContext {

@@ -5,6 +5,8 @@ enum PeerCapability: String, Sendable, CaseIterable {
   case batches
   /// The terms of a batch (`BatchTerms`).
   case orderedBatches = "ordered-batches"
+  /// `PUT /v1/federation/keys`.
+  case keyBatches = "key-batches"
   /// `GET /v1/federation/changes`.
   case changes
   /// `PUT /v1/federation/tokens`.

@@ -74,12 +74,20 @@ final class PeerBudget: Sendable {
     return Problem(.budgetExceeded, retryAfter: min(wait ?? Self.hopelessWait, Self.waitMax))
   }
 
-  /// Charges the peer's budget and a bucket of another limiter, in one round trip where both have room.
+  /// Charges the peer's budget and a bucket of another limiter, and behind these `further`, each by itself: in one
+  /// round trip where both have room.
+  /// - Returns: a decision for each of `further`.
   /// - Throws: `.budgetExceeded` as the other `charge`; `.rateLimited` when it is the other bucket that has none, and
-  ///   the budget is charged then.
-  func charge(_ budget: [BudgetCharge], of peer: RelayName, and other: LimitCharge) async throws(Problem) {
-    let all = limitCharges(budget, of: peer) + [other]
-    guard await limiter.take(all) != .allowed else { return count(budget, of: peer) }
+  ///   the budget is charged then. Nothing of `further` is charged.
+  @discardableResult
+  func charge(
+    _ budget: [BudgetCharge], of peer: RelayName, and other: LimitCharge, thenEach further: [LimitCharge] = []
+  ) async throws(Problem) -> [LimitDecision] {
+    let decision = await limiter.take(limitCharges(budget, of: peer) + [other], thenEach: further)
+    if decision.first == .allowed {
+      count(budget, of: peer)
+      return decision.further
+    }
     // Which of them had no room decides about the answer.
     try await charge(budget, of: peer)
     do throws(Problem) {
@@ -92,6 +100,8 @@ final class PeerBudget: Sendable {
       refusals.add(of: peer, error.kind.rawValue)
       throw error
     }
+    // There is room by now.
+    return await limiter.take(each: further.map { [$0] })
   }
 
   /// As `charge(_:of:and:)` of many hand-overs, in one round trip for all that have room.

@@ -163,11 +163,14 @@ extension KeysController {
   ) async throws(Problem) -> [DrawnPreKey] {
     let number = try context.number("number")
     let (account, relay) = (context.caller.address.account, try request.relay())
-    try await limiter.charge(.preKeys, LimitKey(account, number, selector))
+    let charge = LimitCharge(1, from: .preKeys, key: LimitKey(account, number, selector))
     return try await gate.reach(number, by: account) { () async throws(Problem) in
       guard let relay = try await homes.relay(for: number, named: relay) else {
-        return try await local.draw(from: number, devices: selector, version: version)
+        return try await local.draw(from: number, devices: selector, version: version) { cost throws(Problem) in
+          try await limiter.charge([charge], thenEach: cost.targets)
+        }
       }
+      try await limiter.charge([charge])
       return try await courier.preKeys(of: number, devices: selector, version: version, at: relay)
     }
   }

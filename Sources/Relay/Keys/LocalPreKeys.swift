@@ -10,35 +10,35 @@ import RelayMetrics
 package struct LocalPreKeys: PreKeyDispenser {
   private let store: any PreKeyStore
   private let accounts: AccountCache
-  private let limiter: any RateLimiter
   private let restores: RestoreGuard
   private let clock: WallClock
   private let limited = RelayMetric.keys.limited.counter()
   private let heldBack = RelayMetric.keys.heldBack.counter()
 
-  package init(
-    store: any PreKeyStore, accounts: AccountCache, limiter: any RateLimiter, restores: RestoreGuard, clock: WallClock
-  ) {
+  package init(store: any PreKeyStore, accounts: AccountCache, restores: RestoreGuard, clock: WallClock) {
     self.store = store
     self.accounts = accounts
-    self.limiter = limiter
     self.restores = restores
     self.clock = clock
   }
 
-  package func draw(from number: AccountNumber, devices: DeviceSelector, version: PreKeyVersion)
-    async throws(Problem) -> [DrawnPreKey]
-  {
+  package func draw(
+    from number: AccountNumber, devices: DeviceSelector, version: PreKeyVersion,
+    paying pay: (PreKeyDrawCost) async throws(Problem) -> [LimitDecision]
+  ) async throws(Problem) -> [DrawnPreKey] {
     let chosen = try await activeDevices(of: number, devices)
+    // Before the payment: one call charges the requester and all that he takes.
+    let epoch = chosen.isEmpty ? nil : await restores.permit()
+    let targets = epoch == nil ? [] : chosen.map { Self.target(DeviceAddress(number, $0)) }
+    let decisions = try await pay(PreKeyDrawCost(keys: chosen.count, targets: targets))
     guard !chosen.isEmpty else { throw Problem(.notFound) }
-    let drawn = try await take(number, chosen)
+    if epoch == nil { heldBack.increment(by: chosen.count) }
+    let oneTime = zip(chosen, decisions).filter { $1 == .allowed }.map(\.0)
+    if oneTime.count < targets.count { limited.increment(by: targets.count - oneTime.count) }
+    let drawn = try await take(number, chosen, oneTime: oneTime, epoch: epoch ?? 0)
     let shown = version == .one ? drawn.filter { $0.preKey != nil } : drawn
     guard !shown.isEmpty else { throw Problem(.notFound) }
     return shown
-  }
-
-  package func keysMax(of number: AccountNumber, devices: DeviceSelector) async throws(Problem) -> Int {
-    try await activeDevices(of: number, devices).count
   }
 
   /// The active devices that `devices` selects; none of an account that is not active.
@@ -54,12 +54,11 @@ package struct LocalPreKeys: PreKeyDispenser {
     }
   }
 
-  private func take(_ number: AccountNumber, _ devices: [DeviceID]) async throws(Problem) -> [DrawnPreKey] {
-    let epoch = await restores.permit()
-    if epoch == nil { heldBack.increment(by: devices.count) }
-    let oneTime = epoch == nil ? [] : await devicesWithinLimit(number, devices)
+  private func take(
+    _ number: AccountNumber, _ devices: [DeviceID], oneTime: [DeviceID], epoch: Int64
+  ) async throws(Problem) -> [DrawnPreKey] {
     do throws(StoreError) {
-      let drawn = try await store.drawPreKeys(of: number, devices: devices, oneTime: oneTime, epoch: epoch ?? 0)
+      let drawn = try await store.drawPreKeys(of: number, devices: devices, oneTime: oneTime, epoch: epoch)
       if !oneTime.isEmpty { restores.drew() }
       return drawn
     } catch {
@@ -68,16 +67,7 @@ package struct LocalPreKeys: PreKeyDispenser {
     }
   }
 
-  /// The devices among `devices` whose one-time keys may be taken just now.
-  private func devicesWithinLimit(_ number: AccountNumber, _ devices: [DeviceID]) async -> [DeviceID] {
-    var allowed: [DeviceID] = []
-    for device in devices {
-      if await limiter.take(1, from: .preKeysTarget, key: LimitKey(DeviceAddress(number, device))) == .allowed {
-        allowed.append(device)
-      } else {
-        limited.increment()
-      }
-    }
-    return allowed
+  private static func target(_ device: DeviceAddress) -> LimitCharge {
+    LimitCharge(1, from: .preKeysTarget, key: LimitKey(device))
   }
 }

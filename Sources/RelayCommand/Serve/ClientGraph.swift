@@ -40,8 +40,7 @@ struct LocalGraph {
       store: storage, redis: coordination.epochWitness, peers: peers, quickPeers: quickPeers, clock: .system,
       logger: logger)
     dispenser = LocalPreKeys(
-      store: storage.servedPreKeys, accounts: accounts, limiter: coordination.servedLimiter, restores: restores,
-      clock: clock.believing)
+      store: storage.servedPreKeys, accounts: accounts, restores: restores, clock: clock.believing)
   }
 }
 

@@ -148,7 +148,7 @@ package enum PreKeyCodec {
   }
 
   /// Keys are opaque texts, but not empty and not endless.
-  static func isKeyText(_ text: String) -> Bool {
+  package static func isKeyText(_ text: String) -> Bool {
     (1...WireLimits.keyTextBytesMax).contains(text.utf8.count)
   }
 }

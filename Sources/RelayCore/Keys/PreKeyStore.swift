@@ -31,15 +31,30 @@ package protocol PreKeyStore: Sendable {
     async throws(StoreError) -> [DrawnPreKey]
 }
 
+/// What a draw is to be paid for with, before keys are taken.
+package struct PreKeyDrawCost: Sendable {
+  /// How many keys are handed out at most: the active devices that match. 0 where there is no such account or device.
+  package let keys: Int
+  /// One for each device whose one-time keys are to be taken: its owner's supply, which all requesters share.
+  package let targets: [LimitCharge]
+
+  package init(keys: Int, targets: [LimitCharge]) {
+    self.keys = keys
+    self.targets = targets
+  }
+}
+
 /// Hands prekeys of this relay's accounts out. Implemented by Relay, used by Federation for peers.
 package protocol PreKeyDispenser: Sendable {
+  /// - Parameter pay: charges the requester, and then takes each of the cost's targets by itself, best in one call to
+  ///   the limiter (`RateLimiter.take(_:thenEach:)`). Called once, before any key is taken, also where there is no such
+  ///   account. Returns a decision for each target: the last resort serves for one that is refused.
   /// - Returns: one per active device that matches and has what `version` can show: for version 1 a prekey, for
   ///   version 2 a prekey or a signed one; never empty.
-  /// - Throws: `.notFound` when there is no such active account or device, or no key.
-  func draw(from account: AccountNumber, devices: DeviceSelector, version: PreKeyVersion) async throws(Problem)
-    -> [DrawnPreKey]
-
-  /// How many keys `draw` would hand out at most: the active devices that match, from memory as a rule.
-  /// - Returns: 0 where there is no such active account or device.
-  func keysMax(of account: AccountNumber, devices: DeviceSelector) async throws(Problem) -> Int
+  /// - Throws: what `pay` throws, and nothing is taken then; `.notFound` when there is no such active account or
+  ///   device, or no key.
+  func draw(
+    from account: AccountNumber, devices: DeviceSelector, version: PreKeyVersion,
+    paying pay: (PreKeyDrawCost) async throws(Problem) -> [LimitDecision]
+  ) async throws(Problem) -> [DrawnPreKey]
 }

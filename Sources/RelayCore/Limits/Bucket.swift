@@ -127,7 +127,7 @@ package enum LimiterName: String, Sendable, CaseIterable {
     case .preKeysTarget:
       "One-time keys that all accounts and peers together draw of one device; beyond it the key of last resort serves."
     case .receipts: "Explicit receipts of one account."
-    case .peerRequests: "Requests of one peer; a batch of messages is one request."
+    case .peerRequests: "Requests of one peer; a batch of messages or draws is one request."
     case .peerRecipients: "Messages and receipts of one peer for devices here."
     case .peerBytes: "Bytes that one peer sends."
     case .peerPreKeys: "Prekeys that one peer asks for."
@@ -193,5 +193,23 @@ package enum LimitDecision: Sendable, Equatable {
     case (.refused(let first?), .refused(let second?)): .refused(retryAfter: max(first, second))
     case (.refused, .refused): .refused(retryAfter: nil)
     }
+  }
+}
+
+/// The decision on charges that stand or fall together, and on others that are made only behind these.
+package struct ChainedDecision: Sendable, Equatable {
+  package let first: LimitDecision
+  /// One for each of the others, which stand or fall alone. All are refused, without a time to wait, if the first are.
+  package let further: [LimitDecision]
+
+  package init(_ first: LimitDecision, further: [LimitDecision]) {
+    self.first = first
+    self.further = first == .allowed ? further : further.map { _ in .refused(retryAfter: nil) }
+  }
+
+  /// - Parameter count: of the others, none of which was charged.
+  package init(_ first: LimitDecision, refusing count: Int) {
+    self.first = first
+    further = Array(repeating: .refused(retryAfter: nil), count: count)
   }
 }

@@ -16,6 +16,11 @@ package protocol RateLimiter: Sendable {
   /// - Returns: one decision for each.
   func take(each takes: [[LimitCharge]]) async -> [LimitDecision]
 
+  /// Takes `charges` as `take` does and, once they are allowed, each of `further` by itself, in their order: in one
+  /// round trip where that is possible. `further` are for other buckets than `charges`.
+  /// - Parameter charges: one at least.
+  func take(_ charges: [LimitCharge], thenEach further: [LimitCharge]) async -> ChainedDecision
+
   /// The free space of a bucket just now, in charges: for showing it.
   func space(in limiter: LimiterName, key: LimitKey) async -> Double
 
@@ -28,6 +33,12 @@ extension RateLimiter {
     var decisions: [LimitDecision] = []
     for charges in takes { decisions.append(await take(charges)) }
     return decisions
+  }
+
+  package func take(_ charges: [LimitCharge], thenEach further: [LimitCharge]) async -> ChainedDecision {
+    let first = await take(charges)
+    guard first == .allowed, !further.isEmpty else { return ChainedDecision(first, refusing: further.count) }
+    return ChainedDecision(first, further: await take(each: further.map { [$0] }))
   }
 
   /// Charges or refuses. - Throws: `.rateLimited` with the time to wait, if waiting helps.
@@ -44,6 +55,17 @@ extension RateLimiter {
     case .allowed: return
     case .refused(let retryAfter): throw Problem(.rateLimited, retryAfter: retryAfter)
     }
+  }
+
+  /// Charges all or refuses, and then takes each of `further` by itself.
+  /// - Returns: one decision for each of `further`.
+  /// - Throws: as the other `charge`; nothing of `further` is taken then.
+  package func charge(
+    _ charges: [LimitCharge], thenEach further: [LimitCharge]
+  ) async throws(Problem) -> [LimitDecision] {
+    let decision = await take(charges, thenEach: further)
+    if case .refused(let retryAfter) = decision.first { throw Problem(.rateLimited, retryAfter: retryAfter) }
+    return decision.further
   }
 
   /// Charges `limiter` for `count` messages, or for as many of them as the bucket can hold, within a factor of 2: what

@@ -7,10 +7,22 @@ import Synchronization
 ///
 /// One script is under way at a time. Each charge is judged by itself, in the order of arrival.
 final class GatheredTakes: Sendable {
-  /// One charge of one bucket or several, all or none.
+  /// One charge of one bucket or several, all or none; and behind them others, each by itself.
   struct Take: Sendable {
     let keys: [String]
     let charges: [(amount: Double, bucket: Bucket)]
+    /// How many of the charges, the last ones, are made each by itself, once those before them are allowed. One at
+    /// least comes before them.
+    var following = 0
+
+    /// One for the charges that stand or fall together, then one for each that follows.
+    var decisionCount: Int { 1 + following }
+    /// The charges that stand or fall together.
+    var together: Take { Take(keys: keys.dropLast(following), charges: charges.dropLast(following)) }
+    /// Each charge that follows, as a take.
+    var followers: [Take] {
+      keys.indices.suffix(following).map { Take(keys: [keys[$0]], charges: [charges[$0]]) }
+    }
 
     func isOfOneSlot(_ commands: RedisCommands) -> Bool {
       guard keys.count > 1 else { return true }
@@ -18,7 +30,7 @@ final class GatheredTakes: Sendable {
       return keys.dropFirst().allSatisfy { commands.slot(of: $0) == first }
     }
 
-    /// By the slots of the keys, in the order in which the slots come first.
+    /// By the slots of the keys, in the order in which the slots come first; of a take that nothing follows.
     func parts(by slot: (String) -> Int) -> [Take] {
       var slots: [Int] = []
       var places: [Int: [Int]] = [:]
@@ -33,7 +45,7 @@ final class GatheredTakes: Sendable {
       }
     }
 
-    /// Gives back what this charges.
+    /// Gives back what this charges; of a take that nothing follows.
     var reversed: Take { Take(keys: keys, charges: charges.map { (-$0.amount, $0.bucket) }) }
   }
 
@@ -60,28 +72,36 @@ final class GatheredTakes: Sendable {
   private struct Waiting {
     let take: Take
     let caller: Caller
+    /// Of its first decision among the caller's.
     let place: Int
   }
 
   /// The charges of one script bounded, since Redis does nothing else for its some hundred microseconds; and what
   /// waits, since more than as many requests are not served at a time.
   private let queue = Mutex(
-    BatchQueue<Waiting>(bounds: .init(batch: .init(items: 64), waiting: .init(items: 10_000))) { _ in .init(items: 1) })
+    BatchQueue<Waiting>(bounds: .init(batch: .init(items: 64), waiting: .init(items: 10_000))) {
+      .init(items: $0.take.decisionCount)
+    })
   private let judge: @Sendable ([Take]) async -> [LimitDecision?]?
 
-  /// - Parameter judge: is given 1 to 64 charges; never called twice at once. Returns a decision for each, nil
-  ///   where Redis gives none.
+  /// - Parameter judge: is given takes of 1 to 64 decisions, or one take of more; never called twice at once. Returns
+  ///   the decisions of all, one after the other; nil where Redis gives none.
   init(judge: @escaping @Sendable ([Take]) async -> [LimitDecision?]?) { self.judge = judge }
 
   /// - Parameter takes: one at least.
-  /// - Returns: for each its decision; nil when Redis gives none, or too much waits for it: then the process decides by
-  ///   itself.
+  /// - Returns: the decisions of all, one after the other; nil when Redis gives none, or too much waits for it: then
+  ///   the process decides by itself.
   func decide(_ takes: [Take]) async -> [LimitDecision?] {
     await withCheckedContinuation { continuation in
-      let caller = Caller(count: takes.count, continuation)
-      let waiting = takes.enumerated().map { Waiting(take: $1, caller: caller, place: $0) }
+      let count = takes.reduce(0) { $0 + $1.decisionCount }
+      let caller = Caller(count: count, continuation)
+      var place = 0
+      let waiting = takes.map { take in
+        defer { place += take.decisionCount }
+        return Waiting(take: take, caller: caller, place: place)
+      }
       switch queue.withLock({ $0.admit(contentsOf: waiting) }) {
-      case .full: for place in takes.indices { caller.decided(nil, at: place) }
+      case .full: for place in 0..<count { caller.decided(nil, at: place) }
       case .waits: break
       case .isFirst: Task.ofNobody { await self.judgeUntilEmpty() }
       }
@@ -94,9 +114,11 @@ final class GatheredTakes: Sendable {
   private func judgeUntilEmpty() async {
     while let batch = queue.withLock({ $0.next() }) {
       let decisions = await judge(batch.map(\.take))
-      for (index, waiting) in batch.enumerated() {
-        waiting.caller.decided(
-          decisions.flatMap { index < $0.count ? $0[index] : nil }, at: waiting.place)
+      var rest = decisions?[...] ?? []
+      for waiting in batch {
+        for step in 0..<waiting.take.decisionCount {
+          waiting.caller.decided(rest.popFirst() ?? nil, at: waiting.place + step)
+        }
       }
     }
   }

@@ -29,16 +29,33 @@ extension RedisCoordination {
     return decisions.map { $0 ?? .allowed }
   }
 
+  /// Never by a lease: what is charged in a chain is mostly bounded exactly.
+  package func take(_ charges: [LimitCharge], thenEach further: [LimitCharge]) async -> ChainedDecision {
+    guard !further.isEmpty, !charges.isEmpty else {
+      return ChainedDecision(await take(charges), further: await take(each: further.map { [$0] }))
+    }
+    let debts = health.servesLimits ? leases.takeDebts(of: charges + further) : []
+    let decisions = await gathered.decide(
+      debts.map { asked([$0]) } + [asked(charges + further, following: further.count)])
+    leases.settle(debts, by: zip(debts, decisions).map { $1 ?? decide([$0]) })
+    var own = decisions.dropFirst(debts.count)
+    let first = (own.popFirst() ?? nil) ?? decide(charges)
+    guard first == .allowed else { return ChainedDecision(first, refusing: further.count) }
+    leases.charged(charges)
+    return ChainedDecision(first, further: zip(further, own).map { $1 ?? decide([$0]) })
+  }
+
   /// Has Redis decide.
   func ask(_ takes: [[LimitCharge]]) async -> [LimitDecision] {
     guard !takes.isEmpty else { return [] }
-    let decisions = await gathered.decide(
-      takes.map { charges in
-        GatheredTakes.Take(
-          keys: charges.map { bucketKey($0.limiter, $0.key) },
-          charges: charges.map { ($0.amount, shape(of: $0.limiter)) })
-      })
+    let decisions = await gathered.decide(takes.map { asked($0) })
     return zip(takes, decisions).map { charges, decision in decision ?? decide(charges) }
+  }
+
+  private func asked(_ charges: [LimitCharge], following: Int = 0) -> GatheredTakes.Take {
+    GatheredTakes.Take(
+      keys: charges.map { bucketKey($0.limiter, $0.key) }, charges: charges.map { ($0.amount, shape(of: $0.limiter)) },
+      following: following)
   }
 
   /// By this process's own buckets.
@@ -55,15 +72,17 @@ extension RedisCoordination {
     return fallback.withLock { $0.take(local, at: now) }
   }
 
+  private typealias Judge = @Sendable ([GatheredTakes.Take]) async -> [LimitDecision]?
+
   /// Has Redis judge charges that were gathered: those of one slot in one script.
   static func judging(
     by commands: RedisCommands, health: RedisHealth, time: WallClock?
   ) -> @Sendable ([GatheredTakes.Take]) async -> [LimitDecision?]? {
-    let judge = { @Sendable (takes: [GatheredTakes.Take]) async -> [LimitDecision]? in
-      let arguments = TakeScript.arguments(takes.lazy.map(\.charges), now: time?.now())
+    let judge: Judge = { takes in
+      let arguments = TakeScript.arguments(takes, now: time?.now())
       let reply = await commands.run(TakeScript.script, keys: takes.flatMap(\.keys), arguments)
-      return health.judged(reply) { reply in TakeScript.decisions(reply).flatMap { $0.count == takes.count ? $0 : nil }
-      }
+      let count = takes.reduce(0) { $0 + $1.decisionCount }
+      return health.judged(reply) { reply in TakeScript.decisions(reply).flatMap { $0.count == count ? $0 : nil } }
     }
     guard case .cluster = commands else { return judge }
     return { takes in
@@ -71,33 +90,43 @@ extension RedisCoordination {
         let (whole, mixed) = (
           group.filter { $0.element.isOfOneSlot(commands) }, group.filter { !$0.element.isOfOneSlot(commands) }
         )
-        let decisions = whole.isEmpty ? [] : await judge(whole.map(\.element)) ?? []
-        var answers = zip(whole, decisions).map { (place: $0.offset, decision: $1 as LimitDecision?) }
+        var rest = (whole.isEmpty ? [] : await judge(whole.map(\.element)) ?? [])[...]
+        var answers: [(place: Int, decisions: [LimitDecision?])] = []
+        for (place, take) in whole {
+          answers.append((place, rest.prefix(take.decisionCount).map { $0 }))
+          rest = rest.dropFirst(take.decisionCount)
+        }
         for (place, take) in mixed { answers.append((place, await Self.judge(inParts: take, commands, judge))) }
         return answers
       }
-      var decisions = [LimitDecision?](repeating: nil, count: takes.count)
-      for (place, decision) in answers.joined() { decisions[place] = decision }
-      return decisions
+      let found = Dictionary(answers.joined().map { ($0.place, $0.decisions) }) { first, _ in first }
+      return takes.enumerated().flatMap { place, take -> [LimitDecision?] in
+        guard let decisions = found[place], decisions.count == take.decisionCount else {
+          return Array(repeating: nil, count: take.decisionCount)
+        }
+        return decisions
+      }
     }
   }
 
-  /// Charges one slot's buckets after the other's. If one refuses, or does not answer, those before it get back what
-  /// they were charged: for a moment they hold less than they should, and never allow more.
+  /// Charges one slot's buckets after the other's. If one of those that stand or fall together refuses, or does not
+  /// answer, those before it get back what they were charged: for a moment they hold less than they should, and never
+  /// allow more. Then the followers are judged, each by itself.
   private static func judge(
-    inParts take: GatheredTakes.Take, _ commands: RedisCommands,
-    _ judge: @Sendable ([GatheredTakes.Take]) async -> [LimitDecision]?
-  ) async -> LimitDecision? {
+    inParts take: GatheredTakes.Take, _ commands: RedisCommands, _ judge: Judge
+  ) async -> [LimitDecision?] {
     var charged: [GatheredTakes.Take] = []
-    for part in take.parts(by: commands.slot) {
+    for part in take.together.parts(by: commands.slot) {
       let decision = await judge([part])?.first
       guard decision == .allowed else {
         for former in charged { _ = await judge([former.reversed]) }
-        return decision
+        return [decision] + Array(repeating: decision, count: take.following)
       }
       charged.append(part)
     }
-    return .allowed
+    var decisions: [LimitDecision?] = [.allowed]
+    for follower in take.followers { decisions.append(await judge([follower])?.first) }
+    return decisions
   }
 
   package func space(in limiter: LimiterName, key: LimitKey) async -> Double {

@@ -23,6 +23,7 @@ package final class PostgresStorage: Storage {
   private let inserts: PostgresConnection
   let batcher: MessageBatcher
   let removals: RemovalCalls
+  let draws: DrawCalls
   let days: PostgresMailboxDays
   let maintenance: PostgresMaintenance
   let sealer: SecretSealer
@@ -81,6 +82,9 @@ package final class PostgresStorage: Storage {
     }
     removals = RemovalCalls(bounds: Self.removalBounds, size: { .init(items: $0.count) }) { batch in
       await PostgresStorage.remove(batch, days: days, seenDay: judge.seenDay, over: writes)
+    }
+    draws = DrawCalls(bounds: Self.drawBounds, size: { .init(items: $0.devices.count) }) { batch in
+      await PostgresStorage.draw(batch, over: writes)
     }
   }
 
