@@ -87,7 +87,7 @@ import Testing
     try await TransportSite.with(isSecure: isSecure, load: load) { site in
       let socket = try await site.connect()
       for _ in 0..<20 {
-        // What the connection before this one has sent may be read only now.
+        // The requests of the connection before this one may be read only now.
         try await eventually("a request is served") {
           try await socket.send(Self.text("GET /v1/hello HTTP/1.1", "Host: relay"))
           return try await socket.answer().status == 200
