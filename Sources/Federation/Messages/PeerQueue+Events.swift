@@ -1,6 +1,6 @@
 import RelayCore
 
-/// What came of a step.
+/// The result of a step.
 extension PeerQueue {
   /// - Parameter held: those of the destinations for which messages are held; or why that is not known.
   mutating func lookedUp(_ id: Batch.ID, _ held: Result<Set<AccountNumber>, Problem>, at now: Instant) -> Actions {

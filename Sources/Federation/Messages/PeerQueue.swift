@@ -4,9 +4,9 @@ import RelayWork
 /// The hand-overs to one peer: which go now, which wait, which are held instead, and what their callers are told. A
 /// value: events in, actions out, and each event says when it came. `PeerQueueDriver` performs the actions.
 ///
-/// One hand-over goes at once while nothing is under way. What comes meanwhile gathers, and goes as the next batch once
-/// the one before is decided: each of its hand-overs is the peer's, is held, or was refused. So what a sender hands
-/// over later never overtakes.
+/// One hand-over goes at once while nothing is under way. Hand-overs of the meantime gather, and go as the next batch
+/// once the one before is decided: each of its hand-overs is the peer's, is held, or was refused. So a later hand-over
+/// of a sender never overtakes an earlier one.
 ///
 /// Where messages are held, a request has as long as patience lasts. After that, its messages are held, in their order,
 /// and the peer keeps us waiting until the request is over: nothing more is sent, and what may be held is held at once

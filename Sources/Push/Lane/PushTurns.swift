@@ -24,7 +24,7 @@ package struct PushTurns: Sendable {
       self.destinationHeldMax = destinationHeldMax
     }
 
-    /// Those of a lane.
+    /// The bounds of a lane.
     package init(_ limits: PushLaneLimits) {
       self.init(
         workersMax: limits.workersMax, destinationWorkersMax: limits.destinationWorkersMax, heldMax: limits.heldMax,

@@ -116,7 +116,7 @@ struct ClientListener {
 }
 
 extension RelayConfiguration.Client {
-  /// Who brings requests, and whether over TLS.
+  /// The proxies that bring requests, and whether over TLS.
   var forwarded: ForwardedMiddleware {
     ForwardedMiddleware(proxies: TrustedProxies(trustedProxies), isSecure: tls != nil)
   }

@@ -78,7 +78,7 @@ package struct RedisSentinels: Sendable, Equatable {
   package let addresses: [RedisEndpoint.Address]
   /// The name under which the sentinels know the primary (`sentinel monitor NAME`).
   package let group: String
-  /// Of the sentinels themselves; nil for the default user.
+  /// The user at the sentinels themselves; nil for the default one.
   package let user: String?
   package let password: Secret?
 

@@ -365,7 +365,7 @@ extension PostgresConnection {
     case .established(_, let own, _) where own != place:
       lost("another server takes writes now, at \(place)")
     case .connecting(let round) where round.place != place:
-      // What is held goes on waiting.
+      // The statements that it holds go on waiting.
       round.end()
       state = .waiting
     case .waiting where atOnce && nextRound != nil:
