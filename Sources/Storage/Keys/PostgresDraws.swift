@@ -158,7 +158,7 @@ struct PreKeySupply {
 
   /// Takes the keys of one caller: one-time keys where he may have them and some are left, else last resorts.
   mutating func take(for draw: PreKeyDraw) -> Result<[DrawnPreKey], StoreError> {
-    if let error = unknown ?? draw.addresses.lazy.compactMap({ unread[$0] }).first { return .failure(error) }
+    if let error = unknown ?? draw.addresses.compactMap({ unread[$0] }).first { return .failure(error) }
     var drawn: [DrawnPreKey] = []
     for device in draw.devices.sorted() {
       let address = DeviceAddress(draw.account, device)
