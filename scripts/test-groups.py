@@ -2,8 +2,9 @@
 """Prints the groups that scripts/run-tests.sh runs, from the tags of the test suites (Tests/TestTags/Groups.swift).
 
 A line is one run of `swift test`: its name, how its tests run ("together", or "alone" one after the other), and an
-extended regular expression over "Target.Suite/test()", with tabs between. Suites that need nothing are one run. The
-other groups run target by target, in parts of about TESTS_MAX tests. Each suite that measures time is a run.
+extended regular expression over "Target.Suite/test()", with tabs between. Suites that need nothing are one run,
+those that compute for long are another. The other groups run target by target, in parts of about TESTS_MAX tests.
+Each suite that measures time is a run.
 
 Usage: scripts/test-groups.py [GROUP ...]
 """
@@ -12,7 +13,7 @@ import pathlib
 import re
 import sys
 
-GROUPS = ("unit", "stores", "processes", "time")
+GROUPS = ("unit", "computing", "stores", "processes", "time")
 TESTS_MAX = 200
 TESTS = pathlib.Path(__file__).resolve().parent.parent / "Tests"
 TYPE = re.compile(
@@ -43,7 +44,7 @@ def suites():
 
 def runs(group, members):
     """Lists the runs of one group: the name of each, and its suites as (target, name)."""
-    if group == "unit":
+    if group in ("unit", "computing"):
         return [(group, [(target, name) for target, name, _ in members])]
     if group == "time":
         return [(f"{group}, {target}.{name}", [(target, name)]) for target, name, _ in members]

@@ -3,7 +3,7 @@ import TestTags
 import Testing
 
 /// docs/security.md names a test for each promise. A test that was renamed or removed would leave an empty word there.
-@Suite(.tags(.unit)) struct SecurityPageTests {
+@Suite(.tags(.computing)) struct SecurityPageTests {
   @Test func `the security page names only tests that exist`() throws {
     let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent()

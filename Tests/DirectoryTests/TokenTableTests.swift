@@ -5,7 +5,7 @@ import Testing
 
 @testable import Directory
 
-@Suite(.tags(.unit)) struct TokenTableTests {
+@Suite(.tags(.computing)) struct TokenTableTests {
   /// A random walk over few tokens, so that they are added, changed, removed and added again, beside a dictionary.
   @Test(arguments: [1, 2, 3, 4]) func `it holds what a dictionary holds`(seed: UInt64) throws {
     var random = SplitMix(seed)

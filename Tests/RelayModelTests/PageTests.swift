@@ -145,7 +145,7 @@ private final class Picture: NSObject, XMLParserDelegate {
 }
 
 /// docs/scale.md is what the constants make of it.
-@Suite(.tags(.unit)) struct ScalePageTests {
+@Suite(.tags(.computing)) struct ScalePageTests {
   private static let generated = Result {
     try GeneratedFiles(
       try Samples.committed(), points: try Samples.file("Tools/RelayModel/points.json"),

@@ -30,7 +30,7 @@ import Testing
       let end = index + 1 < matches.count ? matches[index + 1].range.lowerBound : text.endIndex
       let traits = match.output.attributes
       let tags = traits.matches(of: /\.tags\((?<tags>[^)]*)\)/).flatMap { found in
-        found.output.tags.matches(of: /\.(?<tag>unit|stores|processes|time)\b/).map { String($0.output.tag) }
+        found.output.tags.matches(of: /\.(?<tag>unit|computing|stores|processes|time)\b/).map { String($0.output.tag) }
       }
       return Part(
         name: String(match.output.name), isSuite: traits.hasPrefix("@Suite"), tags: tags,

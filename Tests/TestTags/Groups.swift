@@ -6,6 +6,9 @@ extension Tag {
   /// Neither a server nor another process.
   @Tag package static var unit: Self
 
+  /// As `unit`, but computes for seconds on end: tests that wait for something starve beside it.
+  @Tag package static var computing: Self
+
   /// PostgreSQL, Redis, S3 or SQLite.
   @Tag package static var stores: Self
 
