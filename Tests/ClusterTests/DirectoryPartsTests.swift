@@ -122,7 +122,12 @@ import Testing
       #expect(await site.clients.readyz()?.status == 200)
       try await site.expectDoctor(part: 2, "fail")
 
-      try await site.start(4)
+      try await PrometheusServer.with(watching: [site.clients]) { prometheus in
+        try await prometheus.untilJudged()
+        try await prometheus.expect("RelayDirectoryPartMissing")
+        try await site.start(4)
+        try await prometheus.expectQuiet("RelayDirectoryPartMissing")
+      }
       try await eventually("the twin is asked", within: Self.limit) {
         let answer = try await site.clients.contacts(early + others, as: caller)
         guard answer.status == 200 else { return answer.status == 503 ? false : nil }
