@@ -23,7 +23,7 @@ extension RelayConfiguration {
         "How long a connected device that nothing woke waits before its mailbox is read all the same, while wake-ups may "
           + "be lost: the bound of a delay when Redis dies.")
       steadyPollInterval = keys.value(
-        "messages.poll-steady-seconds", .seconds(0.1...86_400), default: "600",
+        "messages.poll-steady-seconds", .seconds(0.1...3600), default: "600",
         "The same while Redis has brought all wake-ups without a break; no shorter than `messages.poll-seconds`. After a "
           + "break every mailbox is read at once.")
     }

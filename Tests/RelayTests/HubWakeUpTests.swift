@@ -54,6 +54,16 @@ import Testing
     }
   }
 
+  @Test func `the store is told once of a process that died`() async throws {
+    try await Self.with { site in
+      await site.hub.compareMissed()
+      let first = try await site.store.missedWakeUps()
+      site.presence.die()
+      for _ in 0..<3 { await site.hub.compareMissed() }
+      #expect(try await site.store.missedWakeUps() == first + 1)
+    }
+  }
+
   private struct Site {
     let hub: Hub
     let presence: SwitchedPresence
@@ -88,9 +98,11 @@ import Testing
 
 /// Knows no connection, and may be away.
 private final class SwitchedPresence: Presence {
-  private let state = Mutex<(isAway: Bool, asked: [[DeviceAddress]])>((false, []))
+  private let state = Mutex<(isAway: Bool, asked: [[DeviceAddress]], dead: Int)>((false, [], 0))
 
   func setAway(_ isAway: Bool) { state.withLock { $0.isAway = isAway } }
+  /// Another process does.
+  func die() { state.withLock { $0.dead += 1 } }
   /// The devices of each call of `wake`.
   var asked: [[DeviceAddress]] { state.withLock { $0.asked } }
 
@@ -98,6 +110,13 @@ private final class SwitchedPresence: Presence {
     state.withLock { state in
       state.asked.append(devices)
       return state.isAway ? .unknown : .told(absent: [])
+    }
+  }
+
+  func rollCall(silence: Duration) async -> Int {
+    state.withLock { state in
+      defer { state.dead = 0 }
+      return state.dead
     }
   }
 

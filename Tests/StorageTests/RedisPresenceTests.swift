@@ -55,6 +55,28 @@ import Testing
     }
   }
 
+  @Test func `a process that falls silent counts as dead once, for one caller`() async throws {
+    try await RedisServer.with { server in
+      try await withPresence(server, 3) { coordination, _ in
+        for one in coordination { #expect(await one.rollCall(silence: .seconds(60)) == 0) }
+        #expect(await coordination[0].rollCall(silence: .seconds(60)) == 0)
+        var found = 0
+        try await eventually("the two others are found") {
+          // Not to be found itself, where the machine stood still.
+          _ = await coordination[0].rollCall(silence: .seconds(60))
+          found += await coordination[0].rollCall(silence: .seconds(1))
+          return found >= 2
+        }
+        #expect(found == 2)
+        #expect(await coordination[0].rollCall(silence: .seconds(60)) == 0)
+        #expect(await coordination[1].rollCall(silence: .seconds(60)) == 0)
+
+        server.stop()
+        #expect(await coordination[0].rollCall(silence: .milliseconds(1)) == 0)
+      }
+    }
+  }
+
   @Test func `thousands of devices are noted, renewed and woken in one call`() async throws {
     try await RedisServer.with { server in
       try await withPresence(server, 2) { coordination, heard in

@@ -11,8 +11,8 @@ import Synchronization
 /// other devices are woken through `Presence`, together with those that gather meanwhile. A wake-up may be lost, so
 /// every session reads its mailbox by itself now and then (docs/delivery.md): seldom while the word of other processes
 /// arrives without a break (`RoundPace`). A process that could not wake a device elsewhere wakes it later
-/// (`UntoldDevices`). Until then it says by the store that all mailboxes are to be read (`MissedWakeUpStore`), and so
-/// does one that begins.
+/// (`UntoldDevices`). Until then it says by the store that all mailboxes are to be read (`MissedWakeUpStore`). So does
+/// one that begins, and one that finds another dead (`Presence.rollCall`).
 package final class Hub: MailboxWatch {
   private struct State {
     var table: SessionTable
@@ -40,6 +40,7 @@ package final class Hub: MailboxWatch {
   /// Checks of all sessions in their turn. They never hold up the others.
   private let routineChecks: CredentialChecks<DeviceSession>
   private let pollStep: Duration
+  private let pollInterval: Duration
   /// From one look at `missed` to the next.
   private let comparison: Duration
 
@@ -57,6 +58,7 @@ package final class Hub: MailboxWatch {
     registry = ProvisioningRegistry(presence: presence, metrics: metrics, logger: logger)
     let pollSteps = max(1, min(Self.pollStepsMax, Int(pollInterval / Self.pollStepMin)))
     pollStep = pollInterval / pollSteps
+    self.pollInterval = pollInterval
     comparison = pollInterval / 4
     state = Mutex(
       State(
@@ -188,6 +190,7 @@ package final class Hub: MailboxWatch {
 
   /// Tells the other processes by the store that they may have missed something, and hears it of them.
   func compareMissed() async {
+    if await presence.rollCall(silence: pollInterval) > 0 { untold.noteNews() }
     let isNews = untold.takeNews()
     do throws(StoreError) {
       if isNews { try await missed.noteMissedWakeUps() }
@@ -198,7 +201,7 @@ package final class Hub: MailboxWatch {
       }
     } catch {
       // Said with the next comparison.
-      if isNews { untold.putBackNews() }
+      if isNews { untold.noteNews() }
     }
   }
 

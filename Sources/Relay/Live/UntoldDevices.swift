@@ -44,8 +44,8 @@ final class UntoldDevices: Sendable {
     }
   }
 
-  /// The other processes could not be told that they are to read them.
-  func putBackNews() { state.withLock { $0.isNews = true } }
+  /// All mailboxes are to be read, and the other processes were not told yet.
+  func noteNews() { state.withLock { $0.isNews = true } }
 }
 
 extension UntoldDevices.State {

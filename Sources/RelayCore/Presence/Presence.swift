@@ -83,6 +83,11 @@ package protocol Presence: Sendable {
   /// Tells the processes that hold `devices`, other processes or this one, in one round trip.
   func wake(_ devices: [DeviceAddress]) async -> WakeUpOutcome
 
+  /// Says that this process lives: to be called several times within `silence`.
+  /// - Returns: how many processes have not said so for `silence`. They may have died before they told of what they
+  ///   stored. Each counts once, for one caller. 0 while shared state is away.
+  func rollCall(silence: Duration) async -> Int
+
   /// Notes that someone waits here at `address`, for at most `Self.lifetime` unless noted again.
   func enter(_ address: ProvisioningAddress) async
   /// Forgets that someone waits here at `address`. An entry that names another process stays.

@@ -65,6 +65,7 @@ extension LocalCoordination {
   package func forget(_ devices: [DeviceAddress]) async -> Bool { true }
   package func renew(_ connections: [LiveConnection]) async -> [LiveConnection] { [] }
   package func wake(_ devices: [DeviceAddress]) async -> WakeUpOutcome { .told(absent: devices) }
+  package func rollCall(silence: Duration) async -> Int { 0 }
 
   package func enter(_ address: ProvisioningAddress) async {
     let now = clock.now()

@@ -55,6 +55,25 @@ enum ForgetScript {
     """)
 }
 
+/// `rollCall`: notes that a process lives, and forgets those that do not any more.
+enum RollCallScript {
+  static let script = RedisScript(
+    """
+    -- KEYS[1] when each process last said that it lives. ARGV: the caller, and the milliseconds of silence after which a
+    -- process is taken for dead. Returns how many of them there are.
+    local time, silence = redis.call('TIME'), tonumber(ARGV[2])
+    local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+    local function forget(first, last)
+      return redis.call('ZREMRANGEBYSCORE', KEYS[1], first, last)
+    end
+    -- Times that lie ahead are of a clock that was set back since.
+    local dead = forget('-inf', '(' .. now - silence) + forget('(' .. now + silence, '+inf')
+    redis.call('ZADD', KEYS[1], now, ARGV[1])
+    redis.call('PEXPIRE', KEYS[1], 10 * silence)
+    return dead
+    """)
+}
+
 /// `handOver`: tells the process that holds an address what came for it.
 enum HandOverScript {
   static let script = RedisScript(

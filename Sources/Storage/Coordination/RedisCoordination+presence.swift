@@ -113,6 +113,14 @@ extension RedisCoordination {
     return listeners
   }
 
+  package func rollCall(silence: Duration) async -> Int {
+    let key = prefix + "processes"
+    let silenceMillis = String(Int64(silence / .milliseconds(1)))
+    guard case .integer(let dead) = await commands.run(RollCallScript.script, keys: [key], [process, silenceMillis])
+    else { return 0 }
+    return Int(dead)
+  }
+
   package func hear(_ handler: @escaping @Sendable (PresenceEvent) -> Void) { presence.add(handler) }
 
   private func entryKey(_ device: DeviceAddress) -> String {
