@@ -36,21 +36,42 @@ extension PostgresStorage {
   static let drawBounds = BatchQueue<DrawCalls.Member>.Bounds(
     batch: .init(items: 500), waiting: .init(items: 20_000), countsUnderWay: true)
 
-  static func draw(_ batch: [DrawCalls.Member], over connection: PostgresConnection) async {
+  static func draw(_ batch: [DrawCalls.Member], layout: PostgresLayout, over connection: PostgresConnection) async {
     var supply: PreKeySupply
     do throws(PostgresError) {
-      supply = PreKeySupply(try await connection.sharedWrite(drawStep(batch.map(\.call))))
+      supply = PreKeySupply(try await connection.sharedWrites(drawSteps(batch.map(\.call), layout)))
     } catch {
       guard case .corrupted = error.storeError, batch.count > 1 else {
         for member in batch { member.end(with: .failure(error.storeError)) }
         return
       }
       // The server refuses something in it, and nothing was drawn: it fails its own call and not its neighbours'.
-      for member in batch { await draw([member], over: connection) }
+      for member in batch { await draw([member], layout: layout, over: connection) }
       return
     }
     // In the order in which they came: the first gets the smallest id.
     for member in batch { member.end(with: supply.take(for: member.call)) }
+  }
+
+  /// One step, or one for each account in a distributed store.
+  ///
+  /// One epoch holds for all: of the callers of a process none knows a higher one than the store has reached, unless
+  /// the store was put back; then none of them may have a one-time key.
+  private static func drawSteps(_ draws: [PreKeyDraw], _ layout: PostgresLayout) -> [PostgresStep] {
+    var wanted: [DeviceAddress: Int64] = [:]
+    for draw in draws {
+      for device in draw.devices {
+        wanted[DeviceAddress(draw.account, device), default: 0] += draw.oneTime.contains(device) ? 1 : 0
+      }
+    }
+    let devices = wanted.map { WantedPreKeys(address: $0.key, oneTime: $0.value) }
+    let epoch = draws.lazy.map(\.epoch).max() ?? 0
+    return layout.parts(devices, of: \.address.account).map { part in
+      switch layout {
+      case .whole: drawStep(part, epoch: epoch)
+      case .distributed: accountDrawStep(part, epoch: epoch)
+      }
+    }
   }
 
   /// A key that another statement holds is passed over, not waited for: the next one serves as well.
@@ -58,20 +79,8 @@ extension PostgresStorage {
   /// The plan must not depend on what PostgreSQL believes of the tables' sizes. Each device is looked up by itself, so
   /// by the primary keys, and what is locked is deleted by its physical place (`PostgresStorage.remove`). `picked` is
   /// materialised, so that it runs once: what it locks is what is deleted.
-  ///
-  /// One epoch holds for all: of the callers of a process none knows a higher one than the store has reached, unless
-  /// the store was put back; then none of them may have a one-time key.
-  private static func drawStep(_ draws: [PreKeyDraw]) -> PostgresStep {
-    // How many draws want a key of each device, and how many of these a one-time key.
-    var wanted: [DeviceAddress: Int64] = [:]
-    for draw in draws {
-      for device in draw.devices {
-        wanted[DeviceAddress(draw.account, device), default: 0] += draw.oneTime.contains(device) ? 1 : 0
-      }
-    }
-    let devices = wanted.map { (address: $0.key, oneTime: $0.value) }
+  private static func drawStep(_ devices: [WantedPreKeys], epoch: Int64) -> PostgresStep {
     let keysMax = devices.reduce(0) { $0 + $1.oneTime }
-    let epoch = draws.lazy.map(\.epoch).max() ?? 0
     return PostgresStep(
       "draw_prekeys",
       """
@@ -112,6 +121,55 @@ extension PostgresStorage {
       ORDER BY w.account, w.device, o.key_id
       """)
   }
+
+  /// The devices of one account, whose keys lie at one server. Accounts and epochs lie at the coordinator, which looks
+  /// at them first. Each part is a statement of its own: `picked` locks, and `drawn` deletes what it locked.
+  private static func accountDrawStep(_ devices: [WantedPreKeys], epoch: Int64) -> PostgresStep {
+    let account = PostgresParameter(devices.first?.address.account)
+    let ids = PostgresParameter(each: devices.lazy.map(\.address.device))
+    return PostgresStep(
+      "draw_prekeys",
+      """
+      WITH wanted AS MATERIALIZED (
+          SELECT d.account, d.device, d.registration_id, a.identity_key, d.signed_prekey_id, d.signed_prekey,
+            d.signed_prekey_signature,
+            CASE WHEN (SELECT value FROM epochs) >= \(epoch) THEN w.one_time ELSE 0 END AS one_time
+          FROM unnest(\(ids), \(each: devices.lazy.map(\.oneTime))) AS w (device, one_time)
+          JOIN devices AS d ON d.account = \(account) AND d.device = w.device
+          JOIN accounts AS a ON a.account = d.account
+          WHERE a.identity_key IS NOT NULL
+        ),
+        picked AS MATERIALIZED (
+          SELECT k.device, k.key_id
+          FROM wanted AS w CROSS JOIN LATERAL (
+            SELECT device, key_id FROM one_time_prekeys WHERE account = \(account) AND device = w.device
+            ORDER BY key_id LIMIT w.one_time FOR UPDATE SKIP LOCKED
+          ) AS k
+          WHERE w.one_time > 0
+        ),
+        drawn AS (
+          DELETE FROM one_time_prekeys AS k USING picked AS p
+          WHERE k.account = \(account) AND k.device = p.device AND k.key_id = p.key_id
+          RETURNING k.device, k.key_id, k.public_key
+        ),
+        lasting AS MATERIALIZED (
+          SELECT device, key_id, public_key FROM last_resort_prekeys
+          WHERE account = \(account) AND device = ANY (\(ids))
+        )
+      SELECT w.account, w.device, w.registration_id, w.identity_key, o.key_id, o.public_key, l.key_id, l.public_key,
+        w.signed_prekey_id, w.signed_prekey, w.signed_prekey_signature
+      FROM wanted AS w
+      LEFT JOIN drawn AS o ON o.device = w.device
+      LEFT JOIN lasting AS l ON l.device = w.device
+      ORDER BY w.device, o.key_id
+      """)
+  }
+}
+
+/// How many draws of a batch want a one-time key of a device.
+private struct WantedPreKeys {
+  let address: DeviceAddress
+  let oneTime: Int64
 }
 
 /// What one statement has drawn for several callers, to be handed out: each one-time key once.
@@ -130,14 +188,17 @@ struct PreKeySupply {
   /// Why it is not even known of which device.
   private var unknown: StoreError?
 
-  /// - Parameter result: rows of the statement; a device has one for each of its one-time keys, and one if it has none.
-  init(_ result: PostgresResult) {
-    for row in result.rows {
-      var row = result.cursor(row: row)
-      do throws(StoreError) {
-        try add(&row)
-      } catch {
-        unknown = error
+  /// - Parameter results: rows of the statements; a device has one for each of its one-time keys, and one if it has
+  ///   none.
+  init(_ results: [PostgresResult]) {
+    for result in results {
+      for row in result.rows {
+        var row = result.cursor(row: row)
+        do throws(StoreError) {
+          try add(&row)
+        } catch {
+          unknown = error
+        }
       }
     }
   }

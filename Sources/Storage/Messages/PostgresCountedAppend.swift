@@ -3,9 +3,7 @@ import RelayCore
 extension PostgresStorage {
   /// As `insertStep`, and counts what of `envelopes` peers handed over as accepted: what is stored now, and not what
   /// was stored before. Apart from it, so that a relay's own traffic does not pay for it.
-  static func countedInsertStep(
-    _ envelopes: [Envelope], _ watched: Set<DeviceAddress>, seenDay: PostgresMailboxDays.Day?
-  ) -> PostgresStep {
+  static func countedInsertStep(_ envelopes: [Envelope], _ append: PostgresAppend) -> PostgresStep {
     let crossings = envelopes.map(\.crossing)
     var sums = PostgresLedgerSums()
     var marks: Set<CrossingMark> = []
@@ -15,53 +13,36 @@ extension PostgresStorage {
       sums.add(crossing, of: relay)
       areDifferent = marks.insert(crossing.mark).inserted && areDifferent
     }
-    let accounts = PostgresParameter(each: envelopes.lazy.map(\.destination.account))
-    let devices = PostgresParameter(each: envelopes.lazy.map(\.destination.device))
-    let fingerprints = PostgresParameter(each: envelopes.lazy.map(\.fingerprint))
-    let seenDay = PostgresParameter(seenDay.map(PostgresDate.init))
-    let watched = PostgresAppended.accounts(watched)
     return PostgresStep(
       "append_counted",
       """
       \(reserving: envelopes.reduce(400) { $0 + 180 + $1.byteCount })
-      WITH stored AS (
+      \(known: append, ",\n")\(fragment: append.layout == .whole ? "WITH " : "")stored AS (
         INSERT INTO messages AS n (account, device, sequence, day, \(MessageColumns.self), fingerprint)
         SELECT account, device, sequence, day, \(MessageColumns.self), fingerprint
         FROM (
           SELECT nextval('message_sequence') AS sequence, accepted.* FROM (
             SELECT account, device, c.today AS day, \(MessageColumns.self), fingerprint
-            FROM unnest(\(accounts), \(devices), \(columnsOf: envelopes), \(fingerprints))
+            FROM unnest(\(append.accounts), \(append.devices), \(columnsOf: envelopes), \(append.fingerprints))
               WITH ORDINALITY AS i (account, device, \(MessageColumns.self), fingerprint, place)
-            CROSS JOIN (SELECT relay_arrival_day(\(seenDay)) AS today) AS c
-            WHERE NOT EXISTS (
-                SELECT FROM acknowledged AS a
-                WHERE a.account = i.account AND a.device = i.device AND a.fingerprint = i.fingerprint
-                  AND a.day >= relay_present_day(\(seenDay)) - 1)
-              AND NOT EXISTS (
-                SELECT FROM messages AS m
-                WHERE m.account = i.account AND m.device = i.device AND m.fingerprint = i.fingerprint
-                  AND m.day >= relay_present_day(\(seenDay)) - 1)
+            CROSS JOIN (SELECT relay_arrival_day(\(append.seenDay)) AS today) AS c
+            WHERE \(isNews: append)
             ORDER BY i.place
           ) AS accepted
         ) AS numbered
         ORDER BY account, device, fingerprint
         ON CONFLICT (account, device, fingerprint, day) DO NOTHING
-        RETURNING n.account, n.device, n.fingerprint, n.relay, n.sequence,
-          CASE WHEN (\(watched))[width_bucket(n.account, \(watched))] = n.account THEN ARRAY(
-            SELECT m.sequence FROM messages AS m
-            WHERE m.account = n.account AND m.device = n.device AND m.day >= relay_present_day(\(seenDay)) - 1
-            ORDER BY m.sequence LIMIT \(PostgresAppended.othersLimit)
-          ) END AS others
+        RETURNING n.account, n.device, n.fingerprint, n.relay, n.sequence, \(othersOf: append) AS others
       ),
       -- As a rule all are news: then their sums are known.
       news AS MATERIALIZED (
-        SELECT count(*) = cardinality(\(accounts)) AND \(areDifferent) AS are_all FROM stored
+        SELECT count(*) = cardinality(\(append.accounts)) AND \(areDifferent) AS are_all FROM stored
       ),
       crossed AS (
         SELECT DISTINCT s.relay, g.hour, g.kind, g.mark
         FROM stored AS s
           JOIN unnest(
-              \(accounts), \(devices), \(fingerprints), \(each: crossings.lazy.map { $0?.hour.number ?? 0 }),
+              \(append.accounts), \(append.devices), \(append.fingerprints), \(each: crossings.lazy.map { $0?.hour.number ?? 0 }),
               \(each: crossings.lazy.map { $0?.kind.rawValue ?? 0 }), \(each: crossings.lazy.map { $0?.mark.bits }))
             AS g (account, device, fingerprint, hour, kind, mark) USING (account, device, fingerprint)
         WHERE NOT (SELECT are_all FROM news) AND s.relay IS NOT NULL AND g.mark IS NOT NULL

@@ -11,6 +11,7 @@ extension PostgresStorage {
     let device = PostgresParameter(mailbox.device)
     let source = PostgresParameter(source)
     let timestamp = PostgresParameter(timestamp)
+    let layout = await layout
     let result = try await read(
       "standing",
       """
@@ -22,7 +23,7 @@ extension PostgresStorage {
         EXISTS (
           SELECT FROM acknowledged
           WHERE account = \(account) AND device = \(device) AND source = \(source) AND sent = \(timestamp)
-            AND day >= relay_present_day(\(seenDay.map(PostgresDate.init))) - 1)
+            AND day >= \(presentDay: layout, PostgresParameter(seenDay.map(PostgresDate.init))) - 1)
       """)
     var row = result.cursor(row: 0)
     let (isQueued, isAcknowledged) = (try row.boolean(), try row.boolean())

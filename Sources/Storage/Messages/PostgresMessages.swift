@@ -79,29 +79,33 @@ extension PostgresStorage {
   /// Inserts `envelopes` in their order as one transaction. Makes the day's partitions when nobody did.
   /// - Returns: the places in `watched` mailboxes, by the indices of `envelopes`.
   static func insert(
-    _ envelopes: [Envelope], _ watched: Set<DeviceAddress>, seenDay: PostgresMailboxDays.Day?,
-    over connection: PostgresConnection, maintenance: PostgresMaintenance
+    _ envelopes: [Envelope], _ watched: Set<DeviceAddress>, layout: PostgresLayout,
+    seenDay: PostgresMailboxDays.Day?, over connection: PostgresConnection, maintenance: PostgresMaintenance
   ) async throws(StoreError) -> [Int: AppendedPlace] {
-    let step =
-      envelopes.contains { $0.mark != nil }
-      ? countedInsertStep(envelopes, watched, seenDay: seenDay) : insertStep(envelopes, watched, seenDay: seenDay)
-    let result: PostgresResult
+    let append = PostgresAppend(envelopes, watched, layout: layout, seenDay: seenDay)
+    var steps = [
+      envelopes.contains { $0.mark != nil } ? countedInsertStep(envelopes, append) : insertStep(envelopes, append)
+    ]
+    if layout == .distributed, !watched.isEmpty {
+      steps.append(PostgresAppend.othersStep(envelopes, in: watched, seenDay: seenDay))
+    }
+    let results: [PostgresResult]
     do throws(PostgresError) {
-      result = try await connection.write(step)
+      results = try await connection.transaction(steps)
     } catch .refused(.checkViolation, _) {
       // "No partition of relation found for row": the table has no other check.
       try await maintenance.run { connection throws(StoreError) in
         try await PostgresPartitions.createMissing(seenDay: seenDay, over: connection)
       }
       do throws(PostgresError) {
-        result = try await connection.write(step)
+        results = try await connection.transaction(steps)
       } catch {
         throw error.storeError
       }
     } catch {
       throw error.storeError
     }
-    return PostgresAppended.places(of: envelopes, in: watched, result)
+    return PostgresAppended.places(of: envelopes, in: watched, results)
   }
 
   /// An envelope is left out when its mailbox took it in, or had it acknowledged, today or yesterday: to look into
@@ -115,44 +119,26 @@ extension PostgresStorage {
   ///
   /// A row of the answer is `PostgresAppended`. Its `others` are looked up as of the same moment, and so name nothing
   /// of this batch. They are NULL for accounts that nobody watches here, and cost nothing there.
-  private static func insertStep(
-    _ envelopes: [Envelope], _ watched: Set<DeviceAddress>, seenDay: PostgresMailboxDays.Day?
-  ) -> PostgresStep {
-    let seenDay = PostgresParameter(seenDay.map(PostgresDate.init))
-    let watched = PostgresAppended.accounts(watched)
-    return PostgresStep(
+  private static func insertStep(_ envelopes: [Envelope], _ append: PostgresAppend) -> PostgresStep {
+    PostgresStep(
       "append",
       """
       \(reserving: envelopes.reduce(400) { $0 + 140 + $1.byteCount })
-      INSERT INTO messages AS n (account, device, sequence, day, \(MessageColumns.self), fingerprint)
+      \(known: append, "\n")INSERT INTO messages AS n (account, device, sequence, day, \(MessageColumns.self), fingerprint)
       SELECT account, device, sequence, day, \(MessageColumns.self), fingerprint
       FROM (
         SELECT nextval('message_sequence') AS sequence, accepted.* FROM (
           SELECT account, device, c.today AS day, \(MessageColumns.self), fingerprint
-          FROM unnest(
-              \(each: envelopes.lazy.map(\.destination.account)), \(each: envelopes.lazy.map(\.destination.device)),
-              \(columnsOf: envelopes), \(each: envelopes.lazy.map(\.fingerprint))
-            ) WITH ORDINALITY AS i (account, device, \(MessageColumns.self), fingerprint, place)
-          CROSS JOIN (SELECT relay_arrival_day(\(seenDay)) AS today) AS c
-          WHERE NOT EXISTS (
-              SELECT FROM acknowledged AS a
-              WHERE a.account = i.account AND a.device = i.device AND a.fingerprint = i.fingerprint
-                AND a.day >= relay_present_day(\(seenDay)) - 1)
-            AND NOT EXISTS (
-              SELECT FROM messages AS m
-              WHERE m.account = i.account AND m.device = i.device AND m.fingerprint = i.fingerprint
-                AND m.day >= relay_present_day(\(seenDay)) - 1)
+          FROM unnest(\(append.accounts), \(append.devices), \(columnsOf: envelopes), \(append.fingerprints))
+            WITH ORDINALITY AS i (account, device, \(MessageColumns.self), fingerprint, place)
+          CROSS JOIN (SELECT relay_arrival_day(\(append.seenDay)) AS today) AS c
+          WHERE \(isNews: append)
           ORDER BY i.place
         ) AS accepted
       ) AS numbered
       ORDER BY account, device, fingerprint
       ON CONFLICT (account, device, fingerprint, day) DO NOTHING
-      RETURNING n.account, n.device, n.fingerprint, n.sequence,
-        CASE WHEN (\(watched))[width_bucket(n.account, \(watched))] = n.account THEN ARRAY(
-          SELECT m.sequence FROM messages AS m
-          WHERE m.account = n.account AND m.device = n.device AND m.day >= relay_present_day(\(seenDay)) - 1
-          ORDER BY m.sequence LIMIT \(PostgresAppended.othersLimit)
-        ) END
+      RETURNING n.account, n.device, n.fingerprint, n.sequence, \(othersOf: append)
       """)
   }
 }

@@ -216,7 +216,7 @@ struct PostgresPartitions: Sendable {
         isUsed boolean := false;
       BEGIN
         LOCK TABLE ONLY \(parent) IN ACCESS EXCLUSIVE MODE;
-        IF \(onlyIfEmpty) THEN EXECUTE format('SELECT EXISTS (SELECT FROM %I)', name) INTO isUsed; END IF;
+        IF \(onlyIfEmpty) THEN EXECUTE format('SELECT EXISTS (SELECT 1 FROM %I)', name) INTO isUsed; END IF;
         IF NOT isUsed THEN EXECUTE format('DROP TABLE %I', name); END IF;
       END $$
       """

@@ -22,13 +22,18 @@ extension PostgresStorage {
   ///   - batch: of each caller, his removals. A place that several name is the first one's.
   ///   - seenDay: `PostgresStorage.seenDay`.
   static func remove(
-    _ batch: [RemovalCalls.Member], days: PostgresMailboxDays, seenDay: PostgresMailboxDays.Day?,
-    over connection: PostgresConnection
+    _ batch: [RemovalCalls.Member], layout: PostgresLayout, days: PostgresMailboxDays,
+    seenDay: PostgresMailboxDays.Day?, over connection: PostgresConnection
   ) async {
+    let remove = {
+      (removals: [MailboxRemoval], removed: inout Set<MailboxPlace>) async throws(StoreError) in
+      try await Self.remove(
+        removals, adding: &removed, layout: layout, days: days, seenDay: seenDay, over: connection)
+    }
     var removed: Set<MailboxPlace> = []
     var failure: StoreError?
     do throws(StoreError) {
-      try await remove(batch.flatMap(\.call), adding: &removed, days: days, seenDay: seenDay, over: connection)
+      try await remove(batch.flatMap(\.call), &removed)
     } catch {
       failure = error
     }
@@ -37,7 +42,7 @@ extension PostgresStorage {
         // The store refuses something in the batch: it fails its own call and not its neighbours'.
         let others = member.call.filter { !removed.contains($0.place) }
         do throws(StoreError) {
-          try await remove(others, adding: &removed, days: days, seenDay: seenDay, over: connection)
+          try await remove(others, &removed)
         } catch {
           member.end(with: .failure(error))
           continue
@@ -57,8 +62,8 @@ extension PostgresStorage {
   /// transaction would not keep to it.
   /// - Parameter removed: what was removed, also when a later statement fails.
   private static func remove(
-    _ removals: [MailboxRemoval], adding removed: inout Set<MailboxPlace>, days: PostgresMailboxDays,
-    seenDay: PostgresMailboxDays.Day?, over connection: PostgresConnection
+    _ removals: [MailboxRemoval], adding removed: inout Set<MailboxPlace>, layout: PostgresLayout,
+    days: PostgresMailboxDays, seenDay: PostgresMailboxDays.Day?, over connection: PostgresConnection
   ) async throws(StoreError) {
     var named: Set<MailboxPlace> = []
     // As in `waiting`: a mailbox that was not read lately is looked for in every partition.
@@ -69,7 +74,11 @@ extension PostgresStorage {
     }
     for chunk in recent.chunks(of: removalsMax) + others.chunks(of: removalsMax) {
       let firstDay = chunk.lazy.map { days.first(of: $0.place.mailbox).day }.min() ?? 0
-      let step = removeStep(chunk, from: firstDay, seenDay: seenDay)
+      let step =
+        switch layout {
+        case .whole: removeStep(chunk, from: firstDay, seenDay: seenDay)
+        case .distributed: distributedRemoveStep(chunk, from: firstDay, seenDay: seenDay)
+        }
       let result: PostgresResult
       do throws(PostgresError) { result = try await connection.write(step) } catch { throw error.storeError }
       removed.formUnion(try places([result]))
@@ -79,9 +88,14 @@ extension PostgresStorage {
   package func queued(among places: [MailboxPlace]) async throws(StoreError) -> Set<MailboxPlace> {
     let places = Array(Set(places))
     guard !places.isEmpty else { return [] }
+    let layout = await layout
     let results = try await read(
       places.chunks(of: Self.removalsMax).map { batch in
-        Self.queuedStep(batch, from: batch.lazy.map { self.days.first(of: $0.mailbox).day }.min() ?? 0)
+        let firstDay = batch.lazy.map { self.days.first(of: $0.mailbox).day }.min() ?? 0
+        return switch layout {
+        case .whole: Self.queuedStep(batch, from: firstDay)
+        case .distributed: Self.distributedQueuedStep(batch, from: firstDay)
+        }
       })
     return try Self.places(results)
   }

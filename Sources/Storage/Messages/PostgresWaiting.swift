@@ -7,23 +7,27 @@ extension PostgresStorage {
   package func waiting(_ reads: [MailboxRead]) async throws(StoreError) -> [[QueuedEnvelope]] {
     guard !reads.isEmpty else { return [] }
     let beginnings = reads.map { days.first(of: $0.mailbox) }
+    let layout = await layout
     // Reads of mailboxes without a known recent day look into every partition. They are kept apart from the others.
     let batches = [false, true].flatMap { isWorthLearning in
-      Self.batches(reads.indices.filter { beginnings[$0].isWorthLearning == isWorthLearning }, of: reads)
+      layout.parts(reads.indices.filter { beginnings[$0].isWorthLearning == isWorthLearning }) {
+        reads[$0].mailbox.account
+      }.flatMap { Self.batches($0, of: reads) }
     }
     let unlearned = reads.indices.filter { beginnings[$0].isWorthLearning }
     // An envelope that is left out may be older than all that comes back.
-    let hidden = unlearned.filter { !reads[$0].held.isEmpty }
+    let hidden = layout.parts(unlearned.filter { !reads[$0].held.isEmpty }) { reads[$0].mailbox.account }
     var steps = batches.map { batch in
-      Self.waitingStep(batch.map { reads[$0] }, from: batch.lazy.map { beginnings[$0].day }.min() ?? 0)
+      Self.waitingStep(
+        batch.map { reads[$0] }, from: batch.lazy.map { beginnings[$0].day }.min() ?? 0, layout: layout)
     }
-    if !hidden.isEmpty { steps.append(Self.oldestDaysStep(hidden.map { reads[$0].mailbox })) }
+    steps += hidden.map { part in Self.oldestDaysStep(part.map { reads[$0].mailbox }, layout: layout) }
     if !unlearned.isEmpty { steps.append(todayStep) }
 
     let results = try await read(steps)
     var found = Found(count: reads.count)
     for (batch, result) in zip(batches, results) { try found.add(result, batch, of: reads) }
-    if !hidden.isEmpty, let result = results.dropFirst(batches.count).first { try found.addDays(result, of: hidden) }
+    for (part, result) in zip(hidden, results.dropFirst(batches.count)) { try found.addDays(result, of: part) }
     if !unlearned.isEmpty, let today = results.last {
       var row = today.cursor(row: 0)
       let today = try row.date()
@@ -54,7 +58,12 @@ extension PostgresStorage {
   /// Each read has its own stretch of one list of what is held, in rising order: a row is looked up there by halves,
   /// so that who holds much is read at little cost, and costs those who are read beside it nothing. The order by the
   /// sequence, with a limit, leads every plan to the index that begins with the mailbox and goes on with the sequence.
-  private static func waitingStep(_ reads: [MailboxRead], from firstDay: PostgresMailboxDays.Day) -> PostgresStep {
+  ///
+  /// In a distributed store all mailboxes of a statement are of one account.
+  private static func waitingStep(
+    _ reads: [MailboxRead], from firstDay: PostgresMailboxDays.Day, layout: PostgresLayout
+  ) -> PostgresStep {
+    let account = reads.first?.mailbox.account
     let ends = reads.reduce(into: []) { $0.append(($0.last ?? 0) + Int32($1.held.count)) }
     return PostgresStep(
       "waiting",
@@ -74,14 +83,14 @@ extension PostgresStorage {
       CROSS JOIN LATERAL (
         SELECT day, sequence, \(MessageColumns.self), fingerprint
         FROM messages
-        WHERE account = r.account AND device = r.device AND day >= \(PostgresDate(firstDay))
+        WHERE account = r.account AND device = r.device AND day >= \(PostgresDate(firstDay))\(routing: layout, to: account)
           AND r.held[width_bucket(sequence, r.held)] IS DISTINCT FROM sequence
         ORDER BY sequence LIMIT r.count
       ) AS m
       """)
   }
 
-  private static func oldestDaysStep(_ mailboxes: [DeviceAddress]) -> PostgresStep {
+  private static func oldestDaysStep(_ mailboxes: [DeviceAddress], layout: PostgresLayout) -> PostgresStep {
     PostgresStep(
       "oldest_days",
       """
@@ -89,7 +98,9 @@ extension PostgresStorage {
       FROM unnest(\(each: mailboxes.lazy.map(\.account)), \(each: mailboxes.lazy.map(\.device)))
         WITH ORDINALITY AS r (account, device, place)
       CROSS JOIN LATERAL (
-        SELECT day FROM messages WHERE account = r.account AND device = r.device ORDER BY sequence LIMIT 1
+        SELECT day FROM messages
+        WHERE account = r.account AND device = r.device\(routing: layout, to: mailboxes.first?.account)
+        ORDER BY sequence LIMIT 1
       ) AS m
       """)
   }

@@ -42,11 +42,29 @@ extension PostgresConnection {
       ]
       if plansByKey {
         values += [
-          ("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off"), ("enable_hashjoin", "off"),
-          ("enable_mergejoin", "off"), ("jit", "off"),
+          ("enable_seqscan", "off"), ("enable_hashjoin", "off"), ("enable_mergejoin", "off"), ("jit", "off"),
         ]
       }
-      return "SELECT " + values.map { "pg_catalog.set_config('\($0)', '\($1)', false)" }.joined(separator: ", ")
+      let settings = values.map { "pg_catalog.set_config('\($0)', '\($1)', false)" }
+      return """
+        SELECT l.is_distributed, \(settings.joined(separator: ", ")), \(plans)
+        FROM (SELECT \(PostgresLayout.question) AS is_distributed) AS l
+        """
+    }
+
+    /// The settings that depend on the layout.
+    ///
+    /// Citus cannot plan a statement without its values, unless it goes to one shard. A session has one connection to
+    /// each server of shards, and asks its shards one after the other: so all sessions lock rows of several shards in
+    /// one order, and a server has as many sessions as the coordinator.
+    private var plans: String {
+      let generic = plansByKey ? "pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', false)" : "NULL"
+      return """
+        CASE WHEN l.is_distributed
+          THEN pg_catalog.set_config('citus.multi_shard_modify_mode', 'sequential', false)
+            || pg_catalog.set_config('citus.max_adaptive_executor_pool_size', '1', false)
+          ELSE \(generic) END
+        """
     }
   }
 }

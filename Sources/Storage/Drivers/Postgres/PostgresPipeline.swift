@@ -25,7 +25,7 @@ final class PostgresPipeline {
   /// Whether something failed since the last synchronisation point.
   private var hasGroupFailed = false
   private var lineage: PostgresLineage?
-  private let served: (PostgresLineage?) -> Void
+  private let served: (PostgresLineage?, PostgresLayout) -> Void
   /// Whether something was handed to libpq that may lie in its buffer still: it writes what the socket takes.
   private var mustFlush = false
 
@@ -80,10 +80,11 @@ final class PostgresPipeline {
   /// Takes over `handle`, connected, and sends `setting` ahead of everything, and `wish`, which may fail.
   /// - Parameters:
   ///   - question: for the server's lineage; nil asks for none.
+  ///   - setting: answers with the layout first.
   ///   - served: is called when the server has given its first answers.
   init(
     handle: OpaquePointer, question: String?, setting: String, wish: String,
-    served: @escaping (PostgresLineage?) -> Void
+    served: @escaping (PostgresLineage?, PostgresLayout) -> Void
   ) throws(Lost) {
     self.handle = handle
     self.served = served
@@ -263,8 +264,8 @@ extension PostgresPipeline {
     switch (entries.first, answer) {
     case (.lineage, .result(let result)):
       lineage = PostgresLineage(result)
-    case (.setting, .result):
-      served(lineage)
+    case (.setting, .result(let result)):
+      served(lineage, PostgresLayout(result))
     case (.lineage, _), (.prepare, .result), (.wish, _):
       // A role that may not ask for the lineage does without.
       break
