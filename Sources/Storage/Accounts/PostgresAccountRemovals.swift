@@ -60,7 +60,7 @@ extension PostgresQuery.Interpolation {
   fileprivate mutating func appendInterpolation(_ right: RemovalRight) {
     appendLiteral("(")
     appendInterpolation(right.hash)
-    appendLiteral(" IS NULL OR EXISTS (SELECT FROM devices AS m WHERE m.account = ")
+    appendLiteral(" IS NULL OR EXISTS (SELECT 1 FROM devices AS m WHERE m.account = ")
     appendInterpolation(right.account)
     appendLiteral(" AND m.device = 1 AND m.password_salt = ")
     appendInterpolation(right.salt)

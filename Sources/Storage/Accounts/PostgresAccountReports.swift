@@ -33,19 +33,21 @@ extension PostgresStorage {
   }
 
   package func deviceHoldings(of number: AccountNumber) async throws(StoreError) -> [DeviceHoldings] {
+    let account = PostgresParameter(number)
     let result = try await readBulk(
       "device_holdings",
       """
-      SELECT d.device, m.waiting, m.bytes, (
-          SELECT count(*) FROM one_time_prekeys AS k WHERE k.account = d.account AND k.device = d.device
+      WITH m AS MATERIALIZED (
+          SELECT device, count(*) AS waiting,
+            sum(coalesce(octet_length(message), 0) + coalesce(octet_length(content), 0))::bigint AS bytes
+          FROM messages WHERE account = \(account) GROUP BY device
+        ),
+        k AS MATERIALIZED (
+          SELECT device, count(*) AS keys FROM one_time_prekeys WHERE account = \(account) GROUP BY device
         )
-      FROM devices AS d
-      CROSS JOIN LATERAL (
-        SELECT count(*) AS waiting,
-          coalesce(sum(coalesce(octet_length(message), 0) + coalesce(octet_length(content), 0)), 0)::bigint AS bytes
-        FROM messages AS m WHERE m.account = d.account AND m.device = d.device
-      ) AS m
-      WHERE d.account = \(number) ORDER BY d.device
+      SELECT d.device, coalesce(m.waiting, 0), coalesce(m.bytes, 0), coalesce(k.keys, 0)
+      FROM devices AS d LEFT JOIN m ON m.device = d.device LEFT JOIN k ON k.device = d.device
+      WHERE d.account = \(account) ORDER BY d.device
       """)
     return try result.all(DeviceHoldings.init(row:))
   }

@@ -13,18 +13,18 @@ extension PostgresStorage {
             DELETE FROM devices WHERE account = \(account) AND device = \(id) RETURNING 1
           ),
           queued AS (
-            DELETE FROM messages WHERE account = \(account) AND device = \(id) AND EXISTS (SELECT FROM removed)
+            DELETE FROM messages WHERE account = \(account) AND device = \(id) AND EXISTS (SELECT 1 FROM removed)
           ),
           acknowledged AS (
-            DELETE FROM acknowledged WHERE account = \(account) AND device = \(id) AND EXISTS (SELECT FROM removed)
+            DELETE FROM acknowledged WHERE account = \(account) AND device = \(id) AND EXISTS (SELECT 1 FROM removed)
           ),
           one_time AS (
             DELETE FROM one_time_prekeys
-            WHERE account = \(account) AND device = \(id) AND EXISTS (SELECT FROM removed)
+            WHERE account = \(account) AND device = \(id) AND EXISTS (SELECT 1 FROM removed)
           ),
           last_resort AS (
             DELETE FROM last_resort_prekeys
-            WHERE account = \(account) AND device = \(id) AND EXISTS (SELECT FROM removed)
+            WHERE account = \(account) AND device = \(id) AND EXISTS (SELECT 1 FROM removed)
           )
         SELECT 1 FROM removed
         """),

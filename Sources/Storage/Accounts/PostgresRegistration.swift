@@ -107,14 +107,14 @@ extension PostgresStorage {
   }
 
   /// The former installation. Its mailboxes remember nothing: the new one begins with empty ones. Each table is told
-  /// the account itself: so the look-up goes by key, whatever its statistics say.
+  /// the account itself: so the look-up goes by key, whatever its statistics say, and to the server that has it.
   private static func removeStep(_ number: AccountNumber) -> PostgresStep {
     let account = PostgresParameter(number)
     return PostgresStep(
       "register_remove",
       """
       WITH confirmed AS MATERIALIZED (
-          SELECT FROM verification_codes WHERE account = \(account) AND confirmed
+          SELECT 1 FROM verification_codes WHERE account = \(account) AND confirmed
         ),
         queued AS (DELETE FROM messages AS t USING confirmed AS c WHERE t.account = \(account)),
         acknowledged AS (DELETE FROM acknowledged AS t USING confirmed AS c WHERE t.account = \(account)),
