@@ -11,10 +11,13 @@ extension PostgresStorage {
       settlement.recorded.map { Self.recordStep($0, of: settlement.job.device) }
     }
     let trims = settlements.compactMap { $0.recorded == nil ? nil : $0.job.device }
-    // The rows first: what is asked for meanwhile waits, and is seen by no statement but half.
-    var steps = [Self.lockWakesStep(jobs), Self.dropStep(jobs, columns), Self.releaseStep(jobs, columns)]
+    let layout = await layout
+    // The rows first: what is asked for meanwhile waits, and is seen by no statement but half. In a distributed store
+    // rows of several shards cannot be locked ahead. There each statement waits for a row, and judges it anew.
+    var steps = layout == .whole ? [Self.lockWakesStep(jobs)] : []
+    steps += [Self.dropStep(jobs, columns, layout), Self.releaseStep(jobs, columns, layout)]
     steps += recorded
-    if !trims.isEmpty { steps.append(Self.trimStep(Array(Set(trims)))) }
+    if !trims.isEmpty { steps.append(Self.trimStep(Array(Set(trims)), layout)) }
     _ = try await write(steps)
   }
 
@@ -28,23 +31,30 @@ extension PostgresStorage {
       """)
   }
 
-  private static func dropStep(_ jobs: [WakeJob], _ columns: [WakeSettlementColumns]) -> PostgresStep {
+  private static func dropStep(
+    _ jobs: [WakeJob], _ columns: [WakeSettlementColumns], _ layout: PostgresLayout
+  ) -> PostgresStep {
     let dropped = zip(jobs, columns).filter { $1.drops }.map(\.0)
+    let accounts = PostgresParameter(each: dropped.lazy.map(\.device.account))
     return PostgresStep(
       "drop_wakes",
       """
       DELETE FROM wakes AS w
       USING unnest(
-          \(each: dropped.lazy.map(\.device.account)), \(each: dropped.lazy.map(\.device.device)),
+          \(accounts), \(each: dropped.lazy.map(\.device.device)),
           \(each: dropped.lazy.map(\.claim)), \(each: dropped.lazy.map(\.version)))
         AS i (account, device, claim, version)
-      WHERE w.account = i.account AND w.device = i.device AND w.claim = i.claim AND w.version = i.version
+      WHERE w.account = i.account AND w.device = i.device AND w.claim = i.claim AND w.version = i.version\(
+          routing: layout, "w", to: accounts)
       """)
   }
 
   /// Releases the claims. Jobs that were to be dropped, and were asked for again, are still there.
-  private static func releaseStep(_ jobs: [WakeJob], _ columns: [WakeSettlementColumns]) -> PostgresStep {
-    PostgresStep(
+  private static func releaseStep(
+    _ jobs: [WakeJob], _ columns: [WakeSettlementColumns], _ layout: PostgresLayout
+  ) -> PostgresStep {
+    let accounts = PostgresParameter(each: jobs.lazy.map(\.device.account))
+    return PostgresStep(
       "release_wakes",
       """
       UPDATE wakes AS w
@@ -60,7 +70,7 @@ extension PostgresStorage {
           ELSE i.pause
         END
       FROM unnest(
-          \(each: jobs.lazy.map(\.device.account)), \(each: jobs.lazy.map(\.device.device)),
+          \(accounts), \(each: jobs.lazy.map(\.device.device)),
           \(each: jobs.lazy.map(\.claim)), \(each: jobs.lazy.map(\.version)),
           \(each: columns.lazy.map(\.rests)), \(each: columns.lazy.map(\.followsCall)),
           \(each: columns.lazy.map(\.keepsAttempts)), \(each: columns.lazy.map(\.uncounted)),
@@ -68,7 +78,7 @@ extension PostgresStorage {
           \(each: columns.lazy.map(\.memory)))
         AS i (account, device, claim, version, rests, follows_call, keeps_attempts, uncounted, hold, pause, memory)
       CROSS JOIN (SELECT floor(extract(epoch FROM now()) * 1000)::bigint AS now) AS n
-      WHERE w.account = i.account AND w.device = i.device AND w.claim = i.claim
+      WHERE w.account = i.account AND w.device = i.device AND w.claim = i.claim\(routing: layout, "w", to: accounts)
       """)
   }
 
@@ -89,15 +99,19 @@ extension PostgresStorage {
       """)
   }
 
-  private static func trimStep(_ devices: [DeviceAddress]) -> PostgresStep {
-    PostgresStep(
+  private static func trimStep(_ devices: [DeviceAddress], _ layout: PostgresLayout) -> PostgresStep {
+    let accounts = PostgresParameter(each: devices.lazy.map(\.account))
+    // In a distributed store the look-up must name the row that it is for, which is at the same server.
+    let row: StaticString = layout == .whole ? "i" : "h"
+    return PostgresStep(
       "trim_wake_history",
       """
       DELETE FROM wake_history AS h
-      USING unnest(\(each: devices.lazy.map(\.account)), \(each: devices.lazy.map(\.device))) AS i (account, device)
+      USING unnest(\(accounts), \(each: devices.lazy.map(\.device))) AS i (account, device)
       WHERE h.account = i.account AND h.device = i.device AND h.entry <= (
-        SELECT entry FROM wake_history WHERE account = i.account AND device = i.device
-        ORDER BY entry DESC OFFSET \(Int64(WakeAttempt.keptMax)) LIMIT 1)
+        SELECT entry FROM wake_history AS k
+        WHERE k.account = \(fragment: row).account AND k.device = \(fragment: row).device
+        ORDER BY entry DESC OFFSET \(Int64(WakeAttempt.keptMax)) LIMIT 1)\(routing: layout, "h", to: accounts)
       """)
   }
 

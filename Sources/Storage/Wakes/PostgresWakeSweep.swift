@@ -44,7 +44,8 @@ extension PostgresStorage {
       """)
     // If the clock is not believed nothing is forgotten.
     let past = try await clockReading().removalTime.millis
-    for step in [Self.rested(past), Self.unclaimed(past), Self.history(past)] {
+    let layout = await layout
+    for step in [Self.rested(past, layout), Self.unclaimed(past, layout), Self.history(past)] {
       for _ in 0..<Self.pagesMax {
         let count = try await writeBulk([step]).first?.affectedRows ?? 0
         if count < Self.page || Task.isCancelled { break }
@@ -64,33 +65,54 @@ extension PostgresStorage {
   private static let page = 10_000
   private static let pagesMax = 20
 
-  private static func rested(_ past: Int64) -> PostgresStep {
-    PostgresStep(
+  /// In a distributed store no row is locked ahead: one that has changed meanwhile is looked at again.
+  private static func rested(_ past: Int64, _ layout: PostgresLayout) -> PostgresStep {
+    let past = PostgresParameter(past)
+    return PostgresStep(
       "forget_rested_wakes",
-      """
-      DELETE FROM wakes AS w USING (
-        SELECT account, device FROM wakes
-        WHERE rests AND due <= \(past)
-        ORDER BY due LIMIT \(Int64(page)) FOR UPDATE SKIP LOCKED
-      ) AS l
-      WHERE w.account = l.account AND w.device = l.device
-      """)
+      layout == .whole
+        ? """
+        DELETE FROM wakes AS w USING (
+          SELECT account, device FROM wakes
+          WHERE rests AND due <= \(past)
+          ORDER BY due LIMIT \(Int64(page)) FOR UPDATE SKIP LOCKED
+        ) AS l
+        WHERE w.account = l.account AND w.device = l.device
+        """
+        : """
+        DELETE FROM wakes AS w USING (
+          SELECT account, device FROM wakes WHERE rests AND due <= \(past) ORDER BY due LIMIT \(Int64(page))
+        ) AS l
+        WHERE w.account = l.account AND w.device = l.device AND w.rests AND w.due <= \(past)
+        """)
   }
 
   /// Jobs that no process claims: no process has their provider any more.
-  private static func unclaimed(_ past: Int64) -> PostgresStep {
+  private static func unclaimed(_ past: Int64, _ layout: PostgresLayout) -> PostgresStep {
     let past = PostgresParameter(past)
+    let providers = PostgresParameter(each: WakeProvider.allCases.lazy.map(\.rawValue))
     return PostgresStep(
       "forget_unclaimed_wakes",
-      """
-      DELETE FROM wakes AS w USING (
-        SELECT account, device FROM wakes
-        WHERE NOT rests AND provider = ANY (\(each: WakeProvider.allCases.lazy.map(\.rawValue)))
-          AND expires < \(past) AND due < \(past) - \(Timestamp.millisPerDay)
-        ORDER BY due LIMIT \(Int64(page)) FOR UPDATE SKIP LOCKED
-      ) AS l
-      WHERE w.account = l.account AND w.device = l.device
-      """)
+      layout == .whole
+        ? """
+        DELETE FROM wakes AS w USING (
+          SELECT account, device FROM wakes
+          WHERE NOT rests AND provider = ANY (\(providers))
+            AND expires < \(past) AND due < \(past) - \(Timestamp.millisPerDay)
+          ORDER BY due LIMIT \(Int64(page)) FOR UPDATE SKIP LOCKED
+        ) AS l
+        WHERE w.account = l.account AND w.device = l.device
+        """
+        : """
+        DELETE FROM wakes AS w USING (
+          SELECT account, device FROM wakes
+          WHERE NOT rests AND provider = ANY (\(providers))
+            AND expires < \(past) AND due < \(past) - \(Timestamp.millisPerDay)
+          ORDER BY due LIMIT \(Int64(page))
+        ) AS l
+        WHERE w.account = l.account AND w.device = l.device AND NOT w.rests
+          AND w.expires < \(past) AND w.due < \(past) - \(Timestamp.millisPerDay)
+        """)
   }
 
   private static func history(_ past: Int64) -> PostgresStep {
@@ -114,7 +136,7 @@ extension PostgresStorage {
     let high = min(ready, low + stretch)
     guard low < high else { return WakeSweepStep(asked: 0, isDone: true) }
     let results = try await writeBulk([
-      sweepStep(from: low, to: high, terms),
+      sweepStep(from: low, to: high, terms, await layout),
       PostgresStep(
         "wake_sweep_done", "UPDATE wake_sweeps SET swept = greatest(swept, \(high))"),
     ])
@@ -124,15 +146,28 @@ extension PostgresStorage {
   /// Reads the messages first, by the index on their arrival; then the few devices that they are for. A device that
   /// waits is woken in any case. One that rests, or is just being woken, comes again for messages accepted since the
   /// claim.
-  private func sweepStep(from low: Int64, to high: Int64, _ terms: WakeTerms) -> PostgresStep {
-    PostgresStep(
+  ///
+  /// In a distributed store the servers of the messages, which have the wakes too, leave out the devices that are not
+  /// to be asked for; the coordinator has the devices.
+  private func sweepStep(
+    from low: Int64, to high: Int64, _ terms: WakeTerms, _ layout: PostgresLayout
+  ) -> PostgresStep {
+    let seenDay = PostgresParameter(seenDay.map(PostgresDate.init))
+    let known: StaticString = """
+      NOT EXISTS (
+                SELECT FROM wakes AS k WHERE k.account = m.account AND k.device = m.device
+                  AND (k.covers >= m.newest OR NOT k.rests AND k.claim IS NULL))
+      """
+    return PostgresStep(
       "sweep_wakes",
       """
       WITH waiting AS MATERIALIZED (
-        SELECT account, device, max(sequence) AS newest FROM messages
-        WHERE sequence > \(low) AND sequence <= \(high)
-          AND day >= relay_present_day(\(seenDay.map(PostgresDate.init))) - 1
-        GROUP BY account, device
+        SELECT account, device, newest FROM (
+          SELECT account, device, max(sequence) AS newest FROM messages
+          WHERE sequence > \(low) AND sequence <= \(high) AND day >= \(presentDay: layout, seenDay) - 1
+          GROUP BY account, device
+        ) AS m
+        WHERE \(fragment: layout == .whole ? "true" : known)
       )
       INSERT INTO wakes AS w (account, device, provider, version, rests, requested, newest, due, not_before, expires,
         attempts, follows_call, test, covers)
@@ -142,9 +177,7 @@ extension PostgresStorage {
         SELECT d.account, d.device, m.newest, floor(extract(epoch FROM now()) * 1000)::bigint AS now,
           \(WakeProvider.self) AS provider
         FROM waiting AS m JOIN devices AS d ON d.account = m.account AND d.device = m.device
-        WHERE NOT EXISTS (
-          SELECT FROM wakes AS k WHERE k.account = m.account AND k.device = m.device
-            AND (k.covers >= m.newest OR NOT k.rests AND k.claim IS NULL))
+        WHERE \(fragment: layout == .whole ? known : "true")
       ) AS f
       WHERE f.provider = ANY (\(each: terms.providers.lazy.map(\.rawValue)))
       ORDER BY f.account, f.device

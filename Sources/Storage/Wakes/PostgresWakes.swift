@@ -8,20 +8,30 @@ extension PostgresStorage {
     async throws(StoreError) -> Int
   {
     // Two transactions: one alone would lock rows in the order of their key twice.
-    if !connected.isEmpty { _ = try await write([Self.forgetWakesStep(connected)]) }
+    if !connected.isEmpty { _ = try await write([Self.forgetWakesStep(connected, await layout)]) }
     guard !asks.isEmpty else { return 0 }
     return try await write([Self.askStep(asks, terms)]).last?.affectedRows ?? 0
   }
 
-  private static func forgetWakesStep(_ releases: [WakeRelease]) -> PostgresStep {
-    PostgresStep(
+  private static func forgetWakesStep(_ releases: [WakeRelease], _ layout: PostgresLayout) -> PostgresStep {
+    let accounts = PostgresParameter(each: releases.lazy.map(\.device.account))
+    let devices = PostgresParameter(each: releases.lazy.map(\.device.device))
+    let ages = PostgresParameter(each: releases.lazy.map(\.age.wakeMillis))
+    guard layout == .whole else {
+      return PostgresStep(
+        "forget_wakes",
+        """
+        DELETE FROM wakes AS w USING unnest(\(accounts), \(devices), \(ages)) AS i (account, device, age)
+        WHERE w.account = i.account AND w.device = i.device
+          AND w.newest <= floor(extract(epoch FROM now()) * 1000)::bigint - i.age\(routing: layout, "w", to: accounts)
+        """)
+    }
+    return PostgresStep(
       "forget_wakes",
       """
       DELETE FROM wakes AS w USING (
         SELECT t.account, t.device
-        FROM wakes AS t JOIN unnest(
-            \(each: releases.lazy.map(\.device.account)), \(each: releases.lazy.map(\.device.device)),
-            \(each: releases.lazy.map(\.age.wakeMillis)))
+        FROM wakes AS t JOIN unnest(\(accounts), \(devices), \(ages))
           AS i (account, device, age) ON t.account = i.account AND t.device = i.device
         WHERE t.newest <= floor(extract(epoch FROM now()) * 1000)::bigint - i.age
         ORDER BY t.account, t.device FOR UPDATE OF t
@@ -87,6 +97,9 @@ extension PostgresStorage {
   package func claimWakes(of provider: WakeProvider, claim: Int64, limit: Int, for duration: Duration)
     async throws(StoreError) -> [WakeJob]
   {
+    if await layout == .distributed {
+      return try await claimDistributedWakes(of: provider, claim: claim, limit: limit, for: duration)
+    }
     let result = try await write(
       "claim_wakes",
       """
@@ -110,24 +123,50 @@ extension PostgresStorage {
 
   package func renewWakes(_ jobs: [WakeJob], for duration: Duration) async throws(StoreError) {
     guard !jobs.isEmpty else { return }
-    _ = try await write(
+    _ = try await write([Self.renewStep(jobs, for: duration, await layout)])
+  }
+
+  private static func renewStep(_ jobs: [WakeJob], for duration: Duration, _ layout: PostgresLayout) -> PostgresStep {
+    let accounts = PostgresParameter(each: jobs.lazy.map(\.device.account))
+    let devices = PostgresParameter(each: jobs.lazy.map(\.device.device))
+    let claims = PostgresParameter(each: jobs.lazy.map(\.claim))
+    let millis = PostgresParameter(duration.wakeMillis)
+    guard layout == .whole else {
+      return PostgresStep(
+        "renew_wakes",
+        """
+        UPDATE wakes AS w SET due = floor(extract(epoch FROM now()) * 1000)::bigint + \(millis)
+        FROM unnest(\(accounts), \(devices), \(claims)) AS j (account, device, claim)
+        WHERE w.account = j.account AND w.device = j.device AND w.claim = j.claim\(routing: layout, "w", to: accounts)
+        """)
+    }
+    return PostgresStep(
       "renew_wakes",
       """
       WITH held AS MATERIALIZED (
         SELECT w.account, w.device
-        FROM wakes AS w JOIN unnest(
-            \(each: jobs.lazy.map(\.device.account)), \(each: jobs.lazy.map(\.device.device)),
-            \(each: jobs.lazy.map(\.claim)))
+        FROM wakes AS w JOIN unnest(\(accounts), \(devices), \(claims))
           AS j (account, device, claim) ON w.account = j.account AND w.device = j.device AND w.claim = j.claim
         ORDER BY w.account, w.device FOR UPDATE OF w
       )
-      UPDATE wakes AS w SET due = floor(extract(epoch FROM now()) * 1000)::bigint + \(duration.wakeMillis)
+      UPDATE wakes AS w SET due = floor(extract(epoch FROM now()) * 1000)::bigint + \(millis)
       FROM held AS h WHERE w.account = h.account AND w.device = h.device
       """)
   }
 
   /// Looks at all rows: an index would be paid for by every claim.
   package func returnWakes(claim: Int64) async throws(StoreError) {
+    guard await layout == .whole else {
+      _ = try await write(
+        "return_wakes",
+        """
+        UPDATE wakes
+        SET claim = NULL, due = greatest(not_before, floor(extract(epoch FROM now()) * 1000)::bigint),
+          attempts = attempts - 1
+        WHERE claim = \(claim)
+        """)
+      return
+    }
     _ = try await write(
       "return_wakes",
       """
@@ -177,6 +216,50 @@ extension PostgresStorage {
     var row = result.cursor(row: 0)
     return MailboxGlance(count: Int(try row.bigint()), messages: Int(try row.bigint()))
   }
+}
+
+// MARK: - A distributed store
+
+extension PostgresStorage {
+  /// Processes take turns, provider by provider: rows of several shards cannot be locked and passed over. Whoever was
+  /// waited for has moved the time of the rows that it took.
+  private func claimDistributedWakes(of provider: WakeProvider, claim: Int64, limit: Int, for duration: Duration)
+    async throws(StoreError) -> [WakeJob]
+  {
+    let key = PostgresParameter(Int32(provider.rawValue))
+    let provided = PostgresParameter(provider.rawValue)
+    let results = try await write([
+      PostgresStep("claim_turn", "SELECT 1 FROM pg_advisory_xact_lock(\(Self.claimTurns), \(key))"),
+      PostgresStep(
+        "claim_wakes",
+        """
+        WITH n AS MATERIALIZED (
+          SELECT floor(extract(epoch FROM now()) * 1000)::bigint AS now,
+            CASE WHEN is_called THEN last_value ELSE 0 END AS last
+          FROM message_sequence
+        ),
+        picked AS MATERIALIZED (
+          SELECT w.account, w.device, n.now, n.last
+          FROM wakes AS w CROSS JOIN n
+          WHERE w.provider = \(provided) AND NOT w.rests AND w.due <= n.now
+          ORDER BY w.due LIMIT \(Int64(limit))
+        )
+        UPDATE wakes AS w
+        SET claim = \(claim), due = p.now + \(duration.wakeMillis), attempts = w.attempts + 1, covers = p.last
+        FROM picked AS p
+        WHERE w.account = p.account AND w.device = p.device
+          AND w.provider = \(provided) AND NOT w.rests AND w.due <= p.now
+        RETURNING w.account, w.device, w.version, w.requested, p.now, w.expires, w.attempts, w.follows_call, w.test,
+          w.forced
+        """),
+    ])
+    return try results[1].all { (row) throws(StoreError) in
+      try WakeJob(row: &row, provider: provider, claim: claim)
+    }
+  }
+
+  /// Any number: the first half of the keys of these turns.
+  private static let claimTurns: Int32 = 0x57616B65
 }
 
 extension WakeJob {

@@ -58,16 +58,17 @@ enum WakeSchema {
     """,
     "CREATE INDEX wake_history_by_time ON wake_history (claimed)",
     // A device that is gone is not woken, and leaves no trace. All that change several rows lock them in the order of
-    // their key, and so does this.
+    // their key, and so does this. Each statement names one account: in a distributed store it goes to one server, and
+    // the table of gone rows is known to none of them.
     """
     CREATE FUNCTION relay_device_gone() RETURNS trigger LANGUAGE plpgsql AS $$
+    DECLARE
+      removed record;
     BEGIN
-      DELETE FROM wakes AS w USING (
-        SELECT account, device FROM wakes WHERE (account, device) IN (SELECT account, device FROM gone)
-        ORDER BY account, device FOR UPDATE
-      ) AS l
-      WHERE w.account = l.account AND w.device = l.device;
-      DELETE FROM wake_history WHERE (account, device) IN (SELECT account, device FROM gone);
+      FOR removed IN SELECT g.account, g.device FROM gone AS g ORDER BY g.account, g.device LOOP
+        DELETE FROM wakes AS w WHERE w.account = removed.account AND w.device = removed.device;
+        DELETE FROM wake_history AS w WHERE w.account = removed.account AND w.device = removed.device;
+      END LOOP;
       RETURN NULL;
     END $$
     """,
