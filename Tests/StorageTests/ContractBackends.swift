@@ -2,14 +2,20 @@
 
 import Foundation
 import RelayCore
-import Storage
 import Synchronization
 import TestSupport
 import Testing
 
+@testable import Storage
+
 enum Backend: String, CaseIterable, Sendable, CustomTestStringConvertible {
   case embedded
   case postgres
+  /// PostgreSQL whose tables of messages, prekeys and wake-ups lie at two other servers (Citus).
+  case distributed
+
+  /// Without `distributed` if PostgreSQL does not offer the extension, which `DistributedStoreTests` says.
+  static let allCases: [Backend] = [.embedded, .postgres] + (CitusServers.isOffered ? [.distributed] : [])
 
   /// The back ends that take the day from a clock which a test can move. PostgreSQL takes it from the server.
   static let withClock: [Backend] = [.embedded]
@@ -40,13 +46,15 @@ extension Backend {
   /// Runs `body` on a store of its own that is gone afterwards.
   func withStore(migrated: Bool = true, _ body: (Store) async throws -> Void) async throws {
     let clock = ManualClock(Sample.noon)
-    try await withStorage(clock: clock.wall) { storage in
+    try await withStorage(migrated: migrated, clock: clock.wall) { storage in
       if migrated { try await storage.migrate { _ in } }
       try await body(Store(storage: storage, clock: clock))
     }
   }
 
-  private func withStorage(clock: WallClock, _ body: (any Storage) async throws -> Void) async throws {
+  private func withStorage(
+    migrated: Bool, clock: WallClock, _ body: (any Storage) async throws -> Void
+  ) async throws {
     switch self {
     case .embedded:
       await Turns.embedded.take()
@@ -63,6 +71,18 @@ extension Backend {
       }
     case .postgres:
       try await withPostgres(migrated: false, sealer: Self.sealer) { storage, _, _ in try await body(storage) }
+    case .distributed:
+      try await withDistributedDatabase { url in
+        if migrated { try await distribute(url, sealer: Self.sealer) }
+        let storage = try await PostgresStorage.connected(to: url, sealer: Self.sealer)
+        do {
+          try await body(storage)
+        } catch {
+          await storage.close()
+          throw error
+        }
+        await storage.close()
+      }
     }
   }
 
@@ -89,6 +109,14 @@ extension Backend {
       try await body { sealer, use in
         let storage = try await PostgresStorage.connected(to: url, sealer: sealer)
         try await Self.use(Store(storage: storage, clock: clock), use)
+      }
+    case .distributed:
+      try await withDistributedDatabase { url in
+        try await body { sealer, use in
+          try await distribute(url, sealer: sealer)
+          let storage = try await PostgresStorage.connected(to: url, sealer: sealer)
+          try await Self.use(Store(storage: storage, clock: clock), use)
+        }
       }
     }
   }
@@ -119,6 +147,7 @@ func withTemporaryFolder(_ body: (String) async throws -> Void) async throws {
 final class Turns: Sendable {
   static let embedded = Turns(8)
   static let postgres = Turns(8)
+  static let distributed = Turns(4)
 
   private struct State {
     var free: Int

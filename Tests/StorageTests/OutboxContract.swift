@@ -66,6 +66,11 @@ extension Backend {
       try await withPostgres { _, _, url in
         try await Self.use(count, clock, body) { try await PostgresStorage.connected(to: url) }
       }
+    case .distributed:
+      try await withDistributedDatabase { url in
+        try await distribute(url)
+        try await Self.use(count, clock, body) { try await PostgresStorage.connected(to: url) }
+      }
     }
   }
 

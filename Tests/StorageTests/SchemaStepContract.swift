@@ -50,16 +50,22 @@ private struct Builds {
         try await body(builds)
       }
     case .postgres:
-      try await withPostgres(migrated: false) { _, _, url in
-        let builds = Builds(
-          open: { steps in
-            let storage = try PostgresStorage(url: url, steps: steps, logger: Logger(label: "test"))
-            try await storage.ping()
-            return storage
-          }, today: SchemaStep.postgres)
-        try await body(builds)
+      try await withPostgres(migrated: false) { _, _, url in try await body(builds(on: url)) }
+    case .distributed:
+      try await withDistributedDatabase { url in
+        try await distribute(url)
+        try await body(builds(on: url))
       }
     }
+  }
+
+  private static func builds(on url: String) -> Builds {
+    Builds(
+      open: { steps in
+        let storage = try PostgresStorage(url: url, steps: steps, logger: Logger(label: "test"))
+        try await storage.ping()
+        return storage
+      }, today: SchemaStep.postgres)
   }
 
   @Test(arguments: Backend.allCases)

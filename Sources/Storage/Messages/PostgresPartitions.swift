@@ -191,6 +191,8 @@ struct PostgresPartitions: Sendable {
     for attempt in 0..<dropTriesMax {
       do throws(PostgresError) {
         _ = try await connection.transaction([
+          // In a distributed store the servers of shards lock too. To others this is a word without meaning.
+          PostgresStep(.once("SET LOCAL citus.propagate_set_commands = 'local'")),
           PostgresStep(.once("SET LOCAL lock_timeout = '\(min(dropWaitMillisMax, 10 + 2 * attempt))ms'")),
           PostgresStep(.once("SET LOCAL synchronous_commit = off")),
           PostgresStep(.once(dropping(partition, onlyIfEmpty: onlyIfEmpty))),

@@ -1,0 +1,113 @@
+// What a distributed store does otherwise than one whole database. The contracts run on it too (`Backend.distributed`).
+
+import RelayCore
+import TestSupport
+import TestTags
+import Testing
+
+@testable import Storage
+
+@Suite(.tags(.stores), .enabled(if: CitusServers.isOffered, Comment(rawValue: CitusServers.absence)))
+struct DistributedStoreTests {
+  private func withStore(_ body: (PostgresStorage, String) async throws -> Void) async throws {
+    try await withDistributedDatabase { url in
+      try await distribute(url)
+      let storage = try await PostgresStorage.connected(to: url)
+      do {
+        try await body(storage, url)
+      } catch {
+        await storage.close()
+        throw error
+      }
+      await storage.close()
+    }
+  }
+
+  @Test func `a store learns that it is distributed with its first answer`() async throws {
+    try await withStore { storage, url in
+      #expect(await storage.layout == .distributed)
+      // One that has not connected yet waits for it.
+      let other = try PostgresStorage(url: url, logger: .quiet)
+      #expect(await other.layout == .distributed)
+      await other.close()
+    }
+    try await withPostgres { storage, _, _ in #expect(await storage.layout == .whole) }
+  }
+
+  @Test func `a batch for many accounts is stored and removed at all servers, or at none`() async throws {
+    try await withStore { storage, url in
+      let coordinator = try await Loopback.blocking { try CitusServers.shared().coordinator }
+      let mailboxes = try (1...40).map { try Sample.address($0) }
+      let source = try Sample.address(50)
+      try await storage.append(mailboxes.map { Sample.envelope(to: $0, from: source, id: 1) })
+      let perServer = "SELECT count(DISTINCT nodeport) FROM citus_shards WHERE table_name = 'messages'::regclass"
+      #expect(try await Loopback.blocking { try coordinator.sql(perServer, in: url) } == "2")
+
+      let reads = mailboxes.map { MailboxRead($0, held: [], limit: 10) }
+      let waiting = try await storage.waiting(reads)
+      #expect(waiting.map(\.count) == Array(repeating: 1, count: 40))
+      // Numbered in the order of the batch, wherever the mailboxes lie.
+      let sequences = waiting.map { $0.first?.sequence ?? 0 }
+      #expect(sequences == sequences.sorted())
+
+      let places = zip(mailboxes, sequences).map { MailboxPlace($0, sequence: $1) }
+      #expect(try await storage.queued(among: places) == Set(places))
+      #expect(try await storage.remove(places) == Set(places))
+      // Acknowledged once: not stored again.
+      try await storage.append(mailboxes.map { Sample.envelope(to: $0, from: source, id: 1) })
+      #expect(try await storage.queued(among: places).isEmpty)
+      #expect(try await storage.waiting(reads).allSatisfy(\.isEmpty))
+    }
+  }
+
+  @Test func `several processes that claim at once share the jobs, and each job is one's`() async throws {
+    try await withStore { storage, url in
+      let stores = [storage, try await PostgresStorage.connected(to: url)]
+      let store = Store(storage: storage, clock: ManualClock(Sample.noon))
+      var devices: [DeviceAddress] = []
+      for number in 1...24 {
+        try await store.register(Sample.registration(number))
+        devices.append(try Sample.address(number))
+      }
+      let terms = WakeTerms(providers: [.apns], lifetime: .seconds(3600))
+      let asked = try await storage.askToWake(devices.map { WakeAsk($0) }, afterForgetting: [], terms)
+      #expect(asked == 24)
+      let claimed = try await withThrowingTaskGroup(of: [DeviceAddress].self) { group in
+        for claim in 1...12 {
+          group.addTask {
+            try await stores[claim % 2].claimWakes(of: .apns, claim: Int64(claim), limit: 4, for: .seconds(60))
+              .map(\.device)
+          }
+        }
+        return try await group.reduce(into: []) { $0 += $1 }
+      }
+      #expect(claimed.count == 24 && Set(claimed) == Set(devices))
+      await stores[1].close()
+    }
+  }
+
+  @Test func `partitions are made and dropped at all servers`() async throws {
+    try await withStore { storage, url in
+      let servers = try await Loopback.blocking { try CitusServers.shared() }
+      let today = Int(try await storage.clockReading().now.day) - Int(ClockJudge.daysTo2000)
+      try await storage.maintenance.run { connection throws(StoreError) in
+        let past = PostgresMailboxDays.Day(today - 40)
+        try await PostgresPartitions.cover(past...past, of: .messages, over: connection)
+      }
+      func days() async throws -> [Int] {
+        try await Loopback.blocking { try servers.coordinator.days(of: "messages", in: url) }
+      }
+      #expect(try await days() == [-40, 0, 1])
+      _ = try await storage.maintain(RetentionTerms(messages: .seconds(30 * 86_400)))
+      #expect(try await days() == [0, 1])
+      for worker in servers.workers {
+        let left = try await Loopback.blocking {
+          try worker.sql(
+            "SELECT count(*) FROM pg_class WHERE relname ~ '^messages_[0-9]{8}_[0-9]+$' AND relkind = 'r'", in: url)
+        }
+        // Two shards, each with two days.
+        #expect(left == "4")
+      }
+    }
+  }
+}
