@@ -2,11 +2,10 @@
 
 import Foundation
 import RelayCore
+import Storage
 import Synchronization
 import TestSupport
 import Testing
-
-@testable import Storage
 
 enum Backend: String, CaseIterable, Sendable, CustomTestStringConvertible {
   case embedded

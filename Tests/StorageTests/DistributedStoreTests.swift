@@ -67,7 +67,10 @@ struct DistributedStoreTests {
       var devices: [DeviceAddress] = []
       for number in 1...24 {
         try await store.register(Sample.registration(number))
-        devices.append(try Sample.address(number))
+        let device = try Sample.address(number)
+        let ids = DeviceChange.register(.apns(Secret("apns-\(number)"), voip: nil), at: Sample.noon)
+        #expect(try await storage.updateDevice(device, ids))
+        devices.append(device)
       }
       let terms = WakeTerms(providers: [.apns], lifetime: .seconds(3600))
       let asked = try await storage.askToWake(devices.map { WakeAsk($0) }, afterForgetting: [], terms)

@@ -50,7 +50,8 @@ package final class DistributedDatabases: Sendable {
       "SELECT create_distributed_table('\(first)', 'account', colocate_with => 'none', shard_count => \(Self.shards))",
       in: url)
     for table in tables.dropFirst() {
-      try coordinator.sql("SELECT create_distributed_table('\(table)', 'account', colocate_with => '\(first)')", in: url)
+      try coordinator.sql(
+        "SELECT create_distributed_table('\(table)', 'account', colocate_with => '\(first)')", in: url)
     }
   }
 }

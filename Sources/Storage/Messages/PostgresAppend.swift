@@ -116,6 +116,14 @@ extension PostgresQuery.Interpolation {
     appendLiteral(") - 1)")
   }
 
+  /// The day of arrival, one row. In a distributed store from a table of the coordinator, which therefore numbers the
+  /// rows: the sequence is there alone. Else a statement for one shard would go to its server as a whole.
+  mutating func appendInterpolation(todayOf append: PostgresAppend) {
+    appendLiteral("(SELECT relay_arrival_day(")
+    appendInterpolation(append.seenDay)
+    appendLiteral(append.layout == .whole ? ") AS today)" : ") AS today FROM message_sequence)")
+  }
+
   /// What the mailbox of `n` holds besides; NULL where nobody watches. In a distributed store `othersStep` asks.
   mutating func appendInterpolation(othersOf append: PostgresAppend) {
     guard append.layout == .whole else { return appendLiteral("NULL::bigint[]") }

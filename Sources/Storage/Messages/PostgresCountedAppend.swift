@@ -25,7 +25,7 @@ extension PostgresStorage {
             SELECT account, device, c.today AS day, \(MessageColumns.self), fingerprint
             FROM unnest(\(append.accounts), \(append.devices), \(columnsOf: envelopes), \(append.fingerprints))
               WITH ORDINALITY AS i (account, device, \(MessageColumns.self), fingerprint, place)
-            CROSS JOIN (SELECT relay_arrival_day(\(append.seenDay)) AS today) AS c
+            CROSS JOIN \(todayOf: append) AS c
             WHERE \(isNews: append)
             ORDER BY i.place
           ) AS accepted

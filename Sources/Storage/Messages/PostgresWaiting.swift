@@ -10,16 +10,18 @@ extension PostgresStorage {
     let layout = await layout
     // Reads of mailboxes without a known recent day look into every partition. They are kept apart from the others.
     let batches = [false, true].flatMap { isWorthLearning in
-      layout.parts(reads.indices.filter { beginnings[$0].isWorthLearning == isWorthLearning }) {
-        reads[$0].mailbox.account
-      }.flatMap { Self.batches($0, of: reads) }
+      let indices = reads.indices.filter { beginnings[$0].isWorthLearning == isWorthLearning }
+      return layout == .whole ? Self.batches(indices, of: reads) : indices.map { [$0] }
     }
     let unlearned = reads.indices.filter { beginnings[$0].isWorthLearning }
     // An envelope that is left out may be older than all that comes back.
     let hidden = layout.parts(unlearned.filter { !reads[$0].held.isEmpty }) { reads[$0].mailbox.account }
     var steps = batches.map { batch in
-      Self.waitingStep(
-        batch.map { reads[$0] }, from: batch.lazy.map { beginnings[$0].day }.min() ?? 0, layout: layout)
+      let firstDay = batch.lazy.map { beginnings[$0].day }.min() ?? 0
+      return switch layout {
+      case .whole: Self.waitingStep(batch.map { reads[$0] }, from: firstDay)
+      case .distributed: Self.mailboxStep(reads[batch[0]], from: firstDay)
+      }
     }
     steps += hidden.map { part in Self.oldestDaysStep(part.map { reads[$0].mailbox }, layout: layout) }
     if !unlearned.isEmpty { steps.append(todayStep) }
@@ -58,12 +60,7 @@ extension PostgresStorage {
   /// Each read has its own stretch of one list of what is held, in rising order: a row is looked up there by halves,
   /// so that who holds much is read at little cost, and costs those who are read beside it nothing. The order by the
   /// sequence, with a limit, leads every plan to the index that begins with the mailbox and goes on with the sequence.
-  ///
-  /// In a distributed store all mailboxes of a statement are of one account.
-  private static func waitingStep(
-    _ reads: [MailboxRead], from firstDay: PostgresMailboxDays.Day, layout: PostgresLayout
-  ) -> PostgresStep {
-    let account = reads.first?.mailbox.account
+  private static func waitingStep(_ reads: [MailboxRead], from firstDay: PostgresMailboxDays.Day) -> PostgresStep {
     let ends = reads.reduce(into: []) { $0.append(($0.last ?? 0) + Int32($1.held.count)) }
     return PostgresStep(
       "waiting",
@@ -83,10 +80,24 @@ extension PostgresStorage {
       CROSS JOIN LATERAL (
         SELECT day, sequence, \(MessageColumns.self), fingerprint
         FROM messages
-        WHERE account = r.account AND device = r.device AND day >= \(PostgresDate(firstDay))\(routing: layout, to: account)
+        WHERE account = r.account AND device = r.device AND day >= \(PostgresDate(firstDay))
           AND r.held[width_bucket(sequence, r.held)] IS DISTINCT FROM sequence
         ORDER BY sequence LIMIT r.count
       ) AS m
+      """)
+  }
+
+  /// As `waitingStep`, for one mailbox: a distributed store has a plan for such a statement once and for all.
+  private static func mailboxStep(_ read: MailboxRead, from firstDay: PostgresMailboxDays.Day) -> PostgresStep {
+    let held = PostgresParameter(each: read.held.sorted())
+    return PostgresStep(
+      "waiting",
+      """
+      SELECT 1::bigint AS place, day, sequence, \(MessageColumns.self), fingerprint
+      FROM messages
+      WHERE account = \(read.mailbox.account) AND device = \(read.mailbox.device) AND day >= \(PostgresDate(firstDay))
+        AND (\(held))[width_bucket(sequence, \(held))] IS DISTINCT FROM sequence
+      ORDER BY sequence LIMIT \(Int64(read.limit))
       """)
   }
 
