@@ -106,7 +106,10 @@ struct DistributedStoreTests {
       for worker in servers.workers {
         let left = try await Loopback.blocking {
           try worker.sql(
-            "SELECT count(*) FROM pg_class WHERE relname ~ '^messages_[0-9]{8}_[0-9]+$' AND relkind = 'r'", in: url)
+            """
+            SET citus.override_table_visibility = off;
+            SELECT count(*) FROM pg_class WHERE relname ~ '^messages_[0-9]{8}_[0-9]+$' AND relkind = 'r'
+            """, in: url)
         }
         // Two shards, each with two days.
         #expect(left == "4")

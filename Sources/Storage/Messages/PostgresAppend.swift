@@ -124,7 +124,7 @@ extension PostgresQuery.Interpolation {
     appendLiteral(append.layout == .whole ? ") AS today)" : ") AS today FROM message_sequence)")
   }
 
-  /// What the mailbox of `n` holds besides; NULL where nobody watches. In a distributed store `othersStep` asks.
+  /// The other messages in the mailbox of `n`; NULL if nobody watches it. In a distributed store `othersStep` asks.
   mutating func appendInterpolation(othersOf append: PostgresAppend) {
     guard append.layout == .whole else { return appendLiteral("NULL::bigint[]") }
     appendLiteral("CASE WHEN (")

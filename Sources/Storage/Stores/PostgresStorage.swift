@@ -25,7 +25,6 @@ package final class PostgresStorage: Storage {
   let removals: RemovalCalls
   let draws: DrawCalls
   let days: PostgresMailboxDays
-  private let knownLayout: KnownLayout
   let maintenance: PostgresMaintenance
   let sealer: SecretSealer
   let steps: [SchemaStep]
@@ -56,11 +55,10 @@ package final class PostgresStorage: Storage {
     let judge = ClockJudge()
     let refusals = WriteRefusals()
     let primary = PostgresPrimary()
-    let layout = KnownLayout()
     let connect = { (purpose: String) in
       PostgresConnection(
         target: target, settings: .init(purpose: purpose), reactor: reactor, logger: logger, refusals: refusals,
-        primary: primary, connected: { days.forget() }, told: { layout.learn($0) })
+        primary: primary, connected: { days.forget() })
     }
     let maintenance = PostgresMaintenance(target: target, reactor: reactor, logger: logger, primary: primary)
     let inserts = connect("messages")
@@ -70,7 +68,6 @@ package final class PostgresStorage: Storage {
     self.maintenance = maintenance
     self.inserts = inserts
     self.days = days
-    knownLayout = layout
     self.judge = judge
     self.refusals = refusals
     reads = connect("reads")
@@ -81,20 +78,20 @@ package final class PostgresStorage: Storage {
     notifications = connect("notifications")
     batcher = MessageBatcher { envelopes, watched throws(StoreError) in
       try await PostgresStorage.insert(
-        envelopes, watched, layout: await layout.value(over: inserts), seenDay: judge.seenDay, over: inserts,
+        envelopes, watched, layout: primary.layout.value(over: inserts), seenDay: judge.seenDay, over: inserts,
         maintenance: maintenance)
     }
     removals = RemovalCalls(bounds: Self.removalBounds, size: { .init(items: $0.count) }) { batch in
       await PostgresStorage.remove(
-        batch, layout: await layout.value(over: writes), days: days, seenDay: judge.seenDay, over: writes)
+        batch, layout: primary.layout.value(over: writes), days: days, seenDay: judge.seenDay, over: writes)
     }
     draws = DrawCalls(bounds: Self.drawBounds, size: { .init(items: $0.devices.count) }) { batch in
-      await PostgresStorage.draw(batch, layout: await layout.value(over: writes), over: writes)
+      await PostgresStorage.draw(batch, layout: primary.layout.value(over: writes), over: writes)
     }
   }
 
   /// How the store lies, as each connection learns it.
-  var layout: PostgresLayout { get async { await knownLayout.value(over: reads) } }
+  var layout: PostgresLayout { get async { await maintenance.primary.layout.value(over: reads) } }
 
   var connections: [PostgresConnection] { [reads, writes, bulk, feed, notifications, inserts] }
 

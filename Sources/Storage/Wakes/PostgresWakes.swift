@@ -221,8 +221,8 @@ extension PostgresStorage {
 // MARK: - A distributed store
 
 extension PostgresStorage {
-  /// Processes take turns, provider by provider: rows of several shards cannot be locked and passed over. Whoever was
-  /// waited for has moved the time of the rows that it took.
+  /// Processes take turns, provider by provider: rows of several shards cannot be locked and passed over. A claim that
+  /// was waited for has moved the time of the rows that it took.
   private func claimDistributedWakes(of provider: WakeProvider, claim: Int64, limit: Int, for duration: Duration)
     async throws(StoreError) -> [WakeJob]
   {

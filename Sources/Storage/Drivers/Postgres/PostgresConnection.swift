@@ -51,8 +51,6 @@ final class PostgresConnection: @unchecked Sendable {  // All mutable state but 
   private let primary: PostgresPrimary
   /// Called when a server is connected to, before it answers anything.
   private let connected: @Sendable () -> Void
-  /// Called with the first answer of a server, ahead of all others.
-  private let told: @Sendable (PostgresLayout) -> Void
 
   private var state = State.waiting
   private var watched: Int32?
@@ -73,12 +71,11 @@ final class PostgresConnection: @unchecked Sendable {  // All mutable state but 
   init(
     target: PostgresTarget, settings: Settings, reactor: Reactor, logger: Logger,
     refusals: WriteRefusals = WriteRefusals(), primary: PostgresPrimary = PostgresPrimary(),
-    connected: @escaping @Sendable () -> Void = {}, told: @escaping @Sendable (PostgresLayout) -> Void = { _ in }
+    connected: @escaping @Sendable () -> Void = {}
   ) {
     self.refusals = refusals
     self.primary = primary
     self.connected = connected
-    self.told = told
     self.target = target
     self.settings = settings
     self.reactor = reactor
@@ -270,10 +267,7 @@ extension PostgresConnection {
         try PostgresPipeline(
           handle: handle, question: hasChoice ? PostgresLineage.query(knowing: primary.lineage) : nil,
           setting: settings.sql, wish: Settings.discretion,
-          served: { [self] lineage, layout in
-            told(layout)
-            primary.found(at: place, of: lineage, by: self)
-          }), at: place, since: .now)
+          served: { [self] in primary.found(at: place, of: $0, $1, by: self) }), at: place, since: .now)
     } catch {
       // The pipeline owned the handle and has ended it.
       return roundFailed("the connection was lost")

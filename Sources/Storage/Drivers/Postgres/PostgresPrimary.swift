@@ -4,12 +4,14 @@ import Synchronization
 ///
 /// Where a URL names several hosts, each connection looks for the server that takes writes. The first that finds it
 /// tells the others: they give up attempts elsewhere, and leave any other server. So nobody goes on reading from a
-/// former primary. Belongs to the reactor's thread, except for `place`.
+/// former primary. Belongs to the reactor's thread, except for `place` and `layout`.
 final class PostgresPrimary: @unchecked Sendable {
   private struct Member {
     weak var connection: PostgresConnection?
   }
 
+  /// How the store lies there.
+  let layout = KnownLayout()
   private let known = Mutex<PostgresHost.Place?>(nil)
   private var members: [Member] = []
   /// The newest that was met: no server behind it is used.
@@ -31,7 +33,11 @@ final class PostgresPrimary: @unchecked Sendable {
 
   /// `connection` is served by a server at `place` that takes writes.
   /// - Parameter lineage: nil where it was not asked for, or not told.
-  func found(at place: PostgresHost.Place, of lineage: PostgresLineage?, by connection: PostgresConnection) {
+  func found(
+    at place: PostgresHost.Place, of lineage: PostgresLineage?, _ layout: PostgresLayout,
+    by connection: PostgresConnection
+  ) {
+    self.layout.learn(layout)
     if let lineage { self.lineage = self.lineage?.followed(by: lineage) ?? lineage }
     let hasMoved = known.withLock { known in
       defer { known = place }
