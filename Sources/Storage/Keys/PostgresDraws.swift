@@ -41,7 +41,7 @@ extension PostgresStorage {
     do throws(PostgresError) {
       supply = PreKeySupply(try await connection.sharedWrites(drawSteps(batch.map(\.call), layout)))
     } catch {
-      guard case .corrupted = error.storeError, batch.count > 1 else {
+      guard error.storeError.isOfPart, batch.count > 1 else {
         for member in batch { member.end(with: .failure(error.storeError)) }
         return
       }

@@ -38,7 +38,7 @@ extension PostgresStorage {
       failure = error
     }
     for member in batch {
-      if case .corrupted = failure, batch.count > 1 {
+      if let failure, failure.isOfPart, batch.count > 1 {
         // The store refuses something in the batch: it fails its own call and not its neighbours'.
         let others = member.call.filter { !removed.contains($0.place) }
         do throws(StoreError) {
@@ -74,14 +74,14 @@ extension PostgresStorage {
     }
     for chunk in recent.chunks(of: removalsMax) + others.chunks(of: removalsMax) {
       let firstDay = chunk.lazy.map { days.first(of: $0.place.mailbox).day }.min() ?? 0
-      let step =
+      let steps =
         switch layout {
-        case .whole: removeStep(chunk, from: firstDay, seenDay: seenDay)
-        case .distributed: distributedRemoveStep(chunk, from: firstDay, seenDay: seenDay)
+        case .whole: [removeStep(chunk, from: firstDay, seenDay: seenDay)]
+        case .distributed: [removedTable] + distributedRemoveSteps(chunk, from: firstDay, seenDay: seenDay)
         }
-      let result: PostgresResult
-      do throws(PostgresError) { result = try await connection.write(step) } catch { throw error.storeError }
-      removed.formUnion(try places([result]))
+      let results: [PostgresResult]
+      do throws(PostgresError) { results = try await connection.transaction(steps) } catch { throw error.storeError }
+      removed.formUnion(try places(Array(results.dropFirst(layout == .whole ? 0 : 1).prefix(1))))
     }
   }
 

@@ -88,11 +88,13 @@ package final class MessageBatcher: Sendable {
         start += member.call.envelopes.count
         member.end(with: .success(()))
       }
-    } catch .corrupted where batch.count > 1 {
+    } catch {
+      guard error.isOfPart, batch.count > 1 else {
+        for member in batch { member.end(with: .failure(error)) }
+        return
+      }
       // The store refuses something in it: it fails its own call and not its neighbours'.
       for member in batch { await self.write([member], by: write) }
-    } catch {
-      for member in batch { member.end(with: .failure(error)) }
     }
   }
 }

@@ -13,6 +13,8 @@ enum PostgresError: Error {
     switch self {
     case .notServed(let reason):
       .unavailable(reason: reason)
+    case .refused(let state, _) where state.isOfAnotherServer:
+      .serverAway
     case .refused(let state, let statement) where state.isPassing:
       .unavailable(
         reason: "PostgreSQL refused \(statement)"
@@ -41,6 +43,9 @@ struct SQLState: Equatable {
   /// Another transaction was in the way and this one was undone: it may simply run again.
   var isConflict: Bool { code == "40001" || code == "40P01" }
 
+  /// The server has no connection to another one, which has a part of a distributed store.
+  var isOfAnotherServer: Bool { code.hasPrefix("08") }
+
   /// The fault of the server's disk, in words; nil when the state says nothing of a disk.
   var diskFault: String? {
     switch code {
@@ -56,6 +61,19 @@ struct SQLState: Equatable {
     case "08", "40", "53", "57", "58": true  // Connection, rollback, resources, operator, system.
     // Read-only, lock time-out, schema not there yet.
     default: self == .readOnly || self == .lockNotAvailable || self == .undefinedTable
+    }
+  }
+}
+
+extension StoreError {
+  fileprivate static let serverAway = StoreError.unavailable(reason: awayReason)
+  private static let awayReason = "a server of the distributed store does not answer"
+
+  /// Whether one thing of a batch may have failed all of it. Then each caller's part is tried by itself.
+  var isOfPart: Bool {
+    switch self {
+    case .corrupted: true
+    case .unavailable(let reason): reason == Self.awayReason
     }
   }
 }
