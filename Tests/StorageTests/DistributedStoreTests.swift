@@ -12,15 +12,19 @@ struct DistributedStoreTests {
   private func withStore(_ body: (PostgresStorage, String) async throws -> Void) async throws {
     try await withDistributedDatabase { url in
       try await distribute(url)
-      let storage = try await PostgresStorage.connected(to: url)
-      do {
-        try await body(storage, url)
-      } catch {
-        await storage.close()
-        throw error
-      }
-      await storage.close()
+      try await use(url) { try await body($0, url) }
     }
+  }
+
+  private func use(_ url: String, _ body: (PostgresStorage) async throws -> Void) async throws {
+    let storage = try await PostgresStorage.connected(to: url)
+    do {
+      try await body(storage)
+    } catch {
+      await storage.close()
+      throw error
+    }
+    await storage.close()
   }
 
   @Test func `a store learns that it is distributed with its first answer`() async throws {
@@ -114,6 +118,53 @@ struct DistributedStoreTests {
         // Two shards, each with two days.
         #expect(left == "4")
       }
+    }
+  }
+
+  @Test func `while a server is away, the accounts of the others are served`() async throws {
+    let servers = try await Loopback.blocking { try CitusServers() }
+    let url = try await Loopback.blocking { try servers.createDatabase() }
+    try await distribute(url, at: servers)
+    let mailboxes = try (1...20).map { try Sample.address($0) }
+    let ports = try await Loopback.blocking {
+      try mailboxes.map { mailbox in
+        try servers.coordinator.sql(
+          """
+          SELECT nodeport FROM citus_shards
+          WHERE shardid = get_shard_id_for_distribution_column('messages', \(mailbox.account.digits)::bigint)
+          """, in: url)
+      }
+    }
+    let gone = servers.workers[1]
+    try await use(url) { storage in
+      #expect(try await accepted(id: 1, mailboxes, by: storage).allSatisfy { $0 })
+      try await Loopback.blocking { try gone.stop() }
+      let expected = ports.map { $0 != "\(gone.port)" }
+      #expect(Set(expected) == [true, false])
+      // The first statements find a connection that has ended.
+      try await eventually("the others are served") { try await accepted(id: 2, mailboxes, by: storage) == expected }
+      try await Loopback.blocking { try gone.start() }
+      try await eventually("all are served") { try await accepted(id: 3, mailboxes, by: storage).allSatisfy { $0 } }
+    }
+  }
+
+  /// Callers at once, who share batches. - Returns: whether each message was stored.
+  private func accepted(id: Int, _ mailboxes: [DeviceAddress], by storage: PostgresStorage) async throws -> [Bool] {
+    let source = try Sample.address(50)
+    return await withTaskGroup(of: (Int, Bool).self) { group in
+      for (index, mailbox) in mailboxes.enumerated() {
+        group.addTask {
+          do throws(StoreError) {
+            try await storage.append([Sample.envelope(to: mailbox, from: source, id: id)])
+            return (index, true)
+          } catch {
+            return (index, false)
+          }
+        }
+      }
+      var all = Array(repeating: false, count: mailboxes.count)
+      for await (index, isAccepted) in group { all[index] = isAccepted }
+      return all
     }
   }
 }

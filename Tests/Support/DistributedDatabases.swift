@@ -8,7 +8,6 @@ package final class DistributedDatabases: Sendable {
   package static let shared = DistributedDatabases()
 
   private let free = Mutex<[String]>([])
-  private static let shards = 4
 
   /// - Returns: the URL of an empty database.
   package func take() throws -> String {
@@ -39,16 +38,16 @@ package final class DistributedDatabases: Sendable {
       """, in: url)
     free.withLock { $0.append(url) }
   }
+}
 
+extension CitusServers {
   /// Distributes tables that are there, as `relay storage distribute` does, unless they are already. No relay serves.
   package func distribute(_ tables: [String], in url: String) throws {
-    let coordinator = try CitusServers.shared().coordinator
     guard try coordinator.sql("SELECT count(*) FROM pg_dist_partition", in: url) == "0", let first = tables.first else {
       return
     }
     try coordinator.sql(
-      "SELECT create_distributed_table('\(first)', 'account', colocate_with => 'none', shard_count => \(Self.shards))",
-      in: url)
+      "SELECT create_distributed_table('\(first)', 'account', colocate_with => 'none', shard_count => 4)", in: url)
     for table in tables.dropFirst() {
       try coordinator.sql(
         "SELECT create_distributed_table('\(table)', 'account', colocate_with => '\(first)')", in: url)
