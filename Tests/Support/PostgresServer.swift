@@ -47,7 +47,8 @@ package final class PostgresServer: Sendable {
   /// - Parameters:
   ///   - tls: with it, TCP is for TLS alone, and for clients with a certificate where it names their CA.
   ///   - hasOwnDisk: see `TestDisk`.
-  package init(tls: ServerTLS? = nil, hasOwnDisk: Bool = false) throws {
+  ///   - settings: further lines of `postgresql.conf`.
+  package init(tls: ServerTLS? = nil, hasOwnDisk: Bool = false, settings others: [String] = []) throws {
     let tools = try Self.findTools()
     let folder = try Self.makeFolder()
     self.tools = tools
@@ -65,6 +66,7 @@ package final class PostgresServer: Sendable {
       max_connections = 900
       shared_buffers = 128MB
       log_min_messages = warning
+      \(others.joined(separator: "\n"))
       """
     try run("sh", "-c", "echo \"$1\" >>\"$2/postgresql.conf\"", "sh", settings, data)
     if let tls { try prepare(tls) }

@@ -206,7 +206,7 @@ struct PostgresPartitions: Sendable {
       reason: "what is past retention was not dropped: another session, a backup perhaps, reads the messages")
   }
 
-  /// The table is locked first: as whatever reads and writes it.
+  /// The table is locked first: as whatever reads and writes it. Citus reads no row without a column.
   private static func dropping(_ partition: Partition, onlyIfEmpty: Bool) -> String {
     let parent = partition.parent.rawValue
     return """
@@ -216,7 +216,7 @@ struct PostgresPartitions: Sendable {
         isUsed boolean := false;
       BEGIN
         LOCK TABLE ONLY \(parent) IN ACCESS EXCLUSIVE MODE;
-        IF \(onlyIfEmpty) THEN EXECUTE format('SELECT EXISTS (SELECT FROM %I)', name) INTO isUsed; END IF;
+        IF \(onlyIfEmpty) THEN EXECUTE format('SELECT EXISTS (SELECT 1 FROM %I)', name) INTO isUsed; END IF;
         IF NOT isUsed THEN EXECUTE format('DROP TABLE %I', name); END IF;
       END $$
       """
