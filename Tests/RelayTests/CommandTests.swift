@@ -33,7 +33,7 @@ import Testing
     ["peer", "show"], ["peer", "set"], ["peer", "budget"], ["doctor"], ["queue"], ["queue", "list"],
     ["queue", "retry"],
     ["queue", "drop"], ["storage"], ["storage", "seal-contacts"], ["storage", "restored"], ["storage", "clock"],
-    ["storage", "move"],
+    ["storage", "move"], ["storage", "distribute"],
     ["accounts"], ["accounts", "list"], ["accounts", "show"], ["accounts", "devices"], ["accounts", "count"],
     ["accounts", "limits"], ["accounts", "export"], ["accounts", "delete"], ["accounts", "ban"], ["accounts", "unban"],
     ["audit"], ["top"], ["explain"], ["init"], ["dashboard"], ["backup"], ["backup", "make"], ["backup", "verify"],

@@ -46,7 +46,7 @@ import Testing
     untold.add([])
     untold.putBack(untold.take(1) ?? [])
     #expect(!untold.takeNews(), "it was said before")
-    untold.putBackNews()
+    untold.noteNews()
     #expect(untold.takeNews())
   }
 }

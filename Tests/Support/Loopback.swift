@@ -2,6 +2,7 @@
 
 import Foundation
 import Glibc
+import Synchronization
 
 package enum Loopback {
   /// Ports that nobody listened on just now, held until all were found. Another program may take one meanwhile.
@@ -16,13 +17,23 @@ package enum Loopback {
       do {
         let (descriptor, port) = try bound(to: .random(in: 10_000..<32_000))
         held.append(descriptor)
-        ports.append(port)
+        if isNew(port) { ports.append(port) }
       } catch  where attempt < 999 {
         continue  // Taken: the next draw.
       }
     }
     return ports
   }
+
+  /// Two callers may both be about to listen: a port is not given out again before many others were.
+  private static func isNew(_ port: Int) -> Bool {
+    given.withLock { given in
+      if given.count > 5_000 { given.removeAll() }
+      return given.insert(port).inserted
+    }
+  }
+
+  private static let given = Mutex(Set<Int>())
 
   /// A socket that listens on a free port.
   package static func listen() throws -> (descriptor: Int32, port: Int) {

@@ -46,6 +46,7 @@ struct MigrateCommand: AsyncParsableCommand {
         case .tooNew: throw CommandFailure("The schema is newer than this relay knows: run a newer relay.")
         case .movingIn: throw CommandFailure(SchemaCompatibility.movingInRemedy)
         case .moved: throw CommandFailure(SchemaCompatibility.movedRemedy)
+        case .distributing: throw CommandFailure(SchemaCompatibility.distributingRemedy)
         case .usable, .tooOld: break
         }
         let all = try await storage.migrations()
@@ -103,7 +104,7 @@ extension Storage {
   var isTooNew: Bool {
     get async {
       switch try? await compatibility() {
-      case .tooNew, .moved, .movingIn: true
+      case .tooNew, .moved, .movingIn, .distributing: true
       case .usable, .tooOld, nil: false
       }
     }

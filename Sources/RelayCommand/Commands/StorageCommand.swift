@@ -7,7 +7,7 @@ import Synchronization
 struct StorageCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "storage", abstract: "What lies in the store.",
-    subcommands: [SealContacts.self, Restored.self, Clock.self, Move.self])
+    subcommands: [SealContacts.self, Restored.self, Clock.self, Move.self, Distribute.self])
 
   struct SealContacts: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -135,7 +135,8 @@ extension StorageCommand {
         case .usable where try await source.migrations().allSatisfy({ $0.applied != nil }): return
         case .usable, .tooOld:
           throw StoreError.unavailable(reason: "steps of its schema are pending: `relay migrate run`")
-        case .tooNew, .movingIn: throw StoreError.unavailable(reason: "its schema is newer: use a newer relay")
+        case .tooNew, .movingIn, .distributing:
+          throw StoreError.unavailable(reason: "its schema is newer: use a newer relay")
         }
       } catch {
         throw .source(reason: "\(error)")
@@ -195,6 +196,9 @@ extension MoveFailure {
     switch self {
     case .targetInUse:
       "The database is in use: a store is moved into a new one only (createdb NAME)."
+    case .targetDistributed:
+      "The database's tables are distributed among servers: move the store into a database that is not, and distribute "
+        + "it then (`relay storage distribute`)."
     case .otherSource(let name):
       "A move from another store was begun into this database (\(name)): go on with that, or use a new database."
     case .ended:

@@ -60,6 +60,9 @@ extension SchemaCompatibility {
   static let movedRemedy =
     "This store was moved to PostgreSQL: set storage.url to that database. While the move has not ended, `relay storage move "
     + "--cancel` takes it back."
+  static let distributingRemedy =
+    "The distribution of this store was begun and has not ended: run `relay storage distribute`, which goes on where it "
+    + "ended."
 }
 
 /// Keeps every other process that serves off embedded stores, until what is returned ends; nil for other stores.
@@ -103,5 +106,6 @@ private func bringSchema(
       "The store's schema is at version \(version), this relay knows \(newest) at most: run a newer relay.")
   case .movingIn: throw CommandFailure(SchemaCompatibility.movingInRemedy)
   case .moved: throw CommandFailure(SchemaCompatibility.movedRemedy)
+  case .distributing: throw CommandFailure(SchemaCompatibility.distributingRemedy)
   }
 }

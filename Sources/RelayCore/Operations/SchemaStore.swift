@@ -76,4 +76,6 @@ package enum SchemaCompatibility: Sendable, Equatable {
   case movingIn
   /// The store was moved to another, which is to be served in its place.
   case moved
+  /// The store is being distributed among servers: it is not to be served before that has ended.
+  case distributing
 }

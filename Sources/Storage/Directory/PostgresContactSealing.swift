@@ -80,9 +80,6 @@ extension PostgresStorage {
       ])
   }
 
-  /// For each: more than any table takes to be written anew, or to be checked.
-  static let statementMax = Duration.seconds(7 * 86_400)
-
   /// Each portion costs what it holds, whatever statistics say. Only the server's own vacuum works here besides, and
   /// it gives way.
   private static let settings = """
@@ -124,38 +121,6 @@ extension PostgresStorage {
     let found = try await connection.perform([PostgresStep(.once("SELECT \(any)"))])
     var row = found.cursor(row: 0)
     return try row.boolean()
-  }
-
-  /// Counts connections of clients that stay: the server takes a moment to see that one has gone.
-  private func lastingConnections(than maintenance: PostgresConnection) async throws(StoreError) -> Int {
-    for _ in 0..<Self.looksMax {
-      guard try await otherConnections(than: maintenance) > 0 else { return 0 }
-      await Pause.for(Self.lookInterval)
-    }
-    return try await otherConnections(than: maintenance)
-  }
-
-  private static let looksMax = 20
-  private static let lookInterval = Duration.milliseconds(100)
-
-  /// Connections of other clients to this database, whatever they call themselves: which of them are relays, nothing
-  /// tells.
-  private func otherConnections(than maintenance: PostgresConnection) async throws(StoreError) -> Int {
-    var own: [Int32] = []
-    for connection in connections + [maintenance] {
-      let found = try await connection.perform([PostgresStep(.once("SELECT pg_backend_pid()"))])
-      var row = found.cursor(row: 0)
-      own.append(try row.integer())
-    }
-    // A server may hide the kind of another role's session. Its own workers have no role.
-    let others = PostgresStep(
-      once: """
-        SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> ALL (\(each: own))
-          AND usesysid IS NOT NULL AND coalesce(backend_type, 'client backend') = 'client backend'
-        """)
-    let found = try await maintenance.perform([others])
-    var row = found.cursor(row: 0)
-    return Int(try row.bigint())
   }
 
   private static func plainCount(over connection: PostgresConnection) async throws(StoreError) -> Int {

@@ -208,7 +208,7 @@ struct PostgresPartitions: Sendable {
       reason: "what is past retention was not dropped: another session, a backup perhaps, reads the messages")
   }
 
-  /// The table is locked first: as whatever reads and writes it.
+  /// The table is locked first: as whatever reads and writes it. Citus reads no row without a column.
   private static func dropping(_ partition: Partition, onlyIfEmpty: Bool) -> String {
     let parent = partition.parent.rawValue
     return """

@@ -8,6 +8,8 @@ struct MoveTarget: Sendable {
   enum State: Sendable {
     case new
     case inUse
+    /// Its tables are distributed among servers: rows are replaced by statements for one.
+    case distributed
     /// A move is under way into it, from a source of this name.
     case marked(source: String)
   }
@@ -15,6 +17,7 @@ struct MoveTarget: Sendable {
   /// Brings the schema up to date. - Returns: what else there is.
   func prepare() async throws(StoreError) -> State {
     try await store.migrate { _ in }
+    if try await store.placement().isBegun { return .distributed }
     if let source = try await markedSource() { return .marked(source: source) }
     let used = try await rows(
       """

@@ -5,6 +5,8 @@ package import RelayCore
 package enum MoveFailure: Error, Sendable, Equatable {
   /// The database holds something, and no move into it was begun.
   case targetInUse
+  /// The database's tables are distributed among servers.
+  case targetDistributed
   /// A move into it was begun from another store, of this name.
   case otherSource(String)
   /// The source was moved, and the target is no more under way: all is done.
@@ -70,6 +72,7 @@ package struct StoreMove: Sendable {
     case .marked(source: name): return
     case .marked(let other): throw .otherSource(other)
     case .inUse: throw .targetInUse
+    case .distributed: throw .targetDistributed
     }
   }
 

@@ -6,11 +6,12 @@ extension PostgresStorage {
   }
 
   package func compatibility() async throws(StoreError) -> SchemaCompatibility {
-    steps.compatibility(try await appliedSteps(), .moving, .movingIn)
+    steps.compatibility(try await appliedSteps(), [.moving: .movingIn, .distributing: .distributing])
   }
 
   package func migrate(to newest: Int?, progress: @Sendable (MigrationStatus) -> Void) async throws(StoreError) {
     try await maintenance.run { connection throws(StoreError) in
+      try await connection.demandNoWorker()
       try await connection.run(Self.historyTable)
       let read = { (step: PostgresStep) async throws(PostgresError) in try await connection.transaction([step]) }
       let applied = try await Self.appliedSteps(over: read)

@@ -7,7 +7,7 @@ extension SQLiteStorage {
   }
 
   package func compatibility() async throws(StoreError) -> SchemaCompatibility {
-    steps.compatibility(try await read { db in try db.appliedSteps() }, .moved, .moved)
+    steps.compatibility(try await read { db in try db.appliedSteps() }, [.moved: .moved])
   }
 
   /// As one transaction. A new file is sealed in it, where there is an encryption key: nothing ever lies in it as it

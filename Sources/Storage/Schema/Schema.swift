@@ -37,11 +37,11 @@ extension [SchemaStep] {
     } + applied.filter { $0.version > newest }.map(\.status)
   }
 
-  /// - Parameter mark: of a store that is not to be served, and how that is said.
+  /// - Parameter marks: of a store that is not to be served, and how that is said.
   func compatibility(
-    _ applied: [AppliedStep], _ mark: SchemaMark, _ marked: SchemaCompatibility
+    _ applied: [AppliedStep], _ marks: KeyValuePairs<SchemaMark, SchemaCompatibility>
   ) -> SchemaCompatibility {
-    if applied.contains(where: { $0.version == mark.rawValue }) { return marked }
+    for (mark, marked) in marks where applied.contains(where: { $0.version == mark.rawValue }) { return marked }
     let version = applied.map(\.version).max() ?? 0
     guard version >= SchemaStep.needed else { return .tooOld(version: version, needed: SchemaStep.needed) }
     guard applied.allSatisfy({ $0.usableFrom <= newest }) else {
@@ -63,11 +63,14 @@ enum SchemaMark: Int, CaseIterable, Sendable {
   case moving = 1_000_001
   /// The store was moved to another.
   case moved = 1_000_002
+  /// Some of the store's tables are distributed, and others are not yet.
+  case distributing = 1_000_003
 
   var name: String {
     switch self {
     case .moving: "a store is being moved into this one"
     case .moved: "the store was moved to another"
+    case .distributing: "the store is being distributed"
     }
   }
 }

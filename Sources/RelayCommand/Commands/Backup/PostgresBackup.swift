@@ -36,19 +36,23 @@ struct PostgresBackup {
       let storage = try openStorage(settings, logger: Logger(label: "relay.storage")) as? PostgresStorage
     else { return }
     let facts: PostgresBackupFacts
+    let placement: PostgresPlacement
     do {
-      facts = try await storage.backupFacts()
+      (facts, placement) = (try await storage.backupFacts(), try await storage.placement())
     } catch {
       let fault = storage.connectFault ?? "\(error)"
       await storage.close()
       throw CommandFailure("The store does not answer: \(fault).")
     }
     await storage.close()
-    let report = Report(commands: commands, checks: await checks(facts), files: files)
+    let commands = placement.isBegun ? commands(ofServers: placement.nodes) : commands
+    let report = Report(commands: commands, checks: await checks(facts, placement), files: files)
     if json {
       try Output.json(report)
     } else {
-      Output.line("This relay keeps its data in PostgreSQL, whose own tools back it up. Either of these will do:")
+      Output.line(
+        "This relay keeps its data in PostgreSQL, whose own tools back it up. "
+          + (placement.isBegun ? "All servers belong together:" : "Either of these will do:"))
       for row in report.commands { Output.line("\n  # \(row.purpose)\n  \(row.command)") }
       Output.line("\nWhat belongs to it, and is no part of the database:")
       for file in report.files { Output.line("  \(file)") }
@@ -76,8 +80,37 @@ struct PostgresBackup {
     ]
   }
 
-  private func checks(_ facts: PostgresBackupFacts) async -> [Check] {
+  /// For a distributed store: a backup of one server alone is of no use.
+  private func commands(ofServers nodes: [PostgresPlacement.Node]) -> [Row] {
+    let url = settings.storage.location.shown
+    let bases = nodes.enumerated().compactMap { (index, node) -> Row? in
+      guard let colon = node.address.lastIndex(of: ":") else { return nil }
+      let (host, port) = (node.address[..<colon], node.address[node.address.index(after: colon)...])
+      return Row(
+        command: "pg_basebackup --host=\(host) --port=\(port) --pgdata=relay-base-\(index) --format=tar --gzip "
+          + "--wal-method=stream --checkpoint=fast --progress",
+        purpose: "Base backup of \(node.isCoordinator ? "the coordinator" : "a worker"), \(node.address).")
+    }
+    return bases + [
+      Row(
+        command: "psql --dbname='\(url)' --command=\"SELECT citus_create_restore_point('relay-$(date +%s)')\"",
+        purpose: "A moment that all servers know: with every write-ahead log archived, restore all of them to it "
+          + "(recovery_target_name)."),
+      Row(
+        command: "pg_dump --dbname='\(url)' --format=custom --file=relay.dump",
+        purpose: "Dump, while no relay runs: tables are read at different moments. One PostgreSQL can take it."),
+    ]
+  }
+
+  private func checks(_ facts: PostgresBackupFacts, _ placement: PostgresPlacement) async -> [Check] {
     var checks = [Check(outcome: "ok", text: "the database has \(facts.bytes >> 20) MiB", remedy: nil)]
+    if placement.isBegun {
+      checks[0] = Check(
+        outcome: "ok",
+        text:
+          "the store is distributed: back up each of \(placement.nodes.count) servers; what follows is the coordinator's",
+        remedy: nil)
+    }
     if facts.walLevel == "minimal" || facts.walSendersMax == 0 {
       checks.append(
         Check(

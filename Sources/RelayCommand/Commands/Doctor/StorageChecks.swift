@@ -15,6 +15,7 @@ struct StorageChecks {
       DoctorCheck(group: .storage, name: "reachable") { [await reachable()] },
       DoctorCheck(group: .storage, name: "writable") { [await writable()] },
       DoctorCheck(group: .storage, name: "durability") { await durability() },
+      DoctorCheck(group: .storage, name: "placement") { await placement() },
       DoctorCheck(group: .storage, name: "contacts") { [await contacts()] },
       DoctorCheck(group: .schema, name: "version") { [await version()] },
       DoctorCheck(group: .schema, name: "pending") { [await pending()] },
@@ -99,6 +100,16 @@ struct StorageChecks {
       return Self.findings(try await postgres.diagnose())
     } catch {
       // Told once, by `reachable`.
+      return [DoctorSite.withoutStore]
+    }
+  }
+
+  private func placement() async -> [Finding] {
+    guard let storage = site.storage else { return [DoctorSite.withoutStore] }
+    guard let postgres = storage as? PostgresStorage else { return [.skipped("of PostgreSQL alone")] }
+    do {
+      return PlacementFindings.all(try await postgres.placement())
+    } catch {
       return [DoctorSite.withoutStore]
     }
   }
@@ -201,6 +212,7 @@ struct StorageChecks {
         return .failed("version \(version), this relay knows \(newest) at most", remedy: "Run a newer relay.")
       case .movingIn: return .failed("a store is being moved into it", remedy: SchemaCompatibility.movingInRemedy)
       case .moved: return .failed("it was moved to another store", remedy: SchemaCompatibility.movedRemedy)
+      case .distributing: return .failed("it is distributed in part", remedy: SchemaCompatibility.distributingRemedy)
       }
     } catch {
       return DoctorSite.withoutStore

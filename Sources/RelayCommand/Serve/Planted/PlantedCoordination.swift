@@ -27,6 +27,7 @@
     func forget(_ devices: [DeviceAddress]) async -> Bool { await presence.forget(devices) }
     func renew(_ connections: [LiveConnection]) async -> [LiveConnection] { await presence.renew(connections) }
     func wake(_ devices: [DeviceAddress]) async -> WakeUpOutcome { await presence.wake(devices) }
+    func rollCall(silence: Duration) async -> Int { await presence.rollCall(silence: silence) }
     func enter(_ address: ProvisioningAddress) async { await presence.enter(address) }
     func leave(_ address: ProvisioningAddress) async { await presence.leave(address) }
     func handOver(_ bytes: [UInt8], to address: ProvisioningAddress) async -> Bool {
