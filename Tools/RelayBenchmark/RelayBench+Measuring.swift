@@ -147,7 +147,7 @@ extension RelayBench {
       && !isMeasuringOverload && !isMeasuringGrowth && !isMeasuringEjabberd && !isMeasuringStorm
   }
   private var isIdlePart: Bool {
-    settings.idleConnections > 0 && (isWhole || isMeasuringIdle || connectionsIdle != nil)
+    settings.idleConnections > 0 && (isWhole || isMeasuringIdle || connectionsIdle != nil && !isMeasuringStorm)
   }
   /// All but the table in process and the push gateway.
   private var needsServers: Bool {

@@ -33,7 +33,7 @@ struct IdleConnections: Sendable {
     note("Measuring \(settings.idleConnections) idle connections ...")
     let plain = try await measure(devices, certificate: nil)
     note("Measuring \(settings.idleConnections) idle connections over TLS ...")
-    return [plain, try await measure(devices, certificate: try await IdleCertificate(in: workshop))]
+    return [plain, try await measure(devices, certificate: try await IdleCertificate(for: "idle", in: workshop))]
   }
 
   private func measure(_ devices: IdleDevices, certificate: IdleCertificate?) async throws -> IdleFigures {
@@ -121,8 +121,9 @@ struct IdleCertificate: Sendable {
   private let chain: String
   private let key: String
 
-  init(in workshop: Workshop) async throws {
-    let folder = try workshop.makeFolder("client-tls")
+  /// - Parameter part: of the run, which has one.
+  init(for part: String, in workshop: Workshop) async throws {
+    let folder = try workshop.makeFolder("client-tls-\(part)")
     chain = folder.appending(path: "chain.pem").path
     key = folder.appending(path: "key.pem").path
     _ = try await workshop.run(

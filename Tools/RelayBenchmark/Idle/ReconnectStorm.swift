@@ -19,7 +19,7 @@ struct ReconnectStorm: Sendable {
 
   func run(_ devices: IdleDevices, _ note: (String) -> Void) async throws -> [StormFigures] {
     note("Measuring \(devices.count) devices that reconnect over TLS ...")
-    let certificate = try await IdleCertificate(in: workshop)
+    let certificate = try await IdleCertificate(for: "storm", in: workshop)
     let (firstPorts, secondPorts) = (try await RelayOperator.Ports.free(), try await RelayOperator.Ports.free())
     let first = try await serve("alpha-storm-first", at: firstPorts, certificate)
     let second = try await serve("alpha-storm-second", at: secondPorts, certificate)
