@@ -307,6 +307,8 @@ extension PostgresServer {
     }
     var environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("PG") }
     environment["LC_ALL"] = "C"
+    // A server that connects to others looks for certificates there, and may not look into root's.
+    environment["HOME"] = "/nonexistent"
     return ChildProcess.Launch(
       command: command, environment: environment, standardOutput: output, standardError: output, user: user)
   }
