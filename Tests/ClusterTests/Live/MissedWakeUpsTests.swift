@@ -33,7 +33,7 @@ import Testing
   ) async throws {
     var settings = Cluster.unlimited
     settings["RELAY_MESSAGES_POLL_SECONDS"] = "\(pollSeconds)"
-    settings["RELAY_MESSAGES_POLL_STEADY_SECONDS"] = "86400"
+    settings["RELAY_MESSAGES_POLL_STEADY_SECONDS"] = "3600"
     try await Cluster.with(settings: settings) { cluster in
       let link = try await LinkProxy(to: cluster.redis.port)
       let behindLink = ["RELAY_COORDINATION_URL": "redis://127.0.0.1:\(link.port)"]
@@ -112,6 +112,20 @@ import Testing
       try await site.team.kill9([Place.senders.rawValue], pause: .zero)
       site.mend()
       _ = try await site.fleet.untilDelivered(within: .seconds(90))
+    }
+  }
+
+  @Test func `if a process dies before it wakes a device, and none starts, the others find it dead`() async throws {
+    try await Self.with(linkAt: .senders, pollSeconds: 5) { site in
+      site.link.lead(to: 1)
+      site.link.endAll()
+      let process = try site.team.process(Place.senders.rawValue)
+      try await process.untilCoordination(isAvailable: false)
+      try await site.send()
+      await process.kill9()
+      _ = try await site.fleet.untilDelivered(within: .seconds(90))
+      site.mend()
+      try await site.team.start(Place.senders.rawValue)
     }
   }
 }
