@@ -1,4 +1,4 @@
-// What a distributed store does otherwise than one whole database. The contracts run on it too (`Backend.distributed`).
+// A distributed store differs from one whole database in this. The contracts run on it too (`Backend.distributed`).
 
 import RelayCore
 import TestSupport

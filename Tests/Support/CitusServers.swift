@@ -22,7 +22,7 @@ package final class CitusServers: Sendable {
   /// Says why a suite was skipped.
   package static let absence = "PostgreSQL here does not offer Citus"
 
-  /// Those that all suites of one test process share; started by the first that asks.
+  /// All suites of one test process share these servers. The first that asks starts them.
   package static func shared() throws -> CitusServers {
     try sharedServers.withLock { servers in
       if let servers { return servers }

@@ -34,7 +34,7 @@ extension PostgresStorage {
 /// How far a distribution is.
 package enum DistributionProgress: Sendable, Equatable {
   case began(DistributionStep)
-  /// Of a table's bytes so many have reached the workers, about.
+  /// The workers have about `bytes` of a table's bytes.
   case copied(table: String, bytes: Int64, of: Int64)
 }
 

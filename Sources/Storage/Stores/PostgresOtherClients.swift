@@ -28,8 +28,8 @@ extension PostgresStorage {
       var row = found.cursor(row: 0)
       own.append(try row.integer())
     }
-    // A server may hide the kind of another role's session. Its own workers have no role. In a
-    // cluster, servers ask each other, and their daemons have a role.
+    // A server may hide the kind of another role's session. Its own workers have no role. In a cluster, servers ask
+    // each other, and their daemons have a role.
     let others = PostgresStep(
       once: """
         SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> ALL (\(each: own))
