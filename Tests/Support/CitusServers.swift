@@ -8,6 +8,8 @@ package final class CitusServers: Sendable {
   package let coordinator: PostgresServer
   package let workers: [PostgresServer]
   private let databaseCount = Atomic<Int>(0)
+  /// A worker that is added gets the roles, which all databases of a server share: two at once would meet there.
+  private let adding = Mutex(())
 
   /// Whether PostgreSQL here offers Citus; without it no suite on Citus runs.
   package static let isOffered: Bool = {
@@ -60,7 +62,9 @@ package final class CitusServers: Sendable {
 
   /// Tells the coordinator of the workers, in a database that has the extension.
   package func addWorkers(to url: String) throws {
-    try coordinator.sql("SELECT citus_set_coordinator_host('127.0.0.1', \(coordinator.port))", in: url)
-    for worker in workers { try coordinator.sql("SELECT citus_add_node('127.0.0.1', \(worker.port))", in: url) }
+    try adding.withLock { _ in
+      try coordinator.sql("SELECT citus_set_coordinator_host('127.0.0.1', \(coordinator.port))", in: url)
+      for worker in workers { try coordinator.sql("SELECT citus_add_node('127.0.0.1', \(worker.port))", in: url) }
+    }
   }
 }
