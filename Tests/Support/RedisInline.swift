@@ -5,9 +5,9 @@ import Glibc
 package enum RedisInline {
   /// Sends one inline command.
   /// - Returns: the parts of the answer in order, arrays laid flat; a number or a status as its text, nil as "".
-  /// - Throws: `TestFailure` for an error, which it names, and where there is no answer within two seconds.
+  /// - Throws: `TestFailure` for an error, which it names, and where there is no answer within 20 seconds.
   package static func ask(_ line: String, port: Int, password: String? = nil) throws -> [String] {
-    let descriptor = try Loopback.connect(to: port, patience: 2)
+    let descriptor = try Loopback.connect(to: port, patience: 20)
     defer { close(descriptor) }
     var answer = Answer(descriptor: descriptor)
     if let password {

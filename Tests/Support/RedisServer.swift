@@ -180,7 +180,7 @@ package final class RedisServer: Sendable {
   /// - Returns: the first line of the answer, its type character included.
   @discardableResult
   package func command(_ line: String) throws -> String {
-    let descriptor = try Loopback.connect(to: port, patience: 2)
+    let descriptor = try Loopback.connect(to: port, patience: 20)
     defer { close(descriptor) }
     let password = password.withLock(\.self)
     let authentication = password.map { "AUTH \($0)\r\n" } ?? ""
