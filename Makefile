@@ -4,7 +4,13 @@ SWIFT ?= swift
 # SwiftPM hands a package's traits to the compiler in the order of a hash table, which is another one in each run, and
 # then builds Hummingbird anew: with one order for all runs it does not.
 BUILD := SWIFT_DETERMINISTIC_HASHING=1 $(SWIFT) build
-FLAGS := --configuration debug
+# A first build is what people wait for: each module as a whole, nothing for a debugger, and LLVM does not check what the
+# compiler hands it. Behind a change `EDIT=1` is quicker: file by file, with all of that, in a folder of its own.
+WHOLE := -debug-info-format none -Xswiftc -whole-module-optimization -Xswiftc -num-threads -Xswiftc $$(nproc)
+WHOLE += -Xswiftc -Xfrontend -Xswiftc -disable-llvm-verify $$(scripts/precompile-headers.sh .build/headers)
+FLAGS := --configuration debug $(if $(EDIT),--scratch-path .build-edit,$(WHOLE))
+# SwiftPM would read all packages once more to tell where its products are.
+BUILT := $(if $(EDIT),.build-edit,.build)/debug
 # A folder of its own: a release build and a debug build do not wait for each other.
 RELEASE := --configuration release --static-swift-stdlib --scratch-path .build-release
 # All symbols are bound at the start and the tables read-only from then on; C guards its stack frames, as Swift does.
@@ -38,7 +44,7 @@ build: dependencies ## Build everything, tests included
 
 run: dependencies ## Build, and show two peered relays pass a message (OPTIONS=--exit: and end)
 	$(BUILD) $(FLAGS) --product relay
-	@exec $$($(BUILD) $(FLAGS) --show-bin-path)/relay demo $(OPTIONS)
+	@exec $(BUILT)/relay demo $(OPTIONS)
 
 test: build python-tools ## Run all tests, with real PostgreSQL, Redis, TLS and several processes (OPTIONS=--filter NAME)
 	@$(if $(OPTIONS),$(SWIFT) test $(FLAGS) --skip-build $(OPTIONS),SWIFT=$(SWIFT) scripts/run-tests.sh $(FLAGS))
@@ -75,8 +81,8 @@ bench-compare: release ## Compare with the release build of BASE=REV, in turn (O
 
 model: dependencies ## Fill the tables and pictures of docs/scale.md; hold measured figures against it (FILE=, OPTIONS=)
 	$(BUILD) $(FLAGS) --product relay-model
-	@$$($(BUILD) $(FLAGS) --show-bin-path)/relay-model validate $(or $(FILE),Tools/RelayModel/points.json) $(OPTIONS)
-	@$$($(BUILD) $(FLAGS) --show-bin-path)/relay-model plots
+	@$(BUILT)/relay-model validate $(or $(FILE),Tools/RelayModel/points.json) $(OPTIONS)
+	@$(BUILT)/relay-model plots
 
 soak: build release ## Kill processes, servers and connections under 100,000 messages (MESSAGES=, DEVICES=, SEED=)
 	RELAY_TEST_BINARY="$$($(BUILD) $(RELEASE) --show-bin-path)/relay" RELAY_SOAK_MESSAGES=$(or $(MESSAGES),100000) \
@@ -102,7 +108,7 @@ fuzz-decoders: fuzzers ## Fuzz every decoder of bytes from outside (SECONDS=10, 
 
 # Beside a debug build: it takes from there what is not fuzzed.
 fuzzers: build
-	@scripts/build-fuzzer.py .build .build-fuzz
+	@scripts/build-fuzzer.py $(dir $(BUILT)) .build-fuzz
 
 fuzz-api: python-tools ## Ask a running relay everything that docs/openapi.yaml allows (URL=http://127.0.0.1:8080)
 	@scripts/fuzz-api.sh $(or $(URL),http://127.0.0.1:8080)
@@ -112,13 +118,13 @@ wire-messages: ## Generate the protobuf messages anew, after a .proto file has c
 
 cluster: dependencies ## Start two operators on PostgreSQL and Redis, two relay processes each behind HAProxy
 	$(BUILD) $(FLAGS) --product relay
-	@RELAY_BINARY=$$($(BUILD) $(FLAGS) --show-bin-path)/relay cluster/up.sh
+	@RELAY_BINARY=$(CURDIR)/$(BUILT)/relay cluster/up.sh
 
 cluster-down: ## Stop the cluster and remove all of it
 	@cluster/down.sh
 
 docs: dependencies ## Build the documentation of the client library, RelayClient, in .build/docs
-	@SWIFT=$(SWIFT) scripts/build-docs.sh
+	@SWIFT=$(SWIFT) scripts/build-docs.sh $(FLAGS)
 
 format: ## Lay the sources out anew
 	$(SWIFT) format --in-place --parallel --recursive $(SOURCES)

@@ -4,7 +4,7 @@
 # The symbols come from the debug build, which is made first. Fails at any warning, such as a link to a symbol that is
 # not there, and at a public symbol without documentation.
 #
-# Usage: scripts/build-docs.sh
+# Usage: scripts/build-docs.sh SWIFT-BUILD-OPTION...
 # SWIFT names the compiler; docc is the one beside it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -28,8 +28,8 @@ triple=$(target target unversionedTriple)
 docc=$(target paths runtimeResourcePath)/../../bin/docc
 [ -x "$docc" ] || die "the toolchain of $swift has no docc"
 
-SWIFT_DETERMINISTIC_HASHING=1 "$swift" build --configuration debug --target RelayClient
-binaries=$("$swift" build --configuration debug --show-bin-path)
+SWIFT_DETERMINISTIC_HASHING=1 "$swift" build "$@" --target RelayClient
+binaries=$("$swift" build "$@" --show-bin-path)
 
 # Modules of Swift load those of C that they were built with, by maps: written by hand, or made by SwiftPM.
 maps=()

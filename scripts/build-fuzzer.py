@@ -28,10 +28,11 @@ PAIRS = {
     "-module-cache-path", "-package-name", "-user-module-version",
 }
 # Options of the debug build that ours take the place of: with a value, and without.
-DROPPED_PAIRS = {"-emit-module-path", "-output-file-map", "-index-store-path", "-emit-objc-header-path", "-module-name"}
+DROPPED_PAIRS = {"-emit-module-path", "-output-file-map", "-index-store-path", "-emit-objc-header-path", "-module-name",
+                 "-num-threads"}
 DROPPED = {
     "-emit-dependencies", "-emit-module", "-incremental", "-c", "-enable-batch-mode", "-serialize-diagnostics",
-    "-Onone", "-parseable-output", "-emit-objc-header", "-DDEBUG", "-warnings-as-errors", "-enable-testing", "-g",
+    "-Onone", "-parseable-output", "-emit-objc-header", "-DDEBUG", "-warnings-as-errors", "-enable-testing", "-g", "-gnone",
 }
 
 

@@ -29,7 +29,8 @@ failed=0
 
 # The fuzzers are compiled while tests wait for something, by what they leave of the cores.
 binaries=$("$swift" build "${options[@]}" --show-bin-path)
-nice -n 19 scripts/build-fuzzer.py .build .build-fuzz >"$folder/fuzzers" 2>&1 &
+build=$(dirname "$(dirname "$binaries")")
+nice -n 19 scripts/build-fuzzer.py "$build" .build-fuzz >"$folder/fuzzers" 2>&1 &
 fuzzers=$!
 trap 'kill "$fuzzers" 2>/dev/null || true; rm -rf "$folder"' EXIT
 
@@ -70,7 +71,7 @@ ended
 # The package, of the program as it is built here (docs/deploy.md).
 begin package
 if (($(id -u) == 0)); then
-  { scripts/link-static.py .build relay "$folder/relay" && scripts/check-package.sh "$folder/relay"; } 2>&1 |
+  { scripts/link-static.py "$build" relay "$folder/relay" && scripts/check-package.sh "$folder/relay"; } 2>&1 |
     tee -a "$log" || failed=1
 else
   echo 'left out: a tree of its own needs root' | tee -a "$log"

@@ -43,7 +43,7 @@ private enum BLAKE2s {
 
   private static func compress(_ state: inout [UInt32], _ block: [UInt8], counted: UInt64, isLast: Bool) {
     let words = stride(from: 0, to: blockBytes, by: 4).map { index in
-      (0..<4).reduce(UInt32(0)) { $0 | UInt32(block[index + $1]) << UInt32(8 * $1) }
+      block[index..<index + 4].reversed().reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
     }
     var work = state + initial
     work[12] ^= UInt32(truncatingIfNeeded: counted)

@@ -66,8 +66,12 @@ enum Output {
 
   /// Rows as columns, each as wide as its widest cell.
   static func table(_ rows: [[String]]) {
-    let widths = (0..<(rows.map(\.count).max() ?? 0)).map { column in
-      rows.map { column < $0.count ? $0[column].count : 0 }.max() ?? 0
+    var widths: [Int] = []
+    for row in rows {
+      for (column, cell) in row.enumerated() {
+        if column == widths.count { widths.append(0) }
+        widths[column] = max(widths[column], cell.count)
+      }
     }
     for row in rows {
       let cells = row.enumerated().map { column, cell in

@@ -56,7 +56,10 @@ package struct Fingerprint: Sensitive, Sendable, Hashable {
   }
   /// Always 16 bytes, big-endian.
   package var bytes: [UInt8] {
-    (0..<16).map { UInt8(truncatingIfNeeded: ($0 < 8 ? high : low) >> UInt64(56 - 8 * ($0 % 8))) }
+    (0..<16).map { index in
+      let half = index < 8 ? high : low
+      return UInt8(truncatingIfNeeded: half >> UInt64(56 - 8 * (index % 8)))
+    }
   }
 }
 
