@@ -76,6 +76,27 @@ import Testing
     }
   }
 
+  @Test func `while signals arrive nobody is refused for one that is late, and wrong passwords cost no read each`()
+    async throws
+  {
+    try await Self.with { site in
+      let cache = AccountCache(store: site.store, bus: site.bus, doubtInterval: .seconds(3600))
+      site.bus.post(.connected)
+      try await site.register(password: "former")
+      #expect(try await cache.caller(site.credentials("former")).address.account == site.known)
+      try await site.register(password: "present")
+      #expect(try await cache.caller(site.credentials("present")).address.account == site.known)
+      // Somebody was in doubt already: what comes next without a signal is not looked for.
+      try await site.register(password: "next")
+      for refused in ["former", "neither", "next"] {
+        let refusal = await #expect(throws: Problem.self) { _ = try await cache.caller(site.credentials(refused)) }
+        #expect(refusal?.kind == .unauthorized)
+      }
+      site.bus.post(.signal(.accountChanged(site.known)))
+      #expect(try await cache.caller(site.credentials("next")).address.account == site.known)
+    }
+  }
+
   @Test func `many accounts are those of the cache and of the store, and those that do not exist are none`()
     async throws
   {

@@ -8,12 +8,15 @@ import Synchronization
 /// signal bus connects or disconnects, or `lifetime` passes, whichever comes first. Without a connected bus an entry
 /// lives for `awayLifetime`: an outage of Redis must not become one of the store, which would have to answer several
 /// more reads a submission. An account that does not exist is not kept then, since another process may register it at
-/// any moment; and nobody is refused by an entry that may lack another process's change (`isDated`).
+/// any moment. Nobody is refused by an entry that may lack another process's change (`isDated`): a signal takes a
+/// moment too, and a client that was just registered or linked elsewhere would take the refusal for its end.
 package final class AccountCache: Sendable {
   fileprivate struct Entry {
     /// nil when there is no such account, which peers' messages ask for each time.
     var account: Account?
     let loaded: ContinuousClock.Instant
+    /// The read was made because the entry before it would have refused somebody.
+    let isDoubt: Bool
   }
   /// The accounts of a read that are remembered: all, or those that are remembered already.
   fileprivate enum Kept { case all, remembered }
@@ -28,21 +31,24 @@ package final class AccountCache: Sendable {
   private let bus: any SignalBus
   private let lifetime: Duration
   private let awayLifetime: Duration
+  private let doubtInterval: Duration
   private let state: Mutex<State>
 
   /// - Parameters:
   ///   - capacity: accounts held at most.
   ///   - lifetime: bounds how long a change may go unseen if its signal was never sent.
   ///   - awayLifetime: the same while no signals arrive.
+  ///   - doubtInterval: between two reads of an account that wrong credentials ask for, while signals arrive.
   package init(
     store: any AccountStore, bus: any SignalBus, capacity: Int = 100_000, lifetime: Duration = .seconds(60),
-    awayLifetime: Duration = .seconds(1)
+    awayLifetime: Duration = .seconds(1), doubtInterval: Duration = .seconds(1)
   ) {
     self.store = store
     self.bus = bus
     state = Mutex(State(entries: TwoGenerations(capacity: capacity)))
     self.lifetime = lifetime
     self.awayLifetime = awayLifetime
+    self.doubtInterval = doubtInterval
     bus.listen { [weak self] event in self?.receive(event) }
   }
 
@@ -52,25 +58,30 @@ package final class AccountCache: Sendable {
     try await reading(of: number).account
   }
 
-  /// - Returns: as `account(_:)`, and whether it is remembered and a change may be missing.
+  /// - Returns: as `account(_:)`, and whether it is remembered, a change may be missing, and a read may find it.
   func reading(of number: AccountNumber) async throws(StoreError) -> (account: Account?, isDated: Bool) {
     let now = ContinuousClock.now
     let (cached, isConnected) = state.withLock { state in
       let oldest = now - (state.isConnected ? lifetime : awayLifetime)
       return (state.find(number, newerThan: oldest), state.isConnected)
     }
-    if let cached { return (cached.account, isDated: !isConnected) }
-    return (try await read(number), isDated: false)
+    guard let cached else { return (try await read(number, isDoubt: false), isDated: false) }
+    // Wrong credentials are cheap to send: those for one account do not cost the store a read each.
+    return (cached.account, isDated: !isConnected || !cached.isDoubt || cached.loaded + doubtInterval <= now)
   }
 
-  /// Reads the account from the store, and remembers it.
-  func read(_ number: AccountNumber) async throws(StoreError) -> Account? {
+  /// Reads the account from the store, since what is remembered would refuse somebody, and remembers it.
+  func readInDoubt(_ number: AccountNumber) async throws(StoreError) -> Account? {
+    try await read(number, isDoubt: true)
+  }
+
+  private func read(_ number: AccountNumber, isDoubt: Bool) async throws(StoreError) -> Account? {
     let now = ContinuousClock.now
     let epoch = state.withLock(\.epoch)
     let account = try await store.account(number)
     state.withLock { state in
       guard state.epoch == epoch else { return }
-      state.keep(Entry(account: account, loaded: now), of: number, .all)
+      state.keep(Entry(account: account, loaded: now, isDoubt: isDoubt), of: number, .all)
     }
     return account
   }
@@ -117,7 +128,9 @@ package final class AccountCache: Sendable {
     }
     state.withLock { state in
       guard state.epoch == epoch else { return }
-      for number in numbers { state.keep(Entry(account: many.found[number], loaded: now), of: number, kept) }
+      for number in numbers {
+        state.keep(Entry(account: many.found[number], loaded: now, isDoubt: false), of: number, kept)
+      }
     }
     return many
   }

@@ -38,8 +38,8 @@ extension AccountCache {
     do throws(StoreError) {
       let (account, isDated) = try await reading(of: credentials.address.account)
       caller = prove(credentials, by: account)
-      // Another process may have registered the device anew. A refusal costs one read either way.
-      if caller == nil, isDated { caller = prove(credentials, by: try await read(credentials.address.account)) }
+      // Another process may just have linked the device, or registered it anew.
+      if caller == nil, isDated { caller = prove(credentials, by: try await readInDoubt(credentials.address.account)) }
     } catch {
       throw Problem(error)
     }
