@@ -4,8 +4,9 @@ import Testing
 
 /// Two processes over one PostgreSQL and one Redis behave as one relay.
 @Suite(.tags(.processes)) struct OneRelayTests {
-  @Test func `a change at one process takes effect at the other`() async throws {
-    try await Cluster.with { cluster in
+  @Test(arguments: Cluster.Servers.allCases)
+  func `a change at one process takes effect at the other`(on servers: Cluster.Servers) async throws {
+    try await Cluster.with(on: servers) { cluster in
       try await cluster.serve(2) { relays in
         let (one, two) = (relays[0], relays[1])
         // A code asked for here is confirmed there.
@@ -36,8 +37,11 @@ import Testing
     }
   }
 
-  @Test func `limits are shared`() async throws {
-    try await Cluster.with(settings: ["RELAY_LIMITS_MESSAGES_SIZE": "10", "RELAY_LIMITS_MESSAGES_PER_MINUTE": "0.1"]) {
+  @Test(arguments: Cluster.Servers.allCases)
+  func `limits are shared`(on servers: Cluster.Servers) async throws {
+    try await Cluster.with(
+      on: servers, settings: ["RELAY_LIMITS_MESSAGES_SIZE": "10", "RELAY_LIMITS_MESSAGES_PER_MINUTE": "0.1"]
+    ) {
       cluster in
       try await cluster.serve(2) { relays in
         let (sender, recipient) = (try await relays[0].register(), try await relays[1].register())
@@ -58,8 +62,11 @@ import Testing
     }
   }
 
-  @Test func `a re-registration is seen by the other process long before its cache ages`() async throws {
-    try await Cluster.with { cluster in
+  @Test(arguments: Cluster.Servers.allCases)
+  func `a re-registration is seen by the other process long before its cache ages`(on servers: Cluster.Servers)
+    async throws
+  {
+    try await Cluster.with(on: servers) { cluster in
       try await cluster.serve(2) { relays in
         let (one, two) = (relays[0], relays[1])
         let sender = try await two.register()
@@ -81,8 +88,11 @@ import Testing
     }
   }
 
-  @Test func `64 callers drawing 1000 prekeys through two processes get no key twice`() async throws {
-    try await Cluster.with { cluster in
+  @Test(arguments: Cluster.Servers.allCases)
+  func `64 callers drawing 1000 prekeys through two processes get no key twice`(on servers: Cluster.Servers)
+    async throws
+  {
+    try await Cluster.with(on: servers) { cluster in
       try await cluster.serve(2) { relays in
         let owner = try await relays[0].register()
         try await relays[0].upload(Array(1...1000), as: owner)

@@ -7,7 +7,19 @@ import Testing
 
 /// Two operators, peered by their commands while both serve.
 @Suite(.tags(.processes)) struct TwoOperatorsTests {
-  enum Kind: String, CaseIterable, Sendable { case embedded, servers }
+  enum Kind: Sendable, CaseIterable, CustomTestStringConvertible {
+    case embedded
+    case servers(Cluster.Servers)
+
+    static let allCases: [Kind] = [.embedded] + Cluster.Servers.allCases.map(Kind.servers)
+
+    var testDescription: String {
+      switch self {
+      case .embedded: "embedded"
+      case .servers(let servers): "servers: \(servers)"
+      }
+    }
+  }
 
   @Test(arguments: Kind.allCases)
   func `peered relays pass keys, messages and contacts; a suspended peer is refused at once in both directions`(
@@ -349,7 +361,8 @@ import Testing
     }
     switch kind {
     case .embedded: try await RelayOperator.with(name, settings: settings) { try await run($0, 1) }
-    case .servers: try await Cluster.with(name, settings: settings) { try await run($0.site, 2) }
+    case .servers(let servers):
+      try await Cluster.with(name, on: servers, settings: settings) { try await run($0.site, 2) }
     }
   }
 }

@@ -124,7 +124,7 @@ struct DistributedStoreTests {
   @Test func `while a server is away, the accounts of the others are served`() async throws {
     let servers = try await Loopback.blocking { try CitusServers() }
     let url = try await Loopback.blocking { try servers.createDatabase() }
-    try await distribute(url, at: servers)
+    try await distribute(url)
     let mailboxes = try (1...20).map { try Sample.address($0) }
     let ports = try await Loopback.blocking {
       try mailboxes.map { mailbox in

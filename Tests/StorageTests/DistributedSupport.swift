@@ -19,17 +19,14 @@ func withDistributedDatabase(_ body: (String) async throws -> Void) async throws
 }
 
 /// Makes the schema, and distributes its tables: before the stores of a test connect, which learn the layout then.
-/// - Parameter servers: nil for those that tests share.
-func distribute(_ url: String, at servers: CitusServers? = nil, sealer: SecretSealer = .none) async throws {
+func distribute(_ url: String, sealer: SecretSealer = .none) async throws {
   let storage = try await PostgresStorage.connected(to: url, sealer: sealer)
   do {
     try await storage.migrate { _ in }
+    _ = try await storage.distribute(shards: 4) { _ in }
   } catch {
     await storage.close()
     throw error
   }
   await storage.close()
-  try await Loopback.blocking {
-    try (servers ?? CitusServers.shared()).distribute(DistributedTables.names, in: url)
-  }
 }

@@ -10,6 +10,16 @@ package struct Cluster: Sendable {
   package let postgres: PostgresServer
   package let redis: RedisServer
 
+  /// What the store lies on.
+  package enum Servers: String, CaseIterable, Sendable {
+    case one
+    /// A coordinator of Citus and two workers, which tests share.
+    case distributed
+
+    /// Without `distributed` where PostgreSQL does not offer the extension, which `DistributedStoreTests` says.
+    package static let allCases: [Servers] = [.one] + (CitusServers.isOffered ? [.distributed] : [])
+  }
+
   /// Limits that no test of something else runs into.
   package static let unlimited = [
     "RELAY_LIMITS_SMS_DESTINATION_SIZE": "1000", "RELAY_LIMITS_VERIFY_NUMBER_SIZE": "1000",
@@ -20,22 +30,30 @@ package struct Cluster: Sendable {
 
   /// A fresh database with an up-to-date schema, and an empty Redis.
   /// - Parameters:
-  ///   - ownPostgres: a server that the test may stop; else one that tests share.
+  ///   - servers: of the store, which is distributed by the operator's own command.
+  ///   - ownPostgres: a server that the test may stop; else one that tests share. With `Servers.one`.
   ///   - hasOwnDisks: that can be full (`TestDisk`); with `ownPostgres`.
   package static func with<Result: Sendable>(
-    _ name: String = "local", settings: [String: String] = unlimited, ownPostgres: Bool = false,
-    hasOwnDisks: Bool = false, _ body: @Sendable (Cluster) async throws -> Result
+    _ name: String = "local", on servers: Servers = .one, settings: [String: String] = unlimited,
+    ownPostgres: Bool = false, hasOwnDisks: Bool = false, _ body: @Sendable (Cluster) async throws -> Result
   ) async throws -> Result {
     try await MachineRoom.with {
-      let postgres = try await Loopback.blocking {
-        try ownPostgres ? PostgresServer(hasOwnDisk: hasOwnDisks) : PostgresServer.shared()
+      let (postgres, database) = try await Loopback.blocking {
+        switch servers {
+        case .one:
+          let postgres = try ownPostgres ? PostgresServer(hasOwnDisk: hasOwnDisks) : PostgresServer.shared()
+          return (postgres, try postgres.createDatabase())
+        case .distributed:
+          let citus = try CitusServers.shared()
+          return (citus.coordinator, try citus.createDatabase())
+        }
       }
-      let database = try await Loopback.blocking { try postgres.createDatabase() }
       return try await RedisServer.with(hasOwnDisk: hasOwnDisks) { redis in
         try await RelayOperator.with(
           name, stores: .servers(storage: database, coordination: redis.url), settings: settings
         ) { site in
           try await site.relay("migrate", "run")
+          if servers == .distributed { try await site.relay("storage", "distribute", "--shards", "4") }
           return try await body(Cluster(site: site, database: database, postgres: postgres, redis: redis))
         }
       }

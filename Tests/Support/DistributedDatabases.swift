@@ -39,18 +39,3 @@ package final class DistributedDatabases: Sendable {
     free.withLock { $0.append(url) }
   }
 }
-
-extension CitusServers {
-  /// Distributes tables that are there, as `relay storage distribute` does, unless they are already. No relay serves.
-  package func distribute(_ tables: [String], in url: String) throws {
-    guard try coordinator.sql("SELECT count(*) FROM pg_dist_partition", in: url) == "0", let first = tables.first else {
-      return
-    }
-    try coordinator.sql(
-      "SELECT create_distributed_table('\(first)', 'account', colocate_with => 'none', shard_count => 4)", in: url)
-    for table in tables.dropFirst() {
-      try coordinator.sql(
-        "SELECT create_distributed_table('\(table)', 'account', colocate_with => '\(first)')", in: url)
-    }
-  }
-}

@@ -8,12 +8,12 @@ import Testing
   /// Runs `body` with two processes, and devices that are connected to the second: a sender, the others recipients.
   /// - Parameter pollSeconds: nil for the relay's default.
   private static func with(
-    pollSeconds: Int?, devices count: Int = 2,
+    on servers: Cluster.Servers, pollSeconds: Int?, devices count: Int = 2,
     _ body: @Sendable (Cluster, RelayTeam, LiveFleet, [RelayClient]) async throws -> Void
   ) async throws {
     var settings = Cluster.unlimited
     settings["RELAY_MESSAGES_POLL_SECONDS"] = pollSeconds.map { "\($0)" }
-    try await Cluster.with(settings: settings) { cluster in
+    try await Cluster.with(on: servers, settings: settings) { cluster in
       try await RelayTeam.with(2, of: cluster.site) { team in
         let fleet = try await LiveFleet(count, registeredAt: try team.process(0))
         let entrances = try team.urls.map { try RelayClient.entrance($0) }
@@ -27,19 +27,20 @@ import Testing
     }
   }
 
-  @Test
-  func `a message sent at one process reaches the device on another at once, not when its mailbox is next polled`()
-    async throws
-  {
-    try await Self.with(pollSeconds: 3600) { _, _, fleet, entrances in
+  @Test(arguments: Cluster.Servers.allCases)
+  func `a message sent at one process reaches the device on another at once, not when its mailbox is next polled`(
+    on servers: Cluster.Servers
+  ) async throws {
+    try await Self.with(on: servers, pollSeconds: 3600) { _, _, fleet, entrances in
       for _ in 1...20 { try await Self.pass(fleet, by: entrances[0]) }
     }
   }
 
-  @Test func `Redis away: connected devices get their messages by reading the store, and nobody is disconnected`()
-    async throws
-  {
-    try await Self.with(pollSeconds: 2) { cluster, _, fleet, entrances in
+  @Test(arguments: Cluster.Servers.allCases)
+  func `Redis away: connected devices get their messages by reading the store, and nobody is disconnected`(
+    on servers: Cluster.Servers
+  ) async throws {
+    try await Self.with(on: servers, pollSeconds: 2) { cluster, _, fleet, entrances in
       cluster.redis.stop()
       for _ in 1...5 {
         try await Self.pass(fleet, by: entrances[0])
@@ -49,10 +50,11 @@ import Testing
   }
 
   /// Every mailbox is read every 25 seconds.
-  @Test func `Redis away, and nothing configured: what is sent at another process comes with the next poll`()
-    async throws
-  {
-    try await Self.with(pollSeconds: nil, devices: 12) { cluster, _, fleet, entrances in
+  @Test(arguments: Cluster.Servers.allCases)
+  func `Redis away, and nothing configured: what is sent at another process comes with the next poll`(
+    on servers: Cluster.Servers
+  ) async throws {
+    try await Self.with(on: servers, pollSeconds: nil, devices: 12) { cluster, _, fleet, entrances in
       cluster.redis.stop()
       for device in fleet.devices.dropFirst() {
         try await fleet.send(from: fleet.devices[0], to: device, by: entrances[0])
@@ -64,8 +66,11 @@ import Testing
     }
   }
 
-  @Test func `a device to be linked waits at one process, and hears what another one is told`() async throws {
-    try await Self.with(pollSeconds: 3600) { _, _, fleet, entrances in
+  @Test(arguments: Cluster.Servers.allCases)
+  func `a device to be linked waits at one process, and hears what another one is told`(on servers: Cluster.Servers)
+    async throws
+  {
+    try await Self.with(on: servers, pollSeconds: 3600) { _, _, fleet, entrances in
       for (here, there) in [(entrances[0], entrances[1]), (entrances[1], entrances[0])] {
         let channel = try await here.awaitProvisioning()
         try await there.with(fleet.devices[0].credentials).provision(address: channel.address, body: [1, 2, 3])
@@ -75,10 +80,11 @@ import Testing
     }
   }
 
-  @Test func `Redis killed, restarted empty and flushed: presence rebuilds itself, and messages come without a poll`()
-    async throws
-  {
-    try await Self.with(pollSeconds: 3600) { cluster, team, fleet, entrances in
+  @Test(arguments: Cluster.Servers.allCases)
+  func `Redis killed, restarted empty and flushed: presence rebuilds itself, and messages come without a poll`(
+    on servers: Cluster.Servers
+  ) async throws {
+    try await Self.with(on: servers, pollSeconds: 3600) { cluster, team, fleet, entrances in
       cluster.redis.stop()
       try await fleet.send(from: fleet.devices[0], to: fleet.devices[1], by: entrances[0])
       try await cluster.redis.start()
@@ -104,8 +110,11 @@ import Testing
   }
 
   /// As many as a connection may hold: it would never be sent anything again.
-  @Test func `a connection whose messages were all removed at another process is sent what comes next`() async throws {
-    try await Self.with(pollSeconds: 1) { _, _, _, entrances in
+  @Test(arguments: Cluster.Servers.allCases)
+  func `a connection whose messages were all removed at another process is sent what comes next`(
+    on servers: Cluster.Servers
+  ) async throws {
+    try await Self.with(on: servers, pollSeconds: 1) { _, _, _, entrances in
       guard let number = PhoneNumber(TestDevice.freshNumber()) else { throw TestFailure("no number") }
       let device = try await entrances[1].register(number)
       // Near its limit a sender may be refused a little early.
@@ -156,8 +165,11 @@ import Testing
     }
   }
 
-  @Test func `a device that connects at another process ends its connection at the first`() async throws {
-    try await Self.with(pollSeconds: 3600) { _, _, fleet, entrances in
+  @Test(arguments: Cluster.Servers.allCases)
+  func `a device that connects at another process ends its connection at the first`(on servers: Cluster.Servers)
+    async throws
+  {
+    try await Self.with(on: servers, pollSeconds: 3600) { _, _, fleet, entrances in
       let ledger = fleet.ledger
       let device = try await LiveDevice(registeredAt: entrances[0], ledger: ledger)
       async let first = device.end(of: entrances[0])

@@ -29,12 +29,12 @@ import Testing
   /// Runs `body` with two processes, of which the one at `place` reaches Redis by a link that can break.
   /// - Parameter pollSeconds: how often mailboxes are read while wake-ups may be lost.
   private static func with(
-    linkAt place: Place, pollSeconds: Int, _ body: @Sendable (Site) async throws -> Void
+    on servers: Cluster.Servers, linkAt place: Place, pollSeconds: Int, _ body: @Sendable (Site) async throws -> Void
   ) async throws {
     var settings = Cluster.unlimited
     settings["RELAY_MESSAGES_POLL_SECONDS"] = "\(pollSeconds)"
     settings["RELAY_MESSAGES_POLL_STEADY_SECONDS"] = "3600"
-    try await Cluster.with(settings: settings) { cluster in
+    try await Cluster.with(on: servers, settings: settings) { cluster in
       let link = try await LinkProxy(to: cluster.redis.port)
       let behindLink = ["RELAY_COORDINATION_URL": "redis://127.0.0.1:\(link.port)"]
       try await RelayTeam.with(
@@ -57,8 +57,11 @@ import Testing
     }
   }
 
-  @Test func `a message that came while the subscription was broken is delivered once it stands again`() async throws {
-    try await Self.with(linkAt: .recipients, pollSeconds: 3600) { site in
+  @Test(arguments: Cluster.Servers.allCases)
+  func `a message that came while the subscription was broken is delivered once it stands again`(
+    on servers: Cluster.Servers
+  ) async throws {
+    try await Self.with(on: servers, linkAt: .recipients, pollSeconds: 3600) { site in
       site.link.lead(to: 1)  // Nobody listens there.
       site.link.endAll()
       try await site.team.process(Place.recipients.rawValue).untilCoordination(isAvailable: false)
@@ -69,8 +72,11 @@ import Testing
   }
 
   /// Redis takes the process for a listener.
-  @Test func `a message that came while the subscription was silent is delivered once it stands again`() async throws {
-    try await Self.with(linkAt: .recipients, pollSeconds: 3600) { site in
+  @Test(arguments: Cluster.Servers.allCases)
+  func `a message that came while the subscription was silent is delivered once it stands again`(
+    on servers: Cluster.Servers
+  ) async throws {
+    try await Self.with(on: servers, linkAt: .recipients, pollSeconds: 3600) { site in
       site.link.set(.cut)
       try await site.send()
       try await site.team.process(Place.recipients.rawValue).untilCoordination(isAvailable: false)
@@ -79,8 +85,11 @@ import Testing
     }
   }
 
-  @Test func `a process that could not wake a device elsewhere wakes it once it reaches Redis again`() async throws {
-    try await Self.with(linkAt: .senders, pollSeconds: 3600) { site in
+  @Test(arguments: Cluster.Servers.allCases)
+  func `a process that could not wake a device elsewhere wakes it once it reaches Redis again`(
+    on servers: Cluster.Servers
+  ) async throws {
+    try await Self.with(on: servers, linkAt: .senders, pollSeconds: 3600) { site in
       site.link.lead(to: 1)
       site.link.endAll()
       try await site.team.process(Place.senders.rawValue).untilCoordination(isAvailable: false)
@@ -90,8 +99,11 @@ import Testing
     }
   }
 
-  @Test func `a process that stays cut off from Redis has mailboxes read by its word in the store`() async throws {
-    try await Self.with(linkAt: .senders, pollSeconds: 5) { site in
+  @Test(arguments: Cluster.Servers.allCases)
+  func `a process that stays cut off from Redis has mailboxes read by its word in the store`(
+    on servers: Cluster.Servers
+  ) async throws {
+    try await Self.with(on: servers, linkAt: .senders, pollSeconds: 5) { site in
       site.link.lead(to: 1)
       site.link.endAll()
       try await site.team.process(Place.senders.rawValue).untilCoordination(isAvailable: false)
@@ -103,8 +115,11 @@ import Testing
     }
   }
 
-  @Test func `if a process dies before it wakes a device, the next one to start has all mailboxes read`() async throws {
-    try await Self.with(linkAt: .senders, pollSeconds: 5) { site in
+  @Test(arguments: Cluster.Servers.allCases)
+  func `if a process dies before it wakes a device, the next one to start has all mailboxes read`(
+    on servers: Cluster.Servers
+  ) async throws {
+    try await Self.with(on: servers, linkAt: .senders, pollSeconds: 5) { site in
       site.link.lead(to: 1)
       site.link.endAll()
       try await site.team.process(Place.senders.rawValue).untilCoordination(isAvailable: false)
@@ -115,8 +130,11 @@ import Testing
     }
   }
 
-  @Test func `if a process dies before it wakes a device, and none starts, the others find it dead`() async throws {
-    try await Self.with(linkAt: .senders, pollSeconds: 5) { site in
+  @Test(arguments: Cluster.Servers.allCases)
+  func `if a process dies before it wakes a device, and none starts, the others find it dead`(
+    on servers: Cluster.Servers
+  ) async throws {
+    try await Self.with(on: servers, linkAt: .senders, pollSeconds: 5) { site in
       site.link.lead(to: 1)
       site.link.endAll()
       let process = try site.team.process(Place.senders.rawValue)
