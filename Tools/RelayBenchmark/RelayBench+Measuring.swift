@@ -56,7 +56,7 @@ extension RelayBench {
     }
     if isWhole || isMeasuringOverload { try Overload.prepare() }
     note("Starting PostgreSQL, Redis and two relays ...")
-    let servers = try await ServerGroup(programs, in: workshop)
+    let servers = try await ServerGroup(programs, workers: settings.citusWorkers, in: workshop)
     note("Running: \(servers.processList).")
     var report = BenchmarkReport(
       machine: try Machine(postgres: servers.postgres.version), settings: settings,
@@ -177,6 +177,7 @@ extension RelayBench {
     let paces = pace.flatMap(\.elements)
     if !paces.isEmpty { settings.pacesPerSecond = paces }
     settings.countsSystemCalls = countsSystemCalls
+    if let citusWorkers { settings.citusWorkers = citusWorkers }
     if let connections { settings.connections = connections }
     if let bodyBytes { settings.bodyBytes = bodyBytes }
     if let connectionsIdle { settings.idleConnections = connectionsIdle }

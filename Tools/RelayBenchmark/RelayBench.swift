@@ -114,6 +114,12 @@ import RelayCore
   @Flag(name: .customLong("single-rows"), help: "Only the scenarios of --only, if any, and single durable inserts.")
   var isMeasuringSingleRows = false
 
+  @Option(
+    help: ArgumentHelp(
+      "Distribute the operators' stores over so many workers of Citus, all on this machine. 0: one PostgreSQL.",
+      valueName: "count"))
+  var citusWorkers: Int?
+
   @Option(help: "Seconds that each scenario is measured.")
   var seconds: Double?
 
@@ -141,6 +147,7 @@ import RelayCore
     if isMeasuringIdle || isMeasuringStorm, connectionsIdle == 0 {
       throw ValidationError("--idle and --reconnect-storm need connections.")
     }
+    guard (0...8).contains(citusWorkers ?? 0) else { throw ValidationError("--citus-workers goes from 0 to 8.") }
     guard (1...65_536).contains(bodyBytes ?? 1) else { throw ValidationError("--body-bytes goes from 1 to 65536.") }
   }
 

@@ -5,6 +5,8 @@ enum ServerClass: String, Sendable, CaseIterable, Hashable {
   case alpha = "relay alpha"
   case beta = "relay beta"
   case postgres = "PostgreSQL"
+  /// Of Citus; the coordinator is `postgres`.
+  case worker = "workers"
   case redis = "Redis"
 
   var isRelay: Bool { self == .alpha || self == .beta }

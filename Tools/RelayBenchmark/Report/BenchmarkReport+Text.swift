@@ -71,7 +71,7 @@ extension BenchmarkReport {
       return [
         figures.title, Self.number(figures.perSecond, 0), Self.number(figures.p50Millis, 2),
         Self.number(figures.p99Millis, 2), Self.number(cpu.total, 3), figures.aim.map { Self.number($0, 2) } ?? "",
-      ] + ServerClass.allCases.map { Self.number(cpu.byProcess[$0.rawValue] ?? 0, 3) }
+      ] + serverClasses.map { Self.number(cpu.byProcess[$0.rawValue] ?? 0, 3) }
         + [
           Self.number(figures.switchesPerRequest, 1), Self.counted(figures.systemCallsPerRequest, 1),
           Self.counted(figures.statementsPerRequest, 2),
@@ -79,9 +79,14 @@ extension BenchmarkReport {
     }
     guard !rows.isEmpty || bareInsert != nil else { return [] }
     let header =
-      ["", "per s", "p50 ms", "p99 ms", "CPU s/1,000", "aim"] + ServerClass.allCases.map(\.rawValue)
+      ["", "per s", "p50 ms", "p99 ms", "CPU s/1,000", "aim"] + serverClasses.map(\.rawValue)
       + ["switches", "syscalls", "statements"]
     return [""] + Self.table(header, rows + bareRows)
+  }
+
+  /// Without workers where there are none.
+  private var serverClasses: [ServerClass] {
+    ServerClass.allCases.filter { $0 != .worker || settings.citusWorkers > 0 }
   }
 
   private var bareRows: [[String]] {
@@ -92,7 +97,7 @@ extension BenchmarkReport {
       return [
         title, Self.number(bare.rowsPerSecond, 0), Self.number(bare.p50Millis, 2), Self.number(bare.p99Millis, 2),
         Self.number(cpu.total, 3), "",
-      ] + ServerClass.allCases.map { $0 == .postgres ? Self.number(postgres, 3) : "" } + ["", "", ""]
+      ] + serverClasses.map { $0 == .postgres ? Self.number(postgres, 3) : "" } + ["", "", ""]
     }
   }
 

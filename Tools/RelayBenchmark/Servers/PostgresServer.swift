@@ -22,14 +22,18 @@ struct PostgresServer: Sendable {
   /// - Parameters:
   ///   - programs: the folder of `initdb` and `postgres`; nil looks where Debian puts them.
   ///   - port: free.
-  static func start(in workshop: Workshop, programs: String?, port: Int) async throws -> PostgresServer {
+  ///   - name: of its folder and its log.
+  ///   - modules: that it loads at its start.
+  static func start(
+    in workshop: Workshop, programs: String?, port: Int, name: String = "postgres", password: String,
+    modules: [String] = []
+  ) async throws -> PostgresServer {
     let programs = try programs ?? newestPrograms()
     // PostgreSQL refuses to run as root; Debian's packages bring a user for it.
     let user = getuid() == 0 ? "postgres" : nil
-    let folder = try workshop.makeFolder("postgres", for: user)
+    let folder = try workshop.makeFolder(name, for: user)
     let data = folder.appending(path: "data").path
     let passwordFile = folder.appending(path: "password")
-    let password = randomPassword()
     try Data(password.utf8).write(to: passwordFile)
     if let user { try workshop.hand(passwordFile, to: user) }
     let environment = ["PATH": "/usr/bin:/bin", "LC_ALL": "C"]
@@ -44,14 +48,18 @@ struct PostgresServer: Sendable {
     ]
     // The module comes with Debian's server. It costs a statement about a microsecond.
     let isCounting = FileManager.default.fileExists(atPath: Self.libraries(of: programs) + "/pg_stat_statements.so")
-    let counting =
-      isCounting ? ["shared_preload_libraries": "pg_stat_statements", "pg_stat_statements.save": "off"] : [:]
-    let options = settings.merging(listening) { $1 }.merging(counting) { $1 }.flatMap {
+    var loading = [
+      "shared_preload_libraries": (modules + (isCounting ? ["pg_stat_statements"] : [])).joined(separator: ",")
+    ]
+    if isCounting { loading["pg_stat_statements.save"] = "off" }
+    // Each shard of each day is a table.
+    if !modules.isEmpty { loading["max_locks_per_transaction"] = "1024" }
+    let options = settings.merging(listening) { $1 }.merging(loading) { $1 }.flatMap {
       ["-c", "\($0.key)=\($0.value)"]
     }
     // SIGINT disconnects everyone and shuts down in order; SIGQUIT ends all its processes at once.
     let process = try await workshop.serve(
-      "postgres", ["\(programs)/postgres", "-D", data] + options, environment: environment, user: user,
+      name, ["\(programs)/postgres", "-D", data] + options, environment: environment, user: user,
       stopSignal: SIGINT, deathSignal: "QUIT")
     let url = "postgres://relay:\(password)@127.0.0.1:\(port)/postgres"
     try await waitUntil("PostgreSQL", while: process) {

@@ -35,26 +35,31 @@ struct RelayOperator: Sendable {
   /// The file in which its processes keep the directory between two starts.
   let snapshot: String
 
+  /// Whether its tables of messages and keys are to lie at workers.
+  private let isDistributed: Bool
   private let executable: String
   private let workshop: Workshop
   private let environment: [String: String]
 
   /// - Parameter settings: variables on top of those of every operator.
   init(
-    name: String, ports: Ports, executable: String, workshop: Workshop, postgres: PostgresServer, redis: RedisServer,
+    name: String, ports: Ports, executable: String, workshop: Workshop, stores: StoreServers, redis: RedisServer,
     settings: [String: String] = [:]
   ) throws {
-    let stores = ["RELAY_STORAGE_URL": postgres.url(name), "RELAY_COORDINATION_URL": redis.url]
+    let urls = ["RELAY_STORAGE_URL": stores.postgres.url(name), "RELAY_COORDINATION_URL": redis.url]
     try self.init(
-      name: name, ports: ports, executable: executable, workshop: workshop, settings: stores.merging(settings) { $1 })
+      name: name, ports: ports, executable: executable, workshop: workshop, isDistributed: !stores.workers.isEmpty,
+      settings: urls.merging(settings) { $1 })
   }
 
   /// An operator over embedded stores, unless `settings` name others.
   init(
-    name: String, ports: Ports, executable: String, workshop: Workshop, settings: [String: String] = [:]
+    name: String, ports: Ports, executable: String, workshop: Workshop, isDistributed: Bool = false,
+    settings: [String: String] = [:]
   ) throws {
     self.name = name
     self.ports = ports
+    self.isDistributed = isDistributed
     self.executable = executable
     self.workshop = workshop
     let folder = try workshop.makeFolder(name)
@@ -106,6 +111,7 @@ struct RelayOperator: Sendable {
   /// Makes schema and certificates.
   func prepare() async throws {
     try await relay("migrate", "run")
+    if isDistributed { try await relay("storage", "distribute", "--shards", "\(StoreServers.shards)") }
     try await relay("ca", "init")
     try await relay("ca", "issue")
   }

@@ -3,9 +3,12 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// Two peered operators, alpha and beta, each with one relay process, over one PostgreSQL and a Redis each.
+/// Two peered operators, alpha and beta, each with one relay process, over one PostgreSQL and a Redis each. In place of
+/// the one PostgreSQL there may be a coordinator of Citus with workers.
 final class ServerGroup: Sendable {
-  let postgres: PostgresServer
+  private let stores: StoreServers
+  /// The server that relays connect to.
+  var postgres: PostgresServer { stores.postgres }
   let alpha: RelayOperator
   let beta: RelayOperator
   private let processes: Mutex<[(ServerClass, ChildProcess)]>
@@ -22,10 +25,13 @@ final class ServerGroup: Sendable {
   }
 
   /// Starts everything. After a failure, the workshop ends the processes that were started.
-  init(_ programs: Programs, in workshop: Workshop) async throws {
-    let ports = try await FreePorts.find(9)
-    let postgres = try await PostgresServer.start(in: workshop, programs: programs.postgres, port: ports[0])
-    var processes: [(ServerClass, ChildProcess)] = [(.postgres, postgres.process)]
+  /// - Parameter workers: of Citus; 0 for one PostgreSQL without.
+  init(_ programs: Programs, workers: Int = 0, in workshop: Workshop) async throws {
+    let ports = try await FreePorts.find(9 + workers)
+    let stores = try await StoreServers.start(
+      in: workshop, programs: programs.postgres, ports: [ports[0]] + ports[9...])
+    var processes: [(ServerClass, ChildProcess)] = [(.postgres, stores.postgres.process)]
+    processes += stores.workers.map { (.worker, $0.process) }
     var operators: [RelayOperator] = []
     for (index, name) in ["alpha", "beta"].enumerated() {
       let first = 3 + 3 * index
@@ -33,12 +39,12 @@ final class ServerGroup: Sendable {
         name,
         at: RelayOperator.Ports(
           client: ports[first], federation: ports[first + 1], administration: ports[first + 2]),
-        redisPort: ports[1 + index], postgres, programs, workshop)
+        redisPort: ports[1 + index], stores, programs, workshop)
       processes.append((.redis, redis.process))
       processes.append((index == 0 ? .alpha : .beta, try await one.start()))
       operators.append(one)
     }
-    self.postgres = postgres
+    self.stores = stores
     self.processes = Mutex(processes)
     self.programs = programs
     self.workshop = workshop
@@ -53,7 +59,7 @@ final class ServerGroup: Sendable {
     let ports = try await FreePorts.find(4)
     let (one, redis) = try await Self.makeOperator(
       name, at: RelayOperator.Ports(client: ports[0], federation: ports[1], administration: ports[2]),
-      redisPort: ports[3], postgres, programs, workshop, settings: settings)
+      redisPort: ports[3], stores, programs, workshop, settings: settings)
     processes.withLock { $0.append((.redis, redis.process)) }
     return one
   }
@@ -69,13 +75,13 @@ final class ServerGroup: Sendable {
   }
 
   private static func makeOperator(
-    _ name: String, at ports: RelayOperator.Ports, redisPort: Int, _ postgres: PostgresServer, _ programs: Programs,
+    _ name: String, at ports: RelayOperator.Ports, redisPort: Int, _ stores: StoreServers, _ programs: Programs,
     _ workshop: Workshop, settings: [String: String] = [:]
   ) async throws -> (RelayOperator, RedisServer) {
-    try await postgres.with("postgres") { try $0.execute("CREATE DATABASE \(name)") }
+    try await stores.createDatabase(name)
     let redis = try await RedisServer.start("redis-\(name)", in: workshop, port: redisPort)
     let one = try RelayOperator(
-      name: name, ports: ports, executable: programs.relay, workshop: workshop, postgres: postgres, redis: redis,
+      name: name, ports: ports, executable: programs.relay, workshop: workshop, stores: stores, redis: redis,
       settings: settings)
     return (one, redis)
   }
