@@ -10,7 +10,7 @@ package struct Cluster: Sendable {
   package let postgres: PostgresServer
   package let redis: RedisServer
 
-  /// What the store lies on.
+  /// The servers of the store.
   package enum Servers: String, CaseIterable, Sendable {
     case one
     /// A coordinator of Citus and two workers, which tests share.

@@ -1,6 +1,6 @@
 import Foundation
 
-/// What the operators' stores lie on: one PostgreSQL, or a coordinator of Citus and its workers.
+/// The servers of the operators' stores: one PostgreSQL, or a coordinator of Citus and its workers.
 struct StoreServers: Sendable {
   let postgres: PostgresServer
   let workers: [PostgresServer]
