@@ -33,7 +33,8 @@ binaries=$("$swift" build "$@" --show-bin-path)
 
 # Modules of Swift load those of C that they were built with, by maps: written by hand, or made by SwiftPM.
 maps=()
-for map in .build/checkouts/*/Sources/*/include/module.modulemap "$binaries"/*.build/module.modulemap; do
+for map in Sources/*/module.modulemap .build/checkouts/*/Sources/*/include/module.modulemap \
+  "$binaries"/*.build/module.modulemap; do
   if [ -f "$map" ]; then maps+=(-Xcc "-fmodule-map-file=$map"); fi
 done
 
