@@ -3,7 +3,7 @@
 #
 # Relay is built with two BoringSSLs (swift-nio-ssl and swift-crypto), a third of a first build. Their 526 sources of C++
 # read the same headers, which is a third of that. Exceptions and type information are off, as in BoringSSL's own build.
-# Prints only the latter where the compiler cannot do the former: the build is slower then, and else the same.
+# Prints only the latter where the former cannot be done: the build is slower then, and else the same.
 #
 # Usage: scripts/precompile-headers.sh FOLDER
 # SWIFT names the compiler; clang is the one beside it.
@@ -34,4 +34,5 @@ prepare() {
 }
 
 say "${lean[@]}"
-if [ -x "$clang" ] && prepare; then say -include-pch "$compiled"; fi
+# What is printed becomes words: a folder with a space in its name would be two.
+if [[ -x $clang && $folder != *[[:space:]]* ]] && prepare; then say -include-pch "$compiled"; fi
