@@ -70,6 +70,7 @@ package final class ClientSocketOpener: Sendable {
   /// Asks for a WebSocket once.
   /// - Throws: `.unreachable`, `.timedOut`; `.unexpectedAnswer` when the upgrade is not one.
   package func open(_ request: Request, receiver: any ClientSocketReceiver) async throws(RelayClientError) -> Outcome {
+    let hasOpened = Atomic(false)
     let hasExpired = Atomic(false)
     do {
       let tls = try isTLS ? tlsContext() : nil
@@ -78,16 +79,18 @@ package final class ClientSocketOpener: Sendable {
         .channelOption(.tcpOption(.tcp_nodelay), value: 1)
         .connect(host: host, port: port) { channel in
           channel.eventLoop.makeCompletedFuture {
-            (channel, try self.prepare(channel, request, tls, receiver))
+            let upgrade = try self.prepare(channel, request, tls, receiver)
+            upgrade.whenSuccess { if case .opened = $0 { hasOpened.store(true, ordering: .relaxed) } }
+            return (channel, upgrade)
           }
         }
       let limit = channel.eventLoop.scheduleTask(in: .nanoseconds(handshakeTimeout.nanoseconds)) {
+        // Asked here, on the event loop: a task that comes late to hear of its connection must not find it closed.
+        guard !hasOpened.load(ordering: .relaxed) else { return }
         hasExpired.store(true, ordering: .relaxed)
         channel.close(promise: nil)
       }
       defer { limit.cancel() }
-      // On the event loop: a task that comes late to hear of it must not find its connection closed.
-      upgrade.whenSuccess { if case .opened = $0 { limit.cancel() } }
       do {
         return try await Self.outcome(of: upgrade, on: channel)
       } catch {
