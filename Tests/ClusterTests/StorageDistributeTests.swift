@@ -111,6 +111,7 @@ struct StorageDistributeTests {
       #expect(beside.exit == .code(1) && beside.errors.contains("stop all of them"), "\(beside.errors)")
       #expect(await relay.terminate() == .code(0))
 
+      #expect(try await site.relay("storage", "distribute", "--plan").contains("into 4 shards"))
       let plan = try await site.run(["storage", "distribute", "--plan", "--shards", "8", "--json"])
       let planned = try plan.json(Result.self)
       #expect(planned.obstacle == nil && planned.steps.count == 8, "\(planned.steps)")

@@ -57,6 +57,11 @@ import Testing
     #expect(done.isDone && done.steps(shards: 8) == [] && done.obstacle == nil && done.shards == 32)
   }
 
+  @Test func `where nobody says how many, there are two shards for each worker`() {
+    #expect(Self.placement(spread: []).usualShards == 4)
+    #expect(Self.placement(nodes: []).usualShards == 2)
+  }
+
   @Test func `each obstacle is named`() {
     func expect(_ placement: PostgresPlacement, _ matches: (DistributionFailure) -> Bool) {
       #expect(placement.obstacle.map(matches) == true, "\(String(describing: placement.obstacle))")

@@ -18,15 +18,19 @@ extension StorageCommand {
         --plan shows what is there and what would be done, also while relays run.
         """)
     @OptionGroup var configuration: ConfigurationOption
-    @Option(help: "Shards: several for each worker that there will ever be. They count for a store that has none yet.")
-    var shards = 32
+    @Option(
+      help: """
+        Shards of a store that has none yet: 2 for each worker, unless said. Each can go to a worker of its own later; \
+        messages that are stored together cost more the more shards they are for.
+        """)
+    var shards: Int?
     @Flag(help: "Show what would be done, and change nothing.") var plan = false
     @Flag(help: "Print JSON.") var json = false
 
     private static let shardsMax = 1024
 
     func validate() throws {
-      guard 1...Self.shardsMax ~= shards else { throw ValidationError("--shards takes 1 to \(Self.shardsMax).") }
+      guard 1...Self.shardsMax ~= shards ?? 1 else { throw ValidationError("--shards takes 1 to \(Self.shardsMax).") }
     }
 
     func run() async throws {
@@ -39,15 +43,16 @@ extension StorageCommand {
       try await withStorage(settings, .asItIs) { storage in
         guard let storage = storage as? PostgresStorage else { return }
         let before = try await Self.placement(of: storage)
+        let shards = shards ?? before.usualShards
         if plan { return try show(before, steps: before.steps(shards: shards)) }
         // A worker has neither schema nor audit log.
         if let obstacle = before.obstacle { throw CommandFailure(obstacle.remedy) }
         try await Self.demandUsable(storage)
-        try show(try await distribute(storage), steps: [])
+        try show(try await distribute(storage, shards), steps: [])
       }
     }
 
-    private func distribute(_ storage: PostgresStorage) async throws -> PostgresPlacement {
+    private func distribute(_ storage: PostgresStorage, _ shards: Int) async throws -> PostgresPlacement {
       try await storage.noting(AuditNote("storage distribute")) {
         do throws(DistributionFailure) {
           return try await storage.distribute(shards: shards) { Output.note($0.words) }

@@ -77,6 +77,10 @@ extension PostgresPlacement {
 
   package var shards: Int { tables.compactMap(\.spread).first?.shards ?? 0 }
 
+  /// The shards of a store that has none yet, where nobody says how many: the workers may become twice as many before
+  /// one has nothing to do. A batch takes a statement for each of its shards, so more of them cost more.
+  package var usualShards: Int { 2 * max(1, workers.count) }
+
   /// The largest server's bytes by the mean of all: 1 where all have as much; nil where there is nothing to compare.
   package var skew: Double? {
     let holders = workers

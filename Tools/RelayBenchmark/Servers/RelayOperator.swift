@@ -111,7 +111,7 @@ struct RelayOperator: Sendable {
   /// Makes schema and certificates.
   func prepare() async throws {
     try await relay("migrate", "run")
-    if isDistributed { try await relay("storage", "distribute", "--shards", "\(StoreServers.shards)") }
+    if isDistributed { try await relay("storage", "distribute") }
     try await relay("ca", "init")
     try await relay("ca", "issue")
   }

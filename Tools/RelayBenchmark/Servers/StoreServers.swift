@@ -5,9 +5,6 @@ struct StoreServers: Sendable {
   let postgres: PostgresServer
   let workers: [PostgresServer]
 
-  /// As many shards as any number of workers up to eight divides evenly, and a few for each.
-  static let shards = 24
-
   /// - Parameters:
   ///   - programs: as in `PostgresServer.start`.
   ///   - ports: the first of the server that relays connect to, one more for each worker.
