@@ -13,22 +13,24 @@ struct PartAnswers: Sendable, Equatable {
   struct Code: Sendable, Equatable {
     let bits: UInt16
 
-    static let changed: UInt16 = 0x4000
+    private static let changedBit: UInt16 = 0x4000
 
     init(bits: UInt16) { self.bits = bits }
 
     init(_ entry: TokenEntry?, isChanged: Bool) {
-      bits = (entry?.bits ?? 0) | (isChanged ? Self.changed : 0)
+      bits = (entry?.bits ?? 0) | (isChanged ? Self.changedBit : 0)
     }
 
     /// nil: the token is unknown.
     var entry: TokenEntry? {
-      let known = bits & ~Self.changed
+      let known = bits & ~Self.changedBit
       return known == 0 ? nil : TokenEntry(bits: known)
     }
-    var isChanged: Bool { bits & Self.changed != 0 }
+    /// The same, and the token may have changed.
+    var changed: Code { Code(bits: bits | Self.changedBit) }
+    var isChanged: Bool { bits & Self.changedBit != 0 }
     /// Whether `TokenEntry` has such bits.
-    var isCode: Bool { entry.map { $0.bits == bits & ~Self.changed } ?? true }
+    var isCode: Bool { entry.map { $0.bits == bits & ~Self.changedBit } ?? true }
   }
 
   let part: DirectoryPartition

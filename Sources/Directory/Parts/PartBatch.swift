@@ -1,43 +1,31 @@
 import RelayCore
 
 /// Look-ups that go to the parts together: what each part is asked, and what its answer means for each look-up.
+///
+/// Every token passes here twice. So what is kept for each of them lies in one array, not in one for each part.
 struct PartBatch: Sendable {
   private let wanted: [WantedContacts]
   /// For each part, in their order. A part that holds none of the tokens has no questions, and is not asked.
   private(set) var questions: [PartQuestions]
   /// For each part and each of its questions, the look-up that it is of.
   private var owners: [[Int]]
-  /// For each part and each of its tokens, the index of that token in its look-up.
-  private var origins: [[Int]]
+  private let sorted: SortedTokens
 
   /// - Parameter count: of the parts.
   init(_ wanted: [WantedContacts], among count: Int) {
     self.wanted = wanted
+    sorted = SortedTokens(wanted, among: count)
     questions = DirectoryPartition.all(count).map { PartQuestions(of: $0) }
     owners = Array(repeating: [], count: count)
-    origins = Array(repeating: [], count: count)
-    let room = wanted.reduce(0) { $0 + $1.tokens.count } / count * 5 / 4 + 8
     for part in 0..<count {
-      questions[part].tokens.reserveCapacity(room)
-      origins[part].reserveCapacity(room)
-    }
-    for lookUp in wanted.indices { add(lookUp, among: count) }
-  }
-
-  private mutating func add(_ lookUp: Int, among count: Int) {
-    let (tokens, telling) = (wanted[lookUp].tokens, wanted[lookUp].telling)
-    let before = questions.map(\.tokens.count)
-    for (index, token) in tokens.enumerated() {
-      let part = DirectoryPartition.index(of: token, among: count)
-      questions[part].tokens.append(token)
-      origins[part].append(index)
-    }
-    for part in 0..<count {
-      let added = questions[part].tokens.count - before[part]
-      // The place to ask from next is that of the part that is furthest behind: each is asked.
-      guard added > 0 || telling != .entries else { continue }
-      questions[part].questions.append(.init(telling: telling, tokenCount: added))
-      owners[part].append(lookUp)
+      questions[part].tokens = sorted.tokens(of: part)
+      for (lookUp, wanted) in wanted.enumerated() {
+        let share = sorted.share(of: lookUp, part)
+        // The place to ask from next is that of the part that is furthest behind: each is asked.
+        guard share > 0 || wanted.telling != .entries else { continue }
+        questions[part].questions.append(.init(telling: wanted.telling, tokenCount: share))
+        owners[part].append(lookUp)
+      }
     }
   }
 
@@ -45,8 +33,6 @@ struct PartBatch: Sendable {
 
   /// One look-up as far as parts have answered.
   fileprivate struct Gathered {
-    /// By the index of the token.
-    var codes: [UInt16]
     var next: DirectoryPlace?
     var areChangesKnown = true
     var problem: Problem?
@@ -55,27 +41,31 @@ struct PartBatch: Sendable {
   /// - Parameter answers: for each part; nil for one that was not asked.
   /// - Returns: for each look-up.
   func results(_ answers: [Result<PartAnswers, Problem>?]) -> [Result<FoundContacts, Problem>] {
-    var gathered = wanted.map { Gathered(codes: [UInt16](repeating: 0, count: $0.tokens.count)) }
+    var gathered = [Gathered](repeating: Gathered(), count: wanted.count)
+    // Of the tokens of all look-ups.
+    var codes = [UInt16](repeating: 0, count: sorted.count)
     var names = MergedNames()
     for (part, answer) in answers.enumerated() {
       switch answer {
       case nil: continue
       case .failure(let problem): for lookUp in owners[part] { gathered[lookUp].problem = problem }
-      case .success(let answer): take(answer, of: part, &names, &gathered)
+      case .success(let answer):
+        let numbers = names.numbers(of: answer.names)
+        for (index, code) in answer.codes.enumerated() {
+          codes[sorted.origin(of: index, part)] = Self.renumbered(code, numbers).bits
+        }
+        note(answer, of: part, in: &gathered)
       }
     }
-    return wanted.indices.map { result(of: wanted[$0], gathered[$0], names.all) }
+    var start = 0
+    return zip(wanted, gathered).map { wanted, gathered in
+      defer { start += wanted.tokens.count }
+      return result(of: wanted, gathered, codes[start..<(start + wanted.tokens.count)], names.all)
+    }
   }
 
-  private func take(_ answer: PartAnswers, of part: Int, _ names: inout MergedNames, _ gathered: inout [Gathered]) {
-    let numbers = names.numbers(of: answer.names)
-    var index = 0
-    for (question, lookUp) in owners[part].enumerated() {
-      for _ in 0..<questions[part].questions[question].tokenCount {
-        gathered[lookUp].codes[origins[part][index]] = Self.renumbered(answer.codes[index], numbers).bits
-        index += 1
-      }
-      guard wanted[lookUp].telling != .entries else { continue }
+  private func note(_ answer: PartAnswers, of part: Int, in gathered: inout [Gathered]) {
+    for (question, lookUp) in owners[part].enumerated() where wanted[lookUp].telling != .entries {
       if !answer.areChangesKnown[question] { gathered[lookUp].areChangesKnown = false }
       gathered[lookUp].take(answer.place)
     }
@@ -89,12 +79,12 @@ struct PartBatch: Sendable {
   }
 
   private func result(
-    of wanted: WantedContacts, _ gathered: Gathered, _ names: [RelayName]
+    of wanted: WantedContacts, _ gathered: Gathered, _ codes: ArraySlice<UInt16>, _ names: [RelayName]
   ) -> Result<FoundContacts, Problem> {
     if let problem = gathered.problem { return .failure(problem) }
     var hits: [ContactHits.Hit] = []
     var changed: [ContactToken] = []
-    for (index, bits) in gathered.codes.enumerated() where bits != 0 {
+    for (index, bits) in codes.enumerated() where bits != 0 {
       let code = PartAnswers.Code(bits: bits)
       if let entry = code.entry { hits.append(ContactHits.Hit(index: index, entry: entry)) }
       if code.isChanged { changed.append(wanted.tokens[index]) }
@@ -114,6 +104,55 @@ extension PartBatch.Gathered {
     }
     if place < next { self.next = place }
   }
+}
+
+/// The tokens of some look-ups in the order of the parts that hold them.
+private struct SortedTokens: Sendable {
+  private let parts: Int
+  /// The tokens of the first part come first.
+  private let tokens: [ContactToken]
+  /// Of each of them the place among the tokens of all look-ups, one behind the other.
+  private let origins: [Int32]
+  /// Where the tokens of each part begin, and where those of the last one end.
+  private let begins: [Int]
+  /// How many tokens of each look-up each part holds: the parts of the first look-up come first.
+  private let shares: [Int]
+
+  init(_ wanted: [WantedContacts], among parts: Int) {
+    self.parts = parts
+    var shares = [Int](repeating: 0, count: wanted.count * parts)
+    for (lookUp, wanted) in wanted.enumerated() {
+      let row = lookUp * parts
+      for token in wanted.tokens { shares[row + DirectoryPartition.index(of: token, among: parts)] += 1 }
+    }
+    var begins = [0]
+    for part in 0..<parts { begins.append(wanted.indices.reduce(begins[part]) { $0 + shares[$1 * parts + part] }) }
+    let count = begins[parts]
+    var tokens = [ContactToken](repeating: ContactToken(high: 0, low: 0), count: count)
+    var origins = [Int32](repeating: 0, count: count)
+    var next = begins
+    var origin: Int32 = 0
+    for wanted in wanted {
+      for token in wanted.tokens {
+        let part = DirectoryPartition.index(of: token, among: parts)
+        let place = next[part]
+        next[part] = place &+ 1
+        tokens[place] = token
+        origins[place] = origin
+        origin &+= 1
+      }
+    }
+    (self.tokens, self.origins, self.begins, self.shares) = (tokens, origins, begins, shares)
+  }
+
+  var count: Int { tokens.count }
+
+  func tokens(of part: Int) -> [ContactToken] { Array(tokens[begins[part]..<begins[part + 1]]) }
+
+  func share(of lookUp: Int, _ part: Int) -> Int { shares[lookUp * parts + part] }
+
+  /// - Parameter index: among the tokens of `part`.
+  func origin(of index: Int, _ part: Int) -> Int { Int(origins[begins[part] + index]) }
 }
 
 /// The names of several answers under numbers of their own.

@@ -12,20 +12,22 @@ struct PartLookUp: Sendable {
     guard questions.part == view.part else { throw .otherPart }
     // The place that the table has reached first, the table after it: whoever comes back with it misses nothing.
     guard view.isReady, let place = view.recent.cursor else { throw .notReady }
-    var entries = [TokenEntry?](repeating: nil, count: questions.tokens.count)
-    view.withEntries(of: questions.tokens) { index, entry in entries[index] = entry }
+    var found = [UInt16](repeating: 0, count: questions.tokens.count)
+    view.withEntries(of: questions.tokens) { index, entry in found[index] = entry.bits }
+    // Behind the table: each relay of an entry has a name by then.
     var names = UsedNames(of: view.relays.names)
-    var codes: [PartAnswers.Code] = []
-    codes.reserveCapacity(entries.count)
+    var codes = found.map { bits in
+      PartAnswers.Code(bits == 0 ? nil : names.renumbered(TokenEntry(bits: bits)), isChanged: false)
+    }
     var areChangesKnown: [Bool] = []
+    var end = 0
     for question in questions.questions {
-      let range = codes.count..<(codes.count + question.tokenCount)
+      let range = end..<(end + question.tokenCount)
+      end = range.upperBound
       let changed = changed(question, questions.tokens[range])
       areChangesKnown.append(changed != nil)
-      for index in range {
-        let entry = entries[index].flatMap { names.renumbered($0) }
-        codes.append(PartAnswers.Code(entry, isChanged: changed?.contains(questions.tokens[index]) ?? false))
-      }
+      guard let changed, !changed.isEmpty else { continue }
+      for index in range where changed.contains(questions.tokens[index]) { codes[index] = codes[index].changed }
     }
     return PartAnswers(
       part: view.part, place: place, entries: view.table.count, names: names.used, areChangesKnown: areChangesKnown,
