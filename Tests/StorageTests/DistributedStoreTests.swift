@@ -64,6 +64,34 @@ struct DistributedStoreTests {
     }
   }
 
+  @Test func `draws for many accounts come together, and no key is given out while the store is behind one's epoch`()
+    async throws
+  {
+    try await withStore { storage, _ in
+      let store = Store(storage: storage, clock: ManualClock(Sample.noon))
+      let numbers = try await store.registerAccounts(40)
+      for number in numbers {
+        #expect(
+          try await storage.replacePreKeys(of: DeviceAddress(number, .master), with: Sample.upload([2, 1])) == .stored)
+      }
+      let epoch = try await storage.epoch()
+      func drawn(at epochs: [Int64]) async throws -> [Int64: Int] {
+        try await withThrowingTaskGroup(of: Int64?.self) { group in
+          for (number, epoch) in zip(numbers, epochs) {
+            group.addTask {
+              let keys = try await storage.drawPreKeys(of: number, devices: [.master], oneTime: [.master], epoch: epoch)
+              return keys.first?.preKey?.keyID
+            }
+          }
+          return try await group.reduce(into: [:]) { $0[$1 ?? -1, default: 0] += 1 }
+        }
+      }
+      #expect(try await drawn(at: Array(repeating: epoch, count: 40)) == [1: 40])
+      #expect(try await drawn(at: Array(repeating: epoch + 1, count: 40)) == [0xFFFFFF: 40])
+      #expect(try await drawn(at: Array(repeating: epoch, count: 40)) == [2: 40])
+    }
+  }
+
   @Test func `several processes that claim at once share the jobs, and each job is one's`() async throws {
     try await withStore { storage, url in
       let stores = [storage, try await PostgresStorage.connected(to: url)]

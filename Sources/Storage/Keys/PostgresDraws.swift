@@ -39,7 +39,7 @@ extension PostgresStorage {
   static func draw(_ batch: [DrawCalls.Member], layout: PostgresLayout, over connection: PostgresConnection) async {
     var supply: PreKeySupply
     do throws(PostgresError) {
-      supply = PreKeySupply(try await connection.sharedWrites(drawSteps(batch.map(\.call), layout)))
+      supply = try await Self.supply(for: batch.map(\.call), layout, over: connection)
     } catch {
       guard error.storeError.isOfPart, batch.count > 1 else {
         for member in batch { member.end(with: .failure(error.storeError)) }
@@ -53,11 +53,13 @@ extension PostgresStorage {
     for member in batch { member.end(with: supply.take(for: member.call)) }
   }
 
-  /// One step, or one for each account in a distributed store.
+  /// What the store gives to all of `draws`, in one transaction.
   ///
   /// One epoch holds for all: of the callers of a process none knows a higher one than the store has reached, unless
   /// the store was put back; then none of them may have a one-time key.
-  private static func drawSteps(_ draws: [PreKeyDraw], _ layout: PostgresLayout) -> [PostgresStep] {
+  private static func supply(
+    for draws: [PreKeyDraw], _ layout: PostgresLayout, over connection: PostgresConnection
+  ) async throws(PostgresError) -> PreKeySupply {
     var wanted: [DeviceAddress: Int64] = [:]
     for draw in draws {
       for device in draw.devices {
@@ -66,11 +68,9 @@ extension PostgresStorage {
     }
     let devices = wanted.map { WantedPreKeys(address: $0.key, oneTime: $0.value) }
     let epoch = draws.lazy.map(\.epoch).max() ?? 0
-    return layout.parts(devices, of: \.address.account).map { part in
-      switch layout {
-      case .whole: drawStep(part, epoch: epoch)
-      case .distributed: accountDrawStep(part, epoch: epoch)
-      }
+    switch layout {
+    case .whole: return PreKeySupply(try await connection.sharedWrite(drawStep(devices, epoch: epoch)))
+    case .distributed: return try await distributedSupply(of: devices, epoch: epoch, over: connection)
     }
   }
 
@@ -121,58 +121,15 @@ extension PostgresStorage {
       ORDER BY w.account, w.device, o.key_id
       """)
   }
-
-  /// The devices of one account, whose keys lie at one server. Accounts and epochs lie at the coordinator, which looks
-  /// at them first. Each part is a statement of its own: `picked` locks, and `drawn` deletes what it locked.
-  private static func accountDrawStep(_ devices: [WantedPreKeys], epoch: Int64) -> PostgresStep {
-    let account = PostgresParameter(devices.first?.address.account)
-    let ids = PostgresParameter(each: devices.lazy.map(\.address.device))
-    return PostgresStep(
-      "draw_prekeys",
-      """
-      WITH wanted AS MATERIALIZED (
-          SELECT d.account, d.device, d.registration_id, a.identity_key, d.signed_prekey_id, d.signed_prekey,
-            d.signed_prekey_signature,
-            CASE WHEN (SELECT value FROM epochs) >= \(epoch) THEN w.one_time ELSE 0 END AS one_time
-          FROM unnest(\(ids), \(each: devices.lazy.map(\.oneTime))) AS w (device, one_time)
-          JOIN devices AS d ON d.account = \(account) AND d.device = w.device
-          JOIN accounts AS a ON a.account = d.account
-          WHERE a.identity_key IS NOT NULL
-        ),
-        picked AS MATERIALIZED (
-          SELECT k.device, k.key_id
-          FROM wanted AS w CROSS JOIN LATERAL (
-            SELECT device, key_id FROM one_time_prekeys WHERE account = \(account) AND device = w.device
-            ORDER BY key_id LIMIT w.one_time FOR UPDATE SKIP LOCKED
-          ) AS k
-          WHERE w.one_time > 0
-        ),
-        drawn AS (
-          DELETE FROM one_time_prekeys AS k USING picked AS p
-          WHERE k.account = \(account) AND k.device = p.device AND k.key_id = p.key_id
-          RETURNING k.device, k.key_id, k.public_key
-        ),
-        lasting AS MATERIALIZED (
-          SELECT device, key_id, public_key FROM last_resort_prekeys
-          WHERE account = \(account) AND device = ANY (\(ids))
-        )
-      SELECT w.account, w.device, w.registration_id, w.identity_key, o.key_id, o.public_key, l.key_id, l.public_key,
-        w.signed_prekey_id, w.signed_prekey, w.signed_prekey_signature
-      FROM wanted AS w
-      LEFT JOIN drawn AS o ON o.device = w.device
-      LEFT JOIN lasting AS l ON l.device = w.device
-      ORDER BY w.device, o.key_id
-      """)
-  }
 }
 
 /// How many draws of a batch want a one-time key of a device.
-private struct WantedPreKeys {
+struct WantedPreKeys {
   let address: DeviceAddress
   let oneTime: Int64
 }
 
-/// What one statement has drawn for several callers, to be handed out: each one-time key once.
+/// What one transaction has drawn for several callers, to be handed out: each one-time key once.
 struct PreKeySupply {
   /// One device's part.
   private struct Device {
@@ -188,18 +145,49 @@ struct PreKeySupply {
   /// Why it is not even known of which device.
   private var unknown: StoreError?
 
-  /// - Parameter results: rows of the statements; a device has one for each of its one-time keys, and one if it has
-  ///   none.
-  init(_ results: [PostgresResult]) {
-    for result in results {
-      for row in result.rows {
-        var row = result.cursor(row: row)
-        do throws(StoreError) {
-          try add(&row)
-        } catch {
-          unknown = error
+  /// - Parameter result: a device has a row for each of its one-time keys, and one if it has none.
+  init(_ result: PostgresResult) {
+    for row in result.rows {
+      var row = result.cursor(row: row)
+      do throws(StoreError) {
+        try add(&row)
+      } catch {
+        unknown = error
+      }
+    }
+  }
+
+  /// - Parameters:
+  ///   - devices: a row for each device.
+  ///   - keys: a row for each key, of several statements. The last column tells a last resort.
+  init(devices: PostgresResult, keys: some Sequence<PostgresResult>) {
+    do throws(StoreError) {
+      var oneTime: [DeviceAddress: [PreKey]] = [:]
+      var lastResorts: [DeviceAddress: PreKey] = [:]
+      for result in keys {
+        for row in result.rows {
+          var row = result.cursor(row: row)
+          let address = DeviceAddress(try row.account(), try row.device())
+          guard let key = try PreKey(optional: &row) else { continue }
+          if try row.boolean() { lastResorts[address] = key } else { oneTime[address, default: []].append(key) }
         }
       }
+      for row in devices.rows {
+        var row = devices.cursor(row: row)
+        let address = DeviceAddress(try row.account(), try row.device())
+        do throws(StoreError) {
+          let (registrationID, identityKey) = (try row.integer(), try row.opaque())
+          let shown = DrawnPreKey(
+            device: address.device, registrationID: registrationID, identityKey: identityKey,
+            preKey: lastResorts[address], signedPreKey: try SignedPreKey(optional: &row))
+          let byID = (oneTime[address] ?? []).sorted { $0.keyID < $1.keyID }
+          self.devices[address] = Device(shown: shown, oneTime: byID)
+        } catch {
+          unread[address] = error
+        }
+      }
+    } catch {
+      unknown = error
     }
   }
 

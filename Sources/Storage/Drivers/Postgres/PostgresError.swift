@@ -31,6 +31,7 @@ struct SQLState: Equatable {
 
   static let uniqueViolation = SQLState(code: "23505")
   static let checkViolation = SQLState(code: "23514")
+  static let divisionByZero = SQLState(code: "22012")
   static let undefinedTable = SQLState(code: "42P01")
   /// The server has become a standby, or is told to change nothing.
   static let readOnly = SQLState(code: "25006")
