@@ -42,7 +42,7 @@ struct PartBatch: Sendable {
   /// - Returns: for each look-up.
   func results(_ answers: [Result<PartAnswers, Problem>?]) -> [Result<FoundContacts, Problem>] {
     var gathered = [Gathered](repeating: Gathered(), count: wanted.count)
-    // Of the tokens of all look-ups.
+    // The codes follow the tokens of all look-ups, one look-up behind the other.
     var codes = [UInt16](repeating: 0, count: sorted.count)
     var names = MergedNames()
     for (part, answer) in answers.enumerated() {
@@ -111,9 +111,9 @@ private struct SortedTokens: Sendable {
   private let parts: Int
   /// The tokens of the first part come first.
   private let tokens: [ContactToken]
-  /// Of each of them the place among the tokens of all look-ups, one behind the other.
+  /// The place of each of `tokens` among the tokens of all look-ups, one look-up behind the other.
   private let origins: [Int32]
-  /// Where the tokens of each part begin, and where those of the last one end.
+  /// The place in `tokens` at which each part begins; the last element is the end.
   private let begins: [Int]
   /// How many tokens of each look-up each part holds: the parts of the first look-up come first.
   private let shares: [Int]

@@ -53,7 +53,7 @@ extension PostgresStorage {
     for member in batch { member.end(with: supply.take(for: member.call)) }
   }
 
-  /// What the store gives to all of `draws`, in one transaction.
+  /// Draws for all of `draws` in one transaction.
   ///
   /// One epoch holds for all: of the callers of a process none knows a higher one than the store has reached, unless
   /// the store was put back; then none of them may have a one-time key.
@@ -129,7 +129,7 @@ struct WantedPreKeys {
   let oneTime: Int64
 }
 
-/// What one transaction has drawn for several callers, to be handed out: each one-time key once.
+/// The keys that one transaction has drawn for several callers. It hands each one-time key out once.
 struct PreKeySupply {
   /// One device's part.
   private struct Device {
@@ -168,8 +168,12 @@ struct PreKeySupply {
         for row in result.rows {
           var row = result.cursor(row: row)
           let address = DeviceAddress(try row.account(), try row.device())
-          guard let key = try PreKey(optional: &row) else { continue }
-          if try row.boolean() { lastResorts[address] = key } else { oneTime[address, default: []].append(key) }
+          do throws(StoreError) {
+            guard let key = try PreKey(optional: &row) else { continue }
+            if try row.boolean() { lastResorts[address] = key } else { oneTime[address, default: []].append(key) }
+          } catch {
+            unread[address] = error
+          }
         }
       }
       for row in devices.rows {
