@@ -47,7 +47,7 @@ run: dependencies ## Build, and show two peered relays pass a message (OPTIONS=-
 	@exec $(BUILT)/relay demo $(OPTIONS)
 
 test: build python-tools ## Run all tests, with real PostgreSQL, Redis, TLS and several processes (OPTIONS=--filter NAME)
-	@$(if $(OPTIONS),$(SWIFT) test $(FLAGS) --skip-build $(OPTIONS),SWIFT=$(SWIFT) scripts/run-tests.sh $(FLAGS))
+	@$(if $(OPTIONS),$(SWIFT) test $(FLAGS) --skip-build $(OPTIONS),scripts/run-tests.sh $(BUILT))
 
 test-threads: dependencies ## Run the unit and store tests under the thread sanitizer (FILTER=)
 	@SWIFT=$(SWIFT) scripts/test-threads.sh $(if $(FILTER),--filter '$(FILTER)')

@@ -3,8 +3,8 @@
 
 A line is one run of `swift test`: its name, how its tests run ("together", or "alone" one after the other), and an
 extended regular expression over "Target.Suite/test()", with tabs between. Suites that need nothing are one run,
-those that compute for long are another. The other groups run target by target, in parts of about TESTS_MAX tests.
-Each suite that measures time is a run.
+those that compute for long are another. The other groups run target by target, in parts of about TESTS_MAX tests;
+targets with fewer than TESTS_FEW run together, since most of theirs wait. Each suite that measures time is a run.
 
 Usage: scripts/test-groups.py [GROUP ...]
 """
@@ -15,6 +15,7 @@ import sys
 
 GROUPS = ("unit", "computing", "stores", "processes", "time")
 TESTS_MAX = 200
+TESTS_FEW = 45
 TESTS = pathlib.Path(__file__).resolve().parent.parent / "Tests"
 TYPE = re.compile(
     r"^(?:(?P<suite>@Suite)(?P<traits>\(.*?\))?\s+(?:final )?(?:struct|class|actor|enum)|extension) (?P<name>\w+)",
@@ -49,7 +50,14 @@ def runs(group, members):
     if group == "time":
         return [(f"{group}, {target}.{name}", [(target, name)]) for target, name, _ in members]
     found = []
-    for target in sorted({target for target, _, _ in members}):
+    count_of = collections.Counter()
+    for target, _, tests in members:
+        count_of[target] += tests
+    small = sorted(target for target, tests in count_of.items() if tests < TESTS_FEW)
+    if small:
+        name = f"{group}, {' '.join(small)}"
+        found.append((name, [(target, suite) for target, suite, _ in members if target in small]))
+    for target in sorted(set(count_of) - set(small)):
         of_target = [(name, tests) for other, name, tests in members if other == target]
         count = max(1, round(sum(tests for _, tests in of_target) / TESTS_MAX))
         # The largest first, each where there is least: parts of about one size.

@@ -294,6 +294,9 @@ extension PostgresConnection {
     turn += 1
     search = .anywhere
     fault.withLock { $0 = reason }
+    if PostgresError.isOfFullDisk(connecting: reason) {
+      refusals.refused("PostgreSQL lets no session in: its disk is full")
+    }
     end(with: .waiting, reason: "not connected to PostgreSQL")
     scheduleRound()
   }

@@ -23,6 +23,14 @@ enum PostgresError: Error {
       .corrupted(reason: "PostgreSQL refused \(statement) with SQLSTATE \(state.code)")
     }
   }
+
+  /// Whether a refused session tells of a full disk.
+  ///
+  /// libpq has no SQLSTATE of it, only the server's words. After a change of the schema, a session writes a file before
+  /// it serves: PostgreSQL lets nobody in while that file has no room.
+  static func isOfFullDisk(connecting reason: String) -> Bool {
+    reason.contains("could not write init file") || reason.contains("No space left on device")
+  }
 }
 
 /// A five-character code (PostgreSQL documentation, appendix A).
