@@ -1,4 +1,5 @@
 import Foundation
+import RelayCore
 import TestSupport
 import TestTags
 import Testing
