@@ -25,6 +25,9 @@ campaign=(--minutes 3 --seed 1 --devices 40 --lanes 4)
 # A suite without a tag ends it here.
 groups=$(scripts/test-groups.py)
 
+# Into a pipe, too, the tests would write colours, and the summary below would not find its marks.
+export NO_COLOR=1
+
 # The output of each group that has run, and how long each took.
 folder=$(mktemp -d)
 log=$folder/log
