@@ -33,9 +33,12 @@ folder=$(mktemp -d)
 log=$folder/log
 failed=0
 
-# The fuzzers are compiled while tests wait for something, by what they leave of the cores.
+# The fuzzers are compiled while tests wait for something, by what they leave of the cores. Where Linux shares the cores
+# between sessions, `nice` counts within one alone: the session itself must be told.
 build=$(dirname "$(dirname "$(realpath "$binaries")")")
-nice -n 19 scripts/build-fuzzer.py "$build" .build-fuzz >"$folder/fuzzers" 2>&1 &
+# shellcheck disable=SC2016
+setsid sh -c '{ echo 19 >/proc/self/autogroup; } 2>/dev/null; exec nice -n 19 "$@"' sh \
+  scripts/build-fuzzer.py "$build" .build-fuzz >"$folder/fuzzers" 2>&1 &
 fuzzers=$!
 trap 'kill "$fuzzers" 2>/dev/null || true; rm -rf "$folder"' EXIT
 
