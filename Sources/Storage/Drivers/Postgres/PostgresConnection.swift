@@ -108,7 +108,7 @@ extension PostgresConnection {
     await withCheckedContinuation { continuation in
       let request = PostgresRequest(steps: steps, sharing: sharing) { [self] outcome in
         release(steps)
-        note(outcome)
+        refusals.note(outcome)
         continuation.resume(returning: outcome)
       }
       // A request that was not admitted is dropped unfinished.
@@ -129,11 +129,6 @@ extension PostgresConnection {
       inbox.requests.append(request)
       return nil
     }
-  }
-
-  private func note(_ outcome: PostgresRequest.Outcome) {
-    guard case .failure(.refused(let state, _)) = outcome, let fault = state.diskFault else { return }
-    refusals.refused("PostgreSQL refuses writes: \(fault)")
   }
 
   private func release(_ steps: [PostgresStep]) {
@@ -294,9 +289,7 @@ extension PostgresConnection {
     turn += 1
     search = .anywhere
     fault.withLock { $0 = reason }
-    if PostgresError.isOfFullDisk(connecting: reason) {
-      refusals.refused("PostgreSQL lets no session in: its disk is full")
-    }
+    refusals.noteSession(refused: reason)
     end(with: .waiting, reason: "not connected to PostgreSQL")
     scheduleRound()
   }

@@ -23,14 +23,6 @@ enum PostgresError: Error {
       .corrupted(reason: "PostgreSQL refused \(statement) with SQLSTATE \(state.code)")
     }
   }
-
-  /// Whether a refused session tells of a full disk.
-  ///
-  /// libpq has no SQLSTATE of it, only the server's words. After a change of the schema, a session writes a file before
-  /// it serves: PostgreSQL lets nobody in while that file has no room.
-  static func isOfFullDisk(connecting reason: String) -> Bool {
-    reason.contains("could not write init file") || reason.contains("No space left on device")
-  }
 }
 
 /// A five-character code (PostgreSQL documentation, appendix A).
@@ -84,5 +76,21 @@ extension StoreError {
     case .corrupted: true
     case .unavailable(let reason): reason == Self.awayReason
     }
+  }
+}
+
+extension WriteRefusals {
+  func note(_ outcome: PostgresRequest.Outcome) {
+    guard case .failure(.refused(let state, _)) = outcome, let fault = state.diskFault else { return }
+    refused("PostgreSQL refuses writes: \(fault)")
+  }
+
+  /// Notes a refused session, if that tells of a full disk.
+  ///
+  /// libpq has no SQLSTATE of it, only the server's words. After a change of the schema, a session writes a file before
+  /// it serves: PostgreSQL lets nobody in while that file has no room.
+  func noteSession(refused reason: String) {
+    guard reason.contains("could not write init file") || reason.contains("No space left on device") else { return }
+    refused("PostgreSQL lets no session in: its disk is full")
   }
 }
