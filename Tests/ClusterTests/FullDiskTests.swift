@@ -42,10 +42,16 @@ import Testing
     let database = try await Loopback.blocking { try postgres.createDatabase() }
     try await RelayOperator.with { site in
       let relay = try await site.serve(["RELAY_STORAGE_URL": database, "RELAY_STORAGE_MIGRATE": "true"])
-      try await eventually("it is found out", within: .seconds(90), every: .milliseconds(250)) {
-        // Time and again: a file that PostgreSQL itself removes or replaces would leave room for a small write.
-        try await Loopback.blocking { try postgres.disk?.fill() }
-        return await relay.readyz()?.body.contains("its disk is full") == true
+      var told: String?
+      do {
+        try await eventually("it is found out", within: .seconds(90), every: .milliseconds(250)) {
+          // Time and again: a file that PostgreSQL itself removes or replaces would leave room for a small write.
+          try await Loopback.blocking { try postgres.disk?.fill() }
+          told = await relay.readyz()?.body
+          return told?.contains("its disk is full") == true
+        }
+      } catch {
+        throw TestFailure("\(error); readiness: \(told ?? "no answer"); the relay's log: \(relay.log().suffix(2000))")
       }
       try await Loopback.blocking { try postgres.disk?.free() }
       try await eventually("it is ready again", within: .seconds(30)) { await relay.readyz()?.status == 200 }

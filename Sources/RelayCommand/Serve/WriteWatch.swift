@@ -22,6 +22,8 @@ struct WriteWatch: Service {
   /// While the store refuses writes, one is tried each time.
   private static let interval = Duration.seconds(1)
   private static let quietInterval = Duration.seconds(30)
+  /// A store that does not let us try is asked no more often: its own log names each attempt.
+  private static let forbiddenInterval = Duration.seconds(300)
   /// So long nothing may be refused before the store counts as whole again.
   private static let calm = Duration.seconds(10)
   /// A lasting outage is logged again.
@@ -36,12 +38,13 @@ struct WriteWatch: Service {
   func run() async throws {
     await cancelWhenGracefulShutdown {
       var outage: Outage?
-      var (tried, mayTry) = (ContinuousClock.now, true)
+      var (tried, pause) = (ContinuousClock.now, Self.quietInterval)
       for await _ in Periodic(every: Self.interval, from: .afterInterval) {
         let isQuiet = store.refusals.reason == nil
-        guard !isQuiet || mayTry && ContinuousClock.now - tried >= Self.quietInterval else { continue }
+        guard !isQuiet || ContinuousClock.now - tried >= pause else { continue }
         tell(&outage)
-        mayTry = await tryWriting() && mayTry
+        let mayTry = await tryWriting()
+        pause = mayTry ? Self.quietInterval : Self.forbiddenInterval
         tried = .now
         tell(&outage)
       }
@@ -49,8 +52,8 @@ struct WriteWatch: Service {
   }
 
   /// A store that does not answer changes nothing here: readiness reports it.
-  /// - Returns: false when our role may not try. Then time alone ends a refusal, and the next refused request begins
-  ///   it anew.
+  /// - Returns: false when the store does not let us try, as when our role may create no temporary table. Then time
+  ///   alone ends a refusal, and the next refused request begins it anew.
   private func tryWriting() async -> Bool {
     do throws(StoreError) {
       try await store.tryWriting()
@@ -58,6 +61,7 @@ struct WriteWatch: Service {
     } catch .unavailable(let reason) {
       logger.debug("the store was not written to", metadata: ["reason": "\(reason)"])
     } catch {
+      logger.debug("no write can be tried", metadata: ["reason": "\(error)"])
       store.refusals.overcome(after: Self.calm)
       return false
     }
