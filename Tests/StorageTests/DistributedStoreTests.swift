@@ -92,6 +92,37 @@ struct DistributedStoreTests {
     }
   }
 
+  @Test func `several statements are carried out at all servers, or at none`() async throws {
+    try await withStore { storage, url in
+      let coordinator = try await Loopback.blocking { try CitusServers.shared().coordinator }
+      let store = Store(storage: storage, clock: ManualClock(Sample.noon))
+      let numbers = try await store.registerAccounts(8)
+      for number in numbers {
+        #expect(
+          try await storage.replacePreKeys(of: DeviceAddress(number, .master), with: Sample.upload([2, 1])) == .stored)
+      }
+      func left() async throws -> String {
+        try await Loopback.blocking { try coordinator.sql("SELECT count(*) FROM one_time_prekeys", in: url) }
+      }
+      // Each is for one account, and goes to its worker as it is.
+      let removals = numbers.map { PostgresStep("all_prekeys", "DELETE FROM one_time_prekeys WHERE account = \($0)") }
+      let failing = PostgresStep(.once("SELECT 1 / 0"))
+      await #expect(throws: PostgresError.self) { try await storage.writes.transaction(removals + [failing]) }
+      #expect(try await left() == "16")
+      await #expect(throws: PostgresError.self) { try await storage.writes.sharedWrites(removals + [failing]) }
+      #expect(try await left() == "16")
+      // The connection goes on, and those that shared a transaction with what failed have their own outcome.
+      async let failed = storage.writes.sharedWrites([failing])
+      async let first = storage.writes.sharedWrites([removals[0]])
+      async let second = storage.writes.sharedWrites([removals[1]])
+      _ = try await (first, second)
+      #expect(await (try? failed) == nil)
+      #expect(try await left() == "12")
+      _ = try await storage.writes.transaction(removals)
+      #expect(try await left() == "0")
+    }
+  }
+
   @Test func `several processes that claim at once share the jobs, and each job is one's`() async throws {
     try await withStore { storage, url in
       let stores = [storage, try await PostgresStorage.connected(to: url)]

@@ -5,6 +5,9 @@ import RelayCore
 extension PostgresStorage {
   /// As `drawStep`, in one transaction of several steps. A step for a worker names no table of the coordinator, so Citus
   /// sends it there as a whole. A result that travels between parts of a step would cost as much as the draw itself.
+  ///
+  /// Each step sees what is committed by then. So the devices are read ahead and again at the end: keys of an
+  /// installation that came between them do not go with the identity key of the former one.
   static func distributedSupply(
     of devices: [WantedPreKeys], epoch: Int64, over connection: PostgresConnection
   ) async throws(PostgresError) -> PreKeySupply {
@@ -22,18 +25,21 @@ extension PostgresStorage {
     of devices: [WantedPreKeys], behind condition: [PostgresStep], over connection: PostgresConnection
   ) async throws(PostgresError) -> PreKeySupply {
     let parts = PostgresLayout.distributed.parts(devices, of: \.address.account)
-    let steps = condition + [drawnDevicesStep(devices)] + parts.map(accountDrawStep)
-    let results = try await connection.sharedWrites(steps).dropFirst(condition.count)
-    guard let shown = results.first else { throw .notServed(reason: "PostgreSQL gave no result") }
-    return PreKeySupply(devices: shown, keys: results.dropFirst())
+    let shown = drawnDevicesStep(devices)
+    let results = try await connection.sharedWrites(condition + [shown] + parts.map(accountDrawStep) + [shown])
+      .dropFirst(condition.count)
+    guard results.count > 1, let before = results.first, let after = results.last else {
+      throw .notServed(reason: "PostgreSQL gave no result")
+    }
+    return PreKeySupply(devices: before, keys: results.dropFirst().dropLast(), devicesAfter: after)
   }
 
   /// Undoes its transaction (SQLSTATE 22012) if the store has not reached `epoch`.
   private static func epochStep(_ epoch: Int64) -> PostgresStep {
-    PostgresStep("draw_epoch", "SELECT 1 / (value >= \(epoch))::integer FROM epochs")
+    PostgresStep("draw_epoch", "SELECT 1 / coalesce((SELECT value >= \(epoch) FROM epochs), false)::integer")
   }
 
-  private static func drawnDevicesStep(_ devices: [WantedPreKeys]) -> PostgresStep {
+  static func drawnDevicesStep(_ devices: [WantedPreKeys]) -> PostgresStep {
     PostgresStep(
       "draw_devices",
       """

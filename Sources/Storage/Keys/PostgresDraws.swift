@@ -158,9 +158,10 @@ struct PreKeySupply {
   }
 
   /// - Parameters:
-  ///   - devices: a row for each device.
+  ///   - devices: a row for each device, read ahead of the keys.
   ///   - keys: a row for each key, of several statements. The last column tells a last resort.
-  init(devices: PostgresResult, keys: some Sequence<PostgresResult>) {
+  ///   - after: as `devices`, read behind the keys.
+  init(devices: PostgresResult, keys: some Sequence<PostgresResult>, devicesAfter after: PostgresResult) {
     do throws(StoreError) {
       var oneTime: [DeviceAddress: [PreKey]] = [:]
       var lastResorts: [DeviceAddress: PreKey] = [:]
@@ -176,11 +177,15 @@ struct PreKeySupply {
           }
         }
       }
+      let lasting = try Self.installations(after)
       for row in devices.rows {
         var row = devices.cursor(row: row)
         let address = DeviceAddress(try row.account(), try row.device())
         do throws(StoreError) {
           let (registrationID, identityKey) = (try row.integer(), try row.opaque())
+          guard lasting[address] == Installation(registrationID: registrationID, identityKey: identityKey) else {
+            throw .unavailable(reason: "the device was installed anew meanwhile")
+          }
           let shown = DrawnPreKey(
             device: address.device, registrationID: registrationID, identityKey: identityKey,
             preKey: lastResorts[address], signedPreKey: try SignedPreKey(optional: &row))
@@ -193,6 +198,22 @@ struct PreKeySupply {
     } catch {
       unknown = error
     }
+  }
+
+  /// What changes when a device is installed anew.
+  private struct Installation: Equatable {
+    let registrationID: Int32
+    let identityKey: String
+  }
+
+  private static func installations(_ devices: PostgresResult) throws(StoreError) -> [DeviceAddress: Installation] {
+    var found: [DeviceAddress: Installation] = [:]
+    for row in devices.rows {
+      var row = devices.cursor(row: row)
+      let address = DeviceAddress(try row.account(), try row.device())
+      found[address] = Installation(registrationID: try row.integer(), identityKey: try row.opaque())
+    }
+    return found
   }
 
   private mutating func add(_ row: inout PostgresRow) throws(StoreError) {

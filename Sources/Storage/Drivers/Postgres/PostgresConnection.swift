@@ -252,7 +252,7 @@ extension PostgresConnection {
   private func ended(_ outcome: PostgresRound.Outcome) {
     switch outcome {
     case .connected(let handle, let place): establish(handle, at: place)
-    case .failed(let reason): roundFailed(reason)
+    case .failed(let reasons): roundFailed(reasons)
     }
   }
 
@@ -265,7 +265,7 @@ extension PostgresConnection {
           served: { [self] in primary.found(at: place, of: $0, $1, by: self) }), at: place, since: .now)
     } catch {
       // The pipeline owned the handle and has ended it.
-      return roundFailed("the connection was lost")
+      return roundFailed(["the connection was lost"])
     }
     let way = hasChoice ? ", at \(place)" : ""
     if failures > 0 {
@@ -282,14 +282,16 @@ extension PostgresConnection {
     for request in waiting { accept(request) }
   }
 
-  private func roundFailed(_ reason: String) {
+  /// - Parameter reasons: of each host that was tried.
+  private func roundFailed(_ reasons: [String]) {
+    let reason = reasons.joined(separator: "; ")
     // Once an outage: the following rounds say the same.
     logger.log(level: failures == 0 ? .warning : .debug, "cannot connect to PostgreSQL: \(reason)")
     failures += 1
     turn += 1
     search = .anywhere
     fault.withLock { $0 = reason }
-    refusals.noteSession(refused: reason)
+    refusals.noteSession(refused: reasons)
     end(with: .waiting, reason: "not connected to PostgreSQL")
     scheduleRound()
   }

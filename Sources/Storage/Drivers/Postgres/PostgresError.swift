@@ -85,12 +85,13 @@ extension WriteRefusals {
     refused("PostgreSQL refuses writes: \(fault)")
   }
 
-  /// Notes a refused session, if that tells of a full disk.
+  /// Notes a refused session, if all hosts tell of a full disk: the disk of a host that is not in use is no refusal.
   ///
   /// libpq has no SQLSTATE of it, only the server's words. After a change of the schema, a session writes a file before
   /// it serves: PostgreSQL lets nobody in while that file has no room.
-  func noteSession(refused reason: String) {
-    guard reason.contains("could not write init file") || reason.contains("No space left on device") else { return }
+  func noteSession(refused reasons: [String]) {
+    let words = ["could not write init file", "No space left on device"]
+    guard !reasons.isEmpty, reasons.allSatisfy({ reason in words.contains { reason.contains($0) } }) else { return }
     refused("PostgreSQL lets no session in: its disk is full")
   }
 }

@@ -8,7 +8,11 @@ import DequeModule
 /// The statements up to a synchronisation point are one transaction to PostgreSQL: an error undoes it and skips the
 /// rest of it, and the point commits it. Requests that share one make a group. When one of them fails, the others are
 /// sent again, each alone. One group of shared writes is under way at a time, and writes that come meanwhile gather
-/// for the next: a commit costs the same for all of them. Belongs to the reactor's thread; owns the handle.
+/// for the next: a commit costs the same for all of them.
+///
+/// In a distributed store a group of several statements is a transaction block (`BEGIN` to `COMMIT`). Without one, Citus
+/// begins no transaction at the workers: what a statement for one account does there is committed at once, and an error
+/// further on does not undo it (Citus 12.1 on PostgreSQL 15). Belongs to the reactor's thread; owns the handle.
 final class PostgresPipeline {
   private let handle: OpaquePointer
   private var entries = Deque<Entry>()
@@ -25,6 +29,8 @@ final class PostgresPipeline {
   /// Whether something failed since the last synchronisation point.
   private var hasGroupFailed = false
   private var lineage: PostgresLineage?
+  /// nil until the server has told it.
+  private var layout: PostgresLayout?
   private let served: (PostgresLineage?, PostgresLayout) -> Void
   /// Whether something was handed to libpq that may lie in its buffer still: it writes what the socket takes.
   private var mustFlush = false
@@ -39,12 +45,17 @@ final class PostgresPipeline {
     case wish
     case prepare(UnsafePointer<UInt8>, PostgresRequest)
     case step(PostgresRequest)
+    case begin
+    /// A synchronisation point within a block.
+    case pause
+    case commit([PostgresRequest])
     /// The end of a group; of shared writes, if `endsWrites`.
     case synchronisation([PostgresRequest], endsWrites: Bool)
 
     var requests: [PostgresRequest] {
       switch self {
-      case .lineage, .setting, .wish: []
+      // The end of the group has those of the commit.
+      case .lineage, .setting, .wish, .begin, .pause, .commit: []
       case .prepare(_, let request), .step(let request): [request]
       case .synchronisation(let group, _): group
       }
@@ -97,8 +108,7 @@ final class PostgresPipeline {
   }
 
   private func send(_ sql: String, as entry: Entry) throws(Lost) {
-    guard PQsendQueryParams(handle, sql, 0, nil, nil, nil, nil, 1) == 1 else { throw Lost() }
-    entries.append(entry)
+    try send(control: sql, as: entry)
     try synchronise()
   }
 
@@ -134,8 +144,10 @@ extension PostgresPipeline {
       gathered.append(request)
     } else {
       if isAlone, !openGroup.isEmpty { try synchronise() }
+      let isBlock = isAlone && request.sharing != .reads && needsBlock(request.steps.count)
+      if isBlock { try begin() }
       try send(request)
-      if isAlone { try synchronise() }
+      if isAlone { try synchronise(isBlock: isBlock) }
     }
   }
 
@@ -145,8 +157,10 @@ extension PostgresPipeline {
     if !openGroup.isEmpty { try synchronise() }
     if !isWriteGroupUnderWay, !gathered.isEmpty {
       isWriteGroupUnderWay = true
+      let isBlock = needsBlock(gathered.prefix(Bounds.sharedWritesMax).reduce(0) { $0 + $1.steps.count })
+      if isBlock { try begin() }
       while openGroup.count < Bounds.sharedWritesMax, let request = gathered.popFirst() { try send(request) }
-      try synchronise(endsWrites: true)
+      try synchronise(isBlock: isBlock, endsWrites: true)
     }
     let code = PQflush(handle)
     guard code >= 0 else { throw Lost() }
@@ -162,7 +176,23 @@ extension PostgresPipeline {
     for step in request.steps { try send(step, of: request) }
   }
 
-  private func synchronise(endsWrites: Bool = false) throws(Lost) {
+  private func needsBlock(_ statementCount: Int) -> Bool { statementCount > 1 && layout != .whole }
+
+  private func begin() throws(Lost) { try send(control: "BEGIN", as: .begin) }
+
+  private func send(control sql: String, as entry: Entry) throws(Lost) {
+    guard PQsendQueryParams(handle, sql, 0, nil, nil, nil, nil, 1) == 1 else { throw Lost() }
+    entries.append(entry)
+  }
+
+  private func synchronise(isBlock: Bool = false, endsWrites: Bool = false) throws(Lost) {
+    if isBlock {
+      // A point within a block commits nothing, and ends the skipping behind an error. So the server carries `COMMIT`
+      // out in any case: it undoes a block in which something has failed.
+      guard PQpipelineSync(handle) == 1 else { throw Lost() }
+      entries.append(.pause)
+      try send(control: "COMMIT", as: .commit(openGroup))
+    }
     guard PQpipelineSync(handle) == 1 else { throw Lost() }
     mustFlush = true
     entries.append(.synchronisation(openGroup, endsWrites: endsWrites))
@@ -224,9 +254,13 @@ extension PostgresPipeline {
     case PGRES_PIPELINE_SYNC:
       PQclear(result)
       hasEmptyAnswer = false
-      guard case .synchronisation(let group, let endsWrites)? = entries.first else { throw Lost() }
-      if endsWrites { isWriteGroupUnderWay = false }
-      try ended(group)
+      switch entries.first {
+      case .pause: break
+      case .synchronisation(let group, let endsWrites):
+        if endsWrites { isWriteGroupUnderWay = false }
+        try ended(group)
+      default: throw Lost()
+      }
       entries.removeFirst()
     case PGRES_PIPELINE_ABORTED:
       PQclear(result)
@@ -265,8 +299,12 @@ extension PostgresPipeline {
     case (.lineage, .result(let result)):
       lineage = PostgresLineage(result)
     case (.setting, .result(let result)):
-      served(lineage, PostgresLayout(result))
-    case (.lineage, _), (.prepare, .result), (.wish, _):
+      let layout = PostgresLayout(result)
+      self.layout = layout
+      served(lineage, layout)
+    case (.commit(let group), .failed(let state)):
+      if group.count == 1 { group[0].refused(state, attemptsMax: Bounds.attemptsMax) }
+    case (.lineage, _), (.prepare, .result), (.wish, _), (.begin, .result), (.commit, .result):
       // A role that may not ask for the lineage does without.
       break
     case (.prepare(let name, let request), .failed(let state)):
@@ -284,7 +322,7 @@ extension PostgresPipeline {
       request.refused(state, attemptsMax: Bounds.attemptsMax)
     case (.step, .skipped):
       break
-    case (.setting, _), (.synchronisation, _), (nil, _):
+    case (.setting, _), (.begin, _), (.pause, _), (.commit, .skipped), (.synchronisation, _), (nil, _):
       throw Lost()
     }
     entries.removeFirst()

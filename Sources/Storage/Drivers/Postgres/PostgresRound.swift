@@ -8,8 +8,8 @@ final class PostgresRound {
   enum Outcome {
     /// The handle is the taker's.
     case connected(OpaquePointer, at: PostgresHost.Place)
-    /// - Parameter reason: as libpq says it of each host.
-    case failed(reason: String)
+    /// - Parameter reasons: of each host, as libpq says it.
+    case failed(reasons: [String])
   }
 
   private struct Attempt {
@@ -59,7 +59,7 @@ final class PostgresRound {
   }
 
   private func attemptNext() {
-    guard let host = remaining.popFirst() else { return completion(.failed(reason: faults.joined(separator: "; "))) }
+    guard let host = remaining.popFirst() else { return completion(.failed(reasons: faults)) }
     guard let handle = host.startConnecting() else { return failed("no memory is left") }
     let limit = isOverSeveral ? Bounds.connectTimeoutOfSeveral : Bounds.connectTimeout
     var timers = [reactor.schedule(after: limit) { [self] in gaveUp(after: limit) }]
