@@ -6,29 +6,6 @@ import Testing
 
 @testable import Storage
 
-/// Holds whoever comes until it is opened.
-private final class Gate: Sendable {
-  private let state = Mutex((isOpen: false, waiting: [CheckedContinuation<Void, Never>]()))
-
-  func wait() async {
-    await withCheckedContinuation { continuation in
-      let isOpen = state.withLock { state in
-        if !state.isOpen { state.waiting.append(continuation) }
-        return state.isOpen
-      }
-      if isOpen { continuation.resume() }
-    }
-  }
-
-  func open() {
-    let waiting = state.withLock { state in
-      defer { state = (true, []) }
-      return state.waiting
-    }
-    for continuation in waiting { continuation.resume() }
-  }
-}
-
 /// Charges that share a script.
 @Suite(.tags(.unit)) struct GatheredTakesTests {
   private static func take(_ key: String) -> GatheredTakes.Take {

@@ -8,8 +8,9 @@ import Synchronization
 /// signal bus connects or disconnects, or `lifetime` passes, whichever comes first. Without a connected bus an entry
 /// lives for `awayLifetime`: an outage of Redis must not become one of the store, which would have to answer several
 /// more reads a submission. An account that does not exist is not kept then, since another process may register it at
-/// any moment. Nobody is refused by an entry that may lack another process's change (`isDated`): a signal takes a
-/// moment too, and a client that was just registered or linked elsewhere would take the refusal for its end.
+/// any moment. An entry that may lack another process's change (`isDated`) refuses nobody: a signal takes a moment too,
+/// and a client that was just registered or linked elsewhere would take the refusal for its end. An entry that was read
+/// for such a doubt is trusted for `doubtInterval`.
 package final class AccountCache: Sendable {
   fileprivate struct Entry {
     /// nil when there is no such account, which peers' messages ask for each time.
@@ -33,6 +34,7 @@ package final class AccountCache: Sendable {
   private let awayLifetime: Duration
   private let doubtInterval: Duration
   private let state: Mutex<State>
+  private let doubtfulReads: DoubtfulReads
 
   /// - Parameters:
   ///   - capacity: accounts held at most.
@@ -49,6 +51,7 @@ package final class AccountCache: Sendable {
     self.lifetime = lifetime
     self.awayLifetime = awayLifetime
     self.doubtInterval = doubtInterval
+    doubtfulReads = DoubtfulReads { numbers throws(StoreError) in try await store.accounts(numbers) }
     bus.listen { [weak self] event in self?.receive(event) }
   }
 
@@ -65,20 +68,29 @@ package final class AccountCache: Sendable {
       let oldest = now - (state.isConnected ? lifetime : awayLifetime)
       return (state.find(number, newerThan: oldest), state.isConnected)
     }
-    guard let cached else { return (try await read(number, isDoubt: false), isDated: false) }
+    guard let cached else {
+      let account = try await remembering(number, isDoubt: false) { () async throws(StoreError) in
+        try await store.account(number)
+      }
+      return (account, isDated: false)
+    }
     // Wrong credentials are cheap to send: those for one account do not cost the store a read each.
     return (cached.account, isDated: !isConnected || !cached.isDoubt || cached.loaded + doubtInterval <= now)
   }
 
   /// Reads the account from the store, since what is remembered would refuse somebody, and remembers it.
   func readInDoubt(_ number: AccountNumber) async throws(StoreError) -> Account? {
-    try await read(number, isDoubt: true)
+    try await remembering(number, isDoubt: true) { () async throws(StoreError) in
+      try await doubtfulReads.account(number)
+    }
   }
 
-  private func read(_ number: AccountNumber, isDoubt: Bool) async throws(StoreError) -> Account? {
+  private func remembering(
+    _ number: AccountNumber, isDoubt: Bool, _ read: () async throws(StoreError) -> Account?
+  ) async throws(StoreError) -> Account? {
     let now = ContinuousClock.now
     let epoch = state.withLock(\.epoch)
-    let account = try await store.account(number)
+    let account = try await read()
     state.withLock { state in
       guard state.epoch == epoch else { return }
       state.keep(Entry(account: account, loaded: now, isDoubt: isDoubt), of: number, .all)
