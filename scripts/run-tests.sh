@@ -40,7 +40,7 @@ build=$(dirname "$(dirname "$(realpath "$binaries")")")
 setsid sh -c '{ echo 19 >/proc/self/autogroup; } 2>/dev/null; exec nice -n 19 "$@"' sh \
   scripts/build-fuzzer.py "$build" .build-fuzz >"$folder/fuzzers" 2>&1 &
 fuzzers=$!
-trap 'kill "$fuzzers" 2>/dev/null || true; rm -rf "$folder"' EXIT
+trap 'kill -- "-$fuzzers" 2>/dev/null || true; rm -rf "$folder"' EXIT
 
 # begin NAME: what follows is the group of that name.
 begin() {
