@@ -153,9 +153,12 @@ import Testing
   }
 }
 
-/// Bytes that are made as they are asked for, the same each time.
+/// Bytes in pieces of 64 KiB that differ from their neighbours, the same each time. All are slices of one buffer: a debug
+/// build takes seconds for the bytes of a large blob.
 private struct Pieces: AsyncSequence, Sendable {
   let total: Int
+  private static let size = 64 << 10
+  private static let pattern = ByteBuffer(bytes: (0..<(size + 256)).map { UInt8(truncatingIfNeeded: $0 &* 31) })
 
   struct AsyncIterator: AsyncIteratorProtocol {
     let total: Int
@@ -163,9 +166,8 @@ private struct Pieces: AsyncSequence, Sendable {
 
     mutating func next() async -> ByteBuffer? {
       guard passed < total else { return nil }
-      let count = Swift.min(64 << 10, total - passed)
-      let seed = passed
-      let piece = ByteBuffer(bytes: (0..<count).map { UInt8(truncatingIfNeeded: ($0 &+ seed >> 7) &* 31) })
+      let count = Swift.min(size, total - passed)
+      let piece = pattern.getSlice(at: passed / size % 256, length: count)
       passed += count
       return piece
     }
