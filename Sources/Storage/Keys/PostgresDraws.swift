@@ -200,7 +200,7 @@ struct PreKeySupply {
     }
   }
 
-  /// What changes when a device is installed anew.
+  /// Both change when a device is installed anew.
   private struct Installation: Equatable {
     let registrationID: Int32
     let identityKey: String
