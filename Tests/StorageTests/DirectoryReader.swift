@@ -8,7 +8,8 @@ struct DirectoryReader {
   private let storage: any Storage
   private(set) var place: DirectoryPlace
   private(set) var entries: [ContactToken: DirectoryEntry] = [:]
-  /// Changes may be told again: while a transaction lasts, of whatever database, or test.
+  /// A change is told again while a transaction lasts, of whatever database, or test: also a change that was there
+  /// when this reader read the whole.
   private var told: Set<[UInt64]> = []
 
   init(of storage: any Storage) async throws {
@@ -20,6 +21,7 @@ struct DirectoryReader {
       repeated.append(entry.token)
     }
     try await resolve(repeated)
+    _ = try await follow()
   }
 
   /// One reading of all pages.

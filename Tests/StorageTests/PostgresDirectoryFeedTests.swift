@@ -43,6 +43,24 @@ import Testing
     }
   }
 
+  @Test func `while a transaction of another database lasts, a reader is told again what it has read`() async throws {
+    try await withPostgres { storage, server, _ in
+      let store = Store(storage: storage, clock: ManualClock(Sample.noon))
+      let other = try await Loopback.blocking { try server.createDatabase() }
+      try await withSession(other) { session in
+        try await session.run("BEGIN")
+        try await session.run("SELECT pg_current_xact_id()")
+        try await store.registerAccounts(4)
+        let place = try await storage.readDirectory { _ in }
+        #expect(try await storage.directoryChanges(after: place, limit: 10)?.changes.count == 4)
+        var reader = try await DirectoryReader(of: storage)
+        try await store.register(Sample.registration(5))
+        #expect(try await reader.follow() == 1)
+        #expect(try await reader.isCurrent())
+      }
+    }
+  }
+
   @Test func `a commit between two pages of one reading is not missed`() async throws {
     try await withPostgres { storage, _, url in
       let store = Store(storage: storage, clock: ManualClock(Sample.noon))
