@@ -15,7 +15,8 @@ package struct LimitRow: Encodable, Sendable {
 }
 
 /// The buckets that limit what an account does and what is done to it. Buckets by client address and by pairs of
-/// accounts are not among them: they are others' too.
+/// accounts are not among them: they are others' too. So `messages` is what linking devices is charged: a message is
+/// charged to its pair of accounts.
 package struct AccountLimits: Sendable {
   private let limiter: any RateLimiter
 

@@ -7,8 +7,9 @@ import NIOCore
 final class Pacer {
   private let perSecond: Int
   private let tally: LoadTally
-  /// Connections without a request under way; called with nil, they close.
-  private var free: [(NIODeadline?) -> Void] = []
+  /// Connections without a request under way; called with nil, they close. They take turns, so that the relay ends none
+  /// for being idle.
+  private var free: Deque<(NIODeadline?) -> Void> = []
   private var waiting: Deque<NIODeadline> = []
   private var begun: NIODeadline?
   private var due: Int64 = 0
@@ -38,7 +39,7 @@ final class Pacer {
     let now = NIODeadline.now()
     while let next = nextDue, next <= now {
       due += 1
-      if let send = free.popLast() { send(next) } else { wait(next) }
+      if let send = free.popFirst() { send(next) } else { wait(next) }
     }
     _ = pacer.eventLoop.scheduleTask(in: .microseconds(500)) { pacer.value.tick(pacer) }
   }
