@@ -4,11 +4,13 @@ SWIFT ?= swift
 # SwiftPM hands a package's traits to the compiler in the order of a hash table, which is another one in each run, and
 # then builds Hummingbird anew: with one order for all runs it does not.
 BUILD := SWIFT_DETERMINISTIC_HASHING=1 $(SWIFT) build
-# A first build is what people wait for: each module as a whole, nothing for a debugger, and LLVM does not check what the
-# compiler hands it. Behind a change `EDIT=1` is quicker: file by file, with all of that, in a folder of its own.
+# A first build is what people wait for: each module as a whole and once, nothing for a debugger, and LLVM does not check
+# what the compiler hands it. Behind a change `EDIT=1` is quicker: file by file, with all of that, in a folder of its own.
 WHOLE := -debug-info-format none -Xswiftc -whole-module-optimization -Xswiftc -num-threads -Xswiftc $$(nproc)
-WHOLE += -Xswiftc -Xfrontend -Xswiftc -disable-llvm-verify $$(scripts/precompile-headers.sh .build/headers)
+WHOLE += -Xswiftc -no-emit-module-separately-wmo -Xswiftc -Xfrontend -Xswiftc -disable-llvm-verify
 FLAGS := --configuration debug $(if $(EDIT),--scratch-path .build-edit,$(WHOLE))
+CLANG := CLANG="$$(dirname "$$(realpath "$$(command -v $(SWIFT))")")/clang" CC="$(CURDIR)/scripts/clang.sh"
+BUILD_DEBUG := $(if $(EDIT),,$(CLANG)) $(BUILD) $(FLAGS)
 # SwiftPM would read all packages once more to tell where its products are.
 BUILT := $(if $(EDIT),.build-edit,.build)/debug
 # A folder of its own: a release build and a debug build do not wait for each other.
@@ -40,10 +42,10 @@ dependencies: ## Install the Debian packages that are missing
 	@scripts/install-dependencies.sh
 
 build: dependencies ## Build everything, tests included
-	$(BUILD) $(FLAGS) --build-tests
+	$(BUILD_DEBUG) --build-tests
 
 run: dependencies ## Build, and show two peered relays pass a message (OPTIONS=--exit: and end)
-	$(BUILD) $(FLAGS) --product relay
+	$(BUILD_DEBUG) --product relay
 	@exec $(BUILT)/relay demo $(OPTIONS)
 
 test: build python-tools ## Run all tests, with real PostgreSQL, Redis, TLS and several processes (OPTIONS=--filter NAME)
@@ -80,7 +82,7 @@ bench-compare: release ## Compare with the release build of BASE=REV, in turn (O
 	  --relay "$$bin/relay" --rounds $(or $(ROUNDS),1) -- $(OPTIONS)
 
 model: dependencies ## Fill the tables and pictures of docs/scale.md; hold measured figures against it (FILE=, OPTIONS=)
-	$(BUILD) $(FLAGS) --product relay-model
+	$(BUILD_DEBUG) --product relay-model
 	@$(BUILT)/relay-model validate $(or $(FILE),Tools/RelayModel/points.json) $(OPTIONS)
 	@$(BUILT)/relay-model plots
 
@@ -117,14 +119,14 @@ wire-messages: ## Generate the protobuf messages anew, after a .proto file has c
 	@scripts/generate-wire-messages.sh
 
 cluster: dependencies ## Start two operators on PostgreSQL and Redis, two relay processes each behind HAProxy
-	$(BUILD) $(FLAGS) --product relay
+	$(BUILD_DEBUG) --product relay
 	@RELAY_BINARY=$(CURDIR)/$(BUILT)/relay cluster/up.sh
 
 cluster-down: ## Stop the cluster and remove all of it
 	@cluster/down.sh
 
 docs: dependencies ## Build the documentation of the client library, RelayClient, in .build/docs
-	@SWIFT=$(SWIFT) scripts/build-docs.sh $(FLAGS)
+	@$(CLANG) SWIFT=$(SWIFT) scripts/build-docs.sh $(FLAGS)
 
 format: ## Lay the sources out anew
 	$(SWIFT) format --in-place --parallel --recursive $(SOURCES)
