@@ -12,11 +12,14 @@ extension RelayBench {
     // Without servers that it does not need.
     let push = isWhole || isMeasuringPush ? try await measurePush() : nil
     guard let programs else {
-      return BenchmarkReport(machine: try Machine(postgres: nil), settings: settings, tables: tables, push: push)
+      var report = BenchmarkReport(machine: try Machine(postgres: nil), settings: settings, tables: tables, push: push)
+      report.goals = GoalFigures.all(of: report)
+      return report
     }
     var report = try await inWorkshop { try await measure(programs, in: $0) }
     report.tables = tables
     report.push = push
+    report.goals = GoalFigures.all(of: report)
     return report
   }
 

@@ -21,7 +21,6 @@ struct IdleConnections: Sendable {
   /// As long as the longest round but one: in it each session is compared with its account once, and a tenth of the
   /// mailboxes is read (`messages.poll-steady-seconds`).
   private static let idleSeconds = 60.0
-  private static let (plainAim, secureAim) = (10.0, 15.0)
 
   /// To be called first: says what cannot be measured before anything else was.
   static func prepare(_ settings: BenchmarkSettings) throws {
@@ -60,7 +59,6 @@ struct IdleConnections: Sendable {
         isTLS: certificate != nil, connections: devices.count, emptyResidentMiB: Double(empty) / Double(1 << 20),
         fullResidentMiB: Double(full) / Double(1 << 20),
         kibibytesEach: Double(full - empty) / Double(1 << 10) / Double(devices.count),
-        aimKibibytesEach: certificate == nil ? Self.plainAim : Self.secureAim,
         connectsPerSecond: Double(devices.count) / (connecting / .seconds(1)),
         cpuSecondsPerThousandConnects: cpu / Double(devices.count) * 1000, idleMillisEach: idle.cpu,
         idleStatementsPerMinute: idle.statementsPerMinute,

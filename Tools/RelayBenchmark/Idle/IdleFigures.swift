@@ -7,8 +7,6 @@ struct IdleFigures: Sendable, Encodable {
   let fullResidentMiB: Double
   /// The difference, for each connection.
   let kibibytesEach: Double
-  /// The bound that the figure is to stay below.
-  let aimKibibytesEach: Double
   let connectsPerSecond: Double
   /// CPU seconds of the relay, for each 1,000 connections opened.
   let cpuSecondsPerThousandConnects: Double

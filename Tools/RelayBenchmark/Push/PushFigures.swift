@@ -19,7 +19,6 @@ struct PushRateFigures: Sendable, Encodable {
   /// CPU seconds of the relay.
   let cpuSecondsPerThousand: Double
   let perCPUSecond: Double
-  let aimPerCPUSecond: Double
 
   init(_ kind: WakeProvider, _ result: LoadResult) {
     provider = kind
@@ -31,7 +30,6 @@ struct PushRateFigures: Sendable, Encodable {
     let cpu = result.usage.cpuSeconds.values.reduce(0, +)
     cpuSecondsPerThousand = cpu / Double(max(1, result.measured)) * 1000
     perCPUSecond = cpu > 0 ? Double(result.measured) / cpu : 0
-    aimPerCPUSecond = kind.aim
   }
 }
 

@@ -10,15 +10,7 @@ extension WakeProvider {
     case .webPush: "WebPush, encrypted"
     }
   }
-  /// Pushes for each CPU second of the relay.
-  var aim: Double {
-    switch self {
-    case .apns: 9000
-    case .fcm: 8000
-    case .webPush: 5000
-    }
-  }
-  /// Sygnal's figure for it on the machine on which the aims were set.
+  /// Sygnal's pushes for each CPU second, on another machine: it cannot be had here.
   var sygnal: Double {
     switch self {
     case .apns: 907

@@ -22,7 +22,7 @@ extension BenchmarkReport {
   var idleTable: [String] {
     guard !idleConnections.isEmpty else { return [] }
     let header = [
-      "idle WebSockets", "count", "KiB each", "aim", "connects/s", "CPU s/1,000 connects",
+      "idle WebSockets", "count", "KiB each", "connects/s", "CPU s/1,000 connects",
       "idle: relay CPU ms/s, 1,000",
       "PostgreSQL", "Redis", "statements/min", "s from kill to serving",
       "s to all connected",
@@ -33,7 +33,7 @@ extension BenchmarkReport {
         idleConnections.map { idle in
           [
             idle.isTLS ? "TLS" : "plain", "\(idle.connections)", Self.number(idle.kibibytesEach, 1),
-            Self.number(idle.aimKibibytesEach, 0), Self.number(idle.connectsPerSecond, 0),
+            Self.number(idle.connectsPerSecond, 0),
             Self.number(idle.cpuSecondsPerThousandConnects, 3), Self.number(idle.idleMillisEach.relay * 1000, 2),
             Self.number(idle.idleMillisEach.postgres * 1000, 2), Self.number(idle.idleMillisEach.redis * 1000, 2),
             Self.counted(idle.idleStatementsPerMinute, 0), Self.number(idle.secondsToServe, 2),

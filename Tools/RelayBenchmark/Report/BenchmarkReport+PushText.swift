@@ -3,14 +3,14 @@ extension BenchmarkReport {
   var pushTable: [String] {
     guard let push else { return [] }
     let header = [
-      "push gateway, \(push.connections) connections", "per s", "p50 ms", "p99 ms", "CPU s/1,000", "per CPU s", "aim",
+      "push gateway, \(push.connections) connections", "per s", "p50 ms", "p99 ms", "CPU s/1,000", "per CPU s",
       "Sygnal",
     ]
     let rows = push.rates.map { rate in
       [
         rate.provider.title, Self.number(rate.perSecond, 0), Self.number(rate.p50Millis, 2),
         Self.number(rate.p99Millis, 2), Self.number(rate.cpuSecondsPerThousand, 3), Self.number(rate.perCPUSecond, 0),
-        Self.number(rate.aimPerCPUSecond, 0), Self.number(rate.provider.sygnal, 0),
+        Self.number(rate.provider.sygnal, 0),
       ]
     }
     let (queue, isolation) = (push.queue, push.isolation)

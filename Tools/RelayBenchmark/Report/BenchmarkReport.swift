@@ -81,6 +81,7 @@ struct BenchmarkReport: Sendable, Encodable {
   var hops: [Hop] = []
   /// To another process of the operator, until a message is delivered.
   var hopsAcross: [Hop] = []
+  var goals: [GoalFigures] = []
 }
 
 extension Duration {

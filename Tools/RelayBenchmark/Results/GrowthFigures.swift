@@ -21,4 +21,11 @@ struct GrowthFigures: Sendable, Encodable {
   let accounts: [Point]
   /// Ascending: messages for accounts of peers.
   let peers: [Point]
+
+  /// CPU of a message at each point behind the first, in the first's.
+  var ofTheFirst: [Double] {
+    [accounts, peers].flatMap { points in
+      points.dropFirst().map { $0.cpuSecondsPerThousand.total / points[0].cpuSecondsPerThousand.total }
+    }
+  }
 }

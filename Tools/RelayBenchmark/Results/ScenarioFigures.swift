@@ -31,8 +31,6 @@ struct ScenarioFigures: Sendable, Encodable {
   let systemCallsPerRequest: Double?
   /// Statements that PostgreSQL ran for the relays, one for a whole batch; nil where they were not counted.
   let statementsPerRequest: Double?
-  /// The bound that the total is to stay below.
-  let aim: Double?
   /// 0...1, of all processors: what processes took that have nothing to do with the benchmark.
   let machineShareOfOthers: Double
   /// Rows that the whole run added or took, counted in the database and equal to what was answered; of deliveries, rows
@@ -79,7 +77,6 @@ struct ScenarioFigures: Sendable, Encodable {
     switchesPerRequest = Double(usage.switches) / each
     systemCallsPerRequest = usage.systemCallsPerSecond.map { $0 * seconds / each }
     statementsPerRequest = usage.statements.map { Double($0) / each }
-    aim = measurement.scenario.aim
     machineShareOfOthers = usage.otherSeconds / (seconds * Double(Machine.processors))
     self.rowsConfirmed = rowsConfirmed
     peakResidentMiB = Dictionary(

@@ -11,7 +11,7 @@ struct Overload: Sendable {
   private static let connections = 4000
   private static let openedAtOnce = 64
   /// After the load has fallen.
-  private static let recoverySeconds = 10.0
+  static let recoverySeconds = 10.0
   private static let otherFiles = 2000
   private static let drainLimit = Duration.seconds(20)
 

@@ -82,20 +82,6 @@ enum Scenario: String, CaseIterable, ExpressibleByArgument, Sendable, Encodable 
     [.messagesLocalPaced, .messagesFederatedPaced, .deliveriesPaced, .deliveriesAcrossPaced].contains(self)
   }
 
-  /// CPU seconds per 1,000, all server processes counted, that we want to stay below; nil where nothing is laid down.
-  var aim: Double? {
-    switch self {
-    case .messagesLocal: 0.15
-    case .messagesFederated, .messagesUnnamed: 0.25
-    case .deliveries, .deliveriesAcross, .deliveriesSocket: 0.20
-    // Five million tokens a CPU second.
-    case .directory1000, .directory5000: Double(tokensPerRequest) * 1000 / 5e6
-    case .prekeysLocal, .prekeysFederated, .prekeysUnnamed, .messagesLocalPaced, .messagesFederatedPaced,
-      .deliveriesPaced, .deliveriesAcrossPaced:
-      nil
-    }
-  }
-
   /// The table whose rows the scenario changes, at the operator where the recipients live. Look-ups change none.
   var table: String { subject == .prekeys ? "one_time_prekeys" : "messages" }
 }
