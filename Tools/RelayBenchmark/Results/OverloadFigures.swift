@@ -27,6 +27,9 @@ struct OverloadFigures: Sendable, Encodable {
     var secondsToRecover: Double?
   }
 
+  /// How long each load's end is watched.
+  static let recoverySeconds = 10.0
+
   /// Accepted in a closed loop.
   let peakPerSecond: Double
   /// At half of the peak, in an open loop.

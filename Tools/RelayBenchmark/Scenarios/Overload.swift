@@ -11,7 +11,6 @@ struct Overload: Sendable {
   private static let connections = 4000
   private static let openedAtOnce = 64
   /// After the load has fallen.
-  static let recoverySeconds = 10.0
   private static let otherFiles = 2000
   private static let drainLimit = Duration.seconds(20)
 
@@ -98,7 +97,7 @@ struct Overload: Sendable {
       return OverloadFigures.Load(
         times: times, try await slices(open)[first..<fallen], peak: peak, cpuSeconds: cpuSeconds)
     }
-    try await Task.sleep(for: .seconds(Self.recoverySeconds))
+    try await Task.sleep(for: .seconds(OverloadFigures.recoverySeconds))
     try await loop.submit { open.value.end() }.get()
     try await settle(open)
     let slices = try await slices(open)
