@@ -2,6 +2,7 @@
 // nothing of what runs on it. Work comes in from anywhere through `submit`; everything else is for the thread itself.
 
 import CLibPQ
+import COpenSSL
 import Glibc
 import HeapModule
 package import RelayCore
@@ -40,6 +41,7 @@ package final class Reactor: @unchecked Sendable {  // All mutable state but `in
   /// - Parameter name: what tools show for the thread; its first 15 bytes count.
   /// - Throws: `.unavailable` when the system has no descriptor or thread left.
   package init(name: String) throws(StoreError) {
+    _ = Self.keepsOpenSSL
     epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
     guard epoll >= 0 else { throw Self.systemFailure("epoll_create1") }
     wakeUp = eventfd(0, Int32(EFD_NONBLOCK) | Int32(EFD_CLOEXEC))
@@ -56,6 +58,9 @@ package final class Reactor: @unchecked Sendable {  // All mutable state but `in
     close(wakeUp)
     close(epoll)
   }
+
+  /// `exit` may run while this thread still closes its connections. OpenSSL would free then what they use.
+  private static let keepsOpenSSL = OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_ATEXIT), nil) == 1
 
   private static func systemFailure(_ call: String) -> StoreError {
     .unavailable(reason: "\(call) failed with errno \(errno)")
