@@ -139,6 +139,19 @@ import Testing
       #expect(again == .registered)
     }
   }
+
+  @Test(arguments: Backend.allCases)
+  func `a banned number is refused as banned, also if a peer lists it`(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      #expect(try await store.storage.savePeer(Sample.peer("beta")))
+      let theirs = try Sample.registration(2)
+      let listed = try ListedAccount(
+        token: Sample.token(theirs.number), isInactive: false, supportsSMS: true, voice: true)
+      try await store.storage.mergeContacts([listed], of: Sample.relay("beta"), pass: 1)
+      #expect(try await store.storage.removeAccount(theirs.number, of: nil, isBanned: true) == nil)
+      #expect(try await store.register(theirs) == .banned)
+    }
+  }
 }
 
 extension Store {

@@ -65,11 +65,11 @@ extension SQLiteStorage {
       guard try isPending(code, .registration, of: number, triesMax: triesMax, now: now, in: db) else {
         return .codeRefused
       }
-      guard try !registration.respectsClaims || !isElsewhere(registration, token, in: db) else {
-        return .numberElsewhere
-      }
     }
     if try isBanned(ban, in: db) { return .banned }
+    if case .code = proof, registration.respectsClaims, try isElsewhere(registration, token, in: db) {
+      return .numberElsewhere
+    }
     let account = try db.row(
       "SELECT registration_lock_salt, registration_lock_hash FROM accounts WHERE number = \(number)")
     let lock = try account.flatMap { try PasswordHash(optional: $0, at: 0) }
