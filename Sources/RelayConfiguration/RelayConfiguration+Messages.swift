@@ -10,7 +10,7 @@ extension RelayConfiguration {
     init(_ keys: inout ConfigurationReader) {
       retention = keys.value(
         "messages.retention-days", .whole(1...3650, of: .seconds(86_400)), default: "30",
-        "How long an unfetched message is kept.")
+        "How long a message, or a receipt, is kept that its device does not acknowledge.")
       mailboxMax = keys.value(
         "messages.mailbox-max", .whole(1...1_000_000_000), default: "5000",
         "Messages that may wait for one device; further ones are refused with 413, and none that was accepted is dropped."
