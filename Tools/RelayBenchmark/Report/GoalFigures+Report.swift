@@ -1,4 +1,4 @@
-// What a run says about the goals, in the order of docs/performance.md.
+// The goals of a run, in the order of docs/performance.md.
 
 extension GoalFigures {
   /// - Returns: the goals whose figures `report` has.

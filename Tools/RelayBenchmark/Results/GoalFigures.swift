@@ -1,4 +1,4 @@
-/// What a run says about one goal. Machines differ, so a goal is a ratio within the run, or a size or time that hardly
+/// One goal, and the figure of a run beside it. Machines differ, so a goal is a ratio within the run, or a size or time that hardly
 /// depends on the machine (docs/performance.md, "Goals").
 struct GoalFigures: Sendable, Encodable {
   enum Bound: String, Sendable, Encodable {
