@@ -6,13 +6,16 @@ import ServiceLifecycle
 /// The directory as other processes hold it, each a part: what look-ups of a process without a table ask
 /// (docs/architecture.md, "A directory in parts").
 ///
-/// Look-ups that come while others are under way go together: one request to each part then serves all of them. A
-/// lone one goes at once.
+/// Look-ups that come while others are under way, or just after, go together: one request to each part then serves all
+/// of them. A lone one goes at once.
 package final class DirectoryParts: ContactSource, Service {
   private typealias Calls = BatchedCalls<WantedContacts, Result<FoundContacts, Problem>>
 
   /// How often each process is asked whether it has its part.
   private static let watchInterval = Duration.seconds(2)
+  /// Behind a batch of several look-ups, so that more of them share the next one. A request to each part costs more than
+  /// the look-ups in it.
+  private static let gathering = Duration.milliseconds(5)
   /// Tokens that wait: two thousand address books of a thousand contacts.
   private static let waitingTokensMax = 2_000_000
   private static let waitingMax = 10_000
@@ -36,6 +39,7 @@ package final class DirectoryParts: ContactSource, Service {
     ) { members in
       let results = await Self.ask(holders, members.map(\.call))
       for (member, result) in zip(members, results) { member.end(with: result) }
+      if members.count > 1 { await Pause.for(Self.gathering) }
     }
   }
 

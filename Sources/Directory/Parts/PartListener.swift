@@ -61,11 +61,12 @@ package struct PartListener: Service {
     let (tls, drain) = (tls, drain)
     return HTTPServerBuilder { responder in
       let http1 = EdgeHTTP1(responder: responder, idleTimeout: Self.idleTimeout, drain: drain)
-      guard let tls else { return ClaimedChannel(http1) }
+      guard let tls else { return ClaimedChannel(LoopChannel(http1)) }
       return ClaimedChannel(
-        ALPNChannel(
-          tls: { _, _ in NIOSSLServerHandler(context: tls()) }, handshakeTimeout: Self.handshakeTimeout, http1: http1,
-          http2: EdgeHTTP2.channel(responder: responder, idleTimeout: .seconds(90), stalledTimeout: .seconds(30))))
+        LoopChannel(
+          ALPNChannel(
+            tls: { _, _ in NIOSSLServerHandler(context: tls()) }, handshakeTimeout: Self.handshakeTimeout, http1: http1,
+            http2: EdgeHTTP2.channel(responder: responder, idleTimeout: .seconds(90), stalledTimeout: .seconds(30)))))
     }
   }
 }
