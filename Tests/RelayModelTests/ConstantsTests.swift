@@ -14,7 +14,7 @@ import Testing
 
   @Test func `the repository's constants can be read, and say which are assumed`() throws {
     let constants = try Samples.committed()
-    #expect(constants.assumed.contains("wal") && constants.assumed.contains("idle-redis"))
+    #expect(constants.assumed.contains("wal") && constants.assumed.contains("wal-flush"))
     #expect(!constants.assumed.contains("deliver") && !constants.assumed.contains("connection-tls"))
     for constant in constants.all {
       #expect(!constant.command.isEmpty && !constant.unit.isEmpty, "\(constant.name)")

@@ -59,7 +59,8 @@ extension RelayBench {
     }
     if isWhole || isMeasuringOverload { try Overload.prepare() }
     note("Starting PostgreSQL, Redis and two relays ...")
-    let servers = try await ServerGroup(programs, workers: settings.citusWorkers, in: workshop)
+    let servers = try await ServerGroup(
+      programs, workers: settings.citusWorkers, redisNodes: settings.redisNodes, in: workshop)
     note("Running: \(servers.processList).")
     var report = BenchmarkReport(
       machine: try Machine(postgres: servers.postgres.version), settings: settings,
@@ -181,6 +182,7 @@ extension RelayBench {
     if !paces.isEmpty { settings.pacesPerSecond = paces }
     settings.countsSystemCalls = countsSystemCalls
     if let citusWorkers { settings.citusWorkers = citusWorkers }
+    if let redisNodes { settings.redisNodes = redisNodes }
     if let connections { settings.connections = connections }
     if let bodyBytes { settings.bodyBytes = bodyBytes }
     if let connectionsIdle { settings.idleConnections = connectionsIdle }

@@ -120,6 +120,11 @@ import RelayCore
       valueName: "count"))
   var citusWorkers: Int?
 
+  @Option(
+    help: ArgumentHelp(
+      "Nodes of each operator's Redis Cluster, 3 to 8, all on this machine. 0: one Redis each.", valueName: "count"))
+  var redisNodes: Int?
+
   @Option(help: "Seconds that each scenario is measured.")
   var seconds: Double?
 
@@ -148,6 +153,10 @@ import RelayCore
       throw ValidationError("--idle and --reconnect-storm need connections.")
     }
     guard (0...8).contains(citusWorkers ?? 0) else { throw ValidationError("--citus-workers goes from 0 to 8.") }
+    // redis-cli makes no smaller cluster.
+    guard redisNodes ?? 0 == 0 || (3...8).contains(redisNodes ?? 0) else {
+      throw ValidationError("--redis-nodes is 0, or goes from 3 to 8.")
+    }
     guard (1...65_536).contains(bodyBytes ?? 1) else { throw ValidationError("--body-bytes goes from 1 to 65536.") }
   }
 

@@ -8,10 +8,14 @@ struct RedisServer: Sendable {
   let password: String
   var url: String { "redis://:\(password)@127.0.0.1:\(port)" }
 
-  /// One for each operator: the databases of one Redis would share its channels.
-  static func start(_ name: String, in workshop: Workshop, port: Int) async throws -> RedisServer {
+  /// - Parameters:
+  ///   - password: nil for one of its own.
+  ///   - settings: lines of its configuration, on top of those of every server.
+  static func start(
+    _ name: String, in workshop: Workshop, port: Int, password: String? = nil, settings: [String] = []
+  ) async throws -> RedisServer {
     let folder = try workshop.makeFolder(name)
-    let password = randomPassword()
+    let password = password ?? randomPassword()
     // The password stands in a file: a command line is for all to read.
     let configuration = folder.appending(path: "redis.conf")
     let lines = """
@@ -22,6 +26,7 @@ struct RedisServer: Sendable {
       appendonly no
       dir "\(folder.path)"
       daemonize no
+      \(settings.joined(separator: "\n"))
 
       """
     guard

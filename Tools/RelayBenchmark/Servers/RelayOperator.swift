@@ -43,7 +43,7 @@ struct RelayOperator: Sendable {
 
   /// - Parameter settings: variables on top of those of every operator.
   init(
-    name: String, ports: Ports, executable: String, workshop: Workshop, stores: StoreServers, redis: RedisServer,
+    name: String, ports: Ports, executable: String, workshop: Workshop, stores: StoreServers, redis: SharedRedis,
     settings: [String: String] = [:]
   ) throws {
     let urls = ["RELAY_STORAGE_URL": stores.postgres.url(name), "RELAY_COORDINATION_URL": redis.url]

@@ -4,7 +4,7 @@ import Glibc
 import Synchronization
 
 /// Two peered operators, alpha and beta, each with one relay process, over one PostgreSQL and a Redis each. In place of
-/// the one PostgreSQL there may be a coordinator of Citus with workers.
+/// the one PostgreSQL there may be a coordinator of Citus with workers, and in place of each Redis a cluster.
 final class ServerGroup: Sendable {
   private let stores: StoreServers
   /// The server that relays connect to.
@@ -13,6 +13,7 @@ final class ServerGroup: Sendable {
   let beta: RelayOperator
   private let processes: Mutex<[(ServerClass, ChildProcess)]>
   private let programs: Programs
+  private let redisNodes: Int
   private let workshop: Workshop
   /// Where all of it works.
   var folder: URL { workshop.folder }
@@ -25,28 +26,31 @@ final class ServerGroup: Sendable {
   }
 
   /// Starts everything. After a failure, the workshop ends the processes that were started.
-  /// - Parameter workers: of Citus; 0 for one PostgreSQL without.
-  init(_ programs: Programs, workers: Int = 0, in workshop: Workshop) async throws {
-    let ports = try await FreePorts.find(9 + workers)
+  /// - Parameters:
+  ///   - workers: of Citus; 0 for one PostgreSQL without.
+  ///   - redisNodes: of each operator's Redis Cluster; 0 for one Redis without.
+  init(_ programs: Programs, workers: Int = 0, redisNodes: Int = 0, in workshop: Workshop) async throws {
+    let ports = try await FreePorts.find(7 + workers)
     let stores = try await StoreServers.start(
-      in: workshop, programs: programs.postgres, ports: [ports[0]] + ports[9...])
+      in: workshop, programs: programs.postgres, ports: [ports[0]] + ports[7...])
     var processes: [(ServerClass, ChildProcess)] = [(.postgres, stores.postgres.process)]
     processes += stores.workers.map { (.worker, $0.process) }
     var operators: [RelayOperator] = []
     for (index, name) in ["alpha", "beta"].enumerated() {
-      let first = 3 + 3 * index
+      let first = 1 + 3 * index
       let (one, redis) = try await Self.makeOperator(
         name,
         at: RelayOperator.Ports(
           client: ports[first], federation: ports[first + 1], administration: ports[first + 2]),
-        redisPort: ports[1 + index], stores, programs, workshop)
-      processes.append((.redis, redis.process))
+        redisNodes: redisNodes, stores, programs, workshop)
+      processes += redis.processes.map { (.redis, $0) }
       processes.append((index == 0 ? .alpha : .beta, try await one.start()))
       operators.append(one)
     }
     self.stores = stores
     self.processes = Mutex(processes)
     self.programs = programs
+    self.redisNodes = redisNodes
     self.workshop = workshop
     alpha = operators[0]
     beta = operators[1]
@@ -56,11 +60,10 @@ final class ServerGroup: Sendable {
   /// One more operator, with a database and a Redis of its own. Its relay does not run yet.
   /// - Parameter settings: variables on top of those of every operator.
   func addOperator(_ name: String, settings: [String: String]) async throws -> RelayOperator {
-    let ports = try await FreePorts.find(4)
     let (one, redis) = try await Self.makeOperator(
-      name, at: RelayOperator.Ports(client: ports[0], federation: ports[1], administration: ports[2]),
-      redisPort: ports[3], stores, programs, workshop, settings: settings)
-    processes.withLock { $0.append((.redis, redis.process)) }
+      name, at: try await RelayOperator.Ports.free(), redisNodes: redisNodes, stores, programs, workshop,
+      settings: settings)
+    processes.withLock { $0 += redis.processes.map { (.redis, $0) } }
     return one
   }
 
@@ -75,11 +78,11 @@ final class ServerGroup: Sendable {
   }
 
   private static func makeOperator(
-    _ name: String, at ports: RelayOperator.Ports, redisPort: Int, _ stores: StoreServers, _ programs: Programs,
+    _ name: String, at ports: RelayOperator.Ports, redisNodes: Int, _ stores: StoreServers, _ programs: Programs,
     _ workshop: Workshop, settings: [String: String] = [:]
-  ) async throws -> (RelayOperator, RedisServer) {
+  ) async throws -> (RelayOperator, SharedRedis) {
     try await stores.createDatabase(name)
-    let redis = try await RedisServer.start("redis-\(name)", in: workshop, port: redisPort)
+    let redis = try await SharedRedis.start("redis-\(name)", nodes: redisNodes, in: workshop)
     let one = try RelayOperator(
       name: name, ports: ports, executable: programs.relay, workshop: workshop, stores: stores, redis: redis,
       settings: settings)

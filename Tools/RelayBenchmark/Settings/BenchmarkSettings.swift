@@ -12,6 +12,8 @@ struct BenchmarkSettings: Sendable, Encodable {
   var rowsPerStatement = 100
   /// Servers of Citus behind the one that relays connect to; without any the operators' stores lie there alone.
   var citusWorkers = 0
+  /// Nodes of each operator's Redis Cluster; without any each has one Redis.
+  var redisNodes = 0
   /// Requests a second of the scenarios in an open loop, which are measured at each.
   var pacesPerSecond = [100, 1000, 3000]
   /// Accounts, and peers, at which the growth of a message's cost is measured; ascending.
