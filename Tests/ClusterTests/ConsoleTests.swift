@@ -177,7 +177,7 @@ import Testing
 
   @Test func `every page can be read without scripts, and takes nothing from elsewhere`() async throws {
     try await Self.withPeeredSites { sites in
-      let visitor = try await Visitor(sites.alphaRelay, token: Self.read)
+      let visitor = try await ConsoleVisitor(sites.alphaRelay, token: Self.read)
       for (path, words) in [
         ("", "Delivered a second"), ("/peers", "beta"), ("/queues", "Nothing waits"), ("/doctor", "ok"),
         ("/push", "Show attempts"), ("/audit", "peer invite"), ("/peers/beta", "peer-recipients"),
@@ -199,16 +199,16 @@ import Testing
   @Test func `strangers, other sites' forms and read tokens change nothing`() async throws {
     try await Self.withPeeredSites { sites in
       let relay = sites.alphaRelay
-      let stranger = Visitor(relay)
+      let stranger = ConsoleVisitor(relay)
       for path in ["", "/peers", "/peers/beta", "/queues", "/doctor", "/push", "/audit", "/events?page=overview"] {
         let answer = try await stranger.get("/console" + path)
         #expect(answer.status == 303 && answer.headers["location"] == "/console/sign-in", "\(path): \(answer.status)")
       }
-      let visitor = try await Visitor(relay, token: Self.read)
+      let visitor = try await ConsoleVisitor(relay, token: Self.read)
       let form = try await visitor.formKey()
       let suspend = "/console/peers/beta/suspend"
       #expect(try await visitor.post(suspend, ["form": form]).status == 403, "a read token")
-      let changer = try await Visitor(relay, token: Self.change)
+      let changer = try await ConsoleVisitor(relay, token: Self.change)
       let own = try await changer.formKey()
       #expect(try await changer.post(suspend, [:]).status == 403, "no key of the form")
       #expect(try await changer.post(suspend, ["form": form]).status == 403, "another session's")
@@ -233,14 +233,14 @@ import Testing
       try Data("viewer:\(Self.read)\nother:\(String(repeating: "o", count: 40))\n".utf8)
         .write(to: URL(fileURLWithPath: file))
       let relay = try await site.serve(["RELAY_OPERATOR_READ_TOKENS_FILE": file])
-      let visitor = try await Visitor(relay, token: Self.read)
+      let visitor = try await ConsoleVisitor(relay, token: Self.read)
       #expect(try await visitor.get("/console").status == 200)
       try Data("other:\(String(repeating: "o", count: 40))\n".utf8).write(to: URL(fileURLWithPath: file))
       relay.child.send(SIGHUP)
       try await eventually("the session has ended", within: .seconds(20)) {
         try await visitor.get("/console").status == 303
       }
-      let stranger = Visitor(relay)
+      let stranger = ConsoleVisitor(relay)
       var statuses: [Int] = []
       for _ in 0..<25 { statuses.append(try await stranger.post("/console/sign-in", ["token": "wrong"]).status) }
       #expect(statuses.filter { $0 == 401 }.count == 20 && statuses.last == 429)
@@ -248,7 +248,7 @@ import Testing
     }
     try await RelayOperator.with { site in
       let relay = try await site.serve()
-      let answer = try await Visitor(relay).get("/console/sign-in")
+      let answer = try await ConsoleVisitor(relay).get("/console/sign-in")
       #expect(answer.status == 403 && answer.text.contains("operator.read-tokens"))
       #expect(await relay.terminate() == .code(0))
     }
@@ -259,7 +259,7 @@ import Testing
     let paths = ["", "/peers", "/queues", "/audit", "/doctor"]
     try await Cluster.with("alpha", settings: Self.tokens, ownPostgres: true) { alpha in
       try await alpha.serve(1) { relays in
-        let visitor = try await Visitor(relays[0], token: Self.read)
+        let visitor = try await ConsoleVisitor(relays[0], token: Self.read)
         try await Loopback.blocking { try alpha.postgres.stop() }
         try await eventually("the relay has seen it", within: .seconds(30)) { await relays[0].readyz()?.status == 503 }
         for path in paths {
@@ -282,7 +282,7 @@ import Testing
   @Test func `a relay stops while somebody watches`() async throws {
     try await RelayOperator.with(settings: Cluster.unlimited) { site in
       let relay = try await site.serve(Self.tokens)
-      let visitor = try await Visitor(relay, token: Self.read)
+      let visitor = try await ConsoleVisitor(relay, token: Self.read)
       let events = try await visitor.stream("/console/events?page=overview")
       #expect(events.headers.first(name: "content-type") == "text/event-stream")
       var pieces = events.body.makeAsyncIterator()
@@ -292,61 +292,5 @@ import Testing
       // The stream ends with the process, in order.
       while try await pieces.next() != nil {}
     }
-  }
-}
-
-/// Somebody without a browser.
-private struct Visitor {
-  private let url: String
-  private let cookie: String?
-
-  init(_ relay: RelayProcess) { (url, cookie) = (relay.operatorURL, nil) }
-
-  /// Signs in.
-  init(_ relay: RelayProcess, token: String) async throws {
-    let answer = try await Visitor(relay).post("/console/sign-in", ["token": token])
-    let cookie = try #require(answer.headers["set-cookie"], "\(answer)")
-    #expect(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict") && cookie.contains("Path=/console"))
-    (url, self.cookie) = (relay.operatorURL, String(cookie.prefix { $0 != ";" }))
-  }
-
-  func get(_ path: String) async throws -> APIAnswer { try await ask(.GET, path, [], nil) }
-
-  func post(_ path: String, _ fields: [String: String], origin: String? = nil) async throws -> APIAnswer {
-    let allowed = CharacterSet.alphanumerics
-    let form = fields.map { "\($0)=\($1.addingPercentEncoding(withAllowedCharacters: allowed) ?? "")" }
-      .joined(separator: "&")
-    return try await ask(
-      .POST, path,
-      [("Content-Type", "application/x-www-form-urlencoded")] + (origin.map { [("Origin", $0)] } ?? []), form)
-  }
-
-  /// That all forms of the session carry.
-  func formKey() async throws -> String {
-    let page = try await get("/console").text
-    let found = try #require(page.firstMatch(of: /name="form" value="([^"]*)"/))
-    return String(found.output.1)
-  }
-
-  /// An answer whose body is read as it comes.
-  func stream(_ path: String) async throws -> HTTPClientResponse {
-    var request = HTTPClientRequest(url: url + path)
-    if let cookie { request.headers.add(name: "Cookie", value: cookie) }
-    return try await TestHTTP.client.execute(request, timeout: .seconds(60))
-  }
-
-  private func ask(
-    _ method: HTTPMethod, _ path: String, _ headers: [(String, String)], _ body: String?
-  ) async throws -> APIAnswer {
-    var request = HTTPClientRequest(url: url + path)
-    request.method = method
-    for (name, value) in headers { request.headers.add(name: name, value: value) }
-    if let cookie { request.headers.add(name: "Cookie", value: cookie) }
-    if let body { request.body = .bytes(ByteBuffer(string: body)) }
-    let response = try await TestHTTP.client.execute(request, timeout: .seconds(60))
-    let text = String(buffer: try await response.body.collect(upTo: 1 << 22))
-    return APIAnswer(
-      status: Int(response.status.code), text: text,
-      headers: Dictionary(response.headers.map { ($0.name.lowercased(), $0.value) }, uniquingKeysWith: { $1 }))
   }
 }

@@ -29,6 +29,8 @@ import Testing
           try await Self.converse(relay, beta, site)
           try await Self.expectSockets(relay, beta, site)
           try await Self.expectTop(relay, site)
+          try await Self.expectOneAddress(relay, beta, site)
+          try await Self.expectConsole(relay)
         }
       }
     }
@@ -106,6 +108,30 @@ import Testing
     let report: Top = try result.json()
     #expect(report.processes.map(\.roles) == RoleSite.roles.map { [$0] })
     #expect(report.processes.allSatisfy { $0.rolesElsewhere.count == 3 })
+  }
+
+  /// Behind HAProxy, clients know one address for all roles.
+  private static func expectOneAddress(
+    _ relay: RoleSite.Apart, _ beta: RelayProcess, _ site: RoleSite
+  ) async throws {
+    let (clients, directory) = (try site.kept(by: "clients"), try site.kept(by: "directory"))
+    try await HAProxyServer.with(before: [clients], directory: [directory]) { balancer in
+      let entrance = try RelayClient(url: balancer.url)
+      let (anns, bobs) = (try freshNumber(), try freshNumber())
+      let ann = try await entrance.register(anns)
+      let bob = try await RelayClient(url: beta.url).register(bobs)
+      try await eventually("both are found", within: .seconds(60)) {
+        let tokens = [ContactTokens.token(for: anns), ContactTokens.token(for: bobs)]
+        return try await ann.client.lookUpInClear(tokens).count == 2
+      }
+      try await ann.client.send([OutgoingMessage(body: [6])], to: bobs, timestamp: 6)
+      #expect(try await bob.client.fetchMessages().messages.map(\.timestamp) == [6])
+    }
+  }
+
+  private static func expectConsole(_ relay: RoleSite.Apart) async throws {
+    let visitor = try await ConsoleVisitor(relay.push, token: RoleSite.readToken)
+    #expect(try await visitor.get("/console").text.contains("push only"))
   }
 
   private struct Top: Decodable {
@@ -206,6 +232,7 @@ import Testing
 /// An operator whose processes have a role each, all by one configuration, and what they stand on.
 struct RoleSite: Sendable {
   static let roles = ["clients", "peers", "push", "directory"]
+  static let readToken = String(repeating: "r", count: 40)
 
   let alpha: RelayOperator
   let google: FakeFCM
@@ -248,7 +275,7 @@ struct RoleSite: Sendable {
         #"{"com.example.app":{"type":"gcm","api_version":"v1","project_id":"\#(PushFiles.project)","#
         + #""service_account_file":"\#(files.serviceAccount)"}}"#,
       "RELAY_DEVICE_NOTIFICATIONS_PORT": "\(ports[1])", "RELAY_DEVICE_NOTIFICATIONS_PLAIN": "true",
-      "RELAY_FEDERATION_DIRECTORY_INTERVAL": "0.2",
+      "RELAY_FEDERATION_DIRECTORY_INTERVAL": "0.2", "RELAY_OPERATOR_READ_TOKENS": "viewer:\(readToken)",
     ]
     let settings = Cluster.unlimited.merging(push) { $1 }
     try await Cluster.with("alpha", settings: settings) { cluster in
@@ -274,6 +301,9 @@ struct RoleSite: Sendable {
       }
     return further.union([own.operations])
   }
+
+  /// The ports of the process of `role`.
+  func kept(by role: String) throws -> RelayPorts { try #require(own[role]) }
 
   func start(_ role: String) async throws -> RelayProcess {
     // The option goes before the key.

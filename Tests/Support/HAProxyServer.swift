@@ -15,11 +15,12 @@ package final class HAProxyServer: Sendable {
   private let process: ChildProcess
 
   /// Runs `body` with an HAProxy in front of `relays`, which checks each at its operator's port.
+  /// - Parameter directory: processes that look-ups go to instead, by the lines of `docs/deploy.md`.
   package static func with<Value>(
-    before relays: [RelayPorts], isolation: isolated (any Actor)? = #isolation,
+    before relays: [RelayPorts], directory: [RelayPorts] = [], isolation: isolated (any Actor)? = #isolation,
     _ body: (HAProxyServer) async throws -> Value
   ) async throws -> Value {
-    let server = try await HAProxyServer(relays)
+    let server = try await HAProxyServer(relays, directory)
     do {
       let value = try await body(server)
       await server.stop()
@@ -30,11 +31,11 @@ package final class HAProxyServer: Sendable {
     }
   }
 
-  private init(_ relays: [RelayPorts]) async throws {
+  private init(_ relays: [RelayPorts], _ directory: [RelayPorts]) async throws {
     let folder = FileManager.default.temporaryDirectory.appending(path: "relay-haproxy-\(UUID().uuidString)").path
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     let ports = try Loopback.freePorts(2)
-    try Self.configuration(relays, clients: ports[0], peers: ports[1])
+    try Self.configuration(relays, directory, clients: ports[0], peers: ports[1])
       .write(toFile: folder + "/haproxy.cfg", atomically: true, encoding: .utf8)
     let environment = ["PATH": "/usr/local/sbin:/usr/sbin:/usr/local/bin:/usr/bin:/sbin:/bin"]
     process = try await ChildProcess.start(
@@ -67,30 +68,57 @@ package final class HAProxyServer: Sendable {
 
   /// `deploy/haproxy/relay.cfg` for loopback and without TLS for clients, with as many server lines as `relays`
   /// instead of its two of each kind.
-  private static func configuration(_ relays: [RelayPorts], clients: Int, peers: Int) throws -> String {
-    let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-      .deletingLastPathComponent()
-    let file = try String(contentsOf: root.appending(path: "deploy/haproxy/relay.cfg"), encoding: .utf8)
+  private static func configuration(
+    _ relays: [RelayPorts], _ directory: [RelayPorts], clients: Int, peers: Int
+  ) throws -> String {
     var lines: [String] = []
-    for line in file.components(separatedBy: "\n") {
+    for line in try text(of: "deploy/haproxy/relay.cfg").components(separatedBy: "\n") {
       if line.hasPrefix("  server two") { continue }
       if line.hasPrefix("  bind :443 ") {
         lines.append("  bind 127.0.0.1:\(clients)")
       } else if line == "  bind :8443" {
         lines.append("  bind 127.0.0.1:\(peers)")
       } else if line.hasPrefix("  server one") {
-        for (index, relay) in relays.enumerated() {
-          lines.append(
-            line.replacing("server one", with: "server number-\(index + 1)")
-              .replacing("192.0.2.1:8080", with: "127.0.0.1:\(relay.client)")
-              .replacing("192.0.2.1:8443", with: "127.0.0.1:\(relay.peers ?? relay.client)")
-              .replacing("port 8081", with: "port \(relay.operations)"))
-        }
+        lines += servers(relays, like: line, "one", at: "192.0.2.1")
       } else {
         lines.append(line)
       }
+      if line == "frontend clients", !directory.isEmpty { lines += try directoryLines(directory).frontend }
     }
-    return lines.joined(separator: "\n")
+    if !directory.isEmpty { lines += try directoryLines(directory).backend }
+    return lines.joined(separator: "\n") + "\n"
+  }
+
+  /// What `docs/deploy.md` adds for processes with the role `directory`.
+  private static func directoryLines(_ directory: [RelayPorts]) throws -> (frontend: [String], backend: [String]) {
+    let page = try text(of: "docs/deploy.md").components(separatedBy: "\n")
+    guard let start = page.firstIndex(of: "frontend clients"),
+      let end = page[start...].firstIndex(of: "```"), let middle = page[start..<end].firstIndex(of: "")
+    else { throw TestFailure("docs/deploy.md has no lines for HAProxy") }
+    var backend: [String] = []
+    for line in page[middle..<end] where !line.hasPrefix("  server directory-two") {
+      backend +=
+        line.hasPrefix("  server directory-one")
+        ? servers(directory, like: line, "directory-one", at: "192.0.2.3") : [line]
+    }
+    return (Array(page[page.index(after: start)..<middle]), backend)
+  }
+
+  private static func servers(
+    _ relays: [RelayPorts], like line: String, _ name: String, at host: String
+  ) -> [String] {
+    relays.enumerated().map { index, relay in
+      line.replacing("server \(name)", with: "server number-\(index + 1)")
+        .replacing("\(host):8080", with: "127.0.0.1:\(relay.client)")
+        .replacing("\(host):8443", with: "127.0.0.1:\(relay.peers ?? relay.client)")
+        .replacing("port 8081", with: "port \(relay.operations)")
+    }
+  }
+
+  private static func text(of file: String) throws -> String {
+    let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent()
+    return try String(contentsOf: root.appending(path: file), encoding: .utf8)
   }
 }
 

@@ -31,6 +31,9 @@ struct ConsolePages {
         redis.map { $0 ? "ok" : "warn" } ?? ""),
       figure("Directory", Figure.count(report.stores.directoryEntries) + " contacts"),
     ]
+    if let process, !process.rolesElsewhere.isEmpty {
+      figures.insert(figure("Roles", process.roles.joined(separator: ", ") + " only"), at: 1)
+    }
     if report.delivery.receiptsDroppedPerSecond > 0 {
       figures.append(figure("Receipts lost a second", Figure.rate(report.delivery.receiptsDroppedPerSecond), "fail"))
     }
@@ -96,6 +99,7 @@ struct ConsolePages {
       "name": peer.name.text, "url": described.url, "state": state, "mark": mark, "isSuspended": look == .suspended,
       "scopes": scopes.isEmpty ? "nothing" : scopes.joined(separator: ", "),
       "contacts": peer.policy.contacts.rawValue, "holds": peer.policy.holdsMessages ? "on" : "off",
+      "implicit": peer.policy.routesImplicitly ? "on" : "off",
       "ourWords": described.ourWords, "theirWords": described.theirWords,
     ]
     return values.merging(ends(described.leafExpires, described.authorityExpires)) { $1 }

@@ -133,6 +133,7 @@ enum ConsoleTemplates {
     <div><dt>May ask of us</dt><dd>{{scopes}}</dd></div>
     <div><dt>Contacts</dt><dd>{{contacts}}</dd></div>
     <div><dt>Messages are held</dt><dd>{{holds}}</dd></div>
+    <div><dt>Clients reach it without naming it</dt><dd>{{implicit}}</dd></div>
     </dl>
     <h2 id="budgets">What this relay may still do there</h2>
     {{#budgetFault}}<p class="notice warn">{{budgetFault}}</p>{{/budgetFault}}
