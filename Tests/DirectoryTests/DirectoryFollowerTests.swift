@@ -64,7 +64,7 @@ import Testing
         try await site.expectSame(view, tokens)
         #expect(view.directoryEntry(of: tokens[150])?.relay == alpha)
 
-        #expect(try await site.store.setPeerPolicy(PeerPolicy(contacts: .query), of: alpha))
+        #expect(try await site.store.changePeerPolicy(PeerPolicyChange(contacts: .query), of: alpha))
         try await site.expectSame(view, tokens)
         #expect(try await site.store.removePeer(beta) == .removed)
         try await site.expectSame(view, tokens)

@@ -33,7 +33,7 @@ import Testing
       let gamma = try name("gamma")
       let routes = beta.routes(by: KnownHomes([number: .peer(gamma)]))
       for (isOn, home) in [(false, nil), (true, gamma)] {
-        #expect(try await beta.storage.setPeerPolicy(PeerPolicy(routesImplicitly: isOn), of: gamma))
+        #expect(try await beta.storage.changePeerPolicy(PeerPolicyChange(routesImplicitly: isOn), of: gamma))
         await beta.registry.refresh()
         #expect(try await routes.home(of: number) == home)
       }
@@ -108,7 +108,7 @@ import Testing
         #expect(routes.home(of: other) == nil)
       }
       #expect(routes.home(of: try #require(AttachmentID(1))) == nil)
-      #expect(try await beta.storage.setPeerPolicy(PeerPolicy(routesImplicitly: false), of: name("gamma")))
+      #expect(try await beta.storage.changePeerPolicy(PeerPolicyChange(routesImplicitly: false), of: name("gamma")))
       await beta.registry.refresh()
       #expect(routes.home(of: attachment) == nil)
     }

@@ -163,7 +163,7 @@ extension TestRelay {
   /// Changes what this relay does with the contacts of `peer`, as `relay peer set` does.
   func setContacts(_ contacts: PeerPolicy.Contacts, of peer: String) async throws {
     let name = try #require(RelayName(peer))
-    #expect(try await storage.setPeerPolicy(PeerPolicy(contacts: contacts), of: name))
+    #expect(try await storage.changePeerPolicy(PeerPolicyChange(contacts: contacts), of: name))
     await coordination.publish(.peersChanged)
     await registry.refresh()
   }

@@ -168,7 +168,7 @@ func withOutbox(
       name: known.name, url: "https://127.0.0.1:\(await door.port)", caCertificate: known.caCertificate,
       state: .active, scopes: known.scopes, added: known.added)
     #expect(try await beta.storage.savePeer(moved))
-    #expect(try await beta.storage.setPeerPolicy(PeerPolicy(holdsMessages: holds), of: known.name))
+    #expect(try await beta.storage.changePeerPolicy(PeerPolicyChange(holdsMessages: holds), of: known.name))
     await beta.registry.refresh()
     let (time, intake) = (TestTime(), RecordingIntake())
     let requests = beta.handOvers.requests

@@ -81,7 +81,7 @@ import Testing
       site.time.advance(by: .seconds(10_000))
       try await site.door.close()
       #expect(await site.refusal(to: fresh, at: 2)?.kind == .peerUnavailable, "nothing is held yet")
-      #expect(try await site.beta.storage.setPeerPolicy(PeerPolicy(holdsMessages: true), of: name("alpha")))
+      #expect(try await site.beta.storage.changePeerPolicy(PeerPolicyChange(holdsMessages: true), of: name("alpha")))
       await site.beta.registry.refresh()
       #expect(await site.refusal(to: fresh, at: 2) == nil)
       try await eventually("the older conversation is written down anew") {

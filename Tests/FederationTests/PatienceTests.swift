@@ -145,7 +145,7 @@ import Testing
     try await withScriptedPeers(["alpha"], limits: limits) { beta, peers in
       let alpha = try name("alpha")
       peers[0].answer(by: { $0.path.hasSuffix("/peering") ? .init(status: 404) : nil })
-      #expect(try await beta.storage.setPeerPolicy(PeerPolicy(holdsMessages: true), of: alpha))
+      #expect(try await beta.storage.changePeerPolicy(PeerPolicyChange(holdsMessages: true), of: alpha))
       await beta.registry.refresh()
       let requests = beta.handOvers.requests
       let outbox = Outbox(

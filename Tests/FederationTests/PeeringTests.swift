@@ -219,7 +219,8 @@ import Testing
         let word = try await alpha.peering().invite().text
         _ = try await beta.peering().accept(word)
         #expect(try await alpha.storage.setPeerScopes([.keys], of: beta.name))
-        #expect(try await alpha.storage.setPeerPolicy(PeerPolicy(holdsMessages: true, contacts: .none), of: beta.name))
+        let change = PeerPolicyChange(holdsMessages: true, contacts: PeerPolicy.Contacts.none)
+        #expect(try await alpha.storage.changePeerPolicy(change, of: beta.name))
         _ = try await beta.peering().accept(word)
         let peer = try #require(try await alpha.storage.peers().first)
         #expect(peer.scopes == [.keys])

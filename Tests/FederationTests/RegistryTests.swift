@@ -151,7 +151,7 @@ final class CountingPeers: PeerStore {
   func removePeer(_ name: RelayName) async throws(StoreError) -> PeerRemoval { .unknown }
   func setPeerURL(_ url: String, of name: RelayName) async throws(StoreError) -> Bool { false }
   func setPeerScopes(_ scopes: Set<Peer.Scope>, of name: RelayName) async throws(StoreError) -> Bool { false }
-  func setPeerPolicy(_ policy: PeerPolicy, of name: RelayName) async throws(StoreError) -> Bool { false }
+  func changePeerPolicy(_ change: PeerPolicyChange, of name: RelayName) async throws(StoreError) -> Bool { false }
   func noteAttachmentMark(_ mark: AttachmentMark, of name: RelayName) async throws(StoreError) -> Bool { false }
   func setPeerTrust(
     _ trust: PeerTrust, caCertificate: [UInt8], replacing former: [UInt8], of name: RelayName

@@ -232,7 +232,7 @@ import Testing
       let (storage, gamma, evil) = (store.storage, try Sample.relay("gamma"), try Sample.relay("evil"))
       for name in [gamma, evil] {
         #expect(try await storage.savePeer(Sample.peer(name.text)))
-        #expect(try await storage.setPeerPolicy(PeerPolicy(contacts: .query), of: name))
+        #expect(try await storage.changePeerPolicy(PeerPolicyChange(contacts: .query), of: name))
       }
       let tokens = try (0..<4).map { try Sample.token($0) }
       #expect(
@@ -257,21 +257,21 @@ import Testing
       // It is no copy: nothing of it is in the directory, and it stays where other terms change.
       #expect(try await storage.entries(for: tokens).isEmpty)
       #expect(try await storage.contactCounts(of: gamma) == ContactCounts(listed: 0, unlisted: 2))
-      #expect(try await storage.setPeerPolicy(PeerPolicy(holdsMessages: true, contacts: .query), of: gamma))
+      #expect(try await storage.changePeerPolicy(PeerPolicyChange(holdsMessages: true, contacts: .query), of: gamma))
       try await storage.dropContacts(of: gamma, keepingClaims: true)
       #expect(try await storage.contactCounts(of: gamma).claims == 2)
       // A copy of another's listing comes behind it; its own copy goes on with it.
       store.clock.advance(.milliseconds(5))
       try await Task.sleep(for: .milliseconds(5))
-      #expect(try await storage.setPeerPolicy(PeerPolicy(contacts: .copy), of: evil))
+      #expect(try await storage.changePeerPolicy(PeerPolicyChange(contacts: .copy), of: evil))
       try await storage.mergeContacts([Self.listed(0)], of: evil, pass: 9)
       #expect(try await storage.entries(for: tokens).isEmpty)
-      #expect(try await storage.setPeerPolicy(PeerPolicy(contacts: .copy), of: gamma))
+      #expect(try await storage.changePeerPolicy(PeerPolicyChange(contacts: .copy), of: gamma))
       try await storage.mergeContacts([Self.listed(0)], of: gamma, pass: 9)
       #expect(try await Self.owner(of: tokens[0], in: store) == gamma)
       #expect(try await storage.rememberClaims(to: [tokens[1]], of: gamma, keepingAtMost: 10).isEmpty)
       // Peers whose contacts are not to be found claim nothing.
-      #expect(try await storage.setPeerPolicy(PeerPolicy(contacts: .none), of: gamma))
+      #expect(try await storage.changePeerPolicy(PeerPolicyChange(contacts: PeerPolicy.Contacts.none), of: gamma))
       #expect(try await storage.contactCounts(of: gamma) == .none)
       #expect(try await Self.owner(of: tokens[0], in: store) == evil)
     }

@@ -111,7 +111,7 @@ import Testing
         try await storage.mergeContacts([Self.listed(1)], of: beta, pass: pass)
         try await storage.finishContacts(of: beta, pass: pass, mark: "m")
         try await storage.mergeContacts([Self.listed(9)], of: Sample.relay("gamma"), pass: 1)
-        #expect(try await storage.setPeerPolicy(PeerPolicy(contacts: contacts), of: beta))
+        #expect(try await storage.changePeerPolicy(PeerPolicyChange(contacts: contacts), of: beta))
         #expect(try await storage.entries(for: [token]).isEmpty)
         #expect(try await storage.claimants(of: token).isEmpty)
         #expect(try await storage.contactCount(of: beta) == 0)
@@ -121,7 +121,7 @@ import Testing
         try await storage.finishContacts(of: beta, pass: pass + 1, mark: "late")
         #expect(try await storage.contactCount(of: beta) == 0)
 
-        #expect(try await storage.setPeerPolicy(PeerPolicy(contacts: .copy), of: beta))
+        #expect(try await storage.changePeerPolicy(PeerPolicyChange(contacts: .copy), of: beta))
         try await storage.finishContacts(of: beta, pass: pass + 1, mark: "late")
         let next = try await storage.contactsPass(of: beta)
         #expect(next.pass > pass && next.mark == nil)
@@ -149,7 +149,7 @@ import Testing
       let ignoring = try Self.ignoringClaims(2)
       #expect(try await store.use(Secret("654321"), for: ignoring) == .codeRefused)
       // A peer that is asked at look-up time claims nothing.
-      #expect(try await storage.setPeerPolicy(PeerPolicy(contacts: .query), of: beta))
+      #expect(try await storage.changePeerPolicy(PeerPolicyChange(contacts: .query), of: beta))
       #expect(try await store.register(Sample.registration(3)) == .registered)
     }
   }

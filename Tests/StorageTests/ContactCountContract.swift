@@ -91,10 +91,10 @@ import Testing
       _ = try await storage.endClaims(of: peer, afterDays: -1)
     default:
       guard Int.random(in: 0..<3, using: &generator) == 0 else { return }
-      #expect(try await storage.setPeerPolicy(PeerPolicy(contacts: .query), of: peer))
+      #expect(try await storage.changePeerPolicy(PeerPolicyChange(contacts: .query), of: peer))
       try await storage.mergeContacts(changes, of: peer, pass: pass + 1)
       #expect(try await storage.contactCounts(of: peer) == .none)
-      #expect(try await storage.setPeerPolicy(PeerPolicy(contacts: .copy), of: peer))
+      #expect(try await storage.changePeerPolicy(PeerPolicyChange(contacts: .copy), of: peer))
     }
   }
 

@@ -104,8 +104,10 @@ import Testing
     // Its end uncovers contacts; four of them are the other's.
     Step(
       "asked instead of copied", 5,
-      peer { try await $0.setPeerPolicy(PeerPolicy(contacts: .query), of: Sample.relay("beta")) }),
-    Step("copied again", 1, peer { try await $0.setPeerPolicy(PeerPolicy(contacts: .copy), of: Sample.relay("beta")) }),
+      peer { try await $0.changePeerPolicy(PeerPolicyChange(contacts: .query), of: Sample.relay("beta")) }),
+    Step(
+      "copied again", 1,
+      peer { try await $0.changePeerPolicy(PeerPolicyChange(contacts: .copy), of: Sample.relay("beta")) }),
     Step("listed again", 4) {
       try await $0.storage.mergeContacts(Self.listed(2..<6), of: Sample.relay("beta"), pass: 9)
     },

@@ -29,8 +29,8 @@ import Testing
       #expect(try await storage.beginContacts(of: beta) == 8)
       // The end of the copy outruns what has begun.
       #expect(try await storage.beginContacts(of: beta) == 9)
-      #expect(try await storage.setPeerPolicy(PeerPolicy(contacts: .query), of: beta))
-      #expect(try await storage.setPeerPolicy(PeerPolicy(contacts: .copy), of: beta))
+      #expect(try await storage.changePeerPolicy(PeerPolicyChange(contacts: .query), of: beta))
+      #expect(try await storage.changePeerPolicy(PeerPolicyChange(contacts: .copy), of: beta))
       try await storage.finishContacts(of: beta, pass: 9, mark: "late")
       #expect(try await storage.contactsPass(of: beta).mark == nil)
       #expect(try #require(await storage.beginContacts(of: beta)) > 9)

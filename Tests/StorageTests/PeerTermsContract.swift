@@ -38,7 +38,8 @@ import Testing
       let policy = PeerPolicy(holdsMessages: true, contacts: .none, routesImplicitly: false)
       #expect(try await !store.storage.setPeerScopes([.keys], of: peer.name))
       #expect(try await !store.storage.setPeerURL("https://elsewhere:1", of: peer.name))
-      #expect(try await !store.storage.setPeerPolicy(policy, of: peer.name))
+      let change = PeerPolicyChange(holdsMessages: true, contacts: PeerPolicy.Contacts.none, routesImplicitly: false)
+      #expect(try await !store.storage.changePeerPolicy(change, of: peer.name))
       #expect(try await store.storage.savePeer(peer))
       #expect(try await store.storage.savePeer(Sample.peer("gamma")))
 
@@ -46,7 +47,7 @@ import Testing
       try await Self.raisesRevision(of: store) {
         try await store.storage.setPeerScopes([.lookup, .attachments], of: peer.name)
       }
-      try await Self.raisesRevision(of: store) { try await store.storage.setPeerPolicy(policy, of: peer.name) }
+      try await Self.raisesRevision(of: store) { try await store.storage.changePeerPolicy(change, of: peer.name) }
       try await Self.raisesRevision(of: store) {
         try await store.storage.setPeerURL("https://elsewhere:1", of: peer.name)
       }
@@ -54,6 +55,28 @@ import Testing
         name: peer.name, url: "https://elsewhere:1", caCertificate: peer.caCertificate, state: peer.state,
         scopes: [.lookup, .attachments], added: peer.added, policy: policy)
       #expect(try await store.storage.peers() == [changed, Sample.peer("gamma")])
+    }
+  }
+
+  @Test(arguments: Backend.allCases)
+  func `changes of one part each leave the others, also by several processes at once`(_ backend: Backend) async throws {
+    let changes = [
+      PeerPolicyChange(holdsMessages: true), PeerPolicyChange(contacts: .query),
+      PeerPolicyChange(routesImplicitly: false),
+    ]
+    try await backend.withStores(changes.count) { stores in
+      let (peer, storage) = (try Sample.peer("beta"), stores[0].storage)
+      #expect(try await storage.savePeer(peer))
+      try await withThrowingTaskGroup(of: Bool.self) { group in
+        for (store, change) in zip(stores, changes) {
+          group.addTask { try await store.storage.changePeerPolicy(change, of: peer.name) }
+        }
+        for try await isStored in group { #expect(isStored) }
+      }
+      let policy = PeerPolicy(holdsMessages: true, contacts: .query, routesImplicitly: false)
+      #expect(try await storage.peers().map(\.policy) == [policy])
+      #expect(try await storage.changePeerPolicy(PeerPolicyChange(holdsMessages: false), of: peer.name))
+      #expect(try await storage.peers().first?.policy.contacts == .query)
     }
   }
 

@@ -155,8 +155,8 @@ import Testing
       switch (place, round % 3) {
       case (0, 0): _ = try await storage.setPeerState(.suspended, of: beta)
       case (0, 1): _ = try await storage.setPeerState(.active, of: beta)
-      case (1, 0): _ = try await storage.setPeerPolicy(PeerPolicy(contacts: .query), of: gamma)
-      case (1, 1): _ = try await storage.setPeerPolicy(PeerPolicy(contacts: .copy), of: gamma)
+      case (1, 0): _ = try await storage.changePeerPolicy(PeerPolicyChange(contacts: .query), of: gamma)
+      case (1, 1): _ = try await storage.changePeerPolicy(PeerPolicyChange(contacts: .copy), of: gamma)
       case (2, _): try await storage.finishContacts(of: beta, pass: Int64(round), mark: "m")
       default: break
       }

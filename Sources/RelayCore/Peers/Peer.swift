@@ -95,6 +95,21 @@ package struct PeerPolicy: Sendable, Equatable {
   }
 }
 
+/// What an operator changes of a policy; nil leaves a part as it is, so that two changes at once both hold.
+package struct PeerPolicyChange: Sendable, Equatable {
+  package var holdsMessages: Bool?
+  package var contacts: PeerPolicy.Contacts?
+  package var routesImplicitly: Bool?
+  package init(
+    holdsMessages: Bool? = nil, contacts: PeerPolicy.Contacts? = nil, routesImplicitly: Bool? = nil
+  ) {
+    self.holdsMessages = holdsMessages
+    self.contacts = contacts
+    self.routesImplicitly = routesImplicitly
+  }
+  package var isEmpty: Bool { self == PeerPolicyChange() }
+}
+
 /// The signed statements of a peer's CA since the peering (docs/federation-wire.md, "Authority statements").
 package struct PeerTrust: Sendable, Equatable {
   /// The CA that takes over, DER: it may vouch for the peer too.

@@ -33,7 +33,7 @@ package protocol PeerStore: Sendable {
   /// Held messages stay held. If the peer's contacts are not to be copied any more, the copy is dropped with its
   /// mark, and all its claims end. If contacts are copied that were asked for before, its claims stay.
   /// - Returns: false when there is no such peer.
-  func setPeerPolicy(_ policy: PeerPolicy, of name: RelayName) async throws(StoreError) -> Bool
+  func changePeerPolicy(_ change: PeerPolicyChange, of name: RelayName) async throws(StoreError) -> Bool
   /// Remembers that ids of the peer's attachments begin with `mark`, unless another peer has it: the first to tell it
   /// keeps it. The peer's newest `Peer.attachmentMarksMax` marks stay. They go with the peer.
   /// - Returns: whether it is news; false, with nothing stored, if any peer has it already or there is no such peer.

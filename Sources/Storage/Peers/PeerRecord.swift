@@ -32,10 +32,11 @@ extension PeerRecord {
   }
 
   /// Assignments.
-  static func postgresPolicy(_ policy: PeerPolicy) -> PostgresQuery {
+  static func postgresChange(_ change: PeerPolicyChange) -> PostgresQuery {
     """
-    holds_messages = \(policy.holdsMessages), contacts_mode = \(policy.contacts.rawValue),
-      implicit = \(policy.routesImplicitly)
+    holds_messages = coalesce(\(change.holdsMessages), holds_messages),
+      contacts_mode = coalesce(\(change.contacts?.rawValue), contacts_mode),
+      implicit = coalesce(\(change.routesImplicitly), implicit)
     """
   }
 }
@@ -82,10 +83,11 @@ extension PeerRecord {
   }
 
   /// Assignments.
-  static func embeddedPolicy(_ policy: PeerPolicy) -> SQL {
+  static func embeddedChange(_ change: PeerPolicyChange) -> SQL {
     """
-    holds_messages = \(policy.holdsMessages), contacts_mode = \(policy.contacts.rawValue),
-      implicit = \(policy.routesImplicitly)
+    holds_messages = coalesce(\(change.holdsMessages), holds_messages),
+      contacts_mode = coalesce(\(change.contacts?.rawValue), contacts_mode),
+      implicit = coalesce(\(change.routesImplicitly), implicit)
     """
   }
 }

@@ -27,18 +27,18 @@ extension PostgresStorage {
   /// If no copy is wanted any more, none is found from the commit on. A merge under way holds the peer's row until
   /// its own commit; then it is gone too. Without its mark the next copy begins with the whole listing. A pass that
   /// is under way is outrun, so that its end leaves no mark.
-  package func setPeerPolicy(_ policy: PeerPolicy, of name: RelayName) async throws(StoreError) -> Bool {
+  package func changePeerPolicy(_ change: PeerPolicyChange, of name: RelayName) async throws(StoreError) -> Bool {
     let peer = PostgresParameter(name)
-    let contacts = PostgresParameter(policy.contacts.rawValue)
+    let contacts = PostgresParameter(change.contacts?.rawValue)
     let result = try await write(
-      "set_peer_policy",
+      "change_peer_policy",
       """
       WITH former AS MATERIALIZED (
         SELECT contacts_mode FROM peers WHERE name = \(peer) FOR NO KEY UPDATE
       ), changed AS (
-        UPDATE peers SET \(PeerRecord.postgresPolicy(policy)),
-          contacts_mark = CASE WHEN \(contacts) = 'copy' THEN contacts_mark END,
-          contacts_pass = CASE WHEN \(contacts) = 'copy' THEN contacts_pass
+        UPDATE peers SET \(PeerRecord.postgresChange(change)),
+          contacts_mark = CASE WHEN coalesce(\(contacts), contacts_mode) = 'copy' THEN contacts_mark END,
+          contacts_pass = CASE WHEN coalesce(\(contacts), contacts_mode) = 'copy' THEN contacts_pass
             ELSE greatest(contacts_pass, contacts_begun) + 2 END
         WHERE name = \(peer) AND EXISTS (SELECT FROM former) RETURNING 1
       )
@@ -48,7 +48,7 @@ extension PostgresStorage {
     let former = try result.first { (row) throws(StoreError) in PeerPolicy.Contacts(column: try row.text()) }
     guard let former else { return false }
     // A peer that is asked already keeps its remembered contacts.
-    if policy.contacts != .copy, policy.contacts != former { try await removeContacts(of: name) }
+    if let contacts = change.contacts, contacts != .copy, contacts != former { try await removeContacts(of: name) }
     return true
   }
 

@@ -14,21 +14,21 @@ extension SQLiteStorage {
 
   /// If no copy is wanted any more, none is left. Without its mark the next one begins with the whole listing. A pass
   /// that is under way is outrun, so that its end leaves no mark.
-  package func setPeerPolicy(_ policy: PeerPolicy, of name: RelayName) async throws(StoreError) -> Bool {
-    let contacts = policy.contacts.rawValue
-    return try await write { db in
+  package func changePeerPolicy(_ change: PeerPolicyChange, of name: RelayName) async throws(StoreError) -> Bool {
+    try await write { db in
       guard let former = try db.row("SELECT contacts_mode FROM peers WHERE name = \(name)")?.text(0) else {
         return false
       }
+      let contacts = change.contacts?.rawValue ?? former
       try db.run(
         """
-        UPDATE peers SET \(PeerRecord.embeddedPolicy(policy)),
+        UPDATE peers SET \(PeerRecord.embeddedChange(change)),
           contacts_mark = iif(\(contacts) = 'copy', contacts_mark, NULL),
           contacts_pass = iif(\(contacts) = 'copy', contacts_pass, max(contacts_pass, contacts_begun) + 2)
         WHERE name = \(name)
         """)
       // A peer that is asked already keeps its remembered contacts.
-      if policy.contacts != .copy, contacts != former {
+      if contacts != PeerPolicy.Contacts.copy.rawValue, contacts != former {
         try db.run("DELETE FROM contacts WHERE peer = \(name)")
       }
       try db.raise(.peers)

@@ -117,7 +117,7 @@ extension Victim {
     if style == .asked {
       let isSet = try await withStorage { storage in
         guard let name = RelayName(name) else { return false }
-        return try await storage.setPeerPolicy(PeerPolicy(contacts: .query), of: name)
+        return try await storage.changePeerPolicy(PeerPolicyChange(contacts: .query), of: name)
       }
       guard isSet else { throw TestFailure("the policy was not set") }
     }

@@ -51,13 +51,9 @@ extension PeerCommand {
         if let contacts, contacts != .copy, contacts != peer.peer.policy.contacts, peer.peer.hasStandingClaims {
           try await PeerCommand.notePasses(of: peer.name, storage)
         }
-        if hold != nil || contacts != nil || implicit != nil {
-          var policy = peer.peer.policy
-          if let hold { policy.holdsMessages = hold == .on }
-          if let contacts { policy.contacts = contacts }
-          if let implicit { policy.routesImplicitly = implicit == .on }
-          isStored = try await storage.setPeerPolicy(policy, of: peer.name) && isStored
-        }
+        let change = PeerPolicyChange(
+          holdsMessages: hold.map { $0 == .on }, contacts: contacts, routesImplicitly: implicit.map { $0 == .on })
+        if !change.isEmpty { isStored = try await storage.changePeerPolicy(change, of: peer.name) && isStored }
         // Removed since it was read.
         guard isStored else { throw PeerCommand.unknown(name) }
         Output.line("\(peer.name) is changed.")
