@@ -70,8 +70,11 @@ import Testing
 /// Numbers, tables and pictures.
 @Suite(.tags(.unit)) struct ChartTests {
   @Test func `numbers have three digits that count`() {
-    let numbers = [0, 0.126, 0.0612, 1.5, 12.34, 99.96, 123.4, 1234, 999_900, 1e9, 0.00001]
-    let texts = ["0", "0.126", "0.061", "1.5", "12.3", "100", "123", "1,230", "1,000,000", "1,000,000,000", "0.00001"]
+    let numbers = [0, 0.126, 0.0612, 1.5, 12.34, 99.96, 123.4, 1234, 999_900, 1e9, 0.00001, 0.0008, 0.0046371]
+    let texts = [
+      "0", "0.126", "0.061", "1.5", "12.3", "100", "123", "1,230", "1,000,000", "1,000,000,000", "0.00001", "0.0008",
+      "0.00464",
+    ]
     #expect(numbers.map(Numbers.short) == texts)
     #expect(Numbers.metric(1e6) == "1 M" && Numbers.metric(20_500) == "20.5 k" && Numbers.metric(12) == "12")
     #expect(Numbers.whole(1_234_567.6) == "1,234,568" && Numbers.plain(0.5) == "0.5")

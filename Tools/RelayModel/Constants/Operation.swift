@@ -36,7 +36,7 @@ struct OperationPoint: Sendable, Decodable, Equatable {
 /// trips.
 ///
 /// Between two measured rates each part follows the power law through both. Below the lowest and above the highest rate
-/// the cost is that of the nearest point: at the lowest nothing gathers any more (docs/performance.md).
+/// the cost is that of the nearest point: at the lowest, 100 a second, nothing gathers any more (docs/performance.md).
 struct Operation: Sendable, Decodable, Equatable {
   let name: String
   let title: String

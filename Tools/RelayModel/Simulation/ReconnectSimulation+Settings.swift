@@ -9,7 +9,7 @@ extension ReconnectSimulation {
     /// Cores of a process that are left for new connections.
     var coresForConnections = 0.5
     /// CPU milliseconds of a new connection.
-    var connectMillis = 0.536
+    var connectMillis = 0.921
     /// Devices notice the loss within this time: 0 where their connections are reset.
     var detectionSeconds = 0.0
     /// For so long a device waits for a connection.

@@ -11,9 +11,12 @@ enum Numbers {
       let step = pow(10, floor(log10(size) + 1e-9) - 2)
       return grouped((value / step).rounded() * step)
     }
-    let decimals = size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : size >= 0.0005 ? 3 : 6
+    let decimals = size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : size >= 0.00995 ? 3 : small(size)
     return trimmed(String(format: "%.\(decimals)f", value))
   }
+
+  /// The decimals of three digits that count, below a hundredth.
+  private static func small(_ size: Double) -> Int { min(12, 2 - Int(floor(log10(size)))) }
 
   /// All digits before the point, with separators.
   static func whole(_ value: Double) -> String { value.isFinite ? grouped(value.rounded()) : "without bound" }
