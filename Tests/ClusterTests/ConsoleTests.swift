@@ -181,6 +181,7 @@ import Testing
       for (path, words) in [
         ("", "Delivered a second"), ("/peers", "beta"), ("/queues", "Nothing waits"), ("/doctor", "ok"),
         ("/push", "Show attempts"), ("/audit", "peer invite"), ("/peers/beta", "peer-recipients"),
+        ("/peers/beta", "<dt>Clients reach it without naming it</dt><dd>on</dd>"),
       ] {
         let page = try await visitor.get("/console" + path)
         #expect(page.status == 200 && page.text.contains(words), "\(path): \(page.text.prefix(800))")

@@ -13,8 +13,8 @@ package final class DirectoryParts: ContactSource, Service {
 
   /// How often each process is asked whether it has its part.
   private static let watchInterval = Duration.seconds(2)
-  /// Behind a batch of several look-ups, so that more of them share the next one. A request to each part costs more than
-  /// the look-ups in it.
+  /// Behind a batch of several look-ups, so that more of them share the next one: a request to each part costs more
+  /// than the look-ups in it. Not behind one that was half full: there the next one is full soon enough.
   private static let gathering = Duration.milliseconds(5)
   /// Tokens that wait: two thousand address books of a thousand contacts.
   private static let waitingTokensMax = 2_000_000
@@ -39,7 +39,9 @@ package final class DirectoryParts: ContactSource, Service {
     ) { members in
       let results = await Self.ask(holders, members.map(\.call))
       for (member, result) in zip(members, results) { member.end(with: result) }
-      if members.count > 1 { await Pause.for(Self.gathering) }
+      let tokens = members.reduce(0) { $0 + $1.call.tokens.count }
+      let isHalfFull = 2 * members.count > PartQuestions.questionsMax || 2 * tokens > PartQuestions.tokensMax
+      if members.count > 1, !isHalfFull { await Pause.for(Self.gathering) }
     }
   }
 

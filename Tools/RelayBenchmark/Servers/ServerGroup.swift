@@ -30,9 +30,10 @@ final class ServerGroup: Sendable {
   ///   - workers: of Citus; 0 for one PostgreSQL without.
   ///   - redisNodes: of each operator's Redis Cluster; 0 for one Redis without.
   init(_ programs: Programs, workers: Int = 0, redisNodes: Int = 0, in workshop: Workshop) async throws {
-    let ports = try await FreePorts.find(7 + workers)
+    let redisPorts = SharedRedis.portCount(nodes: redisNodes)
+    let ports = try await FreePorts.find(7 + workers + 2 * redisPorts)
     let stores = try await StoreServers.start(
-      in: workshop, programs: programs.postgres, ports: [ports[0]] + ports[7...])
+      in: workshop, programs: programs.postgres, ports: [ports[0]] + ports[7..<(7 + workers)])
     var processes: [(ServerClass, ChildProcess)] = [(.postgres, stores.postgres.process)]
     processes += stores.workers.map { (.worker, $0.process) }
     var operators: [RelayOperator] = []
@@ -42,7 +43,7 @@ final class ServerGroup: Sendable {
         name,
         at: RelayOperator.Ports(
           client: ports[first], federation: ports[first + 1], administration: ports[first + 2]),
-        redisNodes: redisNodes, stores, programs, workshop)
+        redis: ports.suffix((2 - index) * redisPorts).prefix(redisPorts), stores, programs, workshop)
       processes += redis.processes.map { (.redis, $0) }
       processes.append((index == 0 ? .alpha : .beta, try await one.start()))
       operators.append(one)
@@ -60,9 +61,10 @@ final class ServerGroup: Sendable {
   /// One more operator, with a database and a Redis of its own. Its relay does not run yet.
   /// - Parameter settings: variables on top of those of every operator.
   func addOperator(_ name: String, settings: [String: String]) async throws -> RelayOperator {
+    let ports = try await FreePorts.find(3 + SharedRedis.portCount(nodes: redisNodes))
     let (one, redis) = try await Self.makeOperator(
-      name, at: try await RelayOperator.Ports.free(), redisNodes: redisNodes, stores, programs, workshop,
-      settings: settings)
+      name, at: RelayOperator.Ports(client: ports[0], federation: ports[1], administration: ports[2]),
+      redis: ports[3...], stores, programs, workshop, settings: settings)
     processes.withLock { $0 += redis.processes.map { (.redis, $0) } }
     return one
   }
@@ -78,11 +80,11 @@ final class ServerGroup: Sendable {
   }
 
   private static func makeOperator(
-    _ name: String, at ports: RelayOperator.Ports, redisNodes: Int, _ stores: StoreServers, _ programs: Programs,
-    _ workshop: Workshop, settings: [String: String] = [:]
+    _ name: String, at ports: RelayOperator.Ports, redis redisPorts: ArraySlice<Int>, _ stores: StoreServers,
+    _ programs: Programs, _ workshop: Workshop, settings: [String: String] = [:]
   ) async throws -> (RelayOperator, SharedRedis) {
     try await stores.createDatabase(name)
-    let redis = try await SharedRedis.start("redis-\(name)", nodes: redisNodes, in: workshop)
+    let redis = try await SharedRedis.start("redis-\(name)", at: redisPorts, in: workshop)
     let one = try RelayOperator(
       name: name, ports: ports, executable: programs.relay, workshop: workshop, stores: stores, redis: redis,
       settings: settings)

@@ -7,14 +7,18 @@ struct SharedRedis: Sendable {
   let url: String
   let processes: [ChildProcess]
 
+  /// How many ports `start` takes. - Parameter nodes: of a cluster; 0 for one server without.
+  static func portCount(nodes: Int) -> Int { max(1, 2 * nodes) }
+
   /// One for each operator: the databases of one Redis would share its channels.
-  /// - Parameter nodes: of a cluster, three at least; 0 for one server without.
-  static func start(_ name: String, nodes: Int, in workshop: Workshop) async throws -> SharedRedis {
-    guard nodes > 0 else {
-      let server = try await RedisServer.start(name, in: workshop, port: FreePorts.find(1)[0])
+  /// - Parameter ports: one for a server, or two for each node of a cluster, which has three nodes at least.
+  static func start(_ name: String, at ports: ArraySlice<Int>, in workshop: Workshop) async throws -> SharedRedis {
+    let ports = Array(ports)
+    guard ports.count > 1 else {
+      let server = try await RedisServer.start(name, in: workshop, port: ports[0])
       return SharedRedis(url: server.url, processes: [server.process])
     }
-    let ports = try await FreePorts.find(2 * nodes)
+    let nodes = ports.count / 2
     // One password, by which the nodes let redis-cli in.
     let password = randomPassword()
     var servers: [RedisServer] = []
