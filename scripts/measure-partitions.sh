@@ -46,7 +46,6 @@ CREATE TABLE messages (
   source bigint NOT NULL, sent bigint NOT NULL, message bytea, fingerprint uuid NOT NULL,
   PRIMARY KEY (account, device, sequence, day), UNIQUE (account, device, fingerprint, day)
 ) PARTITION BY RANGE (day);
-CREATE INDEX ON messages (account, device, source, sent, sequence);
 CREATE INDEX ON messages (sequence);
 DO \$\$
 DECLARE behind date := current_date + 2; first date;

@@ -25,7 +25,8 @@ extension RelayMetric {
   package struct Codes: MetricSection {
     package static let (title, owner) = ("Wrong codes", "Relay/Accounts")
 
-    package let wrong = CounterMetric<CodeLabel>("relay_wrong_codes_total", "Wrong verification codes and pins.")
+    package let wrong = CounterMetric<CodeLabel>(
+      "relay_wrong_codes_total", "Wrong verification codes and pins, and codes that had expired or were never sent.")
     package let numbersPaused = SingleCounter(
       "relay_numbers_paused_total", "Numbers for which no code is taken for a while, after too many wrong ones.")
   }
