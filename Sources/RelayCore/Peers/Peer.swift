@@ -95,7 +95,7 @@ package struct PeerPolicy: Sendable, Equatable {
   }
 }
 
-/// What an operator changes of a policy; nil leaves a part as it is, so that two changes at once both hold.
+/// The parts of a policy that change; nil leaves a part as it is, so that two changes at once both hold.
 package struct PeerPolicyChange: Sendable, Equatable {
   package var holdsMessages: Bool?
   package var contacts: PeerPolicy.Contacts?
