@@ -14,7 +14,7 @@ package final class DirectoryParts: ContactSource, Service {
   /// How often each process is asked whether it has its part.
   private static let watchInterval = Duration.seconds(2)
   /// Behind a batch of several look-ups, so that more of them share the next one: a request to each part costs more
-  /// than the look-ups in it. Not behind one that was half full: there the next one is full soon enough.
+  /// than the look-ups in it. Not behind one that was nearly full: the next one is so without waiting.
   private static let gathering = Duration.milliseconds(5)
   /// Tokens that wait: two thousand address books of a thousand contacts.
   private static let waitingTokensMax = 2_000_000
@@ -40,8 +40,8 @@ package final class DirectoryParts: ContactSource, Service {
       let results = await Self.ask(holders, members.map(\.call))
       for (member, result) in zip(members, results) { member.end(with: result) }
       let tokens = members.reduce(0) { $0 + $1.call.tokens.count }
-      let isHalfFull = 2 * members.count > PartQuestions.questionsMax || 2 * tokens > PartQuestions.tokensMax
-      if members.count > 1, !isHalfFull { await Pause.for(Self.gathering) }
+      let isNearlyFull = 4 * members.count > 3 * PartQuestions.questionsMax || 4 * tokens > 3 * PartQuestions.tokensMax
+      if members.count > 1, !isNearlyFull { await Pause.for(Self.gathering) }
     }
   }
 
