@@ -35,7 +35,8 @@ extension RelayClient {
   /// - Parameters:
   ///   - blob: the encrypted bytes. The relay's operator sets the largest size, by default 100 MiB.
   ///   - slot: room that ``newAttachment()`` gave.
-  /// - Throws: `.refused`: 403 the URL has expired, 409 it was used, 413 the blob is too large.
+  /// - Throws: `.refused`: 403 the URL has expired, 409 it was used, 413 the blob is too large, the account has no room
+  ///   for it, or the account uploads too many at once.
   public func upload(_ blob: [UInt8], to slot: AttachmentSlot) async throws(RelayClientError) {
     var request = RelayRequest(.put, "", contentType: Self.blobType)
     request.body = blob

@@ -41,7 +41,7 @@ extension RelayConfiguration {
         "The dialect of WebSockets that are opened with `login=`; `json` is for clients from before `protobuf`.")
       idle = keys.value(
         "client.websocket.idle-seconds", .whole(5...3600, of: .seconds(1)), default: "90",
-        "A WebSocket that is silent for so long is closed; clients send a keep-alive every 15 s.")
+        "A device's WebSocket that is silent for so long is closed. Pings count; the relay asks nobody.")
     }
   }
 }

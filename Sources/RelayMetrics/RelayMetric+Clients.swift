@@ -35,7 +35,7 @@ extension RelayMetric {
     package static let (title, owner) = ("Prekeys and restores", "Relay/Keys")
 
     package let limited = SingleCounter(
-      "relay_prekeys_limited_total", "Requests for prekeys beyond the limit of a device.")
+      "relay_prekeys_limited_total", "One-time prekeys that were not handed out, beyond the limit of their device.")
     package let heldBack = SingleCounter(
       "relay_prekeys_held_back_total",
       "One-time prekeys that were not handed out, since the store may have been put back.")
@@ -80,7 +80,7 @@ extension RelayMetric {
     package let bytes = CounterMetric<DirectionLabel>(
       "relay_attachment_bytes_total", "Bytes of attachments that passed through this process.")
     package let refusals = CounterMetric<ProblemLabel>(
-      "relay_attachment_refusals_total", "Uploads, downloads and new attachments that were refused.")
+      "relay_attachment_refusals_total", "Uploads and downloads that were refused, and new attachments by quota.")
     package let removed = SingleCounter(
       "relay_attachments_removed_total", "Attachments that ended and were removed.")
     package let stuck = SingleGauge(

@@ -10,9 +10,8 @@ package final class WakeMetrics: Sendable {
 
   /// - Parameter providers: those that are configured: theirs are shown from the start.
   package init(providers: [WakeProvider]) {
-    for counter in [askedFor, swept, forgotten] { counter.increment(by: 0) }
     for provider in providers {
-      for outcome in WakeAttempt.Outcome.allCases { Self.ended(provider, outcome).increment(by: 0) }
+      for outcome in WakeAttempt.Outcome.allCases { _ = Self.ended(provider, outcome) }
     }
     show([], of: providers)
   }

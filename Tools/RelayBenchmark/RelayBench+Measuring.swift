@@ -186,6 +186,7 @@ extension RelayBench {
     if let connections { settings.connections = connections }
     if let bodyBytes { settings.bodyBytes = bodyBytes }
     if let connectionsIdle { settings.idleConnections = connectionsIdle }
+    if let stormSeconds { settings.stormSeconds = stormSeconds }
     let entries = Set(entries.flatMap(\.elements)).sorted()
     if !entries.isEmpty {
       settings.tableEntries = entries

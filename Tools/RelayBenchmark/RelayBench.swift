@@ -52,6 +52,11 @@ import RelayCore
       """)
   var isMeasuringStorm = false
 
+  @Option(
+    help: ArgumentHelp(
+      "The drain's window of --reconnect-storm, in seconds: 10, with --quick 2.", valueName: "count"))
+  var stormSeconds: Int?
+
   @Flag(name: .customLong("table"), help: "Only the scenarios of --only, if any, and the directory's table.")
   var isMeasuringTable = false
 
@@ -152,6 +157,7 @@ import RelayCore
     if isMeasuringIdle || isMeasuringStorm, connectionsIdle == 0 {
       throw ValidationError("--idle and --reconnect-storm need connections.")
     }
+    guard (1...3600).contains(stormSeconds ?? 1) else { throw ValidationError("--storm-seconds goes from 1 to 3600.") }
     guard (0...8).contains(citusWorkers ?? 0) else { throw ValidationError("--citus-workers goes from 0 to 8.") }
     // redis-cli makes no smaller cluster.
     guard redisNodes ?? 0 == 0 || (3...8).contains(redisNodes ?? 0) else {

@@ -13,13 +13,6 @@ final class DirectoryMetrics: Sendable {
   /// When the last reading began that reached the feed's end; nil before the first.
   private let current = Mutex<ContinuousClock.Instant?>(nil)
 
-  init() {
-    // They are shown from the start, so that a rise from nothing is seen.
-    changes.increment(by: 0)
-    checks.increment(by: 0)
-    drifted.increment(by: 0)
-  }
-
   /// The table shows what was committed before `instant`.
   func isCurrent(asOf instant: ContinuousClock.Instant) { current.withLock { $0 = instant } }
   func changed(_ count: Int) { changes.increment(by: count) }

@@ -9,12 +9,6 @@ final class ObliviousMetrics: Sendable {
   private let ranges = RelayMetric.oblivious.rangesPending.gauge()
   private let lag = RelayMetric.oblivious.lag.gauge()
 
-  init() {
-    // They are shown from the start, so that a rise from nothing is seen.
-    answers.increment(by: 0)
-    outputs.increment(by: 0)
-  }
-
   /// Elements that clients sent have been evaluated.
   func answered(_ count: Int) { answers.increment(by: count) }
   /// Contacts have got their outputs.

@@ -152,7 +152,6 @@ struct PartMetrics: Sendable {
     held = RelayMetric.parts.entries.gauge(label)
     holders = RelayMetric.parts.processes.gauge(label)
     unanswered = RelayMetric.parts.unanswered.counter(label)
-    unanswered.increment(by: 0)
   }
 
   /// - Parameter entries: that a process with the part holds.

@@ -27,9 +27,6 @@ package final class WrongCodes: Sendable {
       uniqueKeysWithValues: Subject.allCases.map {
         ($0, RelayMetric.codes.wrong.counter(.of($0.rawValue)))
       })
-    // Shown from the beginning, also where nobody is ever wrong.
-    for counter in counters.values { counter.increment(by: 0) }
-    pauses.increment(by: 0)
   }
 
   /// - Parameter isPaused: whether the number has no tries left for strangers now.

@@ -72,7 +72,7 @@ struct ClientListener {
   /// that a network behind one address stays far below its share.
   private static let addressesMin = 4
   /// A connection without a request for so long is closed; clients come back.
-  private static let idleTimeout = TimeAmount.seconds(90)
+  private static let requestIdleTimeout = Duration.seconds(90)
   private static let handshakeTimeout = TimeAmount.seconds(10)
   /// A request whose sender stops in its midst.
   private static let stalledRequestTimeout = TimeAmount.seconds(30)
@@ -83,7 +83,7 @@ struct ClientListener {
     load: RequestLoad
   ) -> EdgeHTTP1 {
     EdgeHTTP1(
-      responder: responder, idleTimeout: idleTimeout,
+      responder: responder, idleTimeout: TimeAmount(requestIdleTimeout),
       headLimits: .init(
         maxHeaderFieldSize: headFieldBytesMax, maxHeaderListSize: headBytesMax, maxHeaderFieldCount: headFieldsMax),
       drain: drain, authorizer: authorizer, load: load)
@@ -110,7 +110,7 @@ struct ClientListener {
       tls: { _, _ in NIOSSLServerHandler(context: context()) }, handshakeTimeout: handshakeTimeout,
       http1: http1,
       http2: EdgeHTTP2.channel(
-        responder: responder, idleTimeout: .seconds(90), stalledTimeout: stalledRequestTimeout, load: load))
+        responder: responder, idleTimeout: requestIdleTimeout, stalledTimeout: stalledRequestTimeout, load: load))
     return ClaimedChannel(SharedChannel(negotiated, shares))
   }
 }

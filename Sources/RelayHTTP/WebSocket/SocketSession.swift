@@ -94,7 +94,7 @@ package struct SocketClose: Sendable, Equatable {
   package static let unauthorized = SocketClose(4001, "Unauthorized")
 }
 
-/// How a WebSocket ended, for metrics.
+/// How a WebSocket ended, as its transport saw it; the metric of ended ones counts by `EndReason`.
 package enum SocketEnd: String, Sendable, CaseIterable {
   /// The client closed it, and said so.
   case client

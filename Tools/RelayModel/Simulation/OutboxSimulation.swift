@@ -54,8 +54,7 @@ struct OutboxSimulation {
   private var buckets: [Int: LeakyBucket] = [:]
   private var lastDelivered: [Int: Int] = [:]
   private var pass: OutboxPass?
-  private var isBusy = false
-  private var isReturned = false
+  private var (isBusy, isReturned) = (false, false)
   private var pausedUntil = Duration.zero
   private var lastReading: Duration?
   private var outcome = Outcome()
@@ -207,12 +206,9 @@ struct OutboxSimulation {
     }
     let gathered = processes[process].gathered
     processes[process].gathered = []
-    if processes[process].breaker.fault != nil {
-      for id in gathered { hold(id) }
-      return
-    }
+    let isOpen = processes[process].breaker.fault == nil
     let next = gathered.filter { id in
-      guard outbox.holds(conversation: messages[id].conversation) else { return true }
+      if isOpen, !outbox.holds(conversation: messages[id].conversation) { return true }
       hold(id)
       return false
     }

@@ -1,0 +1,67 @@
+import RelayCore
+import Storage
+import TestSupport
+import Testing
+
+extension WakeTerms {
+  static let both = WakeTerms(providers: [.fcm, .apns], lifetime: .seconds(3600))
+}
+
+extension Store {
+  /// A device with an FCM id, `fcm-INDEX`.
+  func registerAtGoogle(_ index: Int) async throws -> DeviceAddress {
+    try await register(Sample.registration(index))
+    let device = try Sample.address(index)
+    let id = DeviceChange.register(.fcm(Secret("fcm-\(index)")), at: Sample.noon)
+    #expect(try await storage.updateDevice(device, id))
+    return device
+  }
+
+  /// Devices of accounts `index`, `index + 1` and `index + 2`: one with an FCM id, one with APNs ids, one with neither.
+  func registerPushed(from index: Int = 1) async throws -> (
+    google: DeviceAddress, apple: DeviceAddress, neither: DeviceAddress
+  ) {
+    let google = try await registerAtGoogle(index)
+    try await register(Sample.registration(index + 1))
+    let apple = try Sample.address(index + 1)
+    let ids = DeviceChange.register(
+      .apns(Secret("apns-\(index + 1)"), voip: Secret("voip-\(index + 1)")), at: Sample.noon)
+    #expect(try await storage.updateDevice(apple, ids))
+    try await register(Sample.registration(index + 2))
+    return (google, apple, try Sample.address(index + 2))
+  }
+
+  func ask(_ device: DeviceAddress, after delay: Duration = .zero) async throws {
+    let terms = WakeTerms(providers: [.fcm, .apns], lifetime: .seconds(3600))
+    #expect(try await storage.askToWake([WakeAsk(device, after: delay)], afterForgetting: [], terms) == 1)
+  }
+
+  func claim(_ provider: WakeProvider, limit: Int = 10, for duration: Duration = .seconds(600)) async throws
+    -> [WakeJob]
+  {
+    try await storage.claimWakes(of: provider, claim: .random(in: .min ... .max), limit: limit, for: duration)
+  }
+
+  /// Looks at all that is ready, in small steps. - Returns: how many devices were asked for.
+  func sweepAll(_ terms: WakeTerms) async throws -> Int {
+    var asked = 0
+    while true {
+      let step = try await storage.sweepWakes(stretch: 2, reach: 1000, terms)
+      asked += step.asked
+      if step.isDone { return asked }
+    }
+  }
+
+  /// The next job that becomes due.
+  func nextClaim(_ provider: WakeProvider) async throws -> WakeJob? {
+    try await eventually("a job is due") {
+      // By PostgreSQL's clock time goes by itself.
+      clock.advance(.milliseconds(10))
+      return try await claim(provider).first
+    } as WakeJob
+  }
+
+  func settle(_ job: WakeJob, _ disposal: WakeDisposal) async throws {
+    try await storage.settleWakes([WakeSettlement(job, disposal, attempt: nil)])
+  }
+}
