@@ -25,6 +25,6 @@ private let asked: PartQuestions = {
     .init(telling: .entries, tokenCount: 2),
     .init(telling: .changes(since: DirectoryPlace(generation: 1, revision: 2)), tokenCount: 1),
   ]
-  questions.tokens = (1...3).map { ContactToken(high: $0, low: 7) }
+  questions.tokens = (1...3).map { ContactToken(high: $0, low: 7) }[...]
   return questions
 }()

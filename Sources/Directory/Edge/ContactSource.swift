@@ -68,7 +68,7 @@ package struct LocalContacts: ContactSource {
       place = cursor
     }
     var hits: [ContactHits.Hit] = []
-    view.withEntries(of: tokens) { index, entry in hits.append(ContactHits.Hit(index: index, entry: entry)) }
+    view.withEntries(of: tokens.span) { index, entry in hits.append(ContactHits.Hit(index: index, entry: entry)) }
     var changed: [ContactToken]?
     if case .changes(let since?) = telling { changed = view.recent.changed(tokens, since: since) }
     // After they were found: every entry's relay has a name.

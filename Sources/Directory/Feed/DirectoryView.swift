@@ -40,8 +40,8 @@ package final class DirectoryView: HomeDirectory {
   /// Looks all `tokens` up at once.
   /// - Parameter found: called with the index of each known token and its entry, ascending; a repeated token's each
   ///   time.
-  package func withEntries(of tokens: [ContactToken], _ found: (Int, TokenEntry) -> Void) {
-    table.lookUp(tokens.span, found: found)
+  package func withEntries(of tokens: Span<ContactToken>, _ found: (Int, TokenEntry) -> Void) {
+    table.lookUp(tokens, found: found)
   }
 
   package func entry(of token: ContactToken) -> TokenEntry? { table.entry(of: token) }

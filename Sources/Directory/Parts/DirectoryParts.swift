@@ -15,7 +15,7 @@ package final class DirectoryParts: ContactSource, Service {
   private static let watchInterval = Duration.seconds(2)
   /// Behind a batch of several look-ups, so that more of them share the next one: a request to each part costs more
   /// than the look-ups in it. Not behind one that was nearly full: the next one is so without waiting.
-  private static let gathering = Duration.milliseconds(5)
+  private static let gathering = Duration.milliseconds(8)
   /// Tokens that wait: two thousand address books of a thousand contacts.
   private static let waitingTokensMax = 2_000_000
   private static let waitingMax = 10_000

@@ -147,7 +147,7 @@ private struct SortedTokens: Sendable {
 
   var count: Int { tokens.count }
 
-  func tokens(of part: Int) -> [ContactToken] { Array(tokens[begins[part]..<begins[part + 1]]) }
+  func tokens(of part: Int) -> ArraySlice<ContactToken> { tokens[begins[part]..<begins[part + 1]] }
 
   func share(of lookUp: Int, _ part: Int) -> Int { shares[lookUp * parts + part] }
 

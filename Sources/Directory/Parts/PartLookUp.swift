@@ -13,7 +13,7 @@ struct PartLookUp: Sendable {
     // The place that the table has reached first, the table after it: whoever comes back with it misses nothing.
     guard view.isReady, let place = view.recent.cursor else { throw .notReady }
     var found = [UInt16](repeating: 0, count: questions.tokens.count)
-    view.withEntries(of: questions.tokens) { index, entry in found[index] = entry.bits }
+    view.withEntries(of: questions.tokens.span) { index, entry in found[index] = entry.bits }
     // Behind the table: each relay of an entry has a name by then.
     var names = UsedNames(of: view.relays.names)
     var codes = found.map { bits in

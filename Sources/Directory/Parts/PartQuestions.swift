@@ -13,8 +13,8 @@ struct PartQuestions: Sendable, Equatable {
 
   let part: DirectoryPartition
   var questions: [Question] = []
-  /// The tokens of the first question come first.
-  var tokens: [ContactToken] = []
+  /// The tokens of the first question come first. A slice, since a batch sorts the tokens of all parts in one array.
+  var tokens: ArraySlice<ContactToken> = []
 
   static let version: UInt8 = 1
   static let questionsMax = 256
@@ -78,7 +78,7 @@ struct PartQuestions: Sendable, Equatable {
       questions.append(question)
     }
     guard buffer.readableBytes == ContactToken.byteCount * tokenCount else { return nil }
-    tokens = buffer.withUnsafeReadableBytes { raw in
+    let read = buffer.withUnsafeReadableBytes { raw in
       [ContactToken](unsafeUninitializedCapacity: tokenCount) { tokens, filled in
         var offset = 0
         while filled < tokenCount {
@@ -90,6 +90,7 @@ struct PartQuestions: Sendable, Equatable {
         }
       }
     }
+    tokens = read[...]
   }
 
   private static func readQuestion(_ buffer: inout ByteBuffer) -> Question? {

@@ -85,7 +85,7 @@ import Testing
       let silent = try Loopback.listen()
       defer { Glibc.close(silent.descriptor) }
       let parts = servers.parts(
-        [(.whole, silent.port), (.whole, port)], limit: MachineSpeed.allow(.milliseconds(300)))
+        [(.whole, silent.port), (.whole, port)], limit: MachineSpeed.allow(.seconds(1)))
       for _ in 0..<6 { #expect(try await parts.find(WantedContacts(sample.tokens)).hits.isEmpty == false) }
       #expect(servers.log.lines.count { $0.contains("does not answer") && $0.contains("no answer in time") } == 1)
     }
