@@ -30,6 +30,7 @@ package final class DirectoryParts: ContactSource, Service {
       PartHolders(part, at: addresses.map(\.url), client: client, logger: logger)
     }
     self.holders = holders
+    let loop = LoopExecutor(client.loop)
     calls = Calls(
       bounds: .init(
         batch: .init(items: PartQuestions.questionsMax, bytes: PartQuestions.tokensMax),
@@ -37,7 +38,7 @@ package final class DirectoryParts: ContactSource, Service {
       // A look-up weighs its tokens.
       size: { .init(items: 1, bytes: $0.tokens.count) }
     ) { members in
-      let results = await Self.ask(holders, members.map(\.call))
+      let results = await Self.ask(holders, members.map(\.call), on: loop)
       for (member, result) in zip(members, results) { member.end(with: result) }
       let tokens = members.reduce(0) { $0 + $1.call.tokens.count }
       let isNearlyFull = 4 * members.count > 3 * PartQuestions.questionsMax || 4 * tokens > 3 * PartQuestions.tokensMax
@@ -67,11 +68,17 @@ package final class DirectoryParts: ContactSource, Service {
   }
 
   /// - Returns: for each of `wanted`.
-  private static func ask(_ holders: [PartHolders], _ wanted: [WantedContacts]) async -> [Result<
-    FoundContacts, Problem
-  >] {
+  private static func ask(
+    _ holders: [PartHolders], _ wanted: [WantedContacts], on loop: LoopExecutor
+  ) async -> [Result<FoundContacts, Problem>] {
     let batch = PartBatch(wanted, among: holders.count)
-    let answers = await withTaskGroup(of: (Int, Result<PartAnswers, Problem>).self) { group in
+    // Short tasks, a few for each part, between which the event loop would wake threads of the pool.
+    let answers = await withTaskExecutorPreference(loop) { await ask(holders, batch) }
+    return batch.results(answers)
+  }
+
+  private static func ask(_ holders: [PartHolders], _ batch: PartBatch) async -> [Result<PartAnswers, Problem>?] {
+    await withTaskGroup(of: (Int, Result<PartAnswers, Problem>).self) { group in
       for (index, questions) in batch.questions.enumerated() where !questions.questions.isEmpty {
         group.addTask { (index, await ask(holders[index], questions)) }
       }
@@ -79,7 +86,6 @@ package final class DirectoryParts: ContactSource, Service {
       for await (index, answer) in group { answers[index] = answer }
       return answers
     }
-    return batch.results(answers)
   }
 
   private static func ask(_ part: PartHolders, _ questions: PartQuestions) async -> Result<PartAnswers, Problem> {

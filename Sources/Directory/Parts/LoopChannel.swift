@@ -23,7 +23,7 @@ struct LoopChannel<Base: ServerChildChannel>: ServerChildChannel {
 }
 
 /// Runs tasks on an event loop.
-private final class LoopExecutor: TaskExecutor {
+final class LoopExecutor: TaskExecutor {
   private let loop: any EventLoop
 
   init(_ loop: any EventLoop) { self.loop = loop }

@@ -104,7 +104,8 @@ struct PartAnswers: Sendable, Equatable {
         Code(bits: UInt16(bigEndian: raw.loadUnaligned(fromByteOffset: 2 * $0, as: UInt16.self)))
       }
     }
-    guard codes.allSatisfy({ $0.isCode && $0.entry?.relay ?? 0 <= names.count }) else { return nil }
+    // Most tokens of an address book are unknown.
+    guard codes.allSatisfy({ $0.bits == 0 || $0.isCode && $0.entry?.relay ?? 0 <= names.count }) else { return nil }
     self.init(
       part: questions.part, place: DirectoryPlace(generation: generation, revision: revision), entries: entries,
       names: names, areChangesKnown: known.map { $0 == 1 }, codes: codes)

@@ -51,7 +51,7 @@ struct PartBatch: Sendable {
       case .failure(let problem): for lookUp in owners[part] { gathered[lookUp].problem = problem }
       case .success(let answer):
         let numbers = names.numbers(of: answer.names)
-        for (index, code) in answer.codes.enumerated() {
+        for (index, code) in answer.codes.enumerated() where code.bits != 0 {
           codes[sorted.origin(of: index, part)] = Self.renumbered(code, numbers).bits
         }
         note(answer, of: part, in: &gathered)

@@ -61,6 +61,9 @@ package struct PartClient: Sendable {
     self.limit = limit
   }
 
+  /// Where answers arrive, or at least some of them.
+  var loop: any EventLoop { http.eventLoopGroup.next() }
+
   static func authorization(by key: SecretBytes) -> String { "Bearer " + Base64.encode(key.bytes, padded: false) }
 
   /// Asks without a question.
