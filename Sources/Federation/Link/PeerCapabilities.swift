@@ -7,7 +7,7 @@ struct PeerCapabilities: Sendable {
 
   private var known: Set<PeerCapability>?
   private var expires: ContinuousClock.Instant?
-  /// Those that the peer has told and does not have, and until when they are not believed.
+  /// Capabilities that the peer has told and does not have, and until when they are not believed.
   private var refused: [PeerCapability: ContinuousClock.Instant] = [:]
 
   /// - Returns: what is known, nil when nothing is yet; and whether it is time to ask.

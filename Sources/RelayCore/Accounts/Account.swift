@@ -47,7 +47,7 @@ package struct Device: Sendable, Equatable {
   package var hasSignedPreKey: Bool
   /// Midnight UTC of the day the device was last seen.
   package var lastSeen: Timestamp
-  /// When the device was linked. Of device 1: when the account was last registered, since that replaces all devices.
+  /// When the device was linked; of device 1 when the account was last registered, since that replaces all devices.
   package var created: Timestamp
 
   package init(

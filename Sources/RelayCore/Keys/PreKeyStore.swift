@@ -31,7 +31,7 @@ package protocol PreKeyStore: Sendable {
     async throws(StoreError) -> [DrawnPreKey]
 }
 
-/// What a draw is to be paid for with, before keys are taken.
+/// The price of a draw, which is paid before keys are taken.
 package struct PreKeyDrawCost: Sendable {
   /// How many keys are handed out at most: the active devices that match. 0 where there is no such account or device.
   package let keys: Int

@@ -86,3 +86,11 @@ package protocol MissedWakeUpStore: Sendable {
   /// Has all processes read the mailboxes of the devices that are connected to them.
   func noteMissedWakeUps() async throws(StoreError)
 }
+
+/// How long the store keeps what `MessageStore.maintain` removes, as far as the operator chooses it.
+package struct RetentionTerms: Sendable, Equatable {
+  /// From a message's arrival, if nobody fetches it.
+  package var messages: Duration
+
+  package init(messages: Duration = .seconds(30 * 86_400)) { self.messages = messages }
+}

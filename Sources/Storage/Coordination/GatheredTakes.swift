@@ -72,7 +72,7 @@ final class GatheredTakes: Sendable {
   private struct Waiting {
     let take: Take
     let caller: Caller
-    /// Of its first decision among the caller's.
+    /// The index of its first decision among the caller's.
     let place: Int
   }
 

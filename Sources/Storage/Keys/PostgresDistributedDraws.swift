@@ -3,8 +3,9 @@
 import RelayCore
 
 extension PostgresStorage {
-  /// As `drawStep`, in one transaction of several steps. A step for a worker names no table of the coordinator, so Citus
-  /// sends it there as a whole. A result that travels between parts of a step would cost as much as the draw itself.
+  /// As `drawStep`, in one transaction of several steps. A step for a worker names no table of the coordinator, so
+  /// Citus sends it there as a whole. A result that travels between parts of a step would cost as much as the draw
+  /// itself.
   ///
   /// Each step sees what is committed by then. So the devices are read ahead and again at the end: keys of an
   /// installation that came between them do not go with the identity key of the former one.

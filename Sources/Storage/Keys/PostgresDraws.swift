@@ -8,9 +8,9 @@ struct PreKeyDraw: Sendable {
   let account: AccountNumber
   /// Each once.
   let devices: Set<DeviceID>
-  /// Those of `devices` whose one-time keys may be taken.
+  /// The part of `devices` whose one-time keys may be taken.
   let oneTime: Set<DeviceID>
-  /// What the store's epoch has reached at least, as the caller knows.
+  /// The store's epoch has reached it at least, as the caller knows.
   let epoch: Int64
 
   var addresses: [DeviceAddress] { devices.map { DeviceAddress(account, $0) } }

@@ -10,9 +10,9 @@ import DequeModule
 /// sent again, each alone. One group of shared writes is under way at a time, and writes that come meanwhile gather
 /// for the next: a commit costs the same for all of them.
 ///
-/// In a distributed store a group of several statements is a transaction block (`BEGIN` to `COMMIT`). Without one, Citus
-/// begins no transaction at the workers: what a statement for one account does there is committed at once, and an error
-/// further on does not undo it (Citus 12.1 on PostgreSQL 15). Belongs to the reactor's thread; owns the handle.
+/// In a distributed store a group of several statements is a transaction block (`BEGIN` to `COMMIT`). Without one,
+/// Citus begins no transaction at the workers: what a statement for one account does there is committed at once, and an
+/// error further on does not undo it (Citus 12.1 on PostgreSQL 15). Belongs to the reactor's thread; owns the handle.
 final class PostgresPipeline {
   private let handle: OpaquePointer
   private var entries = Deque<Entry>()
