@@ -132,7 +132,7 @@ import Testing
       let cache = AccountCache(store: site.store, bus: site.bus)
       let damaged = try #require(AccountNumber(e164: "+14155550103"))
       try await site.register(damaged, password: "secret")
-      try SQLiteDatabase.execute("UPDATE devices SET id = 0 WHERE account = \(damaged.digits)", at: site.path)
+      try SQLiteDatabase.execute("UPDATE devices SET device = 0 WHERE account = \(damaged.digits)", at: site.path)
       let many = await cache.readAgain([site.known, site.unknown, damaged])
       #expect(Set(many.found.keys) == [site.known] && many.unread == [damaged])
       await site.store.close()

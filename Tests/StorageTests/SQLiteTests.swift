@@ -132,7 +132,7 @@ import Testing
       }
       func stored(_ storage: SQLiteStorage) async throws -> [[UInt8]] {
         try await storage.read { db in
-          try db.rows("SELECT signaling_key FROM devices ORDER BY id").map { try $0.bytes(0) }
+          try db.rows("SELECT signaling_key FROM devices ORDER BY device").map { try $0.bytes(0) }
         }
       }
       let clear = Array(registration.device.signalingKey.value.utf8)

@@ -10,7 +10,7 @@ import Testing
 /// Every table of the embedded store goes to PostgreSQL, whatever is in it.
 @Suite(.tags(.stores)) struct StoreMoveTests {
   private let clock = ManualClock(Sample.noon)
-  /// In the sense of `arrived_day`.
+  /// In the sense of `day`.
   private static let firstDay: Int64 = 20_400
 
   private func withStores(
@@ -34,13 +34,13 @@ import Testing
       let triggers = try String.fetchAll(db, sql: "SELECT name FROM sqlite_master WHERE type = 'trigger'")
       for trigger in triggers { try db.execute(sql: "DROP TRIGGER \(trigger)") }
       for table in MovedTable.all {
-        let names = try #require(columns[table.source])
-        let types = try db.columns(in: table.source).map(\.type)
-        for row in names.contains("only_row") ? 1...1 : rows {
-          let values = zip(names, types).map { Self.value($0, $1, table.source, row) }
+        let names = try #require(columns[table.name])
+        let types = try db.columns(in: table.name).map(\.type)
+        for row in names.contains("singleton") ? 1...1 : rows {
+          let values = zip(names, types).map { Self.value($0, $1, table.name, row) }
           try db.execute(
             sql: """
-              INSERT OR REPLACE INTO \(table.source) (\(names.map { "\"\($0)\"" }.joined(separator: ", ")))
+              INSERT OR REPLACE INTO \(table.name) (\(names.map { "\"\($0)\"" }.joined(separator: ", ")))
               VALUES (\(names.map { _ in "?" }.joined(separator: ", ")))
               """,
             arguments: StatementArguments(values))
@@ -51,9 +51,9 @@ import Testing
 
   private static func value(_ column: String, _ type: String, _ table: String, _ row: Int) -> DatabaseValue {
     switch (column, type) {
-    case ("only_row", _): 1.databaseValue
+    case ("singleton", _): 1.databaseValue
     case ("noted", _) where table == "crossings": (firstDay + Int64(row % 90)).databaseValue
-    case ("arrived_day", _), ("day", _): (firstDay + Int64(row % 90)).databaseValue
+    case ("day", _): (firstDay + Int64(row % 90)).databaseValue
     case ("revoked_serials", _): (row % 2 == 0 ? "" : "0a ff0\(row % 10)").databaseValue
     case ("devices", "TEXT"): (row % 2 == 0 ? "" : "1:111 2:\(row)").databaseValue
     case ("digest", _): (Int64.min + Int64(row) << 30).databaseValue
@@ -86,7 +86,7 @@ import Testing
       // Rows that go, come, and are otherwise.
       try await source.write { db in
         try db.execute(sql: "DELETE FROM messages WHERE sequence % 3 = 0 OR sequence > 440")
-        try db.execute(sql: "UPDATE accounts SET voice = 1 - voice, token = x'0102' WHERE number <= 10")
+        try db.execute(sql: "UPDATE accounts SET voice = 1 - voice, token = x'0102' WHERE account <= 10")
         try db.execute(sql: "UPDATE peers SET revoked_serials = 'aa bb', fault = NULL WHERE name = 'ä-7'")
         try db.execute(sql: "DELETE FROM notification_groups WHERE name = 'ä-9'")
       }

@@ -14,10 +14,10 @@ extension RelayOperator {
     try await queue.write { db in
       try db.execute(
         sql: """
-          INSERT INTO devices (account, id, password_salt, password_hash, signaling_key, registration_id,
+          INSERT INTO devices (account, device, password_salt, password_hash, signaling_key, registration_id,
             fetches_messages, has_signed_prekey, last_seen, created)
           SELECT account, ?, password_salt, password_hash, signaling_key, ?, 1, 1, last_seen, created
-          FROM devices WHERE account = ? AND id = 1
+          FROM devices WHERE account = ? AND device = 1
           """, arguments: [id, registrationID, Int64(number.digits)])
     }
     try queue.close()

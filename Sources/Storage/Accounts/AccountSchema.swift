@@ -94,7 +94,7 @@ enum AccountSchema {
 
   static let embedded = """
     CREATE TABLE accounts (
-      number INTEGER PRIMARY KEY,
+      account INTEGER PRIMARY KEY,
       token BLOB NOT NULL,
       active INTEGER NOT NULL,
       supports_sms INTEGER NOT NULL,
@@ -111,8 +111,8 @@ enum AccountSchema {
     CREATE INDEX accounts_by_token ON accounts (token, active, supports_sms, voice);
 
     CREATE TABLE devices (
-      account INTEGER NOT NULL REFERENCES accounts (number),
-      id INTEGER NOT NULL,
+      account INTEGER NOT NULL REFERENCES accounts (account),
+      device INTEGER NOT NULL,
       password_salt BLOB NOT NULL,
       password_hash BLOB NOT NULL,
       signaling_key BLOB NOT NULL,
@@ -131,7 +131,7 @@ enum AccountSchema {
       signed_prekey_id INTEGER,
       signed_prekey BLOB,
       signed_prekey_signature BLOB,
-      PRIMARY KEY (account, id)
+      PRIMARY KEY (account, device)
     ) STRICT, WITHOUT ROWID;
 
     CREATE TABLE verification_codes (

@@ -20,12 +20,12 @@ extension SQLiteStorage {
       removal.waiting = try db.removed("DELETE FROM messages WHERE account = \(number)")
       removal.acknowledged = try db.removed("DELETE FROM acknowledged WHERE account = \(number)")
       // Their devices would take them along, uncounted.
-      removal.oneTimePreKeys = try db.removed("DELETE FROM prekeys WHERE account = \(number)")
+      removal.oneTimePreKeys = try db.removed("DELETE FROM one_time_prekeys WHERE account = \(number)")
       removal.devices = try db.removed("DELETE FROM devices WHERE account = \(number)")
       _ = try db.removed("DELETE FROM attachments WHERE account = \(number)")
       var isGone = false
       try Self.changeListing(of: number, in: db) {
-        isGone = try db.removed("DELETE FROM accounts WHERE number = \(number)") == 1
+        isGone = try db.removed("DELETE FROM accounts WHERE account = \(number)") == 1
       }
       return isGone ? removal : nil
     }

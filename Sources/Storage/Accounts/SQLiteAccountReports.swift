@@ -19,9 +19,9 @@ extension SQLiteStorage {
     try await read { db in
       try db.rows(
         """
-        SELECT a.number, a.active, a.discoverable, (SELECT count(*) FROM devices AS d WHERE d.account = a.number),
-          (SELECT max(last_seen) FROM devices AS d WHERE d.account = a.number)
-        FROM accounts AS a WHERE a.number > \(number?.key ?? 0) ORDER BY a.number LIMIT \(limit)
+        SELECT a.account, a.active, a.discoverable, (SELECT count(*) FROM devices AS d WHERE d.account = a.account),
+          (SELECT max(last_seen) FROM devices AS d WHERE d.account = a.account)
+        FROM accounts AS a WHERE a.account > \(number?.key ?? 0) ORDER BY a.account LIMIT \(limit)
         """
       ).map(AccountSummary.init(row:))
     }
@@ -31,11 +31,11 @@ extension SQLiteStorage {
     try await read { db in
       try db.rows(
         """
-        SELECT d.id, (SELECT count(*) FROM messages AS m WHERE m.account = d.account AND m.device = d.id), (
+        SELECT d.device, (SELECT count(*) FROM messages AS m WHERE m.account = d.account AND m.device = d.device), (
             SELECT coalesce(sum(coalesce(length(message), 0) + coalesce(length(content), 0)), 0)
-            FROM messages AS m WHERE m.account = d.account AND m.device = d.id
-          ), (SELECT count(*) FROM prekeys AS k WHERE k.account = d.account AND k.device = d.id)
-        FROM devices AS d WHERE d.account = \(number) ORDER BY d.id
+            FROM messages AS m WHERE m.account = d.account AND m.device = d.device
+          ), (SELECT count(*) FROM one_time_prekeys AS k WHERE k.account = d.account AND k.device = d.device)
+        FROM devices AS d WHERE d.account = \(number) ORDER BY d.device
         """
       ).map(DeviceHoldings.init(row:))
     }

@@ -15,7 +15,7 @@ extension SQLiteStorage {
     let found = try db.row(
       """
       SELECT identity_key, supports_sms, voice, registration_lock_salt, registration_lock_hash
-      FROM accounts WHERE number = \(number)
+      FROM accounts WHERE account = \(number)
       """)
     guard let found else { return nil }
     return try Account(
@@ -27,7 +27,8 @@ extension SQLiteStorage {
     let sealer = try await self.tokens()
     return try await read { db in
       try Set(tokens).compactMap { token in
-        try db.row("SELECT number FROM accounts WHERE token = \(sealer.seal(token)) ORDER BY number LIMIT 1")?.number(0)
+        try db.row("SELECT account FROM accounts WHERE token = \(sealer.seal(token)) ORDER BY account LIMIT 1")?.number(
+          0)
       }
     }
   }
@@ -71,7 +72,7 @@ extension SQLiteStorage {
       return .numberElsewhere
     }
     let account = try db.row(
-      "SELECT registration_lock_salt, registration_lock_hash FROM accounts WHERE number = \(number)")
+      "SELECT registration_lock_salt, registration_lock_hash FROM accounts WHERE account = \(number)")
     let lock = try account.flatMap { try PasswordHash(optional: $0, at: 0) }
     guard lock != registration.satisfiedLock else { return nil }
     if case .code(_, let triesMax) = proof { try countTry(.registration, of: number, triesMax: triesMax, in: db) }
@@ -82,10 +83,10 @@ extension SQLiteStorage {
   private static func isElsewhere(
     _ registration: Registration, _ token: StoredToken, in db: Database
   ) throws -> Bool {
-    guard try db.row("SELECT 1 FROM accounts WHERE number = \(registration.number)") == nil else { return false }
+    guard try db.row("SELECT 1 FROM accounts WHERE account = \(registration.number)") == nil else { return false }
     return try db.row(
       """
-      SELECT 1 FROM contacts AS c JOIN peers AS p ON p.name = c.peer
+      SELECT 1 FROM peer_contacts AS c JOIN peers AS p ON p.name = c.peer
       WHERE c.token = \(token) AND c.unlisted IS NULL AND p.state = 'active' AND p.contacts_mode = 'copy' LIMIT 1
       """) != nil
   }
@@ -102,11 +103,11 @@ extension SQLiteStorage {
   ) throws {
     try db.run(
       """
-      INSERT INTO accounts (number, token, active, supports_sms, voice, registration_lock_salt, registration_lock_hash,
+      INSERT INTO accounts (account, token, active, supports_sms, voice, registration_lock_salt, registration_lock_hash,
         discoverable)
       VALUES (\(registration.number), \(token), \(isActive), \(registration.supportsSMS), \(registration.voice),
         \(registration.newLock?.salt), \(registration.newLock?.hash), coalesce(\(registration.isDiscoverable), 1))
-      ON CONFLICT (number) DO UPDATE SET token = excluded.token, active = excluded.active,
+      ON CONFLICT (account) DO UPDATE SET token = excluded.token, active = excluded.active,
         supports_sms = excluded.supports_sms, voice = excluded.voice, identity_key = NULL,
         registration_lock_salt = excluded.registration_lock_salt,
         registration_lock_hash = excluded.registration_lock_hash,
@@ -123,7 +124,7 @@ extension SQLiteStorage {
 
   private static func listing(of number: AccountNumber, in db: Database) throws -> StoredListing? {
     try db.row(
-      "SELECT token, supports_sms, voice FROM accounts WHERE number = \(number) AND active AND discoverable"
+      "SELECT token, supports_sms, voice FROM accounts WHERE account = \(number) AND active AND discoverable"
     ).map(StoredListing.init(row:))
   }
 

@@ -11,7 +11,7 @@ extension SQLiteStorage {
     return try await write { db in
       let number = link.account
       guard try Self.isPending(code, .linking, of: number, triesMax: triesMax, now: now, in: db),
-        try db.row("SELECT 1 FROM accounts WHERE number = \(number)") != nil
+        try db.row("SELECT 1 FROM accounts WHERE account = \(number)") != nil
       else { return .codeRefused }
       let devices = try devices(of: number, in: db)
       let active = devices.count { $0.isActive(at: then) }
@@ -37,7 +37,7 @@ extension SQLiteStorage {
   @discardableResult
   private static func remove(_ device: DeviceAddress, in db: Database) throws -> Bool {
     let (account, id) = (device.account, device.device)
-    try db.run("DELETE FROM devices WHERE account = \(account) AND id = \(id)")
+    try db.run("DELETE FROM devices WHERE account = \(account) AND device = \(id)")
     let isKnown = db.changesCount > 0
     try db.run("DELETE FROM messages WHERE account = \(account) AND device = \(id)")
     try db.run("DELETE FROM acknowledged WHERE account = \(account) AND device = \(id)")
@@ -63,7 +63,7 @@ extension SQLiteStorage {
         try db.run(
           """
           UPDATE devices SET last_seen = \(day)
-          WHERE account = \(device.account) AND id = \(device.device) AND last_seen < \(day)
+          WHERE account = \(device.account) AND device = \(device.device) AND last_seen < \(day)
           """)
         return db.changesCount == 1
       }
@@ -83,7 +83,7 @@ extension SQLiteStorage {
         name = iif(\(change.name.isSet), \(opaque: change.name.new ?? nil), name),
         user_agent = iif(\(change.userAgent.isSet), \(opaque: change.userAgent.new ?? nil), user_agent),
         last_seen = iif(\(change.lastSeen.isSet), \(change.lastSeen.new), last_seen)
-      WHERE account = \(device.account) AND id = \(device.device)
+      WHERE account = \(device.account) AND device = \(device.device)
       """)
     return db.changesCount == 1
   }
@@ -99,8 +99,8 @@ extension SQLiteStorage {
         registration_lock_salt = iif(\(change.registrationLock.isSet), \(lock?.salt), registration_lock_salt),
         registration_lock_hash = iif(\(change.registrationLock.isSet), \(lock?.hash), registration_lock_hash),
         active = EXISTS (
-          SELECT 1 FROM devices AS d WHERE d.account = accounts.number AND d.id = 1 AND \(isReachable: ()))
-      WHERE number = \(account)
+          SELECT 1 FROM devices AS d WHERE d.account = accounts.account AND d.device = 1 AND \(isReachable: ()))
+      WHERE account = \(account)
       """)
   }
 }
@@ -112,7 +112,7 @@ extension SQLiteStorage {
   func devices(of number: AccountNumber, in db: Database) throws -> [Device] {
     try db.rows(
       """
-      SELECT id, \(DeviceColumns.self) FROM devices WHERE account = \(number) ORDER BY id
+      SELECT device, \(DeviceColumns.self) FROM devices WHERE account = \(number) ORDER BY device
       """
     ).map { try Device(row: $0, of: number, sealer: sealer) }
   }
@@ -121,7 +121,7 @@ extension SQLiteStorage {
     let signalingKey = try sealer.seal(device.signalingKey, of: number)
     try db.run(
       """
-      INSERT INTO devices (account, id, \(DeviceColumns.self))
+      INSERT INTO devices (account, device, \(DeviceColumns.self))
       VALUES (\(number), \(id), \(DeviceColumns.values(of: device, signalingKey: signalingKey)))
       """)
   }

@@ -13,15 +13,15 @@ extension SQLiteStorage {
       try db.run(
         """
         UPDATE accounts SET number_token_drawn = max(\(now.second), number_token_drawn, number_token_floor + 1)
-        WHERE number = \(number)
+        WHERE account = \(number)
         """)
-      return try db.row("SELECT number_token_drawn FROM accounts WHERE number = \(number)")?.integer(0)
+      return try db.row("SELECT number_token_drawn FROM accounts WHERE account = \(number)")?.integer(0)
     }
   }
 
   /// Whether a token of that second was drawn before the account was last registered, or has registered it.
   static func isVoid(_ second: Int64, of number: AccountNumber, in db: Database) throws -> Bool {
-    let account = try db.row("SELECT number_token_floor FROM accounts WHERE number = \(number)")
+    let account = try db.row("SELECT number_token_floor FROM accounts WHERE account = \(number)")
     guard let account else { return false }
     return try second <= account.integer(0)
   }
@@ -34,7 +34,7 @@ extension SQLiteStorage {
     try db.run(
       """
       UPDATE accounts SET number_token_floor = max(\(second), number_token_drawn, number_token_floor)
-      WHERE number = \(number)
+      WHERE account = \(number)
       """)
   }
 }

@@ -12,7 +12,7 @@ extension SQLiteStorage {
         """
         UPDATE devices SET \(kind) = \(opaque: replacement?.value),
           fetches_messages = iif(\(endsFetching), 0, fetches_messages)
-        WHERE \(kind) = \(opaque: former.value) AND account = \(device.account) AND id = \(device.device)
+        WHERE \(kind) = \(opaque: former.value) AND account = \(device.account) AND device = \(device.device)
           AND (\(moment) IS NULL OR push_registered IS NULL OR push_registered < \(moment))
         """)
       guard db.changesCount == 1 else { return false }

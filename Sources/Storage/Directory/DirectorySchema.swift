@@ -112,7 +112,7 @@ enum DirectorySchema {
   ]
 
   static let embedded = """
-    CREATE TABLE contacts (
+    CREATE TABLE peer_contacts (
       peer TEXT NOT NULL REFERENCES peers (name) ON DELETE CASCADE,
       token BLOB NOT NULL,
       supports_sms INTEGER NOT NULL,
@@ -122,10 +122,10 @@ enum DirectorySchema {
       unlisted INTEGER,
       PRIMARY KEY (peer, token)
     ) STRICT, WITHOUT ROWID;
-    CREATE INDEX contacts_by_token ON contacts (token);
-    CREATE INDEX contacts_unlisted ON contacts (peer, unlisted) WHERE unlisted IS NOT NULL;
+    CREATE INDEX peer_contacts_by_token ON peer_contacts (token);
+    CREATE INDEX peer_contacts_unlisted ON peer_contacts (peer, unlisted) WHERE unlisted IS NOT NULL;
     CREATE INDEX accounts_by_listing_revision ON accounts (listing_revision) WHERE listing_revision > 0;
-    CREATE INDEX accounts_listed ON accounts (token, number) WHERE was_listed;
+    CREATE INDEX accounts_listed ON accounts (token, account) WHERE was_listed;
 
     CREATE TABLE contact_counts (
       peer TEXT PRIMARY KEY REFERENCES peers (name) ON DELETE CASCADE,
@@ -155,7 +155,7 @@ enum DirectorySchema {
     CREATE INDEX oblivious_outputs_by_output ON oblivious_outputs (key, output);
 
     CREATE TABLE oblivious_progress (
-      only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
+      singleton INTEGER PRIMARY KEY CHECK (singleton = 1),
       key INTEGER NOT NULL,
       generation INTEGER NOT NULL,
       revision INTEGER NOT NULL,
@@ -169,11 +169,11 @@ enum DirectorySchema {
     CREATE VIEW directory_entries AS
     SELECT a.token, NULL AS peer, a.supports_sms, a.voice FROM accounts AS a WHERE a.active AND a.discoverable
     UNION ALL
-    SELECT c.token, c.peer, c.supports_sms, c.voice FROM contacts AS c JOIN peers AS p ON p.name = c.peer
+    SELECT c.token, c.peer, c.supports_sms, c.voice FROM peer_contacts AS c JOIN peers AS p ON p.name = c.peer
     WHERE c.unlisted IS NULL AND p.state = 'active' AND p.contacts_mode = 'copy'
       AND NOT EXISTS (SELECT 1 FROM accounts AS o WHERE o.token = c.token)
       AND NOT EXISTS (
-        SELECT 1 FROM contacts AS e JOIN peers AS q ON q.name = e.peer
+        SELECT 1 FROM peer_contacts AS e JOIN peers AS q ON q.name = e.peer
         WHERE e.token = c.token AND q.state = 'active' AND q.contacts_mode <> 'none'
           AND (e.since, e.peer) < (c.since, c.peer));
     """

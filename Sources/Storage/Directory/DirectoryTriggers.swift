@@ -212,7 +212,7 @@ enum DirectoryTriggers {
       UPDATE revisions SET value = value + 1 WHERE subject = 'listing';
       UPDATE accounts
       SET listing_revision = (SELECT value FROM revisions WHERE subject = 'listing'), was_listed = 1
-      WHERE number = NEW.number;
+      WHERE account = NEW.account;
     END;
     CREATE TRIGGER listed_anew AFTER UPDATE OF token, active, supports_sms, voice, discoverable ON accounts
     WHEN (OLD.active AND OLD.discoverable OR NEW.active AND NEW.discoverable)
@@ -222,7 +222,7 @@ enum DirectoryTriggers {
       UPDATE revisions SET value = value + 1 WHERE subject = 'listing';
       UPDATE accounts
       SET listing_revision = (SELECT value FROM revisions WHERE subject = 'listing'), was_listed = 1
-      WHERE number = NEW.number;
+      WHERE account = NEW.account;
     END;
     CREATE TRIGGER account_ended AFTER DELETE ON accounts WHEN OLD.was_listed BEGIN
       UPDATE revisions SET value = value + 1 WHERE subject = 'listing';
@@ -267,30 +267,30 @@ enum DirectoryTriggers {
       INSERT INTO contact_counts (peer, contacts) VALUES (NEW.name, 0);
     END;
 
-    CREATE TRIGGER contact_counted_more AFTER INSERT ON contacts BEGIN
+    CREATE TRIGGER contact_counted_more AFTER INSERT ON peer_contacts BEGIN
       UPDATE contact_counts SET contacts = contacts + 1, unlisted = unlisted + (NEW.unlisted IS NOT NULL)
       WHERE peer = NEW.peer;
     END;
-    CREATE TRIGGER contact_counted_less AFTER DELETE ON contacts BEGIN
+    CREATE TRIGGER contact_counted_less AFTER DELETE ON peer_contacts BEGIN
       UPDATE contact_counts SET contacts = contacts - 1, unlisted = unlisted - (OLD.unlisted IS NOT NULL)
       WHERE peer = OLD.peer;
     END;
-    CREATE TRIGGER contact_recounted AFTER UPDATE OF unlisted ON contacts
+    CREATE TRIGGER contact_recounted AFTER UPDATE OF unlisted ON peer_contacts
     WHEN (OLD.unlisted IS NULL) IS NOT (NEW.unlisted IS NULL) BEGIN
       UPDATE contact_counts SET unlisted = unlisted + (NEW.unlisted IS NOT NULL) - (OLD.unlisted IS NOT NULL)
       WHERE peer = NEW.peer;
     END;
-    CREATE TRIGGER contact_added AFTER INSERT ON contacts BEGIN
+    CREATE TRIGGER contact_added AFTER INSERT ON peer_contacts BEGIN
       INSERT INTO directory_changes (token)
       SELECT NEW.token FROM peers WHERE name = NEW.peer AND state = 'active' AND contacts_mode = 'copy';
     END;
-    CREATE TRIGGER contact_removed AFTER DELETE ON contacts BEGIN
+    CREATE TRIGGER contact_removed AFTER DELETE ON peer_contacts BEGIN
       INSERT INTO directory_changes (token)
       SELECT OLD.token
       WHERE EXISTS (SELECT 1 FROM peers WHERE name = OLD.peer AND state = 'active' AND contacts_mode = 'copy')
-        OR EXISTS (SELECT 1 FROM contacts WHERE token = OLD.token AND peer <> OLD.peer);
+        OR EXISTS (SELECT 1 FROM peer_contacts WHERE token = OLD.token AND peer <> OLD.peer);
     END;
-    CREATE TRIGGER contact_changed AFTER UPDATE OF supports_sms, voice, unlisted, since ON contacts
+    CREATE TRIGGER contact_changed AFTER UPDATE OF supports_sms, voice, unlisted, since ON peer_contacts
     WHEN OLD.supports_sms IS NOT NEW.supports_sms OR OLD.voice IS NOT NEW.voice OR OLD.since IS NOT NEW.since
       OR (OLD.unlisted IS NULL) IS NOT (NEW.unlisted IS NULL)
     BEGIN

@@ -1,4 +1,4 @@
-// The ownership of contacts (docs/federation.md, "Whose a contact is"): the rows of `contacts` are claims. The oldest
+// The ownership of contacts (docs/federation.md, "Whose a contact is"): the rows of `peer_contacts` are claims. The oldest
 // claim of an active peer has the contact.
 
 import GRDB
@@ -15,7 +15,7 @@ extension SQLiteStorage {
         }
         return try db.row(
           """
-          SELECT c.peer, coalesce(c.unlisted <= \(due), 0) FROM contacts AS c JOIN peers AS p ON p.name = c.peer
+          SELECT c.peer, coalesce(c.unlisted <= \(due), 0) FROM peer_contacts AS c JOIN peers AS p ON p.name = c.peer
           WHERE c.token = \(stored) AND p.state = 'active' AND p.contacts_mode <> 'none'
           ORDER BY c.since, c.peer LIMIT 1
           """
@@ -38,11 +38,11 @@ extension SQLiteStorage {
         let stored = try sealer.seal(token)
         try db.run(
           """
-          INSERT INTO contacts (peer, token, supports_sms, voice, pass, since, unlisted)
+          INSERT INTO peer_contacts (peer, token, supports_sms, voice, pass, since, unlisted)
           SELECT \(peer), \(stored), 0, 0, 0, \(now), \(now)
-          WHERE EXISTS (SELECT 1 FROM contacts WHERE peer = \(peer) AND token = \(stored))
+          WHERE EXISTS (SELECT 1 FROM peer_contacts WHERE peer = \(peer) AND token = \(stored))
             OR (SELECT contacts FROM contact_counts WHERE peer = \(peer)) < \(max)
-              AND NOT EXISTS (SELECT 1 FROM contacts WHERE token = \(stored))
+              AND NOT EXISTS (SELECT 1 FROM peer_contacts WHERE token = \(stored))
           ON CONFLICT (peer, token) DO UPDATE SET unlisted = excluded.unlisted
           """)
         if db.changesCount > 0 { remembered.insert(token) }
@@ -56,7 +56,7 @@ extension SQLiteStorage {
     return try await write { db in
       let ended = try db.rows(
         """
-        SELECT token FROM contacts WHERE peer = \(peer) AND unlisted IS NOT NULL AND unlisted < \(end)
+        SELECT token FROM peer_contacts WHERE peer = \(peer) AND unlisted IS NOT NULL AND unlisted < \(end)
         ORDER BY unlisted LIMIT \(Self.endedMax)
         """
       ).map { try $0.token(0) }
@@ -66,12 +66,12 @@ extension SQLiteStorage {
           // The peer has the contact, so no claim stands before this one. The next claim gets the contact.
           let others = try db.row(
             """
-            SELECT 1 FROM contacts AS c JOIN peers AS p ON p.name = c.peer
+            SELECT 1 FROM peer_contacts AS c JOIN peers AS p ON p.name = c.peer
             WHERE c.token = \(token) AND c.peer <> \(peer) AND p.state = 'active' AND p.contacts_mode <> 'none' LIMIT 1
             """)
           if others != nil { passed += 1 }
         }
-        try db.run("DELETE FROM contacts WHERE peer = \(peer) AND token = \(token)")
+        try db.run("DELETE FROM peer_contacts WHERE peer = \(peer) AND token = \(token)")
       }
       if passed > 0 { try db.set(.contactPasses, to: db.revision(.contactPasses) + Int64(passed)) }
       return EndedClaims(ended: ended.count, passed: passed)
@@ -84,7 +84,7 @@ extension SQLiteStorage {
   private static func owner(of token: StoredToken, in db: Database) throws -> RelayName? {
     try db.row(
       """
-      SELECT c.peer FROM contacts AS c JOIN peers AS p ON p.name = c.peer
+      SELECT c.peer FROM peer_contacts AS c JOIN peers AS p ON p.name = c.peer
       WHERE c.token = \(token) AND p.state = 'active' AND p.contacts_mode <> 'none' ORDER BY c.since, c.peer LIMIT 1
       """)?.relay(0)
   }
@@ -95,7 +95,7 @@ extension SQLiteStorage {
       try db.rows(
         """
         SELECT c.peer, c.since, c.unlisted, p.state = 'active' AND p.contacts_mode <> 'none' AS stands
-        FROM contacts AS c JOIN peers AS p ON p.name = c.peer
+        FROM peer_contacts AS c JOIN peers AS p ON p.name = c.peer
         WHERE c.token = \(stored) ORDER BY stands DESC, c.since, c.peer
         """
       ).map(ContactClaim.init(row:))
@@ -110,10 +110,10 @@ extension SQLiteStorage {
       }
       let former = try Self.owner(of: stored, in: db)
       guard former != peer else { return peer }
-      let first = try db.row("SELECT min(since) FROM contacts WHERE token = \(stored)")?.optionalInteger(0)
+      let first = try db.row("SELECT min(since) FROM peer_contacts WHERE token = \(stored)")?.optionalInteger(0)
       try db.run(
         """
-        INSERT INTO contacts (peer, token, supports_sms, voice, pass, since, unlisted)
+        INSERT INTO peer_contacts (peer, token, supports_sms, voice, pass, since, unlisted)
         VALUES (\(peer), \(stored), 0, 0, 0, \(first.map { $0 - 1 } ?? now.millis), \(now))
         ON CONFLICT (peer, token) DO UPDATE SET since = excluded.since
         """)
@@ -128,13 +128,13 @@ extension SQLiteStorage {
       let count = try Fields.valid(
         db.row(
           """
-          SELECT count(*) FROM contacts AS c
+          SELECT count(*) FROM peer_contacts AS c
           WHERE c.peer = \(peer)
             AND EXISTS (
-              SELECT 1 FROM contacts AS o JOIN peers AS p ON p.name = o.peer
+              SELECT 1 FROM peer_contacts AS o JOIN peers AS p ON p.name = o.peer
               WHERE o.token = c.token AND o.peer <> c.peer AND p.state = 'active' AND p.contacts_mode <> 'none')
             AND NOT EXISTS (
-              SELECT 1 FROM contacts AS f JOIN peers AS p ON p.name = f.peer
+              SELECT 1 FROM peer_contacts AS f JOIN peers AS p ON p.name = f.peer
               WHERE f.token = c.token AND p.state = 'active' AND p.contacts_mode <> 'none'
                 AND (f.since, f.peer) < (c.since, c.peer))
           """)
@@ -160,7 +160,7 @@ extension SQLiteStorage {
           SELECT c.token, c.peer,
             row_number() OVER (PARTITION BY c.token ORDER BY c.since, c.peer) AS place,
             count(*) OVER (PARTITION BY c.token) AS claimants
-          FROM contacts AS c JOIN peers AS p ON p.name = c.peer
+          FROM peer_contacts AS c JOIN peers AS p ON p.name = c.peer
           WHERE p.state = 'active' AND p.contacts_mode <> 'none'
         )
         SELECT peer, count(*) FILTER (WHERE place > 1 OR is_local),

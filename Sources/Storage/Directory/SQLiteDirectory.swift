@@ -14,7 +14,7 @@ extension SQLiteStorage {
       try db.rows(
         """
         SELECT token, active AND discoverable, supports_sms, voice FROM accounts WHERE was_listed
-        ORDER BY token, number LIMIT \(limit) OFFSET \(offset)
+        ORDER BY token, account LIMIT \(limit) OFFSET \(offset)
         """
       ).map { try ListedAccount(row: $0, tokens) }
     }
@@ -56,11 +56,11 @@ extension SQLiteStorage {
       let token = try tokens.seal(contact.token)
       if contact.isInactive {
         try db.run(
-          "UPDATE contacts SET unlisted = \(now) WHERE peer = \(peer) AND token = \(token) AND unlisted IS NULL")
+          "UPDATE peer_contacts SET unlisted = \(now) WHERE peer = \(peer) AND token = \(token) AND unlisted IS NULL")
       } else {
         try db.run(
           """
-          INSERT INTO contacts (peer, token, supports_sms, voice, pass, since)
+          INSERT INTO peer_contacts (peer, token, supports_sms, voice, pass, since)
           VALUES (\(peer), \(token), \(contact.supportsSMS), \(contact.voice), \(pass), \(now))
           ON CONFLICT (peer, token) DO UPDATE SET supports_sms = excluded.supports_sms, voice = excluded.voice,
             pass = max(pass, excluded.pass), unlisted = NULL
@@ -73,7 +73,7 @@ extension SQLiteStorage {
     let now = clock.now()
     try await write { db in
       try db.run(
-        "UPDATE contacts SET unlisted = \(now) WHERE peer = \(peer) AND pass < \(pass) AND unlisted IS NULL")
+        "UPDATE peer_contacts SET unlisted = \(now) WHERE peer = \(peer) AND pass < \(pass) AND unlisted IS NULL")
       try db.run(
         """
         UPDATE peers SET contacts_pass = \(pass), contacts_mark = \(opaque: mark)
@@ -84,7 +84,7 @@ extension SQLiteStorage {
 
   package func dropContacts(of peer: RelayName, keepingClaims: Bool) async throws(StoreError) {
     try await write { db in
-      try db.run("DELETE FROM contacts WHERE peer = \(peer) AND (unlisted IS NULL OR NOT \(keepingClaims))")
+      try db.run("DELETE FROM peer_contacts WHERE peer = \(peer) AND (unlisted IS NULL OR NOT \(keepingClaims))")
     }
   }
 

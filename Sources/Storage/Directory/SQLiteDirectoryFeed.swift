@@ -157,7 +157,7 @@ extension SQLiteStorage {
     let after = try token.map { token throws(StoreError) in try tokens.seal(token) } ?? .beforeAll
     return try await read { db in
       try db.rows(
-        "SELECT token FROM contacts WHERE peer = \(peer) AND token > \(after) ORDER BY token LIMIT \(limit)"
+        "SELECT token FROM peer_contacts WHERE peer = \(peer) AND token > \(after) ORDER BY token LIMIT \(limit)"
       ).map { try tokens.open($0.token(0)) }
     }
   }

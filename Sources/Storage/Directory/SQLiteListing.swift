@@ -85,7 +85,7 @@ extension SQLiteStorage {
       try db.run(
         """
         UPDATE contact_counts
-        SET (contacts, unlisted) = (SELECT count(*), count(unlisted) FROM contacts WHERE peer = \(peer))
+        SET (contacts, unlisted) = (SELECT count(*), count(unlisted) FROM peer_contacts WHERE peer = \(peer))
         WHERE peer = \(peer)
         """)
     }
@@ -97,7 +97,7 @@ extension SQLiteStorage {
     let sealer = try await self.tokens()
     return try await read { db in
       try Set(tokens).filter { token in
-        try db.row("SELECT 1 FROM contacts WHERE peer = \(peer) AND token = \(sealer.seal(token))") != nil
+        try db.row("SELECT 1 FROM peer_contacts WHERE peer = \(peer) AND token = \(sealer.seal(token))") != nil
       }
     }
   }
@@ -107,7 +107,7 @@ extension SQLiteStorage {
     return try await read { db in
       try db.rows(
         """
-        SELECT c.peer FROM contacts AS c JOIN peers AS p ON p.name = c.peer
+        SELECT c.peer FROM peer_contacts AS c JOIN peers AS p ON p.name = c.peer
         WHERE c.token = \(stored) AND p.state = 'active' AND p.contacts_mode <> 'none' ORDER BY c.since, c.peer
         """
       ).map { try $0.relay(0) }

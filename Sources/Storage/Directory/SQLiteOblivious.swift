@@ -18,11 +18,11 @@ extension SQLiteStorage {
       try db.run(
         """
         INSERT INTO oblivious_progress
-          (only_row, key, generation, revision, position, ranges_done, swept, followed, step)
+          (singleton, key, generation, revision, position, ranges_done, swept, followed, step)
         VALUES (1, \(key), \(progress.place.generation), \(Int64(bitPattern: progress.place.revision)),
           \(progress.place.position), \(progress.rangesDone), \(progress.isSwept), \(progress.followed),
           \(progress.step))
-        ON CONFLICT (only_row) DO UPDATE SET key = excluded.key, generation = excluded.generation,
+        ON CONFLICT (singleton) DO UPDATE SET key = excluded.key, generation = excluded.generation,
           revision = excluded.revision, position = excluded.position, ranges_done = excluded.ranges_done,
           swept = excluded.swept, followed = excluded.followed, step = excluded.step
         WHERE step = \(step)

@@ -24,10 +24,10 @@ enum EpochSchema {
 
   static let embedded = """
     CREATE TABLE epochs (
-      only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
+      singleton INTEGER PRIMARY KEY CHECK (singleton = 1),
       value INTEGER NOT NULL
     ) STRICT;
-    INSERT INTO epochs (only_row, value) VALUES (1, 0);
+    INSERT INTO epochs (singleton, value) VALUES (1, 0);
 
     CREATE TABLE store_restores (
       kind TEXT PRIMARY KEY,

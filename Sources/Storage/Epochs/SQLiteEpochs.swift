@@ -19,7 +19,7 @@ extension SQLiteStorage {
   {
     let now = clock.now()
     try await write { db in
-      try db.run("DELETE FROM prekeys")
+      try db.run("DELETE FROM one_time_prekeys")
       try Self.setEpoch(max(Self.epoch(in: db), floor), in: db)
       // Another number than any that was given before, also after the backup that was restored: it follows the clock,
       // and witnesses of the epoch where the clock stepped back.
@@ -81,10 +81,10 @@ extension SQLiteStorage {
   }
 
   static func epoch(in db: Database) throws -> Int64 {
-    try Fields.valid(db.row("SELECT value FROM epochs WHERE only_row = 1")).integer(0)
+    try Fields.valid(db.row("SELECT value FROM epochs WHERE singleton = 1")).integer(0)
   }
   private static func setEpoch(_ epoch: Int64, in db: Database) throws {
-    try db.run("UPDATE epochs SET value = \(epoch) WHERE only_row = 1")
+    try db.run("UPDATE epochs SET value = \(epoch) WHERE singleton = 1")
   }
 }
 

@@ -24,13 +24,13 @@ enum PreKeySchema {
   ]
 
   static let embedded = """
-    CREATE TABLE prekeys (
+    CREATE TABLE one_time_prekeys (
       account INTEGER NOT NULL,
       device INTEGER NOT NULL,
       key_id INTEGER NOT NULL,
       public_key BLOB NOT NULL,
       PRIMARY KEY (account, device, key_id),
-      FOREIGN KEY (account, device) REFERENCES devices (account, id) ON DELETE CASCADE
+      FOREIGN KEY (account, device) REFERENCES devices (account, device) ON DELETE CASCADE
     ) STRICT, WITHOUT ROWID;
 
     CREATE TABLE last_resort_prekeys (
@@ -39,7 +39,7 @@ enum PreKeySchema {
       key_id INTEGER NOT NULL,
       public_key BLOB NOT NULL,
       PRIMARY KEY (account, device),
-      FOREIGN KEY (account, device) REFERENCES devices (account, id) ON DELETE CASCADE
+      FOREIGN KEY (account, device) REFERENCES devices (account, device) ON DELETE CASCADE
     ) STRICT, WITHOUT ROWID;
     """
 }

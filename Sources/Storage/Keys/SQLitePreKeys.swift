@@ -9,8 +9,8 @@ extension SQLiteStorage {
     return try await write { db in
       let owner = try db.row(
         """
-        SELECT a.identity_key FROM devices AS d JOIN accounts AS a ON a.number = d.account
-        WHERE d.account = \(account) AND d.id = \(id)
+        SELECT a.identity_key FROM devices AS d JOIN accounts AS a ON a.account = d.account
+        WHERE d.account = \(account) AND d.device = \(id)
         """)
       guard let owner else { return .noDevice }
       let identity = owner.optionalOpaque(0)
@@ -18,12 +18,12 @@ extension SQLiteStorage {
         return .identityRefused
       }
       if let identity, identity != upload.identityKey { try Self.removeSignedPreKeys(of: device.account, in: db) }
-      try db.run("UPDATE accounts SET identity_key = \(opaque: upload.identityKey) WHERE number = \(account)")
-      try db.run("DELETE FROM prekeys WHERE account = \(account) AND device = \(id)")
+      try db.run("UPDATE accounts SET identity_key = \(opaque: upload.identityKey) WHERE account = \(account)")
+      try db.run("DELETE FROM one_time_prekeys WHERE account = \(account) AND device = \(id)")
       for key in upload.oneTimeKeys {
         try db.run(
           """
-          INSERT OR REPLACE INTO prekeys (account, device, key_id, public_key)
+          INSERT OR REPLACE INTO one_time_prekeys (account, device, key_id, public_key)
           VALUES (\(account), \(id), \(key.keyID), \(opaque: key.publicKey))
           """)
       }
@@ -52,7 +52,7 @@ extension SQLiteStorage {
       try db.row(
         """
         SELECT signed_prekey_id, signed_prekey, signed_prekey_signature FROM devices
-        WHERE account = \(device.account) AND id = \(device.device)
+        WHERE account = \(device.account) AND device = \(device.device)
         """
       ).flatMap { try SignedPreKey(optional: $0, at: 0) }
     }
@@ -61,7 +61,7 @@ extension SQLiteStorage {
   package func preKeyCount(of device: DeviceAddress) async throws(StoreError) -> Int {
     try await read { db in
       let count = try db.row(
-        "SELECT count(*) FROM prekeys WHERE account = \(device.account) AND device = \(device.device)")
+        "SELECT count(*) FROM one_time_prekeys WHERE account = \(device.account) AND device = \(device.device)")
       return try Int(Fields.valid(count).integer(0))
     }
   }
@@ -85,8 +85,8 @@ extension SQLiteStorage {
     let owner = try db.row(
       """
       SELECT d.registration_id, a.identity_key, d.signed_prekey_id, d.signed_prekey, d.signed_prekey_signature
-      FROM devices AS d JOIN accounts AS a ON a.number = d.account
-      WHERE d.account = \(device.account) AND d.id = \(device.device)
+      FROM devices AS d JOIN accounts AS a ON a.account = d.account
+      WHERE d.account = \(device.account) AND d.device = \(device.device)
       """)
     guard let owner, let identityKey = owner.optionalOpaque(1) else { return nil }
     let preKey =
@@ -109,11 +109,11 @@ extension SQLiteStorage {
     let (account, id) = (device.account, device.device)
     let first = try db.row(
       """
-      SELECT key_id, public_key FROM prekeys WHERE account = \(account) AND device = \(id)
+      SELECT key_id, public_key FROM one_time_prekeys WHERE account = \(account) AND device = \(id)
       ORDER BY key_id LIMIT 1
       """)
     guard let key = try first.map(PreKey.init(row:)) else { return nil }
-    try db.run("DELETE FROM prekeys WHERE account = \(account) AND device = \(id) AND key_id = \(key.keyID)")
+    try db.run("DELETE FROM one_time_prekeys WHERE account = \(account) AND device = \(id) AND key_id = \(key.keyID)")
     return key
   }
 
@@ -126,9 +126,9 @@ extension SQLiteStorage {
       """
       UPDATE devices SET signed_prekey_id = \(key.keyID), signed_prekey = \(opaque: key.publicKey),
         signed_prekey_signature = \(opaque: key.signature), has_signed_prekey = 1
-      WHERE account = \(device.account) AND id = \(device.device)
+      WHERE account = \(device.account) AND device = \(device.device)
         AND EXISTS (
-          SELECT 1 FROM accounts AS a WHERE a.number = devices.account AND a.identity_key = \(opaque: identityKey))
+          SELECT 1 FROM accounts AS a WHERE a.account = devices.account AND a.identity_key = \(opaque: identityKey))
       """)
     return db.changesCount == 1
   }

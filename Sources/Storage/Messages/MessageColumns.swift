@@ -7,7 +7,7 @@ import RelayCore
 /// The columns of an envelope, but for its mailbox and its fingerprint.
 enum MessageColumns {
   static let postgres: StaticString = "type, source, source_device, relay, sent, message, content"
-  static let embedded = "type, source, source_device, relay, timestamp, message, content"
+  static let embedded = "\(postgres)"
 }
 
 // MARK: - PostgreSQL

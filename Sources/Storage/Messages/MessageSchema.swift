@@ -51,20 +51,20 @@ enum MessageSchema {
       sequence INTEGER PRIMARY KEY AUTOINCREMENT,
       account INTEGER NOT NULL,
       device INTEGER NOT NULL,
-      arrived_day INTEGER NOT NULL,
+      day INTEGER NOT NULL,
       type INTEGER NOT NULL,
       source INTEGER NOT NULL,
       source_device INTEGER NOT NULL,
       relay TEXT,
-      timestamp INTEGER NOT NULL,
+      sent INTEGER NOT NULL,
       message BLOB,
       content BLOB,
       fingerprint BLOB NOT NULL
     ) STRICT;
     CREATE INDEX messages_by_mailbox ON messages (account, device, sequence);
     CREATE UNIQUE INDEX messages_once ON messages (account, device, fingerprint);
-    CREATE INDEX messages_by_day ON messages (arrived_day);
-    CREATE INDEX messages_by_source ON messages (account, device, source, timestamp);
+    CREATE INDEX messages_by_day ON messages (day);
+    CREATE INDEX messages_by_source ON messages (account, device, source, sent);
 
     CREATE TABLE acknowledged (
       account INTEGER NOT NULL,

@@ -29,7 +29,7 @@ extension SQLiteStorage {
         """
         SELECT \(QueuedEnvelope.columns) FROM messages INDEXED BY messages_by_source
         WHERE account = \(mailbox.account) AND device = \(mailbox.device) AND source = \(source)
-          AND timestamp = \(timestamp) AND sequence > \(after) ORDER BY sequence LIMIT 1
+          AND sent = \(timestamp) AND sequence > \(after) ORDER BY sequence LIMIT 1
         """
       ).map { try QueuedEnvelope(row: $0, in: mailbox) }
     }
@@ -53,7 +53,7 @@ extension SQLiteStorage {
       EXISTS (
         SELECT 1 FROM messages
         WHERE account = \(mailbox.account) AND device = \(mailbox.device) AND source = \(source)
-          AND timestamp = \(timestamp) AND type < \(MessageType.receipt.rawValue)),
+          AND sent = \(timestamp) AND type < \(MessageType.receipt.rawValue)),
       EXISTS (
         SELECT 1 FROM acknowledged
         WHERE account = \(mailbox.account) AND device = \(mailbox.device) AND source = \(source)
@@ -146,7 +146,7 @@ extension SQLiteStorage {
       try await forget(
         """
         DELETE FROM messages WHERE sequence IN (
-          SELECT sequence FROM messages WHERE arrived_day = \(day) LIMIT \(Self.chunkRows))
+          SELECT sequence FROM messages WHERE day = \(day) LIMIT \(Self.chunkRows))
         """)
       dropped += 1
     }
@@ -158,7 +158,7 @@ extension SQLiteStorage {
 
   private func oldestDay() async throws(StoreError) -> Int64? {
     try await read { db in
-      try db.row("SELECT arrived_day FROM messages ORDER BY arrived_day LIMIT 1").map { try $0.integer(0) }
+      try db.row("SELECT day FROM messages ORDER BY day LIMIT 1").map { try $0.integer(0) }
     }
   }
 
@@ -216,7 +216,7 @@ extension SQLiteStorage {
     "SELECT sequence FROM messages WHERE account = ? AND device = ? ORDER BY sequence LIMIT ?"
 
   private static let insertUnlessKnown = """
-    INSERT INTO messages (account, device, arrived_day, \(MessageColumns.embedded), fingerprint)
+    INSERT INTO messages (account, device, day, \(MessageColumns.embedded), fingerprint)
     SELECT ?, ?, ?, \(MessageColumns.embedded.split(separator: ",").map { _ in "?" }.joined(separator: ", ")), ?
     WHERE NOT EXISTS (SELECT 1 FROM acknowledged WHERE account = ? AND device = ? AND fingerprint = ?)
     ON CONFLICT (account, device, fingerprint) DO NOTHING

@@ -20,7 +20,7 @@ extension SQLiteStorage {
     let (mailbox, sequence) = (removal.place.mailbox, removal.place.sequence)
     let found = try db.row(
       """
-      SELECT type, source, timestamp, fingerprint, relay FROM messages
+      SELECT type, source, sent, fingerprint, relay FROM messages
       WHERE sequence = \(sequence) AND account = \(mailbox.account) AND device = \(mailbox.device)
       """)
     guard let found else { return false }
@@ -40,7 +40,7 @@ extension SQLiteStorage {
     for device in receipt.devices {
       try db.run(
         """
-        INSERT INTO messages (account, device, arrived_day, type, source, source_device, timestamp, fingerprint)
+        INSERT INTO messages (account, device, day, type, source, source_device, sent, fingerprint)
         VALUES (\(source), \(device), \(today), \(MessageType.receipt.rawValue), \(mailbox.account),
           \(mailbox.device), \(sent), \(receipt.fingerprint.bytes))
         ON CONFLICT (account, device, fingerprint) DO NOTHING

@@ -13,22 +13,22 @@ struct MovePlan: Sendable {
   ///   - source: columns of each table of the embedded store.
   ///   - target: types of the columns of each table of the database.
   ///   - triggers: tables of the database that have some.
-  /// - Throws: `.corrupted` naming what neither `MovedTable` nor equal names provide for: a defect of this build.
+  /// - Throws: `.corrupted` naming what neither equal names nor `MovedTable` provide for: a defect of this build.
   static func all(
     source: [String: [String]], target: [String: [String: String]], triggers: Set<String>
   ) throws(StoreError) -> [MovePlan] {
     let tables = MovedTable.all
-    let unknown = Set(source.keys).subtracting(tables.map(\.source)).subtracting(MovedTable.left)
-      .union(Set(target.keys).subtracting(tables.map(\.target)).subtracting(MovedTable.made))
+    let unknown = Set(source.keys).subtracting(tables.map(\.name)).subtracting(MovedTable.left)
+      .union(Set(target.keys).subtracting(tables.map(\.name)).subtracting(MovedTable.made))
     guard unknown.isEmpty else {
       throw .corrupted(reason: "this build cannot move the tables \(unknown.sorted().joined(separator: ", "))")
     }
     var plans: [MovePlan] = []
     for table in tables {
-      guard let columns = source[table.source], let types = target[table.target] else {
-        throw .corrupted(reason: "there is no table \(table.source) to move")
+      guard let columns = source[table.name], let types = target[table.name] else {
+        throw .corrupted(reason: "there is no table \(table.name) to move")
       }
-      plans.append(try MovePlan(table, columns, types, hasTriggers: triggers.contains(table.target)))
+      plans.append(try MovePlan(table, columns, types, hasTriggers: triggers.contains(table.name)))
     }
     return plans
   }
@@ -44,18 +44,17 @@ struct MovePlan: Sendable {
         columns.append(MovedColumn(name, form))
         continue
       }
-      let target = table.renamed[name] ?? name
-      guard let column = MovedColumn(name, target: target, type: types[target] ?? "") else {
-        throw .corrupted(reason: "this build cannot move the column \(name) of \(table.source)")
+      guard let column = MovedColumn(name, type: types[name] ?? "") else {
+        throw .corrupted(reason: "this build cannot move the column \(name) of \(table.name)")
       }
       columns.append(column)
     }
     let written = Set(columns.flatMap { $0.form.written.map(\.column) }).union(table.filled)
     let missing = Set(types.keys).subtracting(written)
-    let key = table.key.compactMap { name in columns.first { $0.source == name } }
+    let key = table.key.compactMap { name in columns.first { $0.name == name } }
     guard missing.isEmpty, key.count == table.key.count else {
       let names = missing.sorted().joined(separator: ", ")
-      throw .corrupted(reason: "this build does not fill \(names) of \(table.target)")
+      throw .corrupted(reason: "this build does not fill \(names) of \(table.name)")
     }
     self.columns = columns
     self.key = key
@@ -63,7 +62,7 @@ struct MovePlan: Sendable {
 
   func row(_ values: [MovedValue]) -> MovedRow {
     MovedRow(
-      key: key.map { column in columns.firstIndex { $0.source == column.source }.map { values[$0] } ?? .null },
+      key: key.map { column in columns.firstIndex { $0.name == column.name }.map { values[$0] } ?? .null },
       values: values)
   }
 }

@@ -19,12 +19,12 @@ struct MoveSource: Sendable {
   /// The next rows behind `key`, in the order of keys; the first ones for nil.
   func page(_ plan: MovePlan, after key: [MovedValue]?) async throws(StoreError) -> [MovedRow] {
     let table = plan.table
-    let names = plan.columns.map { "\"\($0.source)\"" }.joined(separator: ", ")
-    let keys = plan.key.map { "\"\($0.source)\"" }.joined(separator: ", ")
+    let names = plan.columns.map { "\"\($0.name)\"" }.joined(separator: ", ")
+    let keys = plan.key.map { "\"\($0.name)\"" }.joined(separator: ", ")
     let places = plan.key.map { _ in "?" }.joined(separator: ", ")
     let conditions = [table.condition, key.map { _ in "(\(keys)) > (\(places))" }].compactMap { $0 }
     let filter = conditions.isEmpty ? "" : "WHERE " + conditions.joined(separator: " AND ")
-    let sql = "SELECT \(names) FROM \(table.source) \(filter) ORDER BY \(keys) LIMIT \(table.pageRows)"
+    let sql = "SELECT \(names) FROM \(table.name) \(filter) ORDER BY \(keys) LIMIT \(table.pageRows)"
     return try await store.read { db in
       let arguments = StatementArguments((key ?? []).map(\.databaseValue))
       return try Row.fetchAll(db, sql: sql, arguments: arguments).map { row in
@@ -34,9 +34,9 @@ struct MoveSource: Sendable {
   }
 
   /// The days that rows of `table` are of, and how far each counter has come.
-  func days(of table: String, in column: String) async throws(StoreError) -> ClosedRange<Int64>? {
+  func days(of table: String) async throws(StoreError) -> ClosedRange<Int64>? {
     try await store.read { db in
-      let row = try db.row("SELECT min(\(sql: column)), max(\(sql: column)) FROM \(sql: table)")
+      let row = try db.row("SELECT min(day), max(day) FROM \(sql: table)")
       guard let row, let first = row.optionalInteger(0), let last = row.optionalInteger(1) else { return nil }
       return first...max(first, last)
     }

@@ -87,7 +87,7 @@ struct MoveTarget: Sendable {
     }
     let found = try await store.readBulk(
       PostgresStep(
-        .once("SELECT \(columns) FROM \(table.target) \(filter) ORDER BY \(keys) LIMIT \(table.pageRows)"), values))
+        .once("SELECT \(columns) FROM \(table.name) \(filter) ORDER BY \(keys) LIMIT \(table.pageRows)"), values))
     return try found.all { (row) throws(StoreError) in
       var values: [MovedValue] = []
       for column in plan.columns { values.append(try row.value(column.kind)) }
@@ -103,7 +103,7 @@ struct MoveTarget: Sendable {
     if !rows.isEmpty { steps.append(Self.insertion(of: rows, plan)) }
     guard !steps.isEmpty else { return }
     if plan.hasTriggers {
-      let table = plan.table.target
+      let table = plan.table.name
       steps.insert(PostgresStep(.once("ALTER TABLE \(table) DISABLE TRIGGER USER")), at: 0)
       steps.append(PostgresStep(.once("ALTER TABLE \(table) ENABLE TRIGGER USER")))
     }
@@ -117,7 +117,7 @@ struct MoveTarget: Sendable {
     return PostgresStep(
       .once(
         """
-        DELETE FROM \(plan.table.target) USING unnest(\(arrays)) AS k (\(names.joined(separator: ", ")))
+        DELETE FROM \(plan.table.name) USING unnest(\(arrays)) AS k (\(names.joined(separator: ", ")))
         WHERE \(equal.joined(separator: " AND "))
         """),
       PostgresParameters { parameters in
@@ -138,7 +138,7 @@ struct MoveTarget: Sendable {
     return PostgresStep(
       .once(
         """
-        INSERT INTO \(plan.table.target) (\(columns.joined(separator: ", "))) OVERRIDING SYSTEM VALUE
+        INSERT INTO \(plan.table.name) (\(columns.joined(separator: ", "))) OVERRIDING SYSTEM VALUE
         SELECT \(values.joined(separator: ", ")) FROM unnest(\(arrays)) AS r (\(names))
         """),
       PostgresParameters { parameters in

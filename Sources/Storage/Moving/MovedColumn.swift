@@ -13,7 +13,7 @@ struct MovedColumn: Sendable {
     let written: [(column: String, value: String)]
   }
 
-  let source: String
+  let name: String
   let form: Form
   /// How a key is compared: SQL of the target's side, and of the other side out of the SQL of the source's value.
   let compared: (column: String, value: @Sendable (String) -> String)
@@ -28,45 +28,38 @@ struct MovedColumn: Sendable {
     }
   }
 
-  /// - Parameters:
-  ///   - target: "" where the target has no such column: then it is 1.
-  ///   - type: as `information_schema` names it.
+  /// - Parameter type: as `information_schema` names it.
   /// - Returns: nil for a type that needs a form of its own.
-  init?(_ source: String, target: String, type: String) {
-    self.source = source
-    guard !target.isEmpty else {
-      form = Form(kind: .integer, read: "1::bigint", written: [])
-      compared = ("1::bigint", { $0 })
-      return
-    }
-    let name = "\"\(target)\""
+  init?(_ name: String, type: String) {
+    self.name = name
+    let quoted = "\"\(name)\""
     switch type {
     case "bigint", "integer", "smallint":
-      form = Form(kind: .integer, read: "\(name)::bigint", written: [(target, ":v")])
-      compared = (name, { $0 })
+      form = Form(kind: .integer, read: "\(quoted)::bigint", written: [(name, ":v")])
+      compared = (quoted, { $0 })
     case "boolean":
-      form = Form(kind: .integer, read: "\(name)::integer::bigint", written: [(target, "(:v <> 0)")])
-      compared = ("\(name)::integer", { $0 })
+      form = Form(kind: .integer, read: "\(quoted)::integer::bigint", written: [(name, "(:v <> 0)")])
+      compared = ("\(quoted)::integer", { $0 })
     case "date":
       form = Form(
-        kind: .integer, read: "(\(name) - date '1970-01-01')::bigint",
-        written: [(target, "(date '1970-01-01' + :v::integer)")])
-      compared = ("(\(name) - date '1970-01-01')", { $0 })
+        kind: .integer, read: "(\(quoted) - date '1970-01-01')::bigint",
+        written: [(name, "(date '1970-01-01' + :v::integer)")])
+      compared = ("(\(quoted) - date '1970-01-01')", { $0 })
     case "text":
-      form = Form(kind: .text, read: name, written: [(target, ":v")])
-      compared = ("\(name) COLLATE \"C\"", { $0 })
+      form = Form(kind: .text, read: quoted, written: [(name, ":v")])
+      compared = ("\(quoted) COLLATE \"C\"", { $0 })
     case "bytea":
-      form = Form(kind: .bytes, read: name, written: [(target, ":v")])
-      compared = (name, { $0 })
+      form = Form(kind: .bytes, read: quoted, written: [(name, ":v")])
+      compared = (quoted, { $0 })
     case "uuid":
-      form = Form(kind: .bytes, read: "uuid_send(\(name))", written: [(target, "encode(:v, 'hex')::uuid")])
-      compared = (name, { "encode(\($0), 'hex')::uuid" })
+      form = Form(kind: .bytes, read: "uuid_send(\(quoted))", written: [(name, "encode(:v, 'hex')::uuid")])
+      compared = (quoted, { "encode(\($0), 'hex')::uuid" })
     default: return nil
     }
   }
 
-  init(_ source: String, _ form: Form) {
-    self.source = source
+  init(_ name: String, _ form: Form) {
+    self.name = name
     self.form = form
     compared = (form.read, { $0 })
   }
@@ -104,6 +97,9 @@ extension MovedColumn.Form {
       FROM unnest(string_to_array(:v, ' ')) WITH ORDINALITY AS r (w, o) ORDER BY o)
     """
   }
+
+  /// The target has no such column, which is always 1.
+  static let absent = MovedColumn.Form(kind: .integer, read: "1::bigint", written: [])
 
   /// With what the quota is charged for it.
   static let charged = MovedColumn.Form(

@@ -1,13 +1,10 @@
-/// A table of the embedded store, and where its rows go in PostgreSQL. Columns go to those of the same name; what
-/// differs between the two schemas stands here, and a column that nobody speaks of fails the plan (`MovePlan`).
+/// A table whose rows go from the embedded store to PostgreSQL. Tables and columns have one name in both; what differs
+/// between the two schemas stands here, and a column that nobody speaks of fails the plan (`MovePlan`).
 struct MovedTable: Sendable {
-  let source: String
-  let target: String
-  /// Tells rows apart, and gives both stores one order. Names of the source.
+  let name: String
+  /// Tells rows apart, and gives both stores one order.
   let key: [String]
-  /// Columns of other names in the target. "" where the target has no such column.
-  var renamed: [String: String] = [:]
-  /// Columns that differ by more than their names and types.
+  /// Columns that differ by more than their types.
   var special: [String: MovedColumn.Form] = [:]
   /// Columns of the target that PostgreSQL fills in.
   var filled: Set<String> = []
@@ -17,39 +14,33 @@ struct MovedTable: Sendable {
   var pageRows = 2000
 
   init(
-    _ source: String, to target: String? = nil, by key: [String], renamed: [String: String] = [:],
-    special: [String: MovedColumn.Form] = [:], filled: Set<String> = [], where condition: String? = nil,
-    pageRows: Int = 2000
+    _ name: String, by key: [String], special: [String: MovedColumn.Form] = [:], filled: Set<String> = [],
+    where condition: String? = nil, pageRows: Int = 2000
   ) {
-    self.source = source
-    self.target = target ?? source
+    self.name = name
     self.key = key
-    self.renamed = renamed
     self.special = special
     self.filled = filled
     self.condition = condition
     self.pageRows = pageRows
   }
 
-  private static let account = ["number": "account"]
   private static let device = ["account", "device"]
-  private static let onlyRow = ["only_row": "singleton"]
 
   /// Tables that others refer to stand before the others.
   static let all: [MovedTable] = [
-    MovedTable("accounts", by: ["number"], renamed: account),
+    MovedTable("accounts", by: ["account"]),
     MovedTable("verification_codes", by: ["account"], filled: ["confirmed"]),
     MovedTable("linking_codes", by: ["account"], filled: ["device"]),
-    MovedTable("devices", by: ["account", "id"], renamed: ["id": "device"]),
-    MovedTable("prekeys", to: "one_time_prekeys", by: device + ["key_id"]),
+    MovedTable("devices", by: device),
+    MovedTable("one_time_prekeys", by: device + ["key_id"]),
     MovedTable("last_resort_prekeys", by: device),
-    MovedTable(
-      "messages", by: ["sequence"], renamed: ["arrived_day": "day", "timestamp": "sent"], pageRows: 200),
+    MovedTable("messages", by: ["sequence"], pageRows: 200),
     MovedTable("acknowledged", by: device + ["fingerprint"]),
     MovedTable("banned_numbers", by: ["mark"]),
     MovedTable("unlisted_tokens", by: ["token"]),
     MovedTable("peers", by: ["name"], special: ["revoked_serials": .serials]),
-    MovedTable("contacts", to: "peer_contacts", by: ["peer", "token"]),
+    MovedTable("peer_contacts", by: ["peer", "token"]),
     MovedTable("invitations", by: ["secret_hash"]),
     MovedTable("confirmed_devices", by: ["account", "peer"], special: ["devices": .confirmedDevices]),
     MovedTable("attachments", by: ["id"], special: ["bytes": .charged]),
@@ -61,7 +52,7 @@ struct MovedTable: Sendable {
     MovedTable("wakes", by: device),
     MovedTable("wake_history", by: ["entry"]),
     MovedTable("wake_providers", by: ["provider"]),
-    MovedTable("notification_numbers", by: ["only_row"], renamed: onlyRow),
+    MovedTable("notification_numbers", by: ["singleton"]),
     MovedTable("notification_accounts", by: ["name"]),
     MovedTable("notification_groups", by: ["account", "name_key"]),
     MovedTable("notification_members", by: ["account", "group_key", "recipient"]),
@@ -71,14 +62,14 @@ struct MovedTable: Sendable {
     MovedTable("notification_events", by: ["account", "number"]),
     MovedTable("notification_jobs", by: ["id"]),
     MovedTable("audit_log", by: ["id"]),
-    MovedTable("store_clock", by: ["only_row"], renamed: ["only_row": ""]),
+    MovedTable("store_clock", by: ["singleton"], special: ["singleton": .absent]),
     MovedTable("store_restores", by: ["kind"]),
     MovedTable("server_secrets", by: ["name"]),
     // The feed of the directory is the store's own.
     MovedTable(
       "revisions", by: ["subject"], where: "subject NOT IN ('directory-pruned', 'listing-generation')"),
     // Last: whoever looks at the epoch finds the keys that it speaks of.
-    MovedTable("epochs", by: ["only_row"], renamed: onlyRow),
+    MovedTable("epochs", by: ["singleton"]),
   ]
 
   /// Tables of the source that stay behind: made anew from what is moved, or good for an hour.

@@ -120,7 +120,7 @@ package struct StoreMove: Sendable {
   private func plans() async throws(MoveFailure) -> [MovePlan] {
     let columns = try await fromSource { () throws(StoreError) in try await source.columns() }
     let days = try await fromSource { () throws(StoreError) in
-      (try await source.days(of: "messages", in: "arrived_day"), try await source.days(of: "acknowledged", in: "day"))
+      (try await source.days(of: "messages"), try await source.days(of: "acknowledged"))
     }
     return try await onTarget { () throws(StoreError) in
       try await target.makeDays(days.0, days.1)
@@ -141,7 +141,7 @@ package struct StoreMove: Sendable {
       rows += step.rows
       changed += step.changed
       key = step.end
-      progress(Progress(table: plan.table.source, rows: rows, changed: changed, isDone: key == nil))
+      progress(Progress(table: plan.table.name, rows: rows, changed: changed, isDone: key == nil))
     } while key != nil
     return changed
   }
@@ -156,7 +156,7 @@ package struct StoreMove: Sendable {
     }
     guard theirs == ours else {
       throw .defect(
-        reason: "\(plan.table.source) has \(theirs.rows) rows, and \(ours.rows) where it was moved to, or others")
+        reason: "\(plan.table.name) has \(theirs.rows) rows, and \(ours.rows) where it was moved to, or others")
     }
     return theirs
   }
@@ -174,7 +174,7 @@ package struct StoreMove: Sendable {
       key = read.count == plan.table.pageRows ? read.last?.key : nil
     } while key != nil
     let text = digest.finalize().map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-    return Digest(table: plan.table.source, rows: rows, digest: text)
+    return Digest(table: plan.table.name, rows: rows, digest: text)
   }
 
   private func fromSource<Value>(_ body: () async throws(StoreError) -> Value) async throws(MoveFailure) -> Value {

@@ -138,10 +138,10 @@ enum NotificationSchema {
 
   static let embedded = """
     CREATE TABLE notification_numbers (
-      only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
+      singleton INTEGER PRIMARY KEY CHECK (singleton = 1),
       last INTEGER NOT NULL
     ) STRICT;
-    INSERT INTO notification_numbers (only_row, last) VALUES (1, 0);
+    INSERT INTO notification_numbers (singleton, last) VALUES (1, 0);
 
     CREATE TABLE notification_accounts (
       name TEXT PRIMARY KEY,

@@ -51,7 +51,7 @@ extension SQLiteStorage {
       func count(_ table: String) throws -> Int { try Int.fetchOne(db, sql: "SELECT count(*) FROM \(table)") ?? 0 }
       return StoreCounts(
         accounts: try count("accounts"), devices: try count("devices"), messages: try count("messages"),
-        held: try count("outbox"), oneTimePreKeys: try count("prekeys"), attachments: try count("attachments"))
+        held: try count("outbox"), oneTimePreKeys: try count("one_time_prekeys"), attachments: try count("attachments"))
     }
   }
 

@@ -29,7 +29,7 @@ extension SQLiteStorage {
         """)
       // A peer that is asked already keeps its remembered contacts.
       if contacts != PeerPolicy.Contacts.copy.rawValue, contacts != former {
-        try db.run("DELETE FROM contacts WHERE peer = \(name)")
+        try db.run("DELETE FROM peer_contacts WHERE peer = \(name)")
       }
       try db.raise(.peers)
       return true

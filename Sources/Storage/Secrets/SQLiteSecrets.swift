@@ -40,9 +40,9 @@ extension SQLiteStorage {
     return try await write { db in
       let devices = try db.rows(
         """
-        SELECT account, id, signaling_key FROM devices
-        WHERE (account, id) > (\(last?.account.key ?? 0), \(last?.device.value ?? 0))
-        ORDER BY account, id LIMIT \(limit)
+        SELECT account, device, signaling_key FROM devices
+        WHERE (account, device) > (\(last?.account.key ?? 0), \(last?.device.value ?? 0))
+        ORDER BY account, device LIMIT \(limit)
         """
       ).map { try (address: DeviceAddress($0.number(0), $0.device(1)), key: $0.bytes(2)) }
       var count = 0
@@ -50,7 +50,7 @@ extension SQLiteStorage {
         guard let resealed = sealer.resealedIfIntact(key, of: address.account) else { continue }
         try db.run(
           """
-          UPDATE devices SET signaling_key = \(resealed) WHERE account = \(address.account) AND id = \(address.device)
+          UPDATE devices SET signaling_key = \(resealed) WHERE account = \(address.account) AND device = \(address.device)
           """)
         count += 1
       }

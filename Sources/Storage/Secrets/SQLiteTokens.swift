@@ -32,7 +32,7 @@ extension TokenState {
 extension Database {
   /// In which there are tokens.
   static let tokenTables = [
-    "accounts", "contacts", "directory_changes", "oblivious_outputs", "unlisted_tokens",
+    "accounts", "peer_contacts", "directory_changes", "oblivious_outputs", "unlisted_tokens",
   ]
 
   /// As a server secret, unless there is one under that name.
@@ -44,7 +44,7 @@ extension Database {
   /// triggers take its tokens from the other tables.
   func takeSealedTokensAlone() throws {
     for (table, events) in [
-      ("accounts", ["INSERT", "UPDATE OF token"]), ("contacts", ["INSERT"]), ("oblivious_outputs", ["INSERT"]),
+      ("accounts", ["INSERT", "UPDATE OF token"]), ("peer_contacts", ["INSERT"]), ("oblivious_outputs", ["INSERT"]),
     ] {
       for (index, event) in events.enumerated() {
         try execute(

@@ -63,10 +63,10 @@ enum CommonSchema {
     ) STRICT, WITHOUT ROWID;
 
     CREATE TABLE store_clock (
-      only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
+      singleton INTEGER PRIMARY KEY CHECK (singleton = 1),
       seen INTEGER NOT NULL,
       cleared INTEGER NOT NULL
     ) STRICT;
-    INSERT INTO store_clock (only_row, seen, cleared) VALUES (1, 0, 0);
+    INSERT INTO store_clock (singleton, seen, cleared) VALUES (1, 0, 0);
     """
 }

@@ -48,8 +48,8 @@ extension SQLiteStorage {
         account, device)
       SELECT \(attempt.asked), \(attempt.claimed), \(attempt.number), \(attempt.provider?.rawValue),
         \(attempt.kind?.rawValue), \(attempt.answer), \(attempt.status), \(attempt.latency?.wakeMillis),
-        \(attempt.outcome.rawValue), \(attempt.isTest), account, id
-      FROM devices WHERE account = \(account) AND id = \(id)
+        \(attempt.outcome.rawValue), \(attempt.isTest), account, device
+      FROM devices WHERE account = \(account) AND device = \(id)
       """)
     try db.run(
       """

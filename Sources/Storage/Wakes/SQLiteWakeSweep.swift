@@ -62,8 +62,8 @@ extension SQLiteStorage {
         SELECT m.account, m.device, \(WakeProvider.self)
         FROM (
           SELECT account, device, max(sequence) AS newest FROM messages
-          WHERE sequence > \(low) AND sequence <= \(high) AND arrived_day >= \(yesterday) GROUP BY account, device
-        ) AS m JOIN devices AS d ON d.account = m.account AND d.id = m.device
+          WHERE sequence > \(low) AND sequence <= \(high) AND day >= \(yesterday) GROUP BY account, device
+        ) AS m JOIN devices AS d ON d.account = m.account AND d.device = m.device
         WHERE NOT EXISTS (
           SELECT 1 FROM wakes AS w WHERE w.account = m.account AND w.device = m.device
             AND (w.covers >= m.newest OR NOT w.rests AND w.claim IS NULL))

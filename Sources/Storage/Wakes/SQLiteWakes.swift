@@ -45,7 +45,7 @@ extension SQLiteStorage {
   /// nil for a device that is gone, or that none of the terms' providers knows.
   private static func provider(of device: DeviceAddress, _ terms: WakeTerms, in db: Database) throws -> WakeProvider? {
     let row = try db.row(
-      "SELECT \(WakeProvider.self) FROM devices WHERE account = \(device.account) AND id = \(device.device)")
+      "SELECT \(WakeProvider.self) FROM devices WHERE account = \(device.account) AND device = \(device.device)")
     return try row.flatMap { try terms.provider($0, 0) }
   }
 

@@ -132,18 +132,18 @@ enum WakeSchema {
     CREATE INDEX wake_history_by_time ON wake_history (claimed);
 
     CREATE TRIGGER device_gone AFTER DELETE ON devices BEGIN
-      DELETE FROM wakes WHERE account = OLD.account AND device = OLD.id;
-      DELETE FROM wake_history WHERE account = OLD.account AND device = OLD.id;
+      DELETE FROM wakes WHERE account = OLD.account AND device = OLD.device;
+      DELETE FROM wake_history WHERE account = OLD.account AND device = OLD.device;
     END;
 
     CREATE TABLE wake_sweeps (
-      only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
+      singleton INTEGER PRIMARY KEY CHECK (singleton = 1),
       swept INTEGER NOT NULL,
       ready INTEGER NOT NULL,
       bound INTEGER NOT NULL,
       began INTEGER NOT NULL
     ) STRICT;
-    INSERT INTO wake_sweeps (only_row, swept, ready, bound, began) VALUES (1, 0, 0, 0, 0);
+    INSERT INTO wake_sweeps (singleton, swept, ready, bound, began) VALUES (1, 0, 0, 0, 0);
 
     CREATE TABLE wake_providers (provider INTEGER PRIMARY KEY, announced INTEGER NOT NULL);
     """
