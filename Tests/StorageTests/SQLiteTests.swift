@@ -182,7 +182,7 @@ import Testing
       #expect(plans[0].last?.hasSuffix("messages_by_source \(source))") == true)
       #expect(
         plans[1] == [
-          "SEARCH messages USING INDEX messages_by_source \(source) AND timestamp=?)",
+          "SEARCH messages USING INDEX messages_by_source \(source) AND sent=?)",
           "SEARCH acknowledged USING COVERING INDEX acknowledged_by_source \(source) AND sent=? AND day>?)",
         ])
       #expect(plans[2] == ["SEARCH attachments USING COVERING INDEX attachments_by_account (account=?)"])
