@@ -24,7 +24,7 @@ import Testing
     return try RelayClient(url: server.url, credentials: credentials, options: options)
   }
 
-  private func connect(_ server: Server, keepAlive: Duration = .seconds(15)) async throws -> LiveSession {
+  private func connect(_ server: Server, keepAlive: Duration = .seconds(600)) async throws -> LiveSession {
     var options = RelayClient.LiveOptions()
     options.keepAlive = keepAlive
     options.messageBytesMax = 10_000
