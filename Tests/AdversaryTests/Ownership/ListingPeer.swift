@@ -151,7 +151,7 @@ extension Victim {
     } else {
       let queue = try SQLiteDatabase.open(site.folder + "/relay.sqlite")
       try await queue.write { db in
-        try db.execute(sql: "UPDATE contacts SET unlisted = 0 WHERE unlisted IS NOT NULL")
+        try db.execute(sql: "UPDATE peer_contacts SET unlisted = 0 WHERE unlisted IS NOT NULL")
       }
     }
   }
