@@ -33,7 +33,7 @@ struct FreshModel {
   private var stored: [Row] = []
   private var nextSequence: Int64 = 1
   private var append = Append.none
-  /// Of the other process: their sequences are taken, and nobody sees them.
+  /// Rows that the other process has begun: their sequences are taken, and nobody sees them.
   private var elsewhere: [Row] = []
   private var wakeUps = 0
 

@@ -61,7 +61,7 @@ package struct PartClient: Sendable {
     self.limit = limit
   }
 
-  /// Where answers arrive, or at least some of them.
+  /// One of the event loops that answers arrive on.
   var loop: any EventLoop { http.eventLoopGroup.next() }
 
   static func authorization(by key: SecretBytes) -> String { "Bearer " + Base64.encode(key.bytes, padded: false) }

@@ -27,8 +27,8 @@ extension SQLiteStorage {
     let sealer = try await self.tokens()
     return try await read { db in
       try Set(tokens).compactMap { token in
-        try db.row("SELECT account FROM accounts WHERE token = \(sealer.seal(token)) ORDER BY account LIMIT 1")?.number(
-          0)
+        let sealed = try sealer.seal(token)
+        return try db.row("SELECT account FROM accounts WHERE token = \(sealed) ORDER BY account LIMIT 1")?.number(0)
       }
     }
   }
