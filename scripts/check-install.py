@@ -7,6 +7,9 @@ TREE is a Debian tree with systemd and, in apt's cache, what the blocks of the p
 names this script is typed on a new host that has only what the page asks for: the package or the program, and a
 certificate. From outside, over TLS, a number is then registered with the code that the host posts; the process is
 killed, the host is booted anew, and the number must still be served.
+
+Last, the block of docs/deploy.md that divides a relay's roles among instances of one unit is typed on a host with
+PostgreSQL and Redis. Each instance must serve what it is for, and come back when it is killed.
 """
 
 import base64
@@ -29,7 +32,8 @@ import tempfile
 import threading
 import time
 
-PAGE = pathlib.Path(__file__).resolve().parent.parent / "docs/install.md"
+DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"
+PAGE, ROLES_PAGE = DOCS / "install.md", DOCS / "deploy.md"
 MARK = "<!-- run by scripts/check-install.py -->"
 # Addresses that are for documents (RFC 5737): the host, and what is outside.
 HOST, OUTSIDE = "192.0.2.2", "192.0.2.1"
@@ -42,9 +46,7 @@ def main():
     if len(sys.argv) != 4:
         sys.exit(__doc__)
     tree, package, relay = map(pathlib.Path, sys.argv[1:])
-    blocks = re.findall(re.escape(MARK) + r"\n```sh\n(.*?)```", PAGE.read_text(), re.S)
-    if len(blocks) != 2:
-        sys.exit(f"check-install: {PAGE.name} has {len(blocks)} blocks for this script, not 2")
+    ways, (roles,) = blocks(PAGE, 2), blocks(ROLES_PAGE, 1)
     # What systemd-nspawn notes goes with this script.
     os.makedirs("/run/systemd/nspawn", exist_ok=True)
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/run/systemd/nspawn"], check=True)
@@ -52,14 +54,24 @@ def main():
         work = pathlib.Path(folder)
         certificates = Certificates(work / "certificates")
         codes = Codes(certificates)
-        for block in blocks:
+        for block in [*ways, roles]:
             host = Host(tree, work, certificates)
             try:
-                check(block, host, codes, package, relay, certificates)
+                if block is roles:
+                    check_roles(block, host, package)
+                else:
+                    check(block, host, codes, package, relay, certificates)
             except Failure as failure:
                 sys.exit(f"check-install: {failure}\n--- the block\n{block}--- the host's journal\n{host.journal()}")
             finally:
                 host.remove()
+
+
+def blocks(page, count):
+    found = re.findall(re.escape(MARK) + r"\n```sh\n(.*?)```", page.read_text(), re.S)
+    if len(found) != count:
+        sys.exit(f"check-install: {page.name} has {len(found)} blocks for this script, not {count}")
+    return found
 
 
 def check(block, host, codes, package, relay, certificates):
@@ -86,6 +98,48 @@ def check(block, host, codes, package, relay, certificates):
     host.run("! journalctl --unit relay --grep 'errno=1$|not permitted'")
     way = "package" if ".deb" in block else "program"
     print(f"ok  {PAGE.name}, by the {way}: from a booted host to a registered number in {took:.0f} s; killed, booted anew, served")
+
+
+# A host with stores that several processes can share, and the relay set up on it.
+SHARED_STORES = """
+apt install -y ./relay.deb postgresql redis-server
+runuser -u postgres -- psql -q -c "CREATE ROLE relay LOGIN PASSWORD 'of-this-test'" -c "CREATE DATABASE relay OWNER relay"
+relay init --yes --host relay.alpha.example --name alpha --redis redis://127.0.0.1:6379 --storage - \\
+  --codes webhook --webhook-url https://codes.alpha.example/ <<< postgresql://relay:of-this-test@127.0.0.1/relay
+"""
+# The status of a request to this host, by bash alone: the host has no other client.
+STATUS = """
+status() {
+  exec 3<>"/dev/tcp/127.0.0.1/$1" && printf 'GET %s HTTP/1.1\\r\\nHost: alpha\\r\\nConnection: close\\r\\n\\r\\n' "$2" >&3
+  read -r _ code _ <&3; echo "$code"
+}
+"""
+# Port and path, and the status: without credentials, a process with the role asks for them.
+ANSWERS = [("8081", "/readyz", "200"), ("8091", "/readyz", "200"), ("8101", "/readyz", "200"),
+           ("8080", "/v1/devices", "401"), ("8090", "/v1/directory/AAAAAAAAAAAAAA", "401"),
+           ("8080", "/v1/directory/AAAAAAAAAAAAAA", "503"), ("8090", "/v1/devices", "503")]
+
+
+def check_roles(block, host, package):
+    shutil.copy(package, host.home / "relay.deb")
+    host.boot()
+    host.run(SHARED_STORES)
+    host.run(block)
+    instances = re.search(r"enable --now (.*)$", block, re.M)[1].split()
+    serve = "\n".join(f'[ "$(status {port} {path})" = {status} ]' for port, path, status in ANSWERS)
+    host.run(STATUS + serve)
+    for instance in instances:
+        host.run(f"systemctl kill --signal KILL {instance}")
+        host.wait_for(f"[ $(systemctl show --value --property NRestarts {instance}) = 1 ] && "
+                      f"systemctl --quiet is-active {instance}")
+    host.run(STATUS + serve)
+    host.stop()
+    host.boot()
+    for instance in instances:
+        host.wait_for(f"systemctl --quiet is-active {instance}")
+    host.run(STATUS + serve)
+    host.run("! journalctl --grep 'errno=1$|not permitted' --unit " + " --unit ".join(instances))
+    print(f"ok  {ROLES_PAGE.name}: {len(instances)} instances with roles of their own; killed, booted anew, each serves its own")
 
 
 class Failure(Exception):
@@ -155,7 +209,7 @@ class Host:
     def journal(self):
         if not self.process or self.process.poll() is not None:
             return self.log.read_text(errors="replace")[-2000:]
-        return self.shell("journalctl --no-pager --lines 40 --unit relay").stdout.decode(errors="replace")
+        return self.shell("journalctl --no-pager --lines 40 --unit 'relay*'").stdout.decode(errors="replace")
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)

@@ -2,8 +2,9 @@
 # Installs the package of a built `relay` in a Debian tree of its own, starts it as its unit does, upgrades it, sets it
 # up with `relay init`, and purges it. Leaves nothing behind: tree and processes are in namespaces of this script.
 #
-# Then it makes the OCI image of the same package, takes it apart, and runs what it would run. In the end it boots two
-# hosts and installs a relay there as docs/install.md says (scripts/check-install.py).
+# Then it makes the OCI image of the same package, takes it apart, and runs what it would run. In the end it boots three
+# hosts, installs a relay there as docs/install.md says, and divides one as docs/deploy.md says
+# (scripts/check-install.py).
 #
 # Usage: scripts/check-package.sh RELAY        as root
 # CHECK_LINTIAN= leaves lintian out.
@@ -243,8 +244,10 @@ apt install -y --no-install-recommends systemd systemd-sysv
 read -ra listed <<<"$(sed -n 's/^apt install -y \([^.].*\)$/\1/p' "$root/docs/install.md")"
 apt install -y --download-only /tmp/relay.deb
 apt install -y --download-only "${listed[@]}"
+# And the stores of several processes.
+apt install -y --download-only postgresql redis-server
 rm "$tree/tmp/relay.deb"
 close_tree
 unshare --net "$root/scripts/check-install.py" "$tree" "$first" "$executable"
-passed=$((passed + 2))
+passed=$((passed + 3))
 printf '%s passed, 0 failed\n' "$passed"

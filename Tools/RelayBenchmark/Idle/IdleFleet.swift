@@ -15,9 +15,12 @@ final class IdleFleet: Sendable {
   static let openingsMax = 256
 
   /// Begins to connect all `devices`.
-  /// - Parameter tickets: the devices resume their TLS sessions by these; nil: `target` says what secures them.
+  /// - Parameters:
+  ///   - tickets: the devices resume their TLS sessions by these; nil: `target` says what secures them.
+  ///   - pingSeconds: from one ping of a device to its next.
   init(
-    _ devices: IdleDevices, to target: SocketTarget, tickets: DeviceTickets? = nil, on loops: [any EventLoop]
+    _ devices: IdleDevices, to target: SocketTarget, tickets: DeviceTickets? = nil, pingSeconds: Int = 30,
+    on loops: [any EventLoop]
   ) async throws {
     size = devices.count
     var shares: [NIOLoopBound<FleetShare>] = []
@@ -26,7 +29,7 @@ final class IdleFleet: Sendable {
         try await loop.submit { [counts] in
           let share = FleetShare(
             devices, indices: stride(from: place, to: devices.count, by: loops.count), target, tickets, counts,
-            openingsMax: max(1, Self.openingsMax / loops.count), on: loop)
+            openingsMax: max(1, Self.openingsMax / loops.count), pingSeconds: pingSeconds, on: loop)
           share.begin()
           return NIOLoopBound(share, eventLoop: loop)
         }.get())
@@ -83,14 +86,13 @@ final class FleetShare {
   private static let pause = TimeAmount.milliseconds(20)
   /// Each address has some 28,000 ports that the system gives out.
   private static let connectionsOfAddress = 20_000
-  /// Seconds from one ping of a device to its next: well within the time after which a relay closes what is silent.
-  private static let pingRounds = 30
 
   fileprivate var target: SocketTarget
   private let devices: IdleDevices
   private let tickets: DeviceTickets?
   private let counts: FleetCounts
   private let openingsMax: Int
+  private let pingSeconds: Int
   private let loop: any EventLoop
   private var waiting: Deque<Int>
   private var channels: [Int: any Channel] = [:]
@@ -102,13 +104,14 @@ final class FleetShare {
 
   init(
     _ devices: IdleDevices, indices: some Sequence<Int>, _ target: SocketTarget, _ tickets: DeviceTickets?,
-    _ counts: FleetCounts, openingsMax: Int, on loop: any EventLoop
+    _ counts: FleetCounts, openingsMax: Int, pingSeconds: Int, on loop: any EventLoop
   ) {
     self.devices = devices
     self.target = target
     self.tickets = tickets
     self.counts = counts
     self.openingsMax = openingsMax
+    self.pingSeconds = pingSeconds
     self.loop = loop
     waiting = Deque(indices)
   }
@@ -176,12 +179,12 @@ final class FleetShare {
     openMore()
   }
 
-  /// Each second a share of them, so that each sends one in half a minute.
+  /// Each second a share of them.
   private func pingLater() {
     loop.assumeIsolated().scheduleTask(in: .seconds(1)) {
       guard !self.isStopped else { return }
-      self.round = (self.round + 1) % Self.pingRounds
-      for (index, channel) in self.channels where index / 2 % Self.pingRounds == self.round {
+      self.round = (self.round + 1) % self.pingSeconds
+      for (index, channel) in self.channels where index / 2 % self.pingSeconds == self.round {
         channel.writeAndFlush(IdleSocket.ping, promise: nil)
       }
       self.pingLater()

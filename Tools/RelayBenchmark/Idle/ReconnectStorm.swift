@@ -16,6 +16,8 @@ struct ReconnectStorm: Sendable {
   let settings: BenchmarkSettings
 
   private static let settling = Duration.seconds(3)
+  /// Pings are not what is measured here: few of them, and relays that do without.
+  private static let (pingSeconds, silenceSeconds) = (600, 3600)
 
   func run(_ devices: IdleDevices, _ note: (String) -> Void) async throws -> [StormFigures] {
     note("Measuring \(devices.count) devices that reconnect over TLS ...")
@@ -25,14 +27,16 @@ struct ReconnectStorm: Sendable {
     let second = try await serve("alpha-storm-second", at: secondPorts, certificate)
     let tickets = try DeviceTickets()
     let fleet = try await IdleFleet(
-      devices, to: SocketTarget(port: firstPorts.client), tickets: tickets,
+      devices, to: SocketTarget(port: firstPorts.client), tickets: tickets, pingSeconds: Self.pingSeconds,
       on: Array(MultiThreadedEventLoopGroup.singleton.makeIterator()))
     do {
       try await fleet.allOpen(opened: devices.count, within: limit)
+      note("All are connected, and lose their connections ...")
       try await fleet.turn(to: SocketTarget(port: secondPorts.client))
       try await Task.sleep(for: Self.settling)
       let waves = Waves(fleet: fleet, tickets: tickets, process: second, devices: devices.count, limit: limit)
       var figures = [try await waves.run(.drained, over: settings.stormSeconds) { first.send(SIGTERM) }]
+      note(figures[0].text)
       for way in [StormFigures.Way.resuming, .anew] {
         tickets.offer(way == .resuming)
         try await Task.sleep(for: Self.settling)
@@ -40,6 +44,7 @@ struct ReconnectStorm: Sendable {
           try await waves.run(way, over: settings.stormSeconds) {
             try await fleet.cut(over: .seconds(settings.stormSeconds))
           })
+        note(figures[figures.endIndex - 1].text)
       }
       try await fleet.stop()
       // At once: nobody waits for 10,000 orderly ends.
@@ -56,6 +61,7 @@ struct ReconnectStorm: Sendable {
   ) async throws -> ChildProcess {
     var variables = certificate.settings
     variables["RELAY_CLIENT_CONNECTIONS_MAX"] = "\(settings.idleConnections + IdleConnections.otherFiles)"
+    variables["RELAY_CLIENT_WEBSOCKET_IDLE_SECONDS"] = "\(Self.silenceSeconds)"
     variables["RELAY_DRAIN_SECONDS"] = "\(settings.stormSeconds)"
     return try await servers.alpha.serve(as: title, at: ports, settings: variables)
   }
@@ -118,4 +124,9 @@ struct StormFigures: Sendable, Encodable {
   let cpuMillisEach: Double
   /// From the beginning of the window until every device is connected.
   let secondsToAllBack: Double
+
+  /// A line for those who wait for the rest.
+  var text: String {
+    "Back, \(way.title): \(devices) after \(Int(secondsToAllBack)) s, \(Int((resumedShare * 100).rounded())) % resumed."
+  }
 }
