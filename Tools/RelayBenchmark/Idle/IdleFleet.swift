@@ -84,8 +84,8 @@ final class FleetCounts: Sendable {
 /// The part of a fleet that one event loop owns.
 final class FleetShare {
   private static let pause = TimeAmount.milliseconds(20)
-  /// Each address has some 28,000 ports that the system gives out.
-  private static let connectionsOfAddress = 20_000
+  /// Each address has some 28,000 ports that the system gives out, and it seeks long once half of them are taken.
+  private static let connectionsOfAddress = 10_000
 
   fileprivate var target: SocketTarget
   private let devices: IdleDevices
