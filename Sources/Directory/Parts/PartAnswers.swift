@@ -13,6 +13,7 @@ struct PartAnswers: Sendable, Equatable {
   struct Code: Sendable, Equatable {
     let bits: UInt16
 
+    static let unknown = Code(bits: 0)
     private static let changedBit: UInt16 = 0x4000
 
     init(bits: UInt16) { self.bits = bits }
@@ -29,8 +30,11 @@ struct PartAnswers: Sendable, Equatable {
     /// The same, and the token may have changed.
     var changed: Code { Code(bits: bits | Self.changedBit) }
     var isChanged: Bool { bits & Self.changedBit != 0 }
-    /// Whether `TokenEntry` has such bits.
-    var isCode: Bool { entry.map { $0.bits == bits & ~Self.changedBit } ?? true }
+    /// Whether `bits` are those of a token, of one of `relayCount` relays or of the answering one.
+    func isCode(among relayCount: Int) -> Bool {
+      let known = bits & ~Self.changedBit
+      return known == 0 || TokenEntry.isEntry(known) && TokenEntry(bits: known).relay <= relayCount
+    }
   }
 
   let part: DirectoryPartition
@@ -99,13 +103,17 @@ struct PartAnswers: Sendable, Equatable {
       let known = buffer.readBytes(length: questions.questions.count), known.allSatisfy({ $0 <= 1 }),
       buffer.readableBytes == 2 * questions.tokens.count
     else { return nil }
+    let tokenCount = questions.tokens.count
     let codes = buffer.withUnsafeReadableBytes { raw in
-      (0..<questions.tokens.count).map {
-        Code(bits: UInt16(bigEndian: raw.loadUnaligned(fromByteOffset: 2 * $0, as: UInt16.self)))
+      [Code](unsafeUninitializedCapacity: tokenCount) { codes, filled in
+        while filled < tokenCount {
+          let bits = UInt16(bigEndian: raw.loadUnaligned(fromByteOffset: 2 &* filled, as: UInt16.self))
+          codes.initializeElement(at: filled, to: Code(bits: bits))
+          filled &+= 1
+        }
       }
     }
-    // Most tokens of an address book are unknown.
-    guard codes.allSatisfy({ $0.bits == 0 || $0.isCode && $0.entry?.relay ?? 0 <= names.count }) else { return nil }
+    guard codes.allSatisfy({ $0.isCode(among: names.count) }) else { return nil }
     self.init(
       part: questions.part, place: DirectoryPlace(generation: generation, revision: revision), entries: entries,
       names: names, areChangesKnown: known.map { $0 == 1 }, codes: codes)

@@ -50,9 +50,9 @@ struct PartBatch: Sendable {
       case nil: continue
       case .failure(let problem): for lookUp in owners[part] { gathered[lookUp].problem = problem }
       case .success(let answer):
-        let numbers = names.numbers(of: answer.names)
-        for (index, code) in answer.codes.enumerated() where code.bits != 0 {
-          codes[sorted.origin(of: index, part)] = Self.renumbered(code, numbers).bits
+        let (numbers, origins) = (names.numbers(of: answer.names), sorted.origins(of: part))
+        for (code, origin) in zip(answer.codes, origins) where code.bits != 0 {
+          codes[Int(origin)] = Self.renumbered(code, numbers).bits
         }
         note(answer, of: part, in: &gathered)
       }
@@ -83,6 +83,7 @@ struct PartBatch: Sendable {
   ) -> Result<FoundContacts, Problem> {
     if let problem = gathered.problem { return .failure(problem) }
     var hits: [ContactHits.Hit] = []
+    hits.reserveCapacity(codes.count { $0 != 0 })
     var changed: [ContactToken] = []
     for (index, bits) in codes.enumerated() where bits != 0 {
       let code = PartAnswers.Code(bits: bits)
@@ -128,21 +129,38 @@ private struct SortedTokens: Sendable {
     var begins = [0]
     for part in 0..<parts { begins.append(wanted.indices.reduce(begins[part]) { $0 + shares[$1 * parts + part] }) }
     let count = begins[parts]
-    var tokens = [ContactToken](repeating: ContactToken(high: 0, low: 0), count: count)
-    var origins = [Int32](repeating: 0, count: count)
-    var next = begins
-    var origin: Int32 = 0
-    for wanted in wanted {
-      for token in wanted.tokens {
-        let part = DirectoryPartition.index(of: token, among: parts)
-        let place = next[part]
-        next[part] = place &+ 1
-        tokens[place] = token
-        origins[place] = origin
-        origin &+= 1
+    var origins: [Int32] = []
+    let tokens = [ContactToken](unsafeUninitializedCapacity: count) { tokens, filled in
+      origins = [Int32](unsafeUninitializedCapacity: count) { origins, filled in
+        Self.sort(wanted, begins, into: tokens, origins)
+        filled = count
       }
+      filled = count
     }
     (self.tokens, self.origins, self.begins, self.shares) = (tokens, origins, begins, shares)
+  }
+
+  /// - Parameters:
+  ///   - tokens: of the size of all, not initialized yet. So are `origins`.
+  private static func sort(
+    _ wanted: [WantedContacts], _ begins: [Int], into tokens: UnsafeMutableBufferPointer<ContactToken>,
+    _ origins: UnsafeMutableBufferPointer<Int32>
+  ) {
+    let parts = begins.count - 1
+    var next = begins
+    next.withUnsafeMutableBufferPointer { next in
+      var origin: Int32 = 0
+      for wanted in wanted {
+        for token in wanted.tokens {
+          let part = DirectoryPartition.index(of: token, among: parts)
+          let place = next[part]
+          next[part] = place &+ 1
+          tokens.initializeElement(at: place, to: token)
+          origins.initializeElement(at: place, to: origin)
+          origin &+= 1
+        }
+      }
+    }
   }
 
   var count: Int { tokens.count }
@@ -151,8 +169,8 @@ private struct SortedTokens: Sendable {
 
   func share(of lookUp: Int, _ part: Int) -> Int { shares[lookUp * parts + part] }
 
-  /// - Parameter index: among the tokens of `part`.
-  func origin(of index: Int, _ part: Int) -> Int { Int(origins[begins[part] + index]) }
+  /// The places of the tokens of `part` among the tokens of all look-ups.
+  func origins(of part: Int) -> ArraySlice<Int32> { origins[begins[part]..<begins[part + 1]] }
 }
 
 /// The names of several answers under numbers of their own.

@@ -12,12 +12,13 @@ struct PartLookUp: Sendable {
     guard questions.part == view.part else { throw .otherPart }
     // The place that the table has reached first, the table after it: whoever comes back with it misses nothing.
     guard view.isReady, let place = view.recent.cursor else { throw .notReady }
-    var found = [UInt16](repeating: 0, count: questions.tokens.count)
-    view.withEntries(of: questions.tokens.span) { index, entry in found[index] = entry.bits }
+    var codes = [PartAnswers.Code](repeating: .unknown, count: questions.tokens.count)
+    view.withEntries(of: questions.tokens.span) { index, entry in codes[index] = .init(entry, isChanged: false) }
     // Behind the table: each relay of an entry has a name by then.
     var names = UsedNames(of: view.relays.names)
-    var codes = found.map { bits in
-      PartAnswers.Code(bits == 0 ? nil : names.renumbered(TokenEntry(bits: bits)), isChanged: false)
+    for index in codes.indices {
+      guard let entry = codes[index].entry, entry.relay > 0 else { continue }
+      codes[index] = .init(names.renumbered(entry), isChanged: false)
     }
     var areChangesKnown: [Bool] = []
     var end = 0

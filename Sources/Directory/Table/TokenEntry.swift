@@ -28,6 +28,9 @@ package struct TokenEntry: Sendable, Hashable {
     Self.usedBit | (supportsSMS ? Self.smsBit : 0) | (voice ? Self.voiceBit : 0) | UInt16(truncatingIfNeeded: relay)
   }
 
+  /// Whether there is an entry with these bits, apart from those of a relay that nobody has given out.
+  static func isEntry(_ bits: UInt16) -> Bool { bits & usedBit != 0 && bits & removedBit == 0 }
+
   private static let usedBit: UInt16 = 0x8000
   /// Set in what was removed: its token keeps the slot until the table is laid out anew.
   static let removedBit: UInt16 = 0x4000

@@ -47,7 +47,7 @@ package struct DirectoryPartition: Sendable, Hashable, Comparable {
 
   /// The index of the part that holds `token`.
   /// - Parameter count: of the parts, 1...countMax.
-  @inline(__always)
+  @inlinable
   package static func index(of token: ContactToken, among count: Int) -> Int {
     Int(truncatingIfNeeded: token.high.multipliedFullWidth(by: UInt64(truncatingIfNeeded: count)).high)
   }
