@@ -16,7 +16,8 @@ package final class DirectoryFollower: Service, DirectoryMirror {
     var poll = Duration.milliseconds(500)
     /// Between two readings, so that a storm of signals is no storm of readings.
     var pause = Duration.milliseconds(10)
-    /// One range is compared; all in some 20 minutes.
+    /// One range is compared; all in some 20 minutes. A process with one part of several has fewer, and compares
+    /// them that much less often, so that parts together read no more than one process with the whole directory.
     var check = Duration.seconds(5)
     /// Changes that are too old are forgotten.
     var prune = Duration.seconds(3600)
@@ -118,7 +119,7 @@ extension DirectoryFollower {
     let now = ContinuousClock.now
     // Processes that start together do not ask together.
     var writing = Writing(
-      checkDue: now + pace.check * Double.random(in: 0.5...1.5), pruneDue: now + pace.prune * Double.random(in: 0...1))
+      checkDue: now + checkPause, pruneDue: now + pace.prune * Double.random(in: 0...1))
     var failures = FailureRow()
     for await _ in wakeUps {
       do throws(FollowFailure) {
@@ -187,6 +188,8 @@ extension DirectoryFollower {
     }
   }
 
+  private var checkPause: Duration { pace.check * Double(view.part.count) * Double.random(in: 0.5...1.5) }
+
   private func chores(_ writing: inout Writing, _ following: inout Following) async throws(FollowFailure) {
     let now = ContinuousClock.now
     if now >= writing.pruneDue {
@@ -196,7 +199,7 @@ extension DirectoryFollower {
       }
     }
     if now >= writing.checkDue {
-      writing.checkDue = now + pace.check * Double.random(in: 0.5...1.5)
+      writing.checkDue = now + checkPause
       writing.checks &+= 1
       try await drift.check(writing.checks, &following)
       view.recent.advance(to: following.applied)

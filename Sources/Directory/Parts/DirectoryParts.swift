@@ -9,7 +9,13 @@ import ServiceLifecycle
 /// Look-ups that come while others are under way, or just after, go together: one request to each part then serves all
 /// of them. A lone one goes at once.
 package final class DirectoryParts: ContactSource, Service {
-  private typealias Calls = BatchedCalls<WantedContacts, Result<FoundContacts, Problem>>
+  private typealias Calls = BatchedCalls<SplitLookUp, Answered>
+
+  /// A look-up in the batch that took it along.
+  private struct Answered: Sendable {
+    let batch: AnsweredBatch
+    let number: Int
+  }
 
   /// How often each process is asked whether it has its part.
   private static let watchInterval = Duration.seconds(2)
@@ -38,8 +44,8 @@ package final class DirectoryParts: ContactSource, Service {
       // A look-up weighs its tokens.
       size: { .init(items: 1, bytes: $0.tokens.count) }
     ) { members in
-      let results = await Self.ask(holders, members.map(\.call), on: loop)
-      for (member, result) in zip(members, results) { member.end(with: result) }
+      let batch = await Self.ask(holders, PartBatch(members.map(\.call), among: holders.count), on: loop)
+      for (number, member) in members.enumerated() { member.end(with: Answered(batch: batch, number: number)) }
       let tokens = members.reduce(0) { $0 + $1.call.tokens.count }
       let isNearlyFull = 4 * members.count > 3 * PartQuestions.questionsMax || 4 * tokens > 3 * PartQuestions.tokensMax
       if members.count > 1, !isNearlyFull { await Pause.for(Self.gathering) }
@@ -61,20 +67,17 @@ package final class DirectoryParts: ContactSource, Service {
   }
 
   package func find(_ wanted: WantedContacts) async throws(Problem) -> FoundContacts {
-    guard let result = await calls.outcome(of: wanted) else {
+    guard let answered = await calls.outcome(of: SplitLookUp(wanted, among: holders.count)) else {
       throw Problem(.unavailable, retryAfter: .seconds(2), reason: "too many look-ups wait for parts of the directory")
     }
-    return try result.get()
+    return try answered.batch.found(answered.number, of: wanted)
   }
 
-  /// - Returns: for each of `wanted`.
   private static func ask(
-    _ holders: [PartHolders], _ wanted: [WantedContacts], on loop: LoopExecutor
-  ) async -> [Result<FoundContacts, Problem>] {
-    let batch = PartBatch(wanted, among: holders.count)
+    _ holders: [PartHolders], _ batch: PartBatch, on loop: LoopExecutor
+  ) async -> AnsweredBatch {
     // Short tasks, a few for each part, between which the event loop would wake threads of the pool.
-    let answers = await withTaskExecutorPreference(loop) { await ask(holders, batch) }
-    return batch.results(answers)
+    AnsweredBatch(batch, await withTaskExecutorPreference(loop) { await ask(holders, batch) })
   }
 
   private static func ask(_ holders: [PartHolders], _ batch: PartBatch) async -> [Result<PartAnswers, Problem>?] {

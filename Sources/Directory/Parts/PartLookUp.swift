@@ -12,8 +12,9 @@ struct PartLookUp: Sendable {
     guard questions.part == view.part else { throw .otherPart }
     // The place that the table has reached first, the table after it: whoever comes back with it misses nothing.
     guard view.isReady, let place = view.recent.cursor else { throw .notReady }
-    var codes = [PartAnswers.Code](repeating: .unknown, count: questions.tokens.count)
-    view.withEntries(of: questions.tokens.span) { index, entry in codes[index] = .init(entry, isChanged: false) }
+    let tokens = questions.tokens.unpacked
+    var codes = [PartAnswers.Code](repeating: .unknown, count: tokens.count)
+    view.withEntries(of: tokens.span) { index, entry in codes[index] = .init(entry, isChanged: false) }
     // Behind the table: each relay of an entry has a name by then.
     var names = UsedNames(of: view.relays.names)
     for index in codes.indices {
@@ -25,10 +26,10 @@ struct PartLookUp: Sendable {
     for question in questions.questions {
       let range = end..<(end + question.tokenCount)
       end = range.upperBound
-      let changed = changed(question, questions.tokens[range])
+      let changed = changed(question, tokens[range])
       areChangesKnown.append(changed != nil)
       guard let changed, !changed.isEmpty else { continue }
-      for index in range where changed.contains(questions.tokens[index]) { codes[index] = codes[index].changed }
+      for index in range where changed.contains(tokens[index]) { codes[index] = codes[index].changed }
     }
     return PartAnswers(
       part: view.part, place: place, entries: view.table.count, names: names.used, areChangesKnown: areChangesKnown,

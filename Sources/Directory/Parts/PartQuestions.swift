@@ -13,8 +13,8 @@ struct PartQuestions: Sendable, Equatable {
 
   let part: DirectoryPartition
   var questions: [Question] = []
-  /// The tokens of the first question come first. A slice, since a batch sorts the tokens of all parts in one array.
-  var tokens: ArraySlice<ContactToken> = []
+  /// The tokens of the first question come first.
+  var tokens = PackedTokens()
 
   static let version: UInt8 = 1
   static let questionsMax = 256
@@ -39,15 +39,7 @@ struct PartQuestions: Sendable, Equatable {
     buffer.writeInteger(UInt8(0))
     buffer.writeInteger(UInt32(questions.count))
     for question in questions { Self.write(question, to: &buffer) }
-    buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: ContactToken.byteCount * tokens.count) { raw in
-      var offset = 0
-      for token in tokens {
-        raw.storeBytes(of: token.high.bigEndian, toByteOffset: offset, as: UInt64.self)
-        raw.storeBytes(of: token.low.bigEndian, toByteOffset: offset &+ 8, as: UInt16.self)
-        offset &+= ContactToken.byteCount
-      }
-      return offset
-    }
+    tokens.write(to: &buffer)
     return buffer
   }
 
@@ -77,20 +69,8 @@ struct PartQuestions: Sendable, Equatable {
       guard tokenCount <= Self.tokensMax else { return nil }
       questions.append(question)
     }
-    guard buffer.readableBytes == ContactToken.byteCount * tokenCount else { return nil }
-    let read = buffer.withUnsafeReadableBytes { raw in
-      [ContactToken](unsafeUninitializedCapacity: tokenCount) { tokens, filled in
-        var offset = 0
-        while filled < tokenCount {
-          let high = UInt64(bigEndian: raw.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
-          let low = UInt16(bigEndian: raw.loadUnaligned(fromByteOffset: offset &+ 8, as: UInt16.self))
-          tokens.initializeElement(at: filled, to: ContactToken(high: high, low: low))
-          offset &+= ContactToken.byteCount
-          filled &+= 1
-        }
-      }
-    }
-    tokens = read[...]
+    guard let tokens = PackedTokens(buffer, count: tokenCount) else { return nil }
+    self.tokens = tokens
   }
 
   private static func readQuestion(_ buffer: inout ByteBuffer) -> Question? {

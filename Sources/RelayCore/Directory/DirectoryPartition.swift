@@ -47,9 +47,14 @@ package struct DirectoryPartition: Sendable, Hashable, Comparable {
 
   /// The index of the part that holds `token`.
   /// - Parameter count: of the parts, 1...countMax.
-  @inlinable
+  @inline(__always)
   package static func index(of token: ContactToken, among count: Int) -> Int {
     Int(truncatingIfNeeded: token.high.multipliedFullWidth(by: UInt64(truncatingIfNeeded: count)).high)
+  }
+
+  /// `index(of:among:)` of each: one call for all that a look-up asks for.
+  package static func indices(of tokens: [ContactToken], among count: Int) -> [UInt8] {
+    tokens.map { UInt8(truncatingIfNeeded: index(of: $0, among: count)) }
   }
 
   package func holds(_ token: ContactToken) -> Bool { Self.index(of: token, among: count) == index }

@@ -21,10 +21,9 @@ import Testing
       WantedContacts(sample.someTokens(&random), telling: Self.tellings[index % Self.tellings.count])
     }
     let batch = PartBatch(wanted, among: count)
-    let results = batch.results(try sample.answers(to: batch))
-    #expect(results.count == wanted.count)
-    for (wanted, result) in zip(wanted, results) {
-      let found = try result.get()
+    let answered = AnsweredBatch(batch, try sample.answers(to: batch))
+    for (index, wanted) in wanted.enumerated() {
+      let found = try answered.found(index, of: wanted)
       #expect(found.hits.map(\.index) == found.hits.map(\.index).sorted())
       let expected = try await LocalContacts(sample.whole).find(wanted)
       #expect(Outcome(found, of: wanted.tokens) == Outcome(expected, of: wanted.tokens))
@@ -42,7 +41,7 @@ import Testing
     #expect(changes.questions.indices.filter { !changes.questions[$0].tokens.isEmpty } == [part])
     let none = PartBatch([WantedContacts([])], among: 8)
     #expect(none.questions.allSatisfy { $0.questions.isEmpty })
-    #expect(try none.results(Array(repeating: nil, count: 8))[0].get().hits.isEmpty)
+    #expect(try AnsweredBatch(none, Array(repeating: nil, count: 8)).found(0, of: WantedContacts([])).hits.isEmpty)
   }
 
   @Test func `a part that fails takes only the look-ups along that need it`() throws {
@@ -54,10 +53,10 @@ import Testing
     let batch = PartBatch(wanted, among: 4)
     var answers = try sample.answers(to: batch)
     answers[2] = .failure(Problem(.unavailable, retryAfter: .seconds(1)))
-    let results = batch.results(answers)
-    #expect(throws: Never.self) { try results[0].get() }
-    #expect(throws: Problem(.unavailable, retryAfter: .seconds(1))) { try results[1].get() }
-    #expect(throws: Never.self) { try results[2].get() }
+    let answered = AnsweredBatch(batch, answers)
+    #expect(throws: Never.self) { try answered.found(0, of: wanted[0]) }
+    #expect(throws: Problem(.unavailable, retryAfter: .seconds(1))) { try answered.found(1, of: wanted[1]) }
+    #expect(throws: Never.self) { try answered.found(2, of: wanted[2]) }
   }
 
   @Test func `the place to ask from next is that of the part that is furthest behind`() throws {
@@ -65,14 +64,15 @@ import Testing
     sample.parts[0].recent.advance(to: PartSample.place(30))
     sample.parts[1].recent.advance(to: PartSample.place(20))
     sample.parts[2].recent.advance(to: PartSample.place(40))
-    let batch = PartBatch([WantedContacts(sample.tokens, telling: .changes(since: PartSample.place(25)))], among: 3)
-    let found = try batch.results(try sample.answers(to: batch))[0].get()
+    let wanted = WantedContacts(sample.tokens, telling: .changes(since: PartSample.place(25)))
+    let batch = PartBatch([wanted], among: 3)
+    let found = try AnsweredBatch(batch, sample.answers(to: batch)).found(0, of: wanted)
     #expect(found.next == PartSample.place(20))
     // One part does not know what came before it.
     #expect(found.changed == nil)
     sample.parts[1].recent.advance(to: DirectoryPlace(generation: 4, revision: 20))
-    let mixed = batch.results(try sample.answers(to: batch))
-    #expect(throws: Problem(.unavailable, retryAfter: .seconds(1))) { try mixed[0].get() }
+    let mixed = AnsweredBatch(batch, try sample.answers(to: batch))
+    #expect(throws: Problem(.unavailable, retryAfter: .seconds(1))) { try mixed.found(0, of: wanted) }
   }
 
   @Test func `a part answers for itself alone, and not before it is loaded`() throws {

@@ -68,6 +68,12 @@ struct PartSample {
   }
 }
 
+extension PartBatch {
+  init(_ wanted: [WantedContacts], among count: Int) {
+    self.init(wanted.map { SplitLookUp($0, among: count) }, among: count)
+  }
+}
+
 /// A look-up's outcome, without the numbers of relays.
 struct Outcome: Equatable {
   let entries: [Int: DirectoryEntry]
