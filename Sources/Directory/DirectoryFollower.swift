@@ -32,6 +32,11 @@ package final class DirectoryFollower: Service, DirectoryMirror {
     var pageMax = 5_000
     /// The time in which a start tries to reach the feed's end before it shows such a file.
     var shownAfter = Duration.seconds(1)
+
+    /// Until a process with `part` compares the next range. Processes that start together do not ask together.
+    func checkPause(of part: DirectoryPartition) -> Duration {
+      check * Double(part.count) * Double.random(in: 0.5...1.5)
+    }
   }
 
   package typealias Store = DirectoryFeedStore & PeerStore & ServerSecretStore
@@ -117,9 +122,8 @@ extension DirectoryFollower {
 
   private func write() async {
     let now = ContinuousClock.now
-    // Processes that start together do not ask together.
     var writing = Writing(
-      checkDue: now + checkPause, pruneDue: now + pace.prune * Double.random(in: 0...1))
+      checkDue: now + pace.checkPause(of: view.part), pruneDue: now + pace.prune * Double.random(in: 0...1))
     var failures = FailureRow()
     for await _ in wakeUps {
       do throws(FollowFailure) {
@@ -188,8 +192,6 @@ extension DirectoryFollower {
     }
   }
 
-  private var checkPause: Duration { pace.check * Double(view.part.count) * Double.random(in: 0.5...1.5) }
-
   private func chores(_ writing: inout Writing, _ following: inout Following) async throws(FollowFailure) {
     let now = ContinuousClock.now
     if now >= writing.pruneDue {
@@ -199,7 +201,7 @@ extension DirectoryFollower {
       }
     }
     if now >= writing.checkDue {
-      writing.checkDue = now + checkPause
+      writing.checkDue = now + pace.checkPause(of: view.part)
       writing.checks &+= 1
       try await drift.check(writing.checks, &following)
       view.recent.advance(to: following.applied)

@@ -52,6 +52,8 @@ struct PartAnswers: Sendable, Equatable {
   static let bytesMax =
     headBytes + TokenEntry.relayMax * 64 + PartQuestions.questionsMax + 2 * PartQuestions.tokensMax
   private static let headBytes = 30
+  /// More than there are numbers, which have 15 digits at most. So the sum over all parts is no overflow.
+  private static let entriesMax = 1 << 50
 
   // MARK: Writing
 
@@ -99,7 +101,8 @@ struct PartAnswers: Sendable, Equatable {
       Int(count) == questions.part.count,
       let (generation, revision, entries, nameCount) = buffer.readMultipleIntegers(
         as: (Int64, UInt64, UInt64, UInt16).self),
-      let entries = Int(exactly: entries), let names = Self.readNames(Int(nameCount), &buffer),
+      let entries = Int(exactly: entries), entries <= Self.entriesMax,
+      let names = Self.readNames(Int(nameCount), &buffer),
       let known = buffer.readBytes(length: questions.questions.count), known.allSatisfy({ $0 <= 1 }),
       buffer.readableBytes == 2 * questions.tokens.count
     else { return nil }

@@ -45,6 +45,10 @@ import Testing
     for count in stride(from: 0, to: all.count, by: 7) {
       #expect(PartAnswers(ByteBuffer(bytes: all.prefix(count)), to: questions) == nil)
     }
+    // More contacts than there are numbers.
+    var many = all
+    many[20] = 0x7F
+    #expect(PartAnswers(ByteBuffer(bytes: many), to: questions) == nil)
     // A relay without a name, and bits that no entry has.
     for last in [0x8FFF, 0x0001] as [UInt16] {
       let wrong = all.dropLast(2) + [UInt8(last >> 8), UInt8(last & 0xFF)]
