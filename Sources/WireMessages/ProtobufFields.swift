@@ -1,21 +1,23 @@
 /// The fields of a serialised protobuf message, one after the other, without the groups of old.
-struct ProtobufFields {
-  struct Field {
-    let number: UInt64
+///
+/// To count what a message of others would make before it is made: two bytes can become a hundred of memory.
+package struct ProtobufFields {
+  package struct Field {
+    package let number: UInt64
     /// The content of a field with a length: bytes, a string, or a message; nil for numbers.
-    let content: ArraySlice<UInt8>?
+    package let content: ArraySlice<UInt8>?
   }
 
   private var rest: ArraySlice<UInt8>
   private var isBroken = false
 
-  init(_ bytes: ArraySlice<UInt8>) { rest = bytes }
+  package init(_ bytes: ArraySlice<UInt8>) { rest = bytes }
 
   /// Whether the message ended where its last field did.
-  var isWhole: Bool { !isBroken && rest.isEmpty }
+  package var isWhole: Bool { !isBroken && rest.isEmpty }
 
   /// - Returns: nil at the end, and where the bytes are no field.
-  mutating func next() -> Field? {
+  package mutating func next() -> Field? {
     guard !rest.isEmpty, !isBroken else { return nil }
     guard let field = read() else {
       isBroken = true

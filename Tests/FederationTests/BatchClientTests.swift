@@ -103,6 +103,27 @@ import WireMessages
     }
   }
 
+  @Test func `an answer of more than was asked for is none, and devices that no account has are not taken over`() throws
+  {
+    func read(_ answers: [Relay_BatchAnswer.Answer], count: Int) throws -> [HandOverAnswer] {
+      let message = Relay_BatchAnswer.with { $0.answers = answers }
+      let body = ByteBuffer(bytes: try message.serializedBytes() as [UInt8])
+      return try HandOverAnswer.read(
+        PeerAnswer(status: 200, entityTag: nil, retryAfterSeconds: nil, body: body), count: count)
+    }
+    let one = Relay_BatchAnswer.Answer.with { $0.status = 200 }
+    #expect(try read([one, one], count: 2).map(\.status) == [200, 200])
+    for (answers, count) in [([one, one, one], 2), ([one], 2), (Array(repeating: .init(), count: 500_000), 2)] {
+      #expect(throws: PeerFailure.unreadable) { try read(answers, count: count) }
+    }
+    for (count, isTaken) in [(100, true), (101, false)] {
+      let stale = Relay_BatchAnswer.Answer.with {
+        ($0.status, $0.staleDevices) = (410, .init(repeating: 2, count: count))
+      }
+      #expect((try read([stale], count: 1)[0].devices != nil) == isTaken)
+    }
+  }
+
   @Test func `a batch goes on without callers that have waited long enough`() async throws {
     var limits = PeerLimits.patient
     limits.requestTimeout = MachineSpeed.allow(.seconds(20))

@@ -7,10 +7,12 @@ import Testing
 
 /// The small parts that live delivery is made of.
 @Suite(.tags(.unit)) struct LivePiecesTests {
-  private static func call(bodyBytes: Int = 0, id: UInt64? = 1) -> SocketCall {
+  private static func call(bodyBytes: Int = 0, id: UInt64? = 1, headers: [String] = []) -> SocketCall {
     SocketCall(
-      verb: "PUT", path: "/v1/x", headers: [], body: ByteBuffer(repeating: 0, count: bodyBytes), id: id)
+      verb: "PUT", path: "/v1/x", headers: headers, body: ByteBuffer(repeating: 0, count: bodyBytes), id: id)
   }
+
+  private static let ownBytes = call().byteCount
 
   @Test func `a round names everyone once, however many steps it has`() {
     for steps in [1, 2, 7, 64] {
@@ -48,11 +50,13 @@ import Testing
 
   @Test func `requests that wait are bounded by their bytes`() {
     var calls = SocketCalls()
-    #expect(calls.received(Self.call(bodyBytes: 1 << 20)) == true)
-    #expect(calls.received(Self.call(bodyBytes: 1 << 20)) == true)
-    #expect(calls.received(Self.call(bodyBytes: 1)) == false)
+    #expect(calls.received(Self.call(bodyBytes: 1 << 20 - Self.ownBytes)) == true)
+    #expect(calls.received(Self.call(bodyBytes: 1 << 20 - Self.ownBytes)) == true)
+    #expect(calls.received(Self.call()) == false)
     _ = calls.next()
     #expect(calls.received(Self.call(bodyBytes: 1)) == true)
+    // Headers count as bodies do.
+    #expect(calls.received(Self.call(headers: [String(repeating: "x", count: 1 << 20)])) == false)
     // One is taken whatever its size.
     var empty = SocketCalls()
     #expect(empty.received(Self.call(bodyBytes: 3 << 20)) == true)

@@ -4,8 +4,10 @@ import HTTPTypes
 import NIOCore
 import RelayCore
 import RelayHTTP
+import SwiftProtobuf
 import TestTags
 import Testing
+import WireMessages
 
 @testable import Relay
 
@@ -85,6 +87,34 @@ import Testing
     guard case .malformed = ProtobufDialect().read(.binary(ByteBuffer(bytes: bytes(hex)))) else {
       Issue.record("read")
       return
+    }
+  }
+
+  @Test(arguments: [true, false])
+  func `a frame of more headers than a request may have is refused before they are made`(isRequest: Bool) throws {
+    func read(headers count: Int) throws -> SocketFrame {
+      var frame = Textsecure_WebSocketMessage()
+      let headers = [String](repeating: "", count: count)
+      if isRequest {
+        frame.type = 1
+        frame.request = .with { ($0.verb, $0.path, $0.id, $0.headers) = ("GET", "/v1/x", 7, headers) }
+      } else {
+        frame.type = 2
+        frame.response = .with { ($0.id, $0.status, $0.headers) = (7, 200, headers) }
+      }
+      return ProtobufDialect().read(.binary(ByteBuffer(bytes: try frame.serializedBytes() as [UInt8])))
+    }
+    switch try read(headers: 100) {
+    case .call(let call): #expect(isRequest && call.headers.count == 100)
+    case .acknowledgement(let id): #expect(!isRequest && id == 7)
+    default: Issue.record("not read")
+    }
+    for count in [101, 500_000] {
+      guard case .malformed(let close) = try read(headers: count) else {
+        Issue.record("read")
+        continue
+      }
+      #expect(close.code == 1008)
     }
   }
 

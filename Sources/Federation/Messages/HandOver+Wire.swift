@@ -102,13 +102,26 @@ extension HandOverAnswer {
 
   /// To a batch of `count`. - Throws: `.unreadable` when it has not exactly one answer for each hand-over.
   static func read(_ answer: PeerAnswer, count: Int) throws(PeerFailure) -> [HandOverAnswer] {
+    let bytes = Array(answer.body.readableBytesView)
+    guard answerCount(bytes) == count else { throw .unreadable }
     do {
-      let message = try Relay_BatchAnswer(serializedBytes: Array(answer.body.readableBytesView))
+      let message = try Relay_BatchAnswer(serializedBytes: bytes)
       guard message.answers.count == count else { throw PeerFailure.unreadable }
       return message.answers.map(HandOverAnswer.init)
     } catch {
       throw .unreadable
     }
+  }
+
+  /// The answers that the bytes would make, counted without making them: two bytes become fifty of memory.
+  /// - Returns: nil when the bytes are no protobuf.
+  private static func answerCount(_ bytes: [UInt8]) -> Int? {
+    var count = 0
+    var message = ProtobufFields(bytes[...])
+    while let field = message.next() {
+      if field.number == 1 { count += 1 }
+    }
+    return message.isWhole ? count : nil
   }
 
   private init(_ answer: Relay_BatchAnswer.Answer) {
@@ -126,8 +139,9 @@ extension HandOverAnswer {
     }
   }
 
-  /// - Returns: nil when one of them is none.
+  /// - Returns: nil when one of them is none, and for more than any account has.
   private static func devices(_ values: [UInt32]) -> [DeviceID]? {
+    guard values.count <= WireLimits.messagesPerBundleMax else { return nil }
     let devices = values.compactMap { DeviceID(Int64($0)) }
     return devices.count == values.count ? devices : nil
   }

@@ -10,9 +10,12 @@ struct ProtobufDialect: SocketDialect {
   /// Texts are ignored.
   func read(_ message: SocketMessage) -> SocketFrame {
     guard case .binary(let buffer) = message else { return .nothing }
+    let bytes = Array(buffer.readableBytesView)
+    guard let headerCount = Self.headerCount(bytes) else { return .malformed(.protocolError) }
+    guard headerCount <= SocketCall.headersMax else { return .malformed(.tooMuch) }
     let frame: Textsecure_WebSocketMessage
     do {
-      frame = try Textsecure_WebSocketMessage(serializedBytes: Array(buffer.readableBytesView))
+      frame = try Textsecure_WebSocketMessage(serializedBytes: bytes)
     } catch {
       return .malformed(.protocolError)
     }
@@ -21,6 +24,22 @@ struct ProtobufDialect: SocketDialect {
     case Self.response where frame.hasResponse: return read(frame.response)
     default: return .malformed(.protocolError)
     }
+  }
+
+  /// The headers that a frame would make, counted without making them: two bytes of it become sixteen of memory.
+  /// - Returns: nil when the bytes are no protobuf.
+  private static func headerCount(_ bytes: [UInt8]) -> Int? {
+    var count = 0
+    var frame = ProtobufFields(bytes[...])
+    while let field = frame.next() {
+      guard field.number == 2 || field.number == 3, let content = field.content else { continue }
+      var message = ProtobufFields(content)
+      while let field = message.next() {
+        if field.number == 5 { count += 1 }
+      }
+      guard message.isWhole else { return nil }
+    }
+    return frame.isWhole ? count : nil
   }
 
   private func read(_ request: Textsecure_WebSocketRequest) -> SocketFrame {

@@ -10,7 +10,7 @@ struct SocketCalls {
 
   /// - Returns: false for more than a client has reason to send at once; `next` gives what is taken.
   mutating func received(_ call: SocketCall) -> Bool {
-    let bytes = call.body?.readableBytes ?? 0
+    let bytes = call.byteCount
     // One is always taken: it may start at once.
     guard waiting.isEmpty || (waiting.count < Self.waitingMax && waitingBytes + bytes <= Self.waitingBytesMax) else {
       return false
@@ -25,7 +25,7 @@ struct SocketCalls {
   mutating func next() -> SocketCall? {
     guard underWay < Self.underWayMax, let next = waiting.popFirst() else { return nil }
     underWay += 1
-    waitingBytes -= next.body?.readableBytes ?? 0
+    waitingBytes -= next.byteCount
     return next
   }
 

@@ -24,6 +24,14 @@ struct SocketCall: Sendable {
   /// nil: no answer is wanted (reference 1.12.4).
   let id: UInt64?
 
+  /// As HTTP has it, too.
+  static let headersMax = 100
+
+  /// What it holds, about.
+  var byteCount: Int {
+    verb.utf8.count + path.utf8.count + headers.reduce(0) { $0 + $1.utf8.count } + (body?.readableBytes ?? 0)
+  }
+
   /// Clients say every few seconds that they are still there.
   var isKeepAlive: Bool { verb == "GET" && (path == "/v1/keepalive" || path == "/v1/keepalive/provisioning") }
 }

@@ -63,7 +63,7 @@ extension Request {
   /// - Returns: nil for what cannot be a request.
   fileprivate init?(_ call: SocketCall, to authority: String?) {
     guard let method = HTTPRequest.Method(call.verb), call.path.first == "/", call.path.utf8.count <= pathBytesMax,
-      call.path.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), call.headers.count <= headersMax
+      call.path.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), call.headers.count <= SocketCall.headersMax
     else { return nil }
     var fields = HTTPFields()
     for header in call.headers {
@@ -82,7 +82,6 @@ extension Request {
 }
 
 private let pathBytesMax = 16 << 10
-private let headersMax = 100
 private let ownNames: [HTTPField.Name] = [.contentLength, .transferEncoding, .connection, .upgrade, .expect]
 
 extension HTTPField {
