@@ -2,8 +2,9 @@
 """Prints the groups that scripts/run-tests.sh runs, from the tags of the test suites (Tests/TestTags/Groups.swift).
 
 A line is one run of `swift test`: its name, how its tests run ("together", or "alone" one after the other), and an
-extended regular expression over "Target.Suite/test()", with tabs between. Suites that need nothing are one run,
-those that compute for long are another. The other groups run target by target, in parts of about TESTS_MAX tests;
+extended regular expression over "Target.Suite/test()", with tabs between. Suites that need nothing run in parts of
+about UNIT_MAX tests: all tests of a run begin at once, and with a thousand of them one waits minutes for its turn.
+Those that compute for long are one run. The other groups run target by target, in parts of about TESTS_MAX tests;
 targets with fewer than TESTS_FEW run together, since most of theirs wait. Each suite that measures time is a run.
 
 Usage: scripts/test-groups.py [GROUP ...]
@@ -14,6 +15,7 @@ import re
 import sys
 
 GROUPS = ("unit", "computing", "stores", "processes", "time")
+UNIT_MAX = 300
 TESTS_MAX = 200
 TESTS_FEW = 45
 TESTS = pathlib.Path(__file__).resolve().parent.parent / "Tests"
@@ -43,10 +45,27 @@ def suites():
     return [(target, name, group, tests[target, name]) for (target, name), group in sorted(groups.items())]
 
 
+def parts(title, members, tests_max):
+    """Divides suites into runs of about one size, with about `tests_max` tests each."""
+    count = max(1, round(sum(tests for _, _, tests in members) / tests_max))
+    # The largest first, each where there is least.
+    found = [[0, []] for _ in range(count)]
+    for target, name, tests in sorted(members, key=lambda suite: (-suite[2], suite[:2])):
+        least = min(found, key=lambda part: part[0])
+        least[0] += tests
+        least[1].append((target, name))
+    return [
+        (title + (f" {number} of {count}" if count > 1 else ""), sorted(suites))
+        for number, (_, suites) in enumerate(found, 1)
+    ]
+
+
 def runs(group, members):
     """Lists the runs of one group: the name of each, and its suites as (target, name)."""
-    if group in ("unit", "computing"):
+    if group == "computing":
         return [(group, [(target, name) for target, name, _ in members])]
+    if group == "unit":
+        return parts(group, members, UNIT_MAX)
     if group == "time":
         return [(f"{group}, {target}.{name}", [(target, name)]) for target, name, _ in members]
     found = []
@@ -58,16 +77,7 @@ def runs(group, members):
         name = f"{group}, {' '.join(small)}"
         found.append((name, [(target, suite) for target, suite, _ in members if target in small]))
     for target in sorted(set(count_of) - set(small)):
-        of_target = [(name, tests) for other, name, tests in members if other == target]
-        count = max(1, round(sum(tests for _, tests in of_target) / TESTS_MAX))
-        # The largest first, each where there is least: parts of about one size.
-        parts = [[0, []] for _ in range(count)]
-        for name, tests in sorted(of_target, key=lambda suite: (-suite[1], suite[0])):
-            least = min(parts, key=lambda part: part[0])
-            least[0] += tests
-            least[1].append((target, name))
-        for number, (_, names) in enumerate(parts, 1):
-            found.append((f"{group}, {target}" + (f" {number} of {count}" if count > 1 else ""), sorted(names)))
+        found += parts(f"{group}, {target}", [suite for suite in members if suite[0] == target], TESTS_MAX)
     return found
 
 
