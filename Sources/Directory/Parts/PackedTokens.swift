@@ -5,7 +5,8 @@ import RelayCore
 struct PackedTokens: Sendable, Equatable {
   private var bytes = ByteBuffer()
 
-  /// Of a token. Not `ContactToken.byteCount`: the compiler does not inline it here, and would call it for each token.
+  /// The bytes of a token. Not `ContactToken.byteCount`, which the compiler does not inline here: it would be called
+  /// for each token.
   private static var size: Int { MemoryLayout<UInt64>.size + MemoryLayout<UInt16>.size }
 
   init() {}

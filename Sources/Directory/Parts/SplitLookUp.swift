@@ -2,10 +2,10 @@ import RelayCore
 
 /// A look-up whose tokens lie in the order of the parts that hold them.
 ///
-/// Whoever looks up splits it, while its tokens are in the processor's cache: a batch only joins what is packed.
+/// A look-up splits its own tokens, while they are in the processor's cache: a batch only joins what is packed.
 struct SplitLookUp: Sendable {
   let telling: WantedContacts.Telling
-  /// Those of the first part come first.
+  /// The tokens of the first part come first.
   let tokens: PackedTokens
   /// For each of `tokens`, its index in the look-up.
   private let origins: [Int32]

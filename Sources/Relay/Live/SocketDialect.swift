@@ -27,7 +27,7 @@ struct SocketCall: Sendable {
   /// As HTTP has it, too.
   static let headersMax = 100
 
-  /// What it holds, about.
+  /// About the bytes that it holds.
   var byteCount: Int {
     verb.utf8.count + path.utf8.count + headers.reduce(0) { $0 + $1.utf8.count } + (body?.readableBytes ?? 0)
   }
