@@ -2,7 +2,7 @@ import RelayCore
 
 /// Look-ups that go to the parts together: what each part is asked.
 struct PartBatch: Sendable {
-  /// Where a look-up lies in what a part is asked.
+  /// The place of a look-up in the questions to a part.
   struct Place: Sendable {
     /// Among the part's questions.
     let question: Int
@@ -41,9 +41,9 @@ struct PartBatch: Sendable {
   func place(of lookUp: Int, in part: Int) -> Place? { places[lookUp * questions.count + part] }
 }
 
-/// What the answers of all parts mean for each look-up of a batch.
+/// A batch with the answers of all parts: each look-up finds its contacts in it.
 ///
-/// Each look-up takes its own out of them, where its answer is written next: by itself, and in the cache.
+/// A look-up does so in its own task, just before it writes its answer: so the codes are still in the processor's cache.
 final class AnsweredBatch: Sendable {
   private let batch: PartBatch
   private let answers: [Result<PartAnswers, Problem>?]
