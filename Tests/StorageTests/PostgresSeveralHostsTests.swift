@@ -102,6 +102,34 @@ import Testing
     await storage.close()
   }
 
+  /// A device may hold a lost message still: the next one must not look like it.
+  @Test func `a standby that lacks the last messages gives none of their numbers again`() async throws {
+    let pair = try await Loopback.blocking { try PostgresPair(isSynchronous: false) }
+    let storage = try await PostgresStorage.connected(to: pair.url)
+    try await storage.migrate { _ in }
+    let mailbox = try Sample.address(1)
+    try await Loopback.blocking {
+      try pair.untilFollowed()
+      try pair.standby.stop()
+    }
+    // More than the numbers that a server writes to its log in advance.
+    for id in 1...100 { try await storage.append([Sample.envelope(to: mailbox, from: Sample.address(2), id: id)]) }
+    let lost = try await storage.pending(in: mailbox, after: 0, limit: 200)
+    try #require(lost.count == 100)
+    let last = try #require(lost.last?.sequence)
+    #expect(last < 1 << 32, "the server that made the store numbers from the start")
+    try await Loopback.blocking {
+      try pair.primary.kill9()
+      try pair.standby.start()
+      try pair.standby.promote()
+    }
+    for connection in storage.connections { try await connection.untilConnected() }
+    try await storage.append([Sample.envelope(to: mailbox, from: Sample.address(2), id: 101)])
+    let kept = try await storage.pending(in: mailbox, after: 0, limit: 200)
+    #expect(kept.count == 1 && kept[0].sequence > last)
+    await storage.close()
+  }
+
   @Test func `a store's connections use one server, even if two take writes`() async throws {
     let servers = try await Loopback.blocking {
       let first = try PostgresServer()

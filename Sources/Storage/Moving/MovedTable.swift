@@ -80,6 +80,6 @@ struct MovedTable: Sendable {
   /// Tables of the target that are filled otherwise.
   static let made: Set<String> = [
     "relay_schema", "leases", "contact_counts", "directory_changes", "oblivious_outputs", "oblivious_progress",
-    "wake_sweeps", "attachment_charges",
+    "wake_sweeps", "attachment_charges", "store_numbering",
   ]
 }

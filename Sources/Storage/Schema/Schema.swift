@@ -9,7 +9,7 @@ extension SchemaStep {
       statements: CommonSchema.postgres + AccountSchema.postgres + PreKeySchema.postgres + MessageSchema.postgres
         + AttachmentSchema.postgres + EpochSchema.postgres + SecretSchema.postgres + PeerSchema.postgres
         + OutboxSchema.postgres + LedgerSchema.postgres + WakeSchema.postgres + NotificationSchema.postgres
-        + AuditSchema.postgres + DirectorySchema.postgres + DirectoryTriggers.postgres)
+        + AuditSchema.postgres + DirectorySchema.postgres + DirectoryTriggers.postgres + PostgresNumbering.schema)
   ]
 
   package static let embedded = [

@@ -386,6 +386,8 @@ extension PostgresConnection {
     switch cause {
     case .broken:
       lost("the connection was lost")
+    case .refused(let state):
+      lost("PostgreSQL refuses what a session begins with (SQLSTATE \(state.code))")
     case .readOnly:
       leave(place)
       primary.isReadOnly(at: place, told: self)

@@ -33,12 +33,17 @@ struct PostgresLineage: Sendable, Equatable {
   /// behind the question.
   static func query(knowing known: PostgresLineage?) -> String {
     """
-    SELECT s.system_identifier, t.timeline,
-      CASE WHEN s.system_identifier = \(known?.system ?? 0) AND t.timeline < \(known?.timeline ?? 0)
+    SELECT system_identifier, timeline,
+      CASE WHEN system_identifier = \(known?.system ?? 0) AND timeline < \(known?.timeline ?? 0)
         THEN pg_catalog.pg_terminate_backend(pg_catalog.pg_backend_pid()) END
-    FROM pg_catalog.pg_control_system() AS s, (
-      SELECT ('x' || left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 8))::bit(32)::bigint AS timeline
-    ) AS t
+    FROM (\(question)) AS server
     """
   }
+
+  /// Rows of `system_identifier` and `timeline`: one.
+  static let question = """
+    SELECT system_identifier,
+      ('x' || left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 8))::bit(32)::bigint AS timeline
+    FROM pg_catalog.pg_control_system()
+    """
 }

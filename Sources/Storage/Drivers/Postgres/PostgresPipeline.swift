@@ -41,6 +41,8 @@ final class PostgresPipeline {
     case lineage
     /// A statement that the connection itself needs; its failure ends the connection.
     case setting
+    /// The leap of message numbers where another server goes on with the store. No request may run without it.
+    case numbering
     /// One that it can do without.
     case wish
     case prepare(UnsafePointer<UInt8>, PostgresRequest)
@@ -55,7 +57,7 @@ final class PostgresPipeline {
     var requests: [PostgresRequest] {
       switch self {
       // The end of the group has those of the commit.
-      case .lineage, .setting, .wish, .begin, .pause, .commit: []
+      case .lineage, .setting, .numbering, .wish, .begin, .pause, .commit: []
       case .prepare(_, let request), .step(let request): [request]
       case .synchronisation(let group, _): group
       }
@@ -73,6 +75,8 @@ final class PostgresPipeline {
   struct Lost: Error {
     enum Cause {
       case broken
+      /// It refuses what a session begins with.
+      case refused(SQLState)
       /// The server takes no writes any more.
       case readOnly
       /// Another server has taken its place.
@@ -88,7 +92,8 @@ final class PostgresPipeline {
     static let attemptsMax = 8
   }
 
-  /// Takes over `handle`, connected, and sends `setting` ahead of everything, and `wish`, which may fail.
+  /// Takes over `handle`, connected, and sends `setting` ahead of everything, what keeps message numbers from being
+  /// given twice (`PostgresNumbering`), and `wish`, which may fail.
   /// - Parameters:
   ///   - question: for the server's lineage; nil asks for none.
   ///   - setting: answers with the layout first.
@@ -104,6 +109,7 @@ final class PostgresPipeline {
     guard PQsetnonblocking(handle, 1) == 0, PQenterPipelineMode(handle) == 1 else { throw Lost() }
     if let question { try send(question, as: .lineage) }
     try send(setting, as: .setting)
+    try send(PostgresNumbering.followServer, as: .numbering)
     try send(wish, as: .wish)
   }
 
@@ -304,7 +310,7 @@ extension PostgresPipeline {
       served(lineage, layout)
     case (.commit(let group), .failed(let state)):
       if group.count == 1 { group[0].refused(state, attemptsMax: Bounds.attemptsMax) }
-    case (.lineage, _), (.prepare, .result), (.wish, _), (.begin, .result), (.commit, .result):
+    case (.lineage, _), (.numbering, .result), (.wish, _), (.prepare, .result), (.begin, .result), (.commit, .result):
       // A role that may not ask for the lineage does without.
       break
     case (.prepare(let name, let request), .failed(let state)):
@@ -322,7 +328,9 @@ extension PostgresPipeline {
       request.refused(state, attemptsMax: Bounds.attemptsMax)
     case (.step, .skipped):
       break
-    case (.setting, _), (.begin, _), (.pause, _), (.commit, .skipped), (.synchronisation, _), (nil, _):
+    case (.setting, .failed(let state)), (.numbering, .failed(let state)):
+      throw Lost(cause: .refused(state))
+    case (.setting, _), (.numbering, _), (.begin, _), (.pause, _), (.commit, .skipped), (.synchronisation, _), (nil, _):
       throw Lost()
     }
     entries.removeFirst()
