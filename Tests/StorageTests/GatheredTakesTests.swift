@@ -30,7 +30,7 @@ import Testing
     async throws
   {
     let judge = Judge()
-    let takes = GatheredTakes(judge: judge.judge)
+    let takes = GatheredTakes(patience: .seconds(600), judge: judge.judge)
     let decisions = Mutex<[Int: LimitDecision?]>([:])
     try await withThrowingTaskGroup(of: Void.self) { group in
       let decide = { @Sendable (number: Int) async in
@@ -50,10 +50,31 @@ import Testing
     }
   }
 
+  /// Redis holds up one script: the charges that came behind it do not wait for another one.
+  @Test func `charges that have waited too long are for the process to decide`() async throws {
+    let judge = Judge()
+    let clock = Mutex(ContinuousClock.now)
+    let takes = GatheredTakes(now: { clock.withLock { $0 } }, judge: judge.judge)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { #expect(await takes.decide([Self.take("1")]) == [.refused(retryAfter: .milliseconds(1))]) }
+      try await eventually("the first is judged") { judge.batches == [1] }
+      for number in 2...100 {
+        group.addTask { #expect(await takes.decide([Self.take("\(number)")]) == [nil]) }
+      }
+      try await eventually("the others wait") { takes.waitingCount == 99 }
+      clock.withLock { $0 += .milliseconds(251) }
+      group.addTask { #expect(await takes.decide([Self.take("101")]) == [.refused(retryAfter: .milliseconds(101))]) }
+      try await eventually("one more waits") { takes.waitingCount == 100 }
+      judge.gate.open()
+      try await group.waitForAll()
+    }
+    #expect(judge.batches == [1, 1])
+  }
+
   @Test func `what follows a charge stays with it, and each caller gets its own decisions`() async throws {
     let judge = Mutex<[Int]>([])
     let bucket = Bucket(size: 1, perMinute: 1)
-    let takes = GatheredTakes { takes in
+    let takes = GatheredTakes(patience: .seconds(600)) { takes in
       judge.withLock { $0.append(takes.count) }
       return takes.flatMap { take in
         let first = [LimitDecision.refused(retryAfter: .milliseconds(Int(take.keys[0]) ?? 0))]
@@ -89,7 +110,7 @@ import Testing
 
   @Test func `several of one caller are judged together, and answered when the last one is`() async {
     let sizes = Mutex<[Int]>([])
-    let takes = GatheredTakes { takes in
+    let takes = GatheredTakes(patience: .seconds(600)) { takes in
       sizes.withLock { $0.append(takes.count) }
       return takes.map { .refused(retryAfter: .milliseconds(Int($0.keys[0]) ?? 0)) }
     }

@@ -5,7 +5,9 @@ import Synchronization
 /// Has charges that arrive while others are at Redis go there together: a script costs Redis, and both ends of the
 /// connection, nearly as much for one charge as for dozens. A lone charge waits for nothing.
 ///
-/// One script is under way at a time. Each charge is judged by itself, in the order of arrival.
+/// One script is under way at a time. Each charge is judged by itself, in the order of arrival. A charge that has waited
+/// for longer than `patience` is not sent any more: a Redis that answers slowly would hold requests up more than one
+/// that is gone.
 final class GatheredTakes: Sendable {
   /// One charge of one bucket or several, all or none; and behind them others, each by itself.
   struct Take: Sendable {
@@ -74,6 +76,12 @@ final class GatheredTakes: Sendable {
     let caller: Caller
     /// The index of its first decision among the caller's.
     let place: Int
+    let arrived: ContinuousClock.Instant
+
+    func end(with decisions: ArraySlice<LimitDecision?>) {
+      var rest = decisions
+      for step in 0..<take.decisionCount { caller.decided(rest.popFirst() ?? nil, at: place + step) }
+    }
   }
 
   /// The charges of one script bounded, since Redis does nothing else for its some hundred microseconds; and what
@@ -82,23 +90,35 @@ final class GatheredTakes: Sendable {
     BatchQueue<Waiting>(bounds: .init(batch: .init(items: 64), waiting: .init(items: 10_000))) {
       .init(items: $0.take.decisionCount)
     })
+  private let patience: Duration
+  private let now: @Sendable () -> ContinuousClock.Instant
   private let judge: @Sendable ([Take]) async -> [LimitDecision?]?
 
-  /// - Parameter judge: is given takes of 1 to 64 decisions, or one take of more; never called twice at once. Returns
-  ///   the decisions of all, one after the other; nil where Redis gives none.
-  init(judge: @escaping @Sendable ([Take]) async -> [LimitDecision?]?) { self.judge = judge }
+  /// - Parameters:
+  ///   - patience: far longer than charges wait for a Redis that keeps up.
+  ///   - judge: is given takes of 1 to 64 decisions, or one take of more; never called twice at once. Returns the
+  ///     decisions of all, one after the other; nil where Redis gives none.
+  init(
+    patience: Duration = .milliseconds(250), now: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
+    judge: @escaping @Sendable ([Take]) async -> [LimitDecision?]?
+  ) {
+    self.patience = patience
+    self.now = now
+    self.judge = judge
+  }
 
   /// - Parameter takes: one at least.
-  /// - Returns: the decisions of all, one after the other; nil when Redis gives none, or too much waits for it: then
-  ///   the process decides by itself.
+  /// - Returns: the decisions of all, one after the other; nil when Redis gives none, or too much or for too long waits
+  ///   for it: then the process decides by itself.
   func decide(_ takes: [Take]) async -> [LimitDecision?] {
     await withCheckedContinuation { continuation in
       let count = takes.reduce(0) { $0 + $1.decisionCount }
       let caller = Caller(count: count, continuation)
+      let now = now()
       var place = 0
       let waiting = takes.map { take in
         defer { place += take.decisionCount }
-        return Waiting(take: take, caller: caller, place: place)
+        return Waiting(take: take, caller: caller, place: place, arrived: now)
       }
       switch queue.withLock({ $0.admit(contentsOf: waiting) }) {
       case .full: for place in 0..<count { caller.decided(nil, at: place) }
@@ -113,12 +133,16 @@ final class GatheredTakes: Sendable {
 
   private func judgeUntilEmpty() async {
     while let batch = queue.withLock({ $0.next() }) {
-      let decisions = await judge(batch.map(\.take))
-      var rest = decisions?[...] ?? []
-      for waiting in batch {
-        for step in 0..<waiting.take.decisionCount {
-          waiting.caller.decided(rest.popFirst() ?? nil, at: waiting.place + step)
-        }
+      let earliest = now() - patience
+      // In the order of arrival: those that waited too long stand first.
+      let late = batch.prefix { $0.arrived < earliest }
+      for waiting in late { waiting.end(with: []) }
+      let timely = batch.dropFirst(late.count)
+      guard !timely.isEmpty else { continue }
+      var rest = await judge(timely.map(\.take))?[...] ?? []
+      for waiting in timely {
+        waiting.end(with: rest.prefix(waiting.take.decisionCount))
+        rest = rest.dropFirst(waiting.take.decisionCount)
       }
     }
   }
