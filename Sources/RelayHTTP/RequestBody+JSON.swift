@@ -13,7 +13,7 @@ extension Request {
   ///   the request.
   /// - Throws: `.unsupportedMediaType` unless the body is declared as `application/json` (parameters are ignored,
   ///   reference 1.1). `.bodyTooLarge` before more than `max` bytes are held. `.malformedBody` when the connection or
-  ///   `limit` ends inside it.
+  ///   `limit` ends inside it. `.unavailable` when it gives way to later bodies, before it is whole (`BodyRoom`).
   package func jsonBody(max: Int, within limit: Duration = .seconds(60)) async throws(Problem) -> ByteBuffer {
     try await body(as: "application/json", max: max, within: limit)
   }
@@ -27,15 +27,17 @@ extension Request {
     return try await body(as: mediaType, max: max, within: limit, counting: &received)
   }
 
-  /// - Parameter received: is raised by the bytes that came, when it fails too: at most by `max` and one part of the
-  ///   body.
+  /// - Parameters:
+  ///   - received: is raised by the bytes that came, when it fails too: at most by `max` and one part of the body.
+  ///   - room: for what has come until the rest is there. A body that has to give way is `.unavailable`.
   package func body(
-    as mediaType: String, max: Int, within limit: Duration = .seconds(60), counting received: inout Int
+    as mediaType: String, max: Int, within limit: Duration = .seconds(60), counting received: inout Int,
+    in room: BodyRoom = .process
   ) async throws(Problem) -> ByteBuffer {
     guard Self.isDeclared(headers[.contentType], as: mediaType) else { throw Problem(.unsupportedMediaType) }
     if let length = declaredLength, length > max { throw Problem(.bodyTooLarge) }
     do {
-      return try await collect(upTo: max, until: .now + limit, counting: &received)
+      return try await collect(upTo: max, until: .now + limit, counting: &received, in: room)
     } catch let problem as Problem {
       throw problem
     } catch {
@@ -44,26 +46,36 @@ extension Request {
   }
 
   private func collect(
-    upTo max: Int, until deadline: ContinuousClock.Instant, counting received: inout Int
+    upTo max: Int, until deadline: ContinuousClock.Instant, counting received: inout Int, in room: BodyRoom
   ) async throws -> ByteBuffer {
-    var collected = ByteBuffer()
-    for try await var part in body {
+    var whole = ByteBuffer()
+    var partial: PartialBody?
+    var count = 0
+    defer { partial?.end() }
+    for try await part in body {
       received += part.readableBytes
       guard .now < deadline else { throw Problem(.malformedBody) }
-      guard part.readableBytes <= max - collected.readableBytes else { throw Problem(.bodyTooLarge) }
+      guard part.readableBytes <= max - count else { throw Problem(.bodyTooLarge) }
+      guard part.readableBytes > 0 else { continue }
+      count += part.readableBytes
       // Most bodies come in one part, which is not copied.
-      guard collected.readableBytes > 0 else {
-        collected = part
+      guard partial != nil || count != declaredLength else {
+        whole = part
         continue
       }
-      if collected.writableBytes < part.readableBytes {
-        collected.reserveCapacity(min(declaredLength ?? 0, max, Self.reservedBytesMax))
-      }
-      collected.writeBuffer(&part)
+      let held = partial ?? room.begin()
+      partial = held
+      let announced = min(declaredLength ?? 0, max, Self.reservedBytesMax)
+      guard held.append(part, reserving: announced) else { throw Self.noRoom }
     }
     guard .now < deadline else { throw Problem(.malformedBody) }
+    guard let partial else { return whole }
+    guard let collected = partial.take() else { throw Self.noRoom }
     return collected
   }
+
+  private static let noRoom = Problem(
+    .unavailable, retryAfter: .seconds(2), reason: "too many bodies had come in part")
 
   /// No more is held for what was only announced.
   private static let reservedBytesMax = 256 << 10

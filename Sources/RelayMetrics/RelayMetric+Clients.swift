@@ -11,6 +11,9 @@ extension RelayMetric {
       "How long requests took to answer, in seconds; without those that a peer lets wait.")
     package let refused = SingleCounter(
       "relay_http_requests_refused_total", "Requests that were refused unread: more came than could be answered.")
+    package let bodiesGivenUp = SingleCounter(
+      "relay_http_bodies_given_up_total",
+      "Bodies that had come in part, and gave way to others: all of them together held too much.")
   }
 
   package struct ClientConnections: MetricSection {

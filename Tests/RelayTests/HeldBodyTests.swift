@@ -1,7 +1,9 @@
+import HTTPTypes
 import Hummingbird
 import NIOCore
 import RelayCore
 import RelayHTTP
+import Synchronization
 import TestSupport
 import TestTags
 import Testing
@@ -123,5 +125,84 @@ import Testing
     await #expect(throws: Problem(.bodyTooLarge)) {
       try await request(RequestBody(asyncSequence: long)).jsonBody(max: 6)
     }
+  }
+}
+
+/// Bodies that come in part share a room.
+@Suite(.tags(.unit)) struct BodyRoomTests {
+  private let room = BodyRoom(bytesMax: 4096)
+
+  /// Sends `parts` one by one, as a caller does.
+  private func read(
+    _ parts: AsyncStream<ByteBuffer>, length: Int? = nil, max: Int = 4096
+  ) async throws(Problem) -> ByteBuffer {
+    var headers: HTTPFields = [.contentType: "application/json"]
+    if let length { headers[.contentLength] = "\(length)" }
+    let request = Request(
+      head: .init(method: .put, scheme: "http", authority: "relay", path: "/v1/keys", headerFields: headers),
+      body: RequestBody(asyncSequence: parts))
+    var received = 0
+    return try await request.body(as: "application/json", max: max, counting: &received, in: room)
+  }
+
+  private func part(_ count: Int) -> ByteBuffer { ByteBuffer(repeating: 1, count: count) }
+
+  @Test func `a body that comes at once takes no room, and one in parts gives its room back`() async throws {
+    let (parts, sender) = AsyncStream.makeStream(of: ByteBuffer.self)
+    sender.yield(part(1000))
+    sender.finish()
+    #expect(try await read(parts, length: 1000).readableBytes == 1000)
+    let (others, other) = AsyncStream.makeStream(of: ByteBuffer.self)
+    async let body = read(others, length: 3000)
+    other.yield(part(1000))
+    try await eventually("a part is held") { room.bytes >= 1000 }
+    other.yield(part(2000))
+    other.finish()
+    #expect(try await body.readableBytes == 3000)
+    #expect(room.bytes == 0)
+  }
+
+  /// Twenty bodies of which only the first part comes, and twenty that come whole behind them.
+  @Test func `bodies that never end give way to those that do`() async throws {
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      let gate = Gate()
+      defer { gate.open() }
+      let begun = Mutex(0)
+      for _ in 0..<20 {
+        let calls = Mutex(0)
+        let dripping = AsyncStream<ByteBuffer> {
+          let call = calls.withLock { calls in
+            calls += 1
+            return calls
+          }
+          if call == 1 { return part(1000) }
+          begun.withLock { $0 += 1 }
+          await gate.wait()
+          return call == 2 ? part(1) : nil
+        }
+        group.addTask {
+          await #expect(throws: Problem(.unavailable, retryAfter: .seconds(2))) { try await read(dripping) }
+        }
+      }
+      try await eventually("all have begun") { begun.withLock { $0 == 20 } }
+      #expect(room.bytes > 3000 && room.bytes <= 4096)
+      for _ in 0..<20 {
+        let (parts, sender) = AsyncStream.makeStream(of: ByteBuffer.self)
+        for _ in 0..<3 { sender.yield(part(1000)) }
+        sender.finish()
+        #expect(try await read(parts, length: 3000).readableBytes == 3000)
+        #expect(room.bytes <= 4096)
+      }
+      gate.open()
+      try await group.waitForAll()
+    }
+    #expect(room.bytes == 0)
+  }
+
+  @Test func `a body that fails gives its room back`() async throws {
+    let (parts, sender) = AsyncStream.makeStream(of: ByteBuffer.self)
+    for _ in 0..<3 { sender.yield(part(1000)) }
+    await #expect(throws: Problem(.bodyTooLarge)) { try await read(parts, max: 2500) }
+    #expect(room.bytes == 0)
   }
 }
