@@ -207,6 +207,17 @@ import Testing
     #expect(watch.woken.count == 4 && store.envelopes.count == 2)
   }
 
+  @Test func `a removal whose answer was lost is tried once more, and wakes the sender`() async throws {
+    let watch = NotedWatch()
+    let delivery = delivery(intake(knowing: [sender.account], watch: watch))
+    let message = acknowledged(1...1)[0]
+    store.loseNextAnswer()
+    #expect(try await delivery.remove(one: message))
+    #expect(store.queuedCount == 0 && store.envelopes.count == 1 && watch.woken == [sender])
+    // Its caller comes again.
+    #expect(try await !delivery.remove(one: message))
+  }
+
   @Test func `the receipt for a peer's account is not stored here`() async throws {
     let delivery = delivery(intake(knowing: [sender.account]))
     let messages = acknowledged(1...3, relay: RelayName("alpha"))
@@ -287,6 +298,7 @@ private final class MemoryMessages: MessageStore {
     var usage = MailboxUsage(total: 0, bySource: 0)
     var queued: [MailboxPlace: Envelope] = [:]
     var sequence: Int64 = 0
+    var losesNextAnswer = false
   }
 
   private let state = Mutex(State())
@@ -298,6 +310,9 @@ private final class MemoryMessages: MessageStore {
     get { state.withLock { $0.usage } }
     set { state.withLock { $0.usage = newValue } }
   }
+
+  /// As when a connection breaks behind a commit.
+  func loseNextAnswer() { state.withLock { $0.losesNextAnswer = true } }
 
   func queue(_ envelope: Envelope) -> MailboxPlace {
     state.withLock { state in
@@ -314,7 +329,8 @@ private final class MemoryMessages: MessageStore {
   func pending(in mailbox: DeviceAddress, after: Int64, limit: Int) async throws(StoreError) -> [QueuedEnvelope] { [] }
   func waiting(_ reads: [MailboxRead]) async throws(StoreError) -> [[QueuedEnvelope]] { reads.map { _ in [] } }
   func remove(_ removals: [MailboxRemoval]) async throws(StoreError) -> Set<MailboxPlace> {
-    state.withLock { state in
+    let (removed, isLost) = state.withLock { state in
+      defer { state.losesNextAnswer = false }
       var removed: Set<MailboxPlace> = []
       for removal in removals {
         guard let message = state.queued.removeValue(forKey: removal.place) else { continue }
@@ -326,8 +342,10 @@ private final class MemoryMessages: MessageStore {
             relay: nil, timestamp: message.timestamp, message: nil, content: nil, fingerprint: receipt.fingerprint)
         }
       }
-      return removed
+      return (removed, state.losesNextAnswer)
     }
+    if isLost { throw .unavailable(reason: "the connection ended") }
+    return removed
   }
   func queued(among places: [MailboxPlace]) async throws(StoreError) -> Set<MailboxPlace> { [] }
   func oldest(from source: AccountNumber, timestamp: Timestamp, in mailbox: DeviceAddress, after: Int64)

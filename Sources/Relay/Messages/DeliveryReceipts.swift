@@ -54,6 +54,22 @@ package final class DeliveryReceipts: Sendable {
     return removed
   }
 
+  /// Removes a message for a caller who waits for the answer.
+  ///
+  /// Where the outcome is not known, it is tried once more: the first try may have removed the message, and then the
+  /// caller would find nothing when it comes again, and the sender would not hear of it.
+  /// - Returns: false when it was gone before, or another acknowledgement is removing it.
+  func remove(one message: Acknowledged) async throws(StoreError) -> Bool {
+    do throws(StoreError) {
+      return try await remove([message]).contains(message.place)
+    } catch .unavailable {
+      var again = message
+      again.mayBeGone = true
+      _ = try await remove([again])
+      return true
+    }
+  }
+
   /// - Returns: nil where this store tells nobody.
   /// - Throws: `.unavailable` alone. A sender who cannot be read for another reason is told nothing: the message must
   ///   not stay for that.
