@@ -11,6 +11,10 @@ final class SharedToken: Sendable {
     let made: Timestamp
     /// From then on another is made.
     let renewal: Timestamp
+
+    /// A token that was made while the clock was ahead is worth nothing, however long it would last.
+    func isCurrent(at now: Timestamp) -> Bool { now < renewal && !isFromAhead(at: now) }
+    func isFromAhead(at now: Timestamp) -> Bool { made > now.adding(.seconds(60)) }
   }
   /// The outcome of a push for which there is no token.
   struct Failure: Error, Sendable, Equatable {
@@ -33,7 +37,7 @@ final class SharedToken: Sendable {
   /// - Throws: what `make` failed with; time-out and cancellation as outcomes of their own.
   func current(now: Timestamp, until deadline: ContinuousClock.Instant) async throws(Failure) -> Token {
     let (token, isToMake) = state.withLock { state -> (Token?, Bool) in
-      if let token = state.token, now < token.renewal { return (token, false) }
+      if let token = state.token, token.isCurrent(at: now) { return (token, false) }
       defer { state.isMaking = true }
       return (nil, !state.isMaking)
     }
@@ -67,7 +71,7 @@ final class SharedToken: Sendable {
     let waiter = Waiter<Made>()
     let ready = state.withLock { state -> Made? in
       // It may have been made since.
-      if let token = state.token, now < token.renewal { return .success(token) }
+      if let token = state.token, token.isCurrent(at: now) { return .success(token) }
       guard state.isMaking else { return .failure(Failure(outcome: .temporary(.noToken))) }
       state.waiters.add(waiter)
       return nil
@@ -76,7 +80,7 @@ final class SharedToken: Sendable {
     defer { state.withLock { $0.waiters.remove(waiter) } }
     if let made = await waiter.value(until: deadline) { return made }
     // It may have been made as this gave up.
-    return state.withLock { state in state.token.flatMap { now < $0.renewal ? .success($0) : nil } }
+    return state.withLock { state in state.token.flatMap { $0.isCurrent(at: now) ? .success($0) : nil } }
   }
 }
 

@@ -123,6 +123,7 @@ struct NotificationSite: Sendable {
     let passwords = ChosenPasswords()
     var parts = NotificationEdgeParts(
       store: store, limiter: LocalCoordination(buckets: limits, clock: clock.wall), clock: clock.wall,
+      pushClock: clock.wall,
       isPassword: { (user, password, stored, address) async throws(Problem) in
         try await passwords.verify(password, of: user, from: address, against: stored)
       },

@@ -32,6 +32,19 @@ import Testing
     }
   }
 
+  /// The store has seen a time that was wrong: what arrives is stored at that, and pushed by the clock as it is.
+  @Test(arguments: Backend.allCases)
+  func `a push is due by the clock of those who push`(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let user = try await store.addAccount(recipients: 1)
+      let now = store.now.adding(.seconds(-7200))
+      _ = try await store.send(to: [try Sample.recipient(1).text], of: user, due: now)
+      #expect(try await store.storage.claimPushes(of: .fcm, limit: 9, now: now.adding(.milliseconds(-1))).isEmpty)
+      let claimed = try await store.storage.claimPushes(of: .fcm, limit: 9, now: now)
+      #expect(claimed.count == 1 && claimed[0].expires == now.adding(.seconds(3600)))
+    }
+  }
+
   @Test(arguments: Backend.allCases)
   func `a claim runs out, and its former holder changes nothing any more`(_ backend: Backend) async throws {
     try await backend.withStore { store in

@@ -38,10 +38,11 @@ extension Store {
 
   func send(
     _ notification: DeviceNotification = Sample.hello, to words: [String], of user: NotificationUser,
-    recipientsMax: Int = 10_000
+    recipientsMax: Int = 10_000, due: Timestamp? = nil
   ) async throws -> SendOutcome {
     try await storage.send(
-      notification, to: words.map { NotificationAddress($0) }, of: user, recipientsMax: recipientsMax, now: now)
+      notification, to: words.map { NotificationAddress($0) }, of: user, recipientsMax: recipientsMax, now: now,
+      due: due ?? now)
   }
 
   /// - Returns: the message number.

@@ -39,7 +39,7 @@ import Testing
         try await storage.unsubscribe(recipient, of: user, fromAll: false, subject: Sample.noText, now: now)
       }
       let outcome = try await storage.send(
-        Sample.hello, to: [Sample.address(recipient)], of: user, recipientsMax: 10, now: now)
+        Sample.hello, to: [Sample.address(recipient)], of: user, recipientsMax: 10, now: now, due: now)
       guard case .sent = outcome else { throw StoreFixtureFailure() }
     }
     return []

@@ -4,7 +4,10 @@ package import RelayCore
 package struct NotificationEdgeParts: Sendable {
   package let store: any NotificationStore
   package let limiter: any RateLimiter
+  /// Whatever arrives is stored at its time.
   package let clock: WallClock
+  /// The clock of those who push: a push is due by it.
+  package let pushClock: WallClock
   /// Whether a user's password is the one that was stored, asked from an address. Throws where too many wait to know.
   package typealias PasswordCheck =
     @Sendable (NotificationUser, Secret, PasswordHash, LimitKey?) async throws(Problem) -> Bool
@@ -18,13 +21,14 @@ package struct NotificationEdgeParts: Sendable {
   package var onEvent: @Sendable () -> Void = {}
 
   package init(
-    store: any NotificationStore, limiter: any RateLimiter, clock: WallClock,
+    store: any NotificationStore, limiter: any RateLimiter, clock: WallClock, pushClock: WallClock,
     isPassword: @escaping PasswordCheck,
     newNumber: @escaping @Sendable () -> RecipientNumber? = { NotificationEdgeParts.randomNumber() }
   ) {
     self.store = store
     self.limiter = limiter
     self.clock = clock
+    self.pushClock = pushClock
     self.isPassword = isPassword
     self.newNumber = newNumber
   }
@@ -120,7 +124,8 @@ struct NotificationMethods: Sendable {
     let addresses = try refusing(parameters.addresses)
     let outcome = try await storing { () async throws(StoreError) in
       try await parts.store.send(
-        notification, to: addresses, of: account, recipientsMax: Self.recipientsMax, now: parts.clock.now())
+        notification, to: addresses, of: account, recipientsMax: Self.recipientsMax, now: parts.clock.now(),
+        due: parts.pushClock.now())
     }
     switch outcome {
     case .sent(let number, _):

@@ -13,9 +13,9 @@ package enum PushVerdict: Sendable, Equatable {
 }
 
 extension PushVerdict {
-  /// How long the first attempt may come late: whatever the time to live, each push gets one, unless nobody was there
-  /// to make it.
-  static let lateness = Duration.seconds(60)
+  /// How long the first attempt may come late: whatever the time to live, each push gets one, behind a long queue of
+  /// others too. Only where nobody was there to make it, it gets none.
+  static let lateness = Duration.seconds(300)
 
   /// Whether an attempt is still worth its while.
   static func isDue(_ job: NotificationJob, at now: Timestamp) -> Bool {

@@ -79,7 +79,8 @@ package final class APNsProvider: PushProvider {
 
   /// A token that Apple refuses is made anew, but never sooner than Apple allows.
   private func discard(_ token: SharedToken.Token, of credentials: APNsCredentials) {
-    guard clock.now() >= token.made.adding(APNsCredentials.tokenAgeMin) else { return }
+    let now = clock.now()
+    guard token.isFromAhead(at: now) || now >= token.made.adding(APNsCredentials.tokenAgeMin) else { return }
     credentials.token?.discard(token)
   }
 

@@ -36,10 +36,20 @@ struct GatewayMetrics: Sendable {
   static func dropped(app: String, _ reason: PushReason) { count(RelayMetric.gateway.dropped, app, reason) }
   static func failed(app: String, _ reason: PushReason) { count(RelayMetric.gateway.failed, app, reason) }
 
-  /// Reasons are words of the providers' tables, or ours.
+  /// Reasons are words of the providers' tables, or ours; and what any server answers that a device names.
   private static func count(_ metric: CounterMetric<AppLabel, PushReasonLabel>, _ app: String, _ reason: PushReason) {
-    metric.counter(.app(app), .reason(reason.word)).increment()
+    let word = words.withLock { words in
+      guard words[app]?.contains(reason.word) != true else { return reason.word }
+      guard words[app, default: []].count < wordsMax else { return "other" }
+      words[app, default: []].insert(reason.word)
+      return reason.word
+    }
+    metric.counter(.app(app), .reason(word)).increment()
   }
+
+  /// The reasons that were counted, by the entry's name. Each is a series.
+  private static let words = Mutex<[String: Set<String>]>([:])
+  private static let wordsMax = 64
 }
 
 /// The metrics of one entry.
@@ -77,14 +87,17 @@ struct GatewayAppMetrics: Sendable {
 
 /// One metric for each HTTP status, made once and kept.
 final class StatusMetrics<Metric: Sendable>: Sendable {
-  /// Bounded by the statuses there are: three digits.
+  /// Statuses come from any server that a device names, and each is a series.
   private let made = Mutex<[Int: Metric]>([:])
   private let make: @Sendable (Int) -> Metric
+  /// More than are in use; others count as the first of their hundred.
+  private static var statusesMax: Int { 64 }
 
   init(_ make: @escaping @Sendable (Int) -> Metric) { self.make = make }
 
   subscript(status: Int) -> Metric {
     made.withLock { made in
+      let status = made.count < Self.statusesMax || made[status] != nil ? status : status / 100 * 100
       if let metric = made[status] { return metric }
       let metric = make(status)
       made[status] = metric

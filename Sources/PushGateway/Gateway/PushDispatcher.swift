@@ -99,6 +99,7 @@ package struct PushDispatcher: Sendable {
 
   private func reject(_ reason: PushReason) -> DeviceOutcome {
     GatewayMetrics.rejected(app: "none", reason)
+    logger.info("push key rejected", metadata: ["app": "none", "reason": "\(reason)"])
     return .rejected(reason)
   }
 

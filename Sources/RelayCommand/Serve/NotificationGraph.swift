@@ -64,7 +64,7 @@ struct NotificationGraph {
     storage: any Storage, limiter: any Coordination, clock: JudgedClock
   ) -> NotificationEdgeParts {
     let passwords = ChosenPasswords()
-    var parts = NotificationEdgeParts(store: storage, limiter: limiter, clock: clock.arriving) {
+    var parts = NotificationEdgeParts(store: storage, limiter: limiter, clock: clock.arriving, pushClock: .system) {
       (user, password, stored, address) async throws(Problem) in
       try await passwords.verify(password, of: user, from: address, against: stored)
     }

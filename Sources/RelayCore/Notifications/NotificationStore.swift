@@ -74,10 +74,13 @@ package protocol NotificationStore: Sendable {
 
   /// Resolves the addresses, stores the notification with its recipients, charges the account, and queues a push for
   /// each different key: all or, unless it was sent, nothing.
-  /// - Parameter recipientsMax: beyond it nothing is sent.
+  /// - Parameters:
+  ///   - recipientsMax: beyond it nothing is sent.
+  ///   - now: the time of its arrival.
+  ///   - due: the same by the clock of those who push, who wait for it.
   func send(
     _ notification: DeviceNotification, to addresses: [NotificationAddress], of account: NotificationUser,
-    recipientsMax: Int, now: Timestamp
+    recipientsMax: Int, now: Timestamp, due: Timestamp
   ) async throws(StoreError) -> SendOutcome
   /// Events with a number above `after`, ascending, at most `limit`.
   func events(of account: NotificationUser, after: Int64, limit: Int) async throws(StoreError) -> [NotificationEvent]

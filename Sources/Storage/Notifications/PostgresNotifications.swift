@@ -3,12 +3,12 @@ package import RelayCore
 extension PostgresStorage {
   package func send(
     _ notification: DeviceNotification, to addresses: [NotificationAddress], of account: NotificationUser,
-    recipientsMax: Int, now: Timestamp
+    recipientsMax: Int, now: Timestamp, due: Timestamp
   ) async throws(StoreError) -> SendOutcome {
     let results = try await writeNotifications([
       // Neither credits nor quota are spent twice.
       Self.accountTurn(account),
-      Self.sendStep(notification, to: addresses, of: account, recipientsMax: recipientsMax, now: now),
+      Self.sendStep(notification, to: addresses, of: account, recipientsMax: recipientsMax, now: now, due: due),
     ])
     guard let result = results.last, result.rowCount == 1 else { return .denied }
     var row = result.cursor(row: 0)
@@ -26,11 +26,11 @@ extension PostgresStorage {
   /// whoever else needs one waits from then on.
   private static func sendStep(
     _ notification: DeviceNotification, to addresses: [NotificationAddress], of account: NotificationUser,
-    recipientsMax: Int, now: Timestamp
+    recipientsMax: Int, now: Timestamp, due: Timestamp
   ) -> PostgresStep {
     let recipientsMax = PostgresParameter(Int64(recipientsMax))
     let account = PostgresParameter(account)
-    let sent = PostgresParameter(now)
+    let (sent, queued) = (PostgresParameter(now), PostgresParameter(due))
     let today = NotificationQuota.Period.day.mark(at: now)
     let month = NotificationQuota.Period.month.mark(at: now)
     return PostgresStep(
@@ -100,7 +100,7 @@ extension PostgresStorage {
         ),
         queued AS (
           INSERT INTO notification_jobs (service, number, recipient, queued, due, expires)
-          SELECT d.service, n.last, d.number, \(sent), \(sent), \(now.adding(notification.life))
+          SELECT d.service, n.last, d.number, \(queued), \(queued), \(due.adding(notification.life))
           FROM (
             SELECT DISTINCT ON (service, key) service, number FROM resolved ORDER BY service, key, number
           ) AS d CROSS JOIN numbered AS n

@@ -4,7 +4,7 @@ package import RelayCore
 extension SQLiteStorage {
   package func send(
     _ notification: DeviceNotification, to addresses: [NotificationAddress], of account: NotificationUser,
-    recipientsMax: Int, now: Timestamp
+    recipientsMax: Int, now: Timestamp, due: Timestamp
   ) async throws(StoreError) -> SendOutcome {
     try await write { db in
       let known = try db.row(
@@ -29,7 +29,7 @@ extension SQLiteStorage {
         SET credits = credits - \(count), quota_mark = \(mark), quota_used = \(used + count) WHERE name = \(account)
         """)
       let number = try db.nextMessageNumber()
-      try Self.store(notification, number, to: recipients, of: account, now: now, in: db)
+      try Self.store(notification, number, to: recipients, of: account, now: now, due: due, in: db)
       return .sent(number: number, recipients: recipients.count)
     }
   }
@@ -80,7 +80,7 @@ extension SQLiteStorage {
 
   private static func store(
     _ notification: DeviceNotification, _ number: Int64, to recipients: [(number: Int64, key: RecipientKey)],
-    of account: NotificationUser, now: Timestamp, in db: Database
+    of account: NotificationUser, now: Timestamp, due: Timestamp, in db: Database
   ) throws {
     try db.run(
       """
@@ -89,7 +89,7 @@ extension SQLiteStorage {
       VALUES (\(number), \(account), \(now), \(opaque: notification.text.value), \(notification.waitsWhileIdle),
         \(opaque: notification.collapseKey), \(notification.timeToLive), \(notification.packageName))
       """)
-    let end = now.adding(notification.life).millis
+    let end = due.adding(notification.life).millis
     var keys: Set<String> = []
     for recipient in recipients {
       try db.run("INSERT INTO notification_addressees (recipient, number) VALUES (\(recipient.number), \(number))")
@@ -98,7 +98,7 @@ extension SQLiteStorage {
       try db.run(
         """
         INSERT INTO notification_jobs (service, number, recipient, queued, due, expires)
-        VALUES (\(service), \(number), \(recipient.number), \(now), \(now), \(end))
+        VALUES (\(service), \(number), \(recipient.number), \(due), \(due), \(end))
         """)
     }
   }
