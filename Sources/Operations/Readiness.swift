@@ -24,13 +24,17 @@ package final class Readiness: Sendable {
   package func drain() { state.withLock { $0.isDraining = true } }
 
   /// The reasons why not, by the name of the check; empty when ready.
-  package func reasons() async -> [String: String] {
+  package func reasons() async -> [String: String] { await outcomes().compactMapValues(\.self) }
+
+  /// The reasons why not, by the name of the check; nil for a check that found nothing amiss.
+  package func outcomes() async -> [String: String?] {
     let (checks, isDraining) = state.withLock { ($0.checks, $0.isDraining) }
     if isDraining { return ["draining": "the relay is stopping"] }
     return await withTaskGroup(of: (String, String?).self) { group in
       for check in checks { group.addTask { [timeout] in (check.name, await check.outcome(within: timeout)) } }
-      return await group.reduce(into: [:]) { reasons, result in
-        if let reason = result.1 { reasons[result.0] = reason }
+      return await group.reduce(into: [:]) { outcomes, result in
+        // Of two with one name, a reason shows.
+        outcomes[result.0] = .some(result.1 ?? outcomes[result.0] ?? nil)
       }
     }
   }

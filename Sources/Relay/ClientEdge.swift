@@ -70,9 +70,10 @@ package struct ClientEdge: Sendable {
     controllers?.registration.addRoutes(to: router)
     controllers?.devices.addRoutes(to: router)
     openRoutes(router)
-    let devices = router.group()
-      .add(middleware: Authentication(accounts: accounts))
-      .group(context: DeviceContext.self)
+    let devices = DeviceRoutes(
+      open: router,
+      authenticated: router.group().add(middleware: Authentication(accounts: accounts))
+        .group(context: DeviceContext.self))
     if let controllers { Self.add(controllers, to: devices) }
     deviceRoutes(devices)
     return router
@@ -87,5 +88,26 @@ package struct ClientEdge: Sendable {
     controllers.provisioning.addRoutes(to: devices)
     controllers.keys.addRoutes(to: devices)
     controllers.messages.addRoutes(to: devices)
+  }
+}
+
+/// The routes of authenticated devices.
+private struct DeviceRoutes: RouterMethods, GuardedRoutes {
+  let open: Router<ClientContext>
+  let authenticated: RouterGroup<DeviceContext>
+
+  func on<Responder: HTTPResponder>(_ path: RouterPath, method: HTTPRequest.Method, responder: Responder) -> Self
+  where Responder.Context == DeviceContext {
+    authenticated.on(path, method: method, responder: responder)
+    return self
+  }
+
+  func add(middleware: any MiddlewareProtocol<Request, Response, DeviceContext>) -> Self {
+    authenticated.add(middleware: middleware)
+    return self
+  }
+
+  func refuse(at path: RouterPath, allowing allowed: [HTTPRequest.Method]) {
+    open.refuse(at: path, allowing: allowed)
   }
 }

@@ -41,7 +41,8 @@ extension RelayConfiguration {
         "The dialect of WebSockets that are opened with `login=`; `json` is for clients from before `protobuf`.")
       idle = keys.value(
         "client.websocket.idle-seconds", .whole(5...3600, of: .seconds(1)), default: "90",
-        "A device's WebSocket that is silent for so long is closed. Pings count; the relay asks nobody.")
+        "A device's WebSocket that is silent for so long is closed. As long as this is 90, one that speaks JSON has 600 s. Pings count; the relay asks nobody."
+      )
     }
   }
 }

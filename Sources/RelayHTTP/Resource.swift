@@ -5,10 +5,20 @@ package import RelayCore
 /// Answers one request of one resource.
 package typealias Handler<Context> = @Sendable (Request, Context) async throws(Problem) -> Response
 
-/// The methods of HTTP. The router knows a path only together with a method: any other one is not found.
+/// The methods that a listener takes. The router knows a path only together with a method: any other one is not found.
 private let methods: [HTTPRequest.Method] =
   [.get, .put, .post, .delete, .head, .patch, .options, .trace, .connect]
-  + [HTTPRequest.Method("QUERY")].compactMap(\.self)
+  + [
+    "QUERY", "ACL", "BIND", "CHECKOUT", "COPY", "LINK", "LOCK", "M-SEARCH", "MSEARCH", "MERGE", "MKACTIVITY",
+    "MKCALENDAR",
+    "MKCOL", "MOVE", "NOTIFY", "PROPFIND", "PROPPATCH", "PURGE", "REBIND", "REPORT", "SEARCH", "SOURCE", "SUBSCRIBE",
+    "UNBIND", "UNLINK", "UNLOCK", "UNSUBSCRIBE",
+  ].compactMap { HTTPRequest.Method($0) }
+
+/// Routes behind a look at the caller, who is told of a wrong method ahead of it: whoever it is.
+package protocol GuardedRoutes {
+  func refuse(at path: RouterPath, allowing allowed: [HTTPRequest.Method])
+}
 
 extension RouterMethods {
   /// Adds everything that stands under `path`; any other known method is answered with 405 (reference 1.1).
@@ -21,6 +31,15 @@ extension RouterMethods {
   ) {
     part(of: path, handlers)
     let allowed = handlers.map(\.method) + elsewhere
+    if let guarded = self as? any GuardedRoutes {
+      guarded.refuse(at: path, allowing: allowed)
+    } else {
+      refuse(at: path, allowing: allowed)
+    }
+  }
+
+  /// Answers methods other than `allowed` with 405.
+  package func refuse(at path: RouterPath, allowing allowed: [HTTPRequest.Method]) {
     for method in methods where !allowed.contains(method) {
       on(path, method: method) { _, _ -> Response in
         var response = Problem(.methodNotAllowed).response

@@ -19,10 +19,15 @@ import Testing
     try await Self.serve(readiness) { get, _ in
       #expect(try await get("/livez") == (200, "text/plain; charset=utf-8", "ok\n"))
       #expect(try await get("/readyz") == (200, "application/json", #"{"ready":true}"#))
+      #expect(try await get("/ping").2 == "pong\n")
+      let healthy = #"{"coordination":{"healthy":true},"storage":{"healthy":true}}"#
+      #expect(try await get("/healthcheck") == (200, "application/json", healthy))
       storage.withLock { $0 = "no \"connection\"" }
       #expect(
         try await get("/readyz")
           == (503, "application/json", #"{"ready":false,"reasons":{"storage":"no \"connection\""}}"#))
+      let ill = #"{"coordination":{"healthy":true},"storage":{"healthy":false,"message":"no \"connection\""}}"#
+      #expect(try await get("/healthcheck") == (500, "application/json", ill))
       let metrics = try await get("/metrics")
       #expect(metrics.0 == 200 && metrics.1 == "text/plain; version=0.0.4; charset=utf-8")
       #expect(metrics.2.contains("# TYPE relay_metrics_series_refused_total counter\n"))

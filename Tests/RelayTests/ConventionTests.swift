@@ -74,6 +74,32 @@ import Testing
     }
   }
 
+  /// Whoever asks: the path is known, and the method is what is wrong.
+  @Test func `a wrong method is told before credentials are asked for`() async throws {
+    for endpoint in endpoints {
+      for method in ["PATCH", "PROPFIND", "LOCK", "M-SEARCH"] {
+        let head = "\(method) \(endpoint.path) HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n"
+        let outcome = try await RawExchange.send(Array(head.utf8), to: relay.clientPort)
+        #expect(outcome.status == 405, "\(method) \(endpoint.path): \(outcome.text)")
+      }
+      if endpoint.access == .device {
+        #expect(try await relay.send(endpoint.method, endpoint.path, json: endpoint.json, as: nil).status == 401)
+      }
+    }
+  }
+
+  @Test func `a password may be long`() async throws {
+    let long = try await relay.register(password: String(repeating: "p", count: 2000))
+    #expect(try await relay.send("GET", "/v1/keys", as: long).status == 200)
+  }
+
+  @Test func `an acknowledgement of what cannot be a number succeeds`() async throws {
+    for source in ["+1234", "nobody"] {
+      #expect(try await relay.send("DELETE", "/v1/messages/\(source)/5", as: caller).status == 200)
+      #expect(try await relay.send("DELETE", "/v1/messages/\(source)/soon", as: caller).status == 404)
+    }
+  }
+
   @Test func `an answer to HEAD has no body: the connection goes on with the next answer`() async throws {
     let paths = endpoints.map(\.path) + ["/nothing", "/v1/attachments/blobs/1"]
     for path in paths {

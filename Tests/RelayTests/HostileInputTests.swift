@@ -92,8 +92,7 @@ import Testing
       for endpoint in endpoints where endpoint.json != nil {
         #expect(try await ask(endpoint, Array(nested.utf8)) == 415, "\(endpoint.testDescription)")
         for value in [nested, depth == 100 ? nested : objects] {
-          let status = try await ask(endpoint, Array(#"{"x":\#(value)}"#.utf8))
-          #expect(status == 413 || status == 415, "\(endpoint.testDescription): \(status ?? 0)")
+          #expect(try await ask(endpoint, Array(#"{"x":\#(value)}"#.utf8)) == 415, "\(endpoint.testDescription)")
         }
       }
     }

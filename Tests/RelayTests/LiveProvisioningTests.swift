@@ -52,7 +52,9 @@ import WireMessages
 
   @Test func `a device to be can say that it is still there, and ask for nothing`() async throws {
     let (socket, _) = try await open()
-    for (path, status) in [("/v1/keepalive/provisioning", UInt32(200)), ("/v1/messages/", 404)] {
+    for (path, status) in [
+      ("/v1/keepalive/provisioning", UInt32(200)), ("/v1/keepalive/provisioning/", 200), ("/v1/messages/", 404),
+    ] {
       var frame = Textsecure_WebSocketMessage()
       frame.type = 1
       frame.request.verb = "GET"

@@ -106,11 +106,12 @@ extension RelayProcess {
 
   /// Registers `number`, anew if it is registered.
   package func register(
-    _ number: String = TestDevice.freshNumber(), registrationID: Int = 111, attributes: String = ""
+    _ number: String = TestDevice.freshNumber(), registrationID: Int = 111, attributes: String = "",
+    password: String = "password-\(UUID().uuidString)"
   ) async throws -> TestDevice {
     let code = try await code(for: number)
     let device = TestDevice(
-      number: number, password: "password-\(UUID().uuidString)", registrationID: registrationID)
+      number: number, password: password, registrationID: registrationID)
     let body =
       #"{"signalingKey":"c2lnbmFsaW5n","registrationId":\#(registrationID),"fetchesMessages":true\#(attributes)}"#
     let answer = try await send("PUT", "/v1/accounts/code/\(code)", json: body, as: device)

@@ -60,6 +60,9 @@ package struct OperatorListener: ApplicationProtocol {
     let router = Router(context: OperatorContext.self, options: .autoGenerateHeadEndpoints)
     router.get("/livez") { _, _ in plain("ok\n") }
     router.get("/readyz") { [readiness] _, _ in answer(await readiness.reasons()) }
+    // As the first servers of the protocol had them (reference 3.12).
+    router.get("/ping") { _, _ in plain("pong\n") }
+    router.get("/healthcheck") { [readiness] _, _ in healthcheck(await readiness.outcomes()) }
     router.get("/metrics") { [registry] _, _ in plain(registry.exposition(), type: Exposition.contentType) }
     DrainRoutes(control: drain).add(to: router)
     api.addRoutes(to: router)
@@ -81,4 +84,18 @@ private func answer(_ reasons: [String: String]) -> Response {
   return Response(
     status: pairs.isEmpty ? .ok : .serviceUnavailable, headers: [.contentType: "application/json"],
     body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
+}
+
+/// `{"NAME":{"healthy":true},"NAME":{"healthy":false,"message":"REASON"}}` with the names in order; 500 where one is
+/// not healthy, 501 where nothing is looked at.
+private func healthcheck(_ outcomes: [String: String?]) -> Response {
+  let checks = outcomes.sorted { $0.key < $1.key }.map { name, reason in
+    let message = reason.map { #"false,"message":\#(JSONText.quoted($0))"# } ?? "true"
+    return #"\#(JSONText.quoted(name)):{"healthy":\#(message)}"#
+  }
+  let isHealthy = outcomes.values.allSatisfy { $0 == nil }
+  return Response(
+    status: outcomes.isEmpty ? .notImplemented : isHealthy ? .ok : .internalServerError,
+    headers: [.contentType: "application/json"],
+    body: ResponseBody(byteBuffer: ByteBuffer(string: "{\(checks.joined(separator: ","))}")))
 }

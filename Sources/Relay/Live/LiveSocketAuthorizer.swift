@@ -83,7 +83,8 @@ package struct LiveSocketAuthorizer: SocketAuthorizer {
     _ caller: SocketCaller, _ device: Device, speaking dialect: any SocketDialect
   ) -> SocketAdmission {
     let key = DeviceSignalingKey(device.signalingKey)
-    return .admitted(limits: limits) { [parts] socket in
+    let idle = dialect is JSONDialect && policy.idle == Self.idleUnsaid ? Self.idleOfJSON : policy.idle
+    return .admitted(limits: limits(idle: idle)) { [parts] socket in
       DeviceSession(socket, of: caller, key: key, dialect: dialect, parts: parts)
     }
   }
@@ -98,11 +99,16 @@ package struct LiveSocketAuthorizer: SocketAuthorizer {
     return policy.loginIsJSON ? .closed(.unauthorized) : .refused(Problem(.credentialsRefused))
   }
 
-  private var limits: SocketLimits {
+  private func limits(idle: Duration) -> SocketLimits {
     SocketLimits(
       messageBytesMax: WireLimits.messageRequestBytesMax + Self.overheadBytes, burst: Self.burst,
-      perSecond: Self.perSecond, idle: policy.idle)
+      perSecond: Self.perSecond, idle: idle)
   }
+
+  /// The default of `client.websocket.idle-seconds`.
+  private static let idleUnsaid = Duration.seconds(90)
+  /// Clients of that time rely on it: some send no pings (reference 1.12.3).
+  private static let idleOfJSON = Duration.seconds(600)
 
   /// Bytes of a request around its body.
   private static let overheadBytes = 64 << 10

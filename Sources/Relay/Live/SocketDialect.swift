@@ -33,7 +33,11 @@ struct SocketCall: Sendable {
   }
 
   /// Clients say every few seconds that they are still there.
-  var isKeepAlive: Bool { verb == "GET" && (path == "/v1/keepalive" || path == "/v1/keepalive/provisioning") }
+  var isKeepAlive: Bool { verb == "GET" && Self.keepAlives.contains(path) }
+  /// A trailing slash makes no difference (reference 1.1).
+  private static let keepAlives: Set<String> = [
+    "/v1/keepalive", "/v1/keepalive/", "/v1/keepalive/provisioning", "/v1/keepalive/provisioning/",
+  ]
 }
 
 /// The answer to a `SocketCall`.

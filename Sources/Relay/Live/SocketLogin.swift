@@ -53,5 +53,6 @@ struct SocketLogin: Sendable {
   }
 
   private static let names: Set<String> = ["user", "login", "password"]
-  private static let valueBytesMax = 1024
+  /// As for the header (`BasicCredentials`).
+  private static let valueBytesMax = 16 << 10
 }

@@ -105,8 +105,8 @@ package struct MessagesController: Sendable {
 
   /// Success also when nothing matched (reference 1.9).
   @Sendable private func acknowledge(_ request: Request, _ context: DeviceContext) async throws(Problem) -> Response {
-    let source = try context.number("number")
     let timestamp = try context.timestamp()
+    guard let source = AccountNumber(e164: try context.segment("number")) else { return .done }
     let mailbox = context.caller.address
     do throws(StoreError) {
       var last: Int64 = 0
@@ -125,9 +125,7 @@ package struct MessagesController: Sendable {
   private func remove(_ queued: QueuedEnvelope, from mailbox: DeviceAddress) async throws(StoreError) -> Bool {
     let place = MailboxPlace(mailbox, sequence: queued.sequence)
     let receipt = DeliveryReceipt(for: queued.envelope)
-    guard try await deliveryReceipts.remove([.init(place: place, receipt: receipt)]).contains(place) else {
-      return false
-    }
+    guard try await deliveryReceipts.remove(one: .init(place: place, receipt: receipt)) else { return false }
     intake.removed(queued, from: mailbox)
     return true
   }

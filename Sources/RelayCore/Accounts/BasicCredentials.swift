@@ -44,5 +44,6 @@ package struct BasicCredentials: Sendable, Equatable {
     return (text[..<colon], Secret(String(text[text.index(after: colon)...])))
   }
 
-  private static let headerBytesMax = 1024
+  /// As the listener takes a head's field: clients choose how long a password is (reference 1.2).
+  private static let headerBytesMax = 16 << 10
 }

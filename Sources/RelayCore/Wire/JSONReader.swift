@@ -2,11 +2,11 @@
 
 /// Why a body was refused. Carries no part of it.
 package enum JSONError: Error, Sendable, Equatable {
-  /// Not JSON, or bytes behind its end.
+  /// Not JSON, bytes behind its end, or nested deeper than `WireLimits.jsonDepthMax`.
   case malformed
   /// JSON, but not of the expected shape: a missing property, another type, a number out of range.
   case wrongShape
-  /// Nested deeper than `WireLimits.jsonDepthMax`, or more elements than the reader's caller allows.
+  /// More elements than the reader's caller allows.
   case tooLarge
 }
 
@@ -175,7 +175,7 @@ package struct JSONReader: ~Escapable {
 
   @_lifetime(self: copy self)
   private mutating func skip(depth: Int) throws(JSONError) {
-    guard depth > 0 else { throw .tooLarge }
+    guard depth > 0 else { throw .malformed }
     skipSpace()
     switch try current() {
     case UInt8(ascii: "{"):
