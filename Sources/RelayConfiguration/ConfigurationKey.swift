@@ -15,8 +15,9 @@ package struct ConfigurationKey: Sendable {
   package enum Taking: Sendable {
     /// With SIGHUP.
     case onReload
-    /// With its next connection, if the value stands in a file of its own, which the closure tells.
-    case onConnection(@Sendable (RelayConfiguration) -> Bool)
+    /// With its next connection, if the value stands in the file that it stood in when the process started: the closure
+    /// is given what holds since then, and what is read now.
+    case onConnection(@Sendable (_ started: RelayConfiguration, _ next: RelayConfiguration) -> Bool)
     case onRestart
   }
 

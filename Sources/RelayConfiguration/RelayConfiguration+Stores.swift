@@ -15,7 +15,7 @@ extension RelayConfiguration {
     init(_ keys: inout ConfigurationReader) {
       location = keys.value(
         "storage.url", .storage, default: "sqlite:relay-data/relay.sqlite", secrecy: .password,
-        taking: .onConnection { $0.storage.presentURL != nil },
+        taking: .onConnection { $0.storage.urlFile == $1.storage.urlFile && $0.storage.presentURL != nil },
         "Durable storage: `sqlite:PATH` for one process, or `postgres://[USER[:PASSWORD]@]HOST[:PORT][,HOST...]/DATABASE` "
           + "for any number.")
       urlFile = keys.file(of: "storage.url")
@@ -52,7 +52,9 @@ extension RelayConfiguration {
     init(_ keys: inout ConfigurationReader) {
       let given = keys.value(
         "coordination.url", .coordination, default: "local", secrecy: .password,
-        taking: .onConnection { $0.coordination.presentEndpoint != nil },
+        taking: .onConnection {
+          $0.coordination.urlFile == $1.coordination.urlFile && $0.coordination.presentEndpoint != nil
+        },
         "What processes share: `local` for one process, `redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]`, "
           + "`redis+sentinel://[[USER]:PASSWORD@]HOST[:PORT][,HOST...]/MASTER[/DATABASE]` for a primary that sentinels "
           + "name, `redis+cluster://[[USER]:PASSWORD@]HOST[:PORT][,HOST...]` for a cluster, the same with `rediss` for TLS, or `redis+unix://[[USER]:PASSWORD@]/PATH[?db=DATABASE]`."

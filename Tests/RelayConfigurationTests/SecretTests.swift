@@ -31,6 +31,28 @@ import Testing
     #expect(try loaded.setting("verification.twilio.token").origin == .environment)
   }
 
+  /// A running process reads the file again that it was started with, and no other.
+  @Test(arguments: [
+    ("storage.url", "postgres://a/relay", "postgres://b/relay"), ("coordination.url", "redis://a", "redis://b"),
+  ])
+  func `a URL is taken by a running process from the file that it was in`(key: String, old: String, new: String) throws
+  {
+    let (first, second) = (try TemporaryFile(old), try TemporaryFile(new))
+    func load(_ file: TemporaryFile) throws -> LoadedConfiguration {
+      let variable = "RELAY_\(key.uppercased().replacing(".", with: "_"))_FILE"
+      return try RelayConfiguration.load(file: nil, environment: [variable: file.path])
+    }
+    let started = try load(first)
+    func isTaken(_ next: LoadedConfiguration) throws -> Bool {
+      let changed = try #require(next.changes(since: started).first { $0.name == key })
+      guard case .onConnection(let isTaken) = changed.taking else { return false }
+      return isTaken(started.configuration, next.configuration)
+    }
+    #expect(try !isTaken(load(second)))
+    try new.write(toFile: first.path, atomically: true, encoding: .utf8)
+    #expect(try isTaken(load(first)))
+  }
+
   @Test func `a variable of either kind takes the place of either kind of key in the file`() throws {
     let url = try TemporaryFile("sqlite:from-secret.sqlite")
     let file = try TemporaryFile("storage:\n  url: sqlite:from-file.sqlite\ncoordination:\n  url-file: /nonexistent\n")

@@ -17,6 +17,17 @@ import Testing
     ).status
   }
 
+  /// As where --config is forgotten: the relay's own store would stay as it is.
+  @Test func `what is said of a store that is not there is said in vain`() async throws {
+    try await RelayOperator.with { site in
+      for command in [["storage", "restored"], ["storage", "clock"], ["storage", "clock", "--accept"]] {
+        let refused = try await site.run(command)
+        #expect(refused.exit == .code(1) && refused.errors.contains("--config"), "\(command): \(refused.errors)")
+        #expect(!FileManager.default.fileExists(atPath: site.folder + "/relay.sqlite"), "\(command)")
+      }
+    }
+  }
+
   @Test func `people delete their accounts, with all that is kept for them`() async throws {
     try await RelayOperator.with(settings: RelayUnderTest.unlimited) { site in
       let relay = try await site.serve()

@@ -50,6 +50,7 @@ import Testing
 
   @Test func `sudo shows who it was`() async throws {
     try await RelayOperator.with { site in
+      try await site.relay("migrate", "run")
       try await site.relay("storage", "restored", overrides: ["SUDO_USER": "anna"])
       #expect(try await site.relay("audit").contains("user:anna as "))
     }

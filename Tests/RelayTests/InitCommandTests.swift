@@ -88,6 +88,38 @@ import Testing
     }
   }
 
+  /// A host that is set up anew has the one file that there is to be a backup of.
+  @Test func `a key of peering that is there survives, and other files keep their owner`() async throws {
+    try await RelayOperator.with { site in
+      let federation = site.folder + "/var/federation"
+      try FileManager.default.createDirectory(atPath: federation, withIntermediateDirectories: true)
+      try "kept".write(toFile: federation + "/ca.key", atomically: true, encoding: .utf8)
+      let arguments = ["--name", "alpha", "--host", "relay.alpha.example"]
+      let refused = try await configured(site, arguments)
+      #expect(refused.exit == .code(1) && refused.errors.contains("ca.key"), "\(refused.errors)")
+      #expect(try String(contentsOfFile: federation + "/ca.key", encoding: .utf8) == "kept")
+      #expect(try FileManager.default.contentsOfDirectory(atPath: federation) == ["ca.key"])
+      #expect(!FileManager.default.fileExists(atPath: site.folder + "/etc"))
+
+      try FileManager.default.removeItem(atPath: federation)
+      try "other".write(toFile: site.folder + "/var/other", atomically: true, encoding: .utf8)
+      let user = try #require(getpwnam("nobody")).pointee
+      // The last --user counts.
+      let done = try await configured(site, arguments + ["--user", "nobody"])
+      #expect(done.exit == .code(0), "\(done.errors)")
+      func owner(_ path: String) throws -> UInt32? {
+        try (FileManager.default.attributesOfItem(atPath: site.folder + path)[.ownerAccountID] as? NSNumber)?
+          .uint32Value
+      }
+      #expect(try owner("/var/other") == getuid())
+      if getuid() == 0 {
+        for path in ["/var", "/var/federation/ca.key", "/etc/relay.yaml", "/etc/encryption-key"] {
+          #expect(try owner(path) == user.pw_uid, "\(path)")
+        }
+      }
+    }
+  }
+
   @Test func `secrets of stores and senders get files of their own`() async throws {
     try await RelayOperator.with { site in
       let done = try await configured(

@@ -25,6 +25,19 @@ import Testing
 
     deinit { close(descriptor) }
 
+    /// Fills the socket, as a systemd does that is too busy to read: whoever sends now is turned away.
+    func fill() throws {
+      let sender = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+      defer { close(sender) }
+      let address = withUnsafeBytes(of: sa_family_t(AF_UNIX)) { Array($0) } + Array(path.utf8) + [0]
+      let connected = address.withUnsafeBytes { bytes in
+        connect(sender, bytes.baseAddress?.assumingMemoryBound(to: sockaddr.self), socklen_t(bytes.count))
+      }
+      guard connected == 0 else { throw TestFailure("no connection to \(path)") }
+      while send(sender, "filled", 6, Int32(MSG_DONTWAIT)) > 0 {}
+      guard errno == EAGAIN else { throw TestFailure("filling ended with errno \(errno)") }
+    }
+
     /// Reads what has come, without waiting.
     func read() {
       var buffer = [UInt8](repeating: 0, count: 4096)
@@ -54,6 +67,20 @@ import Testing
       #expect(await relay.terminate() == .code(0))
       listener.read()
       #expect(listener.words.contains("STOPPING=1"))
+    }
+  }
+
+  @Test func `a word that found the socket full is said again`() async throws {
+    try await RelayOperator.with { site in
+      let listener = try Listener(site.folder + "/notify")
+      try listener.fill()
+      let relay = try await site.serve(["NOTIFY_SOCKET": listener.path, "RELAY_DRAIN_SECONDS": "1"])
+      try await eventually("it is ready") {
+        listener.read()
+        return listener.words.contains("READY=1")
+      }
+      #expect(listener.words.contains("filled"))
+      #expect(await relay.terminate() == .code(0))
     }
   }
 

@@ -40,13 +40,14 @@ struct DrainCommand: AsyncParsableCommand {
     outbound.connectionPool.retryConnectionEstablishment = false
     try await HTTPClient.withHTTPClient(configuration: outbound) { client in
       let process = DrainingProcess(url: url.hasSuffix("/") ? String(url.dropLast()) : url, client: client)
-      try await process.order(over: seconds)
-      try await process.watch(for: .seconds(seconds) + Self.patience)
+      let isNew = try await process.order(over: seconds)
+      // One that was ordered before may have the longest window there is.
+      try await process.watch(for: .seconds(isNew ? seconds : 3600) + Self.patience)
     }
   }
 
-  /// Beyond the window: a little more than requests under way have.
-  private static let patience = Duration.seconds(60)
+  /// Beyond the window: a little more than what hangs is given (docs/operating.md, "Stopping and restarting").
+  private static let patience = Duration.seconds(100)
 }
 
 /// A process of `relay serve`, as its listener for the operator's tools shows it.
@@ -59,7 +60,8 @@ private struct DrainingProcess {
     let connections: Int
   }
 
-  func order(over seconds: Int) async throws {
+  /// - Returns: false when it was draining already.
+  func order(over seconds: Int) async throws -> Bool {
     let (status, body): (Int, Data)
     do {
       (status, body) = try await ask(.POST, "/drain?over=\(seconds)")
@@ -72,7 +74,10 @@ private struct DrainingProcess {
     case 202:
       let left = try JSONDecoder().decode(State.self, from: body).connections
       Output.line("Draining over \(seconds) s: \(connections(left)).")
-    case 409: Output.line("It is draining already, over the time that it was given first.")
+      return true
+    case 409:
+      Output.line("It is draining already, over the time that it was given first.")
+      return false
     default:
       let words = String(decoding: body.prefix(300), as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
       throw CommandFailure("\(url) refuses with \(status): \(words)")

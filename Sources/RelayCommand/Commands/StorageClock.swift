@@ -22,7 +22,8 @@ extension StorageCommand {
 
     func run() async throws {
       var isBelieved = true
-      try await withStorage(configuration, noting: accept ? AuditNote("storage clock --accept") : nil) { storage in
+      try await withStorage(configuration, .existing, noting: accept ? AuditNote("storage clock --accept") : nil) {
+        storage in
         let reading = accept ? try await storage.acceptClock() : try await storage.clockReading()
         isBelieved = reading.time.believes(reading.now)
         try show(Result(reading), reading)

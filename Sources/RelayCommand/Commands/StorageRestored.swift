@@ -19,7 +19,7 @@ extension StorageCommand {
     @Flag(help: "Print JSON.") var json = false
 
     func run() async throws {
-      try await withStorage(configuration, noting: AuditNote("storage restored")) { storage in
+      try await withStorage(configuration, .existing, noting: AuditNote("storage restored")) { storage in
         let before = try await storage.epoch()
         let epoch = max(before, Timestamp.now.millis) + 1
         try await storage.setAsideOneTimePreKeys(epoch: epoch, by: .command, behind: .zero)

@@ -1,3 +1,4 @@
+import Foundation
 import Logging
 import RelayConfiguration
 import RelayCore
@@ -9,6 +10,8 @@ enum SchemaDemand {
   case asItIs
   /// Usable; brought there first where the configuration says so (`storage.migrate`).
   case usable
+  /// The same of a store that is there: the command would change nothing where it is meant to.
+  case existing
 }
 
 /// Opens the store that the configuration names, lets `body` use it, and closes it.
@@ -26,9 +29,14 @@ func withStorage(
   _ settings: RelayConfiguration, _ demand: SchemaDemand = .usable, noting note: AuditNote? = nil,
   _ body: (any Storage) async throws -> Void
 ) async throws {
+  if demand == .existing, case .sqlite(let path) = settings.storage.location,
+    !FileManager.default.fileExists(atPath: path)
+  {
+    throw CommandFailure("There is no store at \(path). Give the relay's own configuration by --config.")
+  }
   let storage = try openStorage(settings, logger: Logger(label: "relay.storage"))
   do {
-    if demand == .usable { try await prepareSchema(of: storage, settings) { _ in } }
+    if demand != .asItIs { try await prepareSchema(of: storage, settings) { _ in } }
     try await storage.noting(note) { try await body(storage) }
   } catch {
     await storage.close()
@@ -71,6 +79,7 @@ func lockEmbeddedStore(_ settings: RelayConfiguration) throws -> SQLiteLock? {
   do throws(SQLiteLock.Failure) {
     return try SQLiteLock(databasePath: path)
   } catch {
+    if case .unusable = error { throw CommandFailure("\(error). Check storage.url and the folder's owner.") }
     throw CommandFailure("\(error). One process serves embedded stores; for several, use postgres:// and redis://.")
   }
 }

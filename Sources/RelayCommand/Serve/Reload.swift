@@ -65,7 +65,7 @@ struct Reload: Service {
   private func isLive(_ key: ConfigurationKey, _ settings: RelayConfiguration) -> Bool {
     switch key.taking {
     case .onReload: true
-    case .onConnection(let isRead): isRead(settings)
+    case .onConnection(let isRead): isRead(started.configuration, settings)
     case .onRestart: false
     }
   }

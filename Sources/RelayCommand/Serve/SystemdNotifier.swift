@@ -29,20 +29,20 @@ struct SystemdNotifier: Service {
   }
 
   private func tell() async {
-    var (isReady, isStopping) = (false, false)
+    var (isReady, isDraining) = (false, false)
     // Three words within the time that systemd waits.
     let pause = min(watchdog.map { $0 / 3 } ?? .seconds(1), .seconds(1))
+    var nextWatchdog = ContinuousClock.now
     while !Task.isCancelled {
-      if !isReady, await readiness.reasons().isEmpty {
-        isReady = true
-        socket.send("READY=1\nSTATUS=ready")
+      // A word that found the socket full is said again: without it, systemd would end a relay that serves.
+      if !isReady, await readiness.reasons().isEmpty { isReady = socket.send("READY=1\nSTATUS=ready") }
+      // A drain may take an hour. With STOPPING systemd would kill the relay after TimeoutStopSec.
+      if !isDraining, control.isDraining { isDraining = socket.send("STATUS=draining") }
+      if watchdog != nil, .now >= nextWatchdog {
+        socket.send("WATCHDOG=1")
+        nextWatchdog = .now + pause
       }
-      if !isStopping, control.isDraining {
-        isStopping = true
-        socket.send("STOPPING=1\nSTATUS=draining")
-      }
-      if watchdog != nil { socket.send("WATCHDOG=1") }
-      await Pause.for(isReady ? pause : .milliseconds(100))
+      await Pause.for(isReady ? pause : min(pause, .milliseconds(100)))
     }
   }
 }
@@ -63,18 +63,20 @@ private struct NotifySocket: Sendable {
     address = withUnsafeBytes(of: sa_family_t(AF_UNIX)) { Array($0) } + bytes
   }
 
-  /// Best effort: systemd judges by what it does not hear.
-  func send(_ text: String) {
+  /// Never waits: systemd judges by what it does not hear.
+  /// - Returns: false where the word did not go, as when the socket holds as many as it may (unix(7), `max_dgram_qlen`).
+  @discardableResult func send(_ text: String) -> Bool {
     let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-    guard descriptor >= 0 else { return }
+    guard descriptor >= 0 else { return false }
     defer { close(descriptor) }
     let message = Array(text.utf8)
-    _ = address.withUnsafeBytes { address in
+    let sent = address.withUnsafeBytes { address in
       message.withUnsafeBytes { message in
         sendto(
           descriptor, message.baseAddress, message.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT),
           address.baseAddress?.assumingMemoryBound(to: sockaddr.self), socklen_t(address.count))
       }
     }
+    return sent == message.count
   }
 }

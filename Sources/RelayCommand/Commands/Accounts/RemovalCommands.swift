@@ -18,21 +18,26 @@ struct RemovalOptions: ParsableArguments {
     let reference = try account.read()
     let site = try RemovalSite(configuration, question: yes ? nil : question)
     let file = try receipt.map(PrivateFile.init)
-    let removal: RemovalSite.Removal
+    var isDeleted = false
     do {
-      removal = try await site.remove(reference, isBanned: isBanned, by: action)
+      return try await site.remove(reference, isBanned: isBanned, by: action) { removal in
+        isDeleted = true
+        try Self.write(removal, to: file)
+      }.rows
     } catch {
-      file?.remove()
+      if !isDeleted { file?.remove() }
       throw error
     }
-    guard let file else { return removal.rows }
+  }
+
+  private static func write(_ removal: RemovalSite.Removal, to file: PrivateFile?) throws {
+    guard let file else { return }
     do {
       try file.write(RemovalReceipt(removal.number, removal.handle, removal.rows, at: WallClock.system.now()))
     } catch {
       throw CommandFailure(
         "The account is deleted, but its receipt \(file.path) cannot be written (\(FaultWords.of(error))).")
     }
-    return removal.rows
   }
 }
 

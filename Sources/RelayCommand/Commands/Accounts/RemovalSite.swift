@@ -28,9 +28,13 @@ struct RemovalSite {
     let rows: RemovalRow?
   }
 
-  /// - Parameter action: the words of the command.
+  /// - Parameters:
+  ///   - action: the words of the command.
+  ///   - noting: is called as soon as the account is deleted, before anything else can fail.
   /// - Throws: `CommandFailure` where there is no account, and no ban.
-  func remove(_ reference: AccountReference, isBanned: Bool, by action: String) async throws -> Removal {
+  func remove(
+    _ reference: AccountReference, isBanned: Bool, by action: String, noting: (Removal) throws -> Void
+  ) async throws -> Removal {
     var outcome: Removal?
     try await HTTPClient.withHTTPClient { client in
       try await withStorage(settings) { storage in
@@ -38,11 +42,15 @@ struct RemovalSite {
         let blobs = try await openBlobs(
           settings.attachments, present: { [settings] in settings.attachments }, storage: storage, client: client)
         let remover = AccountRemover(store: storage, attachments: AccountAttachments(store: storage, blobs: blobs))
+        let handle = try await storage.handle(of: number)
         let rows = try await storage.noting(AuditNote(action, on: .account(number))) {
           try await Self.rows(of: number, isBanned: isBanned, remover)
         }
-        outcome = Removal(number: number, handle: try await storage.handle(of: number), rows: rows)
-        if rows != nil { try await tell(of: number) }
+        let removal = Removal(number: number, handle: handle, rows: rows)
+        outcome = removal
+        let noted = Result { try noting(removal) }
+        if rows != nil { await tell(of: number) }
+        try noted.get()
       }
     }
     guard let outcome else { throw CommandFailure.noAccount }
@@ -64,8 +72,13 @@ struct RemovalSite {
   }
 
   /// Processes forget the account at once where they share a Redis, and within a minute otherwise.
-  private func tell(of number: AccountNumber) async throws {
-    let coordination = try openCoordination(settings, logger: Logger(label: "relay.coordination"))
+  private func tell(of number: AccountNumber) async {
+    let coordination: any Coordination
+    do {
+      coordination = try openCoordination(settings, logger: Logger(label: "relay.coordination"))
+    } catch {
+      return Output.note("Processes notice within a minute: \(error)")
+    }
     let isThere = await Pause.poll(every: .milliseconds(20), until: .now + Self.patience) {
       await coordination.degradation() == nil
     }

@@ -96,6 +96,9 @@ private struct RelayAside {
     if let key = settings.storage.encryptionKey {
       environment["RELAY_STORAGE_ENCRYPTION_KEY"] = Data(key.bytes).base64EncodedString()
     }
+    if let key = settings.storage.formerEncryptionKey {
+      environment["RELAY_STORAGE_ENCRYPTION_KEY_FORMER"] = Data(key.bytes).base64EncodedString()
+    }
     let log = folder + "/log"
     let begin = ContinuousClock.now
     let child = try await ChildProcess.start(

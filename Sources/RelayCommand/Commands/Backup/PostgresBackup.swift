@@ -188,11 +188,20 @@ extension StorageLocation {
     switch self {
     case .sqlite(let path): return "sqlite:\(path)"
     case .postgres(let uri):
-      let parts = uri.value.replacing(/:[^:@\/]*@/, with: "@").split(separator: "?", maxSplits: 1)
+      let parts = Self.withoutPassword(uri.value).split(separator: "?", maxSplits: 1)
       let items = parts.dropFirst().joined().split(separator: "&").filter { item in
         item.split(separator: "=").first?.lowercased().hasSuffix("password") != true
       }
       return parts[0] + (items.isEmpty ? "" : "?" + items.joined(separator: "&"))
     }
+  }
+
+  /// Without the password before the last `@`: it may hold colons, and signs that should be escaped.
+  private static func withoutPassword(_ url: String) -> String {
+    guard let scheme = url.firstRange(of: "://"), let at = url.lastIndex(of: "@"), scheme.upperBound <= at else {
+      return url
+    }
+    let user = url[scheme.upperBound..<at].prefix { $0 != ":" }
+    return "\(url[..<scheme.upperBound])\(user)\(url[at...])"
   }
 }

@@ -33,15 +33,15 @@ struct RestoreCommand: AsyncParsableCommand {
     let settings = try configuration.load().configuration
     LogOutput.bootstrap(settings.log)
     let site = try BackupSite(settings)
+    let folder = URL(fileURLWithPath: site.path).deletingLastPathComponent().path
+    try FileManager.default.createDirectory(
+      atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
     let lock = try lockEmbeddedStore(settings)
     let hasStore = FileManager.default.fileExists(atPath: site.path)
     guard !hasStore || replace else {
       throw CommandFailure(
         "There is a store at \(site.path) already: nothing was changed. --replace keeps it beside the new one.")
     }
-    let folder = URL(fileURLWithPath: site.path).deletingLastPathComponent().path
-    try FileManager.default.createDirectory(
-      atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
     let result = try await BackupSite.withFolder(beside: site.path) { work in
       try await restore(site, in: work, hasStore: hasStore)
     }
@@ -117,9 +117,19 @@ struct RestoreCommand: AsyncParsableCommand {
         at: URL(fileURLWithPath: place).deletingLastPathComponent(), withIntermediateDirectories: true,
         attributes: [.posixPermissions: 0o700])
       // Attachments may lie on another disk than the database.
-      try FileManager.default.copyItem(atPath: "\(source)/\(name)", toPath: place + ".part")
-      try BackupArchive.sync(place + ".part")
-      try Self.move(place + ".part", to: place)
+      let part = place + ".part"
+      // Of a restore that was broken off.
+      unlink(part)
+      do {
+        try FileManager.default.copyItem(atPath: "\(source)/\(name)", toPath: part)
+        try BackupArchive.sync(part)
+        try Self.move(part, to: place)
+      } catch {
+        unlink(part)
+        throw CommandFailure(
+          "The attachment \(place) cannot be written: \(FaultWords.of(error)). The store was not changed: make room, and "
+            + "run the command again.")
+      }
       count += 1
     }
     return count

@@ -53,8 +53,9 @@ struct InitSite {
       && FileManager.default.fileExists(atPath: "/lib/systemd/system/relay.service")
   }
 
+  /// - Returns: what was made: files, and folders with all that is in them.
   /// - Throws: `CommandFailure`, or `ConfigurationFaults`; nothing is left behind then.
-  func write() throws {
+  func write() throws -> [String] {
     let written = Written()
     do {
       try makeFolder(plan.folder, written)
@@ -71,8 +72,9 @@ struct InitSite {
         .configuration
       if plan.federationPort != nil { try makeAuthority(settings, written) }
       if !Self.hasPackagedUnit(plan) { try write(unit(settings).text, to: plan.unitFile, mode: 0o644, written) }
-      if let owner { try giveAll(to: owner) }
+      if let owner { try give(written.paths, to: owner) }
       written.keep()
+      return written.paths
     } catch {
       written.remove()
       throw error
@@ -82,7 +84,8 @@ struct InitSite {
   private func unit(_ settings: RelayConfiguration) -> SystemdUnit {
     SystemdUnit(
       name: plan.name, executable: Self.executable, configuration: plan.configurationFile, data: plan.data,
-      user: owner?.name ?? Self.serviceUser, hasLowPort: plan.clientPort < 1024,
+      user: owner?.name ?? Self.serviceUser,
+      hasLowPort: [plan.clientPort, plan.federationPort ?? 65_535].contains { $0 < 1024 },
       drainSeconds: Int(settings.drain.window.components.seconds))
   }
 
@@ -96,7 +99,14 @@ struct InitSite {
   private func makeAuthority(_ settings: RelayConfiguration, _ written: Written) throws {
     let folder = IdentityFolder(path: settings.federation.directory)
     guard !FileManager.default.fileExists(atPath: folder.authorityFile) else { return }
-    written.paths.append(settings.federation.directory)
+    let directory = settings.federation.directory
+    // What is there is the operator's, as a key that was put back: it stays, whatever fails.
+    let former = try? FileManager.default.contentsOfDirectory(atPath: directory)
+    if former == nil { written.paths.append(directory) }
+    defer {
+      let present = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
+      if let former { written.paths += Set(present).subtracting(former).sorted().map { "\(directory)/\($0)" } }
+    }
     _ = try folder.createAuthority(for: settings.name, replacing: false, now: .now)
     _ = try folder.issueLeaf(for: settings.name, at: settings.federation.endpoint("peers reach it there"), now: .now)
   }
@@ -131,14 +141,16 @@ struct InitSite {
     fchmod(descriptor, mode)
   }
 
-  private func giveAll(to owner: Owner) throws {
-    for root in [plan.folder, plan.data] {
-      let inside = FileManager.default.enumerator(atPath: root)?.compactMap { $0 as? String } ?? []
-      // The package's folder of secrets stays root's.
-      for path in [root] + inside.map({ "\(root)/\($0)" }) where path != SystemdUnit.packaged.credentials {
-        guard lchown(path, owner.user, owner.group) == 0 else {
-          throw CommandFailure("\(path) cannot be given to \(owner.name): \(FaultWords.ofSystem(errno)).")
-        }
+  /// Gives what was made to `owner`, with the data's folder, which may have been there. Whatever else lies in folders
+  /// that were there stays whose it is.
+  private func give(_ made: [String], to owner: Owner) throws {
+    let inside = made.flatMap { path in
+      (FileManager.default.enumerator(atPath: path)?.compactMap { $0 as? String } ?? []).map { "\(path)/\($0)" }
+    }
+    // The package's folder of secrets stays root's.
+    for path in Set(made + inside + [plan.data]) where path != SystemdUnit.packaged.credentials {
+      guard lchown(path, owner.user, owner.group) == 0 else {
+        throw CommandFailure("\(path) cannot be given to \(owner.name): \(FaultWords.ofSystem(errno)).")
       }
     }
   }
