@@ -44,7 +44,8 @@ func withRedis(
     for _ in 0..<count {
       opened.append(
         try RedisCoordination(
-          endpoint, buckets: buckets, leased: leased, clock: clock.wall, time: clock.wall, logger: logger))
+          endpoint, buckets: buckets, leased: leased, clock: clock.wall, time: clock.wall, patience: .seconds(600),
+          logger: logger))
     }
     for coordination in opened {
       try await eventually("Redis is reached") { await coordination.degradation() == nil }

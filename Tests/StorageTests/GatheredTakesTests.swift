@@ -54,7 +54,7 @@ import Testing
   @Test func `charges that have waited too long are for the process to decide`() async throws {
     let judge = Judge()
     let clock = Mutex(ContinuousClock.now)
-    let takes = GatheredTakes(now: { clock.withLock { $0 } }, judge: judge.judge)
+    let takes = GatheredTakes(patience: .milliseconds(500), now: { clock.withLock { $0 } }, judge: judge.judge)
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { #expect(await takes.decide([Self.take("1")]) == [.refused(retryAfter: .milliseconds(1))]) }
       try await eventually("the first is judged") { judge.batches == [1] }
@@ -62,7 +62,7 @@ import Testing
         group.addTask { #expect(await takes.decide([Self.take("\(number)")]) == [nil]) }
       }
       try await eventually("the others wait") { takes.waitingCount == 99 }
-      clock.withLock { $0 += .milliseconds(251) }
+      clock.withLock { $0 += .milliseconds(501) }
       group.addTask { #expect(await takes.decide([Self.take("101")]) == [.refused(retryAfter: .milliseconds(101))]) }
       try await eventually("one more waits") { takes.waitingCount == 100 }
       judge.gate.open()
@@ -102,7 +102,7 @@ import Testing
 
   @Test func `without an answer nobody is decided on, and the next are judged again`() async {
     let answers = Mutex([nil, [], [.allowed]] as [[LimitDecision]?])
-    let takes = GatheredTakes { _ in answers.withLock { $0.removeFirst() } }
+    let takes = GatheredTakes(patience: .seconds(600)) { _ in answers.withLock { $0.removeFirst() } }
     var decisions: [LimitDecision?] = []
     for _ in 0..<3 { decisions.append(await takes.decide([Self.take("key")])[0]) }
     #expect(decisions == [nil, nil, .allowed])

@@ -30,7 +30,8 @@ import Testing
   ) async throws {
     let clock = ManualClock(Sample.noon)
     let coordination = try (0..<2).map { _ in
-      try RedisCoordination(endpoint, buckets: buckets, clock: clock.wall, time: clock.wall, logger: .quiet)
+      try RedisCoordination(
+        endpoint, buckets: buckets, clock: clock.wall, time: clock.wall, patience: .seconds(600), logger: .quiet)
     }
     let heard = coordination.map { one in
       let heard = HeardPresence()

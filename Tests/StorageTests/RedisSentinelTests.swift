@@ -28,7 +28,8 @@ import Testing
 
   private static func open(_ endpoint: RedisEndpoint, logger: Logger = .quiet) throws -> RedisCoordination {
     let clock = ManualClock(Sample.noon)
-    return try RedisCoordination(endpoint, buckets: buckets, clock: clock.wall, time: clock.wall, logger: logger)
+    return try RedisCoordination(
+      endpoint, buckets: buckets, clock: clock.wall, time: clock.wall, patience: .seconds(600), logger: logger)
   }
 
   /// Runs `body` with two processes' worth of coordination, connected, and what each of them hears.

@@ -5,9 +5,9 @@ import Synchronization
 /// Has charges that arrive while others are at Redis go there together: a script costs Redis, and both ends of the
 /// connection, nearly as much for one charge as for dozens. A lone charge waits for nothing.
 ///
-/// One script is under way at a time. Each charge is judged by itself, in the order of arrival. A charge that has waited
-/// for longer than `patience` is not sent any more: a Redis that answers slowly would hold requests up more than one
-/// that is gone.
+/// One script is under way at a time. Each charge is judged by itself, in the order of arrival. Behind a script that took
+/// longer than `patience`, a charge that has waited for as long is not sent any more: a Redis that answers slowly would
+/// hold requests up more than one that is gone.
 final class GatheredTakes: Sendable {
   /// One charge of one bucket or several, all or none; and behind them others, each by itself.
   struct Take: Sendable {
@@ -99,7 +99,7 @@ final class GatheredTakes: Sendable {
   ///   - judge: is given takes of 1 to 64 decisions, or one take of more; never called twice at once. Returns the
   ///     decisions of all, one after the other; nil where Redis gives none.
   init(
-    patience: Duration = .milliseconds(250), now: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
+    patience: Duration, now: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
     judge: @escaping @Sendable ([Take]) async -> [LimitDecision?]?
   ) {
     self.patience = patience
@@ -132,14 +132,16 @@ final class GatheredTakes: Sendable {
   var waitingCount: Int { queue.withLock { $0.waiting.items } }
 
   private func judgeUntilEmpty() async {
+    var isSlow = false
     while let batch = queue.withLock({ $0.next() }) {
-      let earliest = now() - patience
+      let began = now()
       // In the order of arrival: those that waited too long stand first.
-      let late = batch.prefix { $0.arrived < earliest }
+      let late = batch.prefix { isSlow && $0.arrived < began - patience }
       for waiting in late { waiting.end(with: []) }
       let timely = batch.dropFirst(late.count)
       guard !timely.isEmpty else { continue }
       var rest = await judge(timely.map(\.take))?[...] ?? []
+      isSlow = now() - began > patience
       for waiting in timely {
         waiting.end(with: rest.prefix(waiting.take.decisionCount))
         rest = rest.dropFirst(waiting.take.decisionCount)

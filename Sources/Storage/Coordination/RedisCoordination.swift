@@ -49,7 +49,8 @@ package final class RedisCoordination: Coordination {
   package init(
     _ endpoint: RedisEndpoint, buckets: [LimiterName: Bucket] = [:], leased: Set<LimiterName> = [],
     prefix: String = "relay:", clock: WallClock,
-    time: WallClock? = nil, logger: Logger, present: @escaping @Sendable () -> RedisEndpoint? = { nil }
+    time: WallClock? = nil, patience: Duration = .milliseconds(500), logger: Logger,
+    present: @escaping @Sendable () -> RedisEndpoint? = { nil }
   ) throws(StoreError) {
     if let files = endpoint.tls {
       do throws(RedisLinkFault) { _ = try RedisTLS(files) } catch { throw .unavailable(reason: error.reason) }
@@ -76,7 +77,7 @@ package final class RedisCoordination: Coordination {
       } else {
         Self.server(of: current, or: sentinels, channels: channels, probeKey: probeKey, on: reactor)
       }
-    gathered = GatheredTakes(judge: Self.judging(by: commands, health: health, time: time))
+    gathered = GatheredTakes(patience: patience, judge: Self.judging(by: commands, health: health, time: time))
     leases = LeasedTakes(of: leased, shapes: shapes, clock: clock)
     start()
   }

@@ -31,8 +31,7 @@ extension PostgresStorage {
       PostgresStep("set_aside_patience", "SELECT set_config('lock_timeout', '200ms', true)"),
       PostgresStep("set_aside", "TRUNCATE one_time_prekeys"),
       PostgresStep("set_aside_epoch", "UPDATE epochs SET value = greatest(value, \(floor))"),
-      PostgresStep(once: PostgresNumbering.lock),
-      PostgresStep(once: PostgresNumbering.leapAhead),
+      PostgresStep(once: PostgresNumbering.leap),
       // Another number than any that was given before, also after the backup that was restored: it follows the clock,
       // and witnesses of the epoch where the clock stepped back.
       PostgresStep(

@@ -28,29 +28,46 @@ enum PostgresNumbering {
   ]
 
   /// The statement of each connection ahead of its requests. It does nothing at the server that the store knows, at one
-  /// without a schema, and where the role may not ask which server it is.
+  /// without a schema, and where the role may not ask which server it is, or may not set a sequence.
+  ///
+  /// Its commit waits for no standby: every connection waits for it, those that only read too. Commits of messages come
+  /// behind it in the log, and wait. Where it fails, the session ends: what was sent behind it must not run.
   static let followServer = """
     DO $$
     DECLARE here record;
     BEGIN
       IF pg_catalog.to_regclass('store_numbering') IS NULL THEN RETURN; END IF;
       SELECT system_identifier, timeline INTO here FROM \(server);
+      PERFORM pg_catalog.set_config('synchronous_commit', 'local', true);
       UPDATE store_numbering SET system_identifier = here.system_identifier, timeline = here.timeline
       WHERE (system_identifier, timeline) IS DISTINCT FROM (here.system_identifier, here.timeline);
       IF FOUND THEN PERFORM \(leaps); END IF;
-    EXCEPTION WHEN insufficient_privilege THEN NULL;
+    EXCEPTION
+      WHEN insufficient_privilege OR undefined_function OR feature_not_supported THEN NULL;
+      WHEN read_only_sql_transaction THEN RAISE;
+      WHEN OTHERS THEN
+        PERFORM pg_catalog.pg_terminate_backend(pg_catalog.pg_backend_pid());
+        RAISE;
     END $$
     """
 
   /// For a store that was put back under the same server.
-  static let lock: PostgresQuery = "SELECT FROM store_numbering FOR UPDATE"
-  /// Behind `lock`, in its transaction.
-  static let leapAhead: PostgresQuery = "SELECT \(fragment: leaps)"
+  static let leap: PostgresQuery = """
+    DO $$
+    BEGIN
+      PERFORM FROM store_numbering FOR UPDATE;
+      PERFORM \(fragment: leaps);
+    EXCEPTION WHEN insufficient_privilege THEN NULL;
+    END $$
+    """
 
-  /// By 2^32: further than a store gets within what a standby can lag behind.
+  /// By 2^32 to 2^40: further than a store gets within what a standby can lag behind. At random: several may go on from
+  /// one state, one after the other.
   private static let leaps: StaticString = """
-    pg_catalog.setval('message_sequence', pg_catalog.nextval('message_sequence') + 4294967296),
-      pg_catalog.setval('outbox_sequence', pg_catalog.nextval('outbox_sequence') + 4294967296)
+    pg_catalog.setval('message_sequence',
+        pg_catalog.nextval('message_sequence') + 4294967296 * (1 + (pg_catalog.random() * 255)::bigint)),
+      pg_catalog.setval('outbox_sequence',
+        pg_catalog.nextval('outbox_sequence') + 4294967296 * (1 + (pg_catalog.random() * 255)::bigint))
     """
 
   private static let server = "(\(PostgresLineage.question)) AS server"
