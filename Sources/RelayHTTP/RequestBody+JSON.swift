@@ -65,8 +65,7 @@ extension Request {
       }
       let held = partial ?? room.begin()
       partial = held
-      let announced = min(declaredLength ?? 0, max, Self.reservedBytesMax)
-      guard held.append(part, reserving: announced) else { throw Self.noRoom }
+      guard held.append(part) else { throw Self.noRoom }
     }
     guard .now < deadline else { throw Problem(.malformedBody) }
     guard let partial else { return whole }
@@ -76,9 +75,6 @@ extension Request {
 
   private static let noRoom = Problem(
     .unavailable, retryAfter: .seconds(2), reason: "too many bodies had come in part")
-
-  /// No more is held for what was only announced.
-  private static let reservedBytesMax = 256 << 10
 
   /// The `Content-Length`, if there is one.
   package var declaredLength: Int? { headers[.contentLength].flatMap { Int($0) } }

@@ -10,7 +10,7 @@ import Synchronization
 /// together have a bound as well. When a part comes that would pass it, the bodies that began first give way: a caller
 /// that drips keeps nobody out who sends a whole body soon. A body that comes in one part takes no room.
 package final class BodyRoom: Sendable {
-  /// Some fifty of the largest bodies, which come in less than a second each.
+  /// Some thirty of the largest bodies, which come in less than a second each.
   package static let process = BodyRoom(bytesMax: 256 << 20)
 
   fileprivate struct State {
@@ -83,12 +83,11 @@ final class PartialBody: Sendable {
 
   fileprivate var hasEnded: Bool { held.load(ordering: .relaxed) < 0 }
 
-  /// - Parameter capacity: to make room for at once.
+  /// Nothing is reserved for what was only announced.
   /// - Returns: false when the body has given way to others. Then it holds nothing.
-  func append(_ part: ByteBuffer, reserving capacity: Int) -> Bool {
+  func append(_ part: ByteBuffer) -> Bool {
     let growth = buffer.withLock { buffer -> Int? in
       guard let former = buffer?.storageCapacity else { return nil }
-      if former == 0 { buffer?.reserveCapacity(capacity) }
       buffer?.writeImmutableBuffer(part)
       return (buffer?.storageCapacity ?? 0) - former
     }
