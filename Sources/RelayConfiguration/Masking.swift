@@ -10,13 +10,15 @@ enum Masking {
     }
   }
 
-  /// Hides the password of a URL, wherever it stands: before the last `@`, or in an item of the query whose name says
-  /// so. Hides rather too much of a URL that is malformed.
+  /// Hides the password of a URL, wherever it stands: before the last `@` ahead of the query, or in an item of the query
+  /// whose name says so. Hides rather too much of a URL that is malformed.
   static func withoutPasswords(_ url: String) -> String {
     guard let scheme = url.firstRange(of: "://") else { return url }
     var rest = url[scheme.upperBound...]
     var userInfo = ""
-    if let at = rest.lastIndex(of: "@") {
+    // A query comes behind a path: a question mark ahead of it may be the password's.
+    let query = rest.firstIndex(of: "/").flatMap { rest[$0...].firstIndex(of: "?") } ?? rest.endIndex
+    if let at = rest[..<query].lastIndex(of: "@") {
       let text = rest[..<at]
       userInfo = (text.firstIndex(of: ":").map { "\(text[..<$0]):\(hidden)" } ?? String(text)) + "@"
       rest = rest[rest.index(after: at)...]

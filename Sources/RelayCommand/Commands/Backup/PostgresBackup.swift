@@ -196,11 +196,11 @@ extension StorageLocation {
     }
   }
 
-  /// Without the password before the last `@`: it may hold colons, and signs that should be escaped.
+  /// Without the password before the `@`, which may hold colons. As libpq reads it, there is none behind a slash.
   private static func withoutPassword(_ url: String) -> String {
-    guard let scheme = url.firstRange(of: "://"), let at = url.lastIndex(of: "@"), scheme.upperBound <= at else {
-      return url
-    }
+    guard let scheme = url.firstRange(of: "://"),
+      let at = url[scheme.upperBound...].firstIndex(where: { $0 == "@" || $0 == "/" }), url[at] == "@"
+    else { return url }
     let user = url[scheme.upperBound..<at].prefix { $0 != ":" }
     return "\(url[..<scheme.upperBound])\(user)\(url[at...])"
   }

@@ -61,15 +61,15 @@ struct InitCommand: AsyncParsableCommand {
     }
     let plan = try plan(questions, folder: folder, data: data)
     let owner = Self.isRoot ? InitSite.Owner(user) : nil
-    let made: [String]
+    let belongings: InitSite.Belongings
     do {
-      made = try InitSite(plan: plan, owner: owner).write()
+      belongings = try InitSite(plan: plan, owner: owner).write()
     } catch let faults as ConfigurationFaults {
       for fault in faults.faults { Output.note("error: \(fault)") }
       Output.note("Nothing was written: give other answers.")
       throw ExitCode(78)
     }
-    show(plan, owner, made)
+    show(plan, owner, belongings)
   }
 
   private func plan(_ questions: Questions, folder: String, data: String) throws -> InitPlan {
@@ -112,7 +112,7 @@ struct InitCommand: AsyncParsableCommand {
     return plan
   }
 
-  private func show(_ plan: InitPlan, _ owner: InitSite.Owner?, _ made: [String]) {
+  private func show(_ plan: InitPlan, _ owner: InitSite.Owner?, _ belongings: InitSite.Belongings) {
     let unit = InitSite.hasPackagedUnit(plan) ? "" : ", relay.service"
     Output.line("Written to \(plan.folder): relay.yaml\(unit), and its secrets in files beside them.")
     if plan.federationPort != nil {
@@ -123,19 +123,21 @@ struct InitCommand: AsyncParsableCommand {
     }
     Output.line("")
     Output.line("Next:")
-    for command in commands(plan, owner, made) { Output.line("  \(command)") }
+    for command in commands(plan, owner, belongings) { Output.line("  \(command)") }
   }
 
-  private func commands(_ plan: InitPlan, _ owner: InitSite.Owner?, _ made: [String]) -> [String] {
+  private func commands(_ plan: InitPlan, _ owner: InitSite.Owner?, _ belongings: InitSite.Belongings)
+    -> [String]
+  {
     let option = "--config \(plan.configurationFile)"
     guard Self.isRoot else { return ["relay check \(option)", "relay serve \(option)", "relay doctor \(option)"] }
     let enable = InitSite.hasPackagedUnit(plan) ? "systemctl restart relay" : "systemctl enable --now \(plan.unitFile)"
     guard owner == nil else { return ["relay check \(option)", enable, "relay doctor \(option)"] }
-    // Of what was there already, nothing but the data's folder changes hands.
-    let roots = made.filter { path in !made.contains { path.hasPrefix($0 + "/") } }
+    let roots = belongings.whole.filter { path in !belongings.whole.contains { path.hasPrefix($0 + "/") } }
     return [
       "useradd --system --user-group --home-dir \(plan.data) --shell /usr/sbin/nologin \(user)",
-      "chown \(user): \(plan.data) && chown -R \(user): \(roots.joined(separator: " "))",
+      "chown \(user): \(belongings.alone.joined(separator: " ")) && "
+        + "chown -R \(user): \(roots.joined(separator: " "))",
       enable, "relay doctor \(option)",
     ]
   }

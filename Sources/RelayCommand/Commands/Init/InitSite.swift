@@ -53,9 +53,16 @@ struct InitSite {
       && FileManager.default.fileExists(atPath: "/lib/systemd/system/relay.service")
   }
 
-  /// - Returns: what was made: files, and folders with all that is in them.
+  /// The service's part of the host.
+  struct Belongings {
+    /// Files, and folders with all that is in them.
+    let whole: [String]
+    /// Folders that may have been there: whatever else lies in them stays whose it is.
+    let alone: [String]
+  }
+
   /// - Throws: `CommandFailure`, or `ConfigurationFaults`; nothing is left behind then.
-  func write() throws -> [String] {
+  func write() throws -> Belongings {
     let written = Written()
     do {
       try makeFolder(plan.folder, written)
@@ -72,9 +79,12 @@ struct InitSite {
         .configuration
       if plan.federationPort != nil { try makeAuthority(settings, written) }
       if !Self.hasPackagedUnit(plan) { try write(unit(settings).text, to: plan.unitFile, mode: 0o644, written) }
-      if let owner { try give(written.paths, to: owner) }
+      let keys = plan.federationPort == nil ? [] : [settings.federation.directory]
+      let belongings = Belongings(
+        whole: Set(written.paths + keys).sorted(), alone: [plan.data] + Self.closed(plan.folder))
+      if let owner { try give(belongings, to: owner) }
       written.keep()
-      return written.paths
+      return belongings
     } catch {
       written.remove()
       throw error
@@ -87,6 +97,12 @@ struct InitSite {
       user: owner?.name ?? Self.serviceUser,
       hasLowPort: [plan.clientPort, plan.federationPort ?? 65_535].contains { $0 < 1024 },
       drainSeconds: Int(settings.drain.window.components.seconds))
+  }
+
+  /// `folder`, where others may not enter it: then the service could not reach its configuration.
+  private static func closed(_ folder: String) -> [String] {
+    var status = stat()
+    return stat(folder, &status) == 0 && status.st_mode & 0o001 == 0 ? [folder] : []
   }
 
   static let serviceUser = "relay"
@@ -141,14 +157,12 @@ struct InitSite {
     fchmod(descriptor, mode)
   }
 
-  /// Gives what was made to `owner`, with the data's folder, which may have been there. Whatever else lies in folders
-  /// that were there stays whose it is.
-  private func give(_ made: [String], to owner: Owner) throws {
-    let inside = made.flatMap { path in
+  private func give(_ belongings: Belongings, to owner: Owner) throws {
+    let inside = belongings.whole.flatMap { path in
       (FileManager.default.enumerator(atPath: path)?.compactMap { $0 as? String } ?? []).map { "\(path)/\($0)" }
     }
     // The package's folder of secrets stays root's.
-    for path in Set(made + inside + [plan.data]) where path != SystemdUnit.packaged.credentials {
+    for path in Set(belongings.whole + inside + belongings.alone) where path != SystemdUnit.packaged.credentials {
       guard lchown(path, owner.user, owner.group) == 0 else {
         throw CommandFailure("\(path) cannot be given to \(owner.name): \(FaultWords.ofSystem(errno)).")
       }
