@@ -101,8 +101,9 @@ struct InitSite {
 
   /// `folder`, where others may not enter it: then the service could not reach its configuration.
   private static func closed(_ folder: String) -> [String] {
-    var status = stat()
-    return stat(folder, &status) == 0 && status.st_mode & 0o001 == 0 ? [folder] : []
+    let attributes = try? FileManager.default.attributesOfItem(atPath: folder)
+    guard let mode = attributes?[.posixPermissions] as? Int else { return [] }
+    return mode & 0o001 == 0 ? [folder] : []
   }
 
   static let serviceUser = "relay"
