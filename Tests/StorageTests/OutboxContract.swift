@@ -368,10 +368,12 @@ extension Backend {
       group.addTask {
         for index in 0..<perWriter {
           let message = try Sample.outgoing(1000 * writer + index, from: writer)
-          // SQLite lets whoever asks take the lock next: writers that never pause would starve one of them.
           while try await !stores[writer % stores.count].hold(message, bounds) {
             try await Task.sleep(for: .milliseconds(5))
           }
+          // SQLite lets whoever asks take the lock next: writers that never pause starve one of them, for the five seconds
+          // after which it gives up.
+          try await Task.sleep(for: .milliseconds(30))
         }
       }
     }
