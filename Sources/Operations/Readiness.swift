@@ -33,7 +33,7 @@ package final class Readiness: Sendable {
     return await withTaskGroup(of: (String, String?).self) { group in
       for check in checks { group.addTask { [timeout] in (check.name, await check.outcome(within: timeout)) } }
       return await group.reduce(into: [:]) { outcomes, result in
-        // Of two with one name, a reason shows.
+        // A reason shows of two checks with one name.
         outcomes[result.0] = .some(result.1 ?? outcomes[result.0] ?? nil)
       }
     }

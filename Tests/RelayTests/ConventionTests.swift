@@ -74,7 +74,7 @@ import Testing
     }
   }
 
-  /// Whoever asks: the path is known, and the method is what is wrong.
+  /// The path is known, and the method is what is wrong, whoever asks.
   @Test func `a wrong method is told before credentials are asked for`() async throws {
     for endpoint in endpoints {
       for method in ["PATCH", "PROPFIND", "LOCK", "M-SEARCH"] {

@@ -4,7 +4,7 @@ package import RelayCore
 package struct NotificationEdgeParts: Sendable {
   package let store: any NotificationStore
   package let limiter: any RateLimiter
-  /// Whatever arrives is stored at its time.
+  /// A notification is stored at its time.
   package let clock: WallClock
   /// The clock of those who push: a push is due by it.
   package let pushClock: WallClock

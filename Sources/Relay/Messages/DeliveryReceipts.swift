@@ -56,8 +56,8 @@ package final class DeliveryReceipts: Sendable {
 
   /// Removes a message for a caller who waits for the answer.
   ///
-  /// Where the outcome is not known, it is tried once more: the first try may have removed the message, and then the
-  /// caller would find nothing when it comes again, and the sender would not hear of it.
+  /// A removal of unknown outcome is tried once more: the first try may have removed the message. Then the caller would
+  /// find nothing when it comes again, and the sender would not hear of it.
   /// - Returns: false when it was gone before, or another acknowledgement is removing it.
   func remove(one message: Acknowledged) async throws(StoreError) -> Bool {
     do throws(StoreError) {

@@ -14,7 +14,7 @@ package final class BodyRoom: Sendable {
   package static let process = BodyRoom(bytesMax: 256 << 20)
 
   fileprivate struct State {
-    /// What the bodies hold that have not ended.
+    /// The memory of bodies that have not ended.
     var bytes = 0
     var count = 0
     /// The oldest first. Bodies that have ended stay until they are at the front, or the most of all.
@@ -53,7 +53,7 @@ package final class BodyRoom: Sendable {
       }
       return leaving
     }
-    // What they hold is let go of outside of the lock.
+    // Their memory is let go of outside of the lock.
     for body in leaving { body.drop() }
     if !leaving.isEmpty { givenUp.increment(by: leaving.count) }
     return !body.hasEnded

@@ -118,7 +118,7 @@ struct RestoreCommand: AsyncParsableCommand {
         attributes: [.posixPermissions: 0o700])
       // Attachments may lie on another disk than the database.
       let part = place + ".part"
-      // Of a restore that was broken off.
+      // A restore that was broken off has left it.
       unlink(part)
       do {
         try FileManager.default.copyItem(atPath: "\(source)/\(name)", toPath: part)

@@ -117,7 +117,7 @@ struct InitSite {
     let folder = IdentityFolder(path: settings.federation.directory)
     guard !FileManager.default.fileExists(atPath: folder.authorityFile) else { return }
     let directory = settings.federation.directory
-    // What is there is the operator's, as a key that was put back: it stays, whatever fails.
+    // A key that was put back is the operator's: it stays, whatever fails.
     let former = try? FileManager.default.contentsOfDirectory(atPath: directory)
     if former == nil { written.paths.append(directory) }
     defer {
