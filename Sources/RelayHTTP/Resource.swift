@@ -10,9 +10,8 @@ private let methods: [HTTPRequest.Method] =
   [.get, .put, .post, .delete, .head, .patch, .options, .trace, .connect]
   + [
     "QUERY", "ACL", "BIND", "CHECKOUT", "COPY", "LINK", "LOCK", "M-SEARCH", "MSEARCH", "MERGE", "MKACTIVITY",
-    "MKCALENDAR",
-    "MKCOL", "MOVE", "NOTIFY", "PROPFIND", "PROPPATCH", "PURGE", "REBIND", "REPORT", "SEARCH", "SOURCE", "SUBSCRIBE",
-    "UNBIND", "UNLINK", "UNLOCK", "UNSUBSCRIBE",
+    "MKCALENDAR", "MKCOL", "MOVE", "NOTIFY", "PROPFIND", "PROPPATCH", "PURGE", "REBIND", "REPORT", "SEARCH", "SOURCE",
+    "SUBSCRIBE", "UNBIND", "UNLINK", "UNLOCK", "UNSUBSCRIBE",
   ].compactMap { HTTPRequest.Method($0) }
 
 /// Routes behind a look at the caller, who is told of a wrong method ahead of it: whoever it is.
