@@ -25,6 +25,8 @@ private let asked: PartQuestions = {
     .init(telling: .entries, tokenCount: 2),
     .init(telling: .changes(since: DirectoryPlace(generation: 1, revision: 2)), tokenCount: 1),
   ]
-  questions.tokens = (1...3).map { ContactToken(high: $0, low: 7) }[...]
+  questions.tokens = PackedTokens(count: 3) { memory in
+    for index in 0..<3 { PackedTokens.write(ContactToken(high: UInt64(index + 1), low: 7), at: index, to: memory) }
+  }
   return questions
 }()
