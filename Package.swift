@@ -381,6 +381,15 @@ let package = Package(
     .testTarget(
       name: "RealClients", dependencies: ["RelayClient", "ChildProcesses", "TestSupport", "TestTags"],
       swiftSettings: strict),
+    // What `make fuzz-decoders` runs. Here it is but compiled, so that a change of what it calls is seen by each build.
+    .testTarget(
+      name: "Fuzz",
+      dependencies: [
+        "RelayCore", "RelayHTTP", "RelayClient", "RelayConfiguration", "Relay", "Federation", "Directory", "Storage",
+        "Push", "PushGateway", "DeviceNotifications", "WireMessages", "VOPRF", "CHiredis", "CLibPQ", ordered, httpTypes,
+        nioCore, nioHTTP1, nioWebSocket, asn1, x509, protobuf,
+      ],
+      exclude: ["Corpora", "CoverageRanges.c"], swiftSettings: strict),
     .testTarget(
       name: "ClusterTests",
       dependencies: [

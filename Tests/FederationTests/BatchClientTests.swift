@@ -105,14 +105,18 @@ import WireMessages
 
   @Test func `an answer of more than was asked for is none, and devices that no account has are not taken over`() throws
   {
-    func read(_ answers: [Relay_BatchAnswer.Answer], count: Int) throws -> [HandOverAnswer] {
+    func read(
+      _ answers: [Relay_BatchAnswer.Answer], then more: [UInt8] = [], count: Int
+    ) throws -> [HandOverAnswer] {
       let message = Relay_BatchAnswer.with { $0.answers = answers }
-      let body = ByteBuffer(bytes: try message.serializedBytes() as [UInt8])
+      let body = ByteBuffer(bytes: try message.serializedBytes() + more)
       return try HandOverAnswer.read(
         PeerAnswer(status: 200, entityTag: nil, retryAfterSeconds: nil, body: body), count: count)
     }
     let one = Relay_BatchAnswer.Answer.with { $0.status = 200 }
     #expect(try read([one, one], count: 2).map(\.status) == [200, 200])
+    // A number in the field of the answers is none of them, as protobuf reads it.
+    #expect(try read([one, one], then: [0x08, 0x01], count: 2).map(\.status) == [200, 200])
     for (answers, count) in [([one, one, one], 2), ([one], 2), (Array(repeating: .init(), count: 500_000), 2)] {
       #expect(throws: PeerFailure.unreadable) { try read(answers, count: count) }
     }

@@ -1,5 +1,5 @@
 // The fuzzers of `make fuzz-decoders`: one program of libFuzzer's, one decoder of bytes from outside in each run
-// (docs/fuzzing.md). No target of the package: scripts/build-fuzzer.py builds it beside the debug build.
+// (docs/fuzzing.md). scripts/build-fuzzer.py makes the program beside the debug build.
 
 import Glibc
 

@@ -27,7 +27,7 @@ private func fuzzSocketMessage(_ body: [UInt8]) {
     _ = call.isKeepAlive
     if let id = call.id {
       let answer = try? dialect.answer(SocketAnswer(status: 200, message: call.verb, headers: call.headers), to: id)
-      guard case .binary(let frame)?? = answer else { return demand(false, "every request can be answered") }
+      guard case .binary(let frame)? = answer else { return demand(false, "every request can be answered") }
       guard case .answer(let read, _) = LiveDialect.protobuf.read(.binary(Array(frame.readableBytesView))) else {
         return demand(false, "the client reads the answer")
       }

@@ -119,7 +119,7 @@ extension HandOverAnswer {
     var count = 0
     var message = ProtobufFields(bytes[...])
     while let field = message.next() {
-      if field.number == 1 { count += 1 }
+      if field.number == 1, field.content != nil { count += 1 }
     }
     return message.isWhole ? count : nil
   }
