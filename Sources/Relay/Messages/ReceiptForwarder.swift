@@ -1,3 +1,4 @@
+import DequeModule
 package import Logging
 import Metrics
 package import RelayCore
@@ -8,86 +9,96 @@ import Synchronization
 
 /// Tells peers that messages of their accounts have arrived here, behind the back of the client that acknowledged them.
 ///
-/// Best effort: a receipt that its peer does not take, or that finds the queue full, is dropped and counted. A process
-/// that is told to stop goes on for some seconds and counts what it still has then; what a killed one had is lost.
+/// Best effort: a receipt that its peer does not take, or that finds its queue full, is dropped and counted. Each peer
+/// has a queue and places of its own: one that is slow holds up no other. A process that is told to stop goes on for some
+/// seconds and counts what it still has then; what a killed one had is lost.
 package final class ReceiptForwarder: Service {
-  private struct Forward: Sendable {
-    let receipt: DeliveryReceipt
-    let relay: RelayName
+  fileprivate struct Lane {
+    var waiting = Deque<DeliveryReceipt>()
+    var underWay = 0
+  }
+
+  fileprivate struct State {
+    /// Of peers for which something waits or is under way.
+    var lanes: [RelayName: Lane] = [:]
+    var waiting = 0
+    var hasEnded = false
   }
 
   private let courier: any Courier
   private let logger: Logger
-  private let queued: AsyncStream<Forward>
-  private let queue: AsyncStream<Forward>.Continuation
+  private let state = Mutex(State())
   let dropped = DroppedReceipts()
-  /// Queued, and not yet given to the courier.
-  private let waiting = Atomic<Int>(0)
 
   package init(courier: any Courier, logger: Logger) {
     self.courier = courier
     self.logger = logger
-    (queued, queue) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(Self.queuedMax))
   }
 
   /// Queues the receipt for a message that came from `relay`.
   func send(_ receipt: DeliveryReceipt, to relay: RelayName) {
-    waiting.add(1, ordering: .relaxed)
-    switch queue.yield(Forward(receipt: receipt, relay: relay)) {
-    case .enqueued: return
-    case .dropped: dropped.count(1, .queueFull)
-    // Behind the end.
-    default: dropped.count(1, .stopped)
+    let (loss, begins) = state.withLock { state -> (ReceiptDropLabel?, Bool) in
+      guard !state.hasEnded else { return (.stopped, false) }
+      var lane = state.lanes[relay] ?? Lane()
+      guard state.waiting < Self.waitingMax, lane.waiting.count < Self.waitingMaxOfPeer else {
+        return (.queueFull, false)
+      }
+      lane.waiting.append(receipt)
+      state.waiting += 1
+      let begins = lane.underWay < Self.underWayMax
+      if begins { lane.underWay += 1 }
+      state.lanes[relay] = lane
+      return (nil, begins)
     }
-    waiting.subtract(1, ordering: .relaxed)
+    if let loss { dropped.count(1, loss) }
+    if begins { Task.ofNobody { await self.forwardAll(to: relay) } }
   }
 
-  /// Until the process stops and the queue is empty, or `farewell` has passed.
+  /// Until the process stops and the queues are empty, or `farewell` has passed.
   package func run() async throws {
-    await withTaskGroup(of: Void.self) { group in
-      group.addTask { await self.forwardAll() }
-      group.addTask { [queue] in
-        // Only cancellation throws here: then it is over.
-        try? await gracefulShutdown()
-        queue.finish()
-        await Pause.for(Self.farewell)
-      }
-      await group.next()
-      group.cancelAll()
+    // Only cancellation throws here: then it is over.
+    try? await gracefulShutdown()
+    state.withLock { $0.hasEnded = true }
+    await Pause.poll(every: .milliseconds(20), until: .now + Self.farewell) { state.withLock { $0.lanes.isEmpty } }
+    let left = state.withLock { state in
+      defer { state.lanes = state.lanes.mapValues { Lane(underWay: $0.underWay) } }
+      defer { state.waiting = 0 }
+      return state.waiting
     }
-    let left = waiting.exchange(0, ordering: .relaxed)
     if left > 0 { dropped.count(left, .stopped) }
   }
 
-  private func forwardAll() async {
-    await withTaskGroup(of: Void.self) { group in
-      var underWay = 0
-      for await forward in queued {
-        if underWay == Self.underWayMax { await group.next() } else { underWay += 1 }
-        waiting.subtract(1, ordering: .relaxed)
-        group.addTask { await self.send(forward) }
-      }
-    }
+  private func forwardAll(to relay: RelayName) async {
+    while let receipt = state.withLock({ $0.next(for: relay) }) { await send(receipt, at: relay) }
   }
 
-  private func send(_ forward: Forward) async {
-    let receipt = forward.receipt
+  private func send(_ receipt: DeliveryReceipt, at relay: RelayName) async {
     do throws(Problem) {
-      try await courier.sendReceipt(
-        for: receipt.timestamp, from: receipt.source, to: receipt.destination, at: forward.relay)
+      try await courier.sendReceipt(for: receipt.timestamp, from: receipt.source, to: receipt.destination, at: relay)
     } catch {
       dropped.count(1, .peer)
-      logger.debug(
-        "a peer took no receipt", metadata: ["peer": "\(forward.relay)", "reason": "\(error.kind.rawValue)"])
+      logger.debug("a peer took no receipt", metadata: ["peer": "\(relay)", "reason": "\(error.kind.rawValue)"])
     }
   }
 
-  /// The acknowledgements of a few busy seconds, while a peer is slow.
-  private static let queuedMax = 4096
+  /// The acknowledgements of a few busy seconds, while peers are slow.
+  private static let waitingMax = 16_384
+  private static let waitingMaxOfPeer = 4096
   /// A peer that is well has taken a full queue by then.
   private static let farewell = Duration.seconds(5)
-  /// Enough for a peer that is far away, few enough not to be a flood.
+  /// To one peer. Enough for one that is far away, few enough not to be a flood.
   private static let underWayMax = 32
+}
+
+extension ReceiptForwarder.State {
+  /// - Returns: nil when nothing waits for `relay`: then one fewer is under way.
+  fileprivate mutating func next(for relay: RelayName) -> DeliveryReceipt? {
+    guard var lane = lanes[relay] else { return nil }
+    let receipt = lane.waiting.popFirst()
+    if receipt == nil { lane.underWay -= 1 } else { waiting -= 1 }
+    lanes[relay] = lane.underWay > 0 || !lane.waiting.isEmpty ? lane : nil
+    return receipt
+  }
 }
 
 /// Counts the receipts that do not reach their sender.
