@@ -35,9 +35,22 @@ import X509
       try FileManager.default.removeItem(atPath: alpha.folder.issuedFile)
       try alpha.folder.cancelRollover(for: alpha.name, now: now)
       #expect(try alpha.folder.loadStatement()?.statement.revokedSerials.map(\.hex) == [first])
-      // One that has ended need not be named any more.
-      try alpha.folder.issueLeaf(for: alpha.name, at: alpha.endpoint, now: now.adding(.seconds(91 * 86_400)))
-      _ = try alpha.folder.beginRollover(for: alpha.name, now: now.adding(.seconds(91 * 86_400)))
+      // So does a backup of it from before.
+      let older = IssuedLeaves()
+      try alpha.folder.save(older)
+      _ = try alpha.folder.beginRollover(for: alpha.name, now: now)
+      #expect(try alpha.folder.loadStatement()?.statement.revokedSerials.map(\.hex) == [first])
+      try alpha.folder.cancelRollover(for: alpha.name, now: now)
+      // And a clock that is ahead, beyond the leaf's end: it is right again some day.
+      let ahead = now.adding(.seconds(100 * 86_400))
+      try alpha.folder.issueLeaf(for: alpha.name, at: alpha.endpoint, now: ahead)
+      _ = try alpha.folder.beginRollover(for: alpha.name, now: ahead)
+      #expect(try alpha.folder.loadStatement()?.statement.revokedSerials.map(\.hex) == [first])
+      try alpha.folder.cancelRollover(for: alpha.name, now: ahead)
+      // One that ended long ago need not be named any more.
+      let late = now.adding(.seconds(181 * 86_400))
+      try alpha.folder.issueLeaf(for: alpha.name, at: alpha.endpoint, now: late)
+      _ = try alpha.folder.beginRollover(for: alpha.name, now: late)
       #expect(try alpha.folder.loadStatement()?.statement.revokedSerials.isEmpty == true)
     }
   }

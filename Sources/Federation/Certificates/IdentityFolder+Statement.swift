@@ -61,13 +61,14 @@ extension IdentityFolder {
     by authority: CertificateAuthority, next: Certificate?, for name: RelayName, now: Timestamp
   ) throws(FederationError) {
     let former = try loadStatement()?.statement.sequence ?? 0
-    let issued = try loadIssued(now: now)
-    // Lost, and read from the statement: kept, so that what it names ends some day.
-    if !SecretFile.exists(issuedFile) { try save(issued) }
+    var issued = try loadIssued(now: now)
+    let sequence = max(now.millis, former + 1)
+    issued.stated = sequence
+    try save(issued)
     let signed = try making {
       try SignedStatement(
         AuthorityStatement(
-          name: name, sequence: max(now.millis, former + 1), authority: authority.certificate, next: next,
+          name: name, sequence: sequence, authority: authority.certificate, next: next,
           revokedSerials: issued.revokedSerials),
         by: authority)
     }
@@ -79,7 +80,8 @@ extension IdentityFolder {
     try write(String(decoding: issued.json, as: UTF8.self), to: issuedFile, mode: 0o644)
   }
 
-  /// The leaves that have not ended. If the file is lost, the leaves that the statement withdraws stay withdrawn.
+  /// The leaves that have not ended. If the file is lost, or is an older one, the leaves that the statement withdraws stay
+  /// withdrawn.
   func loadIssued(now: Timestamp) throws(FederationError) -> IssuedLeaves {
     var issued = IssuedLeaves()
     if let text = try readText(issuedFile) {
@@ -90,12 +92,14 @@ extension IdentityFolder {
           .unreadableFile, "\(issuedFile) cannot be read.",
           remedy: "Put it back from a backup, or remove it: what is revoked stays so.")
       }
-    } else {
-      for serial in try loadStatement()?.statement.revokedSerials ?? [] {
+    }
+    if let statement = try loadStatement()?.statement, statement.sequence > issued.stated {
+      for serial in statement.revokedSerials {
         // When it ends is not known; no leaf lasts longer.
         issued.note(serial: serial, made: now, expires: now.adding(CertificateAuthority.leafLifetime))
         _ = issued.revoke(serial)
       }
+      issued.stated = statement.sequence
     }
     issued.prune(now: now)
     return issued

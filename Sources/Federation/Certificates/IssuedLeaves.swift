@@ -19,8 +19,11 @@ struct IssuedLeaves: Sendable, Equatable {
 
   /// In the order of their making.
   private(set) var leaves: [IssuedLeaf] = []
+  /// The sequence of the last statement that was made of this list. A statement that is newer was made of another one,
+  /// as where this was put back from a backup.
+  var stated: Int64 = 0
 
-  /// The serial numbers of revoked leaves that have not ended.
+  /// The serial numbers of revoked leaves that may not have ended.
   var revokedSerials: [[UInt8]] {
     leaves.filter(\.isRevoked).map(\.serial).sorted { $0.lexicographicallyPrecedes($1) }
   }
@@ -41,12 +44,19 @@ struct IssuedLeaves: Sendable, Equatable {
     return true
   }
 
-  /// Forgets those that have ended: they prove nothing anyway.
-  mutating func prune(now: Timestamp) { leaves.removeAll { $0.expires < now } }
+  /// Forgets those that have ended: they prove nothing anyway. A revoked one is kept for as long again, since a clock
+  /// that is ahead would make it valid once it is right.
+  mutating func prune(now: Timestamp) {
+    leaves.removeAll { leaf in
+      (leaf.isRevoked ? leaf.expires.adding(CertificateAuthority.leafLifetime) : leaf.expires) < now
+    }
+  }
 
   var json: [UInt8] {
     var writer = JSONWriter()
     writer.beginObject()
+    writer.key("stated")
+    writer.integer(stated)
     writer.key("leaves")
     writer.beginArray()
     for leaf in leaves {
@@ -71,6 +81,10 @@ struct IssuedLeaves: Sendable, Equatable {
     var issued = IssuedLeaves()
     try reader.beginObject()
     while let key = try reader.nextKey() {
+      if reader.matches(key, "stated") {
+        issued.stated = try reader.integer() ?? 0
+        continue
+      }
       guard reader.matches(key, "leaves") else {
         try reader.skip()
         continue
