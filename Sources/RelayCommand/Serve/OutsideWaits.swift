@@ -37,6 +37,17 @@ struct UnburdeningCourier: Courier {
   }
 }
 
+/// A finder of numbers' homes whose waits for peers are no load.
+struct UnburdeningHomes: HomeFinder {
+  let homes: any HomeFinder
+  let load: RequestLoad
+
+  func home(of number: AccountNumber) async throws(Problem) -> RelayName? {
+    try await load.elsewhere { () async throws(Problem) in try await homes.home(of: number) }
+  }
+  func home(of attachment: AttachmentID) -> RelayName? { homes.home(of: attachment) }
+}
+
 /// A finder of contacts whose waits for peers are no load.
 struct UnburdeningFinder: ContactFinder {
   let finder: any ContactFinder

@@ -135,7 +135,9 @@ struct EdgeGraphs {
     return ClientGraph(
       context.settings, shared.local, storage: context.storage, coordination: context.coordination,
       courier: shared.federation?.courier ?? NoPeers(),
-      homes: shared.federation?.homes(shared.local, directory: homes) ?? NoPeers(), finder: finder,
+      homes: shared.federation.map { UnburdeningHomes(homes: $0.homes(shared.local, directory: homes), load: load) }
+        ?? NoPeers(),
+      finder: finder,
       directory: shared.directory?.follower, lookUps: shared.directory?.lookUps ?? shared.parts?.lookUps,
       attachments: shared.attachments, sender: sender,
       webPush: WakingGraph.webPushTerms(context.settings.push, by: shared.waking), load: load, logger: context.logger)
